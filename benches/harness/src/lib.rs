@@ -1,0 +1,77 @@
+//! How every bench here measures: contestants interleaved in rotating order, medians, ratios in one run.
+
+use std::time::{Duration, Instant};
+
+/// One thing to time; it returns a checksum so that answers can be compared and work is not optimised away.
+pub struct Contestant<'a> {
+    name: String,
+    run: Box<dyn FnMut() -> u64 + 'a>,
+}
+
+/// A set of contestants that do the same work.
+#[derive(Default)]
+pub struct Race<'a> {
+    title: String,
+    contestants: Vec<Contestant<'a>>,
+}
+
+/// The median time of one contestant.
+#[derive(Debug, Clone)]
+pub struct Lap {
+    /// The contestant's name.
+    pub name: String,
+    /// Median over the rounds.
+    pub median: Duration,
+    /// What the last run returned.
+    pub checksum: u64,
+}
+
+impl<'a> Race<'a> {
+    /// An empty race.
+    pub fn new(title: impl Into<String>) -> Self {
+        Race { title: title.into(), contestants: Vec::new() }
+    }
+
+    /// Adds a contestant; the first one added is the floor that ratios refer to.
+    pub fn add(&mut self, name: impl Into<String>, run: impl FnMut() -> u64 + 'a) -> &mut Self {
+        self.contestants.push(Contestant { name: name.into(), run: Box::new(run) });
+        self
+    }
+
+    /// Runs `rounds` interleaved rounds (after one warm-up round), rotating who goes first, and prints
+    /// one line per contestant: median time and speed relative to the floor (above 1 is faster).
+    pub fn run(&mut self, rounds: usize) -> Vec<Lap> {
+        let count = self.contestants.len();
+        let mut times: Vec<Vec<Duration>> = vec![Vec::new(); count];
+        let mut checksums = vec![0; count];
+        for round in 0..=rounds {
+            for turn in 0..count {
+                let index = (turn + round) % count;
+                let start = Instant::now();
+                let checksum = std::hint::black_box((self.contestants[index].run)());
+                let time = start.elapsed();
+                checksums[index] = checksum;
+                if round > 0 {
+                    times[index].push(time);
+                }
+            }
+        }
+        let laps: Vec<Lap> = (0..count)
+            .map(|index| {
+                let mut sorted = times[index].clone();
+                sorted.sort();
+                Lap {
+                    name: self.contestants[index].name.clone(),
+                    median: sorted[sorted.len() / 2],
+                    checksum: checksums[index],
+                }
+            })
+            .collect();
+        println!("## {}", self.title);
+        for lap in &laps {
+            let ratio = laps[0].median.as_secs_f64() / lap.median.as_secs_f64();
+            println!("{:<40} {:>12.3} ms  {:>6.2}x", lap.name, lap.median.as_secs_f64() * 1e3, ratio);
+        }
+        laps
+    }
+}

@@ -1,0 +1,2 @@
+//! The command `pentaglot`.
+fn main() {}

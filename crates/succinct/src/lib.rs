@@ -1,0 +1,1 @@
+//! Succinct bit and integer structures.
