@@ -1,1 +1,26 @@
-//! Pentaglot.
+//! Pentaglot reads, writes, checks, explains and converts typed data, with Apache Arrow in the middle.
+
+pub mod convert;
+pub mod cursor;
+mod error;
+pub mod formats;
+pub mod hub;
+pub mod job;
+mod limits;
+mod registry;
+pub mod sink;
+mod source;
+mod wire;
+
+pub use error::{Context, Error, ErrorKind, Result, Step};
+pub use limits::{Budget, Limits};
+pub use registry::Registry;
+pub use sink::Sink;
+pub use source::{HEAD_BYTES, Source, SourceReader};
+
+/// The versions of the Arrow crates that stand in this library's own interface.
+pub mod arrow {
+    pub use arrow_array as array;
+    pub use arrow_buffer as buffer;
+    pub use arrow_schema as schema;
+}

@@ -1,0 +1,1 @@
+//! From shape to shape and from type to type, as streams.

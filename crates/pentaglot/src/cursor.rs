@@ -1,0 +1,203 @@
+//! [`Cursor`] over bytes, and [`allocate`]: the one place where a length from a file becomes an allocation.
+
+use arrow_buffer::MutableBuffer;
+
+use crate::error::{Error, Result};
+use crate::limits::Budget;
+
+/// An empty vector with room for `count` items, if the budget allows their bytes. Nothing is taken from the budget.
+///
+/// ```
+/// use pentaglot::{Limits, cursor::allocate};
+/// assert!(allocate::<u64>(10, &Limits::default().budget()).unwrap().capacity() >= 10);
+/// assert!(allocate::<u64>(u64::MAX, &Limits::default().budget()).is_err());
+/// ```
+#[expect(clippy::disallowed_methods, reason = "the one place that may")]
+pub fn allocate<T>(count: u64, budget: &Budget) -> Result<Vec<T>> {
+    let bytes = count.checked_mul(size_of::<T>() as u64).unwrap_or(u64::MAX);
+    budget.check(bytes)?;
+    let count = usize::try_from(count).map_err(|_| Error::limit("address space", usize::MAX, count))?;
+    let mut items = Vec::new();
+    items
+        .try_reserve_exact(count)
+        .map_err(|_| Error::limit("memory", "exhausted", format!("{bytes} bytes are")))?;
+    Ok(items)
+}
+
+/// `bytes` zeroed bytes in memory aligned for any Arrow type, if the budget allows them.
+#[expect(clippy::disallowed_methods, reason = "the one place that may")]
+pub fn allocate_zeroed(bytes: u64, budget: &Budget) -> Result<MutableBuffer> {
+    budget.check(bytes)?;
+    let bytes = usize::try_from(bytes).map_err(|_| Error::limit("address space", usize::MAX, bytes))?;
+    Ok(MutableBuffer::from_len_zeroed(bytes))
+}
+
+/// A place in a slice of bytes; everything read is held against what is left, and errors know their offset.
+#[derive(Debug, Clone)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    position: usize,
+    base: u64,
+}
+
+macro_rules! read_numbers {
+    ($($name:ident $type:ty, $from:ident, $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            #[inline]
+            pub fn $name(&mut self) -> Result<$type> {
+                self.array().map(<$type>::$from)
+            }
+        )*
+    };
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at the start of `bytes`, which are a whole file.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Cursor::at(bytes, 0)
+    }
+
+    /// A cursor at the start of `bytes`, which stand at `base` in the file.
+    pub fn at(bytes: &'a [u8], base: u64) -> Self {
+        Cursor { bytes, position: 0, base }
+    }
+
+    /// The offset in the file of the next byte.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.base + self.position as u64
+    }
+
+    /// How many bytes are left.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.position
+    }
+
+    /// Whether nothing is left.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    /// What is left, without reading it.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.position..).unwrap_or_default()
+    }
+
+    /// The next byte, without reading it.
+    #[inline]
+    pub fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.position).copied()
+    }
+
+    /// The next `count` bytes.
+    #[inline]
+    pub fn take(&mut self, count: u64) -> Result<&'a [u8]> {
+        let end = usize::try_from(count).ok().and_then(|count| self.position.checked_add(count));
+        match end.and_then(|end| self.bytes.get(self.position..end)) {
+            Some(bytes) => {
+                self.position += bytes.len();
+                Ok(bytes)
+            }
+            None => Err(self.short(count)),
+        }
+    }
+
+    /// The next `N` bytes.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        match self.rest().first_chunk() {
+            Some(bytes) => {
+                self.position += N;
+                Ok(*bytes)
+            }
+            None => Err(self.short(N as u64)),
+        }
+    }
+
+    /// Passes over `count` bytes.
+    pub fn skip(&mut self, count: u64) -> Result<()> {
+        self.take(count).map(drop)
+    }
+
+    /// A cursor over the next `count` bytes, which are passed over.
+    pub fn sub(&mut self, count: u64) -> Result<Cursor<'a>> {
+        let base = self.offset();
+        Ok(Cursor::at(self.take(count)?, base))
+    }
+
+    /// Holds a count from the file against the bytes left: `count` items of at least `item_bytes` bytes each.
+    pub fn check_count(&self, count: u64, item_bytes: u64) -> Result<usize> {
+        let needed = count.checked_mul(item_bytes);
+        match (needed, usize::try_from(count)) {
+            (Some(needed), Ok(count)) if needed <= self.remaining() as u64 => Ok(count),
+            _ => Err(Error::truncated(
+                format_args!("{count} items of {item_bytes} bytes"),
+                format_args!("{} bytes", self.remaining()),
+            )
+            .at(self.offset())),
+        }
+    }
+
+    /// Errs unless all bytes have been read.
+    pub fn expect_end(&self) -> Result<()> {
+        match self.remaining() {
+            0 => Ok(()),
+            more => Err(Error::malformed("the end", format_args!("{more} more bytes"))
+                .at(self.offset())
+                .rule("trailing")),
+        }
+    }
+
+    #[cold]
+    fn short(&self, count: u64) -> Error {
+        Error::truncated(format_args!("{count} bytes"), self.remaining()).at(self.offset())
+    }
+
+    read_numbers! {
+        u8 u8, from_le_bytes, "One byte.";
+        i8 i8, from_le_bytes, "One signed byte.";
+        u16_le u16, from_le_bytes, "Two bytes, little-endian.";
+        u32_le u32, from_le_bytes, "Four bytes, little-endian.";
+        u64_le u64, from_le_bytes, "Eight bytes, little-endian.";
+        i16_le i16, from_le_bytes, "Two signed bytes, little-endian.";
+        i32_le i32, from_le_bytes, "Four signed bytes, little-endian.";
+        i64_le i64, from_le_bytes, "Eight signed bytes, little-endian.";
+        f32_le f32, from_le_bytes, "A float32, little-endian.";
+        f64_le f64, from_le_bytes, "A float64, little-endian.";
+        u16_be u16, from_be_bytes, "Two bytes, big-endian.";
+        u32_be u32, from_be_bytes, "Four bytes, big-endian.";
+        u64_be u64, from_be_bytes, "Eight bytes, big-endian.";
+        i16_be i16, from_be_bytes, "Two signed bytes, big-endian.";
+        i32_be i32, from_be_bytes, "Four signed bytes, big-endian.";
+        i64_be i64, from_be_bytes, "Eight signed bytes, big-endian.";
+        f32_be f32, from_be_bytes, "A float32, big-endian.";
+        f64_be f64, from_be_bytes, "A float64, big-endian.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_read_names_its_offset_and_leaves_the_cursor() {
+        let mut cursor = Cursor::at(&[1, 2, 3], 100);
+        assert_eq!(cursor.u16_le().unwrap(), 0x0201);
+        let error = cursor.u32_le().unwrap_err();
+        assert_eq!(error.to_string(), "at byte 102: expected 4 bytes, found 1");
+        assert_eq!(cursor.u8().unwrap(), 3);
+        cursor.expect_end().unwrap();
+    }
+
+    #[test]
+    fn counts_that_overflow_are_refused() {
+        let cursor = Cursor::new(&[0; 16]);
+        assert!(cursor.check_count(u64::MAX, u64::MAX).is_err());
+        assert!(cursor.check_count(2, 8).is_ok());
+        assert!(cursor.check_count(3, 8).is_err());
+    }
+}

@@ -1,0 +1,344 @@
+//! The one error type: who is to blame, where in the file, what was expected, what was found.
+//!
+//! An [`Error`] is one pointer wide. Code deep in a decoder says what it knows (`Error::malformed(…).at(offset)`);
+//! callers add the path on the way out with [`Context`]: `read_block(…).index(7).field("block")`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use arrow_schema::ArrowError;
+
+/// The result of everything that can fail here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Who is to blame for an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The file ends before its content does.
+    Truncated,
+    /// The file breaks a rule of its format.
+    Malformed,
+    /// The file or the request is sound, but this library cannot do it; also an impossible conversion.
+    Unsupported,
+    /// A limit was reached; the message names it and its value.
+    Limit,
+    /// The target cannot represent a value.
+    Lossy,
+    /// The arguments contradict each other or name something that is not there.
+    Usage,
+    /// The operating system said no.
+    Io,
+}
+
+/// One step of the path to the faulty place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A named part: `header`.
+    Field(Cow<'static, str>),
+    /// An element of the named part before it: `[3]`.
+    Index(u64),
+}
+
+/// What went wrong, where, and who is to blame.
+///
+/// ```
+/// use pentaglot::{Error, ErrorKind};
+/// let error = Error::malformed("a value type code 1..=10", 17).at(44).field("value_type").index(0).field("block");
+/// assert_eq!(error.kind(), ErrorKind::Malformed);
+/// assert_eq!(
+///     error.in_format("dbdf").to_string(),
+///     "dbdf: at byte 44, block[0].value_type: expected a value type code 1..=10, found 17"
+/// );
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    format: Option<&'static str>,
+    offset: Option<u64>,
+    /// Innermost step first: steps are added on the way out.
+    path: Vec<Step>,
+    rule: Option<&'static str>,
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind` whose message is `message`.
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner {
+            kind,
+            format: None,
+            offset: None,
+            path: Vec::new(),
+            rule: None,
+            message: message.into(),
+            source: None,
+        }))
+    }
+
+    /// The file breaks a rule: `expected …, found …`.
+    #[cold]
+    pub fn malformed(expected: impl fmt::Display, found: impl fmt::Display) -> Self {
+        Error::new(ErrorKind::Malformed, format!("expected {expected}, found {found}"))
+    }
+
+    /// The file ends too early: `expected …, found …`.
+    #[cold]
+    pub fn truncated(expected: impl fmt::Display, found: impl fmt::Display) -> Self {
+        Error::new(ErrorKind::Truncated, format!("expected {expected}, found {found}"))
+    }
+
+    /// A sound thing that this library does not do.
+    #[cold]
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Error::new(ErrorKind::Unsupported, message)
+    }
+
+    /// The arguments are at fault.
+    #[cold]
+    pub fn usage(message: impl Into<String>) -> Self {
+        Error::new(ErrorKind::Usage, message)
+    }
+
+    /// A value that the target cannot hold.
+    #[cold]
+    pub fn lossy(message: impl Into<String>) -> Self {
+        Error::new(ErrorKind::Lossy, message)
+    }
+
+    /// A limit was reached: names it, its value and what was needed.
+    #[cold]
+    pub fn limit(name: &str, value: impl fmt::Display, needed: impl fmt::Display) -> Self {
+        Error::new(ErrorKind::Limit, format!("{name} is {value}, but {needed} needed"))
+    }
+
+    /// An operating-system error with what was being done.
+    #[cold]
+    pub fn io(doing: impl fmt::Display, error: std::io::Error) -> Self {
+        let mut this = Error::new(ErrorKind::Io, format!("{doing}: {error}"));
+        this.0.source = Some(Box::new(error));
+        this
+    }
+
+    /// Sets the byte offset, unless a deeper place has set it.
+    #[must_use]
+    pub fn at(mut self, offset: u64) -> Self {
+        self.0.offset.get_or_insert(offset);
+        self
+    }
+
+    /// Puts a named part in front of the path.
+    #[must_use]
+    pub fn field(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.0.path.push(Step::Field(name.into()));
+        self
+    }
+
+    /// Puts an element index in front of the path.
+    #[must_use]
+    pub fn index(mut self, index: u64) -> Self {
+        self.0.path.push(Step::Index(index));
+        self
+    }
+
+    /// Names the format, unless it is named already.
+    #[must_use]
+    pub fn in_format(mut self, id: &'static str) -> Self {
+        self.0.format.get_or_insert(id);
+        self
+    }
+
+    /// Names the broken rule (a stable word for `validate`), unless it is named already.
+    #[must_use]
+    pub fn rule(mut self, rule: &'static str) -> Self {
+        self.0.rule.get_or_insert(rule);
+        self
+    }
+
+    /// Who is to blame.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The format's id, if known.
+    pub fn format(&self) -> Option<&'static str> {
+        self.0.format
+    }
+
+    /// The byte offset of the faulty place, if known.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// The path of the faulty place, such as `block[0].value_type`; empty if unknown.
+    pub fn path(&self) -> String {
+        let mut text = String::new();
+        for step in self.0.path.iter().rev() {
+            match step {
+                Step::Field(name) if text.is_empty() => text.push_str(name),
+                Step::Field(name) => {
+                    text.push('.');
+                    text.push_str(name);
+                }
+                Step::Index(index) => text.push_str(&format!("[{index}]")),
+            }
+        }
+        text
+    }
+
+    /// The stable word of the broken rule; by default the kind's own word.
+    pub fn rule_name(&self) -> &'static str {
+        self.0.rule.unwrap_or(match self.0.kind {
+            ErrorKind::Truncated => "truncated",
+            ErrorKind::Malformed => "malformed",
+            ErrorKind::Unsupported => "unsupported",
+            ErrorKind::Limit => "limit",
+            ErrorKind::Lossy => "lossy",
+            ErrorKind::Usage => "usage",
+            ErrorKind::Io => "io",
+        })
+    }
+
+    /// The message without format, place or path.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Whether the reader of our output went away (a closed pipe), which a command treats as success.
+    pub fn is_broken_pipe(&self) -> bool {
+        self.0
+            .source
+            .as_ref()
+            .and_then(|source| source.downcast_ref::<std::io::Error>())
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(format) = self.0.format {
+            write!(f, "{format}: ")?;
+        }
+        let path = self.path();
+        match (self.0.offset, path.is_empty()) {
+            (Some(offset), true) => write!(f, "at byte {offset}: ")?,
+            (Some(offset), false) => write!(f, "at byte {offset}, {path}: ")?,
+            (None, false) => write!(f, "{path}: ")?,
+            (None, true) => {}
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}({self})", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// Arrow's readers carry our errors as `ExternalError`; here they come out again.
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Self {
+        match error {
+            ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {
+                Ok(ours) => *ours,
+                Err(other) => Error::new(ErrorKind::Malformed, other.to_string()),
+            },
+            ArrowError::IoError(_, error) => Error::from(error),
+            ArrowError::NotYetImplemented(message) => Error::unsupported(message),
+            ArrowError::MemoryError(message) => Error::new(ErrorKind::Limit, message),
+            other => Error::new(ErrorKind::Malformed, other.to_string()),
+        }
+    }
+}
+
+impl From<Error> for ArrowError {
+    fn from(error: Error) -> Self {
+        ArrowError::ExternalError(Box::new(error))
+    }
+}
+
+/// An I/O error may carry one of ours through a dependency; it comes out unharmed.
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        if error.get_ref().is_some_and(|inner| inner.is::<Error>()) {
+            let inner = error.into_inner().expect("an inner error was just seen");
+            return *inner.downcast::<Error>().expect("its type was just seen");
+        }
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            return Error::truncated("more bytes", "the end of the file");
+        }
+        let mut this = Error::new(ErrorKind::Io, error.to_string());
+        this.0.source = Some(Box::new(error));
+        this
+    }
+}
+
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> Self {
+        std::io::Error::other(error)
+    }
+}
+
+/// Adds places to the error of a result, on the way out.
+pub trait Context<T> {
+    /// See [`Error::at`].
+    fn at(self, offset: u64) -> Result<T>;
+    /// See [`Error::field`].
+    fn field(self, name: impl Into<Cow<'static, str>>) -> Result<T>;
+    /// See [`Error::index`].
+    fn index(self, index: u64) -> Result<T>;
+    /// See [`Error::in_format`].
+    fn in_format(self, id: &'static str) -> Result<T>;
+}
+
+impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
+    fn at(self, offset: u64) -> Result<T> {
+        self.map_err(|error| error.into().at(offset))
+    }
+
+    fn field(self, name: impl Into<Cow<'static, str>>) -> Result<T> {
+        self.map_err(|error| error.into().field(name))
+    }
+
+    fn index(self, index: u64) -> Result<T> {
+        self.map_err(|error| error.into().index(index))
+    }
+
+    fn in_format(self, id: &'static str) -> Result<T> {
+        self.map_err(|error| error.into().in_format(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_one_pointer_wide() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn our_errors_survive_the_way_through_arrow_and_io() {
+        let error = Error::malformed("1", "2").at(7).in_format("npy");
+        let through: Error = ArrowError::from(error).into();
+        assert_eq!((through.kind(), through.offset()), (ErrorKind::Malformed, Some(7)));
+        let through: Error = std::io::Error::from(through).into();
+        assert_eq!(through.to_string(), "npy: at byte 7: expected 1, found 2");
+    }
+
+    #[test]
+    fn the_deepest_place_wins() {
+        assert_eq!(Error::malformed("a", "b").at(5).at(1).offset(), Some(5));
+    }
+}

@@ -1,0 +1,1 @@
+//! Arrow IPC, file and stream.

@@ -1,0 +1,1 @@
+//! The DAPHNE binary data format.

@@ -1,0 +1,1 @@
+//! Mantik DS.

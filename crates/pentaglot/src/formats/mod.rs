@@ -1,0 +1,170 @@
+//! What a format is ([`Format`]), an open file ([`Document`]) and a file being written ([`Writer`]); then one folder a
+//! format, with the same rooms in each: `mod.rs` (what it is, detection, options), `types.rs`, `layout.rs`, `read.rs`,
+//! `write.rs`, `validate.rs`, `tests.rs`.
+//!
+//! The order of calls, as a small grammar:
+//!
+//! ```text
+//! reading := detect? open (summary | outline | validate | rows)*     (a stream: one of validate and rows, once)
+//! writing := plan create write* finish
+//! ```
+
+#![warn(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        reason = "a test that meets a surprise should stop there"
+    )
+)]
+
+mod detect;
+mod findings;
+mod options;
+mod outline;
+mod summary;
+
+#[cfg(feature = "arrow_ipc")]
+pub mod arrow_ipc;
+#[cfg(feature = "bsondf")]
+pub mod bsondf;
+#[cfg(feature = "csv")]
+pub mod csv;
+#[cfg(feature = "dbdf")]
+pub mod dbdf;
+#[cfg(feature = "ds")]
+pub mod ds;
+#[cfg(feature = "dynd")]
+pub mod dynd;
+#[cfg(feature = "json_lines")]
+pub mod json_lines;
+#[cfg(feature = "matrix_market")]
+pub mod matrix_market;
+#[cfg(feature = "npy")]
+pub mod npy;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+#[cfg(feature = "sds")]
+pub mod sds;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+
+pub use detect::{Confidence, Head};
+pub use findings::{Finding, Findings, Severity};
+pub use options::{OptionInfo, OptionMap, ReadOptions, Request, WriteOptions};
+pub use outline::{Expand, Node, Outline, Strided};
+pub use summary::{Part, Summary};
+
+use crate::error::Result;
+use crate::hub::{Form, Plan, Rows};
+use crate::sink::Sink;
+use crate::source::Source;
+
+/// A format: what it is called, how to tell it, how to open and to write it. Object-safe and stateless.
+pub trait Format: Send + Sync {
+    /// Names, extensions, options.
+    fn info(&self) -> &'static FormatInfo;
+
+    /// Whether these bytes look like this format. Bounded work; never errs.
+    fn detect(&self, head: &Head<'_>) -> Confidence;
+
+    /// Opens a file. Reads headers only, where the format has them.
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>>;
+
+    /// What writing rows of this schema would do to each field. Never errs: what cannot be is `Impossible`.
+    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan;
+
+    /// Starts a file. Called only with a schema whose plan has no `Impossible` step.
+    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>>;
+}
+
+/// An open file.
+pub trait Document: Send + Sync {
+    /// What the header says: shape, schema, rows, parts.
+    fn summary(&self) -> &Summary;
+
+    /// Named byte ranges, expanded lazily.
+    fn outline(&self) -> Outline;
+
+    /// Holds every rule of the format against every value and goes on after a finding.
+    /// `Err` is for what is not the file's fault (I/O, limits).
+    fn validate(&self, findings: &mut Findings) -> Result<()>;
+
+    /// The rows that are asked for, as a stream.
+    fn rows(&self, request: &Request) -> Result<Rows>;
+}
+
+/// A file being written.
+pub trait Writer: Send {
+    /// Writes some rows; they have the schema that the file was created with.
+    fn write(&mut self, rows: &RecordBatch) -> Result<()>;
+
+    /// Ends the file; only now does it appear under its name.
+    fn finish(self: Box<Self>) -> Result<Written>;
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes, before gzip.
+    pub bytes: u64,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+impl Written {
+    /// So many rows in so many bytes, with nothing to note.
+    pub fn new(rows: u64, bytes: u64) -> Self {
+        Written { rows, bytes, notes: Vec::new() }
+    }
+}
+
+/// What there is to know about a format before any file is open.
+#[derive(Debug)]
+pub struct FormatInfo {
+    /// The id that `--from` and `--to` take.
+    pub id: &'static str,
+    /// The full name.
+    pub title: &'static str,
+    /// The dialects; the first that can be written is the default on write.
+    pub dialects: &'static [DialectInfo],
+    /// File extensions, without the dot, the usual one first.
+    pub extensions: &'static [&'static str],
+    /// Media types.
+    pub media_types: &'static [&'static str],
+    /// The forms that a writer takes, the preferred one first.
+    pub forms: &'static [Form],
+    /// The `-O` options.
+    pub options: &'static [OptionInfo],
+    /// Whether the bytes can stand inside gzip without the name saying so.
+    pub gzip_by_magic: bool,
+    /// Where the format is described.
+    pub spec: &'static str,
+}
+
+/// One dialect of a format.
+#[derive(Debug)]
+pub struct DialectInfo {
+    /// The word after the colon.
+    pub name: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// Whether it is read.
+    pub read: bool,
+    /// Whether it is written.
+    pub write: bool,
+}

@@ -1,0 +1,140 @@
+//! What a user asks of a reader or a writer.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::hub::rows::Columns;
+use crate::limits::Limits;
+
+/// One `-O` option of a format.
+#[derive(Debug, Clone, Copy)]
+pub struct OptionInfo {
+    /// The key.
+    pub key: &'static str,
+    /// The values it takes, as shown to a user: `auto|dense|sparse`, `0..12`, `N`.
+    pub values: &'static str,
+    /// The default, as shown to a user.
+    pub default: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// The `-O key=value` pairs that a user gave; their keys have been held against [`OptionInfo`]s by then.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OptionMap(Vec<(String, String)>);
+
+impl OptionMap {
+    /// The pairs, the last of a key winning.
+    pub fn new(pairs: Vec<(String, String)>) -> Self {
+        OptionMap(pairs)
+    }
+
+    /// Adds a pair.
+    pub fn set(&mut self, key: impl Into<String>, value: impl Into<String>) {
+        self.0.push((key.into(), value.into()));
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The keys given.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(key, _)| key.as_str())
+    }
+
+    /// A `true|false` value.
+    pub fn bool(&self, key: &str) -> Result<Option<bool>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(other) => {
+                Err(Error::usage(format!("option {key}: expected true or false, found {other:?}")))
+            }
+        }
+    }
+
+    /// A whole number.
+    pub fn number(&self, key: &str) -> Result<Option<u64>> {
+        let Some(text) = self.get(key) else { return Ok(None) };
+        let number = text.parse();
+        number
+            .map(Some)
+            .map_err(|_| Error::usage(format!("option {key}: expected a whole number, found {text:?}")))
+    }
+
+    /// One of some words; the first is the default.
+    pub fn word<'w>(&self, key: &str, words: &[&'w str]) -> Result<Option<&'w str>> {
+        let Some(text) = self.get(key) else { return Ok(None) };
+        let word = words.iter().find(|word| **word == text);
+        word.map(|word| Some(*word)).ok_or_else(|| {
+            Error::usage(format!("option {key}: expected one of {}, found {text:?}", words.join(", ")))
+        })
+    }
+}
+
+/// How a file is to be opened.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// A dialect that the user forces.
+    pub dialect: Option<String>,
+    /// A part of a container: `FILE::MEMBER`.
+    pub member: Option<String>,
+    /// `--type`: the type of data that does not carry its own.
+    pub type_text: Option<String>,
+    /// `-O` options.
+    pub options: OptionMap,
+    /// What the file may cost.
+    pub limits: Limits,
+    /// How many threads may work; 0: as many as there are cores.
+    pub threads: usize,
+}
+
+/// How a file is to be written.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// The dialect to write.
+    pub dialect: Option<String>,
+    /// `--type`: the type to write where the format needs one given.
+    pub type_text: Option<String>,
+    /// `-O` options.
+    pub options: OptionMap,
+    /// How much memory the writer may hold.
+    pub limits: Limits,
+    /// How many threads may work; 0: as many as there are cores.
+    pub threads: usize,
+    /// The number of rows, where it is known in advance.
+    pub row_count: Option<u64>,
+    /// Whether values that do not fit may be changed.
+    pub allow_lossy: bool,
+}
+
+/// Which rows and columns of a document are wanted, in batches of what size.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Request {
+    /// The columns, in order; all by default.
+    pub columns: Option<Columns>,
+    /// The rows, half-open; all by default. Past the end is cut.
+    pub rows: Option<Range<u64>>,
+    /// Rows per batch at the most; 0: what suits the format.
+    pub batch_rows: usize,
+}
+
+impl Request {
+    /// The rows wanted of `total`, cut at the end.
+    pub fn range(&self, total: u64) -> Range<u64> {
+        let range = self.rows.clone().unwrap_or(0..total);
+        let end = range.end.min(total);
+        range.start.min(end)..end
+    }
+
+    /// Rows per batch, given the format's own choice.
+    pub fn batch_rows_or(&self, own: usize) -> usize {
+        if self.batch_rows == 0 { own.max(1) } else { self.batch_rows }
+    }
+}

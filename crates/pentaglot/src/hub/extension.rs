@@ -1,0 +1,97 @@
+//! Extension types on fields: what Arrow cannot type has a storage type that is useful without us, and a name.
+//!
+//! | name | storage | metadata |
+//! |---|---|---|
+//! | `arrow.fixed_shape_tensor` | `FixedSizeList<T, product of shape>` | `{"shape":[…]}` |
+//! | `pentaglot.sparse_row` | `LargeList<Struct<col, value>>` | |
+//! | `pentaglot.image` | Binary | `{"width","height","components":[[channel,type]…],"format"}` |
+//! | `pentaglot.complex` | `FixedSizeList<float, 2>` | |
+//! | `pentaglot.int128`, `uint128`, `float128` | `FixedSizeBinary(16)`, little-endian | |
+//! | `pentaglot.char`, `pentaglot.dynd_type`, `pentaglot.json` | Utf8 | |
+//! | `pentaglot.tuple` | Struct with fields `_0`, `_1`, … | |
+//! | `pentaglot.dynd_array` | `Struct<type: Utf8, data: Binary>` | |
+
+use std::collections::HashMap;
+
+use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
+use arrow_schema::{DataType, Field};
+
+/// A row of a sparse matrix.
+pub const SPARSE_ROW: &str = "pentaglot.sparse_row";
+/// An encoded or plain image.
+pub const IMAGE: &str = "pentaglot.image";
+/// A complex number.
+pub const COMPLEX: &str = "pentaglot.complex";
+/// A signed 128-bit integer.
+pub const INT128: &str = "pentaglot.int128";
+/// An unsigned 128-bit integer.
+pub const UINT128: &str = "pentaglot.uint128";
+/// An IEEE 754 binary128 float.
+pub const FLOAT128: &str = "pentaglot.float128";
+/// A Unicode scalar value.
+pub const CHAR: &str = "pentaglot.char";
+/// A datashape type as a value.
+pub const DYND_TYPE: &str = "pentaglot.dynd_type";
+/// JSON text.
+pub const JSON: &str = "pentaglot.json";
+/// A tuple.
+pub const TUPLE: &str = "pentaglot.tuple";
+/// A typed array as a value.
+pub const DYND_ARRAY: &str = "pentaglot.dynd_array";
+/// Arrow's canonical tensor of fixed shape.
+pub const FIXED_SHAPE_TENSOR: &str = "arrow.fixed_shape_tensor";
+
+/// The extension name of a field.
+pub fn name(field: &Field) -> Option<&str> {
+    field.metadata().get(EXTENSION_TYPE_NAME_KEY).map(String::as_str)
+}
+
+/// The extension metadata of a field.
+pub fn metadata(field: &Field) -> Option<&str> {
+    field.metadata().get(EXTENSION_TYPE_METADATA_KEY).map(String::as_str)
+}
+
+/// The field with an extension name and metadata.
+pub fn with(field: Field, name: &str, metadata: Option<String>) -> Field {
+    let mut all: HashMap<String, String> = field.metadata().clone();
+    all.insert(EXTENSION_TYPE_NAME_KEY.to_owned(), name.to_owned());
+    match metadata {
+        Some(metadata) => all.insert(EXTENSION_TYPE_METADATA_KEY.to_owned(), metadata),
+        None => all.remove(EXTENSION_TYPE_METADATA_KEY),
+    };
+    field.with_metadata(all)
+}
+
+/// The field without any extension.
+pub fn without(field: Field) -> Field {
+    let mut all = field.metadata().clone();
+    all.remove(EXTENSION_TYPE_NAME_KEY);
+    all.remove(EXTENSION_TYPE_METADATA_KEY);
+    field.with_metadata(all)
+}
+
+/// A tensor field over `FixedSizeList<item, product of shape>`; `None` if the product does not fit.
+pub fn tensor_field(field_name: &str, item: DataType, shape: &[u64], nullable: bool) -> Option<Field> {
+    let size = shape.iter().try_fold(1u64, |product, dim| product.checked_mul(*dim))?;
+    let list = Field::new_fixed_size_list(
+        field_name,
+        Field::new_list_field(item, false),
+        i32::try_from(size).ok()?,
+        nullable,
+    );
+    let metadata = serde_json::json!({ "shape": shape }).to_string();
+    Some(with(list, FIXED_SHAPE_TENSOR, Some(metadata)))
+}
+
+/// The shape of a tensor field, if it is one and its shape fits its storage.
+pub fn tensor_shape(field: &Field) -> Option<Vec<u64>> {
+    let DataType::FixedSizeList(_, size) = field.data_type() else { return None };
+    if name(field) != Some(FIXED_SHAPE_TENSOR) {
+        return None;
+    }
+    let value: serde_json::Value = serde_json::from_str(metadata(field)?).ok()?;
+    let shape: Vec<u64> =
+        value.get("shape")?.as_array()?.iter().map(|dim| dim.as_u64()).collect::<Option<_>>()?;
+    let product = shape.iter().try_fold(1u64, |product, dim| product.checked_mul(*dim))?;
+    (product == u64::try_from(*size).ok()?).then_some(shape)
+}

@@ -1,0 +1,13 @@
+//! The hub: everything that enters becomes a stream of Arrow record batches with a schema ([`Rows`]), everything that
+//! leaves is written from one. What a table cannot say by itself is said by extension types on fields
+//! ([`extension`]) and a few schema-metadata keys ([`shape`], [`native`]).
+
+pub mod extension;
+pub mod native;
+pub mod plan;
+pub mod rows;
+pub mod shape;
+
+pub use plan::{FieldPlan, Plan, Verdict};
+pub use rows::Rows;
+pub use shape::{Form, Shape};

@@ -1,0 +1,230 @@
+//! [`Rows`]: a stream of record batches, and the few things that every format needs to do to one.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, LargeListArray, RecordBatch, RecordBatchOptions, RecordBatchReader,
+    StructArray, UInt32Array, UInt64Array,
+};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_select::take::take;
+
+use super::native;
+use super::shape::{self, Form};
+use crate::error::{Error, Result};
+
+/// A stream of record batches with one schema.
+pub type Rows = Box<dyn RecordBatchReader + Send>;
+
+/// Rows from an iterator of batches that all have `schema`.
+pub fn from_batches<I>(schema: SchemaRef, batches: I) -> Rows
+where
+    I: IntoIterator<Item = Result<RecordBatch>>,
+    I::IntoIter: Send + 'static,
+{
+    Box::new(Batches {
+        schema,
+        batches: batches.into_iter().map(|batch| batch.map_err(ArrowError::from)),
+        failed: false,
+    })
+}
+
+struct Batches<I> {
+    schema: SchemaRef,
+    batches: I,
+    failed: bool,
+}
+
+impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Iterator for Batches<I> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    /// After an error the stream has ended.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let batch = self.batches.next();
+        self.failed = matches!(batch, Some(Err(_)));
+        batch
+    }
+}
+
+impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> RecordBatchReader for Batches<I> {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// A batch that has `rows` rows even if it has no columns.
+pub fn batch(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+}
+
+/// The rows `range` of a stream: earlier ones are read and dropped, the rest is not read.
+pub fn slice(rows: Rows, range: Range<u64>) -> Rows {
+    let schema = sliced_schema(&rows.schema(), &range);
+    let inner = Arc::clone(&schema);
+    let mut position = 0u64;
+    let batches = rows.map_while(move |batch| {
+        if range.is_empty() || position >= range.end {
+            return None;
+        }
+        Some(batch.map_err(Error::from).and_then(|batch| {
+            let start = position;
+            position += batch.num_rows() as u64;
+            let from = range.start.clamp(start, position) - start;
+            let to = range.end.clamp(start, position) - start;
+            let cut = batch.slice(from as usize, (to - from) as usize);
+            Ok(cut.with_schema(Arc::clone(&inner))?)
+        }))
+    });
+    from_batches(schema, batches)
+}
+
+/// The schema of the rows `range`: a matrix's declared row count and the native type follow the selection.
+pub fn sliced_schema(schema: &SchemaRef, range: &Range<u64>) -> SchemaRef {
+    let Some(total) = shape::matrix_rows(schema) else { return native::without(schema) };
+    let count = range.end.min(total).saturating_sub(range.start);
+    let mut metadata = native::without(schema).metadata().clone();
+    metadata.insert(shape::ROWS_KEY.to_owned(), count.to_string());
+    Arc::new(schema.as_ref().clone().with_metadata(metadata))
+}
+
+/// A choice of columns, in order: fields of a table, or columns of a matrix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns(pub Vec<Range<u64>>);
+
+impl Columns {
+    /// How many columns are chosen.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Each chosen index, in order.
+    pub fn indices(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().flat_map(Range::clone)
+    }
+
+    /// The schema of the chosen columns. The native type is dropped.
+    pub fn schema(&self, schema: &SchemaRef) -> Result<SchemaRef> {
+        let plain = native::without(schema);
+        let cols = self.count();
+        let mut metadata = plain.metadata().clone();
+        match (Form::of(schema), schema.field(0).data_type()) {
+            (Form::Dense, DataType::FixedSizeList(item, _)) => {
+                metadata.insert(shape::COLS_KEY.to_owned(), cols.to_string());
+                let value = item.data_type().clone();
+                let dense = shape::dense_schema(value, shape::matrix_rows(schema), cols)?;
+                Ok(Arc::new(dense.with_metadata(metadata)))
+            }
+            (Form::Sparse, _) => {
+                metadata.insert(shape::COLS_KEY.to_owned(), cols.to_string());
+                Ok(Arc::new(plain.as_ref().clone().with_metadata(metadata)))
+            }
+            (form, _) => {
+                let fields: Vec<Arc<Field>> = self
+                    .indices()
+                    .map(|index| {
+                        let field = schema.fields().get(index as usize).map(Arc::clone);
+                        field.ok_or_else(|| Error::usage(format!("there is no column {index}")))
+                    })
+                    .collect::<Result<_>>()?;
+                let fields: Vec<Arc<Field>> = if form == Form::Columns {
+                    metadata.insert(shape::COLS_KEY.to_owned(), cols.to_string());
+                    let renamed = fields.iter().enumerate();
+                    renamed
+                        .map(|(index, field)| {
+                            Arc::new(field.as_ref().clone().with_name(shape::column_name(index as u64)))
+                        })
+                        .collect()
+                } else {
+                    fields
+                };
+                Ok(Arc::new(Schema::new_with_metadata(fields, metadata)))
+            }
+        }
+    }
+
+    /// The chosen columns of a stream; for formats that cannot read fewer.
+    pub fn select(self, rows: Rows) -> Result<Rows> {
+        let from = rows.schema();
+        if from.fields().is_empty() {
+            return Ok(rows);
+        }
+        let schema = self.schema(&from)?;
+        let form = Form::of(&from);
+        let inner = Arc::clone(&schema);
+        let batches = rows.map(move |batch| {
+            let batch = batch?;
+            let columns: Vec<ArrayRef> = match form {
+                Form::Dense => vec![self.select_dense(batch.column(0), &inner)?],
+                Form::Sparse => vec![self.select_sparse(batch.column(0), &inner)?],
+                _ => self.indices().map(|index| Arc::clone(batch.column(index as usize))).collect(),
+            };
+            self::batch(Arc::clone(&inner), columns, batch.num_rows())
+        });
+        Ok(from_batches(schema, batches))
+    }
+
+    fn select_dense(&self, row: &ArrayRef, schema: &Schema) -> Result<ArrayRef> {
+        let row = row.as_fixed_size_list();
+        let width = row.value_length() as u64;
+        let indices: UInt64Array = (0..row.len() as u64)
+            .flat_map(|index| self.indices().map(move |col| (index, col)))
+            .map(|(index, col)| index * width + col)
+            .collect();
+        let values = take(row.values(), &indices, None)?;
+        let DataType::FixedSizeList(item, size) = schema.field(0).data_type() else {
+            return Err(Error::unsupported("a dense matrix whose rows are no lists"));
+        };
+        Ok(Arc::new(FixedSizeListArray::try_new_with_length(
+            Arc::clone(item),
+            *size,
+            values,
+            None,
+            row.len(),
+        )?))
+    }
+
+    fn select_sparse(&self, row: &ArrayRef, schema: &Schema) -> Result<ArrayRef> {
+        let list = row.as_list::<i64>();
+        let entries = list.values().as_struct();
+        let cols = arrow_cast::cast(entries.column(0), &DataType::UInt64)?;
+        let cols = cols.as_primitive::<arrow_array::types::UInt64Type>();
+        let mut kept: Vec<u64> = Vec::new();
+        let mut new_cols: Vec<u64> = Vec::new();
+        let mut offsets: Vec<i64> = vec![0];
+        for window in list.value_offsets().windows(2) {
+            for entry in window[0]..window[1] {
+                let mut base = 0;
+                for range in &self.0 {
+                    let col = cols.value(entry as usize);
+                    if range.contains(&col) {
+                        kept.push(entry as u64);
+                        new_cols.push(base + col - range.start);
+                    }
+                    base += range.end - range.start;
+                }
+            }
+            offsets.push(kept.len() as i64);
+        }
+        let values = take(entries.column(1), &UInt64Array::from(kept), None)?;
+        let DataType::LargeList(entry) = schema.field(0).data_type() else {
+            return Err(Error::unsupported("a sparse matrix whose rows are no lists"));
+        };
+        let DataType::Struct(fields) = entry.data_type() else {
+            return Err(Error::unsupported("a sparse matrix whose entries are no structs"));
+        };
+        let cols: ArrayRef = match fields[0].data_type() {
+            DataType::UInt32 => Arc::new(new_cols.iter().map(|col| *col as u32).collect::<UInt32Array>()),
+            _ => Arc::new(UInt64Array::from(new_cols)),
+        };
+        let entries = StructArray::try_new(fields.clone(), vec![cols, values], None)?;
+        let offsets = OffsetBuffer::new(offsets.into());
+        Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
+    }
+}

@@ -1,0 +1,96 @@
+//! The one list of formats, and detection over it.
+
+use crate::error::{Error, Result};
+use crate::formats::{Confidence, Format, Head};
+use crate::source::Source;
+
+/// A set of formats. A value that is passed in: there is no global one.
+///
+/// ```
+/// let registry = pentaglot::Registry::default();
+/// assert!(registry.get("parquet").is_ok());
+/// ```
+pub struct Registry {
+    formats: Vec<Box<dyn Format>>,
+}
+
+impl Default for Registry {
+    /// Every format that this build has.
+    fn default() -> Self {
+        Registry { formats: vec![] }
+    }
+}
+
+impl Registry {
+    /// A registry of these formats only.
+    pub fn new(formats: Vec<Box<dyn Format>>) -> Self {
+        Registry { formats }
+    }
+
+    /// The formats, in the order of the list.
+    pub fn formats(&self) -> impl Iterator<Item = &dyn Format> {
+        self.formats.iter().map(|format| format.as_ref())
+    }
+
+    /// The format with this id.
+    pub fn get(&self, id: &str) -> Result<&dyn Format> {
+        self.formats().find(|format| format.info().id == id).ok_or_else(|| {
+            let known: Vec<_> = self.formats().map(|format| format.info().id).collect();
+            Error::usage(format!("expected a format ({}), found {id:?}", known.join(", ")))
+        })
+    }
+
+    /// The format that an output name asks for, by its extension (`.gz` aside).
+    pub fn by_extension(&self, name: &str) -> Option<&dyn Format> {
+        let name = name.to_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        // The longest extension wins: `.ds.json` before `.json`.
+        let fits = |format: &&dyn Format| {
+            let extensions = format.info().extensions.iter();
+            let fitting =
+                extensions.filter(|end| name.strip_suffix(**end).is_some_and(|rest| rest.ends_with('.')));
+            fitting.map(|end| end.len()).max()
+        };
+        self.formats().filter(|format| fits(format).is_some()).max_by_key(|format| fits(format))
+    }
+
+    /// The format of a source: content decides, the extension breaks ties, a tie that is left is an error.
+    pub fn detect(&self, source: &Source) -> Result<&dyn Format> {
+        let bytes = source.head()?;
+        let head = Head::new(source, &bytes);
+        let scores: Vec<_> = self.formats().map(|format| (format.detect(&head), format)).collect();
+        let best = scores.iter().map(|(score, _)| *score).max().unwrap_or(Confidence::No);
+        let mut candidates: Vec<&dyn Format> =
+            scores.into_iter().filter(|(score, _)| *score == best).map(|(_, format)| format).collect();
+        let by_extension = self.by_extension(&head.name());
+        if best == Confidence::No {
+            // An empty or odd file that is named like a format is opened as that, so that the error says what is amiss.
+            return by_extension.ok_or_else(|| {
+                Error::usage("unknown format: no format fits its content or its name (--from names one)")
+            });
+        }
+        if candidates.len() > 1
+            && let Some(named) = by_extension
+            && candidates.iter().any(|format| format.info().id == named.info().id)
+        {
+            return Ok(named);
+        }
+        match (candidates.pop(), candidates.is_empty()) {
+            (Some(format), true) => Ok(format),
+            (last, _) => {
+                candidates.extend(last);
+                let ids: Vec<_> = candidates.iter().map(|format| format.info().id).collect();
+                Err(Error::usage(format!(
+                    "the content fits several formats: {} (--from names one)",
+                    ids.join(", ")
+                )))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.formats().map(|format| format.info().id)).finish()
+    }
+}

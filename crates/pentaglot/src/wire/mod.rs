@@ -1,0 +1,1 @@
+//! Token readers and writers that formats share; private.
