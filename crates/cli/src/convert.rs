@@ -15,6 +15,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     let mut options = ConvertOptions::default();
     options.open = args.open.options(&session.global);
     options.to = args.to.clone();
+    options.as_type = args.as_type.clone();
     options.columns = args.columns.as_deref().map(parse_columns);
     options.rows = args.rows.clone();
     options.allow_lossy = args.allow_lossy;

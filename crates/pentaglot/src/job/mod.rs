@@ -2,10 +2,14 @@
 
 mod conversion;
 mod open;
+mod read;
 mod selection;
+mod types;
 #[cfg(test)]
 mod tests;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
+pub use read::View;
 pub use selection::{parse_columns, parse_rows, resolve_columns};
+pub use types::{Language, TypeText, daphne_meta, parse_type, print_type};
