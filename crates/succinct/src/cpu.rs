@@ -17,6 +17,16 @@ pub(crate) trait Isa: Copy {
     fn extract(self, word: u64, mask: u64) -> u64;
     /// The low bits of `word`, scattered to the positions in `mask`.
     fn deposit(self, word: u64, mask: u64) -> u64;
+
+    /// The low three bits of each 4-bit unit, put together: what PEXT does with the mask 0x7777….
+    #[inline(always)]
+    fn join_octal(self, units: u64) -> u64 {
+        let mut value = units & 0x7777_7777_7777_7777;
+        value = (value & 0x0707_0707_0707_0707) | (value & 0x7070_7070_7070_7070) >> 1;
+        value = (value & 0x003F_003F_003F_003F) | (value & 0x3F00_3F00_3F00_3F00) >> 2;
+        value = (value & 0x0000_0FFF_0000_0FFF) | (value & 0x0FFF_0000_0FFF_0000) >> 4;
+        (value & 0x00FF_FFFF) | (value >> 32) << 24
+    }
 }
 
 /// Any processor.
@@ -228,6 +238,11 @@ impl Isa for Bmi2 {
     }
 
     #[inline(always)]
+    fn join_octal(self, units: u64) -> u64 {
+        self.extract(units, 0x7777_7777_7777_7777)
+    }
+
+    #[inline(always)]
     fn deposit(self, word: u64, mask: u64) -> u64 {
         let result: u64;
         // SAFETY: a `Bmi2` value exists only after BMI2 was detected.
@@ -299,6 +314,7 @@ mod tests {
             let mask = word.rotate_left(13) ^ 0xF0F0;
             assert_eq!(isa.extract(word, mask), Portable.extract(word, mask));
             assert_eq!(isa.deposit(word, mask), Portable.deposit(word, mask));
+            assert_eq!(isa.join_octal(word), Portable.extract(word, 0x7777_7777_7777_7777));
             assert_eq!(Portable.deposit(Portable.extract(word, mask), mask), word & mask);
         }
     }

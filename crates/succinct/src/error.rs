@@ -50,12 +50,7 @@ impl Error {
         expected: impl fmt::Display,
         found: impl fmt::Display,
     ) -> Error {
-        Error::Malformed {
-            at,
-            path: path.into(),
-            expected: expected.to_string(),
-            found: found.to_string(),
-        }
+        Error::Malformed { at, path: path.into(), expected: expected.to_string(), found: found.to_string() }
     }
 
     /// The same error, its path prefixed with the field that holds the failing structure.

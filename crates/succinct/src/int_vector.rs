@@ -162,6 +162,10 @@ impl IntVector {
         self.len += 1;
     }
 
+    pub(crate) fn reserve(&mut self, items: u64) {
+        self.bits.reserve(items.saturating_mul(u64::from(self.width)));
+    }
+
     /// Sets item `index` to the lowest `width` bits of `value`; returns false, and does nothing, past the end.
     pub fn set(&mut self, index: u64, value: u64) -> bool {
         index < self.len && self.bits.set_int(index * u64::from(self.width), self.width, value)

@@ -186,6 +186,10 @@ impl RawVector {
         inside
     }
 
+    pub(crate) fn reserve(&mut self, bits: u64) {
+        self.words.reserve(bits.div_ceil(64) as usize);
+    }
+
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         &mut self.words
     }

@@ -152,11 +152,8 @@ impl<W: AsRef<[u64]>> Structure<W> for BitVector<W> {
         if ones > bits.len() {
             return Err(Error::malformed(at, "ones", format!("at most {} set bits", bits.len()), ones));
         }
-        let slots = [
-            cursor.option(SLOT_NAMES[0])?,
-            cursor.option(SLOT_NAMES[1])?,
-            cursor.option(SLOT_NAMES[2])?,
-        ];
+        let slots =
+            [cursor.option(SLOT_NAMES[0])?, cursor.option(SLOT_NAMES[1])?, cursor.option(SLOT_NAMES[2])?];
         let needed = pair_elements(bits.len());
         let pairs = slots[0].as_ref().and_then(|slot| {
             let words = slot.as_ref();
