@@ -66,7 +66,13 @@ pub(crate) fn level() -> Level {
 #[cold]
 #[inline(never)]
 fn detect() -> Level {
-    let level = detect_code();
+    // Slower paths can be asked for, to test them: `portable` or `popcnt`.
+    let limit = match std::env::var("PENTAGLOT_SUCCINCT_CPU").as_deref() {
+        Ok("portable") => 1,
+        Ok("popcnt") => 2,
+        _ => 3,
+    };
+    let level = detect_code().min(limit);
     LEVEL.store(level, Ordering::Relaxed);
     match level {
         3 => Level::Bmi2(Bmi2(())),

@@ -213,10 +213,8 @@ impl<W: AsRef<[u64]>> Structure<W> for IntVector<W> {
     {
         let at = cursor.position();
         let (len, width) = (cursor.element("len")?, cursor.element("width")?);
-        // The width comes first: it explains more than what would follow from it.
-        if !(1..=64).contains(&width) {
-            return Err(Error::malformed(at + 1, "width", "1 to 64", width));
-        }
+        // Before the bits are looked at: this explains more than what would follow from it.
+        check_shape(len, width, len.wrapping_mul(width), at)?;
         let bits = RawVector::from_words(cursor).map_err(|error| error.within("bits"))?;
         let width = check_shape(len, width, bits.len(), at)?;
         Ok(IntVector { len, width, bits })

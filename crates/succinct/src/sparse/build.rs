@@ -80,7 +80,7 @@ impl SparseBuilder {
         }
         let width = options.width.unwrap_or_else(|| low_width(universe, ones));
         let mut low = IntVector::new(width)?;
-        let high_bits = ones.checked_add(bucket_count(universe, width)).unwrap_or(u64::MAX);
+        let high_bits = ones.saturating_add(bucket_count(universe, width));
         if high_bits > HIGH_BITS_LIMIT {
             let name = "bits of the high part of a sparse vector";
             return Err(Error::Limit { name, limit: HIGH_BITS_LIMIT, found: high_bits });

@@ -31,20 +31,48 @@ fn merge_from<T: Lane>(words: &[u64], zeros: usize, start: usize, from: &[T], to
     }
 }
 
+/// Lanes that fill eight bytes, `LANES` of them.
+trait Packed<const LANES: usize>: Lane {
+    fn load(lanes: &[Self; LANES]) -> u64;
+    fn store(lanes: u64) -> [Self; LANES];
+}
+
+impl Packed<8> for u8 {
+    #[inline(always)]
+    fn load(lanes: &[u8; 8]) -> u64 {
+        u64::from_le_bytes(*lanes)
+    }
+
+    #[inline(always)]
+    fn store(lanes: u64) -> [u8; 8] {
+        lanes.to_le_bytes()
+    }
+}
+
+impl Packed<4> for u16 {
+    #[inline(always)]
+    fn load(lanes: &[u16; 4]) -> u64 {
+        lanes.iter().rev().fold(0, |lanes, &lane| lanes << 16 | u64::from(lane))
+    }
+
+    #[inline(always)]
+    fn store(lanes: u64) -> [u16; 4] {
+        [0, 16, 32, 48].map(|shift| (lanes >> shift) as u16)
+    }
+}
+
 /// Values of one or two bytes, eight bytes at a time: the bits of the level become a mask of whole lanes, and the
 /// zeros and ones that come next are dealt out to their lanes by PDEP.
-fn merge_lanes<T: Lane, const LANES: usize>(
+fn merge_lanes<T: Packed<LANES>, const LANES: usize>(
     isa: Bmi2,
     words: &[u64],
     zeros: usize,
     from: &[T],
     to: &mut [T],
     bit: u32,
-    load: impl Fn(&[T; LANES]) -> u64,
-    store: impl Fn(u64) -> [T; LANES],
 ) {
-    let lane_bits = 64 / LANES as u32;
-    let lows = u64::MAX / crate::bits::low_mask(lane_bits);
+    let lane = crate::bits::low_mask(64 / LANES as u32);
+    let lows = u64::MAX / lane;
     let (mut zero, mut one) = (0, zeros);
     for (index, (chunk, &word)) in to.chunks_exact_mut(64).zip(words).enumerate() {
         let enough = zero + 64 + LANES <= from.len() && one + 64 + LANES <= from.len();
@@ -54,10 +82,10 @@ fn merge_lanes<T: Lane, const LANES: usize>(
         let mut word = word;
         for group in chunk.chunks_exact_mut(LANES) {
             let (set, ones) = (isa.deposit(word, lows), isa.popcount(word & ((1 << LANES) - 1)) as usize);
-            let mask = set.wrapping_mul(crate::bits::low_mask(lane_bits));
-            let window = |at: usize| from[at..].first_chunk::<LANES>().map_or(0, &load);
+            let mask = set.wrapping_mul(lane);
+            let window = |at: usize| from[at..].first_chunk().map_or(0, T::load);
             let lanes = isa.deposit(window(zero), !mask) | isa.deposit(window(one), mask) | set << bit;
-            group.copy_from_slice(&store(lanes));
+            group.copy_from_slice(&T::store(lanes));
             (zero, one, word) = (zero + LANES - ones, one + ones, word >> LANES);
         }
     }
@@ -76,16 +104,7 @@ impl Lane for u8 {
 
     fn merge(words: &[u64], zeros: usize, from: &[Self], to: &mut [Self], bit: u32) {
         match level() {
-            Level::Bmi2(isa) => merge_lanes(
-                isa,
-                words,
-                zeros,
-                from,
-                to,
-                bit,
-                |lanes: &[u8; 8]| u64::from_le_bytes(*lanes),
-                u64::to_le_bytes,
-            ),
+            Level::Bmi2(isa) => merge_lanes(isa, words, zeros, from, to, bit),
             _ => merge_from(words, zeros, 0, from, to, bit),
         }
     }
@@ -101,11 +120,8 @@ impl Lane for u16 {
     }
 
     fn merge(words: &[u64], zeros: usize, from: &[Self], to: &mut [Self], bit: u32) {
-        let load =
-            |lanes: &[u16; 4]| lanes.iter().rev().fold(0_u64, |lanes, &lane| lanes << 16 | u64::from(lane));
-        let store = |lanes: u64| [0, 16, 32, 48].map(|shift| (lanes >> shift) as u16);
         match level() {
-            Level::Bmi2(isa) => merge_lanes(isa, words, zeros, from, to, bit, load, store),
+            Level::Bmi2(isa) => merge_lanes(isa, words, zeros, from, to, bit),
             _ => merge_from(words, zeros, 0, from, to, bit),
         }
     }
