@@ -19,8 +19,8 @@
     )
 )]
 
-pub(crate) mod json;
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub(crate) mod arrow_flatbuffers;
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub(crate) mod guard;
+pub(crate) mod json;
