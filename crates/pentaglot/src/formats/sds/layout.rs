@@ -8,7 +8,7 @@ use pentaglot_succinct::{
 use super::containers::Container;
 use super::types::{Kind, Native};
 use crate::error::{Context, Error, Result};
-use crate::formats::{Confidence, Head};
+use crate::formats::{Confidence, Findings, Head};
 use crate::limits::Budget;
 use crate::map::{Map, Words};
 use crate::source::Source;
@@ -219,24 +219,35 @@ fn own_words(bytes: arrow_buffer::Buffer) -> SharedWords {
     SharedWords::new(elements.collect::<Vec<u64>>())
 }
 
-/// The first kind that fits, and the names of the others that fit too.
+/// Up to this many elements, a kind must also be sound to fit.
+const SMALL: usize = 1 << 17;
+
+/// The first kind that fits, and the names of the others that fit too. A small file fits a kind if it takes all elements
+/// and breaks none of its rules; a large one, or one that breaks the rules of all, if it takes all elements.
 pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
-    let mut first = None;
-    let mut others = Vec::new();
+    let mut fits = Vec::new();
     for kind in Kind::ALL {
-        match (Object::from_words(kind, words.clone()), &first) {
-            (Ok(object), None) => first = Some(object),
-            (Ok(_), Some(_)) => others.push(kind.name().to_owned()),
+        match Object::from_words(kind, words.clone()) {
+            Ok(object) => fits.push(object),
             // What carries a tag is nothing else: its own error says more than "fits nothing".
-            (Err(error), None) if has_tag(kind, words) => return Err(error.field(kind.name())),
-            (Err(_), _) => {}
+            Err(error) if has_tag(kind, words) => return Err(error.field(kind.name())),
+            Err(_) => {}
         }
     }
-    let first = first.ok_or_else(|| {
+    let is_sound = |object: &Object| {
+        let mut findings = Findings::new(false);
+        super::validate::validate(object, &mut findings);
+        findings.is_valid()
+    };
+    if words.as_ref().len() <= SMALL && fits.len() > 1 && fits.iter().any(is_sound) {
+        fits.retain(is_sound);
+    }
+    let mut fits = fits.into_iter();
+    let first = fits.next().ok_or_else(|| {
         Error::malformed("a structure that takes all elements", "none that does (--from sds:KIND names one)")
             .at(0)
     })?;
-    Ok((first, others))
+    Ok((first, fits.map(|other| other.kind().name().to_owned()).collect()))
 }
 
 fn has_tag(kind: Kind, words: &SharedWords) -> bool {

@@ -50,6 +50,8 @@ fn rule(words: &'static str) -> &'static str {
         "unused bits" => "unused-bits",
         "rank support" => "rank-support",
         "select support" => "select-support",
+        "foreign support" => "foreign-support",
+        "maximal runs" => "maximal-runs",
         "minimal width" => "minimal-width",
         other => other,
     }
