@@ -47,28 +47,57 @@ fn flip<const ONE: bool>() -> u64 {
     if ONE { 0 } else { u64::MAX }
 }
 
-/// Counts words from `from` to the bit of rank `rank` among those at or after `from`.
+/// The bit of rank `rank` in a chunk of four words, or how many bits of the kind the chunk has.
 ///
-/// In words: add up the counts of words until they exceed the rank; the bit is in that word. Four words at a time
-/// this needs no branch: the counts up to each are compared with the rank all at once.
+/// In words: add up the counts of words until they exceed the rank; the bit is in that word. This needs no branch: the
+/// counts up to each word are compared with the rank all at once.
+#[inline(always)]
+fn find_in_chunk<const ONE: bool, I: Isa>(isa: I, chunk: &[u64; 4], rank: u64) -> Result<u64, u64> {
+    let [a, b, c, d] = chunk.map(|word| isa.popcount(word ^ flip::<ONE>()));
+    let (ab, abc) = (a + b, a + b + c);
+    if rank >= abc + d {
+        return Err(abc + d);
+    }
+    let past = [rank >= a, rank >= ab, rank >= abc].map(u64::from);
+    let before = (a & past[0].wrapping_neg()) + (b & past[1].wrapping_neg()) + (c & past[2].wrapping_neg());
+    let place = past[0] + past[1] + past[2];
+    let word = chunk[place as usize & 3] ^ flip::<ONE>();
+    Ok(place * 64 + isa.select_in_word(word, rank - before))
+}
+
+/// Counts words from `from` to the bit of rank `rank` among those at or after `from`.
 #[inline(always)]
 pub(crate) fn scan<const ONE: bool, I: Isa>(isa: I, words: &[u64], from: u64, rank: u64) -> Option<u64> {
-    let mut index = (from / 64) as usize;
-    let skipped = (words.get(index)? ^ flip::<ONE>()) & !(u64::MAX << (from % 64));
-    // Bits of the first word before `from` count as well, and so does the rank.
-    let mut rank = rank.wrapping_add(isa.popcount(skipped));
+    let index = (from / 64) as usize;
+    let rest = words.get(index..)?;
+    let Some(chunk) = rest.first_chunk::<4>() else {
+        return scan_rest::<ONE, I>(
+            isa,
+            words,
+            index,
+            rank_in_words::<ONE, I>(isa, *rest.first()?, from, rank),
+        );
+    };
+    let rank = rank_in_words::<ONE, I>(isa, chunk[0], from, rank);
+    match find_in_chunk::<ONE, I>(isa, chunk, rank) {
+        Ok(place) => Some(from / 64 * 64 + place),
+        Err(count) => scan_rest::<ONE, I>(isa, words, index + 4, rank - count),
+    }
+}
+
+/// Bits of the first word before `from` count as well if the whole word is counted, and so does the rank.
+#[inline(always)]
+fn rank_in_words<const ONE: bool, I: Isa>(isa: I, first: u64, from: u64, rank: u64) -> u64 {
+    rank.wrapping_add(isa.popcount((first ^ flip::<ONE>()) & !(u64::MAX << (from % 64))))
+}
+
+#[inline(never)]
+fn scan_rest<const ONE: bool, I: Isa>(isa: I, words: &[u64], mut index: usize, mut rank: u64) -> Option<u64> {
     while let Some(chunk) = words.get(index..).and_then(|words| words.first_chunk::<4>()) {
-        let [a, b, c, d] = chunk.map(|word| isa.popcount(word ^ flip::<ONE>()));
-        let (ab, abc) = (a + b, a + b + c);
-        if rank < abc + d {
-            let past = [rank >= a, rank >= ab, rank >= abc].map(u64::from);
-            let before =
-                (a & past[0].wrapping_neg()) + (b & past[1].wrapping_neg()) + (c & past[2].wrapping_neg());
-            let place = (past[0] + past[1] + past[2]) as usize;
-            let word = chunk[place & 3] ^ flip::<ONE>();
-            return Some((index + place) as u64 * 64 + isa.select_in_word(word, rank - before));
+        match find_in_chunk::<ONE, I>(isa, chunk, rank) {
+            Ok(place) => return Some(index as u64 * 64 + place),
+            Err(count) => rank -= count,
         }
-        rank -= abc + d;
         index += 4;
     }
     for &word in words.get(index..)? {
