@@ -19,4 +19,5 @@
     )
 )]
 
+pub(crate) mod columns;
 pub(crate) mod json;
