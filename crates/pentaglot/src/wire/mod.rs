@@ -21,3 +21,4 @@
 
 pub(crate) mod columns;
 pub(crate) mod json;
+pub(crate) mod sample;

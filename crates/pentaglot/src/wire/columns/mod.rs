@@ -16,6 +16,7 @@ use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_schema::{DataType, Field, FieldRef};
 
 pub(crate) use nested::Record;
+pub(crate) use scalar::{is_special_float, parse_bool, parse_special_cell};
 
 use super::json::Scanner;
 use crate::error::{Error, Result};
@@ -92,7 +93,7 @@ impl<R: Input> Column<R> {
     /// Appends a null, if the column takes it.
     pub(crate) fn null(&mut self) -> Result<()> {
         if !self.field.is_nullable() && *self.field.data_type() != DataType::Null {
-            return Err(Error::malformed(print_type(self.field.data_type()), "null"));
+            return Err(Error::malformed(print_type(self.field.data_type()), "null").rule("type"));
         }
         self.pad();
         Ok(())

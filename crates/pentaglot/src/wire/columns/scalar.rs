@@ -28,7 +28,7 @@ pub(super) fn unfit(expected: &str, text: &[u8]) -> Error {
     if shown.len() < text.len() {
         shown.push('…');
     }
-    Error::malformed(expected, format_args!("{shown:?}"))
+    Error::malformed(expected, format_args!("{shown:?}")).rule("type")
 }
 
 pub(super) fn decoder<R: Input>(data_type: &DataType) -> Result<Decoder<R>> {
@@ -110,7 +110,7 @@ struct Nulls(usize);
 
 impl<R: Input> Decode<R> for Nulls {
     fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
-        Err(scanner.unexpected("null"))
+        Err(scanner.wrong_type("null"))
     }
 
     fn text(&mut self, text: &[u8]) -> Result<()> {
@@ -199,7 +199,7 @@ where
         let offset = scanner.offset();
         let Some(value) = T::Native::read(scanner)? else {
             let expected = format!("a number in the range of {}", print_type(&self.data_type));
-            return Err(Error::malformed(expected, "one outside").at(offset));
+            return Err(Error::malformed(expected, "one outside").at(offset).rule("type"));
         };
         self.values.push(value);
         Ok(())
@@ -283,13 +283,18 @@ impl Real for f16 {
 }
 
 /// The floats that are not finite, as text.
-pub(crate) fn parse_special(text: &[u8]) -> Option<f64> {
+fn parse_special(text: &[u8]) -> Option<f64> {
     match text {
         b"NaN" => Some(f64::NAN),
         b"Infinity" => Some(f64::INFINITY),
         b"-Infinity" => Some(f64::NEG_INFINITY),
         _ => None,
     }
+}
+
+/// Whether a string stands for a float that is not finite.
+pub(crate) fn is_special_float(text: &[u8]) -> bool {
+    parse_special(text).is_some()
 }
 
 /// The same in the spellings of everyday programs.
@@ -421,7 +426,7 @@ impl<R: Input> Decode<R> for Strings {
     #[inline]
     fn text(&mut self, text: &[u8]) -> Result<()> {
         if simdutf8::basic::from_utf8(text).is_err() {
-            return Err(unfit("UTF-8", text).rule("utf8"));
+            return Err(Error::malformed("UTF-8", "other bytes").rule("utf8"));
         }
         self.values.values.extend_from_slice(text);
         self.values.end()
