@@ -23,4 +23,6 @@
 pub(crate) mod arrow_flatbuffers;
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub(crate) mod guard;
+pub(crate) mod columns;
 pub(crate) mod json;
+pub(crate) mod sample;

@@ -24,7 +24,7 @@ impl<R: Read> Scanner<R> {
     #[inline]
     pub(crate) fn str_bytes(&mut self) -> Result<&[u8]> {
         if self.skip_space()? != Some(b'"') {
-            return Err(self.unexpected("a string"));
+            return Err(self.wrong_type("a string"));
         }
         let start = self.position + 1;
         let rest = self.window.get(start..self.end).unwrap_or_default();
