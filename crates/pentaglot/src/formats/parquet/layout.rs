@@ -281,12 +281,20 @@ pub(super) struct Pages<'a> {
     column: &'a ColumnChunkMetaData,
     next: u64,
     end: u64,
+    has_dictionary: bool,
 }
 
 impl<'a> Pages<'a> {
     pub(super) fn new(chunks: &'a Chunks, column: &'a ColumnChunkMetaData) -> Self {
         let (start, len) = column.byte_range();
-        Pages { source: &chunks.source, budget: &chunks.budget, column, next: start, end: start + len }
+        Pages {
+            source: &chunks.source,
+            budget: &chunks.budget,
+            column,
+            next: start,
+            end: start + len,
+            has_dictionary: false,
+        }
     }
 
     /// The page at `offset`, held against its chunk and the limits.
@@ -370,7 +378,15 @@ impl Iterator for Pages<'_> {
         if self.next >= self.end {
             return None;
         }
-        let page = self.page(self.next);
+        let page = self.page(self.next).and_then(|page| {
+            self.has_dictionary |= page.header.kind == PageHeader::DICTIONARY;
+            // PLAIN_DICTIONARY and RLE_DICTIONARY.
+            if page.header.is_data() && matches!(page.header.encoding, 2 | 8) && !self.has_dictionary {
+                let error = Error::malformed("a dictionary page before its indices", "none");
+                return Err(error.at(page.offset).rule("page-order"));
+            }
+            Ok(page)
+        });
         self.next = page.as_ref().map_or(self.end, Page::end);
         Some(page)
     }

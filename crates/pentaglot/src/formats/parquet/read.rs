@@ -318,19 +318,27 @@ struct Reader {
     /// The first row of the next row group.
     position: u64,
     range: Range<u64>,
-    current: Option<ParquetRecordBatchReader>,
+    /// The open row group, and how many of its rows are still to come.
+    current: Option<(ParquetRecordBatchReader, u64)>,
 }
 
 impl Reader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(reader) = &mut self.current {
+            if let Some((reader, left)) = &mut self.current {
                 let index = (self.group - 1) as u64;
-                let batch = guarded(|| Ok(reader.next().transpose()?));
-                if let Some(batch) = batch.index(index).field("row_group")? {
-                    return self.finish(batch).map(Some);
+                let batch = guarded(|| Ok(reader.next().transpose()?)).index(index).field("row_group")?;
+                let count = batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+                // Pages may hold fewer rows than the footer says, which the crate passes over.
+                if (count == 0 && *left > 0) || count > *left {
+                    let error = Error::malformed(format_args!("{left} more rows"), count).rule("row-count");
+                    return Err(error.index(index).field("row_group"));
                 }
-                self.current = None;
+                *left -= count;
+                match batch {
+                    Some(batch) => return self.finish(batch).map(Some),
+                    None => self.current = None,
+                }
             }
             let Some(group) = self.store.footer.metadata.row_groups().get(self.group) else {
                 return Ok(None);
@@ -346,7 +354,8 @@ impl Reader {
             let to = self.range.end.clamp(start, self.position) - start;
             if from < to {
                 let mask = self.selection.mask(&self.store);
-                self.current = Some(self.store.read_group(index, &mask, from..to, self.batch_rows)?);
+                let reader = self.store.read_group(index, &mask, from..to, self.batch_rows)?;
+                self.current = Some((reader, to - from));
             }
         }
     }
