@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::reader::RecordBatchDecoder;
 use arrow_ipc::{FieldNode, MetadataVersion};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, UnionMode};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef, UnionMode};
 use flatbuffers::FlatBufferBuilder;
 
 use super::layout::Message;
@@ -321,6 +321,14 @@ fn unpacked_lengths(
     Ok(lengths)
 }
 
+/// The decoder works in memory: what it calls an I/O error is a packed buffer that does not unpack.
+fn from_decoder(error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(text, _) => Error::malformed("buffers that unpack", text).rule("compression"),
+        other => Error::from(other),
+    }
+}
+
 /// Decodes the batch that a message holds, all columns of it.
 pub(super) fn decode(
     message: &Message,
@@ -346,8 +354,9 @@ fn decode_batch(
     let lengths = unpacked_lengths(batch, extents, body, budget)?;
     slots(schema.fields(), batch, version, budget.limits(), Some(&lengths))?;
     guarded(|| {
-        Ok(RecordBatchDecoder::try_new(body, batch, Arc::clone(schema), dictionaries, &version)?
-            .read_record_batch()?)
+        RecordBatchDecoder::try_new(body, batch, Arc::clone(schema), dictionaries, &version)
+            .and_then(RecordBatchDecoder::read_record_batch)
+            .map_err(from_decoder)
     })
 }
 
@@ -464,7 +473,8 @@ pub(super) fn decode_dictionary(
     };
     check().at(message.body_offset())?;
     guarded(|| {
-        Ok(arrow_ipc::reader::read_dictionary(body, dictionary, schema, dictionaries, &message.version)?)
+        arrow_ipc::reader::read_dictionary(body, dictionary, schema, dictionaries, &message.version)
+            .map_err(from_decoder)
     })
     .at(message.body_offset())
 }

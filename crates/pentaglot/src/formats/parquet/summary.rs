@@ -78,9 +78,11 @@ impl Store {
         let schema = self.footer.metadata.file_metadata().schema_descr();
         (0..self.schema.fields().len()).map(move |root| {
             let leaf = (0..schema.num_columns()).find(|leaf| schema.get_column_root_idx(*leaf) == root)?;
+            // A column that is null throughout may be declared as one that has no nulls.
+            let null = self.schema.fields().get(root)?.data_type().is_null();
             let flat =
                 schema.get_column_root(leaf).is_primitive() && schema.column(leaf).max_rep_level() == 0;
-            flat.then_some(leaf)
+            (flat && !null).then_some(leaf)
         })
     }
 }

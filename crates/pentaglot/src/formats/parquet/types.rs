@@ -7,9 +7,9 @@
 //! | interval of months, days and nanoseconds | struct `months`, `days`, `nanoseconds` | exact |
 //! | decimal with a negative scale | decimal of scale 0 with more digits | exact, up to 76 digits |
 //! | `Decimal32(1, s)` | `Decimal64(1, s)` | exact |
-//! | run-end encoded | its values | exact |
+//! | run-end encoded numbers, texts, bytes | their values | exact |
 //! | dictionary of views, booleans, float16, decimals past 18 digits, intervals or nested values | its values | widened |
-//! | union | | impossible |
+//! | union, run-end encoded null, nested or dictionary values | | impossible |
 
 use std::sync::Arc;
 
@@ -93,6 +93,12 @@ fn dictionary_values(data_type: &DataType) -> bool {
     }
 }
 
+/// Whether runs of these values can be unpacked and packed again.
+fn run_values(data_type: &DataType) -> bool {
+    !data_type.is_nested()
+        && !matches!(data_type, DataType::Null | DataType::FixedSizeBinary(0) | DataType::Dictionary(..))
+}
+
 fn stored(data_type: &DataType) -> Stored {
     match data_type {
         DataType::FixedSizeBinary(0) => {
@@ -127,6 +133,11 @@ fn stored(data_type: &DataType) -> Stored {
         DataType::Union(..) => Stored {
             verdict: Verdict::Impossible,
             note: Some("Parquet has no unions"),
+            ..Stored::same(data_type)
+        },
+        DataType::RunEndEncoded(_, values) if !run_values(values.data_type()) => Stored {
+            verdict: Verdict::Impossible,
+            note: Some("runs of such values cannot be unpacked"),
             ..Stored::same(data_type)
         },
         DataType::RunEndEncoded(_, values) => {
