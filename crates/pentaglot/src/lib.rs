@@ -7,6 +7,8 @@ pub mod formats;
 pub mod hub;
 pub mod job;
 mod limits;
+#[cfg(feature = "sds")]
+pub mod map;
 mod registry;
 pub mod sink;
 mod source;

@@ -22,6 +22,10 @@ pub struct OpenOptions {
     pub limits: Limits,
     /// Threads; 0: as many as there are cores.
     pub threads: usize,
+    /// Whether a stream is spooled first, so that it can be read at any offset and more than once.
+    pub spool: bool,
+    /// Whether a file may be mapped into memory; see [`crate::map`] for the hazard.
+    pub in_place: bool,
 }
 
 /// An open document and what it was opened as.
@@ -32,6 +36,8 @@ pub struct Opened<'r> {
     pub document: Box<dyn Document>,
     /// Where its bytes come from: its counter tells how far a long read has come.
     pub source: Source,
+    /// The document's own bytes: the source, unpacked if it is packed.
+    pub content: Source,
 }
 
 /// A format that a user named, with a dialect.
@@ -67,6 +73,7 @@ pub fn open_source<'r>(
     let gzip = is_gzip(&source, named.as_ref())?;
     let counted = source.clone();
     let source = if gzip { source.gunzip(&options.limits)? } else { source };
+    let source = if options.spool { source.seekable()? } else { source };
     let format = match &named {
         Some(named) => named.format,
         None => registry.detect(&source)?,
@@ -78,9 +85,10 @@ pub fn open_source<'r>(
     read.options = options.options.clone();
     read.limits = options.limits.clone();
     read.threads = options.threads;
+    read.in_place = options.in_place;
     let id = format.info().id;
-    let document = format.open(source, &read).in_format(id)?;
-    Ok(Opened { format, document, source: counted })
+    let document = format.open(source.clone(), &read).in_format(id)?;
+    Ok(Opened { format, document, source: counted, content: source })
 }
 
 /// `.gz` on a name, or a gzip magic, means gzip around it; for some formats only the name decides.
