@@ -110,9 +110,8 @@ fn columns_and_batches_that_are_not_asked_for_are_not_read() {
         let document = format.open(source.clone(), &ReadOptions::default()).unwrap();
         assert!(source.bytes_read() < 100_000, "headers only: {}", source.bytes_read());
         let before = source.bytes_read();
-        let mut request = Request::default();
-        request.columns = Some(Columns(vec![5..6]));
-        request.rows = Some(25_000..25_010);
+        let column = std::iter::once(5..6).collect();
+        let request = Request { columns: Some(Columns(column)), rows: Some(25_000..25_010), batch_rows: 0 };
         let found = collect(document.rows(&request).unwrap()).unwrap();
         assert_eq!(found.column(0), &batches[2].column(5).slice(5_000, 10));
         let read = source.bytes_read() - before;

@@ -23,6 +23,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano};
 use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
+use crate::hub::type_text::print_field;
 use crate::hub::{Plan, Verdict, rows};
 
 /// Footer key of the true Arrow schema (base64 of an IPC schema message), where it is not the stored one.
@@ -49,12 +50,9 @@ impl Stored {
 pub(super) fn plan(schema: &Schema) -> Plan {
     let mut plan = Plan::default();
     for field in schema.fields() {
-        let (from, stored) = (field.data_type().to_string(), stored(field.data_type()));
-        let to = if stored.verdict == Verdict::Impossible {
-            "nothing".to_owned()
-        } else {
-            stored.data_type.to_string()
-        };
+        let (to, stored) = stored_field(field);
+        let from = print_field(field);
+        let to = if stored.verdict == Verdict::Impossible { "nothing".to_owned() } else { print_field(&to) };
         match stored.note {
             Some(note) => plan.push_with(field.name(), from, to, stored.verdict, note),
             None => plan.push(field.name(), from, to, stored.verdict),
