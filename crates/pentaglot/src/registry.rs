@@ -23,6 +23,8 @@ impl Default for Registry {
                 Box::new(crate::formats::arrow_ipc::ArrowFile),
                 #[cfg(feature = "arrow_ipc")]
                 Box::new(crate::formats::arrow_ipc::ArrowStream),
+                #[cfg(feature = "parquet")]
+                Box::new(crate::formats::parquet::Parquet),
                 #[cfg(feature = "sds")]
                 Box::new(crate::formats::sds::Sds),
             ],
