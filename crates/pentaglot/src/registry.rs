@@ -17,7 +17,16 @@ pub struct Registry {
 impl Default for Registry {
     /// Every format that this build has.
     fn default() -> Self {
-        Registry { formats: vec![] }
+        Registry {
+            formats: vec![
+                #[cfg(feature = "npy")]
+                Box::new(crate::formats::npy::Npy),
+                #[cfg(feature = "npy")]
+                Box::new(crate::formats::npy::Npz),
+                #[cfg(feature = "matrix_market")]
+                Box::new(crate::formats::matrix_market::MatrixMarket),
+            ],
+        }
     }
 }
 

@@ -1,5 +1,19 @@
 //! From entries in any order to compressed sparse rows: a counting sort over the row numbers, repeats summed.
 
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, LargeListArray, PrimitiveArray, RecordBatch,
+    StructArray,
+};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, SchemaRef};
+
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::limits::Budget;
@@ -10,6 +24,8 @@ pub(crate) trait Index: Copy + Ord + Send + Sync + 'static {
     fn from_u64(value: u64) -> Option<Self>;
     /// The number.
     fn to_u64(self) -> u64;
+    /// Numbers as an Arrow array.
+    fn array(values: Vec<Self>) -> ArrayRef;
 }
 
 impl Index for u32 {
@@ -19,6 +35,10 @@ impl Index for u32 {
 
     fn to_u64(self) -> u64 {
         u64::from(self)
+    }
+
+    fn array(values: Vec<Self>) -> ArrayRef {
+        Arc::new(PrimitiveArray::<UInt32Type>::from(values))
     }
 }
 
@@ -30,47 +50,96 @@ impl Index for u64 {
     fn to_u64(self) -> u64 {
         self
     }
+
+    fn array(values: Vec<Self>) -> ArrayRef {
+        Arc::new(PrimitiveArray::<UInt64Type>::from(values))
+    }
 }
 
 /// A value that can be summed.
 pub(crate) trait Value: Copy + Default + Send + Sync + 'static {
     /// The sum; `None` if it does not fit.
     fn sum(self, other: Self) -> Option<Self>;
+    /// Values as an Arrow array.
+    fn array(values: Vec<Self>) -> ArrayRef;
+    /// The values of an Arrow array of that type.
+    fn values(array: &ArrayRef) -> Option<Vec<Self>>;
 }
 
 macro_rules! values {
-    ($($whole:ty)*; $($float:ty)*) => {
-        $(impl Value for $whole {
+    ($($native:ty, $arrow:ty, $sum:expr;)*) => {
+        $(impl Value for $native {
             fn sum(self, other: Self) -> Option<Self> {
-                self.checked_add(other)
+                let sum: fn($native, $native) -> Option<$native> = $sum;
+                sum(self, other)
             }
-        })*
-        $(impl Value for $float {
-            fn sum(self, other: Self) -> Option<Self> {
-                Some(self + other)
-            }
-        }
 
-        impl Value for [$float; 2] {
-            fn sum(self, other: Self) -> Option<Self> {
-                Some([self[0] + other[0], self[1] + other[1]])
+            fn array(values: Vec<Self>) -> ArrayRef {
+                Arc::new(PrimitiveArray::<$arrow>::from(values))
+            }
+
+            fn values(array: &ArrayRef) -> Option<Vec<Self>> {
+                Some(array.as_primitive_opt::<$arrow>()?.values().to_vec())
             }
         })*
     };
 }
 
-values! { i8 i16 i32 i64 u8 u16 u32 u64; f32 f64 }
+values! {
+    i8, Int8Type, i8::checked_add;
+    i16, Int16Type, i16::checked_add;
+    i32, Int32Type, i32::checked_add;
+    i64, Int64Type, i64::checked_add;
+    u8, UInt8Type, u8::checked_add;
+    u16, UInt16Type, u16::checked_add;
+    u32, UInt32Type, u32::checked_add;
+    u64, UInt64Type, u64::checked_add;
+    half::f16, Float16Type, |one, two| Some(one + two);
+    f32, Float32Type, |one, two| Some(one + two);
+    f64, Float64Type, |one, two| Some(one + two);
+}
 
-impl Value for half::f16 {
-    fn sum(self, other: Self) -> Option<Self> {
-        Some(self + other)
-    }
+macro_rules! complex_values {
+    ($($float:ty, $arrow:ty;)*) => {
+        $(impl Value for [$float; 2] {
+            fn sum(self, other: Self) -> Option<Self> {
+                Some([self[0] + other[0], self[1] + other[1]])
+            }
+
+            fn array(values: Vec<Self>) -> ArrayRef {
+                let count = values.len();
+                let parts: PrimitiveArray<$arrow> = values.into_flattened().into();
+                let item = Arc::new(Field::new_list_field(parts.data_type().clone(), false));
+                let list = FixedSizeListArray::try_new_with_length(item, 2, Arc::new(parts), None, count);
+                Arc::new(list.expect("two parts a number"))
+            }
+
+            fn values(array: &ArrayRef) -> Option<Vec<Self>> {
+                let list = array.as_fixed_size_list_opt().filter(|list| list.value_length() == 2)?;
+                let parts = list.values().slice(list.value_offset(0) as usize, list.len() * 2);
+                Some(parts.as_primitive_opt::<$arrow>()?.values().as_chunks::<2>().0.to_vec())
+            }
+        })*
+    };
+}
+
+complex_values! {
+    f32, Float32Type;
+    f64, Float64Type;
 }
 
 /// As NumPy adds booleans: or.
 impl Value for bool {
     fn sum(self, other: Self) -> Option<Self> {
         Some(self | other)
+    }
+
+    fn array(values: Vec<Self>) -> ArrayRef {
+        Arc::new(BooleanArray::from(values))
+    }
+
+    fn values(array: &ArrayRef) -> Option<Vec<Self>> {
+        Some(array.as_boolean_opt()?.values().iter().collect())
     }
 }
 
@@ -172,7 +241,10 @@ pub(crate) fn sum_repeats<I: Index, T: Value>(csr: &mut Csr<I, T>, first_row: u6
                 csr.values[into] = sum.ok_or_else(|| {
                     let place = (first_row + row as u64, col.to_u64());
                     Error::malformed(
-                        format_args!("entries at row {}, column {} whose sum fits their type", place.0, place.1),
+                        format_args!(
+                            "entries at row {}, column {} whose sum fits their type",
+                            place.0, place.1
+                        ),
                         "a larger sum",
                     )
                     .rule("repeat-sum")
@@ -200,6 +272,53 @@ pub(crate) fn sum_repeats<I: Index, T: Value>(csr: &mut Csr<I, T>, first_row: u6
     csr.cols.truncate(kept);
     csr.values.truncate(kept);
     Ok(removed)
+}
+
+/// A batch holds about this many entries at the most.
+pub(crate) const BATCH_ENTRIES: i64 = 1 << 20;
+/// A batch holds this many rows at the most.
+pub(crate) const BATCH_ROWS: usize = 1 << 16;
+
+impl<I: Index, T: Value> Csr<I, T> {
+    /// The sparse rows of `schema`, a slice of one array at a time.
+    pub(crate) fn batches(
+        self,
+        schema: SchemaRef,
+        batch_rows: usize,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send> {
+        let offsets = ScalarBuffer::from(self.offsets);
+        let rows = list_array(
+            &schema,
+            OffsetBuffer::new(offsets.clone()),
+            I::array(self.cols),
+            T::array(self.values),
+        )?;
+        let mut next = 0;
+        Ok(std::iter::from_fn(move || {
+            if next >= rows.len() {
+                return None;
+            }
+            let fitting = offsets[next + 1..].partition_point(|end| end - offsets[next] <= BATCH_ENTRIES);
+            let count = fitting.clamp(1, batch_rows).min(rows.len() - next);
+            let slice = rows.slice(next, count);
+            next += count;
+            Some(RecordBatch::try_new(SchemaRef::clone(&schema), vec![Arc::new(slice)]).map_err(Error::from))
+        }))
+    }
+}
+
+/// The sparse rows that a schema describes, from their parts. A value's own type may lack the names that the schema has.
+pub(crate) fn list_array(
+    schema: &SchemaRef,
+    offsets: OffsetBuffer<i64>,
+    cols: ArrayRef,
+    values: ArrayRef,
+) -> Result<LargeListArray> {
+    let no_matrix = || Error::usage("expected the schema of a sparse matrix");
+    let DataType::LargeList(entry) = schema.field(0).data_type() else { return Err(no_matrix()) };
+    let DataType::Struct(fields) = entry.data_type() else { return Err(no_matrix()) };
+    let entries = StructArray::try_new(fields.clone(), vec![cols, values], None)?;
+    Ok(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?)
 }
 
 #[cfg(test)]

@@ -4,3 +4,5 @@
 pub(crate) mod column_major;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod csr;
+#[cfg(feature = "matrix_market")]
+pub(crate) mod scan;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, StringBuilder};
 use arrow_array::types::{Date32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeListArray, PrimitiveArray, StructArray, make_array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, PrimitiveArray, StructArray, make_array,
+};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
@@ -18,7 +20,13 @@ use crate::limits::Budget;
 pub(super) type Place<'a> = &'a dyn Fn(u64) -> u64;
 
 /// `count` elements that stand one after another in `bytes`.
-pub(super) fn decode(dtype: &Dtype, bytes: &Buffer, count: usize, place: Place<'_>, budget: &Budget) -> Result<ArrayRef> {
+pub(super) fn decode(
+    dtype: &Dtype,
+    bytes: &Buffer,
+    count: usize,
+    place: Place<'_>,
+    budget: &Budget,
+) -> Result<ArrayRef> {
     match dtype {
         Dtype::Scalar(scalar) => decode_scalar(*scalar, bytes, count, place, budget),
         Dtype::Struct(members) => {
@@ -53,11 +61,13 @@ pub(super) fn decode_members(
             continue;
         }
         let own = if size == stride { bytes.clone() } else { gather(bytes, stride, from, size, budget)? };
-        let elements = member.elements().and_then(|elements| usize::try_from(elements).ok()).ok_or_else(overflow)?;
+        let elements =
+            member.elements().and_then(|elements| usize::try_from(elements).ok()).ok_or_else(overflow)?;
         let (elements64, item) = (elements.max(1) as u64, member.dtype.bytes().unwrap_or(0));
         let inner = |index: u64| place(index / elements64) + from as u64 + index % elements64 * item;
         let total = elements.checked_mul(count).ok_or_else(overflow)?;
-        let values = decode(&member.dtype, &own, total, &inner, budget).map_err(|error| error.field(member.name.clone()))?;
+        let values = decode(&member.dtype, &own, total, &inner, budget)
+            .map_err(|error| error.field(member.name.clone()))?;
         let field = Dtype::Struct(vec![member.clone()]).field("")?;
         let DataType::Struct(one) = field.data_type() else { return Err(overflow()) };
         let Some(field) = one.first() else { return Err(overflow()) };
@@ -74,7 +84,8 @@ pub(super) fn fold(field: &Field, values: ArrayRef, count: usize) -> Result<Arra
         return Ok(values);
     }
     let width = usize::try_from(*size).unwrap_or(0);
-    let inner = count.checked_mul(width).ok_or_else(|| Error::limit("address space", usize::MAX, "more are"))?;
+    let inner =
+        count.checked_mul(width).ok_or_else(|| Error::limit("address space", usize::MAX, "more are"))?;
     let values = if values.data_type() == item.data_type() { values } else { fold(item, values, inner)? };
     Ok(Arc::new(FixedSizeListArray::try_new_with_length(Arc::clone(item), *size, values, None, count)?))
 }
@@ -92,7 +103,13 @@ fn gather(bytes: &Buffer, stride: usize, from: usize, size: usize, budget: &Budg
     Ok(out.into())
 }
 
-fn decode_scalar(scalar: Scalar, bytes: &Buffer, count: usize, place: Place<'_>, budget: &Budget) -> Result<ArrayRef> {
+fn decode_scalar(
+    scalar: Scalar,
+    bytes: &Buffer,
+    count: usize,
+    place: Place<'_>,
+    budget: &Budget,
+) -> Result<ArrayRef> {
     let size = usize::try_from(scalar.bytes).unwrap_or(usize::MAX);
     let bytes = if scalar.big_endian { &swap(bytes, scalar.unit_bytes(), budget)? } else { bytes };
     let first_fault = || -> Error {
@@ -144,7 +161,8 @@ fn decode_scalar(scalar: Scalar, bytes: &Buffer, count: usize, place: Place<'_>,
         }
         Kind::Datetime(unit) | Kind::Timedelta(unit) => {
             let stored = primitive(DataType::Int64, bytes, count)?;
-            let stored = stored.as_any().downcast_ref::<PrimitiveArray<Int64Type>>().ok_or_else(first_fault)?.values();
+            let stored =
+                stored.as_any().downcast_ref::<PrimitiveArray<Int64Type>>().ok_or_else(first_fault)?.values();
             let nulls = if stored.contains(&i64::MIN) {
                 let valid = BooleanBuffer::collect_bool(count, |index| stored.get(index) != Some(&i64::MIN));
                 Some(NullBuffer::new(valid))
@@ -167,7 +185,11 @@ fn decode_scalar(scalar: Scalar, bytes: &Buffer, count: usize, place: Place<'_>,
                     let mut values: Vec<i64> = allocate(count as u64, budget)?;
                     for value in stored.iter() {
                         let null = *value == i64::MIN;
-                        values.push(if null { 0 } else { value.checked_mul(factor).ok_or_else(first_fault)? });
+                        values.push(if null {
+                            0
+                        } else {
+                            value.checked_mul(factor).ok_or_else(first_fault)?
+                        });
                     }
                     Buffer::from_vec(values)
                 };
@@ -180,7 +202,8 @@ fn decode_scalar(scalar: Scalar, bytes: &Buffer, count: usize, place: Place<'_>,
 
 /// What is wrong with one element (its bytes least significant first), if anything.
 pub(super) fn fault(scalar: Scalar, element: &[u8]) -> Option<Error> {
-    let whole = || element.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)).filter(|value| *value != i64::MIN);
+    let whole =
+        || element.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)).filter(|value| *value != i64::MIN);
     match scalar.kind {
         Kind::Bool => {
             let byte = element.first()?;
@@ -193,12 +216,18 @@ pub(super) fn fault(scalar: Scalar, element: &[u8]) -> Option<Error> {
         Kind::Datetime(unit) if unit.is_days() => {
             let value = whole()?;
             let bad = to_days(value, unit).is_none();
-            bad.then(|| Error::unsupported(format!("{value} {} do not fit a 32-bit date", unit.base)).rule("date-range"))
+            bad.then(|| {
+                Error::unsupported(format!("{value} {} do not fit a 32-bit date", unit.base))
+                    .rule("date-range")
+            })
         }
         Kind::Datetime(unit) | Kind::Timedelta(unit) => {
             let value = whole()?;
             let bad = value.checked_mul(unit.factor(false)).is_none();
-            bad.then(|| Error::unsupported(format!("{value} {} do not fit 64-bit seconds", unit.base)).rule("time-range"))
+            bad.then(|| {
+                Error::unsupported(format!("{value} {} do not fit 64-bit seconds", unit.base))
+                    .rule("time-range")
+            })
         }
         _ => None,
     }

@@ -1,7 +1,7 @@
 //! From Arrow arrays to NumPy's bytes: which dtype an Arrow type takes, and the values.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Int64Type};
+use arrow_array::types::Date32Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field, TimeUnit};
@@ -61,17 +61,24 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
         Float64 => Derived::new(Kind::Float, 8, Verdict::Exact),
         FixedSizeBinary(size) => Derived::new(Kind::Void, u64::try_from(*size).unwrap_or(0), Verdict::Exact),
         Utf8 | LargeUtf8 => Derived::new(Kind::Text, 0, Verdict::Checked).note("a text must not end in NUL"),
-        Binary | LargeBinary => Derived::new(Kind::Bytes, 0, Verdict::Checked).note("a value must not end in a zero byte"),
+        Binary | LargeBinary => {
+            Derived::new(Kind::Bytes, 0, Verdict::Checked).note("a value must not end in a zero byte")
+        }
         Date32 => Derived::new(Kind::Datetime(Unit::of("D")), 8, Verdict::Exact),
-        Date64 => Derived::new(Kind::Datetime(Unit::of("ms")), 8, Verdict::Checked).note("the lowest value is NaT"),
+        Date64 => {
+            Derived::new(Kind::Datetime(Unit::of("ms")), 8, Verdict::Checked).note("the lowest value is NaT")
+        }
         Timestamp(unit, zone) => {
-            let derived = Derived::new(Kind::Datetime(unit_of(*unit)), 8, Verdict::Checked).note("the lowest value is NaT");
+            let derived = Derived::new(Kind::Datetime(unit_of(*unit)), 8, Verdict::Checked)
+                .note("the lowest value is NaT");
             match zone {
                 Some(_) => derived.at_least(Verdict::Lossy, "NumPy has no time zones; the instants are kept"),
                 None => derived,
             }
         }
-        Duration(unit) => Derived::new(Kind::Timedelta(unit_of(*unit)), 8, Verdict::Checked).note("the lowest value is NaT"),
+        Duration(unit) => {
+            Derived::new(Kind::Timedelta(unit_of(*unit)), 8, Verdict::Checked).note("the lowest value is NaT")
+        }
         Time32(unit) | Time64(unit) => {
             let derived = Derived::new(Kind::Timedelta(unit_of(*unit)), 8, Verdict::Checked);
             derived.note("a time of day becomes the time since midnight")
@@ -87,7 +94,11 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
             if *size == 2 && float && complex {
                 let bytes = if *item.data_type() == Float32 { 8 } else { 16 };
                 let derived = Derived::new(Kind::Complex, bytes, Verdict::Exact);
-                if item.is_nullable() { derived.at_least(Verdict::Checked, "NumPy has no nulls") } else { derived }
+                if item.is_nullable() {
+                    derived.at_least(Verdict::Checked, "NumPy has no nulls")
+                } else {
+                    derived
+                }
             } else {
                 if extension::metadata(field).is_some_and(|text| text.contains("\"permutation\"")) {
                     return Err("a tensor whose dimensions are permuted".to_owned());
@@ -99,7 +110,8 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
         }
         Struct(fields) => {
             let mut members = Vec::new();
-            let mut all = Derived { dtype: Dtype::Struct(vec![]), shape: vec![], verdict: Verdict::Exact, note: None };
+            let mut all =
+                Derived { dtype: Dtype::Struct(vec![]), shape: vec![], verdict: Verdict::Exact, note: None };
             for field in fields {
                 let own = derive(field, false).map_err(|why| format!("field {:?}: {why}", field.name()))?;
                 if own.verdict > all.verdict {
@@ -111,7 +123,12 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
                 if members.iter().any(|member: &Member| member.name == *field.name()) {
                     return Err(format!("two fields named {:?}", field.name()));
                 }
-                members.push(Member { name: field.name().clone(), title: None, dtype: own.dtype, shape: own.shape });
+                members.push(Member {
+                    name: field.name().clone(),
+                    title: None,
+                    dtype: own.dtype,
+                    shape: own.shape,
+                });
             }
             if members.is_empty() {
                 return Err("a struct without fields".to_owned());
@@ -124,7 +141,8 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
         None | Some(extension::COMPLEX | extension::FIXED_SHAPE_TENSOR) => derived,
         Some(name) => derived.at_least(Verdict::Lossy, &format!("what {name} means is not kept")),
     };
-    let keeps_nulls = matches!(derived.dtype, Dtype::Scalar(scalar) if scalar.is_nullable()) && derived.shape.is_empty();
+    let keeps_nulls =
+        matches!(derived.dtype, Dtype::Scalar(scalar) if scalar.is_nullable()) && derived.shape.is_empty();
     Ok(if field.is_nullable() && !keeps_nulls {
         derived.at_least(Verdict::Checked, "NumPy has no nulls")
     } else {
@@ -162,7 +180,13 @@ impl Origin {
 }
 
 /// The bytes that an array's elements take as `dtype` with `shape` each, one after another.
-pub(super) fn encode(dtype: &Dtype, shape: &[u64], array: &ArrayRef, origin: &Origin, budget: &Budget) -> Result<Buffer> {
+pub(super) fn encode(
+    dtype: &Dtype,
+    shape: &[u64],
+    array: &ArrayRef,
+    origin: &Origin,
+    budget: &Budget,
+) -> Result<Buffer> {
     let keeps_nulls = shape.is_empty() && matches!(dtype, Dtype::Scalar(scalar) if scalar.is_nullable());
     if !keeps_nulls
         && array.null_count() > 0
@@ -170,29 +194,12 @@ pub(super) fn encode(dtype: &Dtype, shape: &[u64], array: &ArrayRef, origin: &Or
     {
         return Err(origin.lossy(index, "NumPy has no null"));
     }
-    if let Some((count, rest)) = shape.split_first() {
+    if !shape.is_empty() && !is_leaf(dtype, array) {
         let Some(list) = array.as_fixed_size_list_opt() else { return Err(mismatch(array)) };
-        let width = u64::try_from(list.value_length()).unwrap_or(0);
-        // A tensor holds several dimensions in one list.
-        let mut covered = *count;
-        let mut rest = rest;
-        while covered != width {
-            let Some((next, tail)) = rest.split_first() else { return Err(mismatch(array)) };
-            covered = covered.checked_mul(*next).ok_or_else(|| mismatch(array))?;
-            rest = tail;
-        }
-        // Dimensions of 1, or any after a 0, may belong to the same list.
-        while let Some((next, tail)) = rest.split_first()
-            && !matches!(list.values().data_type(), DataType::FixedSizeList(_, _))
-            && (*next == 1 || covered == 0)
-        {
-            rest = tail;
-        }
-        let size = usize::try_from(width).unwrap_or(0);
-        let start = list.offset().checked_mul(size).ok_or_else(|| mismatch(array))?;
-        let start = usize::try_from(list.value_offset(0)).unwrap_or(start);
-        let values = list.values().slice(start, list.len() * size);
-        return encode(dtype, rest, &values, &origin.inner(width), budget);
+        let width = usize::try_from(list.value_length()).unwrap_or(0);
+        let start = usize::try_from(list.value_offset(0)).unwrap_or(0);
+        let values = list.values().slice(start, list.len() * width);
+        return encode(dtype, shape, &values, &origin.inner(width as u64), budget);
     }
     match dtype {
         Dtype::Scalar(scalar) => encode_scalar(*scalar, array, origin, budget),
@@ -203,6 +210,13 @@ pub(super) fn encode(dtype: &Dtype, shape: &[u64], array: &ArrayRef, origin: &Or
     }
 }
 
+/// Whether an array holds the elements themselves, no longer lists of them.
+fn is_leaf(dtype: &Dtype, array: &ArrayRef) -> bool {
+    let DataType::FixedSizeList(item, _) = array.data_type() else { return true };
+    let complex = matches!(dtype, Dtype::Scalar(Scalar { kind: Kind::Complex, .. }));
+    complex && matches!(item.data_type(), DataType::Float32 | DataType::Float64)
+}
+
 /// Columns as records one after another.
 pub(super) fn encode_members(
     members: &[Member],
@@ -211,8 +225,10 @@ pub(super) fn encode_members(
     origin: &Origin,
     budget: &Budget,
 ) -> Result<Buffer> {
-    let sizes: Vec<usize> =
-        members.iter().map(|member| member.bytes().and_then(|size| usize::try_from(size).ok()).unwrap_or(0)).collect();
+    let sizes: Vec<usize> = members
+        .iter()
+        .map(|member| member.bytes().and_then(|size| usize::try_from(size).ok()).unwrap_or(0))
+        .collect();
     let stride: usize = sizes.iter().sum();
     let total = (stride as u64).saturating_mul(count as u64);
     let mut out = allocate_zeroed(total, budget)?;
@@ -223,8 +239,11 @@ pub(super) fn encode_members(
             let Some(column) = columns.next() else {
                 return Err(Error::usage("fewer columns than the schema has"));
             };
-            let column_name =
-                if origin.column.is_empty() { member.name.clone() } else { format!("{}.{}", origin.column, member.name) };
+            let column_name = if origin.column.is_empty() {
+                member.name.clone()
+            } else {
+                format!("{}.{}", origin.column, member.name)
+            };
             let own = Origin { column: column_name, ..origin.clone() };
             let bytes = encode(&member.dtype, &member.shape, column, &own, budget)?;
             if size > 0 {
@@ -242,7 +261,10 @@ pub(super) fn encode_members(
 }
 
 fn mismatch(array: &ArrayRef) -> Error {
-    Error::usage(format!("rows of type {} do not have the schema that the file was created with", array.data_type()))
+    Error::usage(format!(
+        "rows of type {} do not have the schema that the file was created with",
+        array.data_type()
+    ))
 }
 
 /// The buffer of a primitive array's values.
@@ -280,7 +302,9 @@ fn encode_scalar(scalar: Scalar, array: &ArrayRef, origin: &Origin, budget: &Bud
             let mut out = Padded::new(array.len(), size, budget)?;
             for (index, value) in binary_values(array)?.enumerate() {
                 if value.last() == Some(&0) {
-                    return Err(origin.lossy(index, "a value that ends in a zero byte cannot be told from padding"));
+                    return Err(
+                        origin.lossy(index, "a value that ends in a zero byte cannot be told from padding")
+                    );
                 }
                 out.put(value.iter().copied()).map_err(|()| {
                     origin.lossy(index, format_args!("{} bytes do not fit {}", value.len(), scalar.text()))
@@ -294,9 +318,14 @@ fn encode_scalar(scalar: Scalar, array: &ArrayRef, origin: &Origin, budget: &Bud
                 if value.ends_with('\0') {
                     return Err(origin.lossy(index, "a text that ends in NUL cannot be told from padding"));
                 }
-                out.put(value.chars().flat_map(|character| (character as u32).to_le_bytes())).map_err(|()| {
-                    origin.lossy(index, format_args!("{} characters do not fit {}", value.chars().count(), scalar.text()))
-                })?;
+                out.put(value.chars().flat_map(|character| (character as u32).to_le_bytes())).map_err(
+                    |()| {
+                        origin.lossy(
+                            index,
+                            format_args!("{} characters do not fit {}", value.chars().count(), scalar.text()),
+                        )
+                    },
+                )?;
             }
             Ok(out.finish())
         }
@@ -315,7 +344,9 @@ fn encode_scalar(scalar: Scalar, array: &ArrayRef, origin: &Origin, budget: &Bud
                 } else {
                     (value % factor == 0 && value != i64::MIN).then(|| value / factor)
                 };
-                out.push(scaled.ok_or_else(|| origin.lossy(index, format_args!("{value} does not fit {}", scalar.text())))?);
+                out.push(scaled.ok_or_else(|| {
+                    origin.lossy(index, format_args!("{value} does not fit {}", scalar.text()))
+                })?);
             }
             Ok(Buffer::from_vec(out))
         }
@@ -374,21 +405,13 @@ fn whole_values(array: &ArrayRef) -> Result<Box<dyn Iterator<Item = i64> + '_>> 
     if let Some(days) = array.as_primitive_opt::<Date32Type>() {
         return Ok(Box::new(days.values().iter().map(|day| i64::from(*day))));
     }
-    let data = array.to_data();
     if let DataType::Time32(_) = array.data_type() {
-        let values = arrow_cast::cast(array, &DataType::Int32)?;
-        let values = values.as_primitive_opt::<arrow_array::types::Int32Type>().ok_or_else(|| mismatch(array))?;
-        let owned: Vec<i64> = values.values().iter().map(|value| i64::from(*value)).collect();
-        return Ok(Box::new(owned.into_iter()));
+        let bytes = plain_bytes(array, 4)?;
+        let values = arrow_buffer::ScalarBuffer::<i32>::from(bytes);
+        return Ok(Box::new(values.into_iter().copied().map(i64::from).collect::<Vec<_>>().into_iter()));
     }
-    let bytes = data.buffers().first().ok_or_else(|| mismatch(array))?.clone();
-    let values = arrow_buffer::ScalarBuffer::<<Int64Type as arrow_array::ArrowPrimitiveType>::Native>::new(
-        bytes,
-        data.offset(),
-        data.len(),
-    );
-    let owned = values.clone();
-    Ok(Box::new((0..data.len()).map(move |index| owned.get(index).copied().unwrap_or(0))))
+    let values = arrow_buffer::ScalarBuffer::<i64>::from(plain_bytes(array, 8)?);
+    Ok(Box::new(values.into_iter().copied().collect::<Vec<_>>().into_iter()))
 }
 
 /// The width that the values of a text or bytes column need, in bytes.
@@ -406,10 +429,10 @@ pub(super) fn widen(dtype: &mut Dtype, shape: &[u64], array: &ArrayRef) -> Resul
         return Ok(());
     }
     if !shape.is_empty()
+        && !is_leaf(dtype, array)
         && let Some(list) = array.as_fixed_size_list_opt()
     {
-        let inner = if matches!(list.values().data_type(), DataType::FixedSizeList(_, _)) { shape } else { &[] };
-        return widen(dtype, inner, list.values());
+        return widen(dtype, shape, list.values());
     }
     match dtype {
         Dtype::Scalar(scalar) => scalar.bytes = scalar.bytes.max(width(scalar.kind, array)?),

@@ -52,7 +52,9 @@ impl Extent {
             None if head.len() < crate::source::HEAD_BYTES => {
                 Err(Error::truncated(format_args!("{len} bytes"), rest.len()).at(at))
             }
-            None => Err(Error::limit("header bytes of a stream", crate::source::HEAD_BYTES, format!("{len} are"))),
+            None => {
+                Err(Error::limit("header bytes of a stream", crate::source::HEAD_BYTES, format!("{len} are")))
+            }
         }
     }
 }
@@ -120,7 +122,8 @@ impl Header {
 
     /// The header that NumPy would write.
     pub(super) fn canonical(dtype: Dtype, fortran_order: bool, shape: Vec<u64>) -> Header {
-        let dimensions = Literal::Tuple(shape.iter().map(|count| Literal::Whole(i128::from(*count))).collect());
+        let dimensions =
+            Literal::Tuple(shape.iter().map(|count| Literal::Whole(i128::from(*count))).collect());
         let key = |name: &str| Literal::Text(name.to_owned());
         let mut text = Literal::Dict(vec![
             (key("descr"), dtype.descr()),

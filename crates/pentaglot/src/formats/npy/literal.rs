@@ -50,7 +50,9 @@ impl Parser<'_> {
     }
 
     fn unexpected(&self, expected: &str, byte: u8) -> Error {
-        Error::malformed(expected, format_args!("{:?}", char::from(byte))).at(self.cursor.offset()).rule("header")
+        Error::malformed(expected, format_args!("{:?}", char::from(byte)))
+            .at(self.cursor.offset())
+            .rule("header")
     }
 
     fn peek(&self, expected: &str) -> Result<u8> {
@@ -206,7 +208,9 @@ impl Parser<'_> {
         let at = self.cursor.offset();
         let text = String::from_utf8_lossy(self.cursor.take(digits)?).into_owned();
         let value = u32::from_str_radix(&text, 16).ok().and_then(char::from_u32);
-        value.ok_or_else(|| Error::malformed("a character's code", format_args!("{text:?}")).at(at).rule("header"))
+        value.ok_or_else(|| {
+            Error::malformed("a character's code", format_args!("{text:?}")).at(at).rule("header")
+        })
     }
 }
 

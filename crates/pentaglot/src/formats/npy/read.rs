@@ -162,7 +162,8 @@ impl ArrayFile {
                 decode::decode_members(members, bytes, rows, place, &self.budget).field("data")?;
             return rows::batch(Arc::clone(schema), columns, rows);
         }
-        let values = decode::decode(&self.header.dtype, bytes, elements, place, &self.budget).field("data")?;
+        let values =
+            decode::decode(&self.header.dtype, bytes, elements, place, &self.budget).field("data")?;
         let values: ArrayRef = match self.header.shape.len() {
             0 | 1 => values,
             _ => decode::fold(schema.field(0), values, rows)?,
@@ -274,7 +275,7 @@ fn read_stream(reader: &mut SourceReader, bytes: u64, budget: &Budget) -> Result
 }
 
 /// Rows of a batch that holds [`BATCH_BYTES`]; elements without bytes count as four.
-fn batch_rows(header: &Header) -> u64 {
+pub(super) fn batch_rows(header: &Header) -> u64 {
     let item = header.dtype.bytes().unwrap_or(0).max(4);
     let row = header.row_elements().unwrap_or(0).saturating_mul(item).max(1);
     let exact = header.row_bytes().unwrap_or(0);
@@ -301,6 +302,12 @@ fn fortran_order(inner: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
         }
     }
     Ok(Some(order))
+}
+
+/// Where each element of a row in C order stands in Fortran order; none if that is the same.
+pub(super) fn reversed_order(outer: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
+    let reversed: Vec<u64> = outer.iter().rev().copied().collect();
+    fortran_order(&reversed, budget)
 }
 
 /// The schema of an array's rows.

@@ -151,7 +151,9 @@ impl Scalar {
             return Ok(Scalar::new(Kind::Bool, 1));
         }
         if letter == 'O' {
-            return Err(Error::unsupported("dtype object ('|O'): its elements are Python pickles, which are programs"));
+            return Err(Error::unsupported(
+                "dtype object ('|O'): its elements are Python pickles, which are programs",
+            ));
         }
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(bad());
@@ -176,7 +178,9 @@ impl Scalar {
             'M' => Kind::Datetime(Unit::parse(unit.unwrap_or("generic"))?),
             'm' => match Unit::parse(unit.unwrap_or("generic"))? {
                 unit if unit.is_calendar() => {
-                    return Err(Error::unsupported(format!("dtype {text:?}: years and months have no fixed length")));
+                    return Err(Error::unsupported(format!(
+                        "dtype {text:?}: years and months have no fixed length"
+                    )));
                 }
                 unit => Kind::Timedelta(unit),
             },
@@ -188,7 +192,8 @@ impl Scalar {
         }
         let bytes = if kind == Kind::Text { count.checked_mul(4) } else { Some(count) };
         let bytes = bytes.filter(|bytes| i32::try_from(*bytes).is_ok());
-        let bytes = bytes.ok_or_else(|| Error::limit("bytes per element", i32::MAX, format!("{text:?} is")))?;
+        let bytes =
+            bytes.ok_or_else(|| Error::limit("bytes per element", i32::MAX, format!("{text:?} is")))?;
         let swaps = bytes > 1 && !matches!(kind, Kind::Bytes | Kind::Void | Kind::Bool);
         Ok(Scalar { kind, bytes, big_endian: big_endian && swaps })
     }
@@ -275,14 +280,18 @@ impl Dtype {
                     .enumerate()
                     .map(|(index, item)| Member::parse(item).index(index as u64))
                     .collect::<Result<_>>()?;
-                let mut names: Vec<&str> =
-                    members.iter().filter(|member| !member.is_padding()).map(|member| member.name.as_str()).collect();
+                let mut names: Vec<&str> = members
+                    .iter()
+                    .filter(|member| !member.is_padding())
+                    .map(|member| member.name.as_str())
+                    .collect();
                 names.sort_unstable();
                 if let Some(name) = names.windows(2).find_map(|pair| match pair {
                     [one, two] if one == two => Some(one),
                     _ => None,
                 }) {
-                    return Err(Error::malformed("distinct field names", format_args!("{name:?} twice")).rule("descr"));
+                    return Err(Error::malformed("distinct field names", format_args!("{name:?} twice"))
+                        .rule("descr"));
                 }
                 Ok(Dtype::Struct(members))
             }
@@ -334,7 +343,11 @@ impl Dtype {
         Ok(match self {
             Dtype::Scalar(scalar) => {
                 let field = Field::new(name, scalar.arrow(), scalar.is_nullable());
-                if scalar.kind == Kind::Complex { extension::with(field, extension::COMPLEX, None) } else { field }
+                if scalar.kind == Kind::Complex {
+                    extension::with(field, extension::COMPLEX, None)
+                } else {
+                    field
+                }
             }
             Dtype::Struct(members) => {
                 let named = members.iter().filter(|member| !member.is_padding());
@@ -388,7 +401,9 @@ impl Member {
         };
         let mut parts = vec![name, self.dtype.descr()];
         if !self.shape.is_empty() {
-            parts.push(Literal::Tuple(self.shape.iter().map(|count| Literal::Whole(i128::from(*count))).collect()));
+            parts.push(Literal::Tuple(
+                self.shape.iter().map(|count| Literal::Whole(i128::from(*count))).collect(),
+            ));
         }
         Literal::Tuple(parts)
     }
