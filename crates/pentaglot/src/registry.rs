@@ -27,6 +27,12 @@ impl Default for Registry {
                 Box::new(crate::formats::parquet::Parquet),
                 #[cfg(feature = "sds")]
                 Box::new(crate::formats::sds::Sds),
+                #[cfg(feature = "npy")]
+                Box::new(crate::formats::npy::Npy),
+                #[cfg(feature = "npy")]
+                Box::new(crate::formats::npy::Npz),
+                #[cfg(feature = "matrix_market")]
+                Box::new(crate::formats::matrix_market::MatrixMarket),
             ],
         }
     }

@@ -26,3 +26,5 @@ pub(crate) mod guard;
 pub(crate) mod columns;
 pub(crate) mod json;
 pub(crate) mod sample;
+#[cfg(any(feature = "npy", feature = "matrix_market"))]
+pub(crate) mod spool;
