@@ -9,8 +9,6 @@ pub(crate) trait Raw: Copy + Default + PartialEq + Send + Sync + 'static {
     const SIZE: usize;
     /// From the first bytes of a slice; zero where there are too few.
     fn get(bytes: &[u8]) -> Self;
-    /// Appends it.
-    fn put(self, out: &mut Vec<u8>);
 }
 
 macro_rules! raw {
@@ -21,17 +19,18 @@ macro_rules! raw {
             fn get(bytes: &[u8]) -> Self {
                 bytes.first_chunk().map_or(0, |bytes| <$type>::from_le_bytes(*bytes))
             }
-            #[inline(always)]
-            fn put(self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.to_le_bytes());
-            }
         }
     )*};
 }
 raw!(u8 u16 u32 u64 i128);
 
 /// Appends the pairs of whole rows that stand in `bytes`, and the end of each row to `ends`.
-pub(crate) fn split_rows<V: Raw>(bytes: &[u8], ends: &mut Vec<i64>, cols: &mut Vec<u32>, values: &mut Vec<V>) {
+pub(crate) fn split_rows<V: Raw>(
+    bytes: &[u8],
+    ends: &mut Vec<i64>,
+    cols: &mut Vec<u32>,
+    values: &mut Vec<V>,
+) {
     let mut rest = bytes;
     while let Some((count, tail)) = rest.split_first_chunk() {
         let count = u32::from_le_bytes(*count) as usize;

@@ -46,7 +46,11 @@ impl Selection {
             let (from, to) = (cols.start.max(block.col), cols.end.min(block.col_end()));
             if from < to {
                 let (from, to_place) = (from - block.col, place + (from - cols.start));
-                spans.push(Span { from: index(from), to: index(to_place), count: index(to - block.col - from) });
+                spans.push(Span {
+                    from: index(from),
+                    to: index(to_place),
+                    count: index(to - block.col - from),
+                });
             }
             place += cols.end - cols.start;
         }
@@ -65,7 +69,12 @@ fn index(number: u64) -> usize {
 }
 
 /// Builds the batch of a chunk. `pieces` are the decoded rows of its sparse blocks.
-pub(super) fn batch(file: &File, selection: &Selection, chunk: &Chunk, pieces: Vec<Piece>) -> Result<RecordBatch> {
+pub(super) fn batch(
+    file: &File,
+    selection: &Selection,
+    chunk: &Chunk,
+    pieces: Vec<Piece>,
+) -> Result<RecordBatch> {
     let count = index(chunk.rows.end - chunk.rows.start);
     let build = Build { file, selection, chunk };
     let columns = match selection.form {
@@ -89,10 +98,7 @@ impl Build<'_> {
     }
 
     /// Calls `each` for the blocks of this chunk that hold plain cells, with the rows that are wanted of them.
-    fn plain_blocks(
-        &self,
-        mut each: impl FnMut(u64, &Block, Range<u64>) -> Result<()>,
-    ) -> Result<()> {
+    fn plain_blocks(&self, mut each: impl FnMut(u64, &Block, Range<u64>) -> Result<()>) -> Result<()> {
         let layout = &self.file.layout;
         for number in &self.chunk.blocks {
             let Some(block) = layout.blocks.get(*number) else { continue };
@@ -167,7 +173,8 @@ impl Build<'_> {
         {
             // The usual case: the file's bytes are the array's bytes.
             let count = index(rows.end - rows.start);
-            let place = out.get_mut(first * width * size..).and_then(|out| out.get_mut(..count * width * size));
+            let place =
+                out.get_mut(first * width * size..).and_then(|out| out.get_mut(..count * width * size));
             let offset = block.data_offset + (rows.start - block.row) * row_bytes;
             return self.file.source.read_exact_at(offset, place.unwrap_or_default());
         }
@@ -189,7 +196,12 @@ impl Build<'_> {
                             let row = row - block.row + number as u64;
                             let col = (span.from + cell) as u64;
                             let offset = block.data_offset + row * row_bytes + col * from.size() as u64;
-                            does_not_survive(bytes, from, to).at(offset).index(col).field("col").index(row).field("row")
+                            does_not_survive(bytes, from, to)
+                                .at(offset)
+                                .index(col)
+                                .field("col")
+                                .index(row)
+                                .field("row")
                         })?;
                     }
                 }
@@ -267,7 +279,8 @@ impl Build<'_> {
         {
             let size = from.size();
             let count = index(rows.end - rows.start);
-            let place = column.as_slice_mut().get_mut(first * size..).and_then(|out| out.get_mut(..count * size));
+            let place =
+                column.as_slice_mut().get_mut(first * size..).and_then(|out| out.get_mut(..count * size));
             let offset = block.data_offset + (rows.start - block.row) * size as u64;
             return self.file.source.read_exact_at(offset, place.unwrap_or_default());
         }
@@ -282,13 +295,15 @@ impl Build<'_> {
             let start = index(row - self.chunk.rows.start);
             for span in &spans {
                 for step in 0..span.count {
-                    let (Some(place), Some(to)) = (places.get(span.from + step), types.get(span.to + step)) else {
+                    let (Some(place), Some(to)) = (places.get(span.from + step), types.get(span.to + step))
+                    else {
                         continue;
                     };
                     let from = block.value_type.unwrap_or(*to);
                     let Some(column) = columns.get_mut(span.to + step) else { continue };
                     let out = column.as_slice_mut().get_mut(start * to.size()..).unwrap_or_default();
-                    let cells = slab.chunks_exact(row_bytes).filter_map(|row| row.get(*place..)?.get(..from.size()));
+                    let cells =
+                        slab.chunks_exact(row_bytes).filter_map(|row| row.get(*place..)?.get(..from.size()));
                     copy_column(cells, from, *to, out).map_err(|(number, error)| {
                         let row = row - block.row + number;
                         let offset = block.data_offset + row * row_bytes as u64 + *place as u64;
@@ -353,7 +368,9 @@ impl Build<'_> {
             Indices::Narrow(cols) if !wide => {
                 Arc::new(arrow_array::UInt32Array::new(ScalarBuffer::from(cols), None))
             }
-            Indices::Narrow(cols) => Arc::new(cols.iter().map(|col| u64::from(*col)).collect::<arrow_array::UInt64Array>()),
+            Indices::Narrow(cols) => {
+                Arc::new(cols.iter().map(|col| u64::from(*col)).collect::<arrow_array::UInt64Array>())
+            }
             Indices::Wide(cols) => Arc::new(arrow_array::UInt64Array::new(ScalarBuffer::from(cols), None)),
         };
         let values = array_of(value_type, values, count)?;
@@ -414,7 +431,8 @@ impl Build<'_> {
                 }
                 let size = to.size();
                 let bytes = from.get(span.start * size..span.end * size).unwrap_or_default();
-                let place = values.as_slice_mut().get_mut(done * size..).and_then(|out| out.get_mut(..bytes.len()));
+                let place =
+                    values.as_slice_mut().get_mut(done * size..).and_then(|out| out.get_mut(..bytes.len()));
                 place.unwrap_or_default().copy_from_slice(bytes);
                 done += cols.len();
             }

@@ -125,7 +125,9 @@ impl Bands {
     pub(super) fn finish(&mut self, sink: &mut Sink, object: &Object, rows: u64) -> Result<()> {
         self.flush(sink, object)?;
         let void = rows == 0 || object.cols == 0;
-        if let (true, 0, Ok(rows), Ok(cols)) = (void, self.blocks, u32::try_from(rows), u32::try_from(object.cols)) {
+        if let (true, 0, Ok(rows), Ok(cols)) =
+            (void, self.blocks, u32::try_from(rows), u32::try_from(object.cols))
+        {
             encode::write_void(sink, Place { row: 0, col: 0, rows, cols })?;
         }
         Ok(())
@@ -168,7 +170,8 @@ impl Bands {
         row: u64,
         rows: u32,
     ) -> Result<()> {
-        let parts: Vec<&[u8]> = cells.iter().filter_map(|columns| columns.first()).map(Buffer::as_slice).collect();
+        let parts: Vec<&[u8]> =
+            cells.iter().filter_map(|columns| columns.first()).map(Buffer::as_slice).collect();
         let size = object.value_type().size();
         for (col, cols) in self.tiles(object.cols)? {
             let place = Place { row, col, rows, cols };
@@ -199,7 +202,8 @@ impl Bands {
         let most = index(self.options.cols.unwrap_or(1));
         let mut first = 0;
         while let Some(value_type) = object.value_types.get(first).copied() {
-            let same = object.value_types.iter().skip(first).take(most).take_while(|other| **other == value_type);
+            let same =
+                object.value_types.iter().skip(first).take(most).take_while(|other| **other == value_type);
             let run = first..first + same.count();
             first = run.end;
             let cols = u32::try_from(run.len()).unwrap_or(u32::MAX);
@@ -251,7 +255,13 @@ impl Bands {
             && u64::from(cols) == object.cols
         {
             self.blocks += 1;
-            return encode::write_entries(sink, Place { row, col: 0, rows, cols }, value_type, &parts, &self.options);
+            return encode::write_entries(
+                sink,
+                Place { row, col: 0, rows, cols },
+                value_type,
+                &parts,
+                &self.options,
+            );
         }
         let width = self.options.cols.unwrap_or(u64::from(u32::MAX)).min(object.cols).max(1);
         let by_tile = split(parts, row, rows, width, object)?;
@@ -309,7 +319,8 @@ fn split(
                 // Rows since this tile's last entry end where it does.
                 tile.ends.resize(row + 1, tile.cols.len() as i64);
                 tile.cols.push(u32::try_from(col % width).unwrap_or(u32::MAX));
-                tile.values.extend_from_slice(part.values.get(entry * size..(entry + 1) * size).unwrap_or_default());
+                tile.values
+                    .extend_from_slice(part.values.get(entry * size..(entry + 1) * size).unwrap_or_default());
             }
             row += 1;
         }

@@ -18,7 +18,12 @@ pub(super) struct Chosen {
 }
 
 /// Finds the dialect of a file, or errs as the dialect that came furthest does.
-pub(super) fn choose(source: &Source, forced: Option<Dialect>, meta: Option<&Meta>, budget: &Budget) -> Result<Chosen> {
+pub(super) fn choose(
+    source: &Source,
+    forced: Option<Dialect>,
+    meta: Option<&Meta>,
+    budget: &Budget,
+) -> Result<Chosen> {
     if let Some(dialect) = forced {
         let layout = Layout::read(source, dialect, budget)?;
         return Ok(Chosen { layout, reason: "as asked for".to_owned(), also_fits: Vec::new(), note: None });
@@ -30,7 +35,9 @@ pub(super) fn choose(source: &Source, forced: Option<Dialect>, meta: Option<&Met
             Ok(layout) => fitting.push(layout),
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Usage) => return Err(error),
             // The dialect whose walk came furthest is what the file was meant to be; DAPHNE's own at a draw.
-            Err(error) if worst.as_ref().is_none_or(|worst| error.offset() > worst.offset()) => worst = Some(error),
+            Err(error) if worst.as_ref().is_none_or(|worst| error.offset() > worst.offset()) => {
+                worst = Some(error)
+            }
             Err(_) => {}
         }
     }
@@ -60,7 +67,8 @@ pub(super) fn choose(source: &Source, forced: Option<Dialect>, meta: Option<&Met
         .map(|(_, layout)| layout.header.dialect)
         .collect();
     let names: Vec<&str> = also_fits.iter().map(|dialect| dialect.name()).collect();
-    let layout = all.into_iter().nth(taken).ok_or_else(|| Error::malformed("a dbdf file", "something else"))?;
+    let layout =
+        all.into_iter().nth(taken).ok_or_else(|| Error::malformed("a dbdf file", "something else"))?;
     let dialect = layout.header.dialect;
     let (reason, note) = match by_meta {
         Some(_) => (format!("several dialects fit {bytes} bytes; the .meta file beside it decides"), None),

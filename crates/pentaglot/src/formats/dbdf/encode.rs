@@ -59,7 +59,13 @@ impl Place {
     }
 
     /// Writes position and block header, up to the count of entries.
-    fn write(&self, sink: &mut Sink, block_type: BlockType, value_type: ValueType, entries: u64) -> Result<()> {
+    fn write(
+        &self,
+        sink: &mut Sink,
+        block_type: BlockType,
+        value_type: ValueType,
+        entries: u64,
+    ) -> Result<()> {
         let mut bytes = Vec::new();
         bytes.extend(self.row.to_le_bytes());
         bytes.extend(self.col.to_le_bytes());
@@ -114,7 +120,9 @@ pub(super) fn write_cells(
     options: &BlockOptions,
 ) -> Result<()> {
     let to = narrowest(value_type, parts.iter().copied(), options);
-    let nonzeros = || -> u64 { by_size!(value_type.size(), Bits => parts.iter().map(|part| count_nonzero::<Bits>(part)).sum()) };
+    let nonzeros = || -> u64 {
+        by_size!(value_type.size(), Bits => parts.iter().map(|part| count_nonzero::<Bits>(part)).sum())
+    };
     let (block_type, entries) = match options.forced {
         Some(BlockType::Dense) => (BlockType::Dense, 0),
         Some(forced) => (forced, nonzeros()),
@@ -134,7 +142,8 @@ pub(super) fn write_cells(
                     out.clear();
                     out.resize(piece.len() / value_type.size() * to.size(), 0);
                     // Every value has been seen to fit.
-                    cast::cast(piece, value_type, to, &mut out).map_err(|_| Error::lossy("a value that changed"))?;
+                    cast::cast(piece, value_type, to, &mut out)
+                        .map_err(|_| Error::lossy("a value that changed"))?;
                     sink.write_all(&out)?;
                 }
             }
@@ -253,7 +262,9 @@ pub(super) fn write_entries(
         None => {
             // Dense cells would forget the order of entries and which zeros were stored.
             match place.smallest(entries, to.size() as u64, sorted) {
-                BlockType::Dense if stored_zero().is_some() => place.smallest(entries, to.size() as u64, false),
+                BlockType::Dense if stored_zero().is_some() => {
+                    place.smallest(entries, to.size() as u64, false)
+                }
                 smallest => smallest,
             }
         }
@@ -355,7 +366,9 @@ fn check_entries(place: Place, parts: &[Entries<'_>]) -> Result<bool> {
                 }
                 if let Some(entry) = repeated(cols) {
                     let col = place.col + u64::from(cols.get(entry).copied().unwrap_or(0));
-                    return Err(Error::lossy(format!("row {row}, column \"col_{col}\": a second entry for the cell")));
+                    return Err(Error::lossy(format!(
+                        "row {row}, column \"col_{col}\": a second entry for the cell"
+                    )));
                 }
             }
             row += 1;
@@ -397,7 +410,9 @@ fn narrowest<'a>(
         parts.clone().all(|part| {
             let numbers = part.chunks_exact(value_type.size()).map(|bytes| Number::read(value_type, bytes));
             cast::always_fits(value_type, to)
-                || numbers.into_iter().all(|number| number.and_then(|number| number.write(to, cell)).is_some())
+                || numbers
+                    .into_iter()
+                    .all(|number| number.and_then(|number| number.write(to, cell)).is_some())
         })
     };
     smaller.into_iter().find(|to| fits(*to)).unwrap_or(value_type)

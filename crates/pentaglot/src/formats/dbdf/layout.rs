@@ -208,9 +208,7 @@ impl<'a> Walk<'a> {
         match count {
             Some(count) if count <= self.left() => Ok(count),
             Some(count) => Err(Error::truncated(format_args!("{count} bytes"), self.left()).at(self.offset)),
-            None => {
-                Err(Error::truncated("more bytes than 64 bits can count", self.left()).at(self.offset))
-            }
+            None => Err(Error::truncated("more bytes than 64 bits can count", self.left()).at(self.offset)),
         }
     }
 
@@ -237,9 +235,8 @@ impl<'a> Walk<'a> {
         let count = self.source.read_at(self.offset, &mut self.window)?;
         self.window.truncate(count);
         self.window_at = self.offset;
-        let bytes = inside(self).ok_or_else(|| {
-            Error::truncated(format_args!("{N} bytes"), self.window.len()).at(self.offset)
-        })?;
+        let bytes = inside(self)
+            .ok_or_else(|| Error::truncated(format_args!("{N} bytes"), self.window.len()).at(self.offset))?;
         self.offset += N as u64;
         Ok(bytes)
     }

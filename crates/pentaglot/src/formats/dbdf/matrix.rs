@@ -80,7 +80,8 @@ fn whole(source: &Source, options: &ReadOptions) -> Result<Matrix> {
     let form = Form::of(&file.summary.schema);
     // One batch: dense cells are read into place, with no copy after.
     let mut request = Request::default();
-    request.batch_rows = usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, rows))?;
+    request.batch_rows =
+        usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, rows))?;
     let mut batches = read::read(&file, &request)?;
     let batch = match batches.next() {
         Some(batch) => batch?,
@@ -92,7 +93,8 @@ fn whole(source: &Source, options: &ReadOptions) -> Result<Matrix> {
     }
     let list = row.as_list::<i64>();
     let entries = list.values().as_struct();
-    let row_offsets = if list.is_empty() { OffsetBuffer::new(ScalarBuffer::from(vec![0])) } else { list.offsets().clone() };
+    let row_offsets =
+        if list.is_empty() { OffsetBuffer::new(ScalarBuffer::from(vec![0])) } else { list.offsets().clone() };
     Ok(Matrix::Sparse {
         rows,
         cols,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Context, Error, Result};
 use crate::formats::Summary;
-use crate::hub::{Form, shape};
+use crate::hub::{Form, shape, type_text};
 use crate::source::Source;
 
 use super::layout::Header;
@@ -39,7 +39,9 @@ impl Meta {
         let mut text = Vec::new();
         side.reader()?.take(MOST_BYTES + 1).read_to_end(&mut text)?;
         if text.len() as u64 > MOST_BYTES {
-            return Err(Error::limit("the length of a .meta file", MOST_BYTES, "more bytes are").field(SUFFIX));
+            return Err(
+                Error::limit("the length of a .meta file", MOST_BYTES, "more bytes are").field(SUFFIX)
+            );
         }
         Meta::parse(&text).map(Some).map_err(|error| error.field(SUFFIX).rule("meta"))
     }
@@ -102,8 +104,7 @@ impl Meta {
                 .map_err(|_| Error::malformed("a JSON object or a comma line", format_args!("{word:?}")))
                 .field(name)
         };
-        let (rows, cols, single) =
-            (count("numRows")?, count("numCols")?, count("isSingleValueType")?);
+        let (rows, cols, single) = (count("numRows")?, count("numCols")?, count("isSingleValueType")?);
         let words: Vec<&str> = words.collect();
         if single != 0 {
             let value_type = words.first().map(|word| (*word).to_owned());
@@ -131,7 +132,9 @@ impl Meta {
     /// Whether the types that it names are those of the header.
     pub(super) fn fits_types(&self, header: &Header) -> bool {
         let count = header.value_types.len();
-        self.value_types(count).zip(&header.value_types).all(|(ours, theirs)| ours.is_none_or(|ours| ours == *theirs))
+        self.value_types(count)
+            .zip(&header.value_types)
+            .all(|(ours, theirs)| ours.is_none_or(|ours| ours == *theirs))
     }
 
     /// Errs, naming both, where it disagrees with the header.
@@ -207,9 +210,14 @@ pub fn meta_text(summary: &Summary) -> Result<String> {
     })?;
     let named = |kind: &ArrowType, name: &str| match kind {
         ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => Ok("str".to_owned()),
-        other => ValueType::from_arrow(other).map(|value_type| value_type.name().to_owned()).ok_or_else(|| {
-            Error::unsupported(format!("column {name:?}: DAPHNE has no value type for {other}"))
-        }),
+        other => {
+            ValueType::from_arrow(other).map(|value_type| value_type.name().to_owned()).ok_or_else(|| {
+                Error::unsupported(format!(
+                    "column {name:?}: DAPHNE has no value type for {}",
+                    type_text::print_type(other)
+                ))
+            })
+        }
     };
     let mut meta = Meta { rows, ..Meta::default() };
     match Form::of(schema) {

@@ -57,8 +57,8 @@ use crate::sink::Sink;
 use crate::source::Source;
 
 use super::{
-    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, Summary, WriteOptions,
-    Writer,
+    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, Summary,
+    WriteOptions, Writer,
 };
 
 pub use layout::{Block, Header, Layout};
@@ -78,7 +78,12 @@ static INFO: FormatInfo = FormatInfo {
     id: ID,
     title: "DAPHNE binary data format",
     dialects: &[
-        DialectInfo { name: "spec", title: "the document: blocks of any type and tiling", read: true, write: true },
+        DialectInfo {
+            name: "spec",
+            title: "the document: blocks of any type and tiling",
+            read: true,
+            write: true,
+        },
         DialectInfo {
             name: "daphne",
             title: "as DAPHNE 0.2 to today writes, with its .meta",
@@ -97,7 +102,12 @@ static INFO: FormatInfo = FormatInfo {
             default: "auto",
             help: "how blocks store their cells; auto takes the smallest for each (spec)",
         },
-        OptionInfo { key: "block-rows", values: "N", default: "about 16 MiB", help: "rows of a block (spec)" },
+        OptionInfo {
+            key: "block-rows",
+            values: "N",
+            default: "about 16 MiB",
+            help: "rows of a block (spec)",
+        },
         OptionInfo {
             key: "block-cols",
             values: "N",
@@ -128,7 +138,8 @@ impl Format for Dbdf {
 
     fn detect(&self, head: &Head<'_>) -> Confidence {
         let bytes = head.bytes();
-        let (Some(1), Some(data_type)) = (bytes.first(), bytes.get(1).and_then(|code| DataType::from_code(*code)))
+        let (Some(1), Some(data_type)) =
+            (bytes.first(), bytes.get(1).and_then(|code| DataType::from_code(*code)))
         else {
             return Confidence::No;
         };
@@ -172,7 +183,9 @@ impl Format for Dbdf {
 
 /// Whether the first block of a matrix, or the header of a frame, looks like one, so that a broken file is told as such.
 fn header_is_plausible(bytes: &[u8]) -> bool {
-    let zeros = |range: std::ops::Range<usize>| bytes.get(range).is_some_and(|part| part.iter().all(|byte| *byte == 0));
+    let zeros = |range: std::ops::Range<usize>| {
+        bytes.get(range).is_some_and(|part| part.iter().all(|byte| *byte == 0))
+    };
     let block_type = |at: usize| bytes.get(at).is_some_and(|code| *code <= 3);
     match bytes.get(1) {
         // Row and column index of the first block, then its type.
@@ -243,8 +256,10 @@ fn describe(summary: &mut Summary, layout: &Layout, has_meta: bool) {
             say(&format!("blocks.{block_type}"), count.to_string());
         }
     }
-    if header.data_type == DataType::Frame && header.dialect != Dialect::Spec && !has_meta && header.cols > 0 {
-        let note = "DAPHNE writes no readable labels and there is no .meta file: columns are named col_0, col_1, …";
+    if header.data_type == DataType::Frame && header.dialect != Dialect::Spec && !has_meta && header.cols > 0
+    {
+        let note =
+            "DAPHNE writes no readable labels and there is no .meta file: columns are named col_0, col_1, …";
         summary.notes.push(note.to_owned());
     }
     if header.data_type == DataType::DenseMatrix && Form::of(&summary.schema) == Form::Sparse {

@@ -186,12 +186,15 @@ fn body(file: &Arc<File>, block: &Block, encoding: Encoding) -> Vec<Node> {
                 },
             })]
         }
-        Encoding::Sparse => vec![whole("row").expand(SparseRows { file: Arc::clone(file), block: block.clone(), word: 4 })],
+        Encoding::Sparse => {
+            vec![whole("row").expand(SparseRows { file: Arc::clone(file), block: block.clone(), word: 4 })]
+        }
         Encoding::WideSparse => {
             vec![whole("row").expand(SparseRows { file: Arc::clone(file), block: block.clone(), word: 8 })]
         }
         Encoding::UltraSparse => {
-            let (source, step, index_bytes) = (Arc::clone(file), coordinate_bytes(block), coordinate_bytes(block) - size);
+            let (source, step, index_bytes) =
+                (Arc::clone(file), coordinate_bytes(block), coordinate_bytes(block) - size);
             vec![whole("entry").expand(Strided {
                 offset: block.data_offset,
                 stride: step,
@@ -221,8 +224,12 @@ fn body(file: &Arc<File>, block: &Block, encoding: Encoding) -> Vec<Node> {
             vec![
                 words("row_offsets", block.data_offset, block.rows + 1),
                 words("column_indices", cols_at, block.entries),
-                Node::new("values", values_at, block.entries * size)
-                    .expand(values(file, value_type, values_at, block.entries)),
+                Node::new("values", values_at, block.entries * size).expand(values(
+                    file,
+                    value_type,
+                    values_at,
+                    block.entries,
+                )),
             ]
         }
     }
@@ -255,7 +262,9 @@ fn value(file: &File, name: &str, value_type: ValueType, offset: u64) -> Result<
     let text = match value_type {
         ValueType::FixedStr16 => fixed_text(cell).map_or_else(str::to_owned, |text| format!("{text:?}")),
         // Shortest text at its own width.
-        ValueType::Float32 => cell.first_chunk().map_or_else(String::new, |bytes| format!("{:?}", f32::from_le_bytes(*bytes))),
+        ValueType::Float32 => {
+            cell.first_chunk().map_or_else(String::new, |bytes| format!("{:?}", f32::from_le_bytes(*bytes)))
+        }
         _ => Number::read(value_type, cell).map_or_else(String::new, |number| number.to_string()),
     };
     Ok(Node::new(name, offset, value_type.size() as u64).value(text))

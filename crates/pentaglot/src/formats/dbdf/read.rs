@@ -272,7 +272,8 @@ impl Reader {
         }
         if self.pool.is_none() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(lanes).build();
-            self.pool = Some(pool.map_err(|error| Error::io("cannot start threads", std::io::Error::other(error)))?);
+            self.pool =
+                Some(pool.map_err(|error| Error::io("cannot start threads", std::io::Error::other(error)))?);
         }
         Ok(self.pool.as_ref())
     }
@@ -289,7 +290,11 @@ impl Reader {
                     Encoding::Empty | Encoding::Dense | Encoding::FrameRows => {}
                     // Any rows can be read on their own.
                     Encoding::CsrArrays => {
-                        tasks.push(Task { block: *index, state: State::default(), parts: vec![(number, rows)] });
+                        tasks.push(Task {
+                            block: *index,
+                            state: State::default(),
+                            parts: vec![(number, rows)],
+                        });
                     }
                     Encoding::Sparse | Encoding::WideSparse | Encoding::UltraSparse => {
                         in_order.entry(*index).or_default().push((number, rows));

@@ -24,7 +24,10 @@ pub(super) fn column_names(header: &Header, meta: Option<&Meta>) -> Vec<String> 
             // DAPHNE dumps the memory of its string objects: never text.
             Dialect::Daphne | Dialect::Daphne01 => None,
         };
-        from_meta.filter(|label| !label.is_empty()).or_else(own).unwrap_or_else(|| shape::column_name(index as u64))
+        from_meta
+            .filter(|label| !label.is_empty())
+            .or_else(own)
+            .unwrap_or_else(|| shape::column_name(index as u64))
     };
     header.labels.iter().enumerate().map(name).collect()
 }
@@ -65,9 +68,7 @@ fn native_type(header: &Header, names: &[String]) -> Value {
         let value_type = header.value_type(0).map(ValueType::name);
         return json!({ "dataType": data_type, "valueType": value_type });
     }
-    let column = |((name, value_type), label): ((&String, &ValueType), &Vec<u8>)| {
-        json!({ "name": name, "valueType": value_type.name(), "label": hex(label) })
-    };
+    let column = |((name, value_type), label): ((&String, &ValueType), &Vec<u8>)| json!({ "name": name, "valueType": value_type.name(), "label": hex(label) });
     let columns: Vec<Value> = names.iter().zip(&header.value_types).zip(&header.labels).map(column).collect();
     json!({ "dataType": data_type, "columns": columns })
 }
@@ -150,7 +151,8 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
+    let digits: Vec<u8> =
+        text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
     let (pairs, rest) = digits.as_chunks::<2>();
     rest.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }

@@ -238,7 +238,9 @@ impl Decoder<'_> {
             let (entry, expected, rule) = match outside {
                 Some(entry) => (entry, format!("a column below {limit}"), "column-range"),
                 None => match repeated(columns) {
-                    Some(entry) => (entry, "columns that do not repeat in a row".to_owned(), "repeated-entry"),
+                    Some(entry) => {
+                        (entry, "columns that do not repeat in a row".to_owned(), "repeated-entry")
+                    }
                     None => continue,
                 },
             };
@@ -563,7 +565,12 @@ pub(super) fn repeated(columns: &[u32]) -> Option<usize> {
 }
 
 /// Bytes in memory that is aligned for any type.
-pub(super) fn read_aligned(source: &Source, offset: u64, bytes: u64, budget: &Budget) -> Result<MutableBuffer> {
+pub(super) fn read_aligned(
+    source: &Source,
+    offset: u64,
+    bytes: u64,
+    budget: &Budget,
+) -> Result<MutableBuffer> {
     let mut memory = allocate_zeroed(bytes, budget).at(offset)?;
     source.read_exact_at(offset, memory.as_slice_mut())?;
     Ok(memory)

@@ -111,7 +111,9 @@ fn outside(block: &Block, index: usize, rows: u64, cols: u64) -> Option<Error> {
     let rule = |error: Error| error.index(index as u64).field("block").rule("block-outside");
     if block.row.checked_add(block.rows).is_none_or(|end| end > rows) {
         let found = format!("rows {} to {}", block.row, u128::from(block.row) + u128::from(block.rows));
-        return Some(rule(Error::malformed(format_args!("a block within {rows} rows"), found).at(block.offset)));
+        return Some(rule(
+            Error::malformed(format_args!("a block within {rows} rows"), found).at(block.offset),
+        ));
     }
     if block.col.checked_add(block.cols).is_none_or(|end| end > cols) {
         let found = format!("columns {} to {}", block.col, u128::from(block.col) + u128::from(block.cols));

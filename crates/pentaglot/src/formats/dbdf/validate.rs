@@ -68,7 +68,8 @@ fn labels(file: &File, findings: &mut Findings) {
     for (index, label) in (0u64..).zip(&header.labels) {
         offset += 2;
         let mut warn = |expected: &str, found: String, rule| {
-            let error = Error::malformed(expected, found).at(offset).index(index).field("labels").field("header");
+            let error =
+                Error::malformed(expected, found).at(offset).index(index).field("labels").field("header");
             findings.warning(&error.rule(rule));
         };
         if header.dialect == Dialect::Spec {
@@ -168,7 +169,8 @@ impl Check<'_> {
             let left = block.entries - entries;
             if count > left {
                 // The next row cannot be found.
-                let error = Error::malformed(format_args!("at most {left} entries, as the block says"), count);
+                let error =
+                    Error::malformed(format_args!("at most {left} entries, as the block says"), count);
                 return Err(error.at(offset).field("count").index(row).field("row").rule("entry-count"));
             }
             if count > block.cols {
@@ -200,14 +202,21 @@ impl Check<'_> {
         }
         self.note_unsorted(unsorted);
         if entries != block.entries {
-            let error = Error::malformed(format_args!("{} entries, as the block says", block.entries), entries);
+            let error =
+                Error::malformed(format_args!("{} entries, as the block says", block.entries), entries);
             self.report(error.at(block.data_offset - 8).field("entries").rule("entry-count"));
         }
         Ok(())
     }
 
     /// Repeats are errors; an order that does not rise is worth a note.
-    fn columns(&mut self, columns: &[u32], row: u64, place: impl Fn(u64) -> u64, unsorted: &mut Option<(u64, u64)>) {
+    fn columns(
+        &mut self,
+        columns: &[u32],
+        row: u64,
+        place: impl Fn(u64) -> u64,
+        unsorted: &mut Option<(u64, u64)>,
+    ) {
         if columns.is_sorted_by(|one, next| one < next) {
             return;
         }
@@ -249,7 +258,9 @@ impl Check<'_> {
                 0 if offset != 0 => Some("0".to_owned()),
                 _ if offset < before => Some(format!("at least {before}")),
                 _ if offset > block.entries => Some(format!("at most {} entries", block.entries)),
-                _ if index == block.rows && offset != block.entries => Some(format!("{} entries", block.entries)),
+                _ if index == block.rows && offset != block.entries => {
+                    Some(format!("{} entries", block.entries))
+                }
                 _ => None,
             };
             if let Some(expected) = fault {
@@ -264,7 +275,10 @@ impl Check<'_> {
             if sound && index > 0 {
                 columns.clear();
                 for entry in before..offset {
-                    columns.push(u32::try_from(word::<8>(cols.at(cols_at + entry * 8, 8, budget)?)).unwrap_or(u32::MAX));
+                    columns.push(
+                        u32::try_from(word::<8>(cols.at(cols_at + entry * 8, 8, budget)?))
+                            .unwrap_or(u32::MAX),
+                    );
                 }
                 let first = cols_at + before * 8;
                 self.columns(&columns, index - 1, |entry| first + entry * 8, &mut unsorted);

@@ -11,16 +11,16 @@ use tempfile::SpooledTempFile;
 
 use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, Writer, Written};
-use crate::hub::{Form, Plan, Verdict, shape};
+use crate::hub::{Form, Plan, Verdict, shape, type_text};
 use crate::sink::Sink;
 
+use super::ID;
 use super::bands::Bands;
 use super::cast;
 use super::encode::BlockOptions;
 use super::meta::{self, Meta};
 use super::schema::{self, Target};
 use super::types::{BlockType, DataType, Dialect, ValueType};
-use super::ID;
 
 /// DAPHNE's reader copies a label over a 32-byte object, and past it if the label is longer.
 const DAPHNE_LABEL_BYTES: usize = 32;
@@ -61,7 +61,9 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     };
     match target.data_type {
         DataType::Frame => {
-            for ((field, value_type), label) in schema.fields().iter().zip(&target.value_types).zip(&target.labels) {
+            for ((field, value_type), label) in
+                schema.fields().iter().zip(&target.value_types).zip(&target.labels)
+            {
                 let kind = field.data_type();
                 step(&mut plan, field.name(), kind, *value_type, field.is_nullable(), dialect);
                 check_label(&mut plan, field, label, dialect);
@@ -76,7 +78,8 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
                 let note = "the schema does not say how many columns";
                 plan.push_with("", "matrix", target.data_type.name(), Verdict::Impossible, note);
             } else if dialect == Dialect::Daphne && cols.is_some_and(|cols| u32::try_from(cols).is_err()) {
-                let note = "DAPHNE's one block holds at most 4294967295 columns (--to dbdf:spec has more blocks)";
+                let note =
+                    "DAPHNE's one block holds at most 4294967295 columns (--to dbdf:spec has more blocks)";
                 plan.push_with("", "matrix", target.data_type.name(), Verdict::Impossible, note);
             }
         }
@@ -109,11 +112,13 @@ fn step(
     nullable: bool,
     dialect: Dialect,
 ) {
-    let from = kind.to_string();
+    let from = type_text::print_type(kind);
     match value_type.and_then(|value_type| in_dialect(value_type, dialect)) {
         None => {
             let note = match kind {
-                ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => "strings have no place in dbdf",
+                ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => {
+                    "strings have no place in dbdf"
+                }
                 kind if kind.is_nested() => "nested values have no place in dbdf",
                 kind if kind.is_temporal() => "dates and times have no place in dbdf",
                 _ => "dbdf holds integers and floats of 8 to 64 bits",
@@ -158,9 +163,14 @@ pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) 
         })
         .collect::<Result<_>>()?;
     let form = Form::of(&schema);
-    let cols = if form == Form::Table { schema.fields().len() as u64 } else { shape::matrix_cols(&schema).unwrap_or(0) };
+    let cols = if form == Form::Table {
+        schema.fields().len() as u64
+    } else {
+        shape::matrix_cols(&schema).unwrap_or(0)
+    };
     // DAPHNE reads a sparse block in a CSRMatrix only.
-    let data_type = if dialect == Dialect::Daphne && form == Form::Sparse { DataType::CsrMatrix } else { data_type };
+    let data_type =
+        if dialect == Dialect::Daphne && form == Form::Sparse { DataType::CsrMatrix } else { data_type };
     let declared = options.row_count.or_else(|| shape::matrix_rows(&schema));
     let object = Object { dialect, data_type, form, cols, value_types, labels };
     let body = match (dialect, data_type) {
@@ -178,7 +188,15 @@ pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) 
         }
     }
     let with_meta = options.options.bool("meta")?.unwrap_or(dialect == Dialect::Daphne);
-    Ok(Box::new(DbdfWriter { sink, schema, object, body, rows: 0, declared: declared.unwrap_or(0), with_meta }))
+    Ok(Box::new(DbdfWriter {
+        sink,
+        schema,
+        object,
+        body,
+        rows: 0,
+        declared: declared.unwrap_or(0),
+        with_meta,
+    }))
 }
 
 /// The object that is being written.
@@ -338,7 +356,8 @@ impl DbdfWriter {
         let mut meta = Meta { rows: self.rows, cols: object.cols, nonzeros, ..Meta::default() };
         if object.data_type == DataType::Frame {
             let names = self.schema.fields().iter().map(|field| field.name().clone());
-            meta.columns = Some(names.zip(object.value_types.iter().map(|kind| meta::type_name(*kind))).collect());
+            meta.columns =
+                Some(names.zip(object.value_types.iter().map(|kind| meta::type_name(*kind))).collect());
         } else {
             meta.value_type = meta::type_name(object.value_type());
         }
@@ -410,7 +429,9 @@ fn fixed_strings(array: &ArrayRef, place: Place<'_>) -> Result<Buffer> {
         let text = text.unwrap_or_default();
         if text.len() > 15 || text.contains('\0') {
             let (row, column) = place(index);
-            let found = format!("row {row}, column {column:?}: {text:?} is no string of at most 15 bytes without NUL");
+            let found = format!(
+                "row {row}, column {column:?}: {text:?} is no string of at most 15 bytes without NUL"
+            );
             return Err(Error::lossy(found));
         }
         bytes.extend_from_slice(text.as_bytes());
@@ -439,7 +460,8 @@ fn sparse_rows(object: &Object, batch: &RecordBatch, first: u64) -> Result<Spars
         .ok_or_else(|| Error::unsupported("a sparse matrix whose rows are no lists"))?;
     check_nulls(list, &|index| (first + index, shape::ROW_FIELD.to_owned()))?;
     let no_entries = || Error::unsupported("a sparse matrix whose entries are no (col, value) pairs");
-    let entries = list.values().as_struct_opt().filter(|entries| entries.num_columns() == 2).ok_or_else(no_entries)?;
+    let entries =
+        list.values().as_struct_opt().filter(|entries| entries.num_columns() == 2).ok_or_else(no_entries)?;
     let row_of = |index: u64| {
         let index = i64::try_from(index).unwrap_or(i64::MAX);
         first + list.offsets().partition_point(|end| *end <= index).saturating_sub(1) as u64
@@ -447,7 +469,9 @@ fn sparse_rows(object: &Object, batch: &RecordBatch, first: u64) -> Result<Spars
     check_nulls(entries, &|index| (row_of(index), shape::ROW_FIELD.to_owned()))?;
     check_nulls(entries.column(0), &|index| (row_of(index), "col".to_owned()))?;
     let cols = match entries.column(0).data_type() {
-        ArrowType::UInt32 => SparseCols::Narrow(entries.column(0).as_primitive::<UInt32Type>().values().clone()),
+        ArrowType::UInt32 => {
+            SparseCols::Narrow(entries.column(0).as_primitive::<UInt32Type>().values().clone())
+        }
         _ => {
             let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
             let cols = arrow_cast::cast_with_options(entries.column(0), &ArrowType::UInt64, &options)
@@ -471,7 +495,12 @@ impl Arrays {
             seen.clear();
             match &rows.cols {
                 SparseCols::Narrow(cols) => {
-                    seen.extend(cols.get(index(start)..index(end)).unwrap_or_default().iter().map(|col| u64::from(*col)));
+                    seen.extend(
+                        cols.get(index(start)..index(end))
+                            .unwrap_or_default()
+                            .iter()
+                            .map(|col| u64::from(*col)),
+                    );
                 }
                 SparseCols::Wide(cols) => {
                     seen.extend_from_slice(cols.get(index(start)..index(end)).unwrap_or_default());
