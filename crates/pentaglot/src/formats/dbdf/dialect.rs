@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Budget;
 use crate::source::Source;
 
-use super::layout::Layout;
+use super::layout::{Fault, Layout};
 use super::meta::Meta;
 use super::tiling;
 use super::types::Dialect;
@@ -17,7 +17,7 @@ pub(super) struct Chosen {
     pub(super) note: Option<String>,
 }
 
-/// Finds the dialect of a file, or errs as the dialect that came furthest does.
+/// Finds the dialect of a file, or errs as the dialect does in which it made sense for longest.
 pub(super) fn choose(
     source: &Source,
     forced: Option<Dialect>,
@@ -29,14 +29,16 @@ pub(super) fn choose(
         return Ok(Chosen { layout, reason: "as asked for".to_owned(), also_fits: Vec::new(), note: None });
     }
     let mut fitting = Vec::new();
-    let mut worst: Option<Error> = None;
+    let mut best: Option<Fault> = None;
     for dialect in Dialect::ALL {
-        match Layout::read(source, dialect, budget) {
+        match Layout::walk(source, dialect, budget) {
             Ok(layout) => fitting.push(layout),
-            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Usage) => return Err(error),
-            // The dialect whose walk came furthest is what the file was meant to be; DAPHNE's own at a draw.
-            Err(error) if worst.as_ref().is_none_or(|worst| error.offset() > worst.offset()) => {
-                worst = Some(error)
+            Err(fault) if matches!(fault.error.kind(), ErrorKind::Io | ErrorKind::Usage) => {
+                return Err(fault.error);
+            }
+            // What made sense for longest is what the file was meant to be; DAPHNE's own at a draw.
+            Err(fault) if best.as_ref().is_none_or(|best| sense(&fault, dialect, source) > best.sense) => {
+                best = Some(fault);
             }
             Err(_) => {}
         }
@@ -50,7 +52,7 @@ pub(super) fn choose(
     let bytes = source.len().unwrap_or(0);
     let mut fitting = fitting.into_iter();
     let Some(first) = fitting.next() else {
-        return Err(worst.unwrap_or_else(|| Error::malformed("a dbdf file", "something else")));
+        return Err(best.map_or_else(|| Error::malformed("a dbdf file", "something else"), |best| best.error));
     };
     let others: Vec<Layout> = fitting.collect();
     if others.is_empty() {
@@ -81,6 +83,19 @@ pub(super) fn choose(
         ),
     };
     Ok(Chosen { layout, reason, also_fits, note })
+}
+
+/// How far a file made sense in a dialect that it does not fit.
+fn sense(fault: &Fault, dialect: Dialect, source: &Source) -> u64 {
+    let mut code = [0];
+    let code = source.read_at(18, &mut code).map_or(0, |_| u8::from_le_bytes(code));
+    match dialect {
+        // Strings are rare, and their codes are the document's int64 and float.
+        Dialect::Daphne if matches!(code, 8 | 9) => fault.sense.min(18),
+        // Anything passes for its padding; what counts is a position of zero.
+        Dialect::Daphne01 if fault.sense < 41 => 0,
+        _ => fault.sense,
+    }
 }
 
 fn is_tiled(layout: &Layout) -> bool {

@@ -7,6 +7,7 @@ use crate::error::{Context, Error, Result};
 use crate::limits::Budget;
 use crate::source::Source;
 
+use super::tiling;
 use super::types::{BlockType, DataType, Dialect, ValueType};
 
 /// What stands before the body.
@@ -121,7 +122,12 @@ impl Layout {
     /// Walks a file of the given dialect; errs unless it fits to the last byte.
     /// Reads headers only. Whether blocks cover the object without overlap is not looked at.
     pub fn read(source: &Source, dialect: Dialect, budget: &Budget) -> Result<Layout> {
-        let mut walk = Walk::new(source)?;
+        Layout::walk(source, dialect, budget).map_err(|fault| fault.error)
+    }
+
+    /// As [`Layout::read`]; a fault also says how far the file made sense.
+    pub(super) fn walk(source: &Source, dialect: Dialect, budget: &Budget) -> Result<Layout, Fault> {
+        let mut walk = Walk::new(source).map_err(Fault::from)?;
         let header = read_header(&mut walk, dialect, budget).field("header")?;
         let blocks = match (header.data_type, dialect) {
             (DataType::Scalar, _) => vec![scalar(&mut walk, &header)?],
@@ -133,7 +139,8 @@ impl Layout {
             0 => Ok(Layout { header, blocks, bytes: walk.len }),
             more => Err(Error::malformed("the end", format_args!("{more} more bytes"))
                 .at(walk.offset)
-                .rule("trailing")),
+                .rule("trailing")
+                .into()),
         }
     }
 
@@ -155,6 +162,20 @@ impl Layout {
         let plain = |block: &Block| block.block_type == BlockType::Dense && !block.is_void();
         let sparse = !self.blocks.iter().any(plain);
         sparse.then(|| self.blocks.iter().map(|block| block.entries).fold(0, u64::saturating_add))
+    }
+}
+
+/// Why a walk failed.
+pub(super) struct Fault {
+    pub(super) error: Error,
+    /// How many bytes made sense before.
+    pub(super) sense: u64,
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        let sense = error.offset().unwrap_or(0);
+        Fault { error, sense }
     }
 }
 
@@ -447,14 +468,48 @@ fn frame_body(walk: &mut Walk<'_>, header: &Header) -> Result<Block> {
     })
 }
 
-fn spec_blocks(walk: &mut Walk<'_>, header: &Header, budget: &Budget) -> Result<Vec<Block>> {
-    let mut blocks = Vec::new();
+fn spec_blocks(walk: &mut Walk<'_>, header: &Header, budget: &Budget) -> Result<Vec<Block>, Fault> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let cells = u128::from(header.rows) * u128::from(header.cols);
+    let mut covered = 0u128;
+    // Garbage after a block reads as a block that lies outside; if the walk fails after it, that is where it went wrong.
+    let mut outside: Option<Fault> = None;
     while walk.left() > 0 {
         let index = blocks.len() as u64;
-        budget.check((index + 1).saturating_mul(size_of::<Block>() as u64))?;
-        blocks.push(spec_block(walk, header).index(index).field("block")?);
+        let (start, left) = (walk.offset, walk.left());
+        let room = (index + 1).saturating_mul(size_of::<Block>() as u64);
+        let block = budget.check(room).and_then(|()| spec_block(walk, header).index(index).field("block"));
+        let fault = match &block {
+            Ok(block) => tiling::outside(block, blocks.len(), header.rows, header.cols),
+            Err(_) => None,
+        };
+        let complete = !blocks.is_empty() && covered == cells;
+        match (block, fault) {
+            (Ok(block), None) => {
+                covered += u128::from(block.rows) * u128::from(block.cols);
+                blocks.push(block);
+            }
+            (Ok(block), Some(error)) => {
+                outside.get_or_insert(if complete {
+                    trailing(start, left)
+                } else {
+                    Fault { error, sense: start }
+                });
+                blocks.push(block);
+            }
+            (Err(error), _) => {
+                let here = || if complete { trailing(start, left) } else { Fault { error, sense: start } };
+                return Err(outside.unwrap_or_else(here));
+            }
+        }
     }
     Ok(blocks)
+}
+
+/// Bytes after the last cell speak against the dialect as much as for damage.
+fn trailing(offset: u64, bytes: u64) -> Fault {
+    let error = Error::malformed("the end", format_args!("{bytes} more bytes")).at(offset).rule("trailing");
+    Fault { error, sense: 19 }
 }
 
 fn spec_block(walk: &mut Walk<'_>, header: &Header) -> Result<Block> {

@@ -107,7 +107,8 @@ impl Sweep<'_> {
     }
 }
 
-fn outside(block: &Block, index: usize, rows: u64, cols: u64) -> Option<Error> {
+/// What is wrong with a block that is not inside the object.
+pub(super) fn outside(block: &Block, index: usize, rows: u64, cols: u64) -> Option<Error> {
     let rule = |error: Error| error.index(index as u64).field("block").rule("block-outside");
     if block.row.checked_add(block.rows).is_none_or(|end| end > rows) {
         let found = format!("rows {} to {}", block.row, u128::from(block.row) + u128::from(block.rows));
