@@ -79,9 +79,8 @@ fn whole(source: &Source, options: &ReadOptions) -> Result<Matrix> {
     let (rows, cols) = (header.rows, header.cols);
     let form = Form::of(&file.summary.schema);
     // One batch: dense cells are read into place, with no copy after.
-    let mut request = Request::default();
-    request.batch_rows =
-        usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, rows))?;
+    let batch_rows = usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, rows))?;
+    let request = Request { batch_rows, ..Request::default() };
     let mut batches = read::read(&file, &request)?;
     let batch = match batches.next() {
         Some(batch) => batch?,

@@ -153,8 +153,7 @@ impl Format for Dbdf {
             return if header_is_plausible(bytes) { Confidence::Likely } else { Confidence::No };
         };
         // A walk over millions of blocks costs their headers only, and memory within this.
-        let mut limits = Limits::default();
-        limits.max_alloc = 16 << 20;
+        let limits = Limits { max_alloc: 16 << 20, ..Limits::default() };
         let fits = |dialect: &Dialect| match Layout::read(&source, *dialect, &limits.budget()) {
             Ok(_) => true,
             Err(error) => error.kind() == crate::ErrorKind::Limit,

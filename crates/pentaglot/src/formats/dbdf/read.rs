@@ -76,8 +76,8 @@ pub(super) fn read(file: &Arc<File>, request: &Request) -> Result<Rows> {
     if let Some(columns) = wanted.as_ref().filter(|_| form != Form::Sparse) {
         schema = columns.schema(&schema)?;
     }
-    let all = Columns(vec![0..header.cols]);
-    let columns = wanted.clone().unwrap_or(all);
+    let every = 0..header.cols;
+    let columns = wanted.clone().unwrap_or_else(|| Columns(vec![every]));
     if columns.0.iter().any(|columns| columns.end > header.cols) {
         return Err(Error::usage(format!("expected columns below {}, found more", header.cols)));
     }
