@@ -25,6 +25,8 @@ impl Default for Registry {
                 Box::new(crate::formats::arrow_ipc::ArrowStream),
                 #[cfg(feature = "parquet")]
                 Box::new(crate::formats::parquet::Parquet),
+                #[cfg(feature = "dbdf")]
+                Box::new(crate::formats::dbdf::Dbdf),
                 #[cfg(feature = "sds")]
                 Box::new(crate::formats::sds::Sds),
                 #[cfg(feature = "npy")]
