@@ -16,6 +16,7 @@ use super::types::{Type, arrow_fields, check_name, is_same_field};
 use super::{ID, MONGODB_BYTES};
 use crate::error::{Context, Error, Result};
 use crate::formats::{self, WriteOptions, Written};
+use crate::hub::type_text::print_field;
 use crate::hub::{Plan, Verdict, extension, native};
 use crate::limits::Budget;
 use crate::sink::Sink;
@@ -25,8 +26,12 @@ use crate::wire::bson;
 pub(super) fn plan(schema: &Schema) -> Plan {
     let mut plan = Plan::default();
     let mut names = HashSet::new();
+    if schema.fields().is_empty() {
+        let note = "without columns there is no place for a number of rows";
+        plan.push_with("", "a table without columns", "an empty document", Verdict::Checked, note);
+    }
     for field in schema.fields() {
-        let (name, from) = (field.name(), field.data_type().to_string());
+        let (name, from) = (field.name(), print_field(field));
         let kind = check_name(name).and_then(|()| Type::of(field));
         match kind {
             Err(reason) => plan.push_with(name, from, "nothing", Verdict::Impossible, reason),
@@ -98,6 +103,9 @@ impl formats::Writer for Writer {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         if rows.num_rows() == 0 {
             return Ok(());
+        }
+        if self.columns.is_empty() {
+            return Err(Error::lossy("row 0: a document without columns has no rows").in_format(ID));
         }
         for (chunks, column) in self.chunks.iter_mut().zip(rows.columns()) {
             self.held.take(&column.to_data()).in_format(ID)?;
