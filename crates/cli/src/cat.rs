@@ -36,7 +36,8 @@ fn show(
     view.rows = rows;
     view.batch_rows = session.global.batch_rows;
     // A bar would run through what is printed on the same terminal.
-    let _progress = (!screen::stdout_is_terminal()).then(|| Progress::follow(opened.source.clone(), &session.global));
+    let _progress =
+        (!screen::stdout_is_terminal()).then(|| Progress::follow(opened.source.clone(), &session.global));
     let format = opened.format.info().id;
     match output {
         Output::Json => json(&opened, view, session),

@@ -21,7 +21,8 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     options.allow_lossy = args.allow_lossy;
     options.force = args.force;
     options.batch_rows = session.global.batch_rows;
-    let conversion = Conversion::plan(&session.registry, &args.input, &args.output, &options).about(&args.input)?;
+    let conversion =
+        Conversion::plan(&session.registry, &args.input, &args.output, &options).about(&args.input)?;
     if args.dry_run {
         return show(&conversion.plan, args);
     }

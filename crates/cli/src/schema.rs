@@ -27,7 +27,8 @@ pub(crate) fn run(session: &Session, args: &Schema) -> Outcome {
             .iter()
             .map(|field| json!({ "name": field.name(), "type": data_type_text(field), "nullable": field.is_nullable() }))
             .collect();
-        let object = json!({ "file": args.file, "type": text, "columns": fields, "metadata": schema.metadata() });
+        let object =
+            json!({ "file": args.file, "type": text, "columns": fields, "metadata": schema.metadata() });
         screen::print(format!("{object}\n").as_bytes())?;
     } else {
         screen::print(format!("{}\n", text.trim_end()).as_bytes())?;

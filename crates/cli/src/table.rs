@@ -80,8 +80,13 @@ fn layout(schema: &Schema, cells: &[Vec<String>]) -> Vec<usize> {
 
 fn heading(out: &mut impl Write, schema: &Schema, widths: &[usize]) -> std::io::Result<()> {
     let names: Vec<String> = schema.fields().iter().map(|field| cut(&escape(field.name()), CELL)).collect();
-    let text: Vec<String> =
-        schema.fields().iter().zip(&names).zip(widths).map(|((field, name), width)| pad(name, *width, is_number(field.data_type()))).collect();
+    let text: Vec<String> = schema
+        .fields()
+        .iter()
+        .zip(&names)
+        .zip(widths)
+        .map(|((field, name), width)| pad(name, *width, is_number(field.data_type())))
+        .collect();
     writeln!(out, "{}", bold(text.join("  ").trim_end()))?;
     let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
     writeln!(out, "{}", rule.join("  "))
@@ -90,7 +95,8 @@ fn heading(out: &mut impl Write, schema: &Schema, widths: &[usize]) -> std::io::
 fn line(out: &mut impl Write, schema: &Schema, row: &[String], widths: &[usize]) -> std::io::Result<()> {
     let fields = schema.fields().iter();
     let cells = fields.zip(row).zip(widths);
-    let text: Vec<String> = cells.map(|((field, cell), width)| pad(cell, *width, is_number(field.data_type()))).collect();
+    let text: Vec<String> =
+        cells.map(|((field, cell), width)| pad(cell, *width, is_number(field.data_type()))).collect();
     writeln!(out, "{}", text.join("  ").trim_end())
 }
 

@@ -276,13 +276,13 @@ fn matrix_forms(schema: &SchemaRef, from: Form, to: Form, plan: &mut Plan) -> Re
     }))
 }
 
-
 /// What a stream is, in words: `a 3 x 4 dense matrix of float64`.
 pub fn describe(schema: &Schema) -> String {
     let form = Form::of(schema);
     let size = |number: Option<u64>| number.map_or("?".to_owned(), |number| number.to_string());
     let extent = format!("{} x {}", size(shape::matrix_rows(schema)), size(shape::matrix_cols(schema)));
-    let value = shape::matrix_value_type(schema).map_or(String::new(), |value| format!(" of {}", print_type(&value)));
+    let value =
+        shape::matrix_value_type(schema).map_or(String::new(), |value| format!(" of {}", print_type(&value)));
     match form {
         Form::Table => format!("a table of {} columns", schema.fields().len()),
         Form::Dense => format!("a {extent} dense matrix{value}"),

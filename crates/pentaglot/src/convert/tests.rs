@@ -59,7 +59,8 @@ fn bits(batch: &RecordBatch) -> Vec<u64> {
 fn matrices() -> impl Strategy<Value = RecordBatch> {
     let number = prop_oneof![3 => Just(0.0), 1 => Just(-0.0), 1 => Just(f64::NAN), 3 => any::<f64>()];
     (0usize..300, 0usize..9).prop_flat_map(move |(rows, cols)| {
-        proptest::collection::vec(number.clone(), rows * cols).prop_map(move |values| dense(rows, cols, values))
+        proptest::collection::vec(number.clone(), rows * cols)
+            .prop_map(move |values| dense(rows, cols, values))
     })
 }
 
@@ -90,7 +91,8 @@ fn empty_trailing_rows_survive_row_col_value() {
 #[test]
 fn a_table_becomes_a_matrix_of_the_narrowest_common_type() {
     let schema: SchemaRef = Arc::new(parse_schema("struct{a: int16, b: int32}", &Limits::default()).unwrap());
-    let columns: Vec<ArrayRef> = vec![Arc::new(Int16Array::from(vec![1, 2])), Arc::new(Int32Array::from(vec![3, 4]))];
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(Int16Array::from(vec![1, 2])), Arc::new(Int32Array::from(vec![3, 4]))];
     let batch = RecordBatch::try_new(schema, columns).unwrap();
     let matrix = through(&batch, &[Form::Dense]);
     let values = matrix.column(0).as_fixed_size_list().values().as_primitive::<Int32Type>().values().to_vec();

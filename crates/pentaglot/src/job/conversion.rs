@@ -186,7 +186,11 @@ impl<'r> Conversion<'r> {
 }
 
 /// What adapts data to a type: a matrix that is to be a table becomes columns first.
-fn adapter_to(text: &str, schema: &SchemaRef, options: &ConvertOptions) -> Result<(reshape::Reshape, Adapter)> {
+fn adapter_to(
+    text: &str,
+    schema: &SchemaRef,
+    options: &ConvertOptions,
+) -> Result<(reshape::Reshape, Adapter)> {
     let wanted = types::parse_type(text, None, &options.open.limits).field("--as")?;
     let form = match (Form::of(schema), Form::of(&wanted.schema)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,

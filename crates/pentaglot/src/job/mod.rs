@@ -4,9 +4,9 @@ mod conversion;
 mod open;
 mod read;
 mod selection;
-mod types;
 #[cfg(test)]
 mod tests;
+mod types;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};

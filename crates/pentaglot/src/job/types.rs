@@ -44,7 +44,8 @@ impl Language {
             }
         }
         let start = text.trim_start();
-        let ds = start.starts_with('"') || start.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'));
+        let ds = start.starts_with('"')
+            || start.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'));
         (if ds { Language::Ds } else { Language::Dynd }, text)
     }
 }

@@ -96,7 +96,7 @@ impl Element {
 }
 
 /// How much is read ahead: a few small elements come in one read, and little is read of what is skipped.
-const WINDOW_BYTES: usize = 1024;
+const WINDOW_BYTES: usize = 512;
 
 /// Steps through the BSON of a source.
 pub(crate) struct Reader<'s> {
@@ -169,7 +169,10 @@ impl<'s> Reader<'s> {
         let [kind] = self.array(offset)?;
         let key = self.key(offset + 1, end)?;
         let value_offset = offset + 2 + key.len() as u64;
-        let value_bytes = self.value_bytes(Kind(kind), offset, value_offset, end)?;
+        let value_bytes = match self.value_bytes(Kind(kind), offset, value_offset, end) {
+            Ok(bytes) => bytes,
+            Err(error) => return Err(error.field(key)),
+        };
         elements.position = value_offset + value_bytes;
         Ok(Some(Element { kind: Kind(kind), key, offset, value_offset, value_bytes }))
     }

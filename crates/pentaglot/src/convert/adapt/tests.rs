@@ -2,7 +2,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array,
+};
 use arrow_schema::{Schema, SchemaRef};
 
 use super::adapter;
@@ -65,7 +67,10 @@ fn verdicts_follow_the_values_that_survive() {
 
 #[test]
 fn columns_go_by_name_and_what_is_dropped_is_said() {
-    let adapter = adapter(&schema("struct{x: int32, y: utf8, z: float32}"), &schema("struct{z: float32, x: int64, n: ?bool}"));
+    let adapter = adapter(
+        &schema("struct{x: int32, y: utf8, z: float32}"),
+        &schema("struct{z: float32, x: int64, n: ?bool}"),
+    );
     let steps: Vec<String> = adapter.plan.steps.iter().map(|step| step.to_string()).collect();
     assert_eq!(
         steps,
@@ -81,7 +86,8 @@ fn columns_go_by_name_and_what_is_dropped_is_said() {
 #[test]
 fn a_single_column_left_over_on_each_side_is_paired() {
     let (from, to) = (schema("struct{x: int32, k: utf8}"), schema("struct{y: int64, k: utf8}"));
-    let columns: Vec<ArrayRef> = vec![Arc::new(Int32Array::from(vec![5])), Arc::new(StringArray::from(vec!["a"]))];
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(Int32Array::from(vec![5])), Arc::new(StringArray::from(vec!["a"]))];
     let out = run(&from, columns, &to).unwrap();
     assert_eq!(out.column(0).as_primitive::<Int64Type>().value(0), 5);
     assert_eq!(verdict("struct{a: int32, b: int32}", "struct{c: int32, d: int32}"), Verdict::Impossible);

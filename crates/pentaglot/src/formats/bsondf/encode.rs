@@ -370,7 +370,7 @@ fn unify(chunks: &[ArrayRef], ordered: bool) -> Result<(Vec<ArrayRef>, Vec<Array
     }
     if ordered {
         let message = "batches whose ordered dictionaries differ: one order cannot be told from them";
-        return Err(Error::unsupported(message));
+        return Err(Error::lossy(message));
     }
     let all: Vec<&dyn Array> = dictionaries.iter().map(|values| values.as_ref()).collect();
     let all = concat(&all)?;

@@ -188,11 +188,20 @@ impl Walk<'_> {
         work: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         let name = name.into();
+        self.at_place(|error| error.field(name.clone()), work)
+    }
+
+    /// Does something, and gives its error and its warnings a place.
+    fn at_place<T>(
+        &mut self,
+        place: impl Fn(Error) -> Error,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         let outer = std::mem::take(&mut self.warnings);
         let result = work(self);
         let inner = std::mem::replace(&mut self.warnings, outer);
-        self.warnings.extend(inner.into_iter().map(|warning| warning.field(name.clone())));
-        result.field(name)
+        self.warnings.extend(inner.into_iter().map(&place));
+        result.map_err(place)
     }
 
     fn warn(&mut self, element: &Element, expected: &str, found: &str, rule: &'static str) {
@@ -414,21 +423,25 @@ impl Walk<'_> {
         let mut names = HashSet::new();
         let mut elements = self.reader.elements(parameter.document())?;
         while let Some(element) = self.reader.next(&mut elements)? {
-            let (kind, parts) = self.within(element.key.clone(), |walk| {
-                walk.type_document(&element, &["n", "t", "p"], depth + 1)
-            })?;
-            let name = parts.require("n").and_then(|name| self.reader.string(name));
-            let name = name.field(element.key.clone())?;
-            if name.is_empty() || !names.insert(name.clone()) {
-                let found =
-                    if name.is_empty() { "an empty one".to_owned() } else { format!("{name:?} again") };
-                return Err(Error::malformed("a field name of its own", found)
-                    .at(element.offset)
-                    .rule("field-name")
-                    .field("n")
-                    .field(element.key));
-            }
-            fields.push((name, kind));
+            let index = fields.len() as u64;
+            let field = self.at_place(
+                |error| error.index(index),
+                |walk| {
+                    let (kind, parts) = walk.type_document(&element, &["n", "t", "p"], depth + 1)?;
+                    let name = parts.require("n")?;
+                    let name = walk.within("n", |walk| walk.reader.string(name))?;
+                    let found = match name.as_str() {
+                        "" => "an empty one".to_owned(),
+                        _ if names.insert(name.clone()) => return Ok((name, kind)),
+                        _ => format!("{name:?} again"),
+                    };
+                    Err(Error::malformed("a field name of its own", found)
+                        .at(element.offset)
+                        .rule("field-name")
+                        .field("n"))
+                },
+            );
+            fields.push(field?);
         }
         Ok(Type::Struct(fields))
     }

@@ -46,15 +46,33 @@ pub(super) fn plan(schema: &Schema) -> Plan {
                         let note = format!("the extension type {extension} is not kept, its values are");
                         plan.push_with(name, from, to, Verdict::Widened, note);
                     }
-                    None if is_same_field(&kind.to_field(name), field) => {
-                        plan.push(name, from, to, Verdict::Exact);
+                    None => {
+                        let is_same = is_same_field(&kind.to_field(name), field);
+                        let verdict = if is_same { Verdict::Exact } else { Verdict::Widened };
+                        match dictionary_condition(&kind) {
+                            Some(note) => plan.push_with(name, from, to, Verdict::Checked, note),
+                            None => plan.push(name, from, to, verdict),
+                        }
                     }
-                    None => plan.push(name, from, to, Verdict::Widened),
                 }
             }
         }
     }
     plan
+}
+
+/// What must hold for batches with dictionaries of their own to become one column.
+fn dictionary_condition(kind: &Type) -> Option<&'static str> {
+    match kind {
+        Type::Factor { ordered: true, .. } => Some("all batches must have one order of values"),
+        Type::Factor { index, dictionary, .. } => match index.width() {
+            Some(1 | 2) => Some("the indices must count the values of all batches"),
+            _ => dictionary_condition(dictionary),
+        },
+        Type::List(item) => dictionary_condition(item),
+        Type::Struct(fields) => fields.iter().find_map(|(_, kind)| dictionary_condition(kind)),
+        _ => None,
+    }
 }
 
 /// The type of each column: the one that the rows were read with if it fits, else the one that Arrow's asks for.
