@@ -62,7 +62,7 @@ pub(crate) fn pack_bools(bytes: &[u8]) -> Vec<u8> {
         let word = u64::from_le_bytes(*chunk);
         // The top bit of each byte that is not 0, moved down, is 0 or 1; the product gathers the eight in its top byte.
         let low = 0x7f7f_7f7f_7f7f_7f7f;
-        let ones = (((word & low) + low | word) >> 7) & 0x0101_0101_0101_0101;
+        let ones = ((((word & low) + low) | word) >> 7) & 0x0101_0101_0101_0101;
         (ones.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
     });
     let last = rest.iter().enumerate().fold(0, |bits, (index, byte)| bits | u8::from(*byte != 0) << index);

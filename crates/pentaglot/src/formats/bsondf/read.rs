@@ -121,7 +121,7 @@ impl Decoder {
     fn values(&self, array: &Array, block: &Block, kind: &Type) -> Result<ArrayRef> {
         let width = kind.width().unwrap_or(1).max(1);
         let rows = block.length / width;
-        if block.length % width != 0 {
+        if !block.length.is_multiple_of(width) {
             return Err(Error::malformed(format_args!("a multiple of {width} bytes"), block.length)
                 .at(block.offset)
                 .rule("values-length")
@@ -191,7 +191,7 @@ impl Decoder {
         let fault = |expected: String, found: String| {
             Error::malformed(expected, found).at(counts.offset).rule("offsets")
         };
-        if counts.length < 4 || counts.length % 4 != 0 {
+        if counts.length < 4 || !counts.length.is_multiple_of(4) {
             let expected = "4 bytes for each row and 4 more".to_owned();
             return Err(fault(expected, counts.length.to_string()).field("o"));
         }

@@ -143,8 +143,8 @@ fn what_is_projected_is_all_that_is_read() {
     assert!(walked < 4096 * columns as u64, "the walk over the lengths reads little, read {walked}");
     for index in 0..columns {
         let before = source.bytes_read();
-        let mut request = Request::default();
-        request.columns = Some(crate::hub::rows::Columns(vec![index as u64..index as u64 + 1]));
+        let column = std::iter::once(index as u64..index as u64 + 1).collect();
+        let request = Request { columns: Some(crate::hub::rows::Columns(column)), ..Request::default() };
         collect(document.rows(&request).unwrap()).unwrap();
         let part = &document.summary().parts[index];
         assert!(source.bytes_read() - before <= part.bytes, "column {index}");

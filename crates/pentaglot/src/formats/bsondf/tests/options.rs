@@ -59,10 +59,8 @@ fn repeated_values_under_nulls_are_smaller_and_equal() {
 fn threads_change_nothing() {
     let bytes = load("ticks_5k.bson");
     for threads in [0, 1, 3] {
-        let mut read_options = ReadOptions::default();
-        read_options.threads = threads;
-        let mut options = WriteOptions::default();
-        options.threads = threads;
+        let read_options = ReadOptions { threads, ..ReadOptions::default() };
+        let options = WriteOptions { threads, ..WriteOptions::default() };
         let batch = read_with(&bytes, &read_options).unwrap();
         assert_eq!(write_batches(batch.schema(), &[batch], &options).unwrap(), bytes);
     }
