@@ -35,6 +35,8 @@ impl Default for Registry {
                 Box::new(crate::formats::npy::Npz),
                 #[cfg(feature = "matrix_market")]
                 Box::new(crate::formats::matrix_market::MatrixMarket),
+                #[cfg(feature = "bsondf")]
+                Box::new(crate::formats::bsondf::Bsondf),
             ],
         }
     }

@@ -28,3 +28,8 @@ pub(crate) mod json;
 pub(crate) mod sample;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod spool;
+#[cfg(feature = "bsondf")]
+pub(crate) mod bson;
+pub(crate) mod json;
+#[cfg(feature = "bsondf")]
+pub(crate) mod lz4;
