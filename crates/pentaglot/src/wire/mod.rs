@@ -1,1 +1,4 @@
 //! Token readers and writers that formats share; private.
+
+#[cfg(feature = "dynd")]
+pub(crate) mod varint;

@@ -1,0 +1,3 @@
+//! The frozen profile, held against vectors that other programs wrote.
+
+mod golden;
