@@ -6,6 +6,7 @@ mod error;
 pub mod formats;
 pub mod hub;
 pub mod job;
+mod kernels;
 mod limits;
 mod registry;
 pub mod sink;

@@ -58,7 +58,9 @@ impl Layout {
     /// The fields of the rows, each with the type of its data.
     pub(super) fn fields(&self) -> Result<Vec<Field>> {
         match (self.shape, &self.row) {
-            (Shape::Table, Type::Struct(fields)) => fields.iter().map(|(name, ty)| field_of(name, ty)).collect(),
+            (Shape::Table, Type::Struct(fields)) => {
+                fields.iter().map(|(name, ty)| field_of(name, ty)).collect()
+            }
             (Shape::Matrix, row) => Ok(vec![field_of(shape::ROW_FIELD, row)?]),
             (Shape::Array, row) => Ok(vec![field_of(shape::ITEM_FIELD, row)?]),
             (_, row) => Ok(vec![field_of(shape::VALUE_FIELD, row)?]),
@@ -90,7 +92,9 @@ pub fn arrow_schema(ty: &Type) -> Result<Schema> {
     let layout = Layout::of(ty);
     let fields = layout.fields()?;
     let metadata = match (layout.shape, layout.rows, &layout.row) {
-        (Shape::Matrix, RowCount::Fixed(rows), Type::Fixed(cols, _)) => shape::matrix_metadata(Some(rows), *cols),
+        (Shape::Matrix, RowCount::Fixed(rows), Type::Fixed(cols, _)) => {
+            shape::matrix_metadata(Some(rows), *cols)
+        }
         (Shape::Table, ..) => [(shape::SHAPE_KEY.to_owned(), Shape::Table.name().to_owned())].into(),
         (shape, ..) => [(shape::SHAPE_KEY.to_owned(), shape.name().to_owned())].into(),
     };
@@ -138,9 +142,8 @@ pub(super) fn needs_some(of: &Type) -> bool {
 /// The Arrow field of data of a concrete type.
 pub(super) fn field_of(name: &str, ty: &Type) -> Result<Field> {
     let plain = |data_type| Ok(Field::new(name, data_type, false));
-    let extended = |data_type, extension: &str| {
-        Ok(extension::with(Field::new(name, data_type, false), extension, None))
-    };
+    let extended =
+        |data_type, extension: &str| Ok(extension::with(Field::new(name, data_type, false), extension, None));
     let size = |size: u64| {
         i32::try_from(size)
             .map_err(|_| Error::limit("elements of a fixed dimension", i32::MAX, format!("{size} are")))
@@ -237,13 +240,21 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
             (RowCount::One, Some(rows)) => rows == 1,
             _ => true,
         };
-        count_fits && ty.is_concrete() && arrow_schema(ty).is_ok_and(|own| same_fields(own.fields(), schema.fields()))
+        count_fits
+            && ty.is_concrete()
+            && arrow_schema(ty).is_ok_and(|own| same_fields(own.fields(), schema.fields()))
     };
     let known = match given {
         Some(text) => match text.parse::<Type>() {
             Ok(ty) if fits(&ty) => Some(ty),
             Ok(ty) => {
-                plan.push_with("", "rows", ty.to_string(), Verdict::Impossible, "the rows are not of this type");
+                plan.push_with(
+                    "",
+                    "rows",
+                    ty.to_string(),
+                    Verdict::Impossible,
+                    "the rows are not of this type",
+                );
                 return Planned { ty: None, plan };
             }
             Err(error) => {
@@ -308,7 +319,9 @@ fn push(plan: &mut Plan, field: &Field, ty: &Type, verdict: Verdict, note: Optio
 fn same_fields(a: &Fields, b: &Fields) -> bool {
     a.len() == b.len()
         && a.iter().zip(b.iter()).all(|(a, b)| {
-            a.name() == b.name() && a.is_nullable() == b.is_nullable() && same_type(a.data_type(), b.data_type())
+            a.name() == b.name()
+                && a.is_nullable() == b.is_nullable()
+                && same_type(a.data_type(), b.data_type())
         })
 }
 
@@ -329,9 +342,7 @@ fn same_type(a: &DataType, b: &DataType) -> bool {
 pub(super) fn with_flags(ty: &Type) -> Type {
     let boxed = |ty: &Type| Box::new(with_flags(ty));
     match ty {
-        Type::Option(of) if has_sentinel_value(of) => {
-            Type::Option(Box::new(Type::Pointer(of.clone())))
-        }
+        Type::Option(of) if has_sentinel_value(of) => Type::Option(Box::new(Type::Pointer(of.clone()))),
         Type::Option(of) => Type::Option(boxed(of)),
         Type::Fixed(count, of) => Type::Fixed(*count, boxed(of)),
         Type::Var(of) => Type::Var(boxed(of)),
@@ -353,9 +364,11 @@ fn has_sentinel_value(ty: &Type) -> bool {
 fn checks_of(ty: &Type) -> (Verdict, Option<String>) {
     match ty {
         Type::Option(of) if has_sentinel_value(of) => (Verdict::Checked, Some(sentinel_note(of))),
-        Type::Option(of) | Type::Pointer(of) | Type::Fixed(_, of) | Type::Var(of) | Type::Storage { of, .. } => {
-            checks_of(of)
-        }
+        Type::Option(of)
+        | Type::Pointer(of)
+        | Type::Fixed(_, of)
+        | Type::Var(of)
+        | Type::Storage { of, .. } => checks_of(of),
         Type::Tuple(fields) => worst(fields.iter()),
         Type::Struct(fields) => worst(fields.iter().map(|(_, ty)| ty)),
         Type::Time(_) | Type::Datetime(_) => (Verdict::Checked, Some("in ticks of 100 ns".to_owned())),
@@ -477,9 +490,10 @@ impl Derived {
             }
             DataType::List(item) | DataType::LargeList(item) => Type::Var(self.boxed(item)?),
             DataType::ListView(item) | DataType::LargeListView(item) => Type::Var(self.boxed(item)?),
-            DataType::FixedSizeList(item, size) => {
-                Type::Fixed(u64::try_from(*size).map_err(|_| "a negative size".to_owned())?, self.boxed(item)?)
-            }
+            DataType::FixedSizeList(item, size) => Type::Fixed(
+                u64::try_from(*size).map_err(|_| "a negative size".to_owned())?,
+                self.boxed(item)?,
+            ),
             DataType::Struct(fields) => Type::Struct(self.fields(fields)?),
             DataType::Dictionary(_, value) => {
                 self.worse(Verdict::Widened, "each value is written out");
@@ -496,8 +510,7 @@ impl Derived {
     /// The type of a field with an extension that has one here.
     fn extension(&mut self, field: &Field) -> Result<Option<Type>, String> {
         let Some(name) = extension::name(field) else { return Ok(None) };
-        let is_text =
-            matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
         let is_16 = matches!(field.data_type(), DataType::FixedSizeBinary(16));
         Ok(match (name, field.data_type()) {
             (extension::INT128, _) if is_16 => Some(Type::Int(Width::W128)),

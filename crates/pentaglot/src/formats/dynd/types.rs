@@ -338,6 +338,19 @@ impl Type {
         }
     }
 
+    /// The fewest bytes that a value takes in Arrow memory, also where it is missing.
+    pub(super) fn hub_size(&self) -> u64 {
+        match self {
+            Type::Fixed(count, of) => count.saturating_mul(of.hub_size()),
+            Type::Tuple(fields) => fields.iter().fold(0, |sum, ty| sum.saturating_add(ty.hub_size())),
+            Type::Struct(fields) => fields.iter().fold(0, |sum, (_, ty)| sum.saturating_add(ty.hub_size())),
+            Type::Option(of) | Type::Pointer(of) => of.hub_size(),
+            Type::String | Type::Json | Type::Type | Type::Bytes { .. } | Type::Char(_) | Type::Var(_) => 4,
+            Type::Array(_) => 8,
+            other => other.fixed_size().unwrap_or(u64::MAX),
+        }
+    }
+
     /// How `?self` says "missing": the frozen table of the profile.
     pub(super) fn missing(&self) -> Missing {
         let minimum = |bytes: u8| Missing::Sentinel(Sentinel::of(1 << (8 * u32::from(bytes) - 1), bytes));

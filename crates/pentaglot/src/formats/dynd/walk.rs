@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::parse::{excerpt, parse_canonical};
+use super::parse::{excerpt, parse, parse_canonical};
 use super::types::{Encoding, Missing, Type};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, Result};
+use crate::formats::Findings;
 use crate::limits::Limits;
 use crate::wire::varint;
 
@@ -23,23 +24,65 @@ pub(super) struct Walker<'a> {
     limits: &'a Limits,
     care: Care,
     free: u64,
+    /// Broken rules that were passed over, if the walk is to go on after one.
+    found: Option<Vec<Error>>,
     /// The last type text of an `array[T]`, since neighbours mostly share it.
     last: Option<(String, Type)>,
 }
 
 impl<'a> Walker<'a> {
     pub(super) fn new(limits: &'a Limits, care: Care) -> Self {
-        Walker { limits, care, free: 0, last: None }
+        Walker { limits, care, free: 0, found: None, last: None }
+    }
+
+    /// A strict walk that goes on after a broken rule, where the type tells how.
+    pub(super) fn collecting(limits: &'a Limits) -> Self {
+        Walker { found: Some(Vec::new()), ..Walker::new(limits, Care::Strict) }
+    }
+
+    /// The broken rules that were passed over since the last call.
+    pub(super) fn found(&mut self) -> Vec<Error> {
+        self.found.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Passes over a part; `place` adds its step to the path of errors.
+    fn part(
+        &mut self,
+        ty: &Type,
+        cursor: &mut Cursor<'_>,
+        depth: u32,
+        place: impl Fn(Error) -> Error,
+    ) -> Result<()> {
+        let Some(found) = &self.found else { return self.walk(ty, cursor, depth).map_err(place) };
+        let (before, start) = (found.len(), cursor.clone());
+        let mut result = self.walk(ty, cursor, depth);
+        if let Err(error) = result {
+            let mut after = start;
+            let extent = Walker::new(self.limits, Care::Extent).walk(ty, &mut after, depth);
+            result = match (&mut self.found, extent) {
+                (Some(found), Ok(())) if found.len() < Findings::KEPT => {
+                    found.push(error);
+                    *cursor = after;
+                    Ok(())
+                }
+                _ => Err(error),
+            };
+        }
+        if let Some(found) = &mut self.found {
+            let new = found.split_off(before.min(found.len()));
+            found.extend(new.into_iter().map(&place));
+        }
+        result.map_err(place)
+    }
+
+    /// Passes over row `index`.
+    pub(super) fn row(&mut self, index: u64, ty: &Type, cursor: &mut Cursor<'_>) -> Result<()> {
+        self.part(ty, cursor, 0, |error| error.index(index))
     }
 
     /// Passes over one value.
     pub(super) fn value(&mut self, ty: &Type, cursor: &mut Cursor<'_>) -> Result<()> {
         self.walk(ty, cursor, 0)
-    }
-
-    /// Passes over `count` values.
-    pub(super) fn values(&mut self, count: u64, ty: &Type, cursor: &mut Cursor<'_>) -> Result<()> {
-        self.elements(count, ty, cursor, 0)
     }
 
     fn walk(&mut self, ty: &Type, cursor: &mut Cursor<'_>, depth: u32) -> Result<()> {
@@ -60,19 +103,19 @@ impl<'a> Walker<'a> {
                 let bytes = cursor.take(ty.fixed_size().unwrap_or(u64::MAX))?;
                 decode_fixed_string(bytes, *encoding).at(offset).map(drop)
             }
+            Type::Type if self.care == Care::Extent => read_bytes(cursor).map(drop),
             Type::Type => read_type(cursor, self.limits).map(drop),
             Type::Fixed(count, of) => self.elements(*count, of, cursor, depth + 1),
             Type::Var(of) => {
                 let count = read_count(cursor, of)?;
                 self.elements(count, of, cursor, depth + 1)
             }
-            Type::Tuple(fields) => fields
-                .iter()
-                .enumerate()
-                .try_for_each(|(index, field)| self.walk(field, cursor, depth + 1).index(index as u64)),
-            Type::Struct(fields) => fields
-                .iter()
-                .try_for_each(|(name, field)| self.walk(field, cursor, depth + 1).field(name.clone())),
+            Type::Tuple(fields) => fields.iter().enumerate().try_for_each(|(index, field)| {
+                self.part(field, cursor, depth + 1, |error| error.index(index as u64))
+            }),
+            Type::Struct(fields) => fields.iter().try_for_each(|(name, field)| {
+                self.part(field, cursor, depth + 1, |error| error.field(name.clone()))
+            }),
             Type::Option(of) => match of.missing() {
                 Missing::Always => Ok(()),
                 Missing::Sentinel(_) if **of == Type::Bool => read_optional_bool(cursor).map(drop),
@@ -89,7 +132,7 @@ impl<'a> Walker<'a> {
             }
             Type::Array(pattern) => {
                 let (text, stored) = self.array_type(pattern, cursor)?;
-                let walked = self.walk(&stored, cursor, depth + 1).field("value");
+                let walked = self.part(&stored, cursor, depth + 1, |error| error.field("value"));
                 self.last = Some((text, stored));
                 walked
             }
@@ -110,7 +153,7 @@ impl<'a> Walker<'a> {
             return cursor.skip(count.saturating_mul(size));
         }
         for index in 0..count {
-            self.walk(of, cursor, depth).index(index)?;
+            self.part(of, cursor, depth, |error| error.index(index))?;
         }
         Ok(())
     }
@@ -133,11 +176,20 @@ impl<'a> Walker<'a> {
                 (text, ty)
             }
             _ => {
-                let ty = read_type(cursor, self.limits).field("type")?;
+                let ty = match self.care {
+                    Care::Strict => read_type(cursor, self.limits),
+                    Care::Extent => read_text(cursor)
+                        .and_then(|text| parse(text, cursor.offset() - text.len() as u64, self.limits)),
+                };
+                let ty = ty.field("type")?;
                 (String::from_utf8_lossy(bytes).into_owned(), ty)
             }
         };
-        check_array_type(&stored.1, pattern).at(offset).field("type")?;
+        if self.care == Care::Strict {
+            check_array_type(&stored.1, pattern).at(offset).field("type")?;
+        } else if !stored.1.is_concrete() {
+            return Err(symbolic(&stored.1).at(offset).field("type"));
+        }
         Ok(stored)
     }
 }

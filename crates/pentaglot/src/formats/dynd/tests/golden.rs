@@ -126,3 +126,29 @@ fn types_have_one_canonical_text() {
         assert!(error.offset().unwrap() <= text.len() as u64);
     }
 }
+
+#[test]
+fn cbor_has_one_form() {
+    for vector in golden()["cbor"].as_array().unwrap() {
+        let ty = type_of(&vector["type"]);
+        let value = value_of(&ty, &vector["value"]).unwrap();
+        let bytes = bytes_of(&vector["cbor"]);
+        assert_eq!(to_cbor(&ty, &value).unwrap(), bytes, "{vector}");
+        assert_eq!(from_cbor(&bytes, &Limits::default()).unwrap(), (ty.clone(), value), "{vector}");
+        assert_eq!(cbor::is_native(&ty), vector["native"].as_bool().unwrap());
+        for end in 0..bytes.len() {
+            assert!(from_cbor(&bytes[..end], &Limits::default()).is_err(), "{vector} cut at {end}");
+        }
+    }
+    for vector in golden()["cbor_malformed"].as_array().unwrap() {
+        let error = from_cbor(&bytes_of(&vector["cbor"]), &Limits::default()).unwrap_err();
+        assert_eq!(error.rule_name(), vector["error"].as_str().unwrap(), "{vector}: {error}");
+    }
+    // Every value of the vectors, also where no CBOR is given.
+    for vector in golden()["vectors"].as_array().unwrap() {
+        let ty = type_of(&vector["type"]);
+        let value = value_of(&ty, &vector["value"]).unwrap();
+        let bytes = to_cbor(&ty, &value).unwrap();
+        assert_eq!(from_cbor(&bytes, &Limits::default()).unwrap(), (ty, value), "{vector}");
+    }
+}
