@@ -17,7 +17,14 @@ pub struct Registry {
 impl Default for Registry {
     /// Every format that this build has.
     fn default() -> Self {
-        Registry { formats: vec![] }
+        Registry {
+            formats: vec![
+                #[cfg(feature = "arrow_ipc")]
+                Box::new(crate::formats::arrow_ipc::ArrowFile),
+                #[cfg(feature = "arrow_ipc")]
+                Box::new(crate::formats::arrow_ipc::ArrowStream),
+            ],
+        }
     }
 }
 

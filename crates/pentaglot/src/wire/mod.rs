@@ -4,3 +4,27 @@
 pub(crate) mod cbor;
 #[cfg(feature = "dynd")]
 pub(crate) mod varint;
+#![warn(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        reason = "a test that meets a surprise should stop there"
+    )
+)]
+
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod arrow_flatbuffers;
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod guard;
+pub(crate) mod json;

@@ -36,7 +36,7 @@ pub(super) fn write(rows: Rows, options: &WriteOptions) -> Result<Vec<u8>> {
         writer.write(&batch.map_err(Error::from)?)?;
     }
     writer.finish()?;
-    Ok(memory.bytes())
+    Ok(memory.take())
 }
 
 pub(super) fn array_any(ty: &Type, value: &Value) -> Vec<u8> {
