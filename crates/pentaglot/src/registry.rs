@@ -23,6 +23,8 @@ impl Default for Registry {
                 Box::new(crate::formats::arrow_ipc::ArrowFile),
                 #[cfg(feature = "arrow_ipc")]
                 Box::new(crate::formats::arrow_ipc::ArrowStream),
+                #[cfg(feature = "dynd")]
+                Box::new(crate::formats::dynd::Dynd),
             ],
         }
     }

@@ -1,9 +1,5 @@
 //! Token readers and writers that formats share; private.
 
-#[cfg(feature = "dynd")]
-pub(crate) mod cbor;
-#[cfg(feature = "dynd")]
-pub(crate) mod varint;
 #![warn(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,6 +21,10 @@ pub(crate) mod varint;
 
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub(crate) mod arrow_flatbuffers;
+#[cfg(feature = "dynd")]
+pub(crate) mod cbor;
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub(crate) mod guard;
 pub(crate) mod json;
+#[cfg(feature = "dynd")]
+pub(crate) mod varint;

@@ -328,7 +328,7 @@ impl Type {
     pub(super) fn least_size(&self) -> u64 {
         match self {
             Type::String | Type::Json | Type::Bytes { .. } | Type::Char(_) | Type::Var(_) => 1,
-            Type::Type | Type::Array(_) => 2,
+            Type::Type | Type::Array(_) => 1,
             Type::Fixed(count, of) => count.saturating_mul(of.least_size()),
             Type::Tuple(fields) => fields.iter().fold(0, |sum, ty| sum.saturating_add(ty.least_size())),
             Type::Struct(fields) => fields.iter().fold(0, |sum, (_, ty)| sum.saturating_add(ty.least_size())),
