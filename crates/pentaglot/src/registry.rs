@@ -37,6 +37,8 @@ impl Default for Registry {
                 Box::new(crate::formats::matrix_market::MatrixMarket),
                 #[cfg(feature = "bsondf")]
                 Box::new(crate::formats::bsondf::Bsondf),
+                #[cfg(feature = "dynd")]
+                Box::new(crate::formats::dynd::Dynd),
             ],
         }
     }

@@ -21,6 +21,8 @@
 
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub(crate) mod arrow_flatbuffers;
+#[cfg(feature = "dynd")]
+pub(crate) mod cbor;
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub(crate) mod guard;
 pub(crate) mod columns;
@@ -33,3 +35,5 @@ pub(crate) mod bson;
 pub(crate) mod json;
 #[cfg(feature = "bsondf")]
 pub(crate) mod lz4;
+#[cfg(feature = "dynd")]
+pub(crate) mod varint;
