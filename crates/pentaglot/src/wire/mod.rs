@@ -20,3 +20,4 @@
 )]
 
 pub(crate) mod json;
+pub(crate) mod msgpack;

@@ -1,1 +1,4 @@
 //! Mantik DS.
+mod tree;
+mod types;
+pub use types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
