@@ -8,6 +8,7 @@ pub mod native;
 pub mod plan;
 pub mod rows;
 pub mod shape;
+pub mod type_text;
 
 pub use plan::{FieldPlan, Plan, Verdict};
 pub use rows::Rows;
