@@ -17,7 +17,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
 use super::types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
 use crate::error::{Error, Result};
-use crate::hub::{Form, Plan, Verdict, extension, native, shape};
+use crate::hub::{Form, Plan, Verdict, extension, native, shape, type_text};
 use crate::limits::Limits;
 
 impl Fundamental {
@@ -251,7 +251,7 @@ fn column_texts(kind: &Type) -> Vec<String> {
 }
 
 fn from_text(field: &Field) -> String {
-    crate::hub::types::field_text(field)
+    type_text::print_field(field)
 }
 
 /// What one field becomes.
@@ -374,7 +374,7 @@ fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Col
             Ok(if tuple { all.and(Verdict::Widened, Some("a tuple becomes a struct".to_owned())) } else { all })
         }
         data_type if is_binary(data_type) => Err("DS has no type for bytes, other than images".to_owned()),
-        other => Err(format!("DS has no type for {}", crate::hub::types::text(other))),
+        other => Err(format!("DS has no type for {}", type_text::print_type(other))),
     }
 }
 

@@ -84,6 +84,23 @@ impl<R: Read> Scanner<R> {
         Ok(self.window.get(start..start + len).unwrap_or_default())
     }
 
+    /// The text of a string that should be base64, as bytes. Only its end is looked for: whoever decodes it checks it.
+    #[inline]
+    pub(crate) fn base64_text(&mut self) -> Result<&[u8]> {
+        if self.skip_space()? != Some(b'"') {
+            return Err(self.unexpected("a string"));
+        }
+        let start = self.position + 1;
+        let rest = self.window.get(start..self.end).unwrap_or_default();
+        match memchr::memchr2(b'"', b'\\', rest) {
+            Some(len) if rest.get(len) == Some(&b'"') => {
+                self.position = start + len + 1;
+                Ok(self.window.get(start..start + len).unwrap_or_default())
+            }
+            _ => self.str_bytes(),
+        }
+    }
+
     /// A string with escapes, or one that straddles the window: its text is put together in the scratch memory.
     fn long_string(&mut self) -> Result<&[u8]> {
         let offset = self.offset();
@@ -170,7 +187,7 @@ impl<R: Read> Scanner<R> {
                         format_args!("a lone `\\u{first:04x}`"),
                     )
                     .at(offset)
-                    .rule("surrogate"));
+                    .rule("utf8"));
                 };
                 text.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());
