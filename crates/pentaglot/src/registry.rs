@@ -17,7 +17,12 @@ pub struct Registry {
 impl Default for Registry {
     /// Every format that this build has.
     fn default() -> Self {
-        Registry { formats: vec![] }
+        Registry {
+            formats: vec![
+                #[cfg(feature = "ds")]
+                Box::new(crate::formats::ds::Ds),
+            ],
+        }
     }
 }
 

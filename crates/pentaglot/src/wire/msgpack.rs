@@ -152,17 +152,23 @@ pub(crate) fn read_str<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str> {
     })
 }
 
-/// Reads the header of an array: how many elements follow.
+/// Reads the header of an array: how many elements follow, which fit the bytes left.
 #[inline]
 pub(crate) fn read_array(cursor: &mut Cursor<'_>) -> Result<usize> {
+    let count = read_array_count(cursor)?;
+    cursor.check_count(u64::from(count), 1)
+}
+
+/// Reads the header of an array whose elements may stand beyond the bytes at hand.
+#[inline]
+pub(crate) fn read_array_count(cursor: &mut Cursor<'_>) -> Result<u32> {
     let offset = cursor.offset();
-    let count = match cursor.u8()? {
-        code @ 0x90..=0x9f => u64::from(code & 0x0f),
-        0xdc => u64::from(cursor.u16_be()?),
-        0xdd => u64::from(cursor.u32_be()?),
+    Ok(match cursor.u8()? {
+        code @ 0x90..=0x9f => u32::from(code & 0x0f),
+        0xdc => u32::from(cursor.u16_be()?),
+        0xdd => cursor.u32_be()?,
         code => return Err(mismatch("an array", code, offset)),
-    };
-    cursor.check_count(count, 1)
+    })
 }
 
 /// Reads the header of a map: how many pairs follow.
@@ -243,11 +249,6 @@ impl Output {
     /// Forgets what was written; the memory stays.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
-    }
-
-    /// Forgets what was written after the first `len` bytes.
-    pub(crate) fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
     }
 
     #[cold]

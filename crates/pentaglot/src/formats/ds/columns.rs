@@ -8,7 +8,7 @@ use arrow_array::types::{
     Float32Type, Float64Type, Int8Type, Int32Type, Int64Type, UInt8Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, FixedSizeListArray, ListArray, NullArray,
+    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, FixedSizeListArray, ListArray, NullArray,
     PrimitiveArray, StringArray, StructArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
@@ -395,10 +395,4 @@ impl Column {
             }
         })
     }
-}
-
-/// The bytes that an array takes in memory, for tests of the budget.
-#[cfg(test)]
-pub(super) fn memory(array: &dyn Array) -> usize {
-    array.get_array_memory_size()
 }

@@ -84,6 +84,25 @@ impl RowBuilder {
         Ok(RowBuilder { shape: root_shape(kind), slots, order, schema, reading, len: 0, row })
     }
 
+    /// Makes builders like [`new`](Self::new) does, one for each thread.
+    pub(super) fn maker(
+        kind: &Type,
+        columns: Option<Columns>,
+        schema: &SchemaRef,
+        reading: &Reading,
+    ) -> impl Fn(u64) -> Result<Self> + Send + Sync + use<> {
+        let (kind, schema, reading) = (kind.clone(), Arc::clone(schema), reading.clone());
+        move |row| RowBuilder::new(&kind, columns.as_ref(), Arc::clone(&schema), reading.clone(), row)
+    }
+
+    /// Passes over one element.
+    pub(super) fn skip_msgpack(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        let (shape, row) = (self.shape, self.row);
+        msgpack::skip(cursor).map_err(|error| place(error, shape, row))?;
+        self.row += 1;
+        Ok(())
+    }
+
     /// Bytes that the batch takes beyond what it took in the file.
     pub(super) fn stand_ins(&self) -> u64 {
         self.reading.stand_ins
@@ -141,6 +160,33 @@ impl RowBuilder {
         self.len += 1;
         self.row += 1;
         Ok(())
+    }
+
+    /// How many cells an element has.
+    pub(super) fn width(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Reads what stands before the cells of an element.
+    pub(super) fn begin_msgpack(&self, cursor: &mut Cursor<'_>) -> Result<()> {
+        if self.shape != Shape::Table {
+            return Ok(());
+        }
+        read_row_header(cursor, self.slots.len()).map_err(|error| place(error, self.shape, self.row))
+    }
+
+    /// Reads one cell of an element.
+    pub(super) fn cell_msgpack(&mut self, index: usize, cursor: &mut Cursor<'_>) -> Result<()> {
+        let (shape, row) = (self.shape, self.row);
+        let Some(Slot { name, column: Some(column) }) = self.slots.get_mut(index) else { return Ok(()) };
+        column.read_msgpack(cursor, &mut self.reading).map_err(|error| place_cell(error, shape, row, name))
+    }
+
+    /// Reads one cell of an element.
+    pub(super) fn cell_json<R: Read>(&mut self, index: usize, scanner: &mut Scanner<R>) -> Result<()> {
+        let (shape, row) = (self.shape, self.row);
+        let Some(Slot { name, column: Some(column) }) = self.slots.get_mut(index) else { return Ok(()) };
+        column.read_json(scanner, &mut self.reading).map_err(|error| place_cell(error, shape, row, name))
     }
 
     /// Forgets what was begun of the next element.

@@ -102,7 +102,7 @@ impl Type {
 
     /// The DS type that rows of this schema are written as: the native one where it fits, else the nearest.
     pub fn from_schema(schema: &Schema) -> Result<Type> {
-        let (kind, plan) = derive(schema);
+        let Derived { kind, plan, .. } = derive(schema);
         plan.check(true)?;
         kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))
     }
@@ -147,16 +147,22 @@ fn field_image(field: &Field) -> Option<Image> {
     })
 }
 
-/// The native type that a schema carries, if it maps to exactly this schema.
-fn native_type(schema: &Schema) -> Option<Type> {
-    let text = match native::of(schema, super::ID)? {
+/// The native type that a schema carries, if it maps to exactly this schema, and whether its images were decoded.
+fn native_type(schema: &Schema) -> Option<(Type, bool)> {
+    let mut native = native::of(schema, super::ID)?;
+    let decoded = native.get_mut(super::DECODED_KEY).map(serde_json::Value::take);
+    let (native, decoded) = match decoded {
+        Some(inner) => (inner, true),
+        None => (native, false),
+    };
+    let text = match native {
         serde_json::Value::String(text) if text.starts_with('{') => text,
         other => other.to_string(),
     };
     let kind = Type::parse_within(&text, &Limits::default()).ok()?;
     let own = kind.bare_schema().ok()?;
     let same_shape = Form::of(&own) == Form::of(schema);
-    (same_shape && same_fields(own.fields(), schema.fields())).then_some(kind)
+    (same_shape && same_fields(own.fields(), schema.fields())).then_some((kind, decoded))
 }
 
 fn same_fields(one: &Fields, other: &Fields) -> bool {
@@ -192,14 +198,24 @@ fn same_extension(one: &Field, other: &Field) -> bool {
     }
 }
 
+/// What a schema becomes in DS.
+pub(super) struct Derived {
+    /// The type, unless there is none.
+    pub(super) kind: Option<Type>,
+    /// What that does to each field.
+    pub(super) plan: Plan,
+    /// Whether a reader of DS has decoded the images.
+    pub(super) decoded: bool,
+}
+
 /// What a schema becomes in DS, and what that does to each field.
-pub(super) fn derive(schema: &Schema) -> (Option<Type>, Plan) {
+pub(super) fn derive(schema: &Schema) -> Derived {
     let mut plan = Plan::default();
-    if let Some(kind) = native_type(schema) {
+    if let Some((kind, decoded)) = native_type(schema) {
         for (field, text) in schema.fields().iter().zip(column_texts(&kind)) {
             plan.push(field.name(), from_text(field), text, Verdict::Exact);
         }
-        return (Some(kind), plan);
+        return Derived { kind: Some(kind), plan, decoded };
     }
     let mut columns: Vec<(String, Type)> = Vec::new();
     let mut complete = true;
@@ -229,7 +245,7 @@ pub(super) fn derive(schema: &Schema) -> (Option<Type>, Plan) {
         complete = false;
     }
     if !complete {
-        return (None, plan);
+        return Derived { kind: None, plan, decoded: false };
     }
     let kind = match (Form::of(schema), columns.pop()) {
         (Form::Array, Some((_, item))) => Type::Array(Box::new(item)),
@@ -239,7 +255,7 @@ pub(super) fn derive(schema: &Schema) -> (Option<Type>, Plan) {
             Type::Tabular(Tabular { columns, row_count: None })
         }
     };
-    (Some(kind), plan)
+    Derived { kind: Some(kind), plan, decoded: false }
 }
 
 fn column_texts(kind: &Type) -> Vec<String> {

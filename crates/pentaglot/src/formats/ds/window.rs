@@ -41,11 +41,6 @@ impl Window {
         Ok(Window { feed, bytes: Buffer::default(), position: 0, base: start, last: false, budget })
     }
 
-    /// Bytes that are all in memory, at `base` of the file.
-    pub(super) fn of_bytes(source: &Source, bytes: Buffer, base: u64, budget: Budget) -> Self {
-        Window { feed: Feed::Seekable(source.clone(), base), bytes, position: 0, base, last: true, budget }
-    }
-
     /// A cursor over what is in memory and not used.
     pub(super) fn cursor(&self) -> Cursor<'_> {
         Cursor::at(self.bytes.as_slice().get(self.position..).unwrap_or_default(), self.offset())
