@@ -219,6 +219,9 @@ impl JsonWalk<'_> {
         }
         report(Err(error), findings)?;
         *scanner = self.scanner_at(start)?;
-        scanner.skip_value()
+        match scanner.peek()? {
+            Kind::String => scanner.skip_broken_string(),
+            _ => scanner.skip_value(),
+        }
     }
 }

@@ -101,6 +101,32 @@ impl<R: Read> Scanner<R> {
         }
     }
 
+    /// Passes over the string that stands next whatever it holds: for whoever goes on after having refused it.
+    pub(crate) fn skip_broken_string(&mut self) -> Result<()> {
+        if self.skip_space()? != Some(b'"') {
+            return Err(self.unexpected("a string"));
+        }
+        self.bump();
+        loop {
+            let run = memchr::memchr2(b'"', b'\\', self.rest());
+            self.position += run.unwrap_or(self.rest().len());
+            match self.peek_byte()? {
+                Some(b'"') => {
+                    self.bump();
+                    return Ok(());
+                }
+                Some(b'\\') => {
+                    self.bump();
+                    if self.peek_byte()?.is_some() {
+                        self.bump();
+                    }
+                }
+                Some(_) => {}
+                None => return Err(self.unexpected("a string with its closing quote")),
+            }
+        }
+    }
+
     /// A string with escapes, or one that straddles the window: its text is put together in the scratch memory.
     fn long_string(&mut self) -> Result<&[u8]> {
         let offset = self.offset();
