@@ -39,6 +39,8 @@ impl Default for Registry {
                 Box::new(crate::formats::bsondf::Bsondf),
                 #[cfg(feature = "dynd")]
                 Box::new(crate::formats::dynd::Dynd),
+                #[cfg(feature = "ds")]
+                Box::new(crate::formats::ds::Ds),
             ],
         }
     }

@@ -37,3 +37,4 @@ pub(crate) mod json;
 pub(crate) mod lz4;
 #[cfg(feature = "dynd")]
 pub(crate) mod varint;
+pub(crate) mod msgpack;

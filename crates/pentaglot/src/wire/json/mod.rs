@@ -20,7 +20,6 @@ mod value;
 
 use std::io::Read;
 
-use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::limits::Budget;
 
@@ -135,9 +134,11 @@ impl<R: Read> Scanner<R> {
         }
         if self.end == self.window.len() {
             let size = (self.window.len() * 2).max(WINDOW_BYTES);
-            let mut larger = allocate(size as u64, &self.budget)?;
-            larger.extend_from_slice(&self.window);
-            larger.resize(size, 0);
+            self.budget.check(size as u64)?;
+            let mut larger = vec![0; size];
+            if let Some(start) = larger.get_mut(..self.window.len()) {
+                start.copy_from_slice(&self.window);
+            }
             self.window = larger;
         }
         loop {
