@@ -133,15 +133,9 @@ impl<R: Read> Scanner<R> {
         let offset = self.offset();
         let (text, is_whole) = self.number_token()?;
         if whole && !is_whole {
-<<<<<<< HEAD
-            return Err(Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("type"));
-        }
-        text.parse().map_err(|_| Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("type"))
-=======
             return Err(Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("mismatch"));
         }
         text.parse().map_err(|_| Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("range"))
->>>>>>> ds
     }
 
     /// Up to 18 digits that stand in the window, with what is behind them; a sign is the caller's.
