@@ -22,6 +22,15 @@ pub fn array_json(ty: &str, data: &[u8], limits: &Limits) -> Result<String> {
     Ok(out)
 }
 
+/// Appends the JSON of the value alone, for the hub's JSON writer ([`crate::hub::json::DyndValue`]).
+pub fn append_value_json(ty: &str, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let limits = Limits::default();
+    let ty = Type::parse(ty, &limits)?;
+    let value = deserialize(data, &ty, &limits)?;
+    out.extend(value_json(&ty, &value).as_bytes());
+    Ok(())
+}
+
 /// The JSON of a value.
 pub(super) fn value_json(ty: &Type, value: &Value) -> String {
     let mut out = String::new();

@@ -44,7 +44,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 pub use cbor::{from_cbor, to_cbor};
 pub use hub::{arrow_schema, type_of_schema};
-pub use json::array_json;
+pub use json::{append_value_json, array_json};
 pub use parse::caret;
 pub use types::{Base, Callable, Encoding, FloatWidth, Kind, Pattern, Type, Width, Zone};
 pub use value::{Value, deserialize, is_nan_bits, serialize};

@@ -85,7 +85,7 @@ impl Format for JsonLines {
     }
 
     fn create(&self, sink: Sink, _: SchemaRef, _: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::JsonLinesWriter::new(sink)))
+        Ok(Box::new(write::JsonLinesWriter::new(sink, options.json)))
     }
 }
 
