@@ -1,1 +1,154 @@
-fn main() {}
+//! What developers and CI run: `cargo xtask test|bless|bench|valgrind`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{env, fs};
+
+/// What the Python tests import.
+const PYTHON_PACKAGES: &[&str] = &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack"];
+
+type Result<T = ()> = std::result::Result<T, String>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test"] => test(),
+        ["bless"] => bless(),
+        ["bench", name, rest @ ..] => bench(name, rest),
+        ["valgrind"] => valgrind(),
+        _ => Err("usage: cargo xtask test | bless | bench NAME [ARGS] | valgrind".to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Every test: Rust, documentation, transcripts of the command, and the Python programs that read what we write.
+fn test() -> Result {
+    run(cargo().args(["test", "--workspace"]))?;
+    run(cargo().args(["build", "--package", "pentaglot-cli"]))?;
+    python_tests()
+}
+
+/// Rewrites the golden transcripts; read the diff before you commit it.
+fn bless() -> Result {
+    run(cargo()
+        .args(["test", "--package", "pentaglot-cli", "--test", "transcripts"])
+        .env("TRYCMD", "overwrite"))
+}
+
+/// A bench of the separate workspace in `benches/`.
+fn bench(name: &str, args: &[&str]) -> Result {
+    run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]))?;
+    let manifest = root().join("benches/Cargo.toml");
+    let mut command = cargo();
+    command.args(["run", "--release", "--manifest-path"]).arg(manifest).args([
+        "--package",
+        &format!("bench-{name}"),
+        "--",
+    ]);
+    run(command.args(args))
+}
+
+/// The tests of the crate with the unsafe code, under valgrind.
+fn valgrind() -> Result {
+    let runner = "valgrind --quiet --error-exitcode=99 --leak-check=no";
+    let key = format!("CARGO_TARGET_{}_RUNNER", host()?.to_uppercase().replace('-', "_"));
+    run(cargo()
+        .args(["test", "--package", "pentaglot-succinct", "--tests"])
+        .env(key, runner)
+        .env("PROPTEST_CASES", "4"))
+}
+
+fn host() -> Result<String> {
+    let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("host: "));
+    line.map(str::to_owned).ok_or("rustc does not name its host".to_owned())
+}
+
+/// Runs `tests/python/*.py` in a virtual environment that is made here. Without python3 it says so and goes on.
+fn python_tests() -> Result {
+    let folder = root().join("tests/python");
+    let mut scripts: Vec<PathBuf> = match fs::read_dir(&folder) {
+        Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
+        Err(_) => return Ok(()),
+    };
+    scripts.retain(|path| path.extension().is_some_and(|extension| extension == "py"));
+    scripts.sort();
+    let python = match virtual_environment() {
+        Ok(python) => python,
+        Err(reason) if env::var_os("CI").is_some() && has_python() => return Err(reason),
+        Err(reason) => {
+            println!("xtask: the Python tests are left out: {reason}");
+            return Ok(());
+        }
+    };
+    let command = build_folder().join(format!("pentaglot{}", env::consts::EXE_SUFFIX));
+    let mut passed = 0;
+    let mut failed = Vec::new();
+    for script in &scripts {
+        let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        println!("xtask: {name}");
+        match run(Command::new(&python).arg(script).env("PENTAGLOT", &command).current_dir(root())) {
+            Ok(()) => passed += 1,
+            Err(_) => failed.push(name),
+        }
+    }
+    println!("python: {passed} passed, {} failed", failed.len());
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+fn has_python() -> bool {
+    Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// A Python with [`PYTHON_PACKAGES`], made once in the build folder.
+fn virtual_environment() -> Result<PathBuf> {
+    if !has_python() {
+        return Err("there is no python3".to_owned());
+    }
+    let folder = build_folder().join("python");
+    let python = if cfg!(windows) { folder.join("Scripts/python.exe") } else { folder.join("bin/python") };
+    let ready = folder.join("ready");
+    if fs::read_to_string(&ready).is_ok_and(|text| text == PYTHON_PACKAGES.join(" ")) {
+        return Ok(python);
+    }
+    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    run(Command::new(&python)
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args(PYTHON_PACKAGES))?;
+    fs::write(&ready, PYTHON_PACKAGES.join(" ")).map_err(|error| error.to_string())?;
+    Ok(python)
+}
+
+/// Where cargo put this program, and so the command.
+fn build_folder() -> PathBuf {
+    let this = env::current_exe().unwrap_or_default();
+    this.parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+fn run(command: &mut Command) -> Result {
+    let status =
+        command.status().map_err(|error| format!("{}: {error}", command.get_program().to_string_lossy()))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{} ended with {status}", command.get_program().to_string_lossy()))
+    }
+}

@@ -1,2 +1,142 @@
-//! The command `pentaglot`.
-fn main() {}
+//! The command `pentaglot`: parses arguments, calls [`pentaglot::job`], prints. stdout is data, stderr is talk.
+
+mod args;
+mod cat;
+mod convert;
+mod dump;
+mod formats;
+mod inspect;
+mod progress;
+mod schema;
+mod screen;
+mod table;
+mod types;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use pentaglot::{Error, ErrorKind, Registry};
+
+use args::{Cli, Verb};
+
+/// What a verb needs beside its own arguments.
+struct Session {
+    registry: Registry,
+    global: args::Global,
+}
+
+/// How a verb ended: a status, or an error and the file that it is about.
+type Outcome = Result<Status, Failure>;
+
+/// Exit statuses, worse ones greater.
+type Status = u8;
+
+const DONE: Status = 0;
+
+/// An error and the file that it is about.
+struct Failure {
+    file: Option<String>,
+    error: Error,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure { file: None, error }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// Names the file that an error is about.
+trait About<T> {
+    fn about(self, file: &str) -> Result<T, Failure>;
+}
+
+impl<T> About<T> for pentaglot::Result<T> {
+    fn about(self, file: &str) -> Result<T, Failure> {
+        self.map_err(|error| Failure { file: Some(file.to_owned()), error })
+    }
+}
+
+impl Failure {
+    fn status(&self) -> Status {
+        match self.error.kind() {
+            ErrorKind::Truncated | ErrorKind::Malformed => 1,
+            ErrorKind::Lossy => 3,
+            ErrorKind::Limit => 4,
+            _ => 2,
+        }
+    }
+
+    /// Prints the one line and gives the status. A closed pipe is success.
+    fn report(&self) -> Status {
+        if self.error.is_broken_pipe() {
+            return DONE;
+        }
+        let text = match &self.file {
+            Some(file) => format!("{file}: {}", self.error),
+            None => self.error.to_string(),
+        };
+        screen::say(&screen::escape(&text));
+        self.status()
+    }
+}
+
+fn main() -> ExitCode {
+    let Cli { verb, global } = Cli::parse();
+    let handler = ctrlc::set_handler(|| {
+        pentaglot::sink::remove_unfinished();
+        std::process::exit(130);
+    });
+    if let Err(error) = handler {
+        screen::say(&format!("cannot catch interrupts: {error}"));
+    }
+    screen::set_color(global.color);
+    let session = Session { registry: Registry::default(), global };
+    let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
+    ExitCode::from(status)
+}
+
+fn run(session: &Session, verb: &Verb) -> Outcome {
+    match verb {
+        Verb::Inspect(args) => inspect::run(session, args),
+        Verb::Schema(args) => schema::run(session, args),
+        Verb::Cat(args) => cat::run(session, args),
+        Verb::Head(args) => cat::head(session, args),
+        Verb::Validate(args) => validate::run(session, args),
+        Verb::Dump(args) => dump::run(session, args),
+        Verb::Convert(args) => convert::run(session, args),
+        Verb::Type(args) => types::run(session, args),
+        Verb::Formats(args) => formats::run(session, args),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "pentaglot", &mut script);
+            screen::print(&script)?;
+            Ok(DONE)
+        }
+        Verb::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            for verb in Cli::command().get_subcommands() {
+                let name = format!("pentaglot-{}", verb.get_name());
+                clap_mangen::Man::new(verb.clone().name(name)).render(&mut page)?;
+            }
+            screen::print(&page)?;
+            Ok(DONE)
+        }
+    }
+}
+
+/// Runs a verb for each of several files: all are done, the highest status is returned.
+fn for_each(files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
+    let mut highest = DONE;
+    for file in files {
+        highest = highest.max(run(file).unwrap_or_else(|failure| failure.report()));
+    }
+    Ok(highest)
+}

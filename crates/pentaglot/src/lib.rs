@@ -10,6 +10,8 @@ mod limits;
 mod registry;
 pub mod sink;
 mod source;
+#[cfg(test)]
+mod testing;
 mod wire;
 
 pub use error::{Context, Error, ErrorKind, Result, Step};

@@ -17,7 +17,18 @@ pub struct Registry {
 impl Default for Registry {
     /// Every format that this build has.
     fn default() -> Self {
-        Registry { formats: vec![] }
+        Registry {
+            formats: vec![
+                #[cfg(feature = "arrow_ipc")]
+                Box::new(crate::formats::arrow_ipc::ArrowFile),
+                #[cfg(feature = "arrow_ipc")]
+                Box::new(crate::formats::arrow_ipc::ArrowStream),
+                #[cfg(feature = "csv")]
+                Box::new(crate::formats::csv::Csv),
+                #[cfg(feature = "json_lines")]
+                Box::new(crate::formats::json_lines::JsonLines),
+            ],
+        }
     }
 }
 

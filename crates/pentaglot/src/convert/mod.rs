@@ -1,1 +1,10 @@
-//! From shape to shape and from type to type, as streams.
+//! From shape to shape ([`reshape`]) and from type to type ([`adapt`]), as streams. Knows no format.
+//!
+//! [`leaving::choose`] decides which form a stream takes for a target; [`reshape::reshape`] gives it that form.
+
+pub mod adapt;
+pub mod leaving;
+mod matrix;
+pub mod reshape;
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,11 @@ impl OptionMap {
         self.0.push((key.into(), value.into()));
     }
 
+    /// Takes a key out.
+    pub fn remove(&mut self, key: &str) {
+        self.0.retain(|(name, _)| name != key);
+    }
+
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())

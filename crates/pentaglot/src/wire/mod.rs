@@ -19,6 +19,10 @@
     )
 )]
 
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod arrow_flatbuffers;
 pub(crate) mod columns;
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod guard;
 pub(crate) mod json;
 pub(crate) mod sample;

@@ -20,7 +20,6 @@ mod value;
 
 use std::io::Read;
 
-use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::limits::Budget;
 
@@ -36,20 +35,6 @@ pub(crate) enum Kind {
     String,
     Array,
     Object,
-}
-
-impl Kind {
-    /// The kind in words, for messages.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Kind::Null => "null",
-            Kind::Bool => "a bool",
-            Kind::Number => "a number",
-            Kind::String => "a string",
-            Kind::Array => "an array",
-            Kind::Object => "an object",
-        }
-    }
 }
 
 /// Reads JSON from a stream, as far as its caller asks.
@@ -135,9 +120,11 @@ impl<R: Read> Scanner<R> {
         }
         if self.end == self.window.len() {
             let size = (self.window.len() * 2).max(WINDOW_BYTES);
-            let mut larger = allocate(size as u64, &self.budget)?;
-            larger.extend_from_slice(&self.window);
-            larger.resize(size, 0);
+            self.budget.check(size as u64)?;
+            let mut larger = vec![0; size];
+            if let Some(start) = larger.get_mut(..self.end) {
+                start.copy_from_slice(&self.window);
+            }
             self.window = larger;
         }
         loop {
@@ -238,10 +225,14 @@ impl<R: Read> Scanner<R> {
     /// The error that a value of another kind stands here.
     #[cold]
     pub(crate) fn wrong_type(&mut self, expected: &str) -> Error {
-        match self.peek() {
-            Ok(_) => self.unexpected(expected).rule("type"),
-            Err(_) => self.unexpected(expected),
-        }
+        let value = match self.peek() {
+            Ok(Kind::Null) => self.starts_with(b"null"),
+            Ok(Kind::Bool) => self.starts_with(b"true") || self.starts_with(b"false"),
+            Ok(_) => true,
+            Err(_) => false,
+        };
+        let error = self.unexpected(expected);
+        if value { error.rule("type") } else { error }
     }
 
     fn starts_with(&mut self, word: &[u8]) -> bool {

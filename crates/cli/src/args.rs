@@ -1,0 +1,324 @@
+//! The one table of verbs and options: parser, help, man page and completions are made from it.
+
+use std::ops::Range;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pentaglot::Limits;
+use pentaglot::formats::OptionMap;
+use pentaglot::job::OpenOptions;
+
+/// Read, check, explain and convert typed data: dbdf, ds, dynd, bsondf, sds, Arrow, Parquet, CSV, JSON lines, NumPy,
+/// Matrix Market.
+///
+/// Exit status: 0 done, valid; 1 truncated or malformed input; 2 usage, I/O, unsupported; 3 lossy and not allowed, or a
+/// value that does not fit; 4 a limit was reached; 130 interrupted.
+#[derive(Debug, Parser)]
+#[command(name = "pentaglot", version, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+    #[command(flatten)]
+    pub(crate) global: Global,
+}
+
+/// Options that every verb takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Memory that one file may hold at a time, such as 512M or 4G
+    #[arg(long, global = true, value_name = "BYTES", value_parser = parse_size, default_value = "4G")]
+    max_alloc: u64,
+    /// How deep types and values may nest
+    #[arg(long, global = true, value_name = "N", default_value_t = 128)]
+    max_depth: u32,
+    /// How many bytes one compressed byte may become
+    #[arg(long, global = true, value_name = "N", default_value_t = 2048)]
+    max_ratio: u64,
+    /// Threads (0: as many as there are cores)
+    #[arg(long, global = true, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Rows per batch (0: what suits the format)
+    #[arg(long, global = true, value_name = "N", default_value_t = 0)]
+    pub(crate) batch_rows: usize,
+    /// No notes on stderr
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more on stderr
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// Colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: When,
+    /// A progress bar on stderr
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", num_args = 0..=1, require_equals = true, default_missing_value = "always")]
+    pub(crate) progress: When,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Options of every verb that opens a file.
+#[derive(Debug, Args)]
+pub(crate) struct Open {
+    /// The input's format, with an optional dialect: dbdf, dbdf:daphne
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// The type of data that does not carry its own
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) type_text: Option<String>,
+    /// A format's option (`pentaglot formats` lists them)
+    #[arg(short = 'O', value_name = "KEY=VALUE", value_parser = parse_option)]
+    pub(crate) options: Vec<(String, String)>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// What a file is: format, dialect (and why), shape, schema, rows, bytes by part
+    Inspect(Inspect),
+    /// A file's schema
+    Schema(Schema),
+    /// A file's rows
+    Cat(Cat),
+    /// A file's first rows
+    Head(Head),
+    /// Hold files against every rule of their format; one finding a line
+    Validate(Validate),
+    /// Annotated bytes: offset, hex, name, value
+    Dump(Dump),
+    /// Convert a file to another format
+    Convert(Convert),
+    /// Check a type, print its canonical text or its translation
+    Type(Type),
+    /// What is supported: formats, dialects, options
+    Formats(Formats),
+    /// A completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// The manual page
+    Man,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// Files (`-` is standard input, FILE::MEMBER a part of a container)
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// One JSON object per line and file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// The file
+    pub(crate) file: String,
+    /// The type language
+    #[arg(long = "as", value_name = "LANGUAGE", default_value = "arrow")]
+    pub(crate) language: SchemaLanguage,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// As a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaLanguage {
+    Arrow,
+    Ds,
+    Dynd,
+    DaphneMeta,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cat {
+    /// The file
+    pub(crate) file: String,
+    /// Rows A..B, half-open from 0
+    #[arg(long, value_name = "A..B", value_parser = parse_rows)]
+    pub(crate) rows: Option<Range<u64>>,
+    /// Columns, by name; of a matrix also 3,7..9
+    #[arg(long, value_name = "A,B")]
+    pub(crate) columns: Option<String>,
+    /// How rows are printed; by default a table on a terminal, else jsonl
+    #[arg(long, value_name = "FORM")]
+    pub(crate) output: Option<Output>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    Table,
+    Json,
+    Jsonl,
+    Csv,
+    Arrow,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Head {
+    /// The file
+    pub(crate) file: String,
+    /// How many rows
+    #[arg(short = 'n', value_name = "N", default_value_t = 10)]
+    pub(crate) count: u64,
+    /// Columns, by name; of a matrix also 3,7..9
+    #[arg(long, value_name = "A,B")]
+    pub(crate) columns: Option<String>,
+    /// How rows are printed; by default a table on a terminal, else jsonl
+    #[arg(long, value_name = "FORM")]
+    pub(crate) output: Option<Output>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Validate {
+    /// Files
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Which rules
+    #[arg(long, default_value = "default")]
+    pub(crate) profile: Profile,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// One JSON object per line and file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Profile {
+    Default,
+    Strict,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Dump {
+    /// The file
+    pub(crate) file: String,
+    /// Begin at a part, such as block[3].values, or at what holds a byte offset
+    #[arg(long, value_name = "PATH|OFFSET")]
+    pub(crate) at: Option<String>,
+    /// How many levels of parts are shown
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) depth: u32,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// One JSON object per line and part
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Convert {
+    /// The input (`-` is standard input)
+    #[arg(value_name = "IN")]
+    pub(crate) input: String,
+    /// The output (`-` is standard output)
+    #[arg(value_name = "OUT")]
+    pub(crate) output: String,
+    /// The output's format, with an optional dialect; by default the extension says it
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<String>,
+    /// Adapt the data to this type
+    #[arg(long = "as", value_name = "TYPE")]
+    pub(crate) as_type: Option<String>,
+    /// Columns, by name; of a matrix also 3,7..9
+    #[arg(long, value_name = "A,B")]
+    pub(crate) columns: Option<String>,
+    /// Rows A..B, half-open from 0
+    #[arg(long, value_name = "A..B", value_parser = parse_rows)]
+    pub(crate) rows: Option<Range<u64>>,
+    /// Let steps run that change values
+    #[arg(long)]
+    pub(crate) allow_lossy: bool,
+    /// Print the plan and stop
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Replace an existing output
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// The plan or the report as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Type {
+    /// The type; a prefix dynd:, ds: or arrow: names its language
+    pub(crate) text: String,
+    /// The language of the text
+    #[arg(long, value_name = "LANGUAGE")]
+    pub(crate) from: Option<TypeLanguage>,
+    /// The language to print
+    #[arg(long = "as", value_name = "LANGUAGE")]
+    pub(crate) language: Option<TypeLanguage>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TypeLanguage {
+    Dynd,
+    Ds,
+    Arrow,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Formats {
+    /// One JSON object per line and format
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Global {
+    pub(crate) fn limits(&self) -> Limits {
+        let mut limits = Limits::default();
+        limits.max_alloc = self.max_alloc;
+        limits.max_depth = self.max_depth;
+        limits.max_ratio = self.max_ratio;
+        limits
+    }
+}
+
+impl Open {
+    pub(crate) fn options(&self, global: &Global) -> OpenOptions {
+        let mut options = OpenOptions::default();
+        options.from = self.from.clone();
+        options.type_text = self.type_text.clone();
+        options.options = OptionMap::new(self.options.clone());
+        options.limits = global.limits();
+        options.threads = global.threads;
+        options
+    }
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.trim_end_matches(['i', 'B']).char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 30),
+        Some((at, 't' | 'T')) => (&text[..at], 40),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| "expected a size such as 512M".to_owned())?;
+    number.checked_shl(shift).filter(|size| size >> shift == number).ok_or("a size past 2^64".to_owned())
+}
+
+fn parse_option(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE".to_owned())?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn parse_rows(text: &str) -> Result<Range<u64>, String> {
+    pentaglot::job::parse_rows(text).map_err(|error| error.to_string())
+}

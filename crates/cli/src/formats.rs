@@ -1,0 +1,59 @@
+//! `formats`: what is supported.
+
+use std::io::Write;
+
+use pentaglot::formats::FormatInfo;
+use serde_json::{Value, json};
+
+use crate::args::Formats;
+use crate::screen::{self, bold};
+use crate::{DONE, Outcome, Session};
+
+pub(crate) fn run(session: &Session, args: &Formats) -> Outcome {
+    let mut out = screen::lines();
+    for format in session.registry.formats() {
+        if args.json {
+            writeln!(out, "{}", object(format.info()))?;
+        } else {
+            print(&mut out, format.info())?;
+        }
+    }
+    if !args.json {
+        writeln!(out, "{}", bold("any target"))?;
+        writeln!(out, "  -O as={} (default auto)", pentaglot::convert::leaving::WORDS.join("|"))?;
+    }
+    out.flush()?;
+    Ok(DONE)
+}
+
+fn object(info: &FormatInfo) -> Value {
+    let dialects: Vec<Value> = info
+        .dialects
+        .iter()
+        .map(|dialect| json!({ "name": dialect.name, "title": dialect.title, "read": dialect.read, "write": dialect.write }))
+        .collect();
+    let options: Vec<Value> = info
+        .options
+        .iter()
+        .map(|option| {
+            json!({ "key": option.key, "values": option.values, "default": option.default, "help": option.help })
+        })
+        .collect();
+    json!({
+        "id": info.id, "title": info.title, "extensions": info.extensions, "media_types": info.media_types,
+        "read": true, "write": !info.forms.is_empty(), "dialects": dialects, "options": options, "spec": info.spec,
+    })
+}
+
+fn print(out: &mut impl Write, info: &FormatInfo) -> std::io::Result<()> {
+    let way = if info.forms.is_empty() { "read" } else { "read, write" };
+    writeln!(out, "{} — {} ({way}; .{})", bold(info.id), info.title, info.extensions.join(", ."))?;
+    for dialect in info.dialects {
+        let way = if dialect.write { "" } else { " (read only)" };
+        writeln!(out, "  {}:{}  {}{way}", info.id, dialect.name, dialect.title)?;
+    }
+    for option in info.options {
+        writeln!(out, "  -O {}={}  {} (default {})", option.key, option.values, option.help, option.default)?;
+    }
+    Ok(())
+}

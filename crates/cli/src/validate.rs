@@ -1,0 +1,64 @@
+//! `validate`: every rule, every value; one finding a line.
+
+use std::io::Write;
+
+use pentaglot::formats::Findings;
+use pentaglot::job;
+use serde_json::{Value, json};
+
+use crate::args::{Profile, Validate};
+use crate::screen::{self, escape};
+use crate::{About, DONE, Outcome, Session, for_each};
+
+pub(crate) fn run(session: &Session, args: &Validate) -> Outcome {
+    let options = args.open.options(&session.global);
+    for_each(&args.files, |file| {
+        let mut findings = Findings::new(args.profile == Profile::Strict);
+        let format = job::validate(&session.registry, file, &options, &mut findings).about(file)?;
+        if args.json {
+            screen::print(format!("{}\n", object(file, format, &findings)).as_bytes())?;
+        } else {
+            print(file, format, &findings)?;
+        }
+        Ok(if findings.is_valid() { DONE } else { 1 })
+    })
+}
+
+fn object(file: &str, format: Option<&str>, findings: &Findings) -> Value {
+    let list: Vec<Value> = findings
+        .list()
+        .iter()
+        .map(|finding| {
+            json!({
+                "severity": finding.severity.name(),
+                "rule": finding.rule,
+                "offset": finding.offset,
+                "path": finding.path,
+                "message": finding.message,
+            })
+        })
+        .collect();
+    json!({ "file": file, "format": format, "valid": findings.is_valid(), "findings": list })
+}
+
+fn print(file: &str, format: Option<&str>, findings: &Findings) -> std::io::Result<()> {
+    let mut out = screen::lines();
+    for finding in findings.list() {
+        let place = match (finding.offset, finding.path.is_empty()) {
+            (Some(offset), true) => format!("at byte {offset}: "),
+            (Some(offset), false) => format!("at byte {offset}, {}: ", finding.path),
+            (None, false) => format!("{}: ", finding.path),
+            (None, true) => String::new(),
+        };
+        let line =
+            format!("{file}: {}: {place}{} [{}]", finding.severity.name(), finding.message, finding.rule);
+        writeln!(out, "{}", escape(&line))?;
+    }
+    if findings.more() > 0 {
+        writeln!(out, "{}: … {} more findings", escape(file), findings.more())?;
+    }
+    if findings.is_valid() {
+        writeln!(out, "{}: valid {}", escape(file), format.unwrap_or("file"))?;
+    }
+    out.flush()
+}

@@ -1,0 +1,367 @@
+//! Reshape: a stream in one form to the same data in another, and what that does to its values.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+
+use super::matrix;
+use crate::error::{Error, Result};
+use crate::hub::rows::{self, Rows};
+use crate::hub::shape::{self, Form};
+use crate::hub::type_text::{print_field, print_type};
+use crate::hub::{Plan, Verdict, native};
+use crate::limits::Budget;
+
+/// How a stream changes its form. Made by [`plan`], obeyed by [`reshape`].
+#[derive(Debug, Clone)]
+pub struct Reshape {
+    from: Form,
+    to: Form,
+    /// What comes out.
+    pub schema: SchemaRef,
+    /// What that does, step by step.
+    pub plan: Plan,
+}
+
+impl Reshape {
+    /// Makes what comes out a plain table: it no longer says that it was a matrix.
+    pub fn forget_shape(&mut self) {
+        self.schema = Arc::new(plain_table(&self.schema));
+    }
+}
+
+fn plain_table(schema: &Schema) -> Schema {
+    let mut metadata = schema.metadata().clone();
+    for key in [shape::SHAPE_KEY, shape::ROWS_KEY, shape::COLS_KEY, native::NATIVE_KEY] {
+        metadata.remove(key);
+    }
+    Schema::new_with_metadata(schema.fields().clone(), metadata)
+}
+
+/// Plans the change of form. What cannot be is `Impossible` in the plan.
+pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
+    let from = Form::of(schema);
+    let mut plan = Plan::default();
+    if from == to {
+        return Ok(Reshape { from, to, schema: Arc::clone(schema), plan });
+    }
+    let out = match (from, to) {
+        (_, Form::Table) => plain_table(schema),
+        (Form::Table, Form::Array) if schema.fields().len() == 1 => {
+            shape::array_schema(schema.field(0).clone())
+        }
+        (Form::Table | Form::Array | Form::Columns, Form::Dense | Form::Sparse) => {
+            match matrix_of_columns(schema, to, &mut plan)? {
+                Some(out) => out,
+                None => return Ok(Reshape { from, to: from, schema: Arc::clone(schema), plan }),
+            }
+        }
+        (Form::Dense | Form::Sparse | Form::Coo | Form::Columns, _) => {
+            match matrix_forms(schema, from, to, &mut plan)? {
+                Some(out) => out,
+                None => return Ok(Reshape { from, to: from, schema: Arc::clone(schema), plan }),
+            }
+        }
+        (from, to) => {
+            plan.push("", describe(schema), word(to), Verdict::Impossible);
+            return Ok(Reshape { from, to: from, schema: Arc::clone(schema), plan });
+        }
+    };
+    if plan.steps.is_empty() {
+        plan.push("", describe(schema), word(to), Verdict::Exact);
+    }
+    Ok(Reshape { from, to, schema: Arc::new(out), plan })
+}
+
+/// Gives a stream its new form.
+pub fn reshape(rows: Rows, reshape: &Reshape, budget: &Budget) -> Result<Rows> {
+    use Form::{Array, Columns, Coo, Dense, Sparse, Table, Value};
+    let schema = Arc::clone(&reshape.schema);
+    let from = rows.schema();
+    Ok(match (reshape.from, reshape.to) {
+        (from, to) if from == to => rows,
+        (_, Table) | (Table, Array) => {
+            let out = Arc::clone(&schema);
+            rows::from_batches(
+                schema,
+                rows.map(move |batch| {
+                    let batch = batch?;
+                    rows::batch(Arc::clone(&out), batch.columns().to_vec(), batch.num_rows())
+                }),
+            )
+        }
+        (Table | Array | Columns, Dense) => each(rows, schema, {
+            let mut start = 0;
+            move |batch, out| {
+                let dense = matrix::columns_to_dense(batch, out, start)?;
+                start += batch.num_rows() as u64;
+                Ok(vec![dense])
+            }
+        }),
+        (Table | Array | Columns, Sparse) => {
+            let dense = Arc::new(dense_twin(&schema)?);
+            each(rows, schema, {
+                let mut start = 0;
+                move |batch, out| {
+                    let rows = matrix::columns_to_dense(batch, &dense, start)?;
+                    start += batch.num_rows() as u64;
+                    Ok(vec![rows::batch(
+                        Arc::clone(out),
+                        vec![matrix::dense_to_sparse(rows.column(0), out)?],
+                        batch.num_rows(),
+                    )?])
+                }
+            })
+        }
+        (Dense, Columns) => each(rows, schema, |batch, out| Ok(vec![matrix::dense_to_columns(batch, out)?])),
+        (Dense, Sparse) => each(rows, schema, |batch, out| {
+            let sparse = matrix::dense_to_sparse(batch.column(0), out)?;
+            Ok(vec![rows::batch(Arc::clone(out), vec![sparse], batch.num_rows())?])
+        }),
+        (Sparse, Coo) => each(rows, schema, {
+            let mut start = 0;
+            move |batch, out| {
+                let coo = matrix::sparse_to_coo(batch, out, start)?;
+                start += batch.num_rows() as u64;
+                Ok(vec![coo])
+            }
+        }),
+        (Dense, Coo) => {
+            let value = shape::matrix_value_type(&from).unwrap_or(DataType::Null);
+            let cols = shape::matrix_cols(&from).unwrap_or(0);
+            let sparse = Arc::new(shape::sparse_schema(value, None, cols));
+            each(rows, schema, {
+                let mut start = 0;
+                move |batch, out| {
+                    let entries = matrix::dense_to_sparse(batch.column(0), &sparse)?;
+                    let entries = rows::batch(Arc::clone(&sparse), vec![entries], batch.num_rows())?;
+                    let coo = matrix::sparse_to_coo(&entries, out, start)?;
+                    start += batch.num_rows() as u64;
+                    Ok(vec![coo])
+                }
+            })
+        }
+        (Sparse, Dense) => {
+            let budget = budget.clone();
+            each(rows, schema, move |batch, out| matrix::sparse_to_dense(batch, out, &budget))
+        }
+        (Sparse, Columns) => {
+            let dense = Arc::new(dense_twin(&from)?);
+            let budget = budget.clone();
+            each(rows, schema, move |batch, out| {
+                let dense = matrix::sparse_to_dense(batch, &dense, &budget)?;
+                dense.iter().map(|batch| matrix::dense_to_columns(batch, out)).collect()
+            })
+        }
+        (Coo, Sparse) => matrix::coo_to_sparse(rows, schema, budget)?,
+        (Coo, Dense | Columns) => {
+            let sparse = Arc::new(sparse_twin(&from)?);
+            let between = matrix::coo_to_sparse(rows, sparse, budget)?;
+            let step = Reshape { from: Sparse, to: reshape.to, schema, plan: Plan::default() };
+            return self::reshape(between, &step, budget);
+        }
+        (Columns, Coo) => {
+            let dense = Arc::new(dense_twin(&from)?);
+            let step = Reshape { from: Columns, to: Dense, schema: dense, plan: Plan::default() };
+            let between = self::reshape(rows, &step, budget)?;
+            let step = Reshape { from: Dense, to: Coo, schema, plan: Plan::default() };
+            return self::reshape(between, &step, budget);
+        }
+        (Table, Columns | Coo | Value) | (Array | Value, _) | (Dense | Sparse | Columns | Coo, _) => {
+            return Err(Error::unsupported("a change of shape that the plan refuses"));
+        }
+    })
+}
+
+fn each<F>(rows: Rows, schema: SchemaRef, mut change: F) -> Rows
+where
+    F: FnMut(&RecordBatch, &SchemaRef) -> Result<Vec<RecordBatch>> + Send + 'static,
+{
+    let out = Arc::clone(&schema);
+    let batches = rows.flat_map(move |batch| {
+        let changed = batch.map_err(Error::from).and_then(|batch| change(&batch, &out));
+        match changed {
+            Ok(batches) => batches.into_iter().map(Ok).collect::<Vec<_>>(),
+            Err(error) => vec![Err(error)],
+        }
+    });
+    rows::from_batches(schema, batches)
+}
+
+fn dense_twin(schema: &Schema) -> Result<Schema> {
+    let value = shape::matrix_value_type(schema).unwrap_or(DataType::Float64);
+    shape::dense_schema(value, shape::matrix_rows(schema), shape::matrix_cols(schema).unwrap_or(0))
+}
+
+fn sparse_twin(schema: &Schema) -> Result<Schema> {
+    let value = shape::matrix_value_type(schema).unwrap_or(DataType::Float64);
+    Ok(shape::sparse_schema(value, shape::matrix_rows(schema), shape::matrix_cols(schema).unwrap_or(0)))
+}
+
+/// A table, an array or a matrix in columns as a matrix: one type that holds every column exactly, no nulls.
+fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Option<Schema>> {
+    let fields = schema.fields();
+    let Some(common) = common_type(fields) else {
+        for field in fields {
+            if !is_matrix_value(field.data_type()) {
+                plan.push(field.name(), print_field(field), "a matrix column", Verdict::Impossible);
+            }
+        }
+        if plan.steps.is_empty() {
+            let note = "the columns share no type that holds all of them exactly";
+            plan.push_with("", describe(schema), word(to), Verdict::Impossible, note);
+        }
+        return Ok(None);
+    };
+    for field in fields {
+        let to = print_type(&common);
+        if field.is_nullable() {
+            plan.push_with(field.name(), print_field(field), to, Verdict::Checked, "a matrix holds no nulls");
+        } else if *field.data_type() != common {
+            plan.push(field.name(), print_field(field), to, Verdict::Widened);
+        }
+    }
+    let cols = fields.len() as u64;
+    let rows = shape::matrix_rows(schema);
+    Ok(Some(match to {
+        Form::Dense => shape::dense_schema(common, rows, cols)?,
+        _ => shape::sparse_schema(common, rows, cols),
+    }))
+}
+
+fn matrix_forms(schema: &SchemaRef, from: Form, to: Form, plan: &mut Plan) -> Result<Option<Schema>> {
+    let value = shape::matrix_value_type(schema);
+    let (Some(value), Some(cols)) = (value, shape::matrix_cols(schema)) else {
+        plan.push("", describe(schema), word(to), Verdict::Impossible);
+        return Ok(None);
+    };
+    let rows = shape::matrix_rows(schema);
+    if matches!((from, to), (Form::Sparse | Form::Coo, Form::Dense | Form::Columns)) {
+        let note = "the zeros are written out";
+        plan.push_with("", describe(schema), word(to), Verdict::Widened, note);
+    }
+    Ok(Some(match to {
+        Form::Dense if i32::try_from(cols).is_err() => {
+            plan.push_with(
+                "",
+                describe(schema),
+                word(to),
+                Verdict::Impossible,
+                "more than 2147483647 columns",
+            );
+            return Ok(None);
+        }
+        Form::Dense => shape::dense_schema(value, rows, cols)?,
+        Form::Sparse => shape::sparse_schema(value, rows, cols),
+        Form::Columns if cols > 1 << 20 => {
+            plan.push_with("", describe(schema), word(to), Verdict::Impossible, "more than 1048576 columns");
+            return Ok(None);
+        }
+        Form::Columns => {
+            let field = |index| Field::new(shape::column_name(index), value.clone(), false);
+            let fields: Fields = (0..cols).map(field).collect();
+            Schema::new_with_metadata(fields, shape::matrix_metadata(rows, cols))
+        }
+        Form::Coo => {
+            let entry = shape::entry_fields(value, cols);
+            let mut fields = vec![Arc::new(Field::new("row", DataType::UInt64, false))];
+            fields.extend(entry.iter().cloned());
+            Schema::new_with_metadata(fields, shape::matrix_metadata(rows, cols))
+        }
+        Form::Table | Form::Array | Form::Value => {
+            plan.push("", describe(schema), word(to), Verdict::Impossible);
+            return Ok(None);
+        }
+    }))
+}
+
+/// What a stream is, in words: `a 3 x 4 dense matrix of float64`.
+pub fn describe(schema: &Schema) -> String {
+    let form = Form::of(schema);
+    let size = |number: Option<u64>| number.map_or("?".to_owned(), |number| number.to_string());
+    let extent = format!("{} x {}", size(shape::matrix_rows(schema)), size(shape::matrix_cols(schema)));
+    let value =
+        shape::matrix_value_type(schema).map_or(String::new(), |value| format!(" of {}", print_type(&value)));
+    match form {
+        Form::Table => format!("a table of {} columns", schema.fields().len()),
+        Form::Dense => format!("a {extent} dense matrix{value}"),
+        Form::Sparse => format!("a {extent} sparse matrix{value}"),
+        Form::Columns => format!("a {extent} matrix{value} in columns"),
+        Form::Coo => format!("a {extent} sparse matrix{value} as row, col, value"),
+        Form::Array => "an array".to_owned(),
+        Form::Value => "a single value".to_owned(),
+    }
+}
+
+fn word(form: Form) -> &'static str {
+    match form {
+        Form::Table => "a table",
+        Form::Dense => "a dense matrix",
+        Form::Sparse => "a sparse matrix",
+        Form::Columns => "a column per matrix column",
+        Form::Coo => "row, col, value",
+        Form::Array => "an array",
+        Form::Value => "a single value",
+    }
+}
+
+fn is_matrix_value(kind: &DataType) -> bool {
+    matches!(kind, DataType::Boolean)
+        || kind.is_integer()
+        || matches!(kind, DataType::Float16 | DataType::Float32 | DataType::Float64)
+}
+
+/// The narrowest type that holds every value of all fields exactly; `None` if there is none, or no field.
+pub fn common_type(fields: &Fields) -> Option<DataType> {
+    let mut kinds = fields.iter().map(|field| field.data_type());
+    let first = kinds.next()?;
+    if !is_matrix_value(first) {
+        return None;
+    }
+    kinds.try_fold(first.clone(), |common, kind| join(&common, kind))
+}
+
+/// The narrowest type that holds all values of both.
+fn join(a: &DataType, b: &DataType) -> Option<DataType> {
+    use DataType::{Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    if a == b {
+        return Some(a.clone());
+    }
+    let candidates = [UInt8, Int8, UInt16, Int16, UInt32, Int32, UInt64, Int64, Float16, Float32, Float64];
+    candidates.into_iter().find(|to| holds(to, a) && holds(to, b))
+}
+
+/// Whether `to` holds every value of `from` exactly.
+pub(super) fn holds(to: &DataType, from: &DataType) -> bool {
+    // (signed, bits of magnitude); a float holds integers up to its mantissa.
+    let integer = |kind: &DataType| {
+        Some(match kind {
+            DataType::UInt8 => (false, 8),
+            DataType::UInt16 => (false, 16),
+            DataType::UInt32 => (false, 32),
+            DataType::UInt64 => (false, 64),
+            DataType::Int8 => (true, 7),
+            DataType::Int16 => (true, 15),
+            DataType::Int32 => (true, 31),
+            DataType::Int64 => (true, 63),
+            _ => return None,
+        })
+    };
+    let float = |kind: &DataType| {
+        Some(match kind {
+            DataType::Float16 => 11,
+            DataType::Float32 => 24,
+            DataType::Float64 => 53,
+            _ => return None,
+        })
+    };
+    match (integer(to), float(to), integer(from), float(from)) {
+        (Some((signed, bits)), _, Some((from_signed, from_bits)), _) => {
+            bits >= from_bits && (signed || !from_signed)
+        }
+        (_, Some(mantissa), Some((_, bits)), _) => mantissa >= bits,
+        (_, Some(mantissa), _, Some(from_mantissa)) => mantissa >= from_mantissa,
+        _ => to == from,
+    }
+}

@@ -1,0 +1,232 @@
+//! A conversion: planned first, then run from the same plan.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+
+use super::open::{self, OpenOptions, Opened, Target};
+use super::read::View;
+use super::types;
+use crate::convert::adapt::{self, Adapter};
+use crate::convert::{leaving, reshape};
+use crate::error::{Context, Error, Result};
+use crate::formats::{Request, WriteOptions};
+use crate::hub::{Form, Plan};
+use crate::registry::Registry;
+use crate::sink::Sink;
+use crate::source::Source;
+
+/// What `convert` takes beside the two names.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ConvertOptions {
+    /// How the input is opened; its `-O` options also reach the target.
+    pub open: OpenOptions,
+    /// `--to`: a format id, with an optional dialect after a colon.
+    pub to: Option<String>,
+    /// `--as`: the type that the data is adapted to.
+    pub as_type: Option<String>,
+    /// `--columns`.
+    pub columns: Option<Vec<String>>,
+    /// `--rows`.
+    pub rows: Option<Range<u64>>,
+    /// Whether lossy steps may run.
+    pub allow_lossy: bool,
+    /// Whether an existing output is replaced.
+    pub force: bool,
+    /// Rows per batch; 0: what suits the format.
+    pub batch_rows: usize,
+}
+
+/// A planned conversion: `plan` can be shown, `run` obeys it.
+pub struct Conversion<'r> {
+    opened: Opened<'r>,
+    target: Target<'r>,
+    request: Request,
+    /// What makes the data fit for `--as TYPE`: its form, then its types.
+    adapt: Option<(reshape::Reshape, Adapter)>,
+    reshape: reshape::Reshape,
+    write: WriteOptions,
+    /// What will happen, field by field.
+    pub plan: Plan,
+}
+
+/// What a conversion did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Report {
+    /// Rows written.
+    pub rows: u64,
+    /// Bytes written, before gzip.
+    pub bytes: u64,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// The target that `--to` names, or the output's extension.
+fn target_of<'r>(registry: &'r Registry, to: Option<&str>, output: &str) -> Result<Target<'r>> {
+    match to {
+        Some(text) => open::target(registry, text),
+        None => match registry.by_extension(output) {
+            Some(format) => Ok(Target { format, dialect: None }),
+            None => {
+                Err(Error::usage(format!("cannot tell a format from the name {output:?}: --to names one")))
+            }
+        },
+    }
+}
+
+impl ConvertOptions {
+    fn view(&self) -> View {
+        let mut view = View::default();
+        view.columns = self.columns.clone();
+        view.rows = self.rows.clone();
+        view.batch_rows = self.batch_rows;
+        view
+    }
+}
+
+impl<'r> Conversion<'r> {
+    /// Plans the conversion of the file `input` for the file `output` (names as on the command line).
+    pub fn plan(registry: &'r Registry, input: &str, output: &str, options: &ConvertOptions) -> Result<Self> {
+        let target = target_of(registry, options.to.as_deref(), output)?;
+        check_apart(input, output)?;
+        let opened = open::open(registry, input, &options.open)?;
+        Conversion::plan_opened(opened, target, options)
+    }
+
+    /// Plans the conversion of what is open already.
+    pub fn plan_opened(opened: Opened<'r>, target: Target<'r>, options: &ConvertOptions) -> Result<Self> {
+        let mut own = options.open.options.clone();
+        let word = own.get("as").unwrap_or("auto").to_owned();
+        own.remove("as");
+        open::check_keys(&own, &[opened.format, target.format])?;
+        if let Some(dialect) = target.dialect
+            && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
+        {
+            let id = target.format.info().id;
+            return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
+        }
+        let summary = opened.document.summary();
+        let (request, mut schema) = options.view().request(&opened)?;
+        let mut plan = Plan::default();
+        let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
+        if let Some((shaped, adapter)) = &adapt {
+            plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
+            schema = Arc::clone(&adapter.schema);
+        }
+        let info = target.format.info();
+        let form = leaving::choose(&schema, info.forms, &word)?;
+        let reshape = reshape::plan(&schema, form)?;
+        let mut write = WriteOptions::default();
+        write.dialect = target.dialect.map(str::to_owned);
+        write.type_text = options.open.type_text.clone();
+        write.options = own;
+        write.limits = options.open.limits.clone();
+        write.threads = options.open.threads;
+        write.row_count = match Form::of(&reshape.schema) {
+            Form::Coo if Form::of(&schema) != Form::Coo => None,
+            _ => summary.rows.map(|total| request.range(total)).map(|range| range.end - range.start),
+        };
+        write.allow_lossy = options.allow_lossy;
+        plan.steps.extend(reshape.plan.steps.iter().cloned());
+        if plan.verdict() < crate::hub::Verdict::Impossible {
+            plan.steps.extend(target.format.plan(&reshape.schema, &write).steps);
+        }
+        Ok(Conversion { opened, target, request, adapt, reshape, write, plan })
+    }
+
+    /// What is converted.
+    pub fn opened(&self) -> &Opened<'r> {
+        &self.opened
+    }
+
+    /// What it becomes.
+    pub fn target(&self) -> &Target<'r> {
+        &self.target
+    }
+
+    /// The schema that is written.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.reshape.schema
+    }
+
+    /// Creates the output (`-` is standard output) and runs.
+    pub fn run(self, output: &str, force: bool) -> Result<Report> {
+        self.plan.check(self.write.allow_lossy)?;
+        let sink = if output == "-" { Sink::pipe(std::io::stdout()) } else { Sink::create(output, force)? };
+        let sink = if output.to_lowercase().ends_with(".gz") { sink.gzip() } else { sink };
+        self.run_into(sink)
+    }
+
+    /// Runs into any sink.
+    pub fn run_into(self, sink: Sink) -> Result<Report> {
+        self.plan.check(self.write.allow_lossy)?;
+        let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
+        let budget = self.write.limits.budget();
+        let rows = self.opened.document.rows(&self.request).in_format(from)?;
+        let rows = match self.adapt {
+            Some((shaped, adapter)) => adapter.adapt(reshape::reshape(rows, &shaped, &budget)?),
+            None => rows,
+        };
+        let rows = reshape::reshape(rows, &self.reshape, &budget)?;
+        let schema = Arc::clone(&self.reshape.schema);
+        let mut writer = self.target.format.create(sink, schema, &self.write).in_format(to)?;
+        for batch in rows {
+            let batch = batch.map_err(Error::from).in_format(from)?;
+            writer.write(&batch).in_format(to)?;
+        }
+        let written = writer.finish().in_format(to)?;
+        let mut notes = self.opened.document.summary().notes.clone();
+        notes.extend(written.notes);
+        Ok(Report { rows: written.rows, bytes: written.bytes, notes })
+    }
+}
+
+/// What adapts data to a type: a matrix that is to be a table becomes columns first.
+fn adapter_to(
+    text: &str,
+    schema: &SchemaRef,
+    options: &ConvertOptions,
+) -> Result<(reshape::Reshape, Adapter)> {
+    let wanted = types::parse_type(text, None, &options.open.limits).field("--as")?;
+    let form = match (Form::of(schema), Form::of(&wanted.schema)) {
+        (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
+        (Form::Array | Form::Value, Form::Table) => Form::Table,
+        (from, to) if from != to && matches!(to, Form::Dense | Form::Sparse | Form::Array) => to,
+        (from, _) => from,
+    };
+    let mut shaped = reshape::plan(schema, form)?;
+    if form == Form::Columns && Form::of(&wanted.schema) == Form::Table {
+        shaped.forget_shape();
+    }
+    let adapter = adapt::adapter(&shaped.schema, &wanted.schema);
+    Ok((shaped, adapter))
+}
+
+/// Errs if both names are the same file.
+fn check_apart(input: &str, output: &str) -> Result<()> {
+    let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    };
+    let path = match input.rsplit_once("::") {
+        Some((path, _)) if !Path::new(input).exists() => path,
+        _ => input,
+    };
+    if input != "-" && output != "-" && same(Path::new(path), Path::new(output)) && Path::new(path).is_file()
+    {
+        return Err(Error::usage(format!("{output} is the input itself")));
+    }
+    Ok(())
+}
+
+/// Where the bytes of the input come from, for a progress bar.
+impl Conversion<'_> {
+    /// The input's bytes: how many have been read, of how many.
+    pub fn source(&self) -> Source {
+        self.opened.source.clone()
+    }
+}

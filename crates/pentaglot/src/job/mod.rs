@@ -1,0 +1,15 @@
+//! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
+
+mod conversion;
+mod open;
+mod read;
+mod selection;
+#[cfg(test)]
+mod tests;
+mod types;
+
+pub use conversion::{Conversion, ConvertOptions, Report};
+pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
+pub use read::View;
+pub use selection::{parse_columns, parse_rows, resolve_columns};
+pub use types::{Language, TypeText, daphne_meta, parse_type, print_type};

@@ -1,0 +1,168 @@
+//! From a name to an open document: member, gzip, format, dialect, options.
+
+use std::path::Path;
+
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions};
+use crate::limits::Limits;
+use crate::registry::Registry;
+use crate::source::Source;
+
+/// How files are opened: what every verb that opens a file takes.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// `--from`: a format id, with an optional dialect after a colon.
+    pub from: Option<String>,
+    /// `--type`: the type of data that does not carry its own.
+    pub type_text: Option<String>,
+    /// `-O key=value`.
+    pub options: OptionMap,
+    /// What a file may cost.
+    pub limits: Limits,
+    /// Threads; 0: as many as there are cores.
+    pub threads: usize,
+    /// Whether a stream is spooled first, so that it can be read at any offset and more than once.
+    pub spool: bool,
+}
+
+/// An open document and what it was opened as.
+pub struct Opened<'r> {
+    /// Its format.
+    pub format: &'r dyn Format,
+    /// The document.
+    pub document: Box<dyn Document>,
+    /// Where its bytes come from: its counter tells how far a long read has come.
+    pub source: Source,
+    /// The document's own bytes: the source, unpacked if it is packed.
+    pub content: Source,
+}
+
+/// A format that a user named, with a dialect.
+#[derive(Clone, Copy)]
+pub struct Target<'r> {
+    /// The format.
+    pub format: &'r dyn Format,
+    /// The dialect named after the colon.
+    pub dialect: Option<&'r str>,
+}
+
+/// Opens `FILE`, `FILE::MEMBER` or `-` (standard input).
+pub fn open<'r>(registry: &'r Registry, name: &str, options: &OpenOptions) -> Result<Opened<'r>> {
+    if name == "-" {
+        return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
+    }
+    // A file of the literal name comes first.
+    let (path, member) = match name.rsplit_once("::") {
+        Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
+        _ => (name, None),
+    };
+    open_source(registry, Source::open(path)?, member, options)
+}
+
+/// Opens a source, or a member of it.
+pub fn open_source<'r>(
+    registry: &'r Registry,
+    source: Source,
+    member: Option<&str>,
+    options: &OpenOptions,
+) -> Result<Opened<'r>> {
+    let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
+    let gzip = is_gzip(&source, named.as_ref())?;
+    let counted = source.clone();
+    let source = if gzip { source.gunzip(&options.limits)? } else { source };
+    let source = if options.spool { source.seekable()? } else { source };
+    let format = match &named {
+        Some(named) => named.format,
+        None => registry.detect(&source)?,
+    };
+    let mut read = ReadOptions::default();
+    read.dialect = named.and_then(|named| named.dialect).map(str::to_owned);
+    read.member = member.map(str::to_owned);
+    read.type_text = options.type_text.clone();
+    read.options = options.options.clone();
+    read.limits = options.limits.clone();
+    read.threads = options.threads;
+    let id = format.info().id;
+    let document = format.open(source.clone(), &read).in_format(id)?;
+    Ok(Opened { format, document, source: counted, content: source })
+}
+
+/// `.gz` on a name, or a gzip magic, means gzip around it; for some formats only the name decides.
+fn is_gzip(source: &Source, named: Option<&Target<'_>>) -> Result<bool> {
+    if source.name().to_lowercase().ends_with(".gz") {
+        return Ok(true);
+    }
+    let by_magic =
+        named.is_none_or(|named| named.format.info().gzip_by_magic && named.dialect != Some("raw"));
+    Ok(by_magic && source.head()?.starts_with(&[0x1f, 0x8b, 8]))
+}
+
+/// The format and dialect that `text` names: `dbdf`, `dbdf:daphne`.
+pub fn target<'r>(registry: &'r Registry, text: &str) -> Result<Target<'r>> {
+    let (id, dialect) = match text.split_once(':') {
+        Some((id, dialect)) => (id, Some(dialect)),
+        None => (text, None),
+    };
+    let format = registry.get(id)?;
+    let dialect = dialect
+        .map(|name| {
+            let dialects = format.info().dialects;
+            dialects.iter().find(|known| known.name == name).map(|known| known.name).ok_or_else(|| {
+                let known: Vec<_> = dialects.iter().map(|known| known.name).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                Error::usage(format!("{id} has no dialect {name:?} (there is {known})"))
+            })
+        })
+        .transpose()?;
+    Ok(Target { format, dialect })
+}
+
+/// Holds a file against every rule of its format. Gives the format's id if it could be told.
+/// A file that is broken is a finding; `Err` is for what is not the file's fault.
+pub fn validate(
+    registry: &Registry,
+    name: &str,
+    options: &OpenOptions,
+    findings: &mut Findings,
+) -> Result<Option<&'static str>> {
+    let opened = match open(registry, name, options) {
+        Ok(opened) => opened,
+        Err(error) if matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed) => {
+            findings.error(&error);
+            return Ok(error.format());
+        }
+        Err(error) => return Err(error),
+    };
+    check_keys(&options.options, &[opened.format])?;
+    let id = opened.format.info().id;
+    match opened.document.validate(findings).in_format(id) {
+        Err(error) if matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed) => {
+            findings.error(&error)
+        }
+        other => other?,
+    }
+    Ok(Some(id))
+}
+
+/// Errs if a `-O` key belongs to none of the formats at hand.
+pub(super) fn check_keys(options: &OptionMap, formats: &[&dyn Format]) -> Result<()> {
+    for key in options.keys() {
+        let known = || formats.iter().flat_map(|format| format.info().options).map(|option| option.key);
+        if !known().any(|known| known == key) {
+            let mut known: Vec<_> = known().collect();
+            known.sort_unstable();
+            known.dedup();
+            let known = if known.is_empty() { "none here".to_owned() } else { known.join(", ") };
+            return Err(Error::usage(format!("unknown option {key:?} (known: {known})")));
+        }
+    }
+    Ok(())
+}
+
+impl Opened<'_> {
+    /// Errs if the user gave a `-O` key that this format does not know. For verbs that only read.
+    pub fn check_options(&self, options: &OptionMap) -> Result<()> {
+        check_keys(options, &[self.format])
+    }
+}
