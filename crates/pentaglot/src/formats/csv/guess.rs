@@ -20,20 +20,23 @@ pub(super) fn detect(head: &Head<'_>, info: &FormatInfo) -> Confidence {
         }
         Err(_) => return Confidence::No,
     };
-    let control = |char: char| char.is_control() && !matches!(char, '\t' | '\n' | '\r');
-    if text.is_empty() || text.contains(control) {
+    if text.is_empty() {
         return Confidence::No;
     }
     if head.has_extension(info.extensions) {
         return Confidence::Possible;
     }
+    if text.contains(|char: char| char.is_control() && !matches!(char, '\t' | '\n' | '\r')) {
+        return Confidence::No;
+    }
+    let whole = head.len() == Some(bytes.len() as u64);
     let even = [b',', b'\t', b';'].iter().any(|delimiter| {
         let mut records = Records::new(text.as_bytes(), *delimiter, Budget::default());
-        let first = records.next_record().unwrap_or(false).then(|| records.len()).unwrap_or(0);
+        let first = if records.next_record().unwrap_or(false) { records.len() } else { 0 };
         let mut count = 1;
         while count < 10 && records.next_record().unwrap_or(false) {
             // The last record may be cut.
-            if records.len() != first && records.offset() < text.len() as u64 {
+            if records.len() != first && (whole || records.offset() < text.len() as u64) {
                 return false;
             }
             count += 1;

@@ -272,14 +272,10 @@ fn read_cell(
     if !column.is_nested() {
         return column.text(text);
     }
-    scanner.reset(Cursor::new(text.to_vec()), 0);
-    // Offsets inside the cell's text mean nothing in the file.
-    let placed = |error: Error| {
-        let path = error.path();
-        let inner = Error::new(error.kind(), error.message()).rule(error.rule_name()).at(cell.offset);
-        if path.is_empty() { inner } else { inner.field(path) }
-    };
-    column.read(scanner).and_then(|()| scanner.end()).map_err(placed)
+    // Where quotes are doubled, an offset is that of as many characters into the field.
+    scanner.reset(Cursor::new(text.to_vec()), cell.offset + u64::from(cell.quoted));
+    column.read(scanner)?;
+    scanner.end()
 }
 
 /// The rows that are asked for.

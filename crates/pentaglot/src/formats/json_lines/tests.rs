@@ -22,8 +22,7 @@ fn open(text: impl AsRef<[u8]>) -> Box<dyn Document> {
 }
 
 fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Box<dyn Document>> {
-    let mut options = ReadOptions::default();
-    options.type_text = Some(type_text.to_owned());
+    let options = ReadOptions { type_text: Some(type_text.to_owned()), ..ReadOptions::default() };
     JsonLines.open(source(text), &options)
 }
 
@@ -238,9 +237,8 @@ fn the_outline_shows_rows_and_values_where_they_stand() {
 #[test]
 fn requests_read_what_they_ask_for() {
     let document = open("{\"a\":1,\"b\":\"x\",\"c\":true}\n{\"a\":2,\"b\":\"y\",\"c\":false}\n");
-    let mut request = Request::default();
-    request.columns = Some(Choice(vec![2..3, 0..1, 2..3]));
-    request.rows = Some(1..9);
+    let columns = Some(Choice(vec![2..3, 0..1, 2..3]));
+    let request = Request { columns, rows: Some(1..9), batch_rows: 0 };
     let batch = collect(document.rows(&request).unwrap()).unwrap();
     assert_eq!(lines(&batch), [r#"{"c":false,"a":2,"c":false}"#]);
 }
