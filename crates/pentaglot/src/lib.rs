@@ -8,6 +8,8 @@ pub mod hub;
 pub mod job;
 mod kernels;
 mod limits;
+#[cfg(feature = "sds")]
+pub mod map;
 mod registry;
 pub mod sink;
 mod source;

@@ -47,3 +47,9 @@ pub fn caret(text: &str, error: &Error) -> String {
     let shown: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     format!("{shown}\n{}^", " ".repeat(before))
 }
+
+/// The error with the text that it is about, on one line: for messages that stand among others.
+pub(crate) fn caret_line(text: &str, error: &Error) -> String {
+    let offset = error.offset().unwrap_or(0);
+    format!("{} at character {offset} of {:?}", error.message(), text)
+}

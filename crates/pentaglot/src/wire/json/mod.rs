@@ -20,7 +20,6 @@ mod value;
 
 use std::io::Read;
 
-use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::limits::Budget;
 
@@ -135,9 +134,11 @@ impl<R: Read> Scanner<R> {
         }
         if self.end == self.window.len() {
             let size = (self.window.len() * 2).max(WINDOW_BYTES);
-            let mut larger = allocate(size as u64, &self.budget)?;
-            larger.extend_from_slice(&self.window);
-            larger.resize(size, 0);
+            self.budget.check(size as u64)?;
+            let mut larger = vec![0; size];
+            if let Some(start) = larger.get_mut(..self.window.len()) {
+                start.copy_from_slice(&self.window);
+            }
             self.window = larger;
         }
         loop {
@@ -235,6 +236,15 @@ impl<R: Read> Scanner<R> {
         Error::malformed(expected, words).at(offset)
     }
 
+    /// The error that a value of another kind stands here.
+    #[cold]
+    pub(crate) fn wrong_type(&mut self, expected: &str) -> Error {
+        match self.peek() {
+            Ok(_) => self.unexpected(expected).rule("type"),
+            Err(_) => self.unexpected(expected),
+        }
+    }
+
     fn starts_with(&mut self, word: &[u8]) -> bool {
         while self.rest().len() < word.len() && self.more().unwrap_or(false) {}
         self.rest().starts_with(word)
@@ -253,7 +263,7 @@ impl<R: Read> Scanner<R> {
     fn expect_word(&mut self, word: &[u8], expected: &str) -> Result<()> {
         self.skip_space()?;
         if !self.starts_with(word) {
-            return Err(self.unexpected(expected));
+            return Err(self.wrong_type(expected));
         }
         self.position += word.len();
         Ok(())
@@ -282,7 +292,7 @@ impl<R: Read> Scanner<R> {
     #[inline]
     pub(crate) fn begin_array(&mut self) -> Result<()> {
         if self.skip_space()? != Some(b'[') {
-            return Err(self.unexpected("an array"));
+            return Err(self.wrong_type("an array"));
         }
         self.enter()
     }
@@ -312,7 +322,7 @@ impl<R: Read> Scanner<R> {
     #[inline]
     pub(crate) fn begin_object(&mut self) -> Result<()> {
         if self.skip_space()? != Some(b'{') {
-            return Err(self.unexpected("an object"));
+            return Err(self.wrong_type("an object"));
         }
         self.enter()
     }
@@ -379,7 +389,41 @@ impl<R: Read> Scanner<R> {
         match self.skip_space()? {
             Some(b't') => self.expect_word(b"true", "a bool").map(|()| true),
             Some(b'f') => self.expect_word(b"false", "a bool").map(|()| false),
-            _ => Err(self.unexpected("a bool")),
+            _ => Err(self.wrong_type("a bool")),
+        }
+    }
+
+    /// Errs unless the line ends here; passes over its end. Also fine at the end of the input.
+    pub(crate) fn end_line(&mut self) -> Result<()> {
+        loop {
+            match self.peek_byte()? {
+                Some(b' ' | b'\t' | b'\r') => self.bump(),
+                Some(b'\n') => {
+                    self.bump();
+                    return Ok(());
+                }
+                None => return Ok(()),
+                Some(_) => return Err(self.unexpected("the end of the line")),
+            }
+        }
+    }
+
+    /// Passes over the rest of the line, whatever stands there, and starts anew after it.
+    pub(crate) fn skip_line(&mut self) -> Result<()> {
+        (self.depth, self.fresh) = (0, false);
+        loop {
+            match self.rest().iter().position(|byte| *byte == b'\n') {
+                Some(end) => {
+                    self.position += end + 1;
+                    return Ok(());
+                }
+                None => {
+                    self.position = self.end;
+                    if !self.more()? {
+                        return Ok(());
+                    }
+                }
+            }
         }
     }
 
