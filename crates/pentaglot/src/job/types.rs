@@ -157,7 +157,7 @@ pub fn json_options() -> JsonOptions {
     let mut options = JsonOptions::default();
     #[cfg(feature = "dynd")]
     {
-        options.dynd_value = Some(dynd::append_value_json);
+        options.dynd_value = Some(dynd::write_value_json);
     }
     options
 }
