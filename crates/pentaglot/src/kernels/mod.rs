@@ -6,3 +6,6 @@ pub(crate) mod column_major;
 pub(crate) mod csr;
 #[cfg(feature = "matrix_market")]
 pub(crate) mod scan;
+
+#[cfg(all(test, any(feature = "npy", feature = "matrix_market")))]
+pub(crate) mod plain;
