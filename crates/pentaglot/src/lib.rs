@@ -8,9 +8,13 @@ pub mod hub;
 pub mod job;
 mod kernels;
 mod limits;
+#[cfg(feature = "sds")]
+pub mod map;
 mod registry;
 pub mod sink;
 mod source;
+#[cfg(test)]
+mod testing;
 mod wire;
 
 pub use error::{Context, Error, ErrorKind, Result, Step};

@@ -3,10 +3,12 @@
 //! ([`extension`]) and a few schema-metadata keys ([`shape`], [`native`]).
 
 pub mod extension;
+pub mod json;
 pub mod native;
 pub mod plan;
 pub mod rows;
 pub mod shape;
+pub mod type_text;
 
 pub use plan::{FieldPlan, Plan, Verdict};
 pub use rows::Rows;

@@ -8,8 +8,8 @@ use super::layout::{Header, LINE_BYTES, Symmetry};
 use super::types::Cell;
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
-use crate::kernels::csr::{Entries, Index};
-use crate::kernels::scan::Scanner;
+use crate::kernels::csr_build::{Entries, Index};
+use crate::kernels::number_text::Scanner;
 use crate::limits::Budget;
 use crate::source::Source;
 

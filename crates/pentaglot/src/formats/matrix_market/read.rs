@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::formats::Request;
 use crate::hub::{Rows, extension, native, rows, shape};
 use crate::kernels::column_major::ColumnMajor;
-use crate::kernels::csr::{self, Entries, Index};
+use crate::kernels::csr_build::{self as csr, Entries, Index};
 use crate::source::Source;
 use crate::wire::spool::Spool;
 

@@ -4,8 +4,8 @@ use arrow_schema::DataType;
 
 use super::layout::{Kind, Symmetry};
 use crate::hub::extension;
-use crate::kernels::csr::Value;
-use crate::kernels::scan::Scanner;
+use crate::kernels::csr_build::Value;
+use crate::kernels::number_text::Scanner;
 
 /// A value as it stands in a file.
 pub(super) trait Cell: Value {

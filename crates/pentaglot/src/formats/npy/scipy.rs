@@ -19,7 +19,7 @@ use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
 use crate::formats::Request;
 use crate::hub::{Rows, extension, native, rows, shape};
-use crate::kernels::csr::{self, Csr, Entries, Index, Value};
+use crate::kernels::csr_build::{self as csr, Csr, Entries, Index, Value};
 use crate::limits::Budget;
 use crate::source::Source;
 

@@ -1,0 +1,437 @@
+//! A JSON scanner (RFC 8259) over a bounded window of a stream.
+//!
+//! The caller knows what it expects and says so: there are no token objects and nothing is allocated per token. A
+//! document of any length is read in constant memory; only a single key, string or number must fit the budget. Errors
+//! carry the byte offset at which they were met.
+//!
+//! ```text
+//! value  := null | bool | number | string | array | object        null(), bool(), u64() …, str(), skip_value() …
+//! array  := begin_array  (next_element = true  value)*  next_element = false
+//! object := begin_object (next_key = Some(name) value)*  next_key = None
+//! ```
+//!
+//! Repeated keys are handed out as often as they stand there: what they mean is the caller's business.
+
+mod number;
+mod string;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::io::Read;
+
+use crate::error::{Error, Result};
+use crate::limits::Budget;
+
+/// How much is read ahead.
+const WINDOW_BYTES: usize = 64 << 10;
+
+/// What kind of value stands next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl Kind {
+    /// The kind in words, for messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Null => "null",
+            Kind::Bool => "a bool",
+            Kind::Number => "a number",
+            Kind::String => "a string",
+            Kind::Array => "an array",
+            Kind::Object => "an object",
+        }
+    }
+}
+
+/// Reads JSON from a stream, as far as its caller asks.
+///
+/// ```ignore
+/// let mut scanner = Scanner::new(&b"[1, 2]"[..], Budget::default());
+/// scanner.begin_array()?;
+/// while scanner.next_element()? {
+///     sum += scanner.u64()?;
+/// }
+/// scanner.end()?;
+/// ```
+pub(crate) struct Scanner<R> {
+    input: R,
+    /// Bytes `position..end` are read but not yet used.
+    window: Vec<u8>,
+    position: usize,
+    end: usize,
+    /// The offset in the file of the window's first byte.
+    base: u64,
+    /// Whether the input has ended.
+    ended: bool,
+    /// Whether an array or object has just begun, so that no comma stands before its next part.
+    fresh: bool,
+    depth: u32,
+    budget: Budget,
+    /// The text of a string that has escapes or straddles the window.
+    scratch: Vec<u8>,
+}
+
+impl<R: Read> Scanner<R> {
+    /// A scanner at the start of `input`.
+    pub(crate) fn new(input: R, budget: Budget) -> Self {
+        Scanner::at(input, 0, budget)
+    }
+
+    /// A scanner at the start of `input`, which stands at `offset` in the file.
+    pub(crate) fn at(input: R, offset: u64, budget: Budget) -> Self {
+        Scanner {
+            input,
+            window: Vec::new(),
+            position: 0,
+            end: 0,
+            base: offset,
+            ended: false,
+            fresh: false,
+            depth: 0,
+            budget,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Starts anew with other input that stands at `offset`, keeping the memory.
+    pub(crate) fn reset(&mut self, input: R, offset: u64) {
+        self.input = input;
+        (self.position, self.end, self.base) = (0, 0, offset);
+        (self.ended, self.fresh, self.depth) = (false, false, 0);
+    }
+
+    /// The offset in the file of the next byte. After [`peek`](Self::peek) that is where the next token begins.
+    #[inline]
+    pub(crate) fn offset(&self) -> u64 {
+        self.base + self.position as u64
+    }
+
+    /// What is read but not used.
+    #[inline]
+    fn rest(&self) -> &[u8] {
+        self.window.get(self.position..self.end).unwrap_or_default()
+    }
+
+    /// Reads more behind what is in the window; `false` if the input has ended.
+    #[cold]
+    fn more(&mut self) -> Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        if self.position > 0 {
+            self.window.copy_within(self.position..self.end, 0);
+            self.base += self.position as u64;
+            self.end -= self.position;
+            self.position = 0;
+        }
+        if self.end == self.window.len() {
+            let size = (self.window.len() * 2).max(WINDOW_BYTES);
+            self.budget.check(size as u64)?;
+            let mut larger = vec![0; size];
+            if let Some(start) = larger.get_mut(..self.window.len()) {
+                start.copy_from_slice(&self.window);
+            }
+            self.window = larger;
+        }
+        loop {
+            match self.input.read(self.window.get_mut(self.end..).unwrap_or_default()) {
+                Ok(0) => {
+                    self.ended = true;
+                    return Ok(false);
+                }
+                Ok(count) => {
+                    self.end += count;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::from(error).at(self.offset())),
+            }
+        }
+    }
+
+    /// The next byte, whatever it is; `None` at the end of the input.
+    #[inline]
+    pub(crate) fn peek_byte(&mut self) -> Result<Option<u8>> {
+        if self.position >= self.end && !self.more()? {
+            return Ok(None);
+        }
+        Ok(self.window.get(self.position).copied())
+    }
+
+    /// Passes over the byte that [`peek_byte`](Self::peek_byte) gave.
+    #[inline]
+    pub(crate) fn bump(&mut self) {
+        self.position += 1;
+    }
+
+    /// Passes over white space; gives the byte after it, `None` at the end of the input.
+    #[inline]
+    pub(crate) fn skip_space(&mut self) -> Result<Option<u8>> {
+        match self.window.get(self.position) {
+            Some(byte) if *byte > b' ' && self.position < self.end => Ok(Some(*byte)),
+            _ => self.skip_space_slowly(),
+        }
+    }
+
+    fn skip_space_slowly(&mut self) -> Result<Option<u8>> {
+        loop {
+            match self.peek_byte()? {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.bump(),
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// Passes over a byte order mark at the start, if there is one; says whether.
+    pub(crate) fn skip_byte_order_mark(&mut self) -> Result<bool> {
+        while self.end - self.position < 3 && self.more()? {}
+        let marked = self.rest().starts_with(b"\xef\xbb\xbf");
+        self.position += if marked { 3 } else { 0 };
+        Ok(marked)
+    }
+
+    /// What kind of value stands next; the offset is then that of its first byte.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Result<Kind> {
+        match self.skip_space()? {
+            Some(b'"') => Ok(Kind::String),
+            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
+            Some(b'{') => Ok(Kind::Object),
+            Some(b'[') => Ok(Kind::Array),
+            Some(b'n') => Ok(Kind::Null),
+            Some(b't' | b'f') => Ok(Kind::Bool),
+            _ => Err(self.unexpected("a value")),
+        }
+    }
+
+    /// The error that `expected` does not stand here; names what does.
+    #[cold]
+    pub(crate) fn unexpected(&mut self, expected: &str) -> Error {
+        let found = match self.skip_space() {
+            Err(error) => return error,
+            Ok(found) => found,
+        };
+        let offset = self.offset();
+        let Some(byte) = found else {
+            return Error::truncated(expected, "the end of the input").at(offset);
+        };
+        let words = match byte {
+            b'"' => "a string".to_owned(),
+            b'-' | b'0'..=b'9' => "a number".to_owned(),
+            b'{' => "an object".to_owned(),
+            b'[' => "an array".to_owned(),
+            _ if self.starts_with(b"null") => "null".to_owned(),
+            _ if self.starts_with(b"true") || self.starts_with(b"false") => "a bool".to_owned(),
+            0x21..=0x7e => format!("`{}`", char::from(byte)),
+            _ => format!("byte {byte:#04x}"),
+        };
+        Error::malformed(expected, words).at(offset)
+    }
+
+    /// The error that a value of another kind stands here.
+    #[cold]
+    pub(crate) fn wrong_type(&mut self, expected: &str) -> Error {
+        match self.peek() {
+            Ok(_) => self.unexpected(expected).rule("type"),
+            Err(_) => self.unexpected(expected),
+        }
+    }
+
+    fn starts_with(&mut self, word: &[u8]) -> bool {
+        while self.rest().len() < word.len() && self.more().unwrap_or(false) {}
+        self.rest().starts_with(word)
+    }
+
+    #[inline]
+    fn expect_byte(&mut self, byte: u8, expected: &str) -> Result<()> {
+        if self.skip_space()? != Some(byte) {
+            return Err(self.unexpected(expected));
+        }
+        self.bump();
+        Ok(())
+    }
+
+    #[inline]
+    fn expect_word(&mut self, word: &[u8], expected: &str) -> Result<()> {
+        self.skip_space()?;
+        if !self.starts_with(word) {
+            return Err(self.wrong_type(expected));
+        }
+        self.position += word.len();
+        Ok(())
+    }
+
+    #[inline]
+    fn enter(&mut self) -> Result<()> {
+        self.depth += 1;
+        self.fresh = true;
+        if self.depth > self.budget.limits().max_depth {
+            let offset = self.offset();
+            return self.budget.limits().check_depth(self.depth).map_err(|error| error.at(offset));
+        }
+        self.bump();
+        Ok(())
+    }
+
+    #[inline]
+    fn leave(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+        self.fresh = false;
+        self.bump();
+    }
+
+    /// Reads `[`.
+    #[inline]
+    pub(crate) fn begin_array(&mut self) -> Result<()> {
+        if self.skip_space()? != Some(b'[') {
+            return Err(self.wrong_type("an array"));
+        }
+        self.enter()
+    }
+
+    /// Whether another element follows; reads the comma before it, or the `]`.
+    #[inline]
+    pub(crate) fn next_element(&mut self) -> Result<bool> {
+        match self.skip_space()? {
+            Some(b']') => {
+                self.leave();
+                return Ok(false);
+            }
+            Some(_) if self.fresh => {}
+            Some(b',') => {
+                self.bump();
+                if self.skip_space()? == Some(b']') {
+                    return Err(self.unexpected("a value"));
+                }
+            }
+            _ => return Err(self.unexpected("`,` or `]`")),
+        }
+        self.fresh = false;
+        Ok(true)
+    }
+
+    /// Reads `{`.
+    #[inline]
+    pub(crate) fn begin_object(&mut self) -> Result<()> {
+        if self.skip_space()? != Some(b'{') {
+            return Err(self.wrong_type("an object"));
+        }
+        self.enter()
+    }
+
+    /// The next key, with the comma before and the colon after it; `None` at the `}`, which is read.
+    pub(crate) fn next_key(&mut self) -> Result<Option<&str>> {
+        match self.skip_space()? {
+            Some(b'}') => {
+                self.leave();
+                return Ok(None);
+            }
+            Some(_) if self.fresh => {}
+            Some(b',') => {
+                self.bump();
+                self.skip_space()?;
+            }
+            _ => return Err(self.unexpected("`,` or `}`")),
+        }
+        self.fresh = false;
+        if self.skip_space()? != Some(b'"') {
+            return Err(self.unexpected("a key"));
+        }
+        self.key_text().map(Some)
+    }
+
+    /// Passes over the comma, the key `quoted` (with its quotes) and the colon, if exactly these bytes stand next in
+    /// the window, with at most one space before and after; else stays where it is. A shortcut: where it gives
+    /// `false`, [`next_key`](Self::next_key) decides.
+    #[inline]
+    pub(crate) fn skip_key(&mut self, quoted: &[u8]) -> bool {
+        let mut rest = self.rest();
+        let all = rest.len();
+        if !self.fresh {
+            let Some(after) = rest.strip_prefix(b",") else { return false };
+            rest = after.strip_prefix(b" ").unwrap_or(after);
+        }
+        let Some(after) = rest.strip_prefix(quoted).and_then(|rest| rest.strip_prefix(b":")) else {
+            return false;
+        };
+        let after = after.strip_prefix(b" ").unwrap_or(after);
+        self.position += all - after.len();
+        self.fresh = false;
+        true
+    }
+
+    /// Reads `null`.
+    #[inline]
+    pub(crate) fn null(&mut self) -> Result<()> {
+        self.expect_word(b"null", "null")
+    }
+
+    /// Reads `null` if it stands next; says whether.
+    #[inline]
+    pub(crate) fn skip_null(&mut self) -> Result<bool> {
+        if self.skip_space()? != Some(b'n') {
+            return Ok(false);
+        }
+        self.null().map(|()| true)
+    }
+
+    /// Reads `true` or `false`.
+    #[inline]
+    pub(crate) fn bool(&mut self) -> Result<bool> {
+        match self.skip_space()? {
+            Some(b't') => self.expect_word(b"true", "a bool").map(|()| true),
+            Some(b'f') => self.expect_word(b"false", "a bool").map(|()| false),
+            _ => Err(self.wrong_type("a bool")),
+        }
+    }
+
+    /// Errs unless the line ends here; passes over its end. Also fine at the end of the input.
+    pub(crate) fn end_line(&mut self) -> Result<()> {
+        loop {
+            match self.peek_byte()? {
+                Some(b' ' | b'\t' | b'\r') => self.bump(),
+                Some(b'\n') => {
+                    self.bump();
+                    return Ok(());
+                }
+                None => return Ok(()),
+                Some(_) => return Err(self.unexpected("the end of the line")),
+            }
+        }
+    }
+
+    /// Passes over the rest of the line, whatever stands there, and starts anew after it.
+    pub(crate) fn skip_line(&mut self) -> Result<()> {
+        (self.depth, self.fresh) = (0, false);
+        loop {
+            match self.rest().iter().position(|byte| *byte == b'\n') {
+                Some(end) => {
+                    self.position += end + 1;
+                    return Ok(());
+                }
+                None => {
+                    self.position = self.end;
+                    if !self.more()? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Errs unless nothing but white space is left.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        match self.skip_space()? {
+            None => Ok(()),
+            Some(_) => Err(self.unexpected("the end of the input").rule("trailing")),
+        }
+    }
+}
