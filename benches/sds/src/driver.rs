@@ -118,7 +118,7 @@ fn race(group: &str, row: &str, workers: &mut [(&str, Worker)], rounds: usize) {
     let ratio = |other: Option<f64>| other.map_or("–".into(), |other| format!("{:.2}x", other / ours));
     let best = medians
         .iter()
-        .filter(|m| m.0 != "ours" && !m.0.starts_with("sds"))
+        .filter(|m| !m.0.starts_with("ours") && !m.0.starts_with("sds"))
         .min_by(|a, b| a.2.total_cmp(&b.2));
     let all: Vec<String> = medians.iter().map(|m| format!("{} {} {:.1}", m.0, &m.1[..3], m.2)).collect();
     println!(

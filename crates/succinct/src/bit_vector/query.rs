@@ -121,7 +121,7 @@ impl<W: Words> BitVector<W> {
         let words = self.bits.words();
         dispatch!(isa => for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             ranks.iter().for_each(|&rank| inventory.prefetch_sample(rank));
-            ranks.iter().for_each(|&rank| inventory.prefetch_words(words, rank));
+            ranks.iter().for_each(|&rank| inventory.prefetch_words(isa, words, rank));
             for (answer, &rank) in answers.iter_mut().zip(ranks) {
                 *answer = inventory.select::<ONE, _>(isa, words, || self.pairs(), rank);
             }
