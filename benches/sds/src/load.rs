@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 
-use pentaglot_succinct::{BitQueries, BitVector, ByteSink, Indexed, SharedWords, StableWords, Structure, Supports, WordCursor};
+use pentaglot_succinct::{
+    BitQueries, BitVector, ByteSink, Indexed, SharedWords, StableWords, Structure, Supports, WordCursor,
+};
 use simple_sds::ops::{Rank as _, Select as _, SelectZero as _};
 use simple_sds::serialize::Serialize;
 
@@ -67,7 +69,8 @@ pub fn enter(field: &mut Field, n: u64, density: f64) {
         let mut file = File::open(lean).unwrap();
         let mut words = vec![0_u64; file.metadata().unwrap().len() as usize / 8];
         // SAFETY: the bytes of the words are ours to write, and any bytes are words.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), 8 * words.len()) };
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), 8 * words.len()) };
         file.read_exact(bytes).unwrap();
         let bits = BitVector::from_words(&mut WordCursor::new(SharedWords::new(words))).unwrap();
         bits.build_index();
