@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field};
 use proptest::prelude::*;
 use serde_json::{Value, json};
