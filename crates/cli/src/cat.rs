@@ -61,7 +61,6 @@ fn json(opened: &Opened<'_>, mut view: View, session: &Session) -> pentaglot::Re
         document.write(&batch.map_err(Error::from)?)?;
     }
     let mut out = document.end()?;
-    std::io::Write::write_all(&mut out, b"\n")?;
     std::io::Write::flush(&mut out)?;
     Ok(())
 }

@@ -20,6 +20,7 @@ const MAX_LEVELS: usize = 256;
 pub(crate) fn run(session: &Session, args: &Dump) -> Outcome {
     let mut options = args.open.options(&session.global);
     options.spool = true;
+    options.in_place = true;
     let opened = job::open(&session.registry, &args.file, &options).about(&args.file)?;
     opened.check_options(&options.options).about(&args.file)?;
     let root = opened.document.outline();

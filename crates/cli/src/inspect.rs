@@ -13,7 +13,8 @@ use crate::types::{data_type_text, field_text};
 use crate::{About, DONE, Outcome, Session, for_each};
 
 pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
-    let options = args.open.options(&session.global);
+    let mut options = args.open.options(&session.global);
+    options.in_place = true;
     for_each(&args.files, |file| {
         let opened = job::open(&session.registry, file, &options).about(file)?;
         opened.check_options(&options.options).about(file)?;

@@ -7,6 +7,7 @@ mod dump;
 mod formats;
 mod inspect;
 mod progress;
+mod query;
 mod schema;
 mod screen;
 mod table;
@@ -111,6 +112,8 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Validate(args) => validate::run(session, args),
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),
+        Verb::Query(args) => query::run(session, args),
+        Verb::Index(args) => query::index(session, args),
         Verb::Type(args) => types::run(session, args),
         Verb::Formats(args) => formats::run(session, args),
         Verb::Completions { shell } => {

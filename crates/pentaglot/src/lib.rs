@@ -6,7 +6,10 @@ mod error;
 pub mod formats;
 pub mod hub;
 pub mod job;
+mod kernels;
 mod limits;
+#[cfg(feature = "sds")]
+pub mod map;
 mod registry;
 pub mod sink;
 mod source;

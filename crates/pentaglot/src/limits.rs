@@ -44,7 +44,8 @@ impl Limits {
                 "max-depth",
                 self.max_depth,
                 format!("more levels, at least {depth}, are"),
-            ));
+            )
+            .rule("depth"));
         }
         Ok(())
     }

@@ -118,6 +118,13 @@ macro_rules! dispatch {
 }
 pub(crate) use dispatch;
 
+/// The fast processor, if it is one: for queries whose other versions are kept out of line, so that the fast one is
+/// small enough to be inlined where it is asked.
+#[inline(always)]
+pub(crate) fn fast() -> Option<Bmi2> {
+    if LEVEL.load(Ordering::Relaxed) == 3 { Some(Bmi2(())) } else { None }
+}
+
 impl Isa for Portable {
     #[inline(always)]
     fn popcount(self, word: u64) -> u64 {

@@ -243,7 +243,7 @@ fn builders_refuse_what_does_not_fit() {
 #[test]
 fn indexes_of_other_data_never_panic() {
     let mut random = Random(17);
-    let bits: BitVector = (0..5000).map(|_| random.next() % 50 == 0).collect();
+    let bits: BitVector = (0..5000).map(|_| random.next().is_multiple_of(50)).collect();
     let sparse = SparseVector::from_sorted(5000, &bits.ones().collect::<Vec<_>>()).unwrap();
     let runs: RunLengthVector = bits.bits().iter().collect();
     let mut sides = [Vec::new(), Vec::new(), Vec::new()];

@@ -96,6 +96,8 @@ pub struct ReadOptions {
     pub limits: Limits,
     /// How many threads may work; 0: as many as there are cores.
     pub threads: usize,
+    /// Whether a file may be mapped into memory instead of read, where the format can use it in place.
+    pub in_place: bool,
 }
 
 /// How a file is to be written.

@@ -2,6 +2,8 @@
 
 mod conversion;
 mod open;
+#[cfg(feature = "sds")]
+mod query;
 mod read;
 mod selection;
 #[cfg(test)]
@@ -10,6 +12,8 @@ mod types;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
+#[cfg(feature = "sds")]
+pub use query::{Queries, index};
 pub use read::View;
 pub use selection::{parse_columns, parse_rows, resolve_columns};
 pub use types::{Language, TypeText, daphne_meta, parse_type, print_type};

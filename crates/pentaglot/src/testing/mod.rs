@@ -4,4 +4,6 @@
 #![allow(clippy::print_stderr, reason = "a failed case says which one it was")]
 
 pub(crate) mod arbitrary;
+pub(crate) mod columnar;
 pub(crate) mod conformance;
+mod survival;

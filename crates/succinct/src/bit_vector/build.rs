@@ -1,6 +1,6 @@
 //! One pass over the words for everything that queries need.
 
-use super::inventory::Inventory;
+use super::inventory::{Inventory, Sampler};
 use super::rank::{BLOCK, pack_block};
 use crate::bits::low_mask;
 use crate::cpu::{Isa, dispatch};
@@ -21,31 +21,6 @@ pub(crate) const ZEROS: u8 = 4;
 /// Builds the parts in `PARTS`. `ones` only guides the choice of strides: it may be wrong.
 pub(crate) fn build<const PARTS: u8>(words: &[u64], len: u64, ones: u64) -> Built {
     dispatch!(isa => pass::<PARTS, _>(isa, words, len, ones))
-}
-
-/// The position of every 2^`log`-th bit of one kind, as words go by.
-struct Sampler {
-    log: u32,
-    next: u64,
-    count: u64,
-    samples: Vec<u64>,
-}
-
-impl Sampler {
-    fn new(wanted: bool, count: u64, len: u64) -> Self {
-        let log = Inventory::log_for(count, len);
-        let room = if wanted { (count.min(len) >> log) as usize + 1 } else { 0 };
-        Sampler { log, next: 0, count: 0, samples: Vec::with_capacity(room) }
-    }
-
-    #[inline(always)]
-    fn take<I: Isa>(&mut self, isa: I, word: u64, count: u64, position: u64) {
-        while self.next < self.count + count {
-            self.samples.push(position + isa.select_in_word(word, self.next - self.count));
-            self.next += 1 << self.log;
-        }
-        self.count += count;
-    }
 }
 
 fn pass<const PARTS: u8, I: Isa>(isa: I, words: &[u64], len: u64, ones: u64) -> Built {
@@ -79,10 +54,10 @@ fn pass<const PARTS: u8, I: Isa>(isa: I, words: &[u64], len: u64, ones: u64) -> 
     }
     let mut built = Built { pairs, ..Built::default() };
     if PARTS & ONES != 0 {
-        built.ones = Some(Inventory::finish::<true>(one.log, one.count, len, one.samples, words));
+        built.ones = Some(one.finish::<true>(words, len));
     }
     if PARTS & ZEROS != 0 {
-        built.zeros = Some(Inventory::finish::<false>(zero.log, zero.count, len, zero.samples, words));
+        built.zeros = Some(zero.finish::<false>(words, len));
     }
     built
 }

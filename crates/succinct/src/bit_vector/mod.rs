@@ -147,12 +147,17 @@ impl<W: AsRef<[u64]>> BitVector<W> {
     /// The rank support: the file's, or our own.
     #[inline]
     pub(crate) fn pairs(&self) -> &[u64] {
+        match self.ready_pairs() {
+            Some(pairs) => pairs,
+            None => self.build_pairs(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn ready_pairs(&self) -> Option<&[u64]> {
         match &self.pairs {
-            Some(pairs) => pairs.as_ref(),
-            None => match self.index.pairs.get() {
-                Some(pairs) => pairs.as_ref(),
-                None => self.build_pairs(),
-            },
+            Some(pairs) => Some(pairs.as_ref()),
+            None => self.index.pairs.get().map(AsRef::as_ref),
         }
     }
 
@@ -190,8 +195,8 @@ impl<W: AsRef<[u64]>> BitVector<W> {
         }
     }
 
-    /// The inventory if it is there, or if enough was asked for it to pay.
-    #[inline]
+    /// The inventory if it is there.
+    #[inline(always)]
     fn ready_inventory<const ONE: bool>(&self) -> Option<&Inventory> {
         let slot = if ONE { &self.index.ones } else { &self.index.zeros };
         slot.get()

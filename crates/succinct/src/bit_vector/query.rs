@@ -3,15 +3,23 @@
 use super::rank::rank9;
 use super::{BitVector, Positions, Runs};
 use crate::bits::{scan_backward, scan_forward};
-use crate::cpu::{Isa, dispatch, prefetch};
+use crate::cpu::{Isa, dispatch, fast, prefetch};
 use crate::queries::{BATCH, BitQueries};
 
 /// Predecessor and successor look at this many words before they use rank and select.
 const NEARBY: usize = 8;
 
 impl<W: AsRef<[u64]>> BitVector<W> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn select_kind<const ONE: bool>(&self, rank: u64) -> Option<u64> {
+        if let (Some(isa), Some(inventory)) = (fast(), self.ready_inventory::<ONE>()) {
+            return inventory.select::<ONE, _>(isa, self.bits.words(), || self.pairs(), rank);
+        }
+        self.select_slowly::<ONE>(rank)
+    }
+
+    #[inline(never)]
+    fn select_slowly<const ONE: bool>(&self, rank: u64) -> Option<u64> {
         match self.ready_inventory::<ONE>() {
             Some(inventory) => {
                 let words = self.bits.words();
@@ -22,6 +30,13 @@ impl<W: AsRef<[u64]>> BitVector<W> {
             }
             None => None,
         }
+    }
+
+    /// Rank on the first query, and on other processors.
+    #[inline(never)]
+    fn rank_slowly(&self, index: u64) -> u64 {
+        let (pairs, words) = (self.pairs(), self.bits.words());
+        dispatch!(isa => rank9(isa, pairs, words, index))
     }
 
     /// [`BitQueries::rank`] without the check of the argument.
@@ -43,6 +58,21 @@ impl<W: AsRef<[u64]>> BitVector<W> {
     #[inline]
     pub unsafe fn select_unchecked(&self, rank: u64) -> u64 {
         self.select_kind::<true>(rank).unwrap_or(0)
+    }
+
+    /// Bit `index` and the ones before it; `index` must be below the length.
+    #[inline]
+    pub(crate) fn bit_and_rank_at(&self, index: u64) -> (bool, u64) {
+        match (fast(), self.ready_pairs()) {
+            (Some(isa), Some(pairs)) => self.bit_and_rank(isa, pairs, index),
+            _ => self.bit_and_rank_slowly(index),
+        }
+    }
+
+    #[inline(never)]
+    fn bit_and_rank_slowly(&self, index: u64) -> (bool, u64) {
+        let pairs = self.pairs();
+        dispatch!(isa => self.bit_and_rank(isa, pairs, index))
     }
 
     /// Bit `index` and the ones before it; `index` must be below the length.
@@ -139,8 +169,10 @@ impl<W: AsRef<[u64]>> BitQueries for BitVector<W> {
         if index >= self.bits.len() {
             return self.ones;
         }
-        let (pairs, words) = (self.pairs(), self.bits.words());
-        dispatch!(isa => rank9(isa, pairs, words, index))
+        match (fast(), self.ready_pairs()) {
+            (Some(isa), Some(pairs)) => rank9(isa, pairs, self.bits.words(), index),
+            _ => self.rank_slowly(index),
+        }
     }
 
     #[inline]
@@ -158,8 +190,7 @@ impl<W: AsRef<[u64]>> BitQueries for BitVector<W> {
         if index >= self.bits.len() {
             return None;
         }
-        let pairs = self.pairs();
-        let (bit, rank) = dispatch!(isa => self.bit_and_rank(isa, pairs, index));
+        let (bit, rank) = self.bit_and_rank_at(index);
         Some((if bit { rank } else { index.wrapping_sub(rank) }, bit))
     }
 

@@ -150,25 +150,25 @@ impl<W: AsRef<[u64]>> SparseVector<W> {
         (u128::from(bucket) << self.low.width()).saturating_sub(u128::from(ones))
     }
 
-    /// Select0 on a set: a search over the inventory of buckets, then over the buckets of one stride, then over
+    /// Select0 on a set: a search over the inventory of buckets, then over the buckets of one group, then over
     /// the values of one bucket.
     fn select0_of_set(&self, rank: u64) -> Option<u64> {
         let inventory = self.high.inventory::<false>();
         // Zero z of `high` at bit p ends bucket z: bucket z + 1 has p - z values before it.
-        let (mut low, mut high) = (0, inventory.strides());
+        let (mut low, mut high) = (0, inventory.group_count());
         let fits = |zero: u64, position: u64| {
             self.zeros_before_bucket(zero + 1, position.wrapping_sub(zero)) <= u128::from(rank)
         };
         while low < high {
             let middle = low + (high - low) / 2;
-            match inventory.sample(middle) {
+            match inventory.group(middle) {
                 Some((zero, position)) if fits(zero, position) => low = middle + 1,
                 _ => high = middle,
             }
         }
         let (mut first, mut position) = (0, 0);
-        let mut limit = inventory.sample(low).map_or(inventory.count(), |(zero, _)| zero + 1);
-        if let Some((zero, at)) = low.checked_sub(1).and_then(|stride| inventory.sample(stride)) {
+        let mut limit = inventory.group(low).map_or(inventory.count(), |(zero, _)| zero + 1);
+        if let Some((zero, at)) = low.checked_sub(1).and_then(|group| inventory.group(group)) {
             (first, position) = (zero + 1, at + 1);
         }
         // The last bucket in `first..limit` with at most `rank` zeros before it.

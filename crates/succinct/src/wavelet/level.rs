@@ -33,8 +33,7 @@ impl<W: AsRef<[u64]>> Level for BitVector<W> {
         if index >= self.len() {
             return (false, self.count_ones());
         }
-        let pairs = self.pairs();
-        dispatch!(isa => BitVector::bit_and_rank(self, isa, pairs, index))
+        self.bit_and_rank_at(index)
     }
 
     fn descend(&self, positions: &mut [u64], values: &mut [u64], next: Option<&Self>) {

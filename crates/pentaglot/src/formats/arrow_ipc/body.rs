@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::reader::RecordBatchDecoder;
 use arrow_ipc::{FieldNode, MetadataVersion};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, UnionMode};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef, UnionMode};
 use flatbuffers::FlatBufferBuilder;
 
 use super::layout::Message;
@@ -141,7 +141,7 @@ impl Walk<'_> {
                 }
                 self.buffer(len)?;
                 if *mode == UnionMode::Dense {
-                    self.buffer(times(len, 4)?)?;
+                    self.values(len, 4)?;
                 }
                 for (_, field) in fields.iter() {
                     let child = self.field(field.data_type()).field(field.name().clone())?;
@@ -172,7 +172,7 @@ impl Walk<'_> {
                 self.buffer(0)
             }
             DataType::Utf8View | DataType::BinaryView => {
-                self.buffer(times(len, 16)?)?;
+                self.values(len, 16)?;
                 let count = self.variadics.get(self.next.variadics.end).copied();
                 self.next.variadics.end += 1;
                 let count = count.and_then(|count| u64::try_from(count).ok());
@@ -198,8 +198,8 @@ impl Walk<'_> {
             }
             DataType::ListView(item) | DataType::LargeListView(item) => {
                 let width = if matches!(data_type, DataType::ListView(_)) { 4 } else { 8 };
-                self.buffer(times(len, width)?)?;
-                self.buffer(times(len, width)?)?;
+                self.values(len, width)?;
+                self.values(len, width)?;
                 self.field(item.data_type()).field(item.name().clone()).map(drop)
             }
             DataType::FixedSizeList(item, size) => {
@@ -226,17 +226,28 @@ impl Walk<'_> {
                     Err(bad(format_args!("{len} values"), child).field(field.name().clone()))
                 })
             }
-            DataType::Dictionary(key, _) => {
-                self.buffer(times(len, key.primitive_width().unwrap_or(1) as u64)?)
-            }
-            other => self.buffer(times(len, other.primitive_width().unwrap_or(1) as u64)?),
+            DataType::Dictionary(key, _) => self.values(len, key.primitive_width().unwrap_or(1) as u64),
+            other => self.values(len, other.primitive_width().unwrap_or(1) as u64),
         }
     }
 
     /// An offsets buffer; that of an empty array may be empty.
     fn offsets(&mut self, len: u64, width: u64) -> Result<()> {
-        let needed = if len == 0 { 0 } else { times(len + 1, width)? };
-        self.buffer(needed)
+        self.values(if len == 0 { 0 } else { len + 1 }, width)
+    }
+
+    /// A buffer of `len` values. Arrow looks at all of it as values: no half one may stand at its end.
+    fn values(&mut self, len: u64, width: u64) -> Result<()> {
+        let index = self.next.buffers.end;
+        self.buffer(times(len, width)?)?;
+        match self.lengths.and_then(|lengths| lengths.get(index)) {
+            Some(found) if !found.is_multiple_of(width.clamp(1, 16)) => {
+                Err(bad(format_args!("a multiple of {width} bytes"), found)
+                    .index(index as u64)
+                    .field("buffers"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn buffer(&mut self, needed: u64) -> Result<()> {
@@ -310,6 +321,14 @@ fn unpacked_lengths(
     Ok(lengths)
 }
 
+/// The decoder works in memory: what it calls an I/O error is a packed buffer that does not unpack.
+fn from_decoder(error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(text, _) => Error::malformed("buffers that unpack", text).rule("compression"),
+        other => Error::from(other),
+    }
+}
+
 /// Decodes the batch that a message holds, all columns of it.
 pub(super) fn decode(
     message: &Message,
@@ -335,8 +354,9 @@ fn decode_batch(
     let lengths = unpacked_lengths(batch, extents, body, budget)?;
     slots(schema.fields(), batch, version, budget.limits(), Some(&lengths))?;
     guarded(|| {
-        Ok(RecordBatchDecoder::try_new(body, batch, Arc::clone(schema), dictionaries, &version)?
-            .read_record_batch()?)
+        RecordBatchDecoder::try_new(body, batch, Arc::clone(schema), dictionaries, &version)
+            .and_then(RecordBatchDecoder::read_record_batch)
+            .map_err(from_decoder)
     })
 }
 
@@ -453,7 +473,8 @@ pub(super) fn decode_dictionary(
     };
     check().at(message.body_offset())?;
     guarded(|| {
-        Ok(arrow_ipc::reader::read_dictionary(body, dictionary, schema, dictionaries, &message.version)?)
+        arrow_ipc::reader::read_dictionary(body, dictionary, schema, dictionaries, &message.version)
+            .map_err(from_decoder)
     })
     .at(message.body_offset())
 }

@@ -163,7 +163,7 @@ impl Known {
         let (values, moved) = self.merge(values, fresh)?;
         budget.check(values.get_array_memory_size() as u64)?;
         self.values = Some(Arc::clone(&values));
-        Ok(rekey(dictionary.keys(), &moved, &values, data.data_type())?)
+        rekey(dictionary.keys(), &moved, &values, data.data_type())
     }
 
     /// The values with the fresh ones that they lack, and where each fresh one stands.

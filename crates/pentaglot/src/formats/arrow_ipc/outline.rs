@@ -11,6 +11,7 @@ use super::layout::{
 use super::read::Store;
 use crate::error::Result;
 use crate::formats::{Expand, Node, Outline};
+use crate::hub::type_text::print_field;
 
 pub(super) fn store(store: &Arc<Store>) -> Outline {
     let total = store.source.len().unwrap_or(0);
@@ -118,7 +119,7 @@ impl MessageParts {
                 .collect();
             let start = buffers.iter().map(|buffer| buffer.offset).min().unwrap_or(message.body_offset());
             let end = buffers.iter().map(|buffer| buffer.offset + buffer.bytes).max().unwrap_or(start);
-            let node = Node::new(field.name().clone(), start, end - start).value(field.data_type());
+            let node = Node::new(field.name().clone(), start, end - start).value(print_field(field));
             columns.push(node.parts(buffers));
         }
         Ok(columns)

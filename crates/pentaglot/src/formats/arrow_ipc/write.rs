@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::dictionary::{Unifier, has_dictionary};
 use crate::error::{Context, Result};
 use crate::formats::{WriteOptions, Writer, Written};
+use crate::hub::type_text::print_field;
 use crate::hub::{Plan, Verdict};
 use crate::sink::Sink;
 
@@ -19,7 +20,7 @@ const ALIGNMENT: usize = 8;
 pub(super) fn plan(schema: &Schema, file: bool) -> Plan {
     let mut plan = Plan::default();
     for field in schema.fields() {
-        let text = field.data_type().to_string();
+        let text = print_field(field);
         match verdict(field, file) {
             (verdict, Some(note)) => plan.push_with(field.name(), text.clone(), text, verdict, note),
             (verdict, None) => plan.push(field.name(), text.clone(), text, verdict),

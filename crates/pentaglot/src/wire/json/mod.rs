@@ -122,7 +122,7 @@ impl<R: Read> Scanner<R> {
             let size = (self.window.len() * 2).max(WINDOW_BYTES);
             self.budget.check(size as u64)?;
             let mut larger = vec![0; size];
-            if let Some(start) = larger.get_mut(..self.end) {
+            if let Some(start) = larger.get_mut(..self.window.len()) {
                 start.copy_from_slice(&self.window);
             }
             self.window = larger;

@@ -133,9 +133,9 @@ impl<R: Read> Scanner<R> {
         let offset = self.offset();
         let (text, is_whole) = self.number_token()?;
         if whole && !is_whole {
-            return Err(Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("type"));
+            return Err(Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("mismatch"));
         }
-        text.parse().map_err(|_| Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("type"))
+        text.parse().map_err(|_| Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("range"))
     }
 
     /// Up to 18 digits that stand in the window, with what is behind them; a sign is the caller's.
@@ -201,7 +201,9 @@ impl<R: Read> Scanner<R> {
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(value),
             _ => {
-                Err(Error::malformed("a number in the range of float64", format_args!("`{text}`")).at(offset))
+                Err(Error::malformed("a number in the range of float64", format_args!("`{text}`"))
+                    .at(offset)
+                    .rule("range"))
             }
         }
     }
@@ -215,7 +217,9 @@ impl<R: Read> Scanner<R> {
         match text.parse::<f32>() {
             Ok(value) if value.is_finite() => Ok(value),
             _ => {
-                Err(Error::malformed("a number in the range of float32", format_args!("`{text}`")).at(offset))
+                Err(Error::malformed("a number in the range of float32", format_args!("`{text}`"))
+                    .at(offset)
+                    .rule("range"))
             }
         }
     }

@@ -41,6 +41,49 @@ impl<R: Read> Scanner<R> {
         Ok(self.window.get(start..start + len).unwrap_or_default())
     }
 
+    /// The text of a string that should be base64, as bytes. Only its end is looked for: whoever decodes it checks it.
+    #[inline]
+    pub(crate) fn base64_text(&mut self) -> Result<&[u8]> {
+        if self.skip_space()? != Some(b'"') {
+            return Err(self.unexpected("a string"));
+        }
+        let start = self.position + 1;
+        let rest = self.window.get(start..self.end).unwrap_or_default();
+        match memchr::memchr2(b'"', b'\\', rest) {
+            Some(len) if rest.get(len) == Some(&b'"') => {
+                self.position = start + len + 1;
+                Ok(self.window.get(start..start + len).unwrap_or_default())
+            }
+            _ => self.str_bytes(),
+        }
+    }
+
+    /// Passes over the string that stands next whatever it holds: for whoever goes on after having refused it.
+    pub(crate) fn skip_broken_string(&mut self) -> Result<()> {
+        if self.skip_space()? != Some(b'"') {
+            return Err(self.unexpected("a string"));
+        }
+        self.bump();
+        loop {
+            let run = memchr::memchr2(b'"', b'\\', self.rest());
+            self.position += run.unwrap_or(self.rest().len());
+            match self.peek_byte()? {
+                Some(b'"') => {
+                    self.bump();
+                    return Ok(());
+                }
+                Some(b'\\') => {
+                    self.bump();
+                    if self.peek_byte()?.is_some() {
+                        self.bump();
+                    }
+                }
+                Some(_) => {}
+                None => return Err(self.unexpected("a string with its closing quote")),
+            }
+        }
+    }
+
     /// A string with escapes, or one that straddles the window: its text is put together in the scratch memory.
     fn long_string(&mut self) -> Result<&[u8]> {
         let offset = self.offset();
@@ -127,7 +170,7 @@ impl<R: Read> Scanner<R> {
                         format_args!("a lone `\\u{first:04x}`"),
                     )
                     .at(offset)
-                    .rule("surrogate"));
+                    .rule("utf8"));
                 };
                 text.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());

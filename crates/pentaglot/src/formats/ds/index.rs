@@ -1,0 +1,226 @@
+//! The side index of a stream: where every k-th row begins, and hashes that tell whether it still fits.
+//!
+//! ```text
+//! "PGDSIDX1"   header_bytes u64   bundle_bytes u64   row_count u64   every u64   hash of the header
+//! then per segment of `every` rows:   offset u64   hash of its bytes
+//! at the end:  hash of everything above                                   (little-endian; hashes are BLAKE3, 32 bytes)
+//! ```
+//!
+//! Header and segments are all of the bundle, so the last hash is a hash of the bundle. The index itself, the bundle's
+//! length and its header are checked when the file is opened; a segment is checked when it is read, before it is
+//! decoded. So a stale index is never believed, and a seek reads no more than the segments it needs.
+
+use std::io::Read;
+use std::ops::Range;
+
+use super::layout::{Layout, Wire};
+use super::rows::{place, read_row_header};
+use super::types::Type;
+use super::window::Window;
+use crate::cursor::Cursor;
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::ReadOptions;
+use crate::hub::Shape;
+use crate::limits::Budget;
+use crate::source::Source;
+use crate::wire::msgpack;
+
+const MAGIC: &[u8; 8] = b"PGDSIDX1";
+const HASH_BYTES: u64 = 32;
+const HEADER_BYTES: u64 = 8 + 4 * 8 + HASH_BYTES;
+const ENTRY_BYTES: u64 = 8 + HASH_BYTES;
+/// About how many bytes a segment has.
+const SEGMENT_BYTES: u64 = 256 << 10;
+
+/// The suffix of the side file's name.
+pub const INDEX_SUFFIX: &str = ".idx";
+
+type Hash = [u8; 32];
+
+/// Some whole rows and where they stand.
+#[derive(Debug, Clone)]
+pub(super) struct Segment {
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    /// The numbers of its rows.
+    pub(super) rows: Range<u64>,
+    pub(super) hash: Option<Hash>,
+}
+
+impl Segment {
+    /// Its bytes, held against its hash.
+    pub(super) fn read(&self, source: &Source, budget: &Budget) -> Result<arrow_buffer::Buffer> {
+        let bytes = source.read_range(self.offset, self.bytes, budget)?;
+        match &self.hash {
+            Some(hash) if blake3::hash(&bytes).as_bytes() != hash => Err(Error::usage(format!(
+                "the index {}{INDEX_SUFFIX} does not fit the file any more; make it again or remove it",
+                source.name(),
+            ))),
+            _ => Ok(bytes),
+        }
+    }
+}
+
+/// A side index that fits its bundle as far as length and header tell.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub(super) row_count: u64,
+    every: u64,
+    end: u64,
+    entries: Vec<(u64, Hash)>,
+}
+
+impl Index {
+    /// The index beside a bundle: `None` if there is none, an error if it is no index or does not fit.
+    pub(super) fn beside(layout: &Layout, budget: &Budget) -> Result<Option<Index>> {
+        let Some(len) = layout.source.len() else { return Ok(None) };
+        let Some(side) = layout.source.sibling(INDEX_SUFFIX)? else { return Ok(None) };
+        let side_bytes = side.len().unwrap_or(0);
+        let bytes = side.read_range(0, side_bytes, budget)?;
+        let index = Index::parse(&bytes, layout, len)?;
+        Ok(Some(index))
+    }
+
+    fn parse(bytes: &[u8], layout: &Layout, len: u64) -> Result<Index> {
+        let stale = |what: &str| Err(Error::malformed("an index of this file", what).rule("index"));
+        let Some((content, root)) = bytes.split_last_chunk::<32>() else { return stale("too few bytes") };
+        let mut cursor = Cursor::new(content);
+        if cursor.take(8)? != MAGIC {
+            return stale("another signature");
+        }
+        if blake3::hash(content).as_bytes() != root {
+            return stale("bytes that are not its own");
+        }
+        let (header_bytes, bundle_bytes) = (cursor.u64_le()?, cursor.u64_le()?);
+        let (row_count, every) = (cursor.u64_le()?, cursor.u64_le()?);
+        let header_hash: Hash = cursor.array()?;
+        if (header_bytes, bundle_bytes) != (layout.body, len) {
+            return stale("one of a file of another length");
+        }
+        let header = layout.source.read_range(0, header_bytes, &Budget::default())?;
+        if *blake3::hash(&header).as_bytes() != header_hash {
+            return stale("one of a file with another header");
+        }
+        let mut entries = Vec::new();
+        let mut last = None;
+        while !cursor.is_empty() {
+            let (offset, hash) = (cursor.u64_le()?, cursor.array()?);
+            if last.is_some_and(|last| last >= offset) || offset < header_bytes || offset >= bundle_bytes {
+                return stale("offsets that do not rise");
+            }
+            last = Some(offset);
+            entries.push((offset, hash));
+        }
+        if every == 0 || row_count.div_ceil(every) != entries.len() as u64 {
+            return stale("another number of rows");
+        }
+        Ok(Index { row_count, every, end: bundle_bytes, entries })
+    }
+
+    /// The segments that hold the rows `wanted`.
+    pub(super) fn segments(&self, wanted: &Range<u64>) -> Vec<Segment> {
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let ends = self.entries.iter().skip(1).map(|(offset, _)| *offset).chain([self.end]);
+        let segments = self.entries.iter().zip(ends).zip(0u64..).map(|(((offset, hash), end), number)| {
+            let first = number * self.every;
+            let rows = first..(first + self.every).min(self.row_count);
+            Segment { offset: *offset, bytes: end - offset, rows, hash: Some(*hash) }
+        });
+        segments.filter(|segment| segment.rows.start < wanted.end && segment.rows.end > wanted.start).collect()
+    }
+}
+
+/// The content of the side index of a bundle: what `pentaglot index` writes beside it, with [`INDEX_SUFFIX`].
+///
+/// Reads the file twice: once for the rows, by their lengths only, and once for the hashes. Only a table in a
+/// MessagePack stream that can be read at any offset has an index.
+pub fn build_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
+    build(source, options).in_format(super::ID)
+}
+
+fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
+    let layout = super::open_layout(source.clone(), options)?;
+    let Some(len) = source.len() else {
+        return Err(Error::usage("a stream or packed file cannot be read at an offset, so an index is of no use"));
+    };
+    let Type::Tabular(table) = &layout.kind else {
+        return Err(Error::unsupported("only a table has rows to index"));
+    };
+    if layout.wire == Wire::Json {
+        return Err(Error::unsupported("only a MessagePack stream has an index"));
+    }
+    let budget = options.limits.budget();
+    let mut window = Window::new(source, layout.body, None, budget)?;
+    let mut offsets = Vec::new();
+    let (mut row_count, mut every) = (0u64, None);
+    loop {
+        let mut cursor = window.cursor();
+        let mut reached = cursor.offset();
+        let failure = loop {
+            if cursor.is_empty() {
+                break None;
+            }
+            if every.is_none() && reached - layout.body >= SEGMENT_BYTES {
+                every = Some(row_count.max(1));
+            }
+            if row_count % every.unwrap_or(u64::MAX) == 0 {
+                offsets.push(reached);
+            }
+            let columns = table.columns.len();
+            match read_row_header(&mut cursor, columns)
+                .and_then(|()| (0..columns).try_for_each(|_| msgpack::skip(&mut cursor)))
+            {
+                Ok(()) => {}
+                Err(error) => {
+                    if offsets.last() == Some(&reached) {
+                        offsets.pop();
+                    }
+                    break Some(error);
+                }
+            }
+            reached = cursor.offset();
+            row_count += 1;
+        };
+        window.advance_to(reached);
+        match failure {
+            Some(error) if error.kind() != ErrorKind::Truncated || window.is_last() => {
+                return Err(place(error, Shape::Table, row_count));
+            }
+            _ => {}
+        }
+        if !window.more()? {
+            break;
+        }
+    }
+    if let Some(expected) = table.row_count
+        && expected != row_count
+    {
+        return Err(super::from_msgpack::wrong_row_count(expected, row_count, len));
+    }
+    write(source, &layout, len, row_count, every.unwrap_or(row_count.max(1)), &offsets)
+}
+
+fn write(source: &Source, layout: &Layout, len: u64, row_count: u64, every: u64, offsets: &[u64]) -> Result<Vec<u8>> {
+    let mut content: Vec<u8> = Vec::new();
+    content.extend_from_slice(MAGIC);
+    for number in [layout.body, len, row_count, every] {
+        content.extend_from_slice(&number.to_le_bytes());
+    }
+    let hash = |start: u64, end: u64| -> Result<blake3::Hash> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(source.reader_at(start)?.take(end - start))?;
+        Ok(hasher.finalize())
+    };
+    content.extend_from_slice(hash(0, layout.body)?.as_bytes());
+    let ends = offsets.iter().skip(1).copied().chain([len]);
+    for (start, end) in offsets.iter().zip(ends) {
+        content.extend_from_slice(&start.to_le_bytes());
+        content.extend_from_slice(hash(*start, end)?.as_bytes());
+    }
+    debug_assert_eq!(content.len() as u64, HEADER_BYTES + ENTRY_BYTES * offsets.len() as u64);
+    let root = blake3::hash(&content);
+    content.extend_from_slice(root.as_bytes());
+    Ok(content)
+}

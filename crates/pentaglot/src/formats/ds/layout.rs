@@ -1,0 +1,482 @@
+//! Where things stand: the header of a MessagePack stream, `type` and `value` of a JSON bundle, rows of constant size.
+
+use std::io::Read;
+
+use super::rows::root_columns;
+use super::tree::Tree;
+use super::types::{Fundamental, ImageFormat, Type};
+use crate::cursor::Cursor;
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::{Confidence, Head};
+use crate::limits::Limits;
+use crate::source::{HEAD_BYTES, Source};
+use crate::wire::json::{Kind, Scanner};
+use crate::wire::msgpack::{self, Integer, Output};
+
+/// How the bytes are to be understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wire {
+    MsgPack,
+    Json,
+}
+
+/// A bundle whose type is known.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    pub(super) source: Source,
+    pub(super) wire: Wire,
+    pub(super) kind: Type,
+    /// Where the elements (MessagePack) or the value (JSON) begin.
+    pub(super) body: u64,
+    /// Whether the file itself says its type.
+    pub(super) described: bool,
+    /// In JSON: where the type stands.
+    pub(super) type_place: Option<(u64, u64)>,
+}
+
+/// Whether the bytes are MessagePack or JSON. No element of DS is a MessagePack map: a map is a header.
+pub(super) fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Wire {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let Some(first) = text.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Wire::MsgPack };
+    let name = name.to_lowercase();
+    let named = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
+    match (first, given) {
+        (b'{', _) => Wire::Json,
+        (b'[' | b'"', None) => Wire::Json,
+        // A number may be one in either; the name decides.
+        (0x00..=0x7f, Some(Type::Fundamental(kind))) if !matches!(kind, Fundamental::String) && !named => {
+            let word = matches!(kind, Fundamental::Bool | Fundamental::Void) && first.is_ascii_alphabetic();
+            if word { Wire::Json } else { Wire::MsgPack }
+        }
+        (b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n', Some(_)) => Wire::Json,
+        _ => Wire::MsgPack,
+    }
+}
+
+/// Finds the type and the body.
+pub(super) fn open(source: Source, wire: Wire, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+    match wire {
+        Wire::MsgPack => open_msgpack(source, given, limits),
+        Wire::Json => open_json(source, given, limits).map_err(json_rule),
+    }
+}
+
+/// What breaks JSON itself has the rule `json`, unless it has one.
+pub(super) fn json_rule(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Malformed | ErrorKind::Truncated => error.rule("json"),
+        _ => error,
+    }
+}
+
+fn differs(found: &Type, given: &Type) -> Error {
+    Error::malformed(format_args!("the given type {given}"), found).rule("header").field("header")
+}
+
+fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+    let mut head = source.head()?;
+    let layout = |source, kind, body, described| Layout {
+        source,
+        wire: Wire::MsgPack,
+        kind,
+        body,
+        described,
+        type_place: None,
+    };
+    match (head.first(), given) {
+        (Some(code), given) if msgpack::is_map(*code) => {
+            let mut size = HEAD_BYTES as u64;
+            let (kind, body) = loop {
+                let whole = (head.len() as u64) < size || source.len() == Some(head.len() as u64);
+                match read_header(&head, limits) {
+                    // The header goes on beyond what was looked at.
+                    Err(error) if error.kind() == ErrorKind::Truncated && !whole => {
+                        source = source.seekable()?;
+                        size *= 2;
+                        let len = source.len().unwrap_or(0).min(size);
+                        head = source.read_range(0, len, &limits.budget())?.to_vec();
+                    }
+                    other => break other.field("header")?,
+                }
+            };
+            match given {
+                Some(given) if given != kind => Err(differs(&kind, &given)),
+                _ => Ok(layout(source, kind, body, true)),
+            }
+        }
+        (_, Some(given)) => Ok(layout(source, given, 0, false)),
+        (None, None) => Err(Error::truncated("a header", "an empty file").at(0).rule("header").field("header")),
+        (Some(code), None) => {
+            let expected = "a map with \"format\" (--type reads a stream without one)";
+            Err(Error::malformed(expected, msgpack::family(*code)).at(0).rule("header").field("header"))
+        }
+    }
+}
+
+/// The type that a header says, and where it ends.
+fn read_header(head: &[u8], limits: &Limits) -> Result<(Type, u64)> {
+    let mut cursor = Cursor::new(head);
+    let Tree::Map(pairs) = Tree::read_msgpack(&mut cursor, limits, 0)? else {
+        return Err(Error::malformed("a map", "something else").at(0).rule("header"));
+    };
+    let mut formats = pairs.iter().filter(|(key, _)| key == "format");
+    let missing = || Error::malformed("a map with \"format\"", "none").at(0).rule("header");
+    let (_, tree) = formats.next().ok_or_else(missing)?;
+    if formats.next().is_some() {
+        return Err(Error::malformed("every name once", "\"format\" twice").at(0).rule("duplicate"));
+    }
+    Ok((Type::from_tree(tree, limits).field("format").at(0)?, cursor.offset()))
+}
+
+fn open_json(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+    let head = source.head()?;
+    let found = match find_json(head.as_slice(), given.as_ref(), limits) {
+        Err(error) if error.kind() == ErrorKind::Truncated && head.len() >= HEAD_BYTES => {
+            // The type stands beyond what was looked at: perhaps behind the value.
+            source = source.seekable()?;
+            find_json(source.reader()?, given.as_ref(), limits)?
+        }
+        other => other?,
+    };
+    Ok(match (found, given) {
+        (Some(Found { kind, .. }), Some(given)) if kind != given => return Err(differs(&kind, &given)),
+        (Some(Found { kind, type_place, body }), _) => {
+            Layout { source, wire: Wire::Json, kind, body, described: true, type_place: Some(type_place) }
+        }
+        (None, Some(kind)) => {
+            Layout { source, wire: Wire::Json, kind, body: 0, described: false, type_place: None }
+        }
+        (None, None) => {
+            let expected = "a bundle {\"type\": …, \"value\": …} (--type reads a value without one)";
+            return Err(Error::malformed(expected, "another value").at(0));
+        }
+    })
+}
+
+struct Found {
+    kind: Type,
+    type_place: (u64, u64),
+    body: u64,
+}
+
+/// Looks for type and value; `None` if this is no bundle but a value.
+fn find_json<R: Read>(input: R, given: Option<&Type>, limits: &Limits) -> Result<Option<Found>> {
+    let mut scanner = Scanner::new(input, limits.budget());
+    scanner.skip_byte_order_mark()?;
+    if scanner.peek()? != Kind::Object {
+        return Ok(None);
+    }
+    scanner.begin_object()?;
+    // Scala writes void as {}: no bundle.
+    let void = matches!(given, Some(Type::Fundamental(Fundamental::Void)));
+    if void && scanner.skip_space()? == Some(b'}') {
+        return Ok(None);
+    }
+    let mut kind: Option<(Type, (u64, u64))> = None;
+    let mut body = None;
+    let twice = |key: &str, offset: u64| {
+        Err(Error::malformed("every key once", format_args!("{key:?} twice")).at(offset).rule("duplicate"))
+    };
+    while let Some(key) = scanner.next_key()? {
+        let key = key.to_owned();
+        scanner.peek()?;
+        let offset = scanner.offset();
+        match key.as_str() {
+            "type" if kind.is_some() => return twice("type", offset),
+            "value" if body.is_some() => return twice("value", offset),
+            "type" => {
+                let tree = Tree::read_json(&mut scanner)?;
+                let place = (offset, scanner.offset() - offset);
+                kind = Some((Type::from_tree(&tree, limits).field("type").at(offset)?, place));
+            }
+            "value" => {
+                body = Some(offset);
+                if kind.is_none() {
+                    scanner.skip_value()?;
+                }
+            }
+            _ => scanner.skip_value()?,
+        }
+        if let (Some((kind, type_place)), Some(body)) = (&kind, body) {
+            return Ok(Some(Found { kind: kind.clone(), type_place: *type_place, body }));
+        }
+    }
+    let missing = if kind.is_none() { "no \"type\"" } else { "no \"value\"" };
+    Err(Error::malformed("a bundle {\"type\": …, \"value\": …}", missing).at(scanner.offset()))
+}
+
+/// Rows of constant size in the fixed profile: their size, and what stands where in each.
+#[derive(Debug, Clone)]
+pub(super) struct Stride {
+    pub(super) bytes: u64,
+    /// Codes that every row has at these places; the first few, which is enough to tell.
+    codes: Vec<(u64, Code)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Code {
+    Exactly(u8),
+    Bool,
+}
+
+const CODES: usize = 256;
+
+impl Stride {
+    /// The stride of a table's rows, if its columns have one.
+    pub(super) fn of(kind: &Type) -> Option<Stride> {
+        let Type::Tabular(table) = kind else { return None };
+        let mut stride = Stride { bytes: 0, codes: Vec::new() };
+        stride.array(table.columns.len() as u64)?;
+        table.columns.iter().try_for_each(|(_, kind)| stride.add(kind))?;
+        Some(stride)
+    }
+
+    fn code(&mut self, code: Code, bytes: u64) -> Option<()> {
+        if self.codes.len() < CODES {
+            self.codes.push((self.bytes, code));
+        }
+        self.bytes = self.bytes.checked_add(bytes)?;
+        Some(())
+    }
+
+    fn array(&mut self, count: u64) -> Option<()> {
+        match count {
+            0..16 => self.code(Code::Exactly(0x90 | count.to_le_bytes().first()?), 1),
+            16..=0xffff => self.code(Code::Exactly(0xdc), 3),
+            0x1_0000..=0xffff_ffff => self.code(Code::Exactly(0xdd), 5),
+            _ => None,
+        }
+    }
+
+    fn repeat(&mut self, count: u64, mut add: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        let start = self.bytes;
+        let listed = count.min(CODES as u64);
+        for _ in 0..listed {
+            add(self)?;
+        }
+        if count > listed {
+            let each = (self.bytes - start) / listed;
+            self.bytes = self.bytes.checked_add(each.checked_mul(count - listed)?)?;
+        }
+        Some(())
+    }
+
+    fn add(&mut self, kind: &Type) -> Option<()> {
+        match kind {
+            Type::Fundamental(kind) => self.add_fundamental(*kind),
+            Type::Image(image) if image.format == ImageFormat::Plain => {
+                let size = image.plain_bytes()?;
+                let (code, header) = match size {
+                    0..=0xff => (0xc4, 2),
+                    0x100..=0xffff => (0xc5, 3),
+                    0x1_0000..=0xffff_ffff => (0xc6, 5),
+                    _ => return None,
+                };
+                self.code(Code::Exactly(code), size.checked_add(header)?)
+            }
+            Type::Tensor(tensor) => {
+                let count = tensor.count() as u64;
+                self.array(count)?;
+                self.repeat(count, |stride| stride.add_fundamental(tensor.component))
+            }
+            Type::Struct(fields) => {
+                self.array(fields.len() as u64)?;
+                fields.iter().try_for_each(|(_, kind)| self.add(kind))
+            }
+            Type::Tabular(table) => {
+                let rows = table.row_count?;
+                self.array(rows)?;
+                self.repeat(rows, |stride| {
+                    stride.array(table.columns.len() as u64)?;
+                    table.columns.iter().try_for_each(|(_, kind)| stride.add(kind))
+                })
+            }
+            Type::Image(_) | Type::Nullable(_) | Type::Array(_) => None,
+        }
+    }
+
+    fn add_fundamental(&mut self, kind: Fundamental) -> Option<()> {
+        match kind {
+            Fundamental::Bool => self.code(Code::Bool, 1),
+            Fundamental::Void => self.code(Code::Exactly(0xc0), 1),
+            Fundamental::Float32 => self.code(Code::Exactly(0xca), 5),
+            Fundamental::Float64 => self.code(Code::Exactly(0xcb), 9),
+            Fundamental::String => None,
+            integer => {
+                let (code, size) = fixed_form(integer)?;
+                self.code(Code::Exactly(code), 1 + u64::from(size))
+            }
+        }
+    }
+
+    /// Whether a row of this stride may begin here.
+    pub(super) fn fits(&self, row: &[u8]) -> bool {
+        self.codes.iter().all(|(place, code)| {
+            let found = usize::try_from(*place).ok().and_then(|place| row.get(place));
+            match code {
+                Code::Exactly(code) => found == Some(code),
+                Code::Bool => matches!(found, Some(0xc2 | 0xc3)),
+            }
+        })
+    }
+
+    /// How many bytes of a row tell whether it fits.
+    fn telling_bytes(&self) -> u64 {
+        self.codes.last().map_or(0, |(place, _)| place + 1)
+    }
+
+    /// How many rows stand between `body` and `end`, if they are of this stride as far as some of them tell.
+    pub(super) fn count(&self, source: &Source, body: u64, end: u64, also: &[u64]) -> Option<u64> {
+        let bytes = end.checked_sub(body)?;
+        if bytes == 0 || bytes % self.bytes != 0 {
+            return None;
+        }
+        let count = bytes / self.bytes;
+        const SAMPLES: u64 = 8;
+        let samples = (0..SAMPLES).map(|index| index * (count - 1) / (SAMPLES - 1));
+        let mut head = vec![0; usize::try_from(self.telling_bytes()).ok()?];
+        let fits = |row: u64| {
+            let start = body + row * self.bytes;
+            source.read_exact_at(start, &mut head).is_ok() && self.fits(&head)
+        };
+        samples.chain(also.iter().copied().filter(|row| *row < count)).all(fits).then_some(count)
+    }
+}
+
+/// The code and size of an integer in the fixed profile.
+pub(super) fn fixed_form(kind: Fundamental) -> Option<(u8, u32)> {
+    Some(match kind {
+        Fundamental::UInt8 => (0xcc, 1),
+        Fundamental::Int8 => (0xd0, 1),
+        Fundamental::UInt32 => (0xce, 4),
+        Fundamental::Int32 => (0xd2, 4),
+        Fundamental::UInt64 => (0xcf, 8),
+        Fundamental::Int64 => (0xd3, 8),
+        _ => return None,
+    })
+}
+
+/// Which integer profile a stream has.
+#[derive(Debug, Default)]
+pub(super) struct Profile {
+    /// Integers in their type's full width that would fit fewer bytes.
+    fixed: u64,
+    /// Integers in the fewest bytes that are fewer than their type's full width.
+    minimal: u64,
+    /// Integers in neither form.
+    other: u64,
+}
+
+impl Profile {
+    /// Looks at the elements that stand whole in the first bytes.
+    pub(super) fn of(kind: &Type, head: &[u8]) -> Profile {
+        const ELEMENTS: usize = 64;
+        let mut profile = Profile::default();
+        let mut cursor = Cursor::new(head);
+        let columns = root_columns(kind);
+        if matches!(kind, Type::Array(_)) && msgpack::read_array_count(&mut cursor).is_err() {
+            return profile;
+        }
+        for _ in 0..ELEMENTS {
+            let row = matches!(kind, Type::Tabular(_)).then(|| msgpack::read_array_count(&mut cursor));
+            if row.is_some_and(|row| row.is_err()) || cursor.is_empty() {
+                break;
+            }
+            if columns.iter().try_for_each(|(_, kind)| profile.look(kind, &mut cursor)).is_err() {
+                break;
+            }
+        }
+        profile
+    }
+
+    fn look(&mut self, kind: &Type, cursor: &mut Cursor<'_>) -> Result<()> {
+        match kind {
+            Type::Fundamental(kind) => self.look_fundamental(*kind, cursor),
+            Type::Tensor(tensor) => {
+                for _ in 0..msgpack::read_array(cursor)? {
+                    self.look_fundamental(tensor.component, cursor)?;
+                }
+                Ok(())
+            }
+            Type::Nullable(inner) if cursor.peek() != Some(0xc0) => self.look(inner, cursor),
+            Type::Struct(fields) => {
+                msgpack::read_array(cursor)?;
+                fields.iter().try_for_each(|(_, kind)| self.look(kind, cursor))
+            }
+            Type::Array(item) => {
+                for _ in 0..msgpack::read_array(cursor)? {
+                    self.look(item, cursor)?;
+                }
+                Ok(())
+            }
+            Type::Tabular(table) => {
+                for _ in 0..msgpack::read_array(cursor)? {
+                    msgpack::read_array(cursor)?;
+                    table.columns.iter().try_for_each(|(_, kind)| self.look(kind, cursor))?;
+                }
+                Ok(())
+            }
+            Type::Nullable(_) | Type::Image(_) => msgpack::skip(cursor),
+        }
+    }
+
+    fn look_fundamental(&mut self, kind: Fundamental, cursor: &mut Cursor<'_>) -> Result<()> {
+        let (Some((code, _)), Some(found)) = (fixed_form(kind), cursor.peek()) else { return msgpack::skip(cursor) };
+        let before = cursor.remaining();
+        let value = msgpack::read_integer(cursor)?;
+        let mut output = Output::default();
+        match value {
+            Integer::Unsigned(value) => output.unsigned(value),
+            Integer::Negative(value) => output.signed(value),
+        }
+        let minimal = output.len() == before - cursor.remaining() && output.bytes().first() == Some(&found);
+        match (found == code, minimal) {
+            (true, true) => {}
+            (true, false) => self.fixed += 1,
+            (false, true) => self.minimal += 1,
+            (false, false) => self.other += 1,
+        }
+        Ok(())
+    }
+
+    /// The dialect and why.
+    pub(super) fn dialect(&self) -> (&'static str, &'static str) {
+        match (self.fixed, self.minimal, self.other) {
+            (1.., 0, 0) => ("msgpack-fixed", "integers take the full width of their type, as Go writes them"),
+            (0, 1.., 0) => ("msgpack", "integers take the fewest bytes, as Scala and Python write them"),
+            (0, 0, 0) => ("msgpack", "no integer at its start tells the profiles apart"),
+            _ => ("msgpack", "integers take several widths"),
+        }
+    }
+}
+
+/// Whether a file looks like a bundle: a map with `format` that is a type, or an object with `type` and `value`.
+pub(super) fn detect(head: &Head<'_>) -> Confidence {
+    let bytes = head.bytes();
+    let limits = Limits::default();
+    let Some(first) = bytes.first() else { return Confidence::No };
+    if msgpack::is_map(*first) {
+        return match read_header(bytes, &limits) {
+            Ok(_) => Confidence::Certain,
+            // A header that goes on beyond the first bytes, or that breaks a rule.
+            Err(_) if bytes.get(1..8) == Some(b"\xa6format") => Confidence::Likely,
+            Err(_) => Confidence::No,
+        };
+    }
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if text.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Confidence::No;
+    }
+    match find_json(bytes, None, &limits) {
+        Ok(Some(_)) => Confidence::Certain,
+        Ok(None) => Confidence::No,
+        Err(_) => {
+            let mut scanner = Scanner::new(bytes, limits.budget());
+            let first = scanner.begin_object().and_then(|()| scanner.next_key().map(|key| key.map(str::to_owned)));
+            match first {
+                Ok(Some(key)) if key == "type" || key == "value" => Confidence::Possible,
+                _ => Confidence::No,
+            }
+        }
+    }
+}

@@ -1,0 +1,603 @@
+//! An open bundle, and its elements as record batches.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use rayon::prelude::*;
+
+use super::columns::Reading;
+use super::from_json::begin_cells;
+use super::from_msgpack::wrong_row_count;
+use super::images::Transform;
+use super::index::{Index, Segment};
+use super::layout::{Layout, Profile, Stride, Wire, json_rule};
+use super::rows::{RowBuilder, place, root_shape};
+use super::types::Type;
+use super::window::Window;
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::{Document, Findings, Outline, Request, Summary};
+use crate::hub::rows::{Rows, from_batches, sliced_schema};
+use crate::hub::{Shape, native};
+use crate::limits::Budget;
+use crate::source::SourceReader;
+use crate::wire::json::Scanner;
+use crate::wire::msgpack;
+
+/// A batch ends at this many rows, if nobody asks for another number …
+const BATCH_ROWS: usize = 64 << 10;
+/// … or when it has taken this many bytes.
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// An open bundle.
+pub(super) struct Bundle {
+    pub(super) layout: Layout,
+    pub(super) summary: Summary,
+    pub(super) reading: Reading,
+    pub(super) index: Option<Index>,
+    pub(super) stride: Option<Stride>,
+    pub(super) threads: usize,
+}
+
+impl Bundle {
+    pub(super) fn new(layout: Layout, reading: Reading, threads: usize) -> Result<Bundle> {
+        let schema = schema_of(&layout.kind, reading.decode)?;
+        let mut summary = Summary::new(super::ID, Arc::new(schema));
+        let len = layout.source.len();
+        summary.bytes = len;
+        summary.metadata.push(("type".to_owned(), layout.kind.to_string()));
+        if !layout.described {
+            summary.notes.push("the file has no header: its type was given".to_owned());
+        }
+        let mut bundle = Bundle { layout, summary, reading, index: None, stride: None, threads };
+        bundle.summary.rows = match (&bundle.layout.kind, root_shape(&bundle.layout.kind)) {
+            (Type::Tabular(table), _) => table.row_count,
+            (_, Shape::Value) => Some(1),
+            _ => None,
+        };
+        match bundle.layout.wire {
+            Wire::Json => bundle.describe_json(),
+            Wire::MsgPack => bundle.describe_msgpack()?,
+        }
+        Ok(bundle)
+    }
+
+    fn describe_json(&mut self) {
+        self.summary.dialect = Some("json");
+        self.summary.dialect_reason = Some("it is JSON text".to_owned());
+        if let Some((offset, bytes)) = self.layout.type_place {
+            self.summary.part("type", offset, bytes);
+        }
+        if let Some(len) = self.layout.source.len() {
+            self.summary.part("value", self.layout.body, len.saturating_sub(self.layout.body));
+        }
+    }
+
+    fn describe_msgpack(&mut self) -> Result<()> {
+        let body = self.layout.body;
+        if body > 0 {
+            self.summary.part("header", 0, body);
+        }
+        let head = self.layout.source.head()?;
+        let start = usize::try_from(body).ok().and_then(|body| head.get(body..)).unwrap_or_default();
+        let (dialect, reason) = Profile::of(&self.layout.kind, start).dialect();
+        self.summary.dialect = Some(dialect);
+        self.summary.dialect_reason = Some(reason.to_owned());
+        if matches!(self.layout.kind, Type::Array(_)) {
+            let count = msgpack::read_array_count(&mut crate::cursor::Cursor::new(start));
+            self.summary.rows = count.ok().map(u64::from);
+        }
+        let Some(len) = self.layout.source.len() else { return Ok(()) };
+        let part = if self.is_table() { "rows" } else { "value" };
+        self.summary.part(part, body, len.saturating_sub(body));
+        if !self.is_table() {
+            return Ok(());
+        }
+        if body == len {
+            self.summary.rows = Some(0);
+            return Ok(());
+        }
+        match Index::beside(&self.layout, &self.reading.budget) {
+            Ok(Some(index)) => {
+                self.summary.rows = Some(index.row_count);
+                self.index = Some(index);
+                return Ok(());
+            }
+            Ok(None) => {}
+            Err(error) => self.summary.notes.push(format!("the side index is not used: {error}")),
+        }
+        self.stride = Stride::of(&self.layout.kind);
+        let count = self.stride.as_ref().and_then(|stride| stride.count(&self.layout.source, body, len, &[]));
+        match (count, &self.stride) {
+            (Some(count), Some(stride)) => {
+                self.summary.metadata.push(("row bytes".to_owned(), stride.bytes.to_string()));
+                self.summary.rows = Some(count);
+            }
+            _ => self.stride = None,
+        }
+        Ok(())
+    }
+
+    fn is_table(&self) -> bool {
+        root_shape(&self.layout.kind) == Shape::Table
+    }
+
+    /// The schema of what is asked for.
+    fn schema(&self, request: &Request) -> Result<SchemaRef> {
+        let mut schema = Arc::clone(&self.summary.schema);
+        if let Some(columns) = &request.columns {
+            schema = columns.schema(&schema)?;
+        }
+        if let Some(rows) = &request.rows {
+            schema = sliced_schema(&schema, rows);
+        }
+        Ok(schema)
+    }
+
+    pub(super) fn builder(&self, request: &Request, schema: SchemaRef, row: u64) -> Result<RowBuilder> {
+        RowBuilder::new(&self.layout.kind, request.columns.as_ref(), schema, self.reading.clone(), row)
+    }
+
+    /// The segments to read for the rows `wanted`, if seeking or more threads are of use.
+    fn segments(&self, wanted: &Range<u64>, ranged: bool) -> Option<Vec<Segment>> {
+        if let Some(index) = &self.index {
+            let threads = if self.threads == 0 { rayon::current_num_threads() } else { self.threads };
+            return (ranged || threads > 1).then(|| index.segments(wanted));
+        }
+        // Without hashes a full read goes row by row, which trusts nothing.
+        let stride = self.stride.as_ref().filter(|_| ranged)?;
+        let (body, len) = (self.layout.body, self.layout.source.len()?);
+        let edges = [wanted.start, wanted.end.saturating_sub(1)];
+        stride.count(&self.layout.source, body, len, &edges)?;
+        let each = (BATCH_BYTES / 8 / stride.bytes).max(1);
+        let mut segments = Vec::new();
+        let mut start = wanted.start;
+        while start < wanted.end {
+            let end = start.saturating_add(each).min(wanted.end);
+            let offset = body + start * stride.bytes;
+            segments.push(Segment { offset, bytes: (end - start) * stride.bytes, rows: start..end, hash: None });
+            start = end;
+        }
+        Some(segments)
+    }
+}
+
+/// The schema of the rows; decoded images are plain, and the native type says that they were decoded.
+fn schema_of(kind: &Type, decode: bool) -> Result<arrow_schema::Schema> {
+    if !decode {
+        return kind.schema();
+    }
+    let decoded = Transform::Decode.apply(kind)?;
+    let schema = decoded.schema()?;
+    if decoded == *kind {
+        return Ok(schema);
+    }
+    let native = native::of(&schema, super::ID).unwrap_or_default();
+    Ok(native::with(schema, super::ID, serde_json::json!({ super::DECODED_KEY: native })))
+}
+
+impl Document for Bundle {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        super::outline::outline(self)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        super::validate::validate(self, findings)
+    }
+
+    fn rows(&self, request: &Request) -> Result<Rows> {
+        let schema = self.schema(request)?;
+        let wanted = request.rows.clone().unwrap_or(0..u64::MAX);
+        let batch_rows = request.batch_rows_or(BATCH_ROWS);
+        if self.layout.wire == Wire::Json {
+            let rows = self.json_rows(request, Arc::clone(&schema), wanted, batch_rows)?;
+            return Ok(from_batches(schema, rows));
+        }
+        let ranged = request.rows.is_some();
+        let known = wanted.start..wanted.end.min(self.summary.rows.unwrap_or(u64::MAX));
+        if let Some(segments) = self.segments(&known, ranged) {
+            let make = RowBuilder::maker(&self.layout.kind, request.columns.clone(), &schema, &self.reading);
+            let segments = SegmentRows {
+                source: self.layout.source.clone(),
+                budget: self.reading.budget.clone(),
+                make,
+                wanted: known,
+                batch_rows,
+                threads: self.threads,
+                segments: segments.into(),
+                ready: VecDeque::new(),
+            };
+            return Ok(from_batches(schema, segments.map(|batch| batch.in_format(super::ID))));
+        }
+        let builder = self.builder(request, Arc::clone(&schema), 0)?;
+        let window = Window::new(&self.layout.source, self.layout.body, None, self.reading.budget.clone())?;
+        let rows = MsgPackRows {
+            window,
+            builder,
+            shape: root_shape(&self.layout.kind),
+            wanted,
+            declared: declared_rows(&self.layout.kind),
+            batch_rows,
+            started: false,
+            done: false,
+        };
+        Ok(from_batches(schema, rows.map(|batch| batch.in_format(super::ID))))
+    }
+}
+
+/// How many elements the root must have, if its type says so.
+pub(super) fn declared_rows(kind: &Type) -> Option<u64> {
+    match kind {
+        Type::Tabular(table) => table.row_count,
+        Type::Array(_) => None,
+        _ => Some(1),
+    }
+}
+
+/// The elements of a MessagePack stream, in order.
+struct MsgPackRows {
+    window: Window,
+    builder: RowBuilder,
+    shape: Shape,
+    wanted: Range<u64>,
+    /// How many elements there must be.
+    declared: Option<u64>,
+    batch_rows: usize,
+    started: bool,
+    done: bool,
+}
+
+impl Iterator for MsgPackRows {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        if self.done {
+            return None;
+        }
+        match self.fill() {
+            Err(error) => {
+                self.done = true;
+                Some(Err(error))
+            }
+            Ok(()) if self.builder.len == 0 => None,
+            Ok(()) => Some(self.builder.finish()),
+        }
+    }
+}
+
+impl MsgPackRows {
+    /// Reads elements until the batch is full or there are no more.
+    fn fill(&mut self) -> Result<()> {
+        if !self.started {
+            self.started = true;
+            if self.shape == Shape::Array {
+                self.declared = Some(u64::from(read_root_count(&mut self.window)?));
+            }
+        }
+        let start = self.window.offset();
+        loop {
+            if self.builder.row >= self.wanted.end && self.builder.row < self.declared.unwrap_or(u64::MAX) {
+                self.done = true;
+                return Ok(());
+            }
+            let full = self.fill_from_window(start)?;
+            if full {
+                return Ok(());
+            }
+            if !self.window.more()? {
+                self.done = true;
+                return self.check_end();
+            }
+        }
+    }
+
+    /// Reads elements that stand whole in the window; whether the batch is full or nothing more is wanted.
+    fn fill_from_window(&mut self, start: u64) -> Result<bool> {
+        let MsgPackRows { window, builder, wanted, declared, shape, .. } = self;
+        let declared = declared.unwrap_or(u64::MAX);
+        let mut cursor = window.cursor();
+        let mut reached = cursor.offset();
+        let mut full = false;
+        let mut failure = None;
+        while !cursor.is_empty() {
+            if builder.row >= declared {
+                failure = Some(too_many(*shape, declared, reached, cursor.remaining()));
+                break;
+            }
+            if builder.row >= wanted.end {
+                // Only the end of the elements is of interest from here on, and it is not far.
+                full = true;
+                break;
+            }
+            let read = if builder.row < wanted.start {
+                builder.skip_msgpack(&mut cursor)
+            } else {
+                builder.read_msgpack(&mut cursor)
+            };
+            if let Err(error) = read {
+                builder.undo();
+                failure = Some(error);
+                break;
+            }
+            reached = cursor.offset();
+            if builder.len >= self.batch_rows || reached - start + builder.stand_ins() >= BATCH_BYTES {
+                full = builder.len > 0;
+                if full {
+                    break;
+                }
+            }
+        }
+        window.advance_to(reached);
+        match failure {
+            Some(error) if error.kind() == ErrorKind::Truncated && !window.is_last() => Ok(false),
+            Some(error) => Err(error),
+            None => Ok(full),
+        }
+    }
+
+    /// At the end of the stream: whether all elements have come.
+    fn check_end(&self) -> Result<()> {
+        let offset = self.window.offset();
+        match (self.declared, self.shape) {
+            (Some(declared), _) if self.builder.row >= declared => Ok(()),
+            (Some(declared), Shape::Table) => Err(wrong_row_count(declared, self.builder.row, offset)),
+            (Some(_), shape) => {
+                Err(place(Error::truncated("an element", "the end").at(offset), shape, self.builder.row))
+            }
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// The error for bytes behind the last element.
+#[cold]
+pub(super) fn too_many(shape: Shape, declared: u64, offset: u64, bytes: usize) -> Error {
+    if shape == Shape::Table {
+        return wrong_row_count(declared, "more", offset);
+    }
+    Error::malformed("the end", format_args!("{bytes} or more bytes")).at(offset).rule("trailing")
+}
+
+/// Reads the header of an array at the root.
+pub(super) fn read_root_count(window: &mut Window) -> Result<u32> {
+    loop {
+        let mut cursor = window.cursor();
+        match msgpack::read_array_count(&mut cursor) {
+            Ok(count) => {
+                let reached = cursor.offset();
+                window.advance_to(reached);
+                return Ok(count);
+            }
+            Err(error) if error.kind() == ErrorKind::Truncated && window.more()? => {}
+            Err(error) => return Err(error.field("value")),
+        }
+    }
+}
+
+/// The rows of segments: some at a time, each on a thread of its own, handed out in order.
+struct SegmentRows<F> {
+    source: crate::source::Source,
+    budget: Budget,
+    make: F,
+    wanted: Range<u64>,
+    batch_rows: usize,
+    threads: usize,
+    segments: VecDeque<Segment>,
+    ready: VecDeque<Result<RecordBatch>>,
+}
+
+impl<F: Fn(u64) -> Result<RowBuilder> + Sync> Iterator for SegmentRows<F> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        while self.ready.is_empty() && !self.segments.is_empty() {
+            let threads = if self.threads == 0 { rayon::current_num_threads() } else { self.threads };
+            let count = threads.min(self.segments.len());
+            let group: Vec<Segment> = self.segments.drain(..count).collect();
+            let decode = |segment: &Segment| self.decode(segment);
+            let done: Vec<Result<Vec<RecordBatch>>> = if count > 1 {
+                group.par_iter().map(decode).collect()
+            } else {
+                group.iter().map(decode).collect()
+            };
+            for batches in done {
+                match batches {
+                    Ok(batches) => self.ready.extend(batches.into_iter().map(Ok)),
+                    Err(error) => self.ready.push_back(Err(error)),
+                }
+            }
+        }
+        self.ready.pop_front()
+    }
+}
+
+impl<F: Fn(u64) -> Result<RowBuilder>> SegmentRows<F> {
+    fn decode(&self, segment: &Segment) -> Result<Vec<RecordBatch>> {
+        let bytes = segment.read(&self.source, &self.budget)?;
+        let mut cursor = crate::cursor::Cursor::at(&bytes, segment.offset);
+        let mut builder = (self.make)(segment.rows.start)?;
+        let mut batches = Vec::new();
+        let mut start = segment.offset;
+        let end = segment.rows.end.min(self.wanted.end);
+        while builder.row < end {
+            if builder.row < self.wanted.start {
+                builder.skip_msgpack(&mut cursor)?;
+                continue;
+            }
+            builder.read_msgpack(&mut cursor)?;
+            let bytes = cursor.offset() - start + builder.stand_ins();
+            if builder.len >= self.batch_rows || bytes >= BATCH_BYTES {
+                batches.push(builder.finish()?);
+                start = cursor.offset();
+            }
+        }
+        if end == segment.rows.end {
+            cursor.expect_end()?;
+        }
+        if builder.len > 0 {
+            batches.push(builder.finish()?);
+        }
+        Ok(batches)
+    }
+}
+
+impl Bundle {
+    fn json_rows(
+        &self,
+        request: &Request,
+        schema: SchemaRef,
+        wanted: Range<u64>,
+        batch_rows: usize,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+        let rows = JsonRows {
+            scanner: self.scanner()?,
+            builder: self.builder(request, schema, 0)?,
+            shape: root_shape(&self.layout.kind),
+            wanted,
+            declared: declared_rows(&self.layout.kind),
+            batch_rows,
+            tail: Tail::of(&self.layout),
+            state: State::Start,
+        };
+        Ok(rows.map(|batch| batch.map_err(json_rule).in_format(super::ID)))
+    }
+
+    /// A scanner at the value.
+    pub(super) fn scanner(&self) -> Result<Scanner<SourceReader>> {
+        let body = self.layout.body;
+        let mut scanner =
+            Scanner::at(self.layout.source.reader_at(body)?, body, self.reading.budget.clone());
+        if !self.layout.described {
+            scanner.skip_byte_order_mark()?;
+        }
+        Ok(scanner)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Start,
+    Elements,
+    Done,
+}
+
+/// The elements of a JSON value, in order.
+struct JsonRows {
+    scanner: Scanner<SourceReader>,
+    builder: RowBuilder,
+    shape: Shape,
+    wanted: Range<u64>,
+    declared: Option<u64>,
+    batch_rows: usize,
+    tail: Tail,
+    state: State,
+}
+
+impl Iterator for JsonRows {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        if self.state == State::Done {
+            return None;
+        }
+        match self.fill() {
+            Err(error) => {
+                self.state = State::Done;
+                Some(Err(error))
+            }
+            Ok(()) if self.builder.len == 0 => None,
+            Ok(()) => Some(self.builder.finish()),
+        }
+    }
+}
+
+impl JsonRows {
+    fn fill(&mut self) -> Result<()> {
+        if self.state == State::Start {
+            self.state = State::Elements;
+            if self.shape != Shape::Value {
+                begin_cells(&mut self.scanner).field("value")?;
+            }
+        }
+        let start = self.scanner.offset();
+        let declared = self.declared.unwrap_or(u64::MAX);
+        while self.builder.len < self.batch_rows
+            && self.scanner.offset() - start + self.builder.stand_ins() < BATCH_BYTES
+        {
+            let row = self.builder.row;
+            if row >= self.wanted.end && row < declared {
+                self.state = State::Done;
+                return Ok(());
+            }
+            let another = match self.shape {
+                Shape::Value => row == 0,
+                _ => self.scanner.next_element().map_err(|error| place(error, self.shape, row))?,
+            };
+            if !another {
+                self.state = State::Done;
+                if let Some(declared) = self.declared
+                    && declared != row
+                {
+                    return Err(wrong_row_count(declared, row, self.scanner.offset()));
+                }
+                return self.tail.check(&mut self.scanner);
+            }
+            if row >= declared {
+                return Err(wrong_row_count(declared, "more", self.scanner.offset()));
+            }
+            if row < self.wanted.start || row >= self.wanted.end {
+                self.scanner.skip_value()?;
+                self.builder.row += 1;
+            } else {
+                self.builder.read_json(&mut self.scanner)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What may stand behind the value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tail {
+    /// Whether the value is a part of a bundle.
+    bundle: bool,
+    /// Whether the type stood before it.
+    typed: bool,
+}
+
+impl Tail {
+    pub(super) fn of(layout: &Layout) -> Tail {
+        let typed = layout.type_place.is_some_and(|(offset, _)| offset < layout.body);
+        Tail { bundle: layout.described, typed }
+    }
+
+    /// Reads what stands behind the value and errs if it should not.
+    pub(super) fn check<R: std::io::Read>(self, scanner: &mut Scanner<R>) -> Result<()> {
+        let mut typed = self.typed;
+        if self.bundle {
+            while let Some(key) = scanner.next_key()? {
+                let twice = match key {
+                    "value" => true,
+                    "type" => std::mem::replace(&mut typed, true),
+                    _ => false,
+                };
+                if twice {
+                    let found = format!("{key:?} twice");
+                    let error = Error::malformed("every key once", found).rule("duplicate");
+                    return Err(error.at(scanner.offset()));
+                }
+                scanner.skip_value()?;
+            }
+        }
+        match scanner.skip_space()? {
+            None => Ok(()),
+            Some(_) => Err(scanner.unexpected("the end of the input").rule("json")),
+        }
+    }
+}

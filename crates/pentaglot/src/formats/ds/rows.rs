@@ -1,0 +1,250 @@
+//! [`RowBuilder`]: elements of a stream, decoded one after another into a batch.
+//!
+//! At the root a table has rows, each an array of cells; an array has elements; any other type is one element. Errors
+//! get their place here: `row 17, column "x"`, `value[3]`, `value`.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+
+use super::columns::{Column, Reading};
+use super::from_json::begin_cells;
+use super::from_msgpack::wrong_arity;
+use super::types::Type;
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::hub::rows::{self, Columns};
+use crate::hub::Shape;
+use crate::wire::json::Scanner;
+use crate::wire::msgpack;
+
+/// The columns of a type at the root, with their names.
+pub(super) fn root_columns(kind: &Type) -> Vec<(&str, &Type)> {
+    match kind {
+        Type::Tabular(table) => table.columns.iter().map(|(name, kind)| (name.as_str(), kind)).collect(),
+        Type::Array(item) => vec![("item", item)],
+        other => vec![("value", other)],
+    }
+}
+
+/// The shape that a type has at the root.
+pub(super) fn root_shape(kind: &Type) -> Shape {
+    match kind {
+        Type::Tabular(_) => Shape::Table,
+        Type::Array(_) => Shape::Array,
+        _ => Shape::Value,
+    }
+}
+
+struct Slot {
+    name: String,
+    /// `None` if nobody asked for it.
+    column: Option<Column>,
+}
+
+/// Decodes elements into batches.
+pub(super) struct RowBuilder {
+    shape: Shape,
+    slots: Vec<Slot>,
+    /// For each field of the schema, its slot.
+    order: Vec<usize>,
+    schema: SchemaRef,
+    reading: Reading,
+    /// Elements in the batch.
+    pub(super) len: usize,
+    /// The number of the next element in the file.
+    pub(super) row: u64,
+}
+
+impl RowBuilder {
+    /// A builder for the elements of `kind`, of which `columns` are wanted; `schema` is that of the result.
+    pub(super) fn new(
+        kind: &Type,
+        columns: Option<&Columns>,
+        schema: SchemaRef,
+        reading: Reading,
+        row: u64,
+    ) -> Result<Self> {
+        let all = root_columns(kind);
+        let order: Vec<usize> = match columns {
+            None => (0..all.len()).collect(),
+            Some(columns) => {
+                let known = |index| usize::try_from(index).ok().filter(|index| *index < all.len());
+                let order = columns.indices().map(known).collect::<Option<_>>();
+                order.ok_or_else(|| Error::usage(format!("there are {} columns", all.len())))?
+            }
+        };
+        let slots = all.iter().enumerate().map(|(index, (name, kind))| Slot {
+            name: (*name).to_owned(),
+            column: order.contains(&index).then(|| Column::new(kind, &reading)),
+        });
+        let slots = slots.collect();
+        Ok(RowBuilder { shape: root_shape(kind), slots, order, schema, reading, len: 0, row })
+    }
+
+    /// Makes builders like [`new`](Self::new) does, one for each thread.
+    pub(super) fn maker(
+        kind: &Type,
+        columns: Option<Columns>,
+        schema: &SchemaRef,
+        reading: &Reading,
+    ) -> impl Fn(u64) -> Result<Self> + Send + Sync + use<> {
+        let (kind, schema, reading) = (kind.clone(), Arc::clone(schema), reading.clone());
+        move |row| RowBuilder::new(&kind, columns.as_ref(), Arc::clone(&schema), reading.clone(), row)
+    }
+
+    /// Passes over one element.
+    pub(super) fn skip_msgpack(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        let (shape, row) = (self.shape, self.row);
+        msgpack::skip(cursor).map_err(|error| place(error, shape, row))?;
+        self.row += 1;
+        Ok(())
+    }
+
+    /// Bytes that the batch takes beyond what it took in the file.
+    pub(super) fn stand_ins(&self) -> u64 {
+        self.reading.stand_ins
+    }
+
+    /// Reads one element.
+    #[inline]
+    pub(super) fn read_msgpack(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        let (shape, row) = (self.shape, self.row);
+        if shape == Shape::Table {
+            read_row_header(cursor, self.slots.len()).map_err(|error| place(error, shape, row))?;
+        }
+        for slot in &mut self.slots {
+            let read = match &mut slot.column {
+                Some(column) => column.read_msgpack(cursor, &mut self.reading),
+                None => msgpack::skip(cursor),
+            };
+            if let Err(error) = read {
+                return Err(place_cell(error, shape, row, &slot.name));
+            }
+        }
+        self.len += 1;
+        self.row += 1;
+        Ok(())
+    }
+
+    /// Reads one element.
+    pub(super) fn read_json<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
+        let (shape, row) = (self.shape, self.row);
+        if shape != Shape::Table {
+            if let Some(Slot { column: Some(column), .. }) = self.slots.first_mut() {
+                let read = column.read_json(scanner, &mut self.reading);
+                read.map_err(|error| place(error, shape, row))?;
+            }
+        } else {
+            let expected = self.slots.len();
+            let start = begin_cells(scanner).map_err(|error| place(error, shape, row))?;
+            let arity = |found: &dyn std::fmt::Display| place(wrong_arity("a row", expected, found, start), shape, row);
+            for (index, slot) in self.slots.iter_mut().enumerate() {
+                if !scanner.next_element().map_err(|error| place(error, shape, row))? {
+                    return Err(arity(&index));
+                }
+                let read = match &mut slot.column {
+                    Some(column) => column.read_json(scanner, &mut self.reading),
+                    None => scanner.skip_value(),
+                };
+                if let Err(error) = read {
+                    return Err(place_cell(error, shape, row, &slot.name));
+                }
+            }
+            if scanner.next_element().map_err(|error| place(error, shape, row))? {
+                return Err(arity(&"more"));
+            }
+        }
+        self.len += 1;
+        self.row += 1;
+        Ok(())
+    }
+
+    /// How many cells an element has.
+    pub(super) fn width(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Reads what stands before the cells of an element.
+    pub(super) fn begin_msgpack(&self, cursor: &mut Cursor<'_>) -> Result<()> {
+        if self.shape != Shape::Table {
+            return Ok(());
+        }
+        read_row_header(cursor, self.slots.len()).map_err(|error| place(error, self.shape, self.row))
+    }
+
+    /// Reads one cell of an element.
+    pub(super) fn cell_msgpack(&mut self, index: usize, cursor: &mut Cursor<'_>) -> Result<()> {
+        let (shape, row) = (self.shape, self.row);
+        let Some(Slot { name, column: Some(column) }) = self.slots.get_mut(index) else { return Ok(()) };
+        column.read_msgpack(cursor, &mut self.reading).map_err(|error| place_cell(error, shape, row, name))
+    }
+
+    /// Reads one cell of an element.
+    pub(super) fn cell_json<R: Read>(&mut self, index: usize, scanner: &mut Scanner<R>) -> Result<()> {
+        let (shape, row) = (self.shape, self.row);
+        let Some(Slot { name, column: Some(column) }) = self.slots.get_mut(index) else { return Ok(()) };
+        column.read_json(scanner, &mut self.reading).map_err(|error| place_cell(error, shape, row, name))
+    }
+
+    /// Forgets what was begun of the next element.
+    pub(super) fn undo(&mut self) {
+        let len = self.len;
+        self.slots.iter_mut().filter_map(|slot| slot.column.as_mut()).for_each(|column| column.truncate(len));
+    }
+
+    /// Forgets all elements of the batch.
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+        self.reading.stand_ins = 0;
+        self.undo();
+    }
+
+    /// The batch; the builder is empty again.
+    pub(super) fn finish(&mut self) -> Result<RecordBatch> {
+        let budget = self.reading.budget.clone();
+        let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.slots.len()];
+        let mut columns = Vec::new();
+        for (index, field) in self.order.iter().zip(self.schema.fields()) {
+            let (Some(slot), Some(array)) = (self.slots.get_mut(*index), arrays.get_mut(*index)) else { continue };
+            if array.is_none()
+                && let Some(column) = &mut slot.column
+            {
+                *array = Some(column.finish(field, None, &budget)?);
+            }
+            columns.extend(array.clone());
+        }
+        let len = std::mem::take(&mut self.len);
+        self.reading.stand_ins = 0;
+        rows::batch(Arc::clone(&self.schema), columns, len)
+    }
+}
+
+/// Reads the header of a row of `count` cells.
+#[inline]
+pub(super) fn read_row_header(cursor: &mut Cursor<'_>, count: usize) -> Result<()> {
+    let offset = cursor.offset();
+    let found = msgpack::read_array(cursor)?;
+    if found != count { Err(wrong_arity("a row", count, found, offset)) } else { Ok(()) }
+}
+
+/// Adds the place of a cell: `row 17, column "x"` in a table.
+#[cold]
+pub(super) fn place_cell(error: Error, shape: Shape, row: u64, name: &str) -> Error {
+    if shape == Shape::Table {
+        return error.field(format!("row {row}, column {name:?}"));
+    }
+    place(error, shape, row)
+}
+
+/// Adds the number of the element: `row 17`, `value[3]` or `value`.
+#[cold]
+pub(super) fn place(error: Error, shape: Shape, row: u64) -> Error {
+    match shape {
+        Shape::Table => error.field(format!("row {row}")),
+        Shape::Array => error.index(row).field("value"),
+        _ => error.field("value"),
+    }
+}

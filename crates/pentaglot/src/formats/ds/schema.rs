@@ -1,0 +1,438 @@
+//! DS types and Arrow schemas: each way, and what the way into DS does to a field.
+//!
+//! | DS | Arrow | shape |
+//! |---|---|---|
+//! | table at the root | one field a column | `table` |
+//! | array at the root | field `item` | `array` |
+//! | anything else at the root | field `value` | `value` |
+//! | embedded table | List of Struct | |
+//! | tensor | `arrow.fixed_shape_tensor` | |
+//! | image | Binary, `pentaglot.image` | |
+//! | nullable | a nullable field | |
+//! | void | Null (nullable inside lists and structs, where Arrow insists) | |
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
+
+use super::types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
+use crate::error::{Error, Result};
+use crate::hub::{Form, Plan, Verdict, extension, native, shape, type_text};
+use crate::limits::Limits;
+
+impl Fundamental {
+    /// The Arrow type of its values.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Fundamental::UInt8 => DataType::UInt8,
+            Fundamental::Int8 => DataType::Int8,
+            Fundamental::UInt32 => DataType::UInt32,
+            Fundamental::Int32 => DataType::Int32,
+            Fundamental::UInt64 => DataType::UInt64,
+            Fundamental::Int64 => DataType::Int64,
+            Fundamental::Bool => DataType::Boolean,
+            Fundamental::Float32 => DataType::Float32,
+            Fundamental::Float64 => DataType::Float64,
+            Fundamental::String => DataType::Utf8,
+            Fundamental::Void => DataType::Null,
+        }
+    }
+}
+
+impl Type {
+    /// The Arrow schema of the rows, with shape and native type in its metadata.
+    ///
+    /// ```
+    /// use pentaglot::formats::ds::Type;
+    /// let schema = Type::parse(r#"{"columns":{"x":"int32"}}"#)?.schema()?;
+    /// assert_eq!(schema.field(0).name(), "x");
+    /// assert_eq!(Type::from_schema(&schema)?.to_string(), r#"{"type":"tabular","columns":{"x":"int32"}}"#);
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    pub fn schema(&self) -> Result<Schema> {
+        Ok(native::with(self.bare_schema()?, super::ID, self.native()))
+    }
+
+    /// The schema without the native type.
+    fn bare_schema(&self) -> Result<Schema> {
+        Ok(match self {
+            Type::Tabular(table) => {
+                let fields = table.columns.iter().map(|(name, kind)| kind.field(name, true));
+                Schema::new(fields.collect::<Result<Vec<Field>>>()?)
+            }
+            Type::Array(item) => shape::array_schema(item.field(shape::ITEM_FIELD, true)?),
+            other => shape::value_schema(other.field(shape::VALUE_FIELD, true)?),
+        })
+    }
+
+    fn native(&self) -> serde_json::Value {
+        let text = self.to_string();
+        // A type too deep for serde_json travels as text.
+        serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
+    }
+
+    /// The field of a value of this type; `top` says that it is a column of a batch.
+    pub(super) fn field(&self, name: &str, top: bool) -> Result<Field> {
+        let list = |item: Field| Field::new(name, DataType::List(Arc::new(item)), false);
+        Ok(match self {
+            Type::Fundamental(kind) => Field::new(name, kind.data_type(), *kind == Fundamental::Void && !top),
+            Type::Tabular(table) => list(Field::new_list_field(struct_type(&table.columns)?, false)),
+            Type::Array(item) => list(item.field(Field::LIST_FIELD_DEFAULT_NAME, false)?),
+            Type::Struct(fields) => Field::new(name, struct_type(fields)?, false),
+            Type::Tensor(tensor) => {
+                let dims: Vec<u64> = tensor.shape.iter().map(|dim| u64::from(*dim)).collect();
+                let field = extension::tensor_field(name, tensor.component.data_type(), &dims, false);
+                let field = field.ok_or_else(|| Error::unsupported("a tensor past 2147483647 elements"))?;
+                match (tensor.component, field.data_type()) {
+                    (Fundamental::Void, DataType::FixedSizeList(_, size)) => {
+                        let item = Arc::new(Field::new_list_field(DataType::Null, true));
+                        let list = DataType::FixedSizeList(item, *size);
+                        field.with_data_type(list)
+                    }
+                    _ => field,
+                }
+            }
+            Type::Image(image) => {
+                let field = Field::new(name, DataType::Binary, false);
+                extension::with(field, extension::IMAGE, Some(image_metadata(image)))
+            }
+            Type::Nullable(inner) => inner.field(name, top)?.with_nullable(true),
+        })
+    }
+
+    /// The DS type that rows of this schema are written as: the native one where it fits, else the nearest.
+    pub fn from_schema(schema: &Schema) -> Result<Type> {
+        let Derived { kind, plan, .. } = derive(schema);
+        plan.check(true)?;
+        kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))
+    }
+}
+
+fn struct_type(fields: &[(String, Type)]) -> Result<DataType> {
+    let fields = fields.iter().map(|(name, kind)| kind.field(name, false));
+    Ok(DataType::Struct(fields.collect::<Result<Fields>>()?))
+}
+
+fn image_metadata(image: &Image) -> String {
+    let components: Vec<_> =
+        image.components.iter().map(|(channel, kind)| serde_json::json!([channel.name(), kind.name()])).collect();
+    serde_json::json!({
+        "width": image.width, "height": image.height, "components": components, "format": image.format.name(),
+    })
+    .to_string()
+}
+
+/// The image type that a field's extension metadata describes.
+fn field_image(field: &Field) -> Option<Image> {
+    let value: serde_json::Value = serde_json::from_str(extension::metadata(field)?).ok()?;
+    let dim = |key: &str| {
+        let dim = u32::try_from(value.get(key)?.as_u64()?).ok()?;
+        (1..=0x7fff_ffff).contains(&dim).then_some(dim)
+    };
+    let component = |pair: &serde_json::Value| {
+        let kind = Fundamental::by_name(pair.get(1)?.as_str()?)?;
+        kind.component_bytes()?;
+        Some((Channel::by_name(pair.get(0)?.as_str()?)?, kind))
+    };
+    let components: Vec<_> = value.get("components")?.as_array()?.iter().map(component).collect::<Option<_>>()?;
+    let repeated = components.iter().enumerate().any(|(index, (channel, _))| {
+        components.iter().skip(index + 1).any(|(other, _)| other == channel)
+    });
+    let format = ImageFormat::by_name(value.get("format")?.as_str()?)?;
+    (!components.is_empty() && !repeated).then_some(Image {
+        width: dim("width")?,
+        height: dim("height")?,
+        components,
+        format,
+    })
+}
+
+/// The native type that a schema carries, if it maps to exactly this schema, and whether its images were decoded.
+fn native_type(schema: &Schema) -> Option<(Type, bool)> {
+    let mut native = native::of(schema, super::ID)?;
+    let decoded = native.get_mut(super::DECODED_KEY).map(serde_json::Value::take);
+    let (native, decoded) = match decoded {
+        Some(inner) => (inner, true),
+        None => (native, false),
+    };
+    let text = match native {
+        serde_json::Value::String(text) if text.starts_with('{') => text,
+        other => other.to_string(),
+    };
+    let kind = Type::parse_within(&text, &Limits::default()).ok()?;
+    let own = kind.bare_schema().ok()?;
+    let same_shape = Form::of(&own) == Form::of(schema);
+    (same_shape && same_fields(own.fields(), schema.fields())).then_some((kind, decoded))
+}
+
+fn same_fields(one: &Fields, other: &Fields) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_field(one, other))
+}
+
+/// Whether two fields say the same; of metadata only extensions count.
+fn same_field(one: &FieldRef, other: &FieldRef) -> bool {
+    one.name() == other.name() && same_item(one, other)
+}
+
+/// As [`same_field`], but the name of a list's item has no meaning.
+fn same_item(one: &FieldRef, other: &FieldRef) -> bool {
+    one.is_nullable() == other.is_nullable()
+        && extension::name(one) == extension::name(other)
+        && same_extension(one, other)
+        && match (one.data_type(), other.data_type()) {
+            (DataType::List(one), DataType::List(other)) => same_item(one, other),
+            (DataType::FixedSizeList(one, size), DataType::FixedSizeList(other, same)) => {
+                size == same && same_item(one, other)
+            }
+            (DataType::Struct(one), DataType::Struct(other)) => same_fields(one, other),
+            (one, other) => one == other,
+        }
+}
+
+/// Whether two fields of one extension have the same parameters, whatever the text of their metadata.
+fn same_extension(one: &Field, other: &Field) -> bool {
+    match extension::name(one) {
+        Some(extension::IMAGE) => field_image(one) == field_image(other),
+        Some(extension::FIXED_SHAPE_TENSOR) => extension::tensor_shape(one) == extension::tensor_shape(other),
+        _ => extension::metadata(one) == extension::metadata(other),
+    }
+}
+
+/// What a schema becomes in DS.
+pub(super) struct Derived {
+    /// The type, unless there is none.
+    pub(super) kind: Option<Type>,
+    /// What that does to each field.
+    pub(super) plan: Plan,
+    /// Whether a reader of DS has decoded the images.
+    pub(super) decoded: bool,
+}
+
+/// What a schema becomes in DS, and what that does to each field.
+pub(super) fn derive(schema: &Schema) -> Derived {
+    let mut plan = Plan::default();
+    if let Some((kind, decoded)) = native_type(schema) {
+        for (field, text) in schema.fields().iter().zip(column_texts(&kind)) {
+            plan.push(field.name(), from_text(field), text, Verdict::Exact);
+        }
+        return Derived { kind: Some(kind), plan, decoded };
+    }
+    let mut columns: Vec<(String, Type)> = Vec::new();
+    let mut complete = true;
+    for field in schema.fields() {
+        match column(field, &mut Vec::new()) {
+            Ok(Column { kind, verdict, note }) => {
+                let text = kind.to_string();
+                match note {
+                    Some(note) => plan.push_with(field.name(), from_text(field), text, verdict, note),
+                    None => plan.push(field.name(), from_text(field), text, verdict),
+                }
+                if columns.iter().any(|(name, _)| name == field.name()) {
+                    let note = "DS needs every column name once";
+                    plan.push_with(field.name(), from_text(field), "", Verdict::Impossible, note);
+                    complete = false;
+                }
+                columns.push((field.name().clone(), kind));
+            }
+            Err(note) => {
+                plan.push_with(field.name(), from_text(field), "", Verdict::Impossible, note);
+                complete = false;
+            }
+        }
+    }
+    if schema.fields().is_empty() {
+        plan.push_with("", "a table without columns", "", Verdict::Impossible, "DS tables have columns");
+        complete = false;
+    }
+    if !complete {
+        return Derived { kind: None, plan, decoded: false };
+    }
+    let kind = match (Form::of(schema), columns.pop()) {
+        (Form::Array, Some((_, item))) => Type::Array(Box::new(item)),
+        (Form::Value, Some((_, value))) => value,
+        (_, last) => {
+            columns.extend(last);
+            Type::Tabular(Tabular { columns, row_count: None })
+        }
+    };
+    Derived { kind: Some(kind), plan, decoded: false }
+}
+
+fn column_texts(kind: &Type) -> Vec<String> {
+    match kind {
+        Type::Tabular(table) => table.columns.iter().map(|(_, kind)| kind.to_string()).collect(),
+        Type::Array(item) => vec![item.to_string()],
+        other => vec![other.to_string()],
+    }
+}
+
+fn from_text(field: &Field) -> String {
+    type_text::print_field(field)
+}
+
+/// What one field becomes.
+struct Column {
+    kind: Type,
+    verdict: Verdict,
+    note: Option<String>,
+}
+
+impl Column {
+    fn of(kind: Type, verdict: Verdict) -> Self {
+        Column { kind, verdict, note: None }
+    }
+
+    fn noted(kind: Type, verdict: Verdict, note: &str) -> Self {
+        Column { kind, verdict, note: Some(note.to_owned()) }
+    }
+
+    /// This with a type round its own.
+    fn wrap(self, wrap: impl FnOnce(Box<Type>) -> Type) -> Self {
+        Column { kind: wrap(Box::new(self.kind)), ..self }
+    }
+
+    /// The worse of two verdicts, with its note.
+    fn and(self, verdict: Verdict, note: Option<String>) -> Self {
+        if verdict > self.verdict { Column { verdict, note, ..self } } else { self }
+    }
+}
+
+/// The DS type of a field; `Err` says why there is none. `path` holds the fields above, for depth.
+fn column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Column, String> {
+    if path.len() > Limits::default().max_depth as usize {
+        return Err("the type nests too deeply".to_owned());
+    }
+    path.push(field.name().clone());
+    let bare = bare_column(field, path);
+    path.pop();
+    let bare = bare?;
+    // Inside lists and structs Arrow wants Null to be nullable: that alone is no `nullable`.
+    let void = bare.kind == Type::Fundamental(Fundamental::Void);
+    if field.is_nullable() && !(void && !path.is_empty()) {
+        Ok(bare.wrap(Type::Nullable))
+    } else {
+        Ok(bare)
+    }
+}
+
+fn fundamental(data_type: &DataType) -> Option<(Fundamental, Verdict, Option<&'static str>)> {
+    const UNIT: Option<&str> = Some("DS has no dates and times: the number stays, its meaning is lost");
+    const DECIMAL: Option<&str> = Some("DS has no decimals: written as text");
+    Some(match data_type {
+        DataType::UInt8 => (Fundamental::UInt8, Verdict::Exact, None),
+        DataType::Int8 => (Fundamental::Int8, Verdict::Exact, None),
+        DataType::UInt32 => (Fundamental::UInt32, Verdict::Exact, None),
+        DataType::Int32 => (Fundamental::Int32, Verdict::Exact, None),
+        DataType::UInt64 => (Fundamental::UInt64, Verdict::Exact, None),
+        DataType::Int64 => (Fundamental::Int64, Verdict::Exact, None),
+        DataType::Boolean => (Fundamental::Bool, Verdict::Exact, None),
+        DataType::Float32 => (Fundamental::Float32, Verdict::Exact, None),
+        DataType::Float64 => (Fundamental::Float64, Verdict::Exact, None),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => (Fundamental::String, Verdict::Exact, None),
+        DataType::Null => (Fundamental::Void, Verdict::Exact, None),
+        DataType::Int16 => (Fundamental::Int32, Verdict::Widened, None),
+        DataType::UInt16 => (Fundamental::UInt32, Verdict::Widened, None),
+        DataType::Float16 => (Fundamental::Float32, Verdict::Widened, None),
+        DataType::Date32 | DataType::Time32(_) => (Fundamental::Int32, Verdict::Lossy, UNIT),
+        DataType::Date64 | DataType::Time64(_) | DataType::Timestamp(_, _) | DataType::Duration(_) => {
+            (Fundamental::Int64, Verdict::Lossy, UNIT)
+        }
+        DataType::Decimal32(_, _)
+        | DataType::Decimal64(_, _)
+        | DataType::Decimal128(_, _)
+        | DataType::Decimal256(_, _) => (Fundamental::String, Verdict::Lossy, DECIMAL),
+        _ => return None,
+    })
+}
+
+fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Column, String> {
+    let extension = extension::name(field);
+    if extension == Some(extension::IMAGE) && is_binary(field.data_type()) {
+        let image = field_image(field).ok_or("the image's metadata is not sound")?;
+        return Ok(Column::of(Type::Image(image), Verdict::Exact));
+    }
+    if let Some((kind, verdict, note)) = fundamental(field.data_type()) {
+        let kind = Type::Fundamental(kind);
+        return Ok(match (extension, note) {
+            (Some(name @ (extension::CHAR | extension::JSON | extension::DYND_TYPE)), _) => {
+                let note = format!("{name} becomes a plain string");
+                Column { kind, verdict: Verdict::Widened, note: Some(note) }
+            }
+            (_, Some(note)) => Column::noted(kind, verdict, note),
+            (_, None) => Column::of(kind, verdict),
+        });
+    }
+    match field.data_type() {
+        DataType::Dictionary(_, values) => {
+            let values = Field::new(field.name(), values.as_ref().clone(), false);
+            let inner = bare_column(&values, path)?;
+            Ok(inner.and(Verdict::Widened, Some("a dictionary is written as its values".to_owned())))
+        }
+        DataType::List(item) | DataType::LargeList(item) => list_column(item, path),
+        DataType::Map(entries, _) => {
+            let note = "a map is written as a table of its entries".to_owned();
+            Ok(list_column(entries, path)?.and(Verdict::Widened, Some(note)))
+        }
+        DataType::FixedSizeList(item, size) => fixed_list_column(field, item, *size, path),
+        DataType::Struct(fields) => {
+            let mut all = Column::of(Type::Struct(Vec::new()), Verdict::Exact);
+            let mut types = Vec::new();
+            for field in fields {
+                if types.iter().any(|(name, _)| name == field.name()) {
+                    return Err(format!("DS needs every field name once, found {:?} twice", field.name()));
+                }
+                let inner = column(field, path)?;
+                types.push((field.name().clone(), inner.kind));
+                all = all.and(inner.verdict, inner.note);
+            }
+            all.kind = Type::Struct(types);
+            let tuple = extension == Some(extension::TUPLE);
+            Ok(if tuple { all.and(Verdict::Widened, Some("a tuple becomes a struct".to_owned())) } else { all })
+        }
+        data_type if is_binary(data_type) => Err("DS has no type for bytes, other than images".to_owned()),
+        other => Err(format!("DS has no type for {}", type_text::print_type(other))),
+    }
+}
+
+pub(super) fn is_binary(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+}
+
+/// A list of structs is an embedded table, any other list an array.
+fn list_column(item: &Field, path: &mut Vec<String>) -> std::result::Result<Column, String> {
+    let inner = column(item, path)?;
+    Ok(match inner {
+        Column { kind: Type::Struct(columns), verdict, note } if !columns.is_empty() => {
+            Column { kind: Type::Tabular(Tabular { columns, row_count: None }), verdict, note }
+        }
+        inner => inner.wrap(Type::Array),
+    })
+}
+
+/// A fixed list of fundamental values is a tensor, any other fixed list an array.
+fn fixed_list_column(
+    field: &Field,
+    item: &Field,
+    size: i32,
+    path: &mut Vec<String>,
+) -> std::result::Result<Column, String> {
+    let inner = column(item, path)?;
+    let dims = extension::tensor_shape(field).unwrap_or_else(|| vec![u64::try_from(size).unwrap_or(0)]);
+    let dims: Option<Vec<u32>> =
+        dims.into_iter().map(|dim| u32::try_from(dim).ok().filter(|dim| *dim > 0)).collect();
+    match (inner, dims) {
+        (Column { kind: Type::Fundamental(component), verdict, note }, Some(shape)) if !shape.is_empty() => {
+            let tensor = Column { kind: Type::Tensor(Tensor { component, shape }), verdict, note };
+            Ok(match extension::name(field) {
+                Some(extension::COMPLEX) => {
+                    tensor.and(Verdict::Widened, Some("a complex number becomes two numbers".to_owned()))
+                }
+                _ => tensor,
+            })
+        }
+        (inner, _) => {
+            let note = "a list of fixed size becomes an array of any size".to_owned();
+            Ok(inner.wrap(Type::Array).and(Verdict::Widened, Some(note)))
+        }
+    }
+}

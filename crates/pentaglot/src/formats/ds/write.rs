@@ -1,0 +1,252 @@
+//! Record batches to a bundle, batch by batch.
+
+use std::io::{Seek, SeekFrom, Write};
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+use tempfile::SpooledTempFile;
+
+use super::cells::{Cells, Writing};
+use super::images::Transform;
+use super::rows::{place_cell, root_columns, root_shape};
+use super::schema::{self, Derived};
+use super::types::{Fundamental, Type};
+use crate::error::{Error, Result};
+use crate::formats::{OptionMap, WriteOptions, Writer, Written};
+use crate::hub::{Plan, Shape, Verdict};
+use crate::sink::Sink;
+use crate::wire::msgpack::Output;
+
+/// What is written is handed on when there is this much of it.
+const FLUSH_BYTES: usize = 256 << 10;
+/// Elements whose number is not known wait in memory up to this size, then in a temporary file.
+const SPOOL_BYTES: usize = 8 << 20;
+
+/// The forms that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    MsgPack { fixed: bool },
+    Json,
+}
+
+/// The dialect to write: the one asked for, else by the name's extension.
+fn form(dialect: Option<&str>, path: Option<&std::path::Path>) -> Form {
+    match dialect {
+        Some("json") => Form::Json,
+        Some("msgpack-fixed") => Form::MsgPack { fixed: true },
+        Some(_) => Form::MsgPack { fixed: false },
+        None => {
+            let name = path.and_then(|path| path.file_name()).map(|name| name.to_string_lossy().to_lowercase());
+            let json = name.is_some_and(|name| name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json"));
+            if json { Form::Json } else { Form::MsgPack { fixed: false } }
+        }
+    }
+}
+
+/// What `-O images=` asks of a writer. What a reader has just decoded is not encoded again.
+fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
+    Ok(match options.word("images", &["decode", "encode"])? {
+        Some("encode") => Transform::Encode,
+        Some(_) if decoded => Transform::Keep,
+        Some(_) => Transform::Swap,
+        None => Transform::Keep,
+    })
+}
+
+/// What writing rows of this schema would do to each field.
+pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
+    let Derived { kind, mut plan, decoded } = schema::derive(schema);
+    let Some(kind) = kind else { return plan };
+    let target = transform(&options.options, decoded).and_then(|transform| transform.apply(&kind));
+    let target = match target {
+        Ok(target) => target,
+        Err(error) => {
+            plan.push_with("", "images", "", Verdict::Impossible, error.message());
+            return plan;
+        }
+    };
+    // Without a name to go by, the plan of a target that may be JSON is that of JSON only if it says so.
+    let json = options.dialect.as_deref() == Some("json");
+    let nan_null = options.options.get("nan") == Some("null");
+    let before = root_columns(&kind);
+    for (step, ((_, after), (_, before))) in plan.steps.iter_mut().zip(root_columns(&target).into_iter().zip(before)) {
+        let mut worsen = |verdict: Verdict, note: &str| {
+            if step.verdict < verdict {
+                step.verdict = verdict;
+            }
+            step.note.get_or_insert_with(|| note.to_owned());
+        };
+        if before != after {
+            worsen(Verdict::Checked, "images are converted");
+            step.to = after.to_string();
+        }
+        if json && has_floats(after) {
+            if nan_null {
+                worsen(Verdict::Widened, "NaN and infinities are written as null");
+            } else {
+                worsen(Verdict::Checked, "NaN and infinities have no JSON form");
+            }
+        }
+    }
+    plan
+}
+
+fn has_floats(kind: &Type) -> bool {
+    let float = |kind: Fundamental| matches!(kind, Fundamental::Float32 | Fundamental::Float64);
+    match kind {
+        Type::Fundamental(kind) => float(*kind),
+        Type::Tensor(tensor) => float(tensor.component),
+        Type::Image(_) => false,
+        Type::Nullable(inner) | Type::Array(inner) => has_floats(inner),
+        Type::Struct(fields) => fields.iter().any(|(_, kind)| has_floats(kind)),
+        Type::Tabular(table) => table.columns.iter().any(|(_, kind)| has_floats(kind)),
+    }
+}
+
+/// A bundle being written.
+pub(super) struct BundleWriter {
+    sink: Sink,
+    /// Elements of an array whose number must stand before them.
+    spool: Option<SpooledTempFile>,
+    form: Form,
+    /// The type of the rows as they come; images may be of another form in the file.
+    kind: Type,
+    writing: Writing,
+    rows: u64,
+    /// How many rows there must be.
+    declared: Option<u64>,
+    output: Output,
+    text: Vec<u8>,
+}
+
+impl BundleWriter {
+    pub(super) fn new(mut sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
+        let Derived { kind, plan, decoded } = schema::derive(schema);
+        plan.check(true)?;
+        let kind = kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
+        let transform = transform(&options.options, decoded)?;
+        let target = transform.apply(&kind)?;
+        let form = form(options.dialect.as_deref(), sink.path());
+        let writing = Writing {
+            fixed: form == Form::MsgPack { fixed: true },
+            nan_null: options.options.word("nan", &["null"])?.is_some(),
+            transform,
+            budget: options.limits.budget(),
+        };
+        let shape = root_shape(&kind);
+        let mut declared = super::read::declared_rows(&kind);
+        let mut spool = None;
+        match form {
+            Form::Json => {
+                let open = if shape == Shape::Value { "" } else { "[" };
+                sink.write_all(format!("{{\"type\":{target},\"value\":{open}").as_bytes())?;
+            }
+            Form::MsgPack { .. } => {
+                sink.write_all(&target.header()?)?;
+                match (shape, options.row_count) {
+                    (Shape::Array, Some(count)) => {
+                        let mut output = Output::default();
+                        output.array(usize::try_from(count).unwrap_or(usize::MAX))?;
+                        sink.write_all(output.bytes())?;
+                        declared = Some(count);
+                    }
+                    (Shape::Array, None) => spool = Some(SpooledTempFile::new(SPOOL_BYTES)),
+                    _ => {}
+                }
+            }
+        }
+        let (output, text) = (Output::default(), Vec::new());
+        Ok(BundleWriter { sink, spool, form, kind, writing, rows: 0, declared, output, text })
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let bytes = if self.form == Form::Json { self.text.as_slice() } else { self.output.bytes() };
+        match &mut self.spool {
+            Some(spool) => spool.write_all(bytes)?,
+            None => self.sink.write_all(bytes)?,
+        }
+        self.text.clear();
+        self.output.clear();
+        Ok(())
+    }
+
+    fn write_rows(&mut self, rows: &RecordBatch) -> Result<()> {
+        let shape = root_shape(&self.kind);
+        let columns = root_columns(&self.kind);
+        let names: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let bound = rows.columns().iter().zip(&columns);
+        let cells = bound.map(|(array, (name, kind))| {
+            let bound = Cells::bind(array, kind, &self.writing);
+            bound.map_err(|error| place_cell(error, shape, self.rows, name))
+        });
+        let cells = cells.collect::<Result<Vec<Cells>>>()?;
+        for index in 0..rows.num_rows() {
+            let row = self.rows;
+            match self.form {
+                Form::MsgPack { .. } => {
+                    if shape == Shape::Table {
+                        self.output.array(cells.len())?;
+                    }
+                    for (cell, name) in cells.iter().zip(&names) {
+                        if let Err(error) = cell.write_msgpack(index, &mut self.output, &self.writing) {
+                            return Err(place_cell(error, shape, row, name));
+                        }
+                    }
+                }
+                Form::Json => {
+                    if row > 0 {
+                        self.text.push(b',');
+                    }
+                    if shape == Shape::Table {
+                        self.text.push(b'[');
+                    }
+                    for (place, (cell, name)) in cells.iter().zip(&names).enumerate() {
+                        if place > 0 {
+                            self.text.push(b',');
+                        }
+                        if let Err(error) = cell.write_json(index, &mut self.text, &self.writing) {
+                            return Err(place_cell(error, shape, row, name));
+                        }
+                    }
+                    if shape == Shape::Table {
+                        self.text.push(b']');
+                    }
+                }
+            }
+            self.rows += 1;
+            if self.output.len().max(self.text.len()) >= FLUSH_BYTES {
+                self.flush()?;
+            }
+        }
+        self.flush()
+    }
+
+    fn end(mut self) -> Result<Written> {
+        if let Some(declared) = self.declared
+            && declared != self.rows
+        {
+            return Err(Error::lossy(format!("{declared} rows are declared, found {}", self.rows)));
+        }
+        if let Some(mut spool) = self.spool.take() {
+            self.output.array(usize::try_from(self.rows).unwrap_or(usize::MAX))?;
+            self.flush()?;
+            spool.seek(SeekFrom::Start(0))?;
+            std::io::copy(&mut spool, &mut self.sink)?;
+        }
+        if self.form == Form::Json {
+            let close = if root_shape(&self.kind) == Shape::Value { "}" } else { "]}" };
+            self.sink.write_all(close.as_bytes())?;
+        }
+        Ok(Written::new(self.rows, self.sink.finish()?))
+    }
+}
+
+impl Writer for BundleWriter {
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.write_rows(rows).map_err(|error| error.in_format(super::ID))
+    }
+
+    fn finish(self: Box<Self>) -> Result<Written> {
+        self.end().map_err(|error| error.in_format(super::ID))
+    }
+}

@@ -1,0 +1,4 @@
+//! The frozen profile, held against vectors that other programs wrote.
+
+mod golden;
+mod hub;
