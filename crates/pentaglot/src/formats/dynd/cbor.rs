@@ -188,12 +188,13 @@ fn write_native(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file may be CBOR, as far as its beginning tells.
-pub(super) fn may_be(head: &[u8]) -> bool {
+/// Whether a file of `len` bytes that begins so is a typed array or the general form, to the byte. Other CBOR has no
+/// mark of its own (one byte may be a number), so it must be named.
+pub(super) fn is_marked(head: &[u8], len: Option<u64>) -> bool {
     let mut cursor = Cursor::new(head);
-    let located = locate(&mut cursor, &Limits::default());
-    located.is_ok_and(|located| located.is_some())
-        || (head.len() < HEAD_BYTES && from_cbor(head, &Limits::default()).is_ok())
+    let located = locate(&mut cursor, &Limits::default()).ok().flatten();
+    located
+        .is_some_and(|located| len.is_none_or(|len| cursor.offset().checked_add(located.bytes) == Some(len)))
 }
 
 /// An item whose data stands in the file as it is.

@@ -244,26 +244,10 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
             && ty.is_concrete()
             && arrow_schema(ty).is_ok_and(|own| same_fields(own.fields(), schema.fields()))
     };
-    let known = match given {
-        Some(text) => match text.parse::<Type>() {
-            Ok(ty) if fits(&ty) => Some(ty),
-            Ok(ty) => {
-                plan.push_with(
-                    "",
-                    "rows",
-                    ty.to_string(),
-                    Verdict::Impossible,
-                    "the rows are not of this type",
-                );
-                return Planned { ty: None, plan };
-            }
-            Err(error) => {
-                plan.push_with("", "rows", text, Verdict::Impossible, error.to_string());
-                return Planned { ty: None, plan };
-            }
-        },
-        None => native::of(schema, ID).and_then(|native| native.as_str()?.parse().ok()).filter(fits),
-    };
+    // `--type` is said of the input; it holds for the output too if these rows are of that type.
+    let given = given.and_then(|text| text.parse::<Type>().ok()).filter(fits);
+    let known = given
+        .or_else(|| native::of(schema, ID).and_then(|native| native.as_str()?.parse().ok()).filter(fits));
     if let Some(ty) = known {
         let ty = if flag { with_flags(&ty) } else { ty };
         for (field, column) in schema.fields().iter().zip(Layout::of(&ty).columns()) {

@@ -3,6 +3,7 @@
 use super::types::{FloatWidth, Type, Zone};
 use super::value::{Value, deserialize};
 use crate::error::Result;
+use crate::hub::json::{Float, special_float, write_string};
 use crate::limits::Limits;
 
 /// The JSON of an `array[T]` value, from its type's text and its data (the fields `type` and `data` of the extension
@@ -22,6 +23,16 @@ pub fn array_json(ty: &str, data: &[u8], limits: &Limits) -> Result<String> {
     Ok(out)
 }
 
+/// Appends the JSON of an `array[T]` value's data alone: the hook that the hub's JSON writer takes
+/// ([`JsonOptions::dynd_value`](crate::hub::json::JsonOptions)).
+pub fn write_value_json(ty: &str, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let limits = Limits::default();
+    let ty = Type::parse(ty, &limits)?;
+    let value = deserialize(data, &ty, &limits)?;
+    out.extend_from_slice(value_json(&ty, &value).as_bytes());
+    Ok(())
+}
+
 /// The JSON of a value.
 pub(super) fn value_json(ty: &Type, value: &Value) -> String {
     let mut out = String::new();
@@ -38,7 +49,9 @@ fn write_array(ty: &Type, value: &Value, out: &mut String) {
 }
 
 fn push_text(text: &str, out: &mut String) {
-    out.push_str(&serde_json::Value::from(text).to_string());
+    let mut bytes = Vec::new();
+    write_string(&mut bytes, text);
+    out.push_str(&String::from_utf8_lossy(&bytes));
 }
 
 fn write_list<'v>(items: impl Iterator<Item = (&'v Type, &'v Value)>, out: &mut String) {
@@ -116,53 +129,22 @@ fn write(ty: &Type, value: &Value, out: &mut String) {
     }
 }
 
-/// The shortest text that reads back to the same value at its own width.
+/// The text of a float of any width; float128 has no number here, so it is its bits.
 fn float(width: FloatWidth, bits: u128) -> String {
-    let named = |is_nan: bool, is_negative: bool| {
-        let word = if is_nan {
-            "NaN"
-        } else if is_negative {
-            "-Infinity"
-        } else {
-            "Infinity"
-        };
-        format!("\"{word}\"")
-    };
+    fn text(value: impl Float) -> String {
+        if let Some(special) = special_float(value.widen()) {
+            return format!("\"{special}\"");
+        }
+        let mut out = Vec::new();
+        value.write_finite(&mut out);
+        String::from_utf8(out).unwrap_or_default()
+    }
     match width {
-        FloatWidth::W16 => {
-            let value = half::f16::from_bits(u16::try_from(bits).unwrap_or(0));
-            if !value.is_finite() {
-                return named(value.is_nan(), value.is_sign_negative());
-            }
-            // Half floats need five digits at the most.
-            let texts = (0..5).map(|digits| format!("{:.digits$e}", value.to_f32()));
-            let exact = |text: &String| {
-                text.parse::<f32>().is_ok_and(|back| half::f16::from_f32(back).to_bits() == value.to_bits())
-            };
-            let shortest = texts.into_iter().find(exact);
-            let parsed = shortest.and_then(|text| text.parse::<f32>().ok()).unwrap_or_else(|| value.to_f32());
-            number(serde_json::to_string(&parsed))
-        }
-        FloatWidth::W32 => {
-            let value = f32::from_bits(u32::try_from(bits).unwrap_or(0));
-            if !value.is_finite() {
-                return named(value.is_nan(), value.is_sign_negative());
-            }
-            number(serde_json::to_string(&value))
-        }
-        FloatWidth::W64 => {
-            let value = f64::from_bits(u64::try_from(bits).unwrap_or(0));
-            if !value.is_finite() {
-                return named(value.is_nan(), value.is_sign_negative());
-            }
-            number(serde_json::to_string(&value))
-        }
+        FloatWidth::W16 => text(half::f16::from_bits(u16::try_from(bits).unwrap_or(0))),
+        FloatWidth::W32 => text(f32::from_bits(u32::try_from(bits).unwrap_or(0))),
+        FloatWidth::W64 => text(f64::from_bits(u64::try_from(bits).unwrap_or(0))),
         FloatWidth::W128 => format!("\"0x{bits:032x}\""),
     }
-}
-
-fn number(text: serde_json::Result<String>) -> String {
-    text.unwrap_or_else(|_| "null".to_owned())
 }
 
 const TICKS_PER_SECOND: i128 = 10_000_000;

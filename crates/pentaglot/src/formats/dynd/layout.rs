@@ -75,8 +75,10 @@ impl Header {
             }
             None => match Header::array(source.clone(), &head, given.as_ref(), &options.limits) {
                 Ok(header) => return header.counted("it begins with a type's text", &options.limits),
-                Err(error) if error.kind() == ErrorKind::Limit || !cbor::may_be(&head) => return Err(error),
-                Err(_) => (Dialect::Cbor, "it is one item of deterministic CBOR".to_owned()),
+                Err(error) if error.kind() == ErrorKind::Limit || !cbor::is_marked(&head, source.len()) => {
+                    return Err(error);
+                }
+                Err(_) => (Dialect::Cbor, "it is a CBOR typed array".to_owned()),
             },
         };
         let header = match dialect {

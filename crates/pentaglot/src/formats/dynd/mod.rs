@@ -44,8 +44,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 pub use cbor::{from_cbor, to_cbor};
 pub use hub::{arrow_schema, type_of_schema};
-pub use json::array_json;
-pub use parse::caret;
+pub use json::{array_json, write_value_json};
 pub use types::{Base, Callable, Encoding, FloatWidth, Kind, Pattern, Type, Width, Zone};
 pub use value::{Value, deserialize, is_nan_bits, serialize};
 
@@ -97,9 +96,7 @@ impl Format for Dynd {
         }
         let mut cursor = Cursor::new(bytes);
         let Ok(ty) = walk::read_type(&mut cursor, &Limits::default()) else {
-            // Native CBOR has no mark of its own, so only its extension speaks for it.
-            let by_name = head.has_extension(INFO.extensions) && cbor::may_be(bytes);
-            return if by_name { Confidence::Likely } else { Confidence::No };
+            return if cbor::is_marked(bytes, head.len()) { Confidence::Likely } else { Confidence::No };
         };
         if !ty.is_concrete() {
             return Confidence::No;

@@ -50,26 +50,6 @@ pub(super) fn excerpt(text: &str) -> String {
     }
 }
 
-/// A type's text with a caret under the place of an error of [`Type::parse`]: three lines at the most.
-///
-/// ```
-/// use pentaglot::formats::dynd::{Type, caret};
-/// let error = "{x: int33}".parse::<Type>().unwrap_err();
-/// assert_eq!(caret("{x: int33}", &error), "{x: int33}\n    ^");
-/// ```
-pub fn caret(text: &str, error: &Error) -> String {
-    let offset = usize::try_from(error.offset().unwrap_or(0)).unwrap_or(usize::MAX).min(text.len());
-    let before = text.get(..offset).unwrap_or(text);
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
-    let column = before.get(start..).unwrap_or_default().chars().count();
-    // A long line is cut round the caret.
-    let first = column.saturating_sub(60);
-    let shown: String =
-        line.chars().skip(first).take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("{shown}\n{}^", " ".repeat(column - first))
-}
-
 struct Parser<'a> {
     text: &'a str,
     position: usize,

@@ -25,6 +25,11 @@ use crate::source::Source;
 
 /// Bytes of a batch, unless one row is larger.
 const BATCH_BYTES: u64 = 1 << 20;
+/// As many, if the limits allow it.
+fn batch_bytes(limits: &Limits) -> u64 {
+    BATCH_BYTES.min(limits.max_alloc / 4).max(1)
+}
+
 /// Rows of a batch at the most.
 const BATCH_ROWS: u64 = 1 << 17;
 /// Arrow bytes that rows of a batch take even where everything is missing.
@@ -63,7 +68,7 @@ impl DyndDocument {
     fn batch_rows(&self, request: &Request) -> u64 {
         let row = &self.header.layout.row;
         let suits = match self.header.row_bytes() {
-            Some(size) => (BATCH_BYTES / size.max(1)).clamp(1, BATCH_ROWS),
+            Some(size) => (batch_bytes(&self.limits) / size.max(1)).clamp(1, BATCH_ROWS),
             None => BATCH_ROWS.min(8192),
         };
         let wanted = request.batch_rows_or(usize::try_from(suits).unwrap_or(1)) as u64;
@@ -249,14 +254,16 @@ fn fixed_rows(
         first_row = 0;
     }
     let schema = Arc::clone(&decoder.schema);
-    let (rows, mut position) = (header.rows, range.start);
+    let (rows, mut position, mut ended) = (header.rows, range.start, false);
     let mut reader = match source.is_seekable() {
         true => None,
         false => Some(source.reader_at(first_row + range.start * size)?),
     };
     let batches = std::iter::from_fn(move || {
         if position >= range.end {
-            return None;
+            // A stream with no rows may still have bytes.
+            let reader = reader.as_mut().filter(|_| rows == 0 && !std::mem::replace(&mut ended, true))?;
+            return expect_end(reader, first_row).in_format(ID).err().map(Err);
         }
         let count = batch_rows.min(range.end - position);
         let offset = first_row + position * size;
@@ -297,10 +304,13 @@ fn expect_end(reader: &mut impl Read, offset: u64) -> Result<()> {
 fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows: u64) -> Result<Rows> {
     let mut window = Window::open(header, &decoder.limits)?;
     let schema = Arc::clone(&decoder.schema);
-    let (rows, mut position) = (header.rows, 0);
+    let (rows, mut position, mut ended) = (header.rows, 0, false);
     let batches = std::iter::from_fn(move || {
         let mut next = || -> Result<Option<RecordBatch>> {
             loop {
+                if position == rows && !std::mem::replace(&mut ended, true) {
+                    window.expect_end()?;
+                }
                 if position >= range.end {
                     return Ok(None);
                 }
@@ -317,9 +327,6 @@ fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows:
                 };
                 window.advance();
                 position += count;
-                if position == rows {
-                    window.expect_end()?;
-                }
                 if batch.is_some() {
                     return Ok(batch);
                 }
@@ -360,7 +367,7 @@ impl Window {
 
     /// The next rows, up to `wanted`: how many, where they begin, their bytes. At least one.
     pub(super) fn rows(&mut self, ty: &Type, wanted: u64, first: u64) -> Result<(u64, u64, &[u8])> {
-        let mut target = BATCH_BYTES;
+        let mut target = batch_bytes(&self.limits);
         loop {
             self.fill(target)?;
             let bytes = self.buffer.get(self.start..).unwrap_or_default();

@@ -2,3 +2,6 @@
 
 mod golden;
 mod hub;
+mod limits;
+mod property;
+mod storage;
