@@ -19,6 +19,10 @@ impl Default for Registry {
     fn default() -> Self {
         Registry {
             formats: vec![
+                #[cfg(feature = "arrow_ipc")]
+                Box::new(crate::formats::arrow_ipc::ArrowFile),
+                #[cfg(feature = "arrow_ipc")]
+                Box::new(crate::formats::arrow_ipc::ArrowStream),
                 #[cfg(feature = "bsondf")]
                 Box::new(crate::formats::bsondf::Bsondf),
             ],

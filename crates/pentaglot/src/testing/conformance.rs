@@ -159,6 +159,11 @@ impl<'a> Suite<'a> {
             let (expected, found) = (expected.schema(), found.schema());
             let exact = plan.verdict() != Verdict::Widened;
             assert!(!exact || expected == found, "schema: expected {expected:#?}, found {found:#?}");
+            // Fields are equal whatever they say of their dictionaries' order.
+            let ordered = |schema: &SchemaRef| -> Vec<Option<bool>> {
+                schema.flattened_fields().iter().map(|field| field.dict_is_ordered()).collect()
+            };
+            assert!(!exact || ordered(&expected) == ordered(&found), "ordered dictionaries: {found:#?}");
         }
         assert_eq!(expected.num_rows(), found.num_rows(), "rows");
         assert_eq!(expected.num_columns(), found.num_columns(), "columns");

@@ -19,8 +19,12 @@
     )
 )]
 
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod arrow_flatbuffers;
 #[cfg(feature = "bsondf")]
 pub(crate) mod bson;
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod guard;
 pub(crate) mod json;
 #[cfg(feature = "bsondf")]
 pub(crate) mod lz4;
