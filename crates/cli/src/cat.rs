@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use pentaglot::hub::Form;
-use pentaglot::hub::json::{JsonDocument, JsonOptions};
+use pentaglot::hub::json::JsonDocument;
 use pentaglot::job::{self, Conversion, ConvertOptions, Opened, View, parse_columns};
 use pentaglot::{Error, Sink};
 
@@ -56,7 +56,7 @@ fn json(opened: &Opened<'_>, mut view: View, session: &Session) -> pentaglot::Re
     view.forms = vec![Form::Table, Form::Dense, Form::Sparse, Form::Array, Form::Value];
     let rows = opened.rows(&view, &session.global.limits())?;
     let out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut document = JsonDocument::begin(out, rows.schema(), JsonOptions::default())?;
+    let mut document = JsonDocument::begin(out, rows.schema(), pentaglot::job::json_options())?;
     for batch in rows {
         document.write(&batch.map_err(Error::from)?)?;
     }

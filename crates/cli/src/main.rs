@@ -97,6 +97,13 @@ fn main() -> ExitCode {
     if let Err(error) = handler {
         screen::say(&format!("cannot catch interrupts: {error}"));
     }
+    // A decoder that panics on a broken file is reported as that file's error, in one line.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !pentaglot::panic_is_guarded() {
+            hook(panic);
+        }
+    }));
     screen::set_color(global.color);
     let session = Session { registry: Registry::default(), global };
     let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());

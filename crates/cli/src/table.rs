@@ -6,7 +6,7 @@ use pentaglot::Error;
 use pentaglot::arrow::array::RecordBatch;
 use pentaglot::arrow::schema::{DataType, Schema};
 use pentaglot::hub::Rows;
-use pentaglot::hub::json::{Columns, JsonOptions};
+use pentaglot::hub::json::Columns;
 
 use crate::screen::{bold, cut, escape};
 
@@ -46,7 +46,7 @@ pub(crate) fn print(out: &mut impl Write, rows: Rows) -> pentaglot::Result<()> {
 }
 
 fn cells(page: &RecordBatch) -> pentaglot::Result<Vec<Vec<String>>> {
-    let options = JsonOptions::default();
+    let options = pentaglot::job::json_options();
     let columns = Columns::new(page, &options)?;
     let mut bytes = Vec::new();
     (0..page.num_rows())

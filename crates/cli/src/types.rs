@@ -22,10 +22,11 @@ pub(crate) fn run(session: &Session, args: &Type) -> Outcome {
         }
     };
     let text = match args.language.map(language) {
-        Some(wanted) if wanted != parsed.language => {
-            job::print_type(&parsed.schema, wanted).map_err(Failure::from)?
+        Some(wanted) if wanted != parsed.language() => {
+            let schema = parsed.schema().map_err(Failure::from)?;
+            job::print_type(&schema, wanted).map_err(Failure::from)?
         }
-        _ => parsed.canonical,
+        _ => parsed.canonical(),
     };
     screen::print(format!("{text}\n").as_bytes())?;
     Ok(DONE)

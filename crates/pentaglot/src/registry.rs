@@ -35,6 +35,8 @@ impl Default for Registry {
                 Box::new(crate::formats::arrow_ipc::ArrowStream),
                 #[cfg(feature = "parquet")]
                 Box::new(crate::formats::parquet::Parquet),
+                #[cfg(feature = "csv")]
+                Box::new(crate::formats::csv::Csv),
                 #[cfg(feature = "json_lines")]
                 Box::new(crate::formats::json_lines::JsonLines),
                 #[cfg(feature = "npy")]

@@ -20,12 +20,9 @@ pub(crate) fn low_mask(width: u32) -> u64 {
 /// crosses into it, mask. Integers of up to 57 bits lie within eight bytes, which one unaligned load reads.
 #[inline]
 pub(crate) fn read_int(words: &[u64], bit: u64, width: u32) -> u64 {
-    let byte = (bit / 8) as usize;
-    if cfg!(target_endian = "little") && width <= 57 && byte / 8 + 1 < words.len() {
-        // SAFETY: `byte / 8 + 1 < words.len()` leaves at least eight bytes from `byte` on.
-        // SAFETY: any eight bytes are a `u64`; the load is unaligned.
-        let window = unsafe { words.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
-        return u64::from_le(window) >> (bit % 8) & low_mask(width);
+    if width <= 57 && ((bit / 64) as usize) + 1 < words.len() {
+        // SAFETY: there is another word after the one with the bit.
+        return unsafe { read_window(words, bit) } & low_mask(width);
     }
     let (index, shift) = ((bit / 64) as usize, (bit % 64) as u32);
     let mut value = words.get(index).map_or(0, |word| word >> shift);
@@ -33,6 +30,24 @@ pub(crate) fn read_int(words: &[u64], bit: u64, width: u32) -> u64 {
         value |= words.get(index + 1).map_or(0, |word| word << (64 - shift));
     }
     value & low_mask(width)
+}
+
+/// At least 57 bits from bit `bit` on, in one unaligned load.
+///
+/// # Safety
+///
+/// There must be a word after the one that holds the bit.
+#[inline(always)]
+pub(crate) unsafe fn read_window(words: &[u64], bit: u64) -> u64 {
+    if cfg!(target_endian = "big") {
+        let index = (bit / 64) as usize;
+        return ((u128::from(words[index + 1]) << 64 | u128::from(words[index])) >> (bit % 64)) as u64;
+    }
+    // SAFETY: the caller leaves at least eight bytes from the bit's byte on.
+    // SAFETY: any eight bytes are a `u64`; the load is unaligned.
+    let window =
+        unsafe { words.as_ptr().cast::<u8>().add((bit / 8) as usize).cast::<u64>().read_unaligned() };
+    window >> (bit % 8)
 }
 
 /// Overwrites the integer of `width` bits at bit `bit`, which must lie within `words`.

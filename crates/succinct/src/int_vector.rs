@@ -8,7 +8,7 @@ use crate::cursor::WordCursor;
 use crate::error::Error;
 use crate::layout::{Structure, Supports, Walk, WordSink};
 use crate::raw_vector::RawVector;
-use crate::storage::Section;
+use crate::storage::{Section, Words};
 
 /// An integer vector: items of 1 to 64 bits, one after the other.
 ///
@@ -30,7 +30,7 @@ pub struct IntVector<W = Vec<u64>> {
     bits: RawVector<W>,
 }
 
-impl<W: AsRef<[u64]>> IntVector<W> {
+impl<W: Words> IntVector<W> {
     /// Takes `bits` as `len` items of `width` bits; all must agree.
     pub fn try_from_parts(len: u64, width: u64, bits: RawVector<W>) -> Result<Self, Error> {
         let width = check_shape(len, width, bits.len(), 0)?;
@@ -200,13 +200,13 @@ impl Extend<u64> for IntVector {
     }
 }
 
-impl<V: AsRef<[u64]>, W: AsRef<[u64]>> PartialEq<IntVector<V>> for IntVector<W> {
+impl<V: Words, W: Words> PartialEq<IntVector<V>> for IntVector<W> {
     fn eq(&self, other: &IntVector<V>) -> bool {
         self.width == other.width && self.bits == other.bits
     }
 }
 
-impl<W: AsRef<[u64]>> Structure<W> for IntVector<W> {
+impl<W: Words> Structure<W> for IntVector<W> {
     fn from_words(cursor: &mut WordCursor<W>) -> Result<Self, Error>
     where
         W: Section,
@@ -240,7 +240,7 @@ pub struct Items<'a, W> {
     end: u64,
 }
 
-impl<W: AsRef<[u64]>> Iterator for Items<'_, W> {
+impl<W: Words> Iterator for Items<'_, W> {
     type Item = u64;
 
     #[inline]
@@ -264,7 +264,7 @@ impl<W: AsRef<[u64]>> Iterator for Items<'_, W> {
     }
 }
 
-impl<W: AsRef<[u64]>> DoubleEndedIterator for Items<'_, W> {
+impl<W: Words> DoubleEndedIterator for Items<'_, W> {
     fn next_back(&mut self) -> Option<u64> {
         if self.next >= self.end {
             return None;
@@ -274,5 +274,5 @@ impl<W: AsRef<[u64]>> DoubleEndedIterator for Items<'_, W> {
     }
 }
 
-impl<W: AsRef<[u64]>> ExactSizeIterator for Items<'_, W> {}
-impl<W: AsRef<[u64]>> std::iter::FusedIterator for Items<'_, W> {}
+impl<W: Words> ExactSizeIterator for Items<'_, W> {}
+impl<W: Words> std::iter::FusedIterator for Items<'_, W> {}

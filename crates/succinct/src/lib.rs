@@ -59,7 +59,7 @@ pub use queries::BitQueries;
 pub use raw_vector::{Bools, RawVector};
 pub use run_length::{RunLengthBuilder, RunLengthOnes, RunLengthRuns, RunLengthVector, RunLengthZeros};
 pub use sparse::{SparseBuilder, SparseOptions, SparseValues, SparseVector};
-pub use storage::{Section, SharedWords, StableWords};
+pub use storage::{Section, SharedWords, StableWords, Words};
 pub use stream::{IntVectorWriter, RawVectorWriter, SparseVectorWriter};
 pub use wavelet::{
     DEFAULT_ALPHABET_LIMIT, Level, RunLengthWaveletMatrix, Values, Wavelet, WaveletCore, WaveletMatrix,

@@ -6,7 +6,7 @@ use crate::bits::{count_ones, low_mask, read_int, write_int};
 use crate::cursor::WordCursor;
 use crate::error::Error;
 use crate::layout::{Structure, Supports, Walk, WordSink};
-use crate::storage::Section;
+use crate::storage::{Section, Words};
 
 /// A raw bit vector: bit `i` is bit `i % 64` of word `i / 64`, unused bits of the last word are zero.
 ///
@@ -26,7 +26,7 @@ pub struct RawVector<W = Vec<u64>> {
     words: W,
 }
 
-impl<W: AsRef<[u64]>> RawVector<W> {
+impl<W: Words> RawVector<W> {
     /// Takes `words` as `len` bits: there must be just enough words, and unused bits must be zero.
     pub fn try_from_parts(len: u64, words: W) -> Result<Self, Error> {
         let (needed, found) = (len.div_ceil(64), words.as_ref().len() as u64);
@@ -218,13 +218,13 @@ impl Extend<bool> for RawVector {
     }
 }
 
-impl<V: AsRef<[u64]>, W: AsRef<[u64]>> PartialEq<RawVector<V>> for RawVector<W> {
+impl<V: Words, W: Words> PartialEq<RawVector<V>> for RawVector<W> {
     fn eq(&self, other: &RawVector<V>) -> bool {
         self.len == other.len && self.words() == other.words()
     }
 }
 
-impl<W: AsRef<[u64]>> Structure<W> for RawVector<W> {
+impl<W: Words> Structure<W> for RawVector<W> {
     fn from_words(cursor: &mut WordCursor<W>) -> Result<Self, Error>
     where
         W: Section,

@@ -5,8 +5,27 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+/// What a structure keeps its words in: `Vec<u64>`, `&[u64]`, [`SharedWords`], boxes and reference counts of slices.
+///
+/// # Safety
+///
+/// `as_ref` must return the same slice of the same words on every call as long as the value is only reachable through
+/// `&self` or is moved: structures check their lengths once and rely on it.
+pub unsafe trait Words: AsRef<[u64]> {}
+
+// SAFETY: the heap buffer of a vector stays in place, and does not change without `&mut self`.
+unsafe impl Words for Vec<u64> {}
+// SAFETY: as for `Vec`.
+unsafe impl Words for Box<[u64]> {}
+// SAFETY: a shared slice stays in place and does not change.
+unsafe impl Words for &[u64] {}
+// SAFETY: the counted slice stays in place and does not change while it is shared.
+unsafe impl Words for Arc<[u64]> {}
+// SAFETY: `StableWords` promises the same of the owner.
+unsafe impl Words for SharedWords {}
+
 /// Words that can be cut into sections without copying: what a [`WordCursor`](crate::WordCursor) reads from.
-pub trait Section: AsRef<[u64]> + Clone {
+pub trait Section: Words + Clone {
     /// The words in `range`, or `None` if it does not lie within `self`.
     fn section(&self, range: Range<usize>) -> Option<Self>;
 }

@@ -26,7 +26,7 @@ fn ask(bits: &impl BitQueries) {
     bits.get_many(&questions, &mut vec![None; questions.len()]);
 }
 
-fn ask_matrix<L: Level, W: AsRef<[u64]>>(matrix: &Wavelet<L, W>) {
+fn ask_matrix<L: Level, W: Words>(matrix: &Wavelet<L, W>) {
     let mut pairs = Vec::new();
     for index in [0, 1, 64, matrix.len().wrapping_sub(1), matrix.len(), u64::MAX] {
         let _ = (matrix.access(index), matrix.inverse_select(index), matrix.quantile(0..index, 3));

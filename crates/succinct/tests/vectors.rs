@@ -75,7 +75,7 @@ fn check_bits(name: &str, entry: &Value, bits: &impl BitQueries) {
     }
 }
 
-fn check_matrix<L: Level, W: AsRef<[u64]>>(name: &str, entry: &Value, matrix: &Wavelet<L, W>) {
+fn check_matrix<L: Level, W: Words>(name: &str, entry: &Value, matrix: &Wavelet<L, W>) {
     let at = |row: &Value, index: usize| number(&row[index]).unwrap();
     for row in rows(entry, "access") {
         assert_eq!(matrix.access(at(row, 0)), number(&row[1]), "{name} access {row}");

@@ -131,6 +131,7 @@ impl<'r> Conversion<'r> {
             _ => summary.rows.map(|total| request.range(total)).map(|range| range.end - range.start),
         };
         write.allow_lossy = options.allow_lossy;
+        write.json = types::json_options();
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         if plan.verdict() < crate::hub::Verdict::Impossible {
             plan.steps.extend(target.format.plan(&reshape.schema, &write).steps);
@@ -191,18 +192,20 @@ fn adapter_to(
     schema: &SchemaRef,
     options: &ConvertOptions,
 ) -> Result<(reshape::Reshape, Adapter)> {
-    let wanted = types::parse_type(text, None, &options.open.limits).field("--as")?;
-    let form = match (Form::of(schema), Form::of(&wanted.schema)) {
+    let wanted = types::parse_type(text, None, &options.open.limits)
+        .and_then(|wanted| wanted.schema())
+        .field("--as")?;
+    let form = match (Form::of(schema), Form::of(&wanted)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
         (Form::Array | Form::Value, Form::Table) => Form::Table,
         (from, to) if from != to && matches!(to, Form::Dense | Form::Sparse | Form::Array) => to,
         (from, _) => from,
     };
     let mut shaped = reshape::plan(schema, form)?;
-    if form == Form::Columns && Form::of(&wanted.schema) == Form::Table {
+    if form == Form::Columns && Form::of(&wanted) == Form::Table {
         shaped.forget_shape();
     }
-    let adapter = adapt::adapter(&shaped.schema, &wanted.schema);
+    let adapter = adapt::adapter(&shaped.schema, &wanted);
     Ok((shaped, adapter))
 }
 

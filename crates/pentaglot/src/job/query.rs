@@ -2,6 +2,7 @@
 
 use super::open::{OpenOptions, target};
 use crate::error::{Context, Error, Result};
+use crate::formats::ReadOptions;
 use crate::formats::sds::{self, Kind, Mapped, Query};
 use crate::registry::Registry;
 use crate::source::Source;
@@ -56,6 +57,16 @@ pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<V
     }
     match options.from.as_deref().unwrap_or_default().split(':').next() {
         Some("sds") => Queries::open(registry, name, &options)?.index(),
+        #[cfg(feature = "ds")]
+        Some("ds") => {
+            let mut read = ReadOptions::default();
+            let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
+            read.dialect = named.and_then(|named| named.dialect).map(str::to_owned);
+            read.type_text = options.type_text.clone();
+            read.options = options.options.clone();
+            read.limits = options.limits.clone();
+            crate::formats::ds::build_index(&Source::open(name)?, &read)
+        }
         other => Err(Error::unsupported(format!(
             "an index for {} (sds and ds have one)",
             other.unwrap_or_default()

@@ -28,7 +28,7 @@ pub(crate) struct Inventory {
 }
 
 /// Aimed-at bits per stride.
-const SPAN: u64 = 256;
+const SPAN: u64 = 192;
 /// Up to one bit of the kind in so many, every one is sampled.
 const FEW: u64 = 64;
 /// The longest stride, as a logarithm.
@@ -131,7 +131,7 @@ impl Sampler {
     pub(crate) fn new(wanted: bool, count: u64, len: u64) -> Self {
         let per_span = (u128::from(count) * u128::from(SPAN) / u128::from(len.max(1))) as u64;
         // Few bits are best all sampled: then nothing is counted at all.
-        let log = if per_span < SPAN / FEW { 0 } else { (bit_len(per_span) - 1).min(LOG_LIMIT) };
+        let log = if per_span < SPAN.div_ceil(FEW) { 0 } else { (bit_len(per_span) - 1).min(LOG_LIMIT) };
         let strides = if wanted { (count.min(len) >> log) + 1 } else { 0 };
         let groups = Vec::with_capacity((strides / GROUP + 1) as usize);
         let offsets = Vec::with_capacity((strides / 4 + 1) as usize);
@@ -212,6 +212,7 @@ impl Inventory {
         let stride = rank >> self.log;
         let group = *self.groups.as_ref().get((stride / GROUP) as usize)?;
         let offset = *self.offsets.as_ref().get((stride / 4) as usize)? >> (16 * (stride % 4)) & 0xFFFF;
+        // A wide group is far from the next kind, whatever the offset adds.
         Some(group.wrapping_add(offset))
     }
 

@@ -11,14 +11,14 @@ use crate::error::Error;
 use crate::int_vector::IntVector;
 use crate::layout::{Severity, Structure, Supports, Walk, WordSink};
 use crate::raw_vector::RawVector;
-use crate::storage::Section;
+use crate::storage::{Section, Words};
 
 const SLOT_NAMES: [&str; 3] = ["rank_support", "select_support", "select_zero_support"];
 
 /// What goes into the optional slots: rank, select, select0.
 pub(crate) type Slots = [bool; 3];
 
-impl<W: AsRef<[u64]>> BitVector<W> {
+impl<W: Words> BitVector<W> {
     /// Writes the vector; a sparse vector's high part has no rank support in a full file.
     pub(crate) fn write_with(
         &self,
@@ -141,7 +141,7 @@ fn compare(name: &str, at: u64, expected: &IntVector, found: &IntVector<&[u64]>,
     }
 }
 
-impl<W: AsRef<[u64]>> Structure<W> for BitVector<W> {
+impl<W: Words> Structure<W> for BitVector<W> {
     fn from_words(cursor: &mut WordCursor<W>) -> Result<Self, Error>
     where
         W: Section,

@@ -10,18 +10,19 @@ mod select_support;
 
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use self::build::{ONES, RANK, ZEROS, build};
 pub(crate) use self::inventory::Inventory;
 pub use self::iter::{Positions, Runs};
 use self::select_support::SelectSupport;
+use crate::cpu::fast;
 use crate::cursor::WordCursor;
 use crate::error::Error;
 use crate::index::Indexed;
 use crate::layout::WordSink;
 use crate::raw_vector::RawVector;
-use crate::storage::SharedWords;
+use crate::storage::{SharedWords, Words};
 
 /// A plain bit vector that answers rank, select and their relatives.
 ///
@@ -59,6 +60,9 @@ pub struct BitVector<W = Vec<u64>> {
 #[derive(Debug, Default)]
 struct Index {
     pairs: OnceLock<SharedWords>,
+    // The rank support once it is there, if the processor is fast; null before.
+    // It points to the pairs for all bits, in `BitVector::pairs` or `Index::pairs`, neither of which ever changes.
+    fast_pairs: AtomicPtr<u64>,
     ones: OnceLock<Inventory>,
     zeros: OnceLock<Inventory>,
     // Selects answered from the file's own support so far.
@@ -71,7 +75,9 @@ const PATIENCE: u32 = 64;
 impl Clone for Index {
     fn clone(&self) -> Self {
         let patience = AtomicU32::new(self.patience.load(Ordering::Relaxed));
-        Index { pairs: self.pairs.clone(), ones: self.ones.clone(), zeros: self.zeros.clone(), patience }
+        let (pairs, ones, zeros) = (self.pairs.clone(), self.ones.clone(), self.zeros.clone());
+        // The clone of a vector has words of its own: its pointer is set when it is first needed.
+        Index { pairs, fast_pairs: AtomicPtr::default(), ones, zeros, patience }
     }
 }
 
@@ -87,7 +93,7 @@ impl<W: Clone> Clone for BitVector<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> From<RawVector<W>> for BitVector<W> {
+impl<W: Words> From<RawVector<W>> for BitVector<W> {
     /// Counts the bits; supports come later.
     fn from(bits: RawVector<W>) -> Self {
         let ones = bits.count_ones();
@@ -132,7 +138,7 @@ impl BitVector {
     }
 }
 
-impl<W: AsRef<[u64]>> BitVector<W> {
+impl<W: Words> BitVector<W> {
     /// The bits.
     #[inline]
     pub fn bits(&self) -> &RawVector<W> {
@@ -158,6 +164,19 @@ impl<W: AsRef<[u64]>> BitVector<W> {
         match &self.pairs {
             Some(pairs) => Some(pairs.as_ref()),
             None => self.index.pairs.get().map(AsRef::as_ref),
+        }
+    }
+
+    /// The rank support as a pointer for the fast processor; null until somebody has asked for a rank.
+    #[inline(always)]
+    fn fast_pairs(&self) -> *const u64 {
+        self.index.fast_pairs.load(Ordering::Acquire)
+    }
+
+    /// Makes [`fast_pairs`](Self::fast_pairs) ready if the processor is fast.
+    fn remember_pairs(&self) {
+        if fast().is_some() && self.pairs().len() as u64 == rank::pair_elements(self.bits.len()) {
+            self.index.fast_pairs.store(self.pairs().as_ptr().cast_mut(), Ordering::Release);
         }
     }
 
@@ -219,8 +238,8 @@ impl<W: AsRef<[u64]>> BitVector<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> Indexed for BitVector<W> {
-    fn build_index(&self) {
+impl<W: Words> BitVector<W> {
+    fn build_parts(&self) {
         let missing = [self.index.ones.get().is_none(), self.index.zeros.get().is_none()];
         if missing != [true, true] {
             self.inventory::<true>();
@@ -241,6 +260,13 @@ impl<W: AsRef<[u64]>> Indexed for BitVector<W> {
         for (slot, inventory) in [(&self.index.ones, built.ones), (&self.index.zeros, built.zeros)] {
             let _ = inventory.map(|inventory| slot.set(inventory));
         }
+    }
+}
+
+impl<W: Words> Indexed for BitVector<W> {
+    fn build_index(&self) {
+        self.build_parts();
+        self.remember_pairs();
     }
 
     fn write_index(&self, sink: &mut impl WordSink) -> io::Result<()> {

@@ -1,15 +1,16 @@
 //! The queries of a plain bit vector.
 
-use super::rank::rank9;
+use super::rank::{rank9, rank9_unchecked};
 use super::{BitVector, Positions, Runs};
 use crate::bits::{scan_backward, scan_forward};
-use crate::cpu::{Isa, dispatch, fast, prefetch};
+use crate::cpu::{Bmi2, Isa, dispatch, fast, prefetch};
 use crate::queries::{BATCH, BitQueries};
+use crate::storage::Words;
 
 /// Predecessor and successor look at this many words before they use rank and select.
 const NEARBY: usize = 8;
 
-impl<W: AsRef<[u64]>> BitVector<W> {
+impl<W: Words> BitVector<W> {
     #[inline(always)]
     pub(super) fn select_kind<const ONE: bool>(&self, rank: u64) -> Option<u64> {
         if let (Some(isa), Some(inventory)) = (fast(), self.ready_inventory::<ONE>()) {
@@ -35,6 +36,7 @@ impl<W: AsRef<[u64]>> BitVector<W> {
     /// Rank on the first query, and on other processors.
     #[inline(never)]
     fn rank_slowly(&self, index: u64) -> u64 {
+        self.remember_pairs();
         let (pairs, words) = (self.pairs(), self.bits.words());
         dispatch!(isa => rank9(isa, pairs, words, index))
     }
@@ -46,8 +48,13 @@ impl<W: AsRef<[u64]>> BitVector<W> {
     /// `index` must be below the number of bits.
     #[inline]
     pub unsafe fn rank_unchecked(&self, index: u64) -> u64 {
-        let (pairs, words) = (self.pairs(), self.bits.words());
-        dispatch!(isa => rank9(isa, pairs, words, index))
+        let pairs = self.fast_pairs();
+        if pairs.is_null() {
+            return self.rank_slowly(index);
+        }
+        // SAFETY: the caller keeps `index` below the length; the pointer is to the pairs of all bits, and is only set
+        // on a fast processor.
+        unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index).1 }
     }
 
     /// [`BitQueries::select`] without the check of the argument.
@@ -60,17 +67,26 @@ impl<W: AsRef<[u64]>> BitVector<W> {
         self.select_kind::<true>(rank).unwrap_or(0)
     }
 
-    /// Bit `index` and the ones before it; `index` must be below the length.
+    /// Bit `index` and the ones before it; (false, all ones) past the end.
     #[inline]
     pub(crate) fn bit_and_rank_at(&self, index: u64) -> (bool, u64) {
-        match (fast(), self.ready_pairs()) {
-            (Some(isa), Some(pairs)) => self.bit_and_rank(isa, pairs, index),
-            _ => self.bit_and_rank_slowly(index),
+        if index >= self.bits.len() {
+            return (false, self.ones);
         }
+        let pairs = self.fast_pairs();
+        if pairs.is_null() {
+            return self.bit_and_rank_slowly(index);
+        }
+        // SAFETY: `index` is below the length; the pointer is to the pairs of all bits, and is only set on a fast
+        // processor.
+        let (bits, rank) =
+            unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index) };
+        (bits & 1 == 1, rank)
     }
 
     #[inline(never)]
     fn bit_and_rank_slowly(&self, index: u64) -> (bool, u64) {
+        self.remember_pairs();
         let pairs = self.pairs();
         dispatch!(isa => self.bit_and_rank(isa, pairs, index))
     }
@@ -148,7 +164,7 @@ impl<W: AsRef<[u64]>> BitVector<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> BitQueries for BitVector<W> {
+impl<W: Words> BitQueries for BitVector<W> {
     #[inline]
     fn len(&self) -> u64 {
         self.bits.len()
@@ -169,10 +185,13 @@ impl<W: AsRef<[u64]>> BitQueries for BitVector<W> {
         if index >= self.bits.len() {
             return self.ones;
         }
-        match (fast(), self.ready_pairs()) {
-            (Some(isa), Some(pairs)) => rank9(isa, pairs, self.bits.words(), index),
-            _ => self.rank_slowly(index),
+        let pairs = self.fast_pairs();
+        if pairs.is_null() {
+            return self.rank_slowly(index);
         }
+        // SAFETY: `index` is below the length; the pointer is to the pairs of all bits, and is only set on a fast
+        // processor.
+        unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index).1 }
     }
 
     #[inline]

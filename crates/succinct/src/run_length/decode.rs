@@ -1,6 +1,6 @@
 //! Decoding the runs of a block.
 
-use crate::bits::{low_mask, read_int};
+use crate::bits::{low_mask, read_int, read_window};
 use crate::cpu::Isa;
 
 /// Units of 4 bits per block.
@@ -75,12 +75,10 @@ impl<'a> Block<'a> {
     /// The units from `unit` on: 15 of them at least, 0 past the end.
     #[inline(always)]
     fn window(&self) -> u64 {
-        let byte = (self.unit / 2) as usize;
-        if cfg!(target_endian = "little") && byte / 8 + 1 < self.words.len() {
-            // SAFETY: `byte / 8 + 1 < words.len()` leaves at least eight bytes from `byte` on.
-            // SAFETY: any eight bytes are a `u64`; the load is unaligned.
-            let window = unsafe { self.words.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
-            return u64::from_le(window) >> (self.unit % 2 * 4);
+        let bit = self.unit * 4;
+        if ((bit / 64) as usize) + 1 < self.words.len() {
+            // SAFETY: there is another word after the one with the bit.
+            return unsafe { read_window(self.words, bit) };
         }
         read_int(self.words, self.unit * 4, 64)
     }

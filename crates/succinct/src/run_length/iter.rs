@@ -4,8 +4,9 @@ use super::decode::Block;
 use super::{Key, RunLengthVector};
 use crate::cpu::{Isa, dispatch};
 use crate::queries::BitQueries;
+use crate::storage::Words;
 
-impl<W: AsRef<[u64]>> RunLengthVector<W> {
+impl<W: Words> RunLengthVector<W> {
     /// Maximal runs of set bits as (start, length), in order.
     pub fn runs(&self) -> RunLengthRuns<'_, W> {
         self.runs_in(0, 0)
@@ -57,7 +58,7 @@ pub struct RunLengthRuns<'a, W> {
     from: u64,
 }
 
-impl<W: AsRef<[u64]>> RunLengthRuns<'_, W> {
+impl<W: Words> RunLengthRuns<'_, W> {
     #[inline(always)]
     fn step<I: Isa>(&mut self, isa: I) -> Option<(u64, u64)> {
         loop {
@@ -76,7 +77,7 @@ impl<W: AsRef<[u64]>> RunLengthRuns<'_, W> {
     }
 }
 
-impl<W: AsRef<[u64]>> Iterator for RunLengthRuns<'_, W> {
+impl<W: Words> Iterator for RunLengthRuns<'_, W> {
     type Item = (u64, u64);
 
     #[inline]
@@ -93,7 +94,7 @@ impl<W: AsRef<[u64]>> Iterator for RunLengthRuns<'_, W> {
     }
 }
 
-impl<W: AsRef<[u64]>> std::iter::FusedIterator for RunLengthRuns<'_, W> {}
+impl<W: Words> std::iter::FusedIterator for RunLengthRuns<'_, W> {}
 
 /// Positions of set bits, in order.
 #[derive(Debug, Clone)]
@@ -103,7 +104,7 @@ pub struct RunLengthOnes<'a, W> {
     end: u64,
 }
 
-impl<W: AsRef<[u64]>> Iterator for RunLengthOnes<'_, W> {
+impl<W: Words> Iterator for RunLengthOnes<'_, W> {
     type Item = u64;
 
     #[inline]
@@ -128,7 +129,7 @@ pub struct RunLengthZeros<'a, W> {
     len: u64,
 }
 
-impl<W: AsRef<[u64]>> Iterator for RunLengthZeros<'_, W> {
+impl<W: Words> Iterator for RunLengthZeros<'_, W> {
     type Item = u64;
 
     #[inline]
@@ -146,7 +147,7 @@ impl<W: AsRef<[u64]>> Iterator for RunLengthZeros<'_, W> {
     }
 }
 
-impl<W: AsRef<[u64]>> RunLengthVector<W> {
+impl<W: Words> RunLengthVector<W> {
     /// All bits, from `from` on.
     pub fn bools_from(&self, from: u64) -> impl Iterator<Item = bool> + '_ {
         let mut runs = self.runs_from(from);

@@ -10,9 +10,9 @@ use crate::cursor::WordCursor;
 use crate::error::Error;
 use crate::int_vector::IntVector;
 use crate::layout::{Severity, Structure, Supports, Walk, WordSink};
-use crate::storage::Section;
+use crate::storage::{Section, Words};
 
-impl<W: AsRef<[u64]>> Structure<W> for RunLengthVector<W> {
+impl<W: Words> Structure<W> for RunLengthVector<W> {
     fn from_words(cursor: &mut WordCursor<W>) -> Result<Self, Error>
     where
         W: Section,
@@ -46,7 +46,7 @@ impl<W: AsRef<[u64]>> Structure<W> for RunLengthVector<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> RunLengthVector<W> {
+impl<W: Words> RunLengthVector<W> {
     /// Follows the runs from block to block and holds the samples against them.
     fn check(&self, walk: &mut Walk, start: u64, samples_start: u64, data_start: u64) {
         let (mut ones, mut tail) = (0_u64, 0_u64);

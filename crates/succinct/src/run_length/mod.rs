@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::index::Indexed;
 use crate::int_vector::IntVector;
 use crate::layout::WordSink;
-use crate::storage::SharedWords;
+use crate::storage::{SharedWords, Words};
 
 /// A run-length encoded bit vector: for each maximal run of set bits the zeros before it and its length.
 ///
@@ -84,7 +84,7 @@ impl<W: Clone> Clone for RunLengthVector<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> RunLengthVector<W> {
+impl<W: Words> RunLengthVector<W> {
     /// Puts a vector together; widths and lengths must agree as the format demands.
     pub fn try_from_parts(
         len: u64,
@@ -172,7 +172,7 @@ impl<W: AsRef<[u64]>> RunLengthVector<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> Indexed for RunLengthVector<W> {
+impl<W: Words> Indexed for RunLengthVector<W> {
     fn build_index(&self) {
         self.build_directories();
     }

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use super::{Key, PATIENCE, RunLengthVector};
 use crate::cpu::{Isa, dispatch, prefetch};
 use crate::queries::{BATCH, BitQueries};
+use crate::storage::Words;
 
-impl<W: AsRef<[u64]>> RunLengthVector<W> {
+impl<W: Words> RunLengthVector<W> {
     /// The last block sampled with at most `value`; block 0 if there is none, which may not exist.
     #[inline(always)]
     fn find(&self, key: Key, value: u64) -> u64 {
@@ -173,7 +174,7 @@ impl<W: AsRef<[u64]>> RunLengthVector<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> BitQueries for RunLengthVector<W> {
+impl<W: Words> BitQueries for RunLengthVector<W> {
     #[inline]
     fn len(&self) -> u64 {
         self.len

@@ -1,42 +1,59 @@
 //! Values of a sparse vector in order: the high part a word at a time, the low parts in step.
 
+use std::marker::PhantomData;
+
 use super::SparseVector;
-use crate::int_vector::IntVector;
+use crate::bits::{low_mask, read_int, read_window};
 use crate::queries::BitQueries;
+use crate::storage::Words;
 
 /// Values of a sparse vector, in order.
 #[derive(Debug, Clone)]
 pub struct SparseValues<'a, W> {
-    low: &'a IntVector<W>,
     // Words of the high part after the current one, what is left of that one, and the position of its first bit.
     rest: std::slice::Iter<'a, u64>,
     word: u64,
     base: u64,
     rank: u64,
     end: u64,
+    // The low parts: where the next one is, and up to where it can be read as eight bytes.
+    low: &'a [u64],
+    width: u32,
+    mask: u64,
+    bit: u64,
+    window_limit: u64,
+    storage: PhantomData<&'a W>,
 }
 
-impl<'a, W: AsRef<[u64]>> SparseValues<'a, W> {
+impl<'a, W: Words> SparseValues<'a, W> {
     pub(super) fn new(vector: &'a SparseVector<W>, rank: u64) -> Self {
-        let (low, end) = (vector.low(), vector.count_ones());
+        let (low, width, end) = (vector.low().bits().words(), vector.low().width(), vector.count_ones());
         let position = if rank == 0 { Some(0) } else { vector.high().select(rank) };
-        let Some(position) = position else {
-            return SparseValues { low, rest: [].iter(), word: 0, base: 0, rank: end, end };
-        };
-        let mut rest =
-            vector.high().bits().words().get((position / 64) as usize..).unwrap_or_default().iter();
-        let word = rest.next().map_or(0, |word| word & (u64::MAX << (position % 64)));
-        SparseValues { low, rest, word, base: position / 64 * 64, rank, end }
+        let (mut rest, mut word, mut base) = ([].iter(), 0, 0);
+        if let Some(position) = position {
+            base = position / 64 * 64;
+            rest = vector.high().bits().words().get((position / 64) as usize..).unwrap_or_default().iter();
+            word = rest.next().map_or(0, |word| word & (u64::MAX << (position % 64)));
+        }
+        let rank = if position.is_some() { rank.min(end) } else { end };
+        let window_limit = if width <= 57 { (low.len() as u64).saturating_sub(1) * 64 } else { 0 };
+        let bit = rank.wrapping_mul(u64::from(width));
+        let (mask, storage) = (low_mask(width), PhantomData);
+        SparseValues { rest, word, base, rank, end, low, width, mask, bit, window_limit, storage }
     }
 
+    /// The low part at `bit`.
     #[inline(always)]
-    fn value(&self, bit: u64) -> u64 {
-        let high = bit.wrapping_sub(self.rank);
-        high.checked_shl(self.low.width()).unwrap_or(0) | self.low.read(self.rank)
+    fn low_part(&self) -> u64 {
+        if self.bit < self.window_limit {
+            // SAFETY: below the limit there is another word after the one with the bit.
+            return unsafe { read_window(self.low, self.bit) } & self.mask;
+        }
+        read_int(self.low, self.bit, self.width)
     }
 }
 
-impl<W: AsRef<[u64]>> Iterator for SparseValues<'_, W> {
+impl<W: Words> Iterator for SparseValues<'_, W> {
     type Item = u64;
 
     #[inline]
@@ -48,9 +65,12 @@ impl<W: AsRef<[u64]>> Iterator for SparseValues<'_, W> {
             self.word = *self.rest.next()?;
             self.base += 64;
         }
-        let value = self.value(self.base + u64::from(self.word.trailing_zeros()));
+        let high = (self.base + u64::from(self.word.trailing_zeros())).wrapping_sub(self.rank);
+        // With a width of 64 there is no high part.
+        let value = high.wrapping_shl(self.width) | self.low_part();
         self.word &= self.word - 1;
         self.rank += 1;
+        self.bit = self.bit.wrapping_add(u64::from(self.width));
         Some(value)
     }
 
@@ -60,4 +80,4 @@ impl<W: AsRef<[u64]>> Iterator for SparseValues<'_, W> {
     }
 }
 
-impl<W: AsRef<[u64]>> std::iter::FusedIterator for SparseValues<'_, W> {}
+impl<W: Words> std::iter::FusedIterator for SparseValues<'_, W> {}

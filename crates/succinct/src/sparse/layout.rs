@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::int_vector::IntVector;
 use crate::layout::{Structure, Supports, Walk, WordSink};
 use crate::queries::BitQueries;
-use crate::storage::Section;
+use crate::storage::{Section, Words};
 
-impl<W: AsRef<[u64]>> Structure<W> for SparseVector<W> {
+impl<W: Words> Structure<W> for SparseVector<W> {
     fn from_words(cursor: &mut WordCursor<W>) -> Result<Self, Error>
     where
         W: Section,

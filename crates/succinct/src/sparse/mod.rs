@@ -18,7 +18,7 @@ use crate::index::Indexed;
 use crate::int_vector::IntVector;
 use crate::layout::WordSink;
 use crate::queries::BitQueries;
-use crate::storage::SharedWords;
+use crate::storage::{SharedWords, Words};
 
 /// A sparse bit vector: the Elias-Fano code of the positions of its set bits, or of any sorted integers.
 ///
@@ -56,7 +56,7 @@ pub(crate) fn bucket_count(universe: u64, width: u32) -> u64 {
     whole + u64::from(universe & crate::bits::low_mask(width) != 0)
 }
 
-impl<W: AsRef<[u64]>> SparseVector<W> {
+impl<W: Words> SparseVector<W> {
     /// Puts a vector together; lengths must agree as the format demands.
     pub fn try_from_parts(universe: u64, high: BitVector<W>, low: IntVector<W>) -> Result<Self, Error> {
         Self::check_parts(universe, high, low, 0, 0)
@@ -106,7 +106,7 @@ impl<W: AsRef<[u64]>> SparseVector<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> Indexed for SparseVector<W> {
+impl<W: Words> Indexed for SparseVector<W> {
     fn build_index(&self) {
         self.high.build_index();
         self.is_multiset();

@@ -4,6 +4,7 @@ use super::{SparseValues, SparseVector};
 use crate::bits::{low_mask, scan_backward, scan_forward};
 use crate::cpu::prefetch;
 use crate::queries::{BATCH, BitQueries};
+use crate::storage::Words;
 
 /// Values of one bucket are searched one by one up to this many.
 const FEW: u64 = 8;
@@ -18,7 +19,7 @@ struct Bucket {
     end: u64,
 }
 
-impl<W: AsRef<[u64]>> SparseVector<W> {
+impl<W: Words> SparseVector<W> {
     #[inline(always)]
     fn combine(&self, high: u64, rank: u64) -> u64 {
         high.checked_shl(self.low.width()).unwrap_or(0) | self.low.read(rank)
@@ -210,7 +211,7 @@ impl<W: AsRef<[u64]>> SparseVector<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> BitQueries for SparseVector<W> {
+impl<W: Words> BitQueries for SparseVector<W> {
     #[inline]
     fn len(&self) -> u64 {
         self.universe

@@ -8,7 +8,7 @@ use crate::cursor::WordCursor;
 use crate::error::Error;
 use crate::int_vector::IntVector;
 use crate::layout::{Severity, Structure, Supports, Walk, WordSink};
-use crate::storage::Section;
+use crate::storage::{Section, Words};
 
 impl<W, L: Level + Structure<W>> Structure<W> for WaveletCore<L> {
     fn from_words(cursor: &mut WordCursor<W>) -> Result<Self, Error>
@@ -48,7 +48,7 @@ impl<W, L: Level + Structure<W>> Structure<W> for WaveletCore<L> {
     }
 }
 
-impl<W: AsRef<[u64]>, L: Level + Structure<W>> Structure<W> for Wavelet<L, W> {
+impl<W: Words, L: Level + Structure<W>> Structure<W> for Wavelet<L, W> {
     fn from_words(cursor: &mut WordCursor<W>) -> Result<Self, Error>
     where
         W: Section,
@@ -78,7 +78,7 @@ impl<W: AsRef<[u64]>, L: Level + Structure<W>> Structure<W> for Wavelet<L, W> {
     }
 }
 
-impl<W: AsRef<[u64]>, L: Level> Wavelet<L, W> {
+impl<W: Words, L: Level> Wavelet<L, W> {
     /// Follows the whole sequence down, one group of equal high bits at a time, and compares where each value
     /// starts; reads nothing twice, so the cost is that of the alphabet that occurs.
     fn check_first(&self, walk: &mut Walk, start: u64) {

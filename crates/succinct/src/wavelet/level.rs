@@ -5,6 +5,7 @@ use crate::bit_vector::rank::rank9;
 use crate::cpu::dispatch;
 use crate::queries::BitQueries;
 use crate::run_length::RunLengthVector;
+use crate::storage::Words;
 
 mod sealed {
     pub trait Sealed {}
@@ -27,12 +28,9 @@ pub trait Level: BitQueries + sealed::Sealed {
     fn descend_with(&self, positions: &mut [u64], values: &[u64], bit: u32, next: Option<&Self>);
 }
 
-impl<W: AsRef<[u64]>> Level for BitVector<W> {
+impl<W: Words> Level for BitVector<W> {
     #[inline(always)]
     fn bit_and_rank(&self, index: u64) -> (bool, u64) {
-        if index >= self.len() {
-            return (false, self.count_ones());
-        }
         self.bit_and_rank_at(index)
     }
 
@@ -66,7 +64,7 @@ impl<W: AsRef<[u64]>> Level for BitVector<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> Level for RunLengthVector<W> {
+impl<W: Words> Level for RunLengthVector<W> {
     #[inline]
     fn bit_and_rank(&self, index: u64) -> (bool, u64) {
         match self.inverse_select(index) {

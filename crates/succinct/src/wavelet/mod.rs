@@ -21,7 +21,7 @@ use crate::int_vector::IntVector;
 use crate::layout::WordSink;
 use crate::queries::BitQueries;
 use crate::run_length::RunLengthVector;
-use crate::storage::SharedWords;
+use crate::storage::{SharedWords, Words};
 
 /// A wavelet matrix over plain bit vectors; see [`Wavelet`].
 ///
@@ -106,7 +106,7 @@ impl<L: BitQueries> WaveletCore<L> {
     }
 }
 
-impl<L: BitQueries, W: AsRef<[u64]>> Wavelet<L, W> {
+impl<L: BitQueries, W: Words> Wavelet<L, W> {
     /// Puts a matrix together; lengths must agree as the format demands.
     pub fn try_from_parts(core: WaveletCore<L>, first: IntVector<W>) -> Result<Self, Error> {
         Self::check_parts(core.len(), core, first, 0, 0)

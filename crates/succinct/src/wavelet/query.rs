@@ -2,8 +2,9 @@
 
 use super::{Level, Wavelet};
 use crate::queries::BATCH;
+use crate::storage::Words;
 
-impl<L: Level, W: AsRef<[u64]>> Wavelet<L, W> {
+impl<L: Level, W: Words> Wavelet<L, W> {
     /// The value at `index`, or `None` past the end.
     #[inline]
     pub fn access(&self, index: u64) -> Option<u64> {

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::{Level, Wavelet};
+use crate::storage::Words;
 
-impl<L: Level, W: AsRef<[u64]>> Wavelet<L, W> {
+impl<L: Level, W: Words> Wavelet<L, W> {
     fn clamp(&self, range: Range<u64>) -> Range<u64> {
         let end = range.end.min(self.len());
         range.start.min(end)..end

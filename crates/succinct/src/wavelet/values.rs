@@ -3,6 +3,7 @@
 use super::partition::Lane;
 use super::{Level, RunLengthWaveletMatrix, Wavelet, WaveletMatrix};
 use crate::queries::{BATCH, BitQueries};
+use crate::storage::Words;
 
 /// All values of a wavelet matrix, decoded; in as few bytes each as the width needs.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ impl Iterator for Values {
 
 impl ExactSizeIterator for Values {}
 
-impl<W: AsRef<[u64]>> WaveletMatrix<W> {
+impl<W: Words> WaveletMatrix<W> {
     /// All values in order, decoded at once: the levels are merged from the last to the first, each in one
     /// sequential pass. Takes up to twice 1, 2, 4 or 8 bytes per value while it works.
     ///
@@ -76,7 +77,7 @@ impl<W: AsRef<[u64]>> WaveletMatrix<W> {
     }
 }
 
-impl<W: AsRef<[u64]>> RunLengthWaveletMatrix<W> {
+impl<W: Words> RunLengthWaveletMatrix<W> {
     /// Maximal runs of equal values as (value, length), in order, from `index` on; the first starts there.
     ///
     /// ```
@@ -107,7 +108,7 @@ impl<W: AsRef<[u64]>> RunLengthWaveletMatrix<W> {
     }
 }
 
-impl<L: Level, W: AsRef<[u64]>> Wavelet<L, W> {
+impl<L: Level, W: Words> Wavelet<L, W> {
     /// The values from `index` on, decoded 32 at a time.
     pub fn iter_from(&self, index: u64) -> impl Iterator<Item = u64> + '_ {
         let mut next = index.min(self.len());

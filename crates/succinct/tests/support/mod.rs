@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pentaglot_succinct::{BitQueries, Level, Wavelet};
+use pentaglot_succinct::{BitQueries, Level, Wavelet, Words};
 use serde_json::Value;
 
 /// The vectors in this repository, and the whole shared set where it is present.
@@ -151,7 +151,7 @@ impl NaiveBits {
 }
 
 /// Holds every query of a wavelet matrix against the plain definition.
-pub(crate) fn check_wavelet<L: Level, W: AsRef<[u64]>>(values: &[u64], matrix: &Wavelet<L, W>) {
+pub(crate) fn check_wavelet<L: Level, W: Words>(values: &[u64], matrix: &Wavelet<L, W>) {
     let len = values.len() as u64;
     assert_eq!(matrix.len(), len);
     assert_eq!(matrix.is_empty(), values.is_empty());
@@ -208,7 +208,7 @@ pub(crate) fn check_wavelet<L: Level, W: AsRef<[u64]>>(values: &[u64], matrix: &
     assert!(matrix.iter_from(len / 2).eq(values[values.len() / 2..].iter().copied()));
 }
 
-fn check_ranges<L: Level, W: AsRef<[u64]>>(values: &[u64], matrix: &Wavelet<L, W>, symbols: &[u64]) {
+fn check_ranges<L: Level, W: Words>(values: &[u64], matrix: &Wavelet<L, W>, symbols: &[u64]) {
     let mut random = Random(values.len() as u64);
     for _ in 0..20 {
         let (a, b) = (random.next() % (values.len() as u64 + 2), random.next() % (values.len() as u64 + 2));

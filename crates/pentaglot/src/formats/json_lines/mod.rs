@@ -84,8 +84,8 @@ impl Format for JsonLines {
         write::plan(schema)
     }
 
-    fn create(&self, sink: Sink, _: SchemaRef, _: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::JsonLinesWriter::new(sink)))
+    fn create(&self, sink: Sink, _: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(write::JsonLinesWriter::new(sink, options.json)))
     }
 }
 

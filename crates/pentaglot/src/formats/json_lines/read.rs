@@ -99,8 +99,8 @@ pub(super) fn rows(document: &JsonLinesDocument, request: &Request) -> Result<Ro
     let (schema, chosen) = match &request.columns {
         None => (Arc::clone(full), None),
         Some(columns) => {
-            let schema = columns.schema(full)?;
-            (schema, Some(columns.indices().map(|index| index as usize).collect::<Vec<_>>()))
+            let chosen = columns.indices().map(usize::try_from).collect::<Result<Vec<_>, _>>();
+            (columns.schema(full)?, Some(chosen.unwrap_or_default()))
         }
     };
     let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));

@@ -93,19 +93,20 @@ fn form(field: &Field) -> &'static str {
 /// A file being written.
 pub(super) struct JsonLinesWriter {
     sink: Sink,
+    json: JsonOptions,
     buffer: Vec<u8>,
     rows: u64,
 }
 
 impl JsonLinesWriter {
-    pub(super) fn new(sink: Sink) -> Self {
-        JsonLinesWriter { sink, buffer: Vec::new(), rows: 0 }
+    pub(super) fn new(sink: Sink, json: JsonOptions) -> Self {
+        JsonLinesWriter { sink, json, buffer: Vec::new(), rows: 0 }
     }
 }
 
 impl Writer for JsonLinesWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        let columns = Columns::new(rows, &JsonOptions::default())?;
+        let columns = Columns::new(rows, &self.json)?;
         for row in 0..rows.num_rows() {
             columns.write_object(row, &mut self.buffer)?;
             self.buffer.push(b'\n');

@@ -89,8 +89,8 @@ impl<W: Write> JsonDocument<W> {
                 _ => columns.write_cell(0, row, &mut self.buffer)?,
             }
             if let Some((rows, cols)) = &coordinates {
-                self.seen_rows = self.seen_rows.max(rows[row] + 1);
-                self.seen_cols = self.seen_cols.max(cols[row] + 1);
+                self.seen_rows = self.seen_rows.max(rows[row].saturating_add(1));
+                self.seen_cols = self.seen_cols.max(cols[row].saturating_add(1));
             }
             self.flush(BUFFER_BYTES)?;
         }
@@ -104,16 +104,17 @@ impl<W: Write> JsonDocument<W> {
         let values = encoder(&entries.fields()[1], entries.column(1).as_ref(), &self.options)?;
         let mut number = itoa::Buffer::new();
         for bounds in list.value_offsets().windows(2) {
-            for entry in bounds[0] as usize..bounds[1] as usize {
+            let entries = bounds[0] as usize..bounds[1] as usize;
+            for (entry, col) in entries.clone().zip(&cols[entries]) {
                 self.separate();
                 self.buffer.push(b'[');
                 self.buffer.extend_from_slice(number.format(self.seen_rows).as_bytes());
                 self.buffer.push(b',');
-                self.buffer.extend_from_slice(number.format(cols[entry]).as_bytes());
+                self.buffer.extend_from_slice(number.format(*col).as_bytes());
                 self.buffer.push(b',');
                 values.write(entry, &mut self.buffer)?;
                 self.buffer.push(b']');
-                self.seen_cols = self.seen_cols.max(cols[entry].saturating_add(1));
+                self.seen_cols = self.seen_cols.max(col.saturating_add(1));
                 self.flush(BUFFER_BYTES)?;
             }
             self.seen_rows += 1;

@@ -11,7 +11,8 @@
 //! name    := [A-Za-z_][A-Za-z0-9_]*  |  'quoted'         quoted as in datashape
 //! schema  := struct{…}                                   a table
 //!          | matrix[R, C, type] | sparse_matrix[R, C, type]     R is `*` where it is not known
-//!          | array[field] | value[field]
+//!          | array[field]
+//!          | field | value[struct{…}]                    a single value; one that looks like a table says so
 //! ```
 //!
 //! Types that Arrow has besides are printed with their Arrow names and read back: `utf8_view`, `binary_view`,

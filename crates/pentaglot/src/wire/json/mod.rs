@@ -39,6 +39,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// The kind in words, for messages.
+    #[cfg(feature = "ds")]
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Null => "null",
@@ -239,10 +240,14 @@ impl<R: Read> Scanner<R> {
     /// The error that a value of another kind stands here.
     #[cold]
     pub(crate) fn wrong_type(&mut self, expected: &str) -> Error {
-        match self.peek() {
-            Ok(_) => self.unexpected(expected).rule("type"),
-            Err(_) => self.unexpected(expected),
-        }
+        let value = match self.peek() {
+            Ok(Kind::Null) => self.starts_with(b"null"),
+            Ok(Kind::Bool) => self.starts_with(b"true") || self.starts_with(b"false"),
+            Ok(_) => true,
+            Err(_) => false,
+        };
+        let error = self.unexpected(expected);
+        if value { error.rule("type") } else { error }
     }
 
     fn starts_with(&mut self, word: &[u8]) -> bool {
