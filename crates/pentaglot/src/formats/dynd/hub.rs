@@ -1,5 +1,6 @@
 //! Datashape types as Arrow fields and back: the one table of which is which.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
@@ -256,12 +257,20 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
         }
         return Planned { ty: Some(ty), plan };
     }
+    if Form::of(schema) == Form::Coo {
+        let note = "a datashape has no sparse matrix: its number of rows and columns is not kept";
+        plan.push_with("", "sparse matrix", "a table of entries", Verdict::Widened, note);
+    }
     let mut columns: Vec<(String, Type)> = Vec::new();
+    let mut names = HashSet::new();
     for field in schema.fields() {
         let mut derived = Derived { flag, verdict: Verdict::Exact, note: None };
         let ty = derived.field(field).and_then(|ty| {
-            let is_new = columns.iter().all(|(name, _)| name != field.name());
-            if is_new { Ok(ty) } else { Err("a struct holds each field name once".to_owned()) }
+            if names.insert(field.name()) {
+                Ok(ty)
+            } else {
+                Err("a struct holds each field name once".to_owned())
+            }
         });
         match ty {
             Ok(ty) => {
@@ -414,9 +423,9 @@ impl Derived {
     }
 
     fn fields(&mut self, fields: &Fields) -> Result<Vec<(String, Type)>, String> {
-        let mut out: Vec<(String, Type)> = Vec::new();
+        let (mut out, mut names) = (Vec::new(), HashSet::new());
         for field in fields {
-            if out.iter().any(|(name, _)| name == field.name()) {
+            if !names.insert(field.name()) {
                 return Err("a struct holds each field name once".to_owned());
             }
             out.push((field.name().clone(), self.field(field)?));
