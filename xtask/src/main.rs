@@ -37,7 +37,9 @@ fn test() -> Result {
 
 /// Rewrites the golden transcripts; read the diff before you commit it.
 fn bless() -> Result {
-    run(cargo().args(["test", "--package", "pentaglot-cli", "--test", "transcripts"]).env("TRYCMD", "overwrite"))
+    run(cargo()
+        .args(["test", "--package", "pentaglot-cli", "--test", "transcripts"])
+        .env("TRYCMD", "overwrite"))
 }
 
 /// A bench of the separate workspace in `benches/`.
@@ -45,7 +47,11 @@ fn bench(name: &str, args: &[&str]) -> Result {
     run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]))?;
     let manifest = root().join("benches/Cargo.toml");
     let mut command = cargo();
-    command.args(["run", "--release", "--manifest-path"]).arg(manifest).args(["--package", &format!("bench-{name}"), "--"]);
+    command.args(["run", "--release", "--manifest-path"]).arg(manifest).args([
+        "--package",
+        &format!("bench-{name}"),
+        "--",
+    ]);
     run(command.args(args))
 }
 
@@ -53,7 +59,10 @@ fn bench(name: &str, args: &[&str]) -> Result {
 fn valgrind() -> Result {
     let runner = "valgrind --quiet --error-exitcode=99 --leak-check=no";
     let key = format!("CARGO_TARGET_{}_RUNNER", host()?.to_uppercase().replace('-', "_"));
-    run(cargo().args(["test", "--package", "pentaglot-succinct", "--tests"]).env(key, runner).env("PROPTEST_CASES", "4"))
+    run(cargo()
+        .args(["test", "--package", "pentaglot-succinct", "--tests"])
+        .env(key, runner)
+        .env("PROPTEST_CASES", "4"))
 }
 
 fn host() -> Result<String> {
@@ -111,7 +120,9 @@ fn virtual_environment() -> Result<PathBuf> {
         return Ok(python);
     }
     run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PYTHON_PACKAGES))?;
+    run(Command::new(&python)
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args(PYTHON_PACKAGES))?;
     fs::write(&ready, PYTHON_PACKAGES.join(" ")).map_err(|error| error.to_string())?;
     Ok(python)
 }
@@ -133,6 +144,11 @@ fn cargo() -> Command {
 }
 
 fn run(command: &mut Command) -> Result {
-    let status = command.status().map_err(|error| format!("{}: {error}", command.get_program().to_string_lossy()))?;
-    if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", command.get_program().to_string_lossy())) }
+    let status =
+        command.status().map_err(|error| format!("{}: {error}", command.get_program().to_string_lossy()))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{} ended with {status}", command.get_program().to_string_lossy()))
+    }
 }

@@ -90,6 +90,10 @@ pub(crate) enum Verb {
     Dump(Dump),
     /// Convert a file to another format
     Convert(Convert),
+    /// rank, select, … on succinct structures, opened in place
+    Query(Query),
+    /// Make the side index FILE.idx, for formats that need one to seek
+    Index(Index),
     /// Check a type, print its canonical text or its translation
     Type(Type),
     /// What is supported: formats, dialects, options
@@ -252,6 +256,28 @@ pub(crate) struct Convert {
     /// The plan or the report as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Query {
+    /// The file
+    pub(crate) file: String,
+    /// An operation and its arguments (get I, rank I, select K, …), or - for one query a line from standard input
+    #[arg(required = true, value_name = "OP ARGS", allow_hyphen_values = true)]
+    pub(crate) query: Vec<String>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Index {
+    /// The file
+    pub(crate) file: String,
+    /// Replace an existing index
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) open: Open,
 }
 
 #[derive(Debug, Args)]

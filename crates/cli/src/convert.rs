@@ -15,12 +15,14 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     let mut options = ConvertOptions::default();
     options.open = args.open.options(&session.global);
     options.to = args.to.clone();
+    options.as_type = args.as_type.clone();
     options.columns = args.columns.as_deref().map(parse_columns);
     options.rows = args.rows.clone();
     options.allow_lossy = args.allow_lossy;
     options.force = args.force;
     options.batch_rows = session.global.batch_rows;
-    let conversion = Conversion::plan(&session.registry, &args.input, &args.output, &options).about(&args.input)?;
+    let conversion =
+        Conversion::plan(&session.registry, &args.input, &args.output, &options).about(&args.input)?;
     if args.dry_run {
         return show(&conversion.plan, args);
     }

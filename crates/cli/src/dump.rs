@@ -20,6 +20,7 @@ const MAX_LEVELS: usize = 256;
 pub(crate) fn run(session: &Session, args: &Dump) -> Outcome {
     let mut options = args.open.options(&session.global);
     options.spool = true;
+    options.in_place = true;
     let opened = job::open(&session.registry, &args.file, &options).about(&args.file)?;
     opened.check_options(&options.options).about(&args.file)?;
     let root = opened.document.outline();
@@ -27,7 +28,8 @@ pub(crate) fn run(session: &Session, args: &Dump) -> Outcome {
         None => (String::new(), root),
         Some(at) => find(root, at).about(&args.file)?,
     };
-    let mut printer = Printer { out: screen::lines(), source: opened.content.clone(), depth: args.depth, json: args.json };
+    let mut printer =
+        Printer { out: screen::lines(), source: opened.content.clone(), depth: args.depth, json: args.json };
     let shown = printer.node(&path, &node, 0);
     printer.out.flush()?;
     shown.about(&args.file)?;
@@ -54,7 +56,8 @@ impl<W: Write> Printer<W> {
             let part = part?;
             if shown == SHOWN {
                 if !self.json {
-                    let more = parts.count().map_or("more".to_owned(), |count| format!("{} more", count - SHOWN));
+                    let more =
+                        parts.count().map_or("more".to_owned(), |count| format!("{} more", count - SHOWN));
                     let indent = "  ".repeat(level as usize + 1);
                     let hint = join(path, &part.name);
                     let blank = " ".repeat(12 + HEX_BYTES * 3);
@@ -118,7 +121,10 @@ fn find(root: Node, at: &str) -> pentaglot::Result<(String, Node)> {
         let parts = node.parts.clone().ok_or_else(missing)?;
         let rest = at[path.len()..].trim_start_matches('.');
         // Elements are named by their index: jump there.
-        let index = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).and_then(|(index, _)| index.parse().ok());
+        let index = rest
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once(']'))
+            .and_then(|(index, _)| index.parse().ok());
         for part in parts.nodes(index.unwrap_or(0)) {
             let part = part?;
             let here = join(&path, &part.name);

@@ -13,7 +13,8 @@ use crate::types::{data_type_text, field_text};
 use crate::{About, DONE, Outcome, Session, for_each};
 
 pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
-    let options = args.open.options(&session.global);
+    let mut options = args.open.options(&session.global);
+    options.in_place = true;
     for_each(&args.files, |file| {
         let opened = job::open(&session.registry, file, &options).about(file)?;
         opened.check_options(&options.options).about(file)?;
@@ -94,10 +95,10 @@ fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result
     match Form::of(schema) {
         Form::Dense | Form::Sparse | Form::Columns | Form::Coo => {
             let cols = shape::matrix_cols(schema).map_or("unknown".to_owned(), |cols| cols.to_string());
-            let kind = shape::matrix_value_type(schema).map_or(String::new(), |kind| {
-                format!(" of {}", crate::types::arrow_text(&kind))
-            });
-            let form = if matches!(Form::of(schema), Form::Dense | Form::Columns) { "dense" } else { "sparse" };
+            let kind = shape::matrix_value_type(schema)
+                .map_or(String::new(), |kind| format!(" of {}", crate::types::arrow_text(&kind)));
+            let form =
+                if matches!(Form::of(schema), Form::Dense | Form::Columns) { "dense" } else { "sparse" };
             line("shape", &format!("{form} matrix, {rows} x {cols}{kind}"))?;
             if let Some(nonzeros) = summary.nonzeros {
                 line("entries", &nonzeros.to_string())?;
@@ -116,7 +117,8 @@ fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result
     }
     if !matches!(Form::of(schema), Form::Dense | Form::Sparse) {
         writeln!(out, "  columns")?;
-        let width = schema.fields().iter().map(|field| escape(field.name()).chars().count()).max().unwrap_or(0);
+        let width =
+            schema.fields().iter().map(|field| escape(field.name()).chars().count()).max().unwrap_or(0);
         for (index, field) in schema.fields().iter().enumerate() {
             let nulls = match summary.null_counts.get(index).copied().flatten() {
                 Some(nulls) => format!("  {nulls} nulls"),
@@ -134,7 +136,12 @@ fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result
 }
 
 /// At most forty entries under a heading.
-fn list<T>(out: &mut impl Write, title: &str, items: &[T], text: impl Fn(&T) -> String) -> std::io::Result<()> {
+fn list<T>(
+    out: &mut impl Write,
+    title: &str,
+    items: &[T],
+    text: impl Fn(&T) -> String,
+) -> std::io::Result<()> {
     if items.is_empty() {
         return Ok(());
     }

@@ -7,6 +7,7 @@ mod dump;
 mod formats;
 mod inspect;
 mod progress;
+mod query;
 mod schema;
 mod screen;
 mod table;
@@ -96,6 +97,13 @@ fn main() -> ExitCode {
     if let Err(error) = handler {
         screen::say(&format!("cannot catch interrupts: {error}"));
     }
+    // A decoder that panics on a broken file is reported as that file's error, in one line.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !pentaglot::panic_is_guarded() {
+            hook(panic);
+        }
+    }));
     screen::set_color(global.color);
     let session = Session { registry: Registry::default(), global };
     let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
@@ -111,6 +119,8 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Validate(args) => validate::run(session, args),
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),
+        Verb::Query(args) => query::run(session, args),
+        Verb::Index(args) => query::index(session, args),
         Verb::Type(args) => types::run(session, args),
         Verb::Formats(args) => formats::run(session, args),
         Verb::Completions { shell } => {

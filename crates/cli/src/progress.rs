@@ -1,8 +1,8 @@
 //! A progress bar (bytes, rate, time left) that shows when work lasts longer than a second.
 
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -41,8 +41,10 @@ fn show(source: &Source, stop: &AtomicBool) {
                 Some(_) => "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} left",
                 None => "{spinner} {bytes} {bytes_per_sec}",
             };
-            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-            let shown = ProgressBar::with_draw_target(source.len(), ProgressDrawTarget::stderr()).with_style(style);
+            let style =
+                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            let shown =
+                ProgressBar::with_draw_target(source.len(), ProgressDrawTarget::stderr()).with_style(style);
             shown.reset_elapsed();
             bar = Some(shown);
         }

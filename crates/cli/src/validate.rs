@@ -50,7 +50,8 @@ fn print(file: &str, format: Option<&str>, findings: &Findings) -> std::io::Resu
             (None, false) => format!("{}: ", finding.path),
             (None, true) => String::new(),
         };
-        let line = format!("{file}: {}: {place}{} [{}]", finding.severity.name(), finding.message, finding.rule);
+        let line =
+            format!("{file}: {}: {place}{} [{}]", finding.severity.name(), finding.message, finding.rule);
         writeln!(out, "{}", escape(&line))?;
     }
     if findings.more() > 0 {

@@ -6,10 +6,15 @@ mod error;
 pub mod formats;
 pub mod hub;
 pub mod job;
+mod kernels;
 mod limits;
+#[cfg(feature = "sds")]
+pub mod map;
 mod registry;
 pub mod sink;
 mod source;
+#[cfg(test)]
+mod testing;
 mod wire;
 
 pub use error::{Context, Error, ErrorKind, Result, Step};
@@ -17,6 +22,8 @@ pub use limits::{Budget, Limits};
 pub use registry::Registry;
 pub use sink::Sink;
 pub use source::{HEAD_BYTES, Source, SourceReader};
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub use wire::guard::panic_is_guarded;
 
 /// The versions of the Arrow crates that stand in this library's own interface.
 pub mod arrow {

@@ -19,8 +19,32 @@ impl Default for Registry {
     fn default() -> Self {
         Registry {
             formats: vec![
+                #[cfg(feature = "dbdf")]
+                Box::new(crate::formats::dbdf::Dbdf),
                 #[cfg(feature = "ds")]
                 Box::new(crate::formats::ds::Ds),
+                #[cfg(feature = "dynd")]
+                Box::new(crate::formats::dynd::Dynd),
+                #[cfg(feature = "bsondf")]
+                Box::new(crate::formats::bsondf::Bsondf),
+                #[cfg(feature = "sds")]
+                Box::new(crate::formats::sds::Sds),
+                #[cfg(feature = "arrow_ipc")]
+                Box::new(crate::formats::arrow_ipc::ArrowFile),
+                #[cfg(feature = "arrow_ipc")]
+                Box::new(crate::formats::arrow_ipc::ArrowStream),
+                #[cfg(feature = "parquet")]
+                Box::new(crate::formats::parquet::Parquet),
+                #[cfg(feature = "csv")]
+                Box::new(crate::formats::csv::Csv),
+                #[cfg(feature = "json_lines")]
+                Box::new(crate::formats::json_lines::JsonLines),
+                #[cfg(feature = "npy")]
+                Box::new(crate::formats::npy::Npy),
+                #[cfg(feature = "npy")]
+                Box::new(crate::formats::npy::Npz),
+                #[cfg(feature = "matrix_market")]
+                Box::new(crate::formats::matrix_market::MatrixMarket),
             ],
         }
     }

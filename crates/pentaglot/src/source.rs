@@ -111,6 +111,14 @@ impl Source {
         }
     }
 
+    /// The bytes themselves, if they are in memory. They are not counted as read.
+    pub fn memory(&self) -> Option<&Buffer> {
+        match &self.shared.kind {
+            Kind::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// How many bytes have been read so far.
     pub fn bytes_read(&self) -> u64 {
         self.shared.bytes_read.load(Ordering::Relaxed)

@@ -19,7 +19,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("registry", &["error", "source", "formats"]),
 ];
 
-const CORE: &[&str] = &["error", "limits", "cursor", "source", "sink", "map", "kernels", "hub", "wire", "testing"];
+const CORE: &[&str] =
+    &["error", "limits", "cursor", "source", "sink", "map", "kernels", "hub", "wire", "testing"];
 
 #[test]
 fn nothing_calls_upward_or_sideways() {
@@ -30,7 +31,8 @@ fn nothing_calls_upward_or_sideways() {
         let mut steps = relative.components().map(|step| step.as_os_str().to_string_lossy().into_owned());
         let room = steps.next().unwrap().trim_end_matches(".rs").to_owned();
         let format = steps.next().unwrap_or_default();
-        if ["lib", "job", "testing"].contains(&room.as_str()) || relative.to_string_lossy().contains("tests") {
+        if ["lib", "job", "testing"].contains(&room.as_str()) || relative.to_string_lossy().contains("tests")
+        {
             continue;
         }
         for named in named_rooms(&fs::read_to_string(&file).unwrap()) {
@@ -43,7 +45,8 @@ fn nothing_calls_upward_or_sideways() {
                 _ => {
                     let top = named.split("::").next().unwrap();
                     let allowed = ALLOWED.iter().find(|(name, _)| *name == room).map(|(_, allowed)| *allowed);
-                    allowed.is_some_and(|allowed| allowed.contains(&top)) || top.starts_with(char::is_uppercase)
+                    allowed.is_some_and(|allowed| allowed.contains(&top))
+                        || top.starts_with(char::is_uppercase)
                 }
             };
             if !fits {
@@ -76,7 +79,8 @@ fn named_rooms(text: &str) -> BTreeSet<String> {
     let mut rooms = BTreeSet::new();
     for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
         for rest in line.split("crate::").skip(1) {
-            let path: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':').collect();
+            let path: String =
+                rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':').collect();
             let steps: Vec<&str> = path.split("::").filter(|step| !step.is_empty()).collect();
             match steps.as_slice() {
                 ["formats", inner, ..] => rooms.insert(format!("formats::{inner}")),

@@ -9,6 +9,7 @@ use super::matrix;
 use crate::error::{Error, Result};
 use crate::hub::rows::{self, Rows};
 use crate::hub::shape::{self, Form};
+use crate::hub::type_text::{print_field, print_type};
 use crate::hub::{Plan, Verdict, native};
 use crate::limits::Budget;
 
@@ -23,6 +24,21 @@ pub struct Reshape {
     pub plan: Plan,
 }
 
+impl Reshape {
+    /// Makes what comes out a plain table: it no longer says that it was a matrix.
+    pub fn forget_shape(&mut self) {
+        self.schema = Arc::new(plain_table(&self.schema));
+    }
+}
+
+fn plain_table(schema: &Schema) -> Schema {
+    let mut metadata = schema.metadata().clone();
+    for key in [shape::SHAPE_KEY, shape::ROWS_KEY, shape::COLS_KEY, native::NATIVE_KEY] {
+        metadata.remove(key);
+    }
+    Schema::new_with_metadata(schema.fields().clone(), metadata)
+}
+
 /// Plans the change of form. What cannot be is `Impossible` in the plan.
 pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
     let from = Form::of(schema);
@@ -31,13 +47,7 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
         return Ok(Reshape { from, to, schema: Arc::clone(schema), plan });
     }
     let out = match (from, to) {
-        (_, Form::Table) => {
-            let mut metadata = schema.metadata().clone();
-            for key in [shape::SHAPE_KEY, shape::ROWS_KEY, shape::COLS_KEY, native::NATIVE_KEY] {
-                metadata.remove(key);
-            }
-            Schema::new_with_metadata(schema.fields().clone(), metadata)
-        }
+        (_, Form::Table) => plain_table(schema),
         (Form::Table, Form::Array) if schema.fields().len() == 1 => {
             shape::array_schema(schema.field(0).clone())
         }
@@ -195,7 +205,7 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
     let Some(common) = common_type(fields) else {
         for field in fields {
             if !is_matrix_value(field.data_type()) {
-                plan.push(field.name(), kind(field), "a matrix column", Verdict::Impossible);
+                plan.push(field.name(), print_field(field), "a matrix column", Verdict::Impossible);
             }
         }
         if plan.steps.is_empty() {
@@ -205,11 +215,11 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
         return Ok(None);
     };
     for field in fields {
-        let to = common.to_string();
+        let to = print_type(&common);
         if field.is_nullable() {
-            plan.push_with(field.name(), kind(field), to, Verdict::Checked, "a matrix holds no nulls");
+            plan.push_with(field.name(), print_field(field), to, Verdict::Checked, "a matrix holds no nulls");
         } else if *field.data_type() != common {
-            plan.push(field.name(), kind(field), to, Verdict::Widened);
+            plan.push(field.name(), print_field(field), to, Verdict::Widened);
         }
     }
     let cols = fields.len() as u64;
@@ -266,16 +276,13 @@ fn matrix_forms(schema: &SchemaRef, from: Form, to: Form, plan: &mut Plan) -> Re
     }))
 }
 
-fn kind(field: &Field) -> String {
-    format!("{}{}", if field.is_nullable() { "?" } else { "" }, field.data_type())
-}
-
-/// What a stream is, in words: `a 3 x 4 dense matrix of Float64`.
+/// What a stream is, in words: `a 3 x 4 dense matrix of float64`.
 pub fn describe(schema: &Schema) -> String {
     let form = Form::of(schema);
     let size = |number: Option<u64>| number.map_or("?".to_owned(), |number| number.to_string());
     let extent = format!("{} x {}", size(shape::matrix_rows(schema)), size(shape::matrix_cols(schema)));
-    let value = shape::matrix_value_type(schema).map_or(String::new(), |value| format!(" of {value}"));
+    let value =
+        shape::matrix_value_type(schema).map_or(String::new(), |value| format!(" of {}", print_type(&value)));
     match form {
         Form::Table => format!("a table of {} columns", schema.fields().len()),
         Form::Dense => format!("a {extent} dense matrix{value}"),
@@ -326,7 +333,7 @@ fn join(a: &DataType, b: &DataType) -> Option<DataType> {
 }
 
 /// Whether `to` holds every value of `from` exactly.
-fn holds(to: &DataType, from: &DataType) -> bool {
+pub(super) fn holds(to: &DataType, from: &DataType) -> bool {
     // (signed, bits of magnitude); a float holds integers up to its mantissa.
     let integer = |kind: &DataType| {
         Some(match kind {

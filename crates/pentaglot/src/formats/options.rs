@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::hub::json::JsonOptions;
 use crate::hub::rows::Columns;
 use crate::limits::Limits;
 
@@ -96,6 +97,8 @@ pub struct ReadOptions {
     pub limits: Limits,
     /// How many threads may work; 0: as many as there are cores.
     pub threads: usize,
+    /// Whether a file may be mapped into memory instead of read, where the format can use it in place.
+    pub in_place: bool,
 }
 
 /// How a file is to be written.
@@ -116,6 +119,8 @@ pub struct WriteOptions {
     pub row_count: Option<u64>,
     /// Whether values that do not fit may be changed.
     pub allow_lossy: bool,
+    /// How text formats write nested values.
+    pub json: JsonOptions,
 }
 
 /// Which rows and columns of a document are wanted, in batches of what size.

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 
 use super::open::{self, OpenOptions, Opened, Target};
-use super::selection;
+use super::read::View;
+use super::types;
+use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Result};
 use crate::formats::{Request, WriteOptions};
-use crate::hub::rows::sliced_schema;
 use crate::hub::{Form, Plan};
 use crate::registry::Registry;
 use crate::sink::Sink;
@@ -25,6 +26,8 @@ pub struct ConvertOptions {
     pub open: OpenOptions,
     /// `--to`: a format id, with an optional dialect after a colon.
     pub to: Option<String>,
+    /// `--as`: the type that the data is adapted to.
+    pub as_type: Option<String>,
     /// `--columns`.
     pub columns: Option<Vec<String>>,
     /// `--rows`.
@@ -42,6 +45,8 @@ pub struct Conversion<'r> {
     opened: Opened<'r>,
     target: Target<'r>,
     request: Request,
+    /// What makes the data fit for `--as TYPE`: its form, then its types.
+    adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
     write: WriteOptions,
     /// What will happen, field by field.
@@ -73,6 +78,16 @@ fn target_of<'r>(registry: &'r Registry, to: Option<&str>, output: &str) -> Resu
     }
 }
 
+impl ConvertOptions {
+    fn view(&self) -> View {
+        let mut view = View::default();
+        view.columns = self.columns.clone();
+        view.rows = self.rows.clone();
+        view.batch_rows = self.batch_rows;
+        view
+    }
+}
+
 impl<'r> Conversion<'r> {
     /// Plans the conversion of the file `input` for the file `output` (names as on the command line).
     pub fn plan(registry: &'r Registry, input: &str, output: &str, options: &ConvertOptions) -> Result<Self> {
@@ -95,17 +110,12 @@ impl<'r> Conversion<'r> {
             return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
         }
         let summary = opened.document.summary();
-        let mut request = Request::default();
-        request.batch_rows = options.batch_rows;
-        request.rows = options.rows.clone();
-        let mut schema = Arc::clone(&summary.schema);
-        if let Some(names) = &options.columns {
-            let columns = selection::resolve_columns(names, &schema)?;
-            schema = columns.schema(&schema)?;
-            request.columns = Some(columns);
-        }
-        if let Some(rows) = &options.rows {
-            schema = sliced_schema(&schema, rows);
+        let (request, mut schema) = options.view().request(&opened)?;
+        let mut plan = Plan::default();
+        let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
+        if let Some((shaped, adapter)) = &adapt {
+            plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
+            schema = Arc::clone(&adapter.schema);
         }
         let info = target.format.info();
         let form = leaving::choose(&schema, info.forms, &word)?;
@@ -121,11 +131,12 @@ impl<'r> Conversion<'r> {
             _ => summary.rows.map(|total| request.range(total)).map(|range| range.end - range.start),
         };
         write.allow_lossy = options.allow_lossy;
-        let mut plan = reshape.plan.clone();
+        write.json = types::json_options();
+        plan.steps.extend(reshape.plan.steps.iter().cloned());
         if plan.verdict() < crate::hub::Verdict::Impossible {
             plan.steps.extend(target.format.plan(&reshape.schema, &write).steps);
         }
-        Ok(Conversion { opened, target, request, reshape, write, plan })
+        Ok(Conversion { opened, target, request, adapt, reshape, write, plan })
     }
 
     /// What is converted.
@@ -157,6 +168,10 @@ impl<'r> Conversion<'r> {
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.write.limits.budget();
         let rows = self.opened.document.rows(&self.request).in_format(from)?;
+        let rows = match self.adapt {
+            Some((shaped, adapter)) => adapter.adapt(reshape::reshape(rows, &shaped, &budget)?),
+            None => rows,
+        };
         let rows = reshape::reshape(rows, &self.reshape, &budget)?;
         let schema = Arc::clone(&self.reshape.schema);
         let mut writer = self.target.format.create(sink, schema, &self.write).in_format(to)?;
@@ -169,6 +184,29 @@ impl<'r> Conversion<'r> {
         notes.extend(written.notes);
         Ok(Report { rows: written.rows, bytes: written.bytes, notes })
     }
+}
+
+/// What adapts data to a type: a matrix that is to be a table becomes columns first.
+fn adapter_to(
+    text: &str,
+    schema: &SchemaRef,
+    options: &ConvertOptions,
+) -> Result<(reshape::Reshape, Adapter)> {
+    let wanted = types::parse_type(text, None, &options.open.limits)
+        .and_then(|wanted| wanted.schema())
+        .field("--as")?;
+    let form = match (Form::of(schema), Form::of(&wanted)) {
+        (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
+        (Form::Array | Form::Value, Form::Table) => Form::Table,
+        (from, to) if from != to && matches!(to, Form::Dense | Form::Sparse | Form::Array) => to,
+        (from, _) => from,
+    };
+    let mut shaped = reshape::plan(schema, form)?;
+    if form == Form::Columns && Form::of(&wanted) == Form::Table {
+        shaped.forget_shape();
+    }
+    let adapter = adapt::adapter(&shaped.schema, &wanted);
+    Ok((shaped, adapter))
 }
 
 /// Errs if both names are the same file.

@@ -2,10 +2,18 @@
 
 mod conversion;
 mod open;
+#[cfg(feature = "sds")]
+mod query;
+mod read;
 mod selection;
 #[cfg(test)]
 mod tests;
+mod types;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
+#[cfg(feature = "sds")]
+pub use query::{Queries, index};
+pub use read::View;
 pub use selection::{parse_columns, parse_rows, resolve_columns};
+pub use types::{Language, TypeText, daphne_meta, json_options, parse_type, print_type};

@@ -24,6 +24,8 @@ pub struct OpenOptions {
     pub threads: usize,
     /// Whether a stream is spooled first, so that it can be read at any offset and more than once.
     pub spool: bool,
+    /// Whether a file may be mapped into memory; see [`crate::map`] for the hazard.
+    pub in_place: bool,
 }
 
 /// An open document and what it was opened as.
@@ -83,6 +85,7 @@ pub fn open_source<'r>(
     read.options = options.options.clone();
     read.limits = options.limits.clone();
     read.threads = options.threads;
+    read.in_place = options.in_place;
     let id = format.info().id;
     let document = format.open(source.clone(), &read).in_format(id)?;
     Ok(Opened { format, document, source: counted, content: source })

@@ -19,5 +19,24 @@
     )
 )]
 
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod arrow_flatbuffers;
+#[cfg(feature = "bsondf")]
+pub(crate) mod bson;
+#[cfg(feature = "dynd")]
+pub(crate) mod cbor;
+#[cfg(any(feature = "csv", feature = "json_lines"))]
+pub(crate) mod columns;
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod guard;
 pub(crate) mod json;
+#[cfg(feature = "bsondf")]
+pub(crate) mod lz4;
+#[cfg(feature = "ds")]
 pub(crate) mod msgpack;
+#[cfg(any(feature = "csv", feature = "json_lines"))]
+pub(crate) mod sample;
+#[cfg(any(feature = "npy", feature = "matrix_market"))]
+pub(crate) mod spool;
+#[cfg(feature = "dynd")]
+pub(crate) mod varint;

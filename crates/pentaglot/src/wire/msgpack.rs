@@ -471,7 +471,10 @@ mod tests {
             skip(&mut cursor).unwrap();
             assert!(cursor.is_empty());
             for cut in 0..bytes.len().min(40) {
-                assert_eq!(skip(&mut Cursor::new(&bytes[..cut])).unwrap_err().kind(), crate::ErrorKind::Truncated);
+                assert_eq!(
+                    skip(&mut Cursor::new(&bytes[..cut])).unwrap_err().kind(),
+                    crate::ErrorKind::Truncated
+                );
             }
         }
     }

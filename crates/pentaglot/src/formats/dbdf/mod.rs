@@ -1,1 +1,273 @@
-//! The DAPHNE binary data format.
+//! The DAPHNE binary data format: dense matrices, CSR matrices and frames, cut into blocks.
+//!
+//! ```text
+//! byte  0        1          2      10     18
+//!      +--------+----------+------+------+-----------------------------------+
+//!      | 1      | data     | rows | cols | matrix: value type                | header
+//!      |        | type     | u64  | u64  | frame: a value type a column,     |
+//!      |        |          |      |      | then (u16 length, label) a column |
+//!      +--------+----------+------+------+-----------------------------------+
+//!      +---------+---------+------+------+------------+------------+---------+
+//!      | row u64 | col u64 | rows | cols | block type | value type | values  | each block
+//!      |         |         | u32  | u32  | u8         | u8         |         |
+//!      +---------+---------+------+------+------------+------------+---------+
+//! ```
+//!
+//! | | `spec` (the document) | `daphne` (0.2 to today) | `daphne01` (0.1) |
+//! |---|---|---|---|
+//! | read, write | both | both, byte for byte | read |
+//! | value types | ten, codes 1 to 10 | eight and 16-byte strings, codes 0 to 7 and 9 | eight |
+//! | blocks | empty, dense, sparse, ultra-sparse; any tiling | one | one |
+//! | sparse rows | u32 count, (u32 column, value) pairs | u64 offsets, u64 columns, values | as `spec`, in u64 |
+//! | frame | blocks | cells row by row, no block header | as `daphne` |
+//! | structs | packed | packed | padded to 24 and 12 bytes |
+//! | a single value (data type 4) | – | read | – |
+//! | labels | text | memory that is not text; the `.meta` file has them | as `daphne` |
+//!
+//! Three doors, each usable alone: the bytes ([`Layout`], [`Header`], [`Block`], [`ValueType`]), matrices
+//! ([`read_matrix`]), and rows ([`Dbdf`], as every format).
+
+mod assemble;
+mod bands;
+mod cast;
+mod dialect;
+mod encode;
+mod layout;
+mod matrix;
+mod meta;
+mod outline;
+mod read;
+mod schema;
+mod sparse;
+#[cfg(test)]
+mod tests;
+mod tiling;
+mod types;
+mod validate;
+mod write;
+
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+
+use crate::error::{Context, Error, Result};
+use crate::hub::{Form, Plan};
+use crate::limits::Limits;
+use crate::sink::Sink;
+use crate::source::Source;
+
+use super::{
+    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, Summary,
+    WriteOptions, Writer,
+};
+
+pub use layout::{Block, Header, Layout};
+pub use matrix::{Matrix, read_matrix};
+pub use meta::meta_text;
+pub use types::{BlockType, DataType, Dialect, ValueType};
+
+use read::{File, Open};
+
+const ID: &str = "dbdf";
+
+/// The format.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Dbdf;
+
+static INFO: FormatInfo = FormatInfo {
+    id: ID,
+    title: "DAPHNE binary data format",
+    dialects: &[
+        DialectInfo {
+            name: "spec",
+            title: "the document: blocks of any type and tiling",
+            read: true,
+            write: true,
+        },
+        DialectInfo {
+            name: "daphne",
+            title: "as DAPHNE 0.2 to today writes, with its .meta",
+            read: true,
+            write: true,
+        },
+        DialectInfo { name: "daphne01", title: "as DAPHNE 0.1 wrote", read: true, write: false },
+    ],
+    extensions: &["dbdf"],
+    media_types: &[],
+    forms: &[Form::Table, Form::Dense, Form::Sparse],
+    options: &[
+        OptionInfo {
+            key: "blocks",
+            values: "auto|dense|sparse|ultra-sparse",
+            default: "auto",
+            help: "how blocks store their cells; auto takes the smallest for each (spec)",
+        },
+        OptionInfo {
+            key: "block-rows",
+            values: "N",
+            default: "about 16 MiB",
+            help: "rows of a block (spec)",
+        },
+        OptionInfo {
+            key: "block-cols",
+            values: "N",
+            default: "all; 1 in a frame",
+            help: "columns of a block (spec)",
+        },
+        OptionInfo {
+            key: "narrow",
+            values: "true|false",
+            default: "false",
+            help: "store each block with the smallest value type that holds its values (spec)",
+        },
+        OptionInfo {
+            key: "meta",
+            values: "true|false",
+            default: "true for daphne",
+            help: "write the .meta file beside the data; reading: false ignores it",
+        },
+    ],
+    gzip_by_magic: true,
+    spec: "https://github.com/daphne-eu/daphne/blob/main/doc/BinaryFormat.md",
+};
+
+impl Format for Dbdf {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn detect(&self, head: &Head<'_>) -> Confidence {
+        let bytes = head.bytes();
+        let (Some(1), Some(data_type)) =
+            (bytes.first(), bytes.get(1).and_then(|code| DataType::from_code(*code)))
+        else {
+            return Confidence::No;
+        };
+        let known = if head.source().is_seekable() {
+            Some(head.source().clone())
+        } else {
+            // A stream that ends within its head.
+            head.len().map(|_| Source::from_bytes(head.name(), bytes.to_vec()))
+        };
+        let Some(source) = known else {
+            return if header_is_plausible(bytes) { Confidence::Likely } else { Confidence::No };
+        };
+        // A walk over millions of blocks costs their headers only, and memory within this.
+        let limits = Limits { max_alloc: 16 << 20, ..Limits::default() };
+        let fits = |dialect: &Dialect| match Layout::read(&source, *dialect, &limits.budget()) {
+            Ok(_) => true,
+            Err(error) => error.kind() == crate::ErrorKind::Limit,
+        };
+        match Dialect::ALL.iter().any(fits) {
+            true if data_type == DataType::Scalar => Confidence::Likely,
+            true => Confidence::Certain,
+            false if header_is_plausible(bytes) => Confidence::Possible,
+            false => Confidence::No,
+        }
+    }
+
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+        let file = open(source, options).in_format(ID)?;
+        Ok(Box::new(Open(Arc::new(file))))
+    }
+
+    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
+        write::plan(schema, options)
+    }
+
+    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
+        write::create(sink, schema, options).in_format(ID)
+    }
+}
+
+/// Whether the first block of a matrix, or the header of a frame, looks like one, so that a broken file is told as such.
+fn header_is_plausible(bytes: &[u8]) -> bool {
+    let zeros = |range: std::ops::Range<usize>| {
+        bytes.get(range).is_some_and(|part| part.iter().all(|byte| *byte == 0))
+    };
+    let block_type = |at: usize| bytes.get(at).is_some_and(|code| *code <= 3);
+    match bytes.get(1) {
+        // Row and column index of the first block, then its type.
+        Some(1 | 2) => (zeros(19..35) && block_type(43)) || (zeros(25..41) && block_type(49)),
+        // Fewer than 2^32 columns.
+        Some(3) => zeros(14..18),
+        _ => false,
+    }
+}
+
+/// Opens a file: finds its dialect, walks its headers, reads its `.meta`.
+fn open(source: Source, options: &ReadOptions) -> Result<File> {
+    let forced = match &options.dialect {
+        None => None,
+        Some(name) => Some(Dialect::from_name(name).ok_or_else(|| {
+            Error::usage(format!("expected a dialect (spec, daphne, daphne01), found {name:?}"))
+        })?),
+    };
+    // The exact length decides the dialect, so a stream must end before it can be read.
+    let source = source.seekable()?;
+    let budget = options.limits.budget();
+    let meta = match options.options.bool("meta")? {
+        Some(false) => None,
+        _ => meta::Meta::beside(&source)?,
+    };
+    let chosen = dialect::choose(&source, forced, meta.as_ref(), &budget)?;
+    let layout = chosen.layout;
+    read::check_decodable(&layout)?;
+    let header = &layout.header;
+    if let Some(meta) = &meta {
+        meta.check(header)?;
+    }
+    let names = schema::column_names(header, meta.as_ref());
+    let schema = schema::of(header, &names, &options.limits)?;
+    let mut summary = Summary::new(ID, Arc::new(schema));
+    summary.dialect = Some(header.dialect.name());
+    summary.dialect_reason = Some(chosen.reason);
+    summary.also_fits = chosen.also_fits.iter().map(|dialect| format!("{ID}:{dialect}")).collect();
+    summary.notes.extend(chosen.note);
+    summary.rows = Some(header.rows);
+    summary.bytes = Some(layout.bytes);
+    summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };
+    summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
+    describe(&mut summary, &layout, meta.is_some());
+    Ok(File { source, layout, summary, budget, threads: options.threads })
+}
+
+/// Blocks past this many share one part of the summary.
+const MOST_PARTS: usize = 1000;
+
+fn describe(summary: &mut Summary, layout: &Layout, has_meta: bool) {
+    let header = &layout.header;
+    summary.part("header", 0, header.bytes);
+    let (shown, rest) = layout.blocks.split_at(layout.blocks.len().min(MOST_PARTS));
+    for (index, block) in shown.iter().enumerate() {
+        let end = block.data_offset + block.data_bytes;
+        summary.part(format!("block[{index}]"), block.offset, end - block.offset);
+    }
+    if let Some(first) = rest.first() {
+        summary.part(format!("block[{MOST_PARTS}..]"), first.offset, layout.bytes - first.offset);
+    }
+    let mut say = |key: &str, value: String| summary.metadata.push((key.to_owned(), value));
+    say("data_type", header.data_type.name().to_owned());
+    say("blocks", layout.blocks.len().to_string());
+    for block_type in [BlockType::Empty, BlockType::Dense, BlockType::Sparse, BlockType::UltraSparse] {
+        let count = layout.blocks.iter().filter(|block| block.block_type == block_type).count();
+        if count > 0 && header.dialect == Dialect::Spec {
+            say(&format!("blocks.{block_type}"), count.to_string());
+        }
+    }
+    if header.data_type == DataType::Frame && header.dialect != Dialect::Spec && !has_meta && header.cols > 0
+    {
+        let note =
+            "DAPHNE writes no readable labels and there is no .meta file: columns are named col_0, col_1, …";
+        summary.notes.push(note.to_owned());
+    }
+    if header.data_type == DataType::DenseMatrix && Form::of(&summary.schema) == Form::Sparse {
+        summary.notes.push("its rows are too wide for dense ones and come as sparse rows".to_owned());
+    }
+    let mut fault = None;
+    tiling::check(layout, |error| {
+        fault = Some(error);
+        false
+    });
+    summary.notes.extend(fault.map(|error| error.to_string()));
+}

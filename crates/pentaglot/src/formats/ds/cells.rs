@@ -32,11 +32,25 @@ pub(super) enum Cells {
     Float64(ScalarBuffer<f64>),
     Text(StringArray),
     Image(Box<Picture>),
-    Tensor { items: Box<Cells>, count: usize },
-    List { ends: Vec<usize>, items: Box<Cells>, row_count: Option<u64> },
-    Struct { names: Vec<String>, fields: Vec<Cells> },
+    Tensor {
+        items: Box<Cells>,
+        count: usize,
+    },
+    List {
+        ends: Vec<usize>,
+        items: Box<Cells>,
+        row_count: Option<u64>,
+    },
+    Struct {
+        names: Vec<String>,
+        fields: Vec<Cells>,
+    },
     /// Values of which some are null; whether that is allowed.
-    Masked { nulls: NullBuffer, inner: Box<Cells>, allowed: bool },
+    Masked {
+        nulls: NullBuffer,
+        inner: Box<Cells>,
+        allowed: bool,
+    },
 }
 
 /// An image column and what is done to it.
@@ -125,7 +139,12 @@ impl Cells {
         Ok((cells, array.nulls().cloned()))
     }
 
-    fn list(array: &ArrayRef, item: &Type, row_count: Option<u64>, writing: &Writing) -> Result<Option<Cells>> {
+    fn list(
+        array: &ArrayRef,
+        item: &Type,
+        row_count: Option<u64>,
+        writing: &Writing,
+    ) -> Result<Option<Cells>> {
         let at = |offset: i64| usize::try_from(offset).unwrap_or(0);
         let (ends, values): (Vec<usize>, &ArrayRef) = match array.data_type() {
             DataType::List(_) => {
@@ -175,11 +194,17 @@ impl Cells {
         match self {
             Cells::Void => output.nil(),
             Cells::Bool(array) => output.bool(array.value(index)),
-            Cells::UInt8(values) => unsigned(output, u64::from(at(values, index)?), Fundamental::UInt8, writing),
-            Cells::UInt32(values) => unsigned(output, u64::from(at(values, index)?), Fundamental::UInt32, writing),
+            Cells::UInt8(values) => {
+                unsigned(output, u64::from(at(values, index)?), Fundamental::UInt8, writing)
+            }
+            Cells::UInt32(values) => {
+                unsigned(output, u64::from(at(values, index)?), Fundamental::UInt32, writing)
+            }
             Cells::UInt64(values) => unsigned(output, at(values, index)?, Fundamental::UInt64, writing),
             Cells::Int8(values) => signed(output, i64::from(at(values, index)?), Fundamental::Int8, writing),
-            Cells::Int32(values) => signed(output, i64::from(at(values, index)?), Fundamental::Int32, writing),
+            Cells::Int32(values) => {
+                signed(output, i64::from(at(values, index)?), Fundamental::Int32, writing)
+            }
             Cells::Int64(values) => signed(output, at(values, index)?, Fundamental::Int64, writing),
             Cells::Float32(values) => output.single(at(values, index)?),
             Cells::Float64(values) => output.double(at(values, index)?),
@@ -188,14 +213,18 @@ impl Cells {
             Cells::Tensor { items, count } => {
                 output.array(*count)?;
                 for (element, item) in (index * count..(index + 1) * count).enumerate() {
-                    items.write_msgpack(item, output, writing).map_err(|error| error.index(element as u64))?;
+                    items
+                        .write_msgpack(item, output, writing)
+                        .map_err(|error| error.index(element as u64))?;
                 }
             }
             Cells::List { ends, items, row_count } => {
                 let range = list_range(ends, index, *row_count)?;
                 output.array(range.len())?;
                 for (element, item) in range.enumerate() {
-                    items.write_msgpack(item, output, writing).map_err(|error| error.index(element as u64))?;
+                    items
+                        .write_msgpack(item, output, writing)
+                        .map_err(|error| error.index(element as u64))?;
                 }
             }
             Cells::Struct { names, fields } => {
@@ -241,7 +270,9 @@ impl Cells {
                 text.push(b'"');
                 Ok(())
             })?,
-            Cells::Tensor { items, count } => json_items(items, index * count..(index + 1) * count, text, writing)?,
+            Cells::Tensor { items, count } => {
+                json_items(items, index * count..(index + 1) * count, text, writing)?
+            }
             Cells::List { ends, items, row_count } => {
                 json_items(items, list_range(ends, index, *row_count)?, text, writing)?;
             }
@@ -267,7 +298,12 @@ impl Cells {
     }
 }
 
-fn json_items(items: &Cells, range: std::ops::Range<usize>, text: &mut Vec<u8>, writing: &Writing) -> Result<()> {
+fn json_items(
+    items: &Cells,
+    range: std::ops::Range<usize>,
+    text: &mut Vec<u8>,
+    writing: &Writing,
+) -> Result<()> {
     text.push(b'[');
     for (element, item) in range.enumerate() {
         if element > 0 {

@@ -121,9 +121,8 @@ impl Blob {
     pub(super) fn end_image(&mut self, picture: &Picture, budget: &Budget) -> Result<()> {
         let start = self.offsets.last().and_then(|start| usize::try_from(*start).ok()).unwrap_or(0);
         let bytes = self.bytes.get(start..).unwrap_or_default();
-        let wrong = |expected: String, found: String| {
-            Err(Error::malformed(expected, found).rule("image_size"))
-        };
+        let wrong =
+            |expected: String, found: String| Err(Error::malformed(expected, found).rule("image_size"));
         match picture {
             Picture::Plain(size) if bytes.len() as u64 != *size => {
                 return wrong(format!("an image of {size} bytes"), bytes.len().to_string());
@@ -309,7 +308,9 @@ impl Column {
                 cost(8)?;
                 values.resize(to, 0.0);
             }
-            Column::Text(Blob { offsets, .. }) | Column::Image(Blob { offsets, .. }, _) | Column::List { offsets, .. } => {
+            Column::Text(Blob { offsets, .. })
+            | Column::Image(Blob { offsets, .. }, _)
+            | Column::List { offsets, .. } => {
                 cost(4)?;
                 let end = offsets.last().copied().unwrap_or(0);
                 offsets.resize(to + 1, end);
@@ -336,7 +337,12 @@ impl Column {
     }
 
     /// The values as an array of `field`'s type; the column is empty again.
-    pub(super) fn finish(&mut self, field: &Field, nulls: Option<NullBuffer>, budget: &Budget) -> Result<ArrayRef> {
+    pub(super) fn finish(
+        &mut self,
+        field: &Field,
+        nulls: Option<NullBuffer>,
+        budget: &Budget,
+    ) -> Result<ArrayRef> {
         fn primitive<T: ArrowPrimitiveType>(
             values: &mut Vec<T::Native>,
             nulls: Option<NullBuffer>,
@@ -379,11 +385,17 @@ impl Column {
                 let values = item.finish(inner, None, budget)?;
                 let ends = take(offsets, budget);
                 offsets.push(0);
-                Arc::new(ListArray::try_new(Arc::clone(inner), OffsetBuffer::new(ends.into()), values, nulls)?)
+                Arc::new(ListArray::try_new(
+                    Arc::clone(inner),
+                    OffsetBuffer::new(ends.into()),
+                    values,
+                    nulls,
+                )?)
             }
             Column::Struct { fields, len, .. } => {
                 let DataType::Struct(inner) = field.data_type() else { return Err(odd()) };
-                let arrays = fields.iter_mut().zip(inner).map(|(column, field)| column.finish(field, None, budget));
+                let arrays =
+                    fields.iter_mut().zip(inner).map(|(column, field)| column.finish(field, None, budget));
                 let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
                 let len = std::mem::take(len);
                 Arc::new(StructArray::try_new_with_length(inner.clone(), arrays, nulls, len)?)

@@ -29,7 +29,10 @@ fn signed<R: Read, T: TryFrom<i64>>(scanner: &mut Scanner<R>, kind: Fundamental)
 }
 
 #[inline]
-fn unsigned<R: Read, T: TryFrom<u64> + TryFrom<i128>>(scanner: &mut Scanner<R>, kind: Fundamental) -> Result<T> {
+fn unsigned<R: Read, T: TryFrom<u64> + TryFrom<i128>>(
+    scanner: &mut Scanner<R>,
+    kind: Fundamental,
+) -> Result<T> {
     expect(scanner, Kind::Number)?;
     let offset = scanner.offset();
     if scanner.peek_byte()? == Some(b'-') {
@@ -49,7 +52,11 @@ fn null_as_nan<R: Read>(scanner: &mut Scanner<R>, reading: &Reading) -> Result<b
 
 impl Column {
     /// Reads one value behind the others.
-    pub(super) fn read_json<R: Read>(&mut self, scanner: &mut Scanner<R>, reading: &mut Reading) -> Result<()> {
+    pub(super) fn read_json<R: Read>(
+        &mut self,
+        scanner: &mut Scanner<R>,
+        reading: &mut Reading,
+    ) -> Result<()> {
         match self {
             Column::Int32(values) => values.push(signed(scanner, Fundamental::Int32)?),
             Column::Int64(values) => values.push(signed(scanner, Fundamental::Int64)?),
@@ -86,7 +93,8 @@ impl Column {
                 if decoded.is_err() && reading.lenient {
                     decoded = base64_simd::STANDARD_NO_PAD.decode_append(text, &mut blob.bytes);
                 }
-                decoded.map_err(|_| Error::malformed("padded base64", "other text").at(start).rule("base64"))?;
+                decoded
+                    .map_err(|_| Error::malformed("padded base64", "other text").at(start).rule("base64"))?;
                 blob.end_image(picture, &reading.budget).map_err(|error| error.at(start))?;
             }
             Column::Void(len) => {

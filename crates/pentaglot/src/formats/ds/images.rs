@@ -61,7 +61,9 @@ impl Transform {
                 }
                 ImageFormat::Plain
             }
-            (ImageFormat::Plain, Transform::Encode | Transform::Swap) if is_encodable(image) => ImageFormat::Png,
+            (ImageFormat::Plain, Transform::Encode | Transform::Swap) if is_encodable(image) => {
+                ImageFormat::Png
+            }
             (format, _) => format,
         };
         Ok(Image { format, ..image.clone() })
@@ -70,7 +72,10 @@ impl Transform {
     /// The type with its images transformed.
     pub(super) fn apply(self, kind: &Type) -> Result<Type> {
         let named = |fields: &[(String, Type)]| {
-            fields.iter().map(|(name, kind)| Ok((name.clone(), self.apply(kind)?))).collect::<Result<Vec<_>>>()
+            fields
+                .iter()
+                .map(|(name, kind)| Ok((name.clone(), self.apply(kind)?)))
+                .collect::<Result<Vec<_>>>()
         };
         Ok(match kind {
             Type::Fundamental(_) | Type::Tensor(_) => kind.clone(),

@@ -128,7 +128,9 @@ impl Index {
             let rows = first..(first + self.every).min(self.row_count);
             Segment { offset: *offset, bytes: end - offset, rows, hash: Some(*hash) }
         });
-        segments.filter(|segment| segment.rows.start < wanted.end && segment.rows.end > wanted.start).collect()
+        segments
+            .filter(|segment| segment.rows.start < wanted.end && segment.rows.end > wanted.start)
+            .collect()
     }
 }
 
@@ -143,7 +145,9 @@ pub fn build_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
 fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     let layout = super::open_layout(source.clone(), options)?;
     let Some(len) = source.len() else {
-        return Err(Error::usage("a stream or packed file cannot be read at an offset, so an index is of no use"));
+        return Err(Error::usage(
+            "a stream or packed file cannot be read at an offset, so an index is of no use",
+        ));
     };
     let Type::Tabular(table) = &layout.kind else {
         return Err(Error::unsupported("only a table has rows to index"));
@@ -202,7 +206,14 @@ fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     write(source, &layout, len, row_count, every.unwrap_or(row_count.max(1)), &offsets)
 }
 
-fn write(source: &Source, layout: &Layout, len: u64, row_count: u64, every: u64, offsets: &[u64]) -> Result<Vec<u8>> {
+fn write(
+    source: &Source,
+    layout: &Layout,
+    len: u64,
+    row_count: u64,
+    every: u64,
+    offsets: &[u64],
+) -> Result<Vec<u8>> {
     let mut content: Vec<u8> = Vec::new();
     content.extend_from_slice(MAGIC);
     for number in [layout.body, len, row_count, every] {

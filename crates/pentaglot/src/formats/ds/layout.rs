@@ -105,7 +105,9 @@ fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Res
             }
         }
         (_, Some(given)) => Ok(layout(source, given, 0, false)),
-        (None, None) => Err(Error::truncated("a header", "an empty file").at(0).rule("header").field("header")),
+        (None, None) => {
+            Err(Error::truncated("a header", "an empty file").at(0).rule("header").field("header"))
+        }
         (Some(code), None) => {
             let expected = "a map with \"format\" (--type reads a stream without one)";
             Err(Error::malformed(expected, msgpack::family(*code)).at(0).rule("header").field("header"))
@@ -421,7 +423,9 @@ impl Profile {
     }
 
     fn look_fundamental(&mut self, kind: Fundamental, cursor: &mut Cursor<'_>) -> Result<()> {
-        let (Some((code, _)), Some(found)) = (fixed_form(kind), cursor.peek()) else { return msgpack::skip(cursor) };
+        let (Some((code, _)), Some(found)) = (fixed_form(kind), cursor.peek()) else {
+            return msgpack::skip(cursor);
+        };
         let before = cursor.remaining();
         let value = msgpack::read_integer(cursor)?;
         let mut output = Output::default();
@@ -472,7 +476,8 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
         Ok(None) => Confidence::No,
         Err(_) => {
             let mut scanner = Scanner::new(bytes, limits.budget());
-            let first = scanner.begin_object().and_then(|()| scanner.next_key().map(|key| key.map(str::to_owned)));
+            let first =
+                scanner.begin_object().and_then(|()| scanner.next_key().map(|key| key.map(str::to_owned)));
             match first {
                 Ok(Some(key)) if key == "type" || key == "value" => Confidence::Possible,
                 _ => Confidence::No,

@@ -50,7 +50,8 @@ use self::columns::Reading;
 use self::layout::{Layout, Wire};
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions, Writer,
+    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions,
+    Writer,
 };
 use crate::hub::{Form, Plan};
 use crate::sink::Sink;

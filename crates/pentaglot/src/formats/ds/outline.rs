@@ -97,7 +97,8 @@ impl Expand for Elements {
 impl Elements {
     fn msgpack(&self, from: u64) -> Result<impl Iterator<Item = Result<Node>> + use<>> {
         let skipped = self.stride.map_or(0, |stride| from.min((self.end - self.start) / stride) * stride);
-        let mut window = Window::new(&self.source, self.start + skipped, Some(self.end), self.budget.clone())?;
+        let mut window =
+            Window::new(&self.source, self.start + skipped, Some(self.end), self.budget.clone())?;
         let mut row = if self.stride.is_some() { from } else { 0 };
         let shape = root_shape(&self.kind);
         if shape == Shape::Array {
@@ -244,7 +245,8 @@ impl Row {
             Wire::Json => json_places(&bytes, self.offset, budget)?,
         };
         let columns = root_columns(kind);
-        let names = columns.iter().map(|(name, _)| (*name).to_owned()).map(Some).chain(std::iter::repeat(None));
+        let names =
+            columns.iter().map(|(name, _)| (*name).to_owned()).map(Some).chain(std::iter::repeat(None));
         let cells = places.into_iter().zip(names).enumerate();
         Ok(cells
             .map(|(index, ((offset, bytes), name))| {

@@ -157,7 +157,12 @@ impl Bundle {
         while start < wanted.end {
             let end = start.saturating_add(each).min(wanted.end);
             let offset = body + start * stride.bytes;
-            segments.push(Segment { offset, bytes: (end - start) * stride.bytes, rows: start..end, hash: None });
+            segments.push(Segment {
+                offset,
+                bytes: (end - start) * stride.bytes,
+                rows: start..end,
+                hash: None,
+            });
             start = end;
         }
         Some(segments)
@@ -471,8 +476,7 @@ impl Bundle {
     /// A scanner at the value.
     pub(super) fn scanner(&self) -> Result<Scanner<SourceReader>> {
         let body = self.layout.body;
-        let mut scanner =
-            Scanner::at(self.layout.source.reader_at(body)?, body, self.reading.budget.clone());
+        let mut scanner = Scanner::at(self.layout.source.reader_at(body)?, body, self.reading.budget.clone());
         if !self.layout.described {
             scanner.skip_byte_order_mark()?;
         }

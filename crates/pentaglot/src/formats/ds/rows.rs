@@ -15,8 +15,8 @@ use super::from_msgpack::wrong_arity;
 use super::types::Type;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::hub::rows::{self, Columns};
 use crate::hub::Shape;
+use crate::hub::rows::{self, Columns};
 use crate::wire::json::Scanner;
 use crate::wire::msgpack;
 
@@ -140,7 +140,9 @@ impl RowBuilder {
         } else {
             let expected = self.slots.len();
             let start = begin_cells(scanner).map_err(|error| place(error, shape, row))?;
-            let arity = |found: &dyn std::fmt::Display| place(wrong_arity("a row", expected, found, start), shape, row);
+            let arity = |found: &dyn std::fmt::Display| {
+                place(wrong_arity("a row", expected, found, start), shape, row)
+            };
             for (index, slot) in self.slots.iter_mut().enumerate() {
                 if !scanner.next_element().map_err(|error| place(error, shape, row))? {
                     return Err(arity(&index));
@@ -208,7 +210,9 @@ impl RowBuilder {
         let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.slots.len()];
         let mut columns = Vec::new();
         for (index, field) in self.order.iter().zip(self.schema.fields()) {
-            let (Some(slot), Some(array)) = (self.slots.get_mut(*index), arrays.get_mut(*index)) else { continue };
+            let (Some(slot), Some(array)) = (self.slots.get_mut(*index), arrays.get_mut(*index)) else {
+                continue;
+            };
             if array.is_none()
                 && let Some(column) = &mut slot.column
             {

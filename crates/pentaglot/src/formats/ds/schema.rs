@@ -114,8 +114,11 @@ fn struct_type(fields: &[(String, Type)]) -> Result<DataType> {
 }
 
 fn image_metadata(image: &Image) -> String {
-    let components: Vec<_> =
-        image.components.iter().map(|(channel, kind)| serde_json::json!([channel.name(), kind.name()])).collect();
+    let components: Vec<_> = image
+        .components
+        .iter()
+        .map(|(channel, kind)| serde_json::json!([channel.name(), kind.name()]))
+        .collect();
     serde_json::json!({
         "width": image.width, "height": image.height, "components": components, "format": image.format.name(),
     })
@@ -134,10 +137,12 @@ fn field_image(field: &Field) -> Option<Image> {
         kind.component_bytes()?;
         Some((Channel::by_name(pair.get(0)?.as_str()?)?, kind))
     };
-    let components: Vec<_> = value.get("components")?.as_array()?.iter().map(component).collect::<Option<_>>()?;
-    let repeated = components.iter().enumerate().any(|(index, (channel, _))| {
-        components.iter().skip(index + 1).any(|(other, _)| other == channel)
-    });
+    let components: Vec<_> =
+        value.get("components")?.as_array()?.iter().map(component).collect::<Option<_>>()?;
+    let repeated = components
+        .iter()
+        .enumerate()
+        .any(|(index, (channel, _))| components.iter().skip(index + 1).any(|(other, _)| other == channel));
     let format = ImageFormat::by_name(value.get("format")?.as_str()?)?;
     (!components.is_empty() && !repeated).then_some(Image {
         width: dim("width")?,
@@ -308,11 +313,7 @@ fn column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Column, 
     let bare = bare?;
     // Inside lists and structs Arrow wants Null to be nullable: that alone is no `nullable`.
     let void = bare.kind == Type::Fundamental(Fundamental::Void);
-    if field.is_nullable() && !(void && !path.is_empty()) {
-        Ok(bare.wrap(Type::Nullable))
-    } else {
-        Ok(bare)
-    }
+    if field.is_nullable() && !(void && !path.is_empty()) { Ok(bare.wrap(Type::Nullable)) } else { Ok(bare) }
 }
 
 fn fundamental(data_type: &DataType) -> Option<(Fundamental, Verdict, Option<&'static str>)> {
@@ -328,7 +329,9 @@ fn fundamental(data_type: &DataType) -> Option<(Fundamental, Verdict, Option<&'s
         DataType::Boolean => (Fundamental::Bool, Verdict::Exact, None),
         DataType::Float32 => (Fundamental::Float32, Verdict::Exact, None),
         DataType::Float64 => (Fundamental::Float64, Verdict::Exact, None),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => (Fundamental::String, Verdict::Exact, None),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            (Fundamental::String, Verdict::Exact, None)
+        }
         DataType::Null => (Fundamental::Void, Verdict::Exact, None),
         DataType::Int16 => (Fundamental::Int32, Verdict::Widened, None),
         DataType::UInt16 => (Fundamental::UInt32, Verdict::Widened, None),
@@ -387,7 +390,11 @@ fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Col
             }
             all.kind = Type::Struct(types);
             let tuple = extension == Some(extension::TUPLE);
-            Ok(if tuple { all.and(Verdict::Widened, Some("a tuple becomes a struct".to_owned())) } else { all })
+            Ok(if tuple {
+                all.and(Verdict::Widened, Some("a tuple becomes a struct".to_owned()))
+            } else {
+                all
+            })
         }
         data_type if is_binary(data_type) => Err("DS has no type for bytes, other than images".to_owned()),
         other => Err(format!("DS has no type for {}", type_text::print_type(other))),

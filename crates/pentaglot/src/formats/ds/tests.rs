@@ -27,7 +27,9 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    (0..text.len() / 2).map(|index| u8::from_str_radix(&text[2 * index..2 * index + 2], 16).unwrap()).collect()
+    (0..text.len() / 2)
+        .map(|index| u8::from_str_radix(&text[2 * index..2 * index + 2], 16).unwrap())
+        .collect()
 }
 
 fn hex(bytes: &[u8]) -> String {

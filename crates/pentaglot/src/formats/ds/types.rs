@@ -160,7 +160,9 @@ impl Channel {
 
     /// The channel of this name.
     pub fn by_name(name: &str) -> Option<Self> {
-        [Channel::Red, Channel::Green, Channel::Blue, Channel::Black].into_iter().find(|one| one.name() == name)
+        [Channel::Red, Channel::Green, Channel::Blue, Channel::Black]
+            .into_iter()
+            .find(|one| one.name() == name)
     }
 }
 
@@ -374,7 +376,9 @@ fn read_type(tree: &Tree, limits: &Limits, depth: u32) -> Result<Type> {
             let inner = Box::new(read_type(underlying, limits, depth + 1).field("underlying")?);
             if kind == "array" { Type::Array(inner) } else { Type::Nullable(inner) }
         }
-        "struct" => Type::Struct(read_named(need(pairs, "fields", "a struct")?, limits, depth).field("fields")?),
+        "struct" => {
+            Type::Struct(read_named(need(pairs, "fields", "a struct")?, limits, depth).field("fields")?)
+        }
         other => {
             let expected = "tabular, image, tensor, nullable, array or struct";
             return Err(Error::malformed(expected, format_args!("{other:?}")).rule("type").field("type"));
@@ -396,7 +400,9 @@ fn read_named(tree: &Tree, limits: &Limits, depth: u32) -> Result<Vec<(String, T
 fn read_dimension(tree: &Tree) -> Result<u32> {
     let number = match tree {
         Tree::Integer(number) => Some(*number),
-        Tree::Text(text) if (1..=10).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+        Tree::Text(text)
+            if (1..=10).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
             text.parse().ok()
         }
         _ => None,

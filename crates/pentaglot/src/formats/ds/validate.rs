@@ -44,7 +44,8 @@ fn validate_msgpack(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
     let shape = root_shape(kind);
     let mut declared = declared_rows(kind);
     let mut builder = bundle.builder(&Request::default(), bundle.summary.schema.clone(), 0)?;
-    let mut window = Window::new(&bundle.layout.source, bundle.layout.body, None, bundle.reading.budget.clone())?;
+    let mut window =
+        Window::new(&bundle.layout.source, bundle.layout.body, None, bundle.reading.budget.clone())?;
     if shape == Shape::Array {
         match read_root_count(&mut window) {
             Ok(count) => declared = Some(u64::from(count)),
@@ -105,7 +106,11 @@ fn check_count(shape: Shape, declared: Option<u64>, rows: u64, offset: u64) -> R
 
 impl RowBuilder {
     /// Reads one element that stands whole behind the cursor, and reports what is wrong with each of its cells.
-    fn check_msgpack(&mut self, cursor: &mut Cursor<'_>, report: &mut dyn FnMut(Error) -> Result<()>) -> Result<()> {
+    fn check_msgpack(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        report: &mut dyn FnMut(Error) -> Result<()>,
+    ) -> Result<()> {
         let header = self.begin_msgpack(cursor);
         match header {
             Err(error) => report(error)?,
@@ -174,7 +179,12 @@ impl JsonWalk<'_> {
         Tail::of(&self.bundle.layout).check(&mut scanner)
     }
 
-    fn element(&self, scanner: &mut JsonScanner, builder: &mut RowBuilder, findings: &mut Findings) -> Result<()> {
+    fn element(
+        &self,
+        scanner: &mut JsonScanner,
+        builder: &mut RowBuilder,
+        findings: &mut Findings,
+    ) -> Result<()> {
         let (shape, row) = (self.shape, builder.row);
         if shape != Shape::Table {
             return self.cell(scanner, findings, |scanner| builder.cell_json(0, scanner));

@@ -36,7 +36,8 @@ fn form(dialect: Option<&str>, path: Option<&std::path::Path>) -> Form {
         Some("msgpack-fixed") => Form::MsgPack { fixed: true },
         Some(_) => Form::MsgPack { fixed: false },
         None => {
-            let name = path.and_then(|path| path.file_name()).map(|name| name.to_string_lossy().to_lowercase());
+            let name =
+                path.and_then(|path| path.file_name()).map(|name| name.to_string_lossy().to_lowercase());
             let json = name.is_some_and(|name| name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json"));
             if json { Form::Json } else { Form::MsgPack { fixed: false } }
         }
@@ -69,7 +70,9 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     let json = options.dialect.as_deref() == Some("json");
     let nan_null = options.options.get("nan") == Some("null");
     let before = root_columns(&kind);
-    for (step, ((_, after), (_, before))) in plan.steps.iter_mut().zip(root_columns(&target).into_iter().zip(before)) {
+    for (step, ((_, after), (_, before))) in
+        plan.steps.iter_mut().zip(root_columns(&target).into_iter().zip(before))
+    {
         let mut worsen = |verdict: Verdict, note: &str| {
             if step.verdict < verdict {
                 step.verdict = verdict;

@@ -1,1 +1,129 @@
-//! DyND serialization.
+//! DyND serialization: any datashape-typed array, one unique byte string per value.
+//!
+//! ```text
+//! dynd        varint(len) type text, then the data           "array[Any]": 09 "3 * int32" 0a000000 14000000 1e000000
+//! dynd:raw    the data alone; --type says of what
+//! dynd:cbor   one deterministic CBOR item                     d84e 4c 0a000000140000001e000000
+//!
+//! bool 00 01 · ints and floats little-endian, packed · complex[T] T T · bytes[N] as is · void nothing
+//! bytes, string, type   varint(len) bytes            char          UTF-8
+//! N * T                 T T … T                      var * T       varint(count) T T … T
+//! (T, U), {a: T, b: U}  T U, no padding              pointer[T]    T
+//! ?T                    T with a sentinel, or 00 | 01 T             array[T]      type T
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | types | all of the profile in `docs/dynd-profile.md`: the spec's, the extension types, patterns, `storage[…]` |
+//! | dialects | `array` (default), `raw`, `cbor`; all read and written |
+//! | rows | streamed both ways; those of fixed size by positioned reads |
+//! | uniqueness | enforced both ways: one byte string per value, nothing else is read |
+
+mod cbor;
+mod decode;
+mod encode;
+mod hub;
+mod json;
+mod layout;
+mod outline;
+mod pack;
+mod packed;
+mod parse;
+mod pattern;
+mod read;
+mod types;
+mod validate;
+mod value;
+mod walk;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use arrow_schema::{Schema, SchemaRef};
+
+pub use cbor::{from_cbor, to_cbor};
+pub use hub::{arrow_schema, type_of_schema};
+pub use json::{array_json, write_value_json};
+pub use types::{Base, Callable, Encoding, FloatWidth, Kind, Pattern, Type, Width, Zone};
+pub use value::{Value, deserialize, is_nan_bits, serialize};
+
+use crate::cursor::Cursor;
+use crate::error::{Context, Result};
+use crate::formats::{
+    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions,
+    Writer,
+};
+use crate::hub::{Form, Plan, Verdict};
+use crate::limits::Limits;
+use crate::sink::Sink;
+use crate::source::Source;
+
+/// The format.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Dynd;
+
+static INFO: FormatInfo = FormatInfo {
+    id: hub::ID,
+    title: "DyND serialization",
+    dialects: &[
+        DialectInfo { name: "array", title: "self-describing array[Any]", read: true, write: true },
+        DialectInfo { name: "raw", title: "data without its type (--type)", read: true, write: true },
+        DialectInfo { name: "cbor", title: "deterministic CBOR", read: true, write: true },
+    ],
+    extensions: &["dynd"],
+    media_types: &["application/vnd.dynd"],
+    forms: &[Form::Table, Form::Dense, Form::Array, Form::Value, Form::Columns, Form::Coo],
+    options: &[OptionInfo {
+        key: "options",
+        values: "sentinel|flag",
+        default: "sentinel",
+        help: "how a missing value of a type with a sentinel is written: flag writes ?pointer[T], which has none",
+    }],
+    gzip_by_magic: true,
+    spec: "https://github.com/libdynd/libdynd/blob/master/devdocs/serialization-design.md",
+};
+
+impl Format for Dynd {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn detect(&self, head: &Head<'_>) -> Confidence {
+        let bytes = head.bytes();
+        if bytes.starts_with(&cbor::TAG_HEAD) {
+            return Confidence::Certain;
+        }
+        let mut cursor = Cursor::new(bytes);
+        let Ok(ty) = walk::read_type(&mut cursor, &Limits::default()) else {
+            return if cbor::is_marked(bytes, head.len()) { Confidence::Likely } else { Confidence::No };
+        };
+        if !ty.is_concrete() {
+            return Confidence::No;
+        }
+        match (ty.fixed_size(), head.len()) {
+            (Some(size), Some(len)) if cursor.offset().checked_add(size) == Some(len) => Confidence::Certain,
+            (None, _) if ty.to_string().len() > 4 => Confidence::Certain,
+            _ => Confidence::Likely,
+        }
+    }
+
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+        Ok(Box::new(read::DyndDocument::open(source, options).in_format(hub::ID)?))
+    }
+
+    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
+        match write::wants_flags(options) {
+            Ok(flag) => hub::plan_type(schema, options.type_text.as_deref(), options.row_count, flag).plan,
+            Err(error) => {
+                let mut plan = Plan::default();
+                plan.push_with("", "rows", hub::ID, Verdict::Impossible, error.message());
+                plan
+            }
+        }
+    }
+
+    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(write::DyndWriter::create(sink, schema, options).in_format(hub::ID)?))
+    }
+}

@@ -1,1 +1,130 @@
-//! Apache Parquet.
+//! Parquet: columns in row groups, in pages, packed, with a footer that says where everything is.
+//!
+//! ```text
+//! file      := "PAR1"  row group*  column and offset indexes  footer (thrift)  u32 footer length  "PAR1"
+//! row group := column chunk*                    one per leaf of the schema
+//! chunk     := dictionary page?  data page*
+//! page      := header (thrift)  levels  values  packed with the chunk's codec
+//! ```
+//!
+//! | | read | written |
+//! |---|---|---|
+//! | data pages version 1 and 2, all encodings of the `parquet` crate | yes | version 1 |
+//! | none, snappy, gzip, brotli, lz4, zstd | yes | yes (`-O compression=zstd:3`) |
+//! | nested types, dictionaries, decimals | yes | yes |
+//! | types that Parquet lacks | | stored as something near, see `types.rs` |
+//! | pandas' and other key-value metadata, Arrow's schema | yes | yes |
+//! | rows of a table without columns | yes | yes, in the footer's `pentaglot.row_count` |
+//! | row groups and pages that a row range does not touch | not read | |
+//! | encryption, chunks in other files | no | no |
+//!
+//! Row groups close at 64 MiB. Page headers are looked at before the `parquet` crate unpacks a page.
+
+mod layout;
+mod outline;
+mod read;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod thrift;
+mod types;
+mod validate;
+mod write;
+
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+
+use self::layout::{Chunks, MAGIC};
+use self::read::Store;
+use self::write::ParquetWriter;
+use super::{
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Request,
+    Summary, WriteOptions, Writer,
+};
+use crate::error::{Context, Result};
+use crate::hub::{Form, Plan, Rows, Verdict};
+use crate::sink::Sink;
+use crate::source::Source;
+
+const ID: &str = "parquet";
+
+static INFO: FormatInfo = FormatInfo {
+    id: ID,
+    title: "Apache Parquet",
+    dialects: &[],
+    extensions: &["parquet", "pq"],
+    media_types: &["application/vnd.apache.parquet"],
+    forms: &[Form::Table, Form::Columns, Form::Coo, Form::Array, Form::Value, Form::Dense, Form::Sparse],
+    options: &[OptionInfo {
+        key: "compression",
+        values: "none|snappy|gzip[:0..9]|brotli[:0..11]|lz4|zstd[:1..22]",
+        default: "zstd",
+        help: "how pages are packed",
+    }],
+    gzip_by_magic: true,
+    spec: "https://parquet.apache.org/docs/file-format/",
+};
+
+/// The Parquet format.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Parquet;
+
+impl Format for Parquet {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn detect(&self, head: &Head<'_>) -> Confidence {
+        let bytes = head.bytes();
+        match bytes.starts_with(MAGIC) || bytes.starts_with(b"PARE") {
+            true => Confidence::Certain,
+            false => Confidence::No,
+        }
+    }
+
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+        let open = || -> Result<Box<dyn Document>> {
+            let chunks = Chunks { source: source.seekable()?, budget: options.limits.budget() };
+            let store = Store::open(chunks)?;
+            Ok(Box::new(ParquetDocument { summary: store.summary(), store: Arc::new(store) }))
+        };
+        open().in_format(ID)
+    }
+
+    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
+        let mut plan = types::plan(schema);
+        if let Err(error) = write::compression(&options.options) {
+            let given = options.options.get("compression").unwrap_or_default();
+            plan.push_with("", given, "nothing", Verdict::Impossible, error.message());
+        }
+        plan
+    }
+
+    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(ParquetWriter::create(sink, &schema, options).in_format(ID)?))
+    }
+}
+
+struct ParquetDocument {
+    store: Arc<Store>,
+    summary: Summary,
+}
+
+impl Document for ParquetDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        outline::store(&self.store)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::store(&self.store, findings).in_format(ID)
+    }
+
+    fn rows(&self, request: &Request) -> Result<Rows> {
+        self.store.rows(request).in_format(ID)
+    }
+}

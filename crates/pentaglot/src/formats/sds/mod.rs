@@ -1,1 +1,144 @@
-//! simple-sds.
+//! simple-sds: succinct structures that open in place from a file.
+//!
+//! A file is an array of elements: unsigned 64-bit little-endian integers. Nothing in it says what it is; its kind is
+//! given (`sds:KIND`) or found by trying them in the order of the table: the first that fits to the last byte is taken.
+//!
+//! ```text
+//! bit    ones | len | words | word…            | size rank… | size select… | size select0…    (each size may be 0)
+//! int    len | width | bits | words | word…
+//! sparse universe | bit (high parts) | int (low parts)
+//! rl     len | ones | int (samples) | int (units of 4 bits)
+//! wm     len | width | bit for each level | int (first)
+//! ```
+//!
+//! | kind | what | hub |
+//! |---|---|---|
+//! | `gbz`, `gbwt` | pangenome containers of such structures (also `gg`, `gbwt-meta`, `chains`) | members; `FILE::tags` is a table |
+//! | `rlwm`, `wm`, `wmcore` | wavelet matrices | array of uint64 |
+//! | `rl` | runs of set bits | table `start`, `length` |
+//! | `sparse` | Elias-Fano | array of uint64: the positions |
+//! | `bit`, `raw` | bits | array of bool |
+//! | `int`, `vec` | integers | array of uint64 |
+//! | `option` | an optional vector of elements | array of uint64 |
+//! | `pairs` | pairs of elements | array of tuples |
+//! | `string`, `bytes` | text, bytes | value |
+
+mod containers;
+mod index;
+mod layout;
+mod outline;
+mod query;
+mod read;
+#[cfg(test)]
+mod tests;
+mod types;
+mod validate;
+mod write;
+
+use arrow_schema::{Schema, SchemaRef};
+
+use super::{
+    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions,
+    Writer,
+};
+use crate::error::Result;
+use crate::hub::{Form, Plan};
+use crate::sink::Sink;
+use crate::source::Source;
+
+pub use containers::Container;
+pub use index::{Mapped, build_index};
+pub use layout::Object;
+pub use query::{Query, answer};
+pub use types::Kind;
+
+/// The format's id.
+pub(crate) const ID: &str = "sds";
+
+/// The format simple-sds.
+#[derive(Debug, Clone, Copy)]
+pub struct Sds;
+
+macro_rules! dialect {
+    ($name:literal, $title:literal, $write:literal) => {
+        DialectInfo { name: $name, title: $title, read: true, write: $write }
+    };
+}
+
+static INFO: FormatInfo = FormatInfo {
+    id: ID,
+    title: "simple-sds succinct structures",
+    dialects: &[
+        dialect!("gbz", "GBZ pangenome graph", false),
+        dialect!("gbwt", "GBWT index", false),
+        dialect!("gg", "GBWTGraph", false),
+        dialect!("gbwt-meta", "GBWT metadata", false),
+        dialect!("rlwm", "run-length wavelet matrix", true),
+        dialect!("wm", "wavelet matrix", true),
+        dialect!("wmcore", "wavelet matrix core", true),
+        dialect!("rl", "run-length bit vector", true),
+        dialect!("sparse", "sparse bit vector (Elias-Fano)", true),
+        dialect!("bit", "bit vector", true),
+        dialect!("int", "integer vector", true),
+        dialect!("raw", "raw bit vector", true),
+        dialect!("option", "optional vector of elements", true),
+        dialect!("pairs", "vector of pairs of elements", true),
+        dialect!("string", "string", true),
+        dialect!("bytes", "vector of bytes", true),
+        dialect!("vec", "vector of elements", true),
+        dialect!("chains", "integer vectors, one after the other", false),
+    ],
+    extensions: &["sds", "gbz", "gbwt", "gg"],
+    media_types: &[],
+    forms: &[Form::Array, Form::Value, Form::Table],
+    options: &[
+        OptionInfo {
+            key: "supports",
+            values: "full|lean",
+            default: "full",
+            help: "write rank and select supports as simple-sds does, or none as the C++ programs do",
+        },
+        OptionInfo {
+            key: "universe",
+            values: "N",
+            default: "largest + 1",
+            help: "length of the bits of sparse, rl, bit, raw",
+        },
+        OptionInfo {
+            key: "width",
+            values: "1..64",
+            default: "smallest",
+            help: "bits per item of int, of the low parts of sparse",
+        },
+        OptionInfo {
+            key: "multiset",
+            values: "true|false",
+            default: "false",
+            help: "positions of sparse may repeat",
+        },
+    ],
+    gzip_by_magic: false,
+    spec: "https://github.com/jltsiren/simple-sds/blob/main/SERIALIZATION.md",
+};
+
+impl Format for Sds {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn detect(&self, head: &Head<'_>) -> Confidence {
+        layout::detect(head)
+    }
+
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+        Ok(Box::new(read::SdsDocument::open(source, options)?))
+    }
+
+    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
+        write::plan(schema, options)
+    }
+
+    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(write::SdsWriter::create(sink, schema, options)?))
+    }
+}

@@ -1,34 +1,264 @@
-//! Texts of single values.
+//! Texts of single values: strings, floats, decimals.
+
+use arrow_buffer::i256;
+use half::f16;
+
+/// A run of bytes that stand for themselves in a JSON string.
+pub(crate) struct PlainRun {
+    /// How many bytes.
+    pub(crate) len: usize,
+    /// Whether all of them are ASCII.
+    pub(crate) ascii: bool,
+}
+
+/// The bytes up to the first `"`, `\` or control character.
+///
+/// Plainly: the first byte of these. Eight at a time: in `word ^ pattern` the byte that is sought is zero; subtracting
+/// one from each byte sets the top bit of a zero byte first (borrows only reach higher bytes, after the first hit).
+#[inline]
+pub(crate) fn plain_run(bytes: &[u8]) -> PlainRun {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    let mut len = 0;
+    let mut all = 0u64;
+    let (words, _) = bytes.as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let quote = word ^ (ONES * b'"' as u64);
+        let slash = word ^ (ONES * b'\\' as u64);
+        let stops = (quote.wrapping_sub(ONES) & !quote)
+            | (slash.wrapping_sub(ONES) & !slash)
+            | (word.wrapping_sub(ONES * 0x20) & !word);
+        let stops = stops & TOPS;
+        if stops != 0 {
+            let bits = stops.trailing_zeros() & !7;
+            let before = word & !(u64::MAX << bits);
+            return PlainRun { len: len + bits as usize / 8, ascii: (all | before) & TOPS == 0 };
+        }
+        all |= word;
+        len += 8;
+    }
+    let mut ascii = all & TOPS == 0;
+    for byte in bytes.get(len..).unwrap_or_default() {
+        if matches!(byte, b'"' | b'\\' | 0..0x20) {
+            break;
+        }
+        ascii &= byte.is_ascii();
+        len += 1;
+    }
+    PlainRun { len, ascii }
+}
 
 /// Appends a JSON string with its quotes and the fewest escapes.
 pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    write_escaped(out, text.as_bytes());
-    out.push(b'"');
-}
-
-/// Appends text with what JSON must escape.
-pub(crate) fn write_escaped(out: &mut Vec<u8>, text: &[u8]) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut rest = text;
-    while let Some(stop) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
-        let (plain, tail) = rest.split_at(stop);
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, tail) = rest.split_at(plain_run(rest).len);
         out.extend_from_slice(plain);
         let Some((byte, tail)) = tail.split_first() else { break };
         rest = tail;
-        match byte {
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
-            control => {
-                let digits = [HEX[usize::from(control >> 4)], HEX[usize::from(control & 15)]];
-                out.extend_from_slice(b"\\u00");
-                out.extend_from_slice(&digits);
+        write_escape(out, *byte);
+    }
+    out.push(b'"');
+}
+
+#[cold]
+fn write_escape(out: &mut Vec<u8>, byte: u8) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    match byte {
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        0x08 => out.extend_from_slice(b"\\b"),
+        0x0c => out.extend_from_slice(b"\\f"),
+        b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+        control => {
+            out.extend_from_slice(b"\\u00");
+            out.extend([control >> 4, control & 15].map(|digit| HEX[usize::from(digit)]));
+        }
+    }
+}
+
+/// A number that is written in the fewest digits that read back to it at its own width.
+pub(crate) trait Float: Copy {
+    /// Appends a finite value.
+    fn write_finite(self, out: &mut Vec<u8>);
+    /// The value as a double, exactly.
+    fn widen(self) -> f64;
+}
+
+impl Float for f64 {
+    fn write_finite(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(ryu::Buffer::new().format_finite(self).as_bytes());
+    }
+
+    fn widen(self) -> f64 {
+        self
+    }
+}
+
+impl Float for f32 {
+    fn write_finite(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(ryu::Buffer::new().format_finite(self).as_bytes());
+    }
+
+    fn widen(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Float for f16 {
+    /// The shortest of 1 to 5 significant digits (5 always suffice) that rounds back to the same half.
+    fn write_finite(self, out: &mut Vec<u8>) {
+        let exact = self.to_f64();
+        for digits in 0..5 {
+            let text = format!("{exact:.digits$e}");
+            if let Ok(value) = text.parse::<f64>()
+                && f16::from_f64(value).to_bits() == self.to_bits()
+            {
+                // The double nearest to so few digits prints as these digits.
+                return value.write_finite(out);
+            }
+        }
+        exact.write_finite(out);
+    }
+
+    fn widen(self) -> f64 {
+        self.to_f64()
+    }
+}
+
+/// The word for a float that is not finite.
+pub(crate) fn special_float(value: f64) -> Option<&'static str> {
+    if value.is_nan() {
+        Some("NaN")
+    } else if value.is_infinite() {
+        Some(if value > 0.0 { "Infinity" } else { "-Infinity" })
+    } else {
+        None
+    }
+}
+
+/// Appends a decimal whose digits are `digits` (perhaps with a sign) and whose last `scale` digits are its fraction.
+pub(crate) fn write_decimal(out: &mut Vec<u8>, digits: &str, scale: i8) {
+    let digits = match digits.strip_prefix('-') {
+        Some(digits) => {
+            out.push(b'-');
+            digits
+        }
+        None => digits,
+    }
+    .as_bytes();
+    if scale <= 0 {
+        out.extend_from_slice(digits);
+        if digits != b"0" {
+            out.extend((scale..0).map(|_| b'0'));
+        }
+        return;
+    }
+    let scale = usize::from(scale.unsigned_abs());
+    match digits.split_at_checked(digits.len().wrapping_sub(scale)) {
+        Some((whole, fraction)) if !whole.is_empty() => {
+            out.extend_from_slice(whole);
+            out.push(b'.');
+            out.extend_from_slice(fraction);
+        }
+        _ => {
+            out.extend_from_slice(b"0.");
+            out.extend((digits.len()..scale).map(|_| b'0'));
+            out.extend_from_slice(digits);
+        }
+    }
+}
+
+/// The digits (as a whole number) of a decimal text at `scale`; `None` if it is no decimal or does not fit exactly.
+pub(crate) fn parse_decimal(text: &str, scale: i8) -> Option<i256> {
+    let (negative, unsigned) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let sound = !whole.is_empty() && unsigned.len() <= 256 && all_digits(whole) && all_digits(fraction);
+    if !sound || unsigned.ends_with('.') {
+        return None;
+    }
+    let mut digits = whole.to_owned();
+    let wanted = usize::try_from(scale).unwrap_or(0);
+    if fraction.len() > wanted && fraction.get(wanted..)?.bytes().any(|byte| byte != b'0') {
+        return None;
+    }
+    digits.extend(fraction.chars().chain(std::iter::repeat('0')).take(wanted));
+    // A negative scale: the last digits are zeros that are not stored.
+    let dropped = usize::from((-scale.min(0)).unsigned_abs());
+    if dropped > 0 && digits.trim_start_matches('0').is_empty() {
+        return Some(i256::ZERO);
+    }
+    let (kept, zeros) = digits.split_at_checked(digits.len().checked_sub(dropped)?)?;
+    if zeros.bytes().any(|byte| byte != b'0') {
+        return None;
+    }
+    let kept = kept.trim_start_matches('0');
+    let value = if kept.is_empty() { i256::ZERO } else { i256::from_string(kept)? };
+    Some(if negative { value.wrapping_neg() } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn floats_are_shortest_at_their_own_width() {
+        assert_eq!(text(|out| 0.1f64.write_finite(out)), "0.1");
+        assert_eq!(text(|out| 0.1f32.write_finite(out)), "0.1");
+        assert_eq!(text(|out| (-0.0f64).write_finite(out)), "-0.0");
+        assert_eq!(text(|out| 1e300f64.write_finite(out)), "1e300");
+        assert_eq!(text(|out| 5e-324f64.write_finite(out)), "5e-324");
+        assert_eq!(text(|out| 3.0f32.write_finite(out)), "3.0");
+        assert_eq!(text(|out| f16::from_f32(0.1).write_finite(out)), "0.1");
+        assert_eq!(text(|out| f16::MAX.write_finite(out)), "65500.0");
+        assert_eq!(text(|out| f16::NEG_ZERO.write_finite(out)), "-0.0");
+    }
+
+    #[test]
+    fn every_half_comes_back() {
+        for bits in 0..=u16::MAX {
+            let half = f16::from_bits(bits);
+            if half.is_finite() {
+                let value: f64 = text(|out| half.write_finite(out)).parse().unwrap();
+                assert_eq!(f16::from_f64(value).to_bits(), bits);
             }
         }
     }
-    out.extend_from_slice(rest);
+
+    #[test]
+    fn decimals_come_back() {
+        for (digits, scale, expected) in [
+            ("12345", 2, "123.45"),
+            ("-5", 3, "-0.005"),
+            ("5", 0, "5"),
+            ("12", -2, "1200"),
+            ("0", -2, "0"),
+            ("-100", 2, "-1.00"),
+            ("0", 2, "0.00"),
+        ] {
+            let written = text(|out| write_decimal(out, digits, scale));
+            assert_eq!(written, expected);
+            assert_eq!(parse_decimal(&written, scale).unwrap().to_string(), digits);
+        }
+        assert_eq!(parse_decimal("1.5", 2).unwrap().to_string(), "150");
+        assert_eq!(parse_decimal("1.500", 2).unwrap().to_string(), "150");
+        for (bad, scale) in
+            [("", 0), ("1.", 1), (".5", 1), ("1.234", 2), ("1250", -2), ("1e3", 0), ("+1", 0), ("-", 0)]
+        {
+            assert_eq!(parse_decimal(bad, scale), None, "{bad}");
+        }
+    }
 }

@@ -11,7 +11,8 @@
 //! name    := [A-Za-z_][A-Za-z0-9_]*  |  'quoted'         quoted as in datashape
 //! schema  := struct{…}                                   a table
 //!          | matrix[R, C, type] | sparse_matrix[R, C, type]     R is `*` where it is not known
-//!          | array[field] | value[field]
+//!          | array[field]
+//!          | field | value[struct{…}]                    a single value; one that looks like a table says so
 //! ```
 //!
 //! Types that Arrow has besides are printed with their Arrow names and read back: `utf8_view`, `binary_view`,
@@ -46,4 +47,10 @@ pub fn caret(text: &str, error: &Error) -> String {
     let before = text.char_indices().take_while(|(index, _)| *index < offset).count();
     let shown: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     format!("{shown}\n{}^", " ".repeat(before))
+}
+
+/// The error with the text that it is about, on one line: for messages that stand among others.
+pub(crate) fn caret_line(text: &str, error: &Error) -> String {
+    let offset = error.offset().unwrap_or(0);
+    format!("{} at character {offset} of {:?}", error.message(), text)
 }

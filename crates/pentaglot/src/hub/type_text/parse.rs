@@ -27,12 +27,20 @@ pub fn parse_field(name: &str, text: &str, limits: &Limits) -> Result<Field> {
     Ok(field)
 }
 
-/// The schema that `text` says: `struct{…}` is a table; see the [module](super) for the other shapes.
+/// The schema that `text` says: `struct{…}` is a table, another type a single value; see the [module](super) for the
+/// other shapes.
 pub fn parse_schema(text: &str, limits: &Limits) -> Result<Schema> {
     let mut parser = Parser { text, position: 0, depth: 0, limits };
     let schema = parser.schema()?;
     parser.end()?;
     Ok(schema)
+}
+
+/// Whether the text of a field stands for a table rather than for a single value.
+pub(super) fn is_table(field: &Field) -> bool {
+    matches!(field.data_type(), DataType::Struct(_))
+        && !field.is_nullable()
+        && extension::name(field).is_none()
 }
 
 struct Parser<'a> {
@@ -186,13 +194,10 @@ impl<'a> Parser<'a> {
             }
             _ => {
                 self.position = start;
-                match self.field("")?.data_type() {
-                    DataType::Struct(fields) => Ok(Schema::new(fields.clone())),
-                    _ => {
-                        let expected = "struct{…}, matrix[…], sparse_matrix[…], array[…] or value[…]";
-                        self.position = start;
-                        Err(self.unexpected(expected))
-                    }
+                let field = self.field("")?;
+                match field.data_type() {
+                    DataType::Struct(fields) if is_table(&field) => Ok(Schema::new(fields.clone())),
+                    _ => Ok(shape::value_schema(field)),
                 }
             }
         }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema, TimeUnit, UnionMode};
 
+use super::parse::is_table;
 use crate::hub::extension;
 use crate::hub::shape::{self, Form};
 
@@ -60,6 +61,7 @@ impl Printer {
                 out.push(']');
             }
             (Form::Array, _, Some(item)) => self.bracket(&mut out, "array[", item),
+            (Form::Value, _, Some(value)) if !is_table(value) => self.field(&mut out, value),
             (Form::Value, _, Some(value)) => self.bracket(&mut out, "value[", value),
             _ => self.fields(&mut out, schema.fields()),
         }

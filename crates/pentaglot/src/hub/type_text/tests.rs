@@ -135,7 +135,9 @@ fn schemas_of_every_shape_come_back() {
         (shape::dense_schema(DataType::Float64, Some(3), 4).unwrap(), "matrix[3, 4, float64]"),
         (shape::sparse_schema(DataType::Int8, None, 1 << 40), "sparse_matrix[*, 1099511627776, int8]"),
         (shape::array_schema(Field::new("x", DataType::Utf8, true)), "array[?utf8]"),
-        (shape::value_schema(Field::new("x", DataType::Utf8, false)), "value[utf8]"),
+        (shape::value_schema(Field::new("x", DataType::Utf8, false)), "utf8"),
+        (shape::value_schema(Field::new("x", DataType::Struct(Fields::empty()), false)), "value[struct{}]"),
+        (shape::value_schema(Field::new("x", DataType::Struct(Fields::empty()), true)), "?struct{}"),
         (Schema::new(vec![int128]), "struct{i: extension['pentaglot.int128', ?fixed_binary[16]]}"),
         (
             Schema::new(vec![tensor]),
@@ -145,7 +147,7 @@ fn schemas_of_every_shape_come_back() {
         assert_eq!(print_exact_schema(&schema), text);
         assert_eq!(parse_schema(text, &limits).unwrap(), schema);
     }
-    assert!(parse_schema("int8", &limits).is_err());
+    assert!(parse_schema("int33", &limits).is_err());
 }
 
 /// Any type that the text can say.

@@ -37,20 +37,6 @@ pub(crate) enum Kind {
     Object,
 }
 
-impl Kind {
-    /// The kind in words, for messages.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Kind::Null => "null",
-            Kind::Bool => "a bool",
-            Kind::Number => "a number",
-            Kind::String => "a string",
-            Kind::Array => "an array",
-            Kind::Object => "an object",
-        }
-    }
-}
-
 /// Reads JSON from a stream, as far as its caller asks.
 ///
 /// ```ignore
@@ -236,6 +222,19 @@ impl<R: Read> Scanner<R> {
         Error::malformed(expected, words).at(offset)
     }
 
+    /// The error that a value of another kind stands here.
+    #[cold]
+    pub(crate) fn wrong_type(&mut self, expected: &str) -> Error {
+        let value = match self.peek() {
+            Ok(Kind::Null) => self.starts_with(b"null"),
+            Ok(Kind::Bool) => self.starts_with(b"true") || self.starts_with(b"false"),
+            Ok(_) => true,
+            Err(_) => false,
+        };
+        let error = self.unexpected(expected);
+        if value { error.rule("type") } else { error }
+    }
+
     fn starts_with(&mut self, word: &[u8]) -> bool {
         while self.rest().len() < word.len() && self.more().unwrap_or(false) {}
         self.rest().starts_with(word)
@@ -254,7 +253,7 @@ impl<R: Read> Scanner<R> {
     fn expect_word(&mut self, word: &[u8], expected: &str) -> Result<()> {
         self.skip_space()?;
         if !self.starts_with(word) {
-            return Err(self.unexpected(expected));
+            return Err(self.wrong_type(expected));
         }
         self.position += word.len();
         Ok(())
@@ -283,7 +282,7 @@ impl<R: Read> Scanner<R> {
     #[inline]
     pub(crate) fn begin_array(&mut self) -> Result<()> {
         if self.skip_space()? != Some(b'[') {
-            return Err(self.unexpected("an array"));
+            return Err(self.wrong_type("an array"));
         }
         self.enter()
     }
@@ -313,7 +312,7 @@ impl<R: Read> Scanner<R> {
     #[inline]
     pub(crate) fn begin_object(&mut self) -> Result<()> {
         if self.skip_space()? != Some(b'{') {
-            return Err(self.unexpected("an object"));
+            return Err(self.wrong_type("an object"));
         }
         self.enter()
     }
@@ -380,7 +379,41 @@ impl<R: Read> Scanner<R> {
         match self.skip_space()? {
             Some(b't') => self.expect_word(b"true", "a bool").map(|()| true),
             Some(b'f') => self.expect_word(b"false", "a bool").map(|()| false),
-            _ => Err(self.unexpected("a bool")),
+            _ => Err(self.wrong_type("a bool")),
+        }
+    }
+
+    /// Errs unless the line ends here; passes over its end. Also fine at the end of the input.
+    pub(crate) fn end_line(&mut self) -> Result<()> {
+        loop {
+            match self.peek_byte()? {
+                Some(b' ' | b'\t' | b'\r') => self.bump(),
+                Some(b'\n') => {
+                    self.bump();
+                    return Ok(());
+                }
+                None => return Ok(()),
+                Some(_) => return Err(self.unexpected("the end of the line")),
+            }
+        }
+    }
+
+    /// Passes over the rest of the line, whatever stands there, and starts anew after it.
+    pub(crate) fn skip_line(&mut self) -> Result<()> {
+        (self.depth, self.fresh) = (0, false);
+        loop {
+            match self.rest().iter().position(|byte| *byte == b'\n') {
+                Some(end) => {
+                    self.position += end + 1;
+                    return Ok(());
+                }
+                None => {
+                    self.position = self.end;
+                    if !self.more()? {
+                        return Ok(());
+                    }
+                }
+            }
         }
     }
 

@@ -102,7 +102,7 @@ impl<R: Read> Scanner<R> {
     /// The text of the number that stands next, and whether it is whole.
     fn number_token(&mut self) -> Result<(&str, bool)> {
         if !matches!(self.skip_space()?, Some(b'-' | b'0'..=b'9')) {
-            return Err(self.unexpected("a number"));
+            return Err(self.wrong_type("a number"));
         }
         let run = loop {
             let run = self.rest().iter().take_while(|byte| is_number_byte(**byte)).count();
@@ -135,7 +135,8 @@ impl<R: Read> Scanner<R> {
         if whole && !is_whole {
             return Err(Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("mismatch"));
         }
-        text.parse().map_err(|_| Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("range"))
+        text.parse()
+            .map_err(|_| Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("range"))
     }
 
     /// Up to 18 digits that stand in the window, with what is behind them; a sign is the caller's.
@@ -200,11 +201,9 @@ impl<R: Read> Scanner<R> {
         }
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(value),
-            _ => {
-                Err(Error::malformed("a number in the range of float64", format_args!("`{text}`"))
-                    .at(offset)
-                    .rule("range"))
-            }
+            _ => Err(Error::malformed("a number in the range of float64", format_args!("`{text}`"))
+                .at(offset)
+                .rule("range")),
         }
     }
 
@@ -216,11 +215,9 @@ impl<R: Read> Scanner<R> {
         // Not by way of a double: that would round twice.
         match text.parse::<f32>() {
             Ok(value) if value.is_finite() => Ok(value),
-            _ => {
-                Err(Error::malformed("a number in the range of float32", format_args!("`{text}`"))
-                    .at(offset)
-                    .rule("range"))
-            }
+            _ => Err(Error::malformed("a number in the range of float32", format_args!("`{text}`"))
+                .at(offset)
+                .rule("range")),
         }
     }
 }

@@ -4,50 +4,7 @@ use std::io::Read;
 
 use super::Scanner;
 use crate::error::{Error, Result};
-
-/// Where a run of plain bytes ends.
-struct Run {
-    len: usize,
-    ascii: bool,
-}
-
-/// The bytes up to the first `"`, `\` or control character.
-///
-/// Plainly: the first byte of these. Eight at a time: in `word ^ pattern` the byte that is sought is zero; subtracting
-/// one from each byte sets the top bit of a zero byte first (borrows only reach higher bytes, after the first hit).
-#[inline]
-fn plain_run(bytes: &[u8]) -> Run {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    let mut len = 0;
-    let mut all = 0u64;
-    let (words, _) = bytes.as_chunks::<8>();
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * b'"' as u64);
-        let slash = word ^ (ONES * b'\\' as u64);
-        let stops = (quote.wrapping_sub(ONES) & !quote)
-            | (slash.wrapping_sub(ONES) & !slash)
-            | (word.wrapping_sub(ONES * 0x20) & !word);
-        let stops = stops & TOPS;
-        if stops != 0 {
-            let bits = stops.trailing_zeros() & !7;
-            let before = word & !(u64::MAX << bits);
-            return Run { len: len + bits as usize / 8, ascii: (all | before) & TOPS == 0 };
-        }
-        all |= word;
-        len += 8;
-    }
-    let mut ascii = all & TOPS == 0;
-    for byte in bytes.get(len..).unwrap_or_default() {
-        if matches!(byte, b'"' | b'\\' | 0..0x20) {
-            break;
-        }
-        ascii &= byte.is_ascii();
-        len += 1;
-    }
-    Run { len, ascii }
-}
+use crate::hub::json::{PlainRun, plain_run};
 
 #[cold]
 fn not_utf8(offset: u64) -> Error {
@@ -67,11 +24,11 @@ impl<R: Read> Scanner<R> {
     #[inline]
     pub(crate) fn str_bytes(&mut self) -> Result<&[u8]> {
         if self.skip_space()? != Some(b'"') {
-            return Err(self.unexpected("a string"));
+            return Err(self.wrong_type("a string"));
         }
         let start = self.position + 1;
         let rest = self.window.get(start..self.end).unwrap_or_default();
-        let Run { len, ascii } = plain_run(rest);
+        let PlainRun { len, ascii } = plain_run(rest);
         if rest.get(len) != Some(&b'"') {
             return self.long_string();
         }
@@ -145,7 +102,7 @@ impl<R: Read> Scanner<R> {
         self.bump();
         loop {
             let rest = self.rest();
-            let Run { len, .. } = plain_run(rest);
+            let PlainRun { len, .. } = plain_run(rest);
             let stop = rest.get(len).copied();
             text.extend_from_slice(rest.get(..len).unwrap_or_default());
             self.position += len;
@@ -252,7 +209,7 @@ impl<R: Read> Scanner<R> {
         let offset = self.offset();
         let start = self.position + 1;
         let rest = self.window.get(start..self.end).unwrap_or_default();
-        let Run { len, .. } = plain_run(rest);
+        let PlainRun { len, .. } = plain_run(rest);
         let tail = rest.get(len..).and_then(|tail| tail.strip_prefix(b"\""));
         let tail = tail.map(|tail| tail.strip_prefix(b" ").unwrap_or(tail));
         if let Some(after) = tail.and_then(|tail| tail.strip_prefix(b":")) {

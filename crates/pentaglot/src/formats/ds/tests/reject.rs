@@ -69,7 +69,11 @@ fn errors_name_row_column_and_byte() {
             r#"ds: at byte 52, row 1, column "x": expected a value in the range of int8, found 200"#,
         ),
         (XY, &[0x92, 1, 0xc0], r#"ds: at byte 49, row 0, column "y": expected a string, found nil"#),
-        (XY, &[0x92, 1, 0xa1, 0xff], r#"ds: at byte 50, row 0, column "y": expected UTF-8, found other bytes"#),
+        (
+            XY,
+            &[0x92, 1, 0xa1, 0xff],
+            r#"ds: at byte 50, row 0, column "y": expected UTF-8, found other bytes"#,
+        ),
         (XY, &[0x91, 1], "ds: at byte 47, row 0: expected a row of 2, found 1"),
         (XY, &[0x92, 1, 0xa3, b'a'], r#"ds: at byte 50, row 0, column "y": expected 3 bytes, found 1"#),
         (XY, &[0x92, 1, 0xa0, 0x92, 1], "ds: at byte 51, row 1: expected 2 items of 1 bytes, found 1 bytes"),
@@ -98,7 +102,7 @@ fn validate_goes_on_after_a_finding() {
     let body = [
         0x92, 0xcc, 200, 0xa1, 0xff, // both cells wrong
         0x92, 1, 0xa1, b'a', // sound
-        0x91, 1, // too short
+        0x91, 1,    // too short
         0x01, // no row
         0x92, 0xc0, 0xc0, // both wrong
         0x92, 1, // cut
@@ -137,7 +141,8 @@ fn validate_goes_on_after_a_finding() {
 
 #[test]
 fn bombs_cost_nothing() {
-    let deep = format!("{}\"int8\"{}", r#"{"type":"nullable","underlying":"#.repeat(100_000), "}".repeat(100_000));
+    let deep =
+        format!("{}\"int8\"{}", r#"{"type":"nullable","underlying":"#.repeat(100_000), "}".repeat(100_000));
     let error = Type::parse(&deep).unwrap_err();
     assert_eq!((error.kind(), error.rule_name()), (ErrorKind::Limit, "depth"));
     let yaml = format!("{}x{}", "[".repeat(100_000), "]".repeat(100_000));

@@ -7,11 +7,16 @@ use crate::formats::ds::Type;
 
 #[test]
 fn yaml_is_read_into_ordered_pairs() {
-    let kind = Type::parse("columns:\n  y: int8\n  no: bool\n  x:\n    type: tensor\n    shape: [2, 3]\n    componentType: float32\nrowCount: 3\n");
+    let kind = Type::parse(
+        "columns:\n  y: int8\n  no: bool\n  x:\n    type: tensor\n    shape: [2, 3]\n    componentType: float32\nrowCount: 3\n",
+    );
     let canonical = r#"{"type":"tabular","columns":{"y":"int8","no":"bool","x":{"type":"tensor","componentType":"float32","shape":[2,3]}},"rowCount":3}"#;
     assert_eq!(kind.unwrap().to_string(), canonical);
     assert_eq!(Type::parse("int32").unwrap().to_string(), r#""int32""#);
-    assert_eq!(Type::parse("{columns: {a: int8}}").unwrap(), Type::parse(r#"{"columns":{"a":"int8"}}"#).unwrap());
+    assert_eq!(
+        Type::parse("{columns: {a: int8}}").unwrap(),
+        Type::parse(r#"{"columns":{"a":"int8"}}"#).unwrap()
+    );
     // The first document only.
     assert_eq!(Type::parse("int8\n---\nint32\n").unwrap().to_string(), r#""int8""#);
     for (text, rule) in [
@@ -29,14 +34,35 @@ fn yaml_is_read_into_ordered_pairs() {
 #[test]
 fn type_errors_name_their_place() {
     let cases = [
-        (r#"{"columns":{"x":"int16"}}"#, "columns.x: expected uint8, int8, uint32, int32, uint64, int64, bool, float32, float64, string or void, found \"int16\""),
+        (
+            r#"{"columns":{"x":"int16"}}"#,
+            "columns.x: expected uint8, int8, uint32, int32, uint64, int64, bool, float32, float64, string or void, found \"int16\"",
+        ),
         (r#"{"type":5,"columns":{"x":"int8"}}"#, "type: expected the name of a type, found 5"),
-        (r#"{"type":"image","width":0,"height":1,"components":{"red":{"componentType":"uint8"}}}"#, "width: expected a number 1..=2147483647, found 0"),
-        (r#"{"type":"image","width":1,"height":1,"componentType":{"red":"bool"}}"#, "componentType.red: expected a type of fixed byte length (no bool, string or void), found \"bool\""),
-        (r#"{"type":"image","width":1,"height":1,"components":{}}"#, "components: expected an image with components, found none"),
-        (r#"{"type":"image","width":1,"height":1,"components":{"red":{"componentType":"uint8"}},"format":""}"#, "format: expected plain, png or jpeg, found \"\""),
-        (r#"{"type":"tensor","componentType":"int8","shape":[2,0]}"#, "shape[1]: expected a number 1..=2147483647, found 0"),
-        (r#"{"type":"array","underlying":{"columns":{}}}"#, "underlying.columns: expected a table with columns, found none"),
+        (
+            r#"{"type":"image","width":0,"height":1,"components":{"red":{"componentType":"uint8"}}}"#,
+            "width: expected a number 1..=2147483647, found 0",
+        ),
+        (
+            r#"{"type":"image","width":1,"height":1,"componentType":{"red":"bool"}}"#,
+            "componentType.red: expected a type of fixed byte length (no bool, string or void), found \"bool\"",
+        ),
+        (
+            r#"{"type":"image","width":1,"height":1,"components":{}}"#,
+            "components: expected an image with components, found none",
+        ),
+        (
+            r#"{"type":"image","width":1,"height":1,"components":{"red":{"componentType":"uint8"}},"format":""}"#,
+            "format: expected plain, png or jpeg, found \"\"",
+        ),
+        (
+            r#"{"type":"tensor","componentType":"int8","shape":[2,0]}"#,
+            "shape[1]: expected a number 1..=2147483647, found 0",
+        ),
+        (
+            r#"{"type":"array","underlying":{"columns":{}}}"#,
+            "underlying.columns: expected a table with columns, found none",
+        ),
         (r#"{"columns":{"x":"int8"},"rowCount":-1}"#, "rowCount: expected a number of rows, found -1"),
         (r#"{"columns":{"x":"int8","x":"int8"}}"#, "columns: expected every name once, found \"x\" twice"),
         (r#"{"type":"struct"}"#, "expected a struct with \"fields\", found none"),
@@ -125,7 +151,9 @@ fn a_header_longer_than_the_head_is_read_from_a_stream() {
 }
 
 fn fundamental() -> impl Strategy<Value = String> {
-    let names = ["uint8", "int8", "uint32", "int32", "uint64", "int64", "bool", "float32", "float64", "string", "void"];
+    let names = [
+        "uint8", "int8", "uint32", "int32", "uint64", "int64", "bool", "float32", "float64", "string", "void",
+    ];
     proptest::sample::select(names.to_vec()).prop_map(|name| format!("\"{name}\""))
 }
 
@@ -143,14 +171,16 @@ fn any_type() -> impl Strategy<Value = String> {
         prop_oneof![
             inner.clone().prop_map(|kind| format!(r#"{{"type":"nullable","underlying":{kind}}}"#)),
             inner.clone().prop_map(|kind| format!(r#"{{"type":"array","underlying":{kind}}}"#)),
-            proptest::collection::vec(inner.clone(), 0..3).prop_map(|kinds| named("struct", "fields", &kinds)),
+            proptest::collection::vec(inner.clone(), 0..3)
+                .prop_map(|kinds| named("struct", "fields", &kinds)),
             proptest::collection::vec(inner, 1..4).prop_map(|kinds| named("tabular", "columns", &kinds)),
         ]
     })
 }
 
 fn named(kind: &str, key: &str, kinds: &[String]) -> String {
-    let pairs: Vec<String> = kinds.iter().enumerate().map(|(index, kind)| format!(r#""f{index}":{kind}"#)).collect();
+    let pairs: Vec<String> =
+        kinds.iter().enumerate().map(|(index, kind)| format!(r#""f{index}":{kind}"#)).collect();
     format!(r#"{{"type":"{kind}","{key}":{{{}}}}}"#, pairs.join(","))
 }
 
@@ -177,12 +207,21 @@ fn value(kind: &Type, seeds: &mut impl Iterator<Item = u64>) -> Value {
     };
     match kind {
         Type::Fundamental(kind) => fundamental(*kind, seed),
-        Type::Tensor(tensor) => (0..tensor.count()).map(|index| fundamental(tensor.component, seed.rotate_left(index as u32))).collect(),
+        Type::Tensor(tensor) => (0..tensor.count())
+            .map(|index| fundamental(tensor.component, seed.rotate_left(index as u32)))
+            .collect(),
         Type::Image(image) => {
-            let bytes: Vec<u8> = (0..image.plain_bytes().unwrap()).map(|index| (seed >> (index % 7)) as u8).collect();
+            let bytes: Vec<u8> =
+                (0..image.plain_bytes().unwrap()).map(|index| (seed >> (index % 7)) as u8).collect();
             Value::from(base64_simd::STANDARD.encode_to_string(bytes))
         }
-        Type::Nullable(inner) => if seed % 3 == 0 { Value::Null } else { value(inner, seeds) },
+        Type::Nullable(inner) => {
+            if seed % 3 == 0 {
+                Value::Null
+            } else {
+                value(inner, seeds)
+            }
+        }
         Type::Array(item) => (0..seed % 3).map(|_| value(item, &mut *seeds)).collect(),
         Type::Struct(fields) => row(fields, seeds),
         Type::Tabular(table) => (0..seed % 20).map(|_| row(&table.columns, &mut *seeds)).collect(),

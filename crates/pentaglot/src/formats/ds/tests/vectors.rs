@@ -37,7 +37,11 @@ fn golden_vectors_in_json_hold_the_same_values() {
             let error = write(&batch, "json", &[]).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Lossy, "{id}");
             let text = write(&batch, "json", &[("nan", "null")]).unwrap();
-            assert_eq!(String::from_utf8(text.clone()).unwrap(), vector["json_scala"].as_str().unwrap(), "{id}");
+            assert_eq!(
+                String::from_utf8(text.clone()).unwrap(),
+                vector["json_scala"].as_str().unwrap(),
+                "{id}"
+            );
             read(&text, &[("nan", "null")]).unwrap();
             continue;
         };
@@ -47,7 +51,8 @@ fn golden_vectors_in_json_hold_the_same_values() {
         assert_eq!(ours, theirs, "{id}");
         for key in ["json", "json_go", "json_scala"] {
             if let Some(text) = vector[key].as_str() {
-                let back = through(text.as_bytes(), "msgpack").unwrap_or_else(|error| panic!("{id} {key}: {error}"));
+                let back =
+                    through(text.as_bytes(), "msgpack").unwrap_or_else(|error| panic!("{id} {key}: {error}"));
                 assert_eq!(hex(&back), minimal, "{id} {key}");
             }
         }

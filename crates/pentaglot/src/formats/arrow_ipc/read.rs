@@ -1,0 +1,459 @@
+//! Rows: from a store (a file, or a stream that can be read at any offset) and from a pipe.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, SchemaRef};
+
+use super::body::{self, Dictionaries};
+use super::layout::{Block, Footer, Kind, Message, Next, Tape, read_message};
+use crate::error::{Context, Error, Result};
+use crate::formats::{Request, Summary};
+use crate::hub::rows::{self, Columns};
+use crate::hub::{Form, Rows};
+use crate::limits::Budget;
+use crate::source::{Source, SourceReader};
+use crate::wire::arrow_flatbuffers;
+
+/// A message that is not read yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub block: Block,
+    pub kind: Kind,
+}
+
+/// An open file or seekable stream: where its messages stand.
+pub(super) struct Store {
+    pub id: &'static str,
+    pub source: Source,
+    pub budget: Budget,
+    pub schema: SchemaRef,
+    /// Dictionaries and batches, in the order in which they are to be read.
+    pub entries: Vec<Entry>,
+    pub footer: Option<Footer>,
+    /// Where a stream ends: the marker and its bytes.
+    pub end: Range<u64>,
+    pub total_rows: u64,
+}
+
+/// The schema message at `offset`.
+fn schema_message(next: Next, budget: &Budget) -> Result<(SchemaRef, Message)> {
+    match next {
+        Next::Message(message) if message.kind == Kind::Schema => {
+            let schema = message.flatbuffer(budget.limits())?.header_as_schema();
+            let schema = schema.ok_or_else(|| Error::malformed("a schema", "none"));
+            let schema = schema.and_then(|schema| arrow_flatbuffers::schema(schema, budget.limits()));
+            Ok((Arc::new(schema.at(message.metadata_offset())?), message))
+        }
+        Next::Message(message) => {
+            Err(Error::malformed("a schema message first", format_args!("{:?}", message.kind))
+                .at(message.offset)
+                .rule("order"))
+        }
+        Next::End(_) => Err(Error::truncated("a schema message", "the end of the stream").at(0)),
+    }
+}
+
+impl Store {
+    /// Opens the file form: what the footer says, and the headers of its batches.
+    pub(super) fn file(id: &'static str, source: Source, budget: Budget) -> Result<Store> {
+        let footer = Footer::read(&source, &budget)?;
+        let mut entries = Vec::new();
+        let mut total_rows = 0u64;
+        for (index, block) in footer.dictionaries.iter().enumerate() {
+            let place = |result: Result<()>| result.index(index as u64).field("dictionary");
+            let message = block.read(&source, &budget).index(index as u64).field("dictionary")?;
+            if !matches!(message.kind, Kind::Dictionary { .. }) {
+                place(Err(wrong_kind("a dictionary batch", &message)))?;
+            }
+            entries.push(Entry { block: *block, kind: message.kind });
+        }
+        for (index, block) in footer.batches.iter().enumerate() {
+            let message = block.read(&source, &budget).index(index as u64).field("batch")?;
+            let Kind::Batch { rows } = message.kind else {
+                return Err(wrong_kind("a record batch", &message).index(index as u64).field("batch"));
+            };
+            total_rows = add_rows(total_rows, rows).at(block.offset)?;
+            entries.push(Entry { block: *block, kind: message.kind });
+        }
+        let schema = Arc::new(footer.schema.clone());
+        let end = footer.offset..footer.offset;
+        Ok(Store { id, source, budget, schema, entries, footer: Some(footer), end, total_rows })
+    }
+
+    /// Opens the stream form: walks the headers of all messages.
+    pub(super) fn stream(id: &'static str, source: Source, budget: Budget) -> Result<Store> {
+        let (schema, first) = schema_message(read_message(&source, 0, &budget)?, &budget)?;
+        let mut entries = Vec::new();
+        let (mut offset, mut total_rows) = (first.end(), 0u64);
+        let end = loop {
+            let message = match read_message(&source, offset, &budget)? {
+                Next::End(bytes) => break offset..offset + bytes,
+                Next::Message(message) => message,
+            };
+            match message.kind {
+                Kind::Batch { rows } => total_rows = add_rows(total_rows, rows).at(offset)?,
+                Kind::Dictionary { .. } => {}
+                Kind::Schema | Kind::Other(_) => {
+                    return Err(wrong_kind("a record or dictionary batch", &message));
+                }
+            }
+            let block = Block {
+                offset,
+                metadata_bytes: message.body_offset() - offset,
+                body_bytes: message.body_bytes,
+            };
+            entries.push(Entry { block, kind: message.kind });
+            offset = message.end();
+        };
+        Ok(Store { id, source, budget, schema, entries, footer: None, end, total_rows })
+    }
+
+    /// What the headers say.
+    pub(super) fn summary(&self) -> Summary {
+        let mut summary = Summary::new(self.id, Arc::clone(&self.schema));
+        summary.rows = Some(self.total_rows);
+        summary.bytes = self.source.len();
+        let (mut dictionaries, mut batches) = (0, 0);
+        let mut codecs = Vec::new();
+        let columns = self.schema.fields().iter();
+        // A dictionary may hold nulls among its values, a union or run-end column has no nulls of its own.
+        let counted = |data_type: &DataType| {
+            !matches!(data_type, DataType::Dictionary(..) | DataType::Union(..) | DataType::RunEndEncoded(..))
+        };
+        let mut nulls: Vec<Option<u64>> =
+            columns.map(|field| counted(field.data_type()).then_some(0)).collect();
+        for entry in &self.entries {
+            let bytes = entry.block.metadata_bytes + entry.block.body_bytes;
+            let path = if let Kind::Batch { .. } = entry.kind {
+                batches += 1;
+                self.count_nulls(entry, &mut nulls, &mut codecs);
+                format!("batch[{}]", batches - 1)
+            } else {
+                dictionaries += 1;
+                format!("dictionary[{}]", dictionaries - 1)
+            };
+            summary.part(path, entry.block.offset, bytes);
+        }
+        summary.null_counts = nulls;
+        if let Some(footer) = &self.footer {
+            summary.part("footer", footer.offset, footer.bytes);
+            summary.metadata.push(("version".to_owned(), format!("V{}", footer.version.0 + 1)));
+            summary.metadata.extend(footer.metadata.iter().map(short_pair));
+        }
+        summary.metadata.push(("batches".to_owned(), batches.to_string()));
+        if dictionaries > 0 {
+            summary.metadata.push(("dictionaries".to_owned(), dictionaries.to_string()));
+        }
+        if !codecs.is_empty() {
+            summary.metadata.push(("compression".to_owned(), codecs.join(", ")));
+        }
+        let mut keys: Vec<(String, String)> = self
+            .schema
+            .metadata()
+            .iter()
+            .map(|(key, value)| short_pair(&(key.clone(), value.clone())))
+            .collect();
+        keys.sort();
+        summary.metadata.extend(keys);
+        summary
+    }
+
+    /// Adds a batch's nulls per column; where its header cannot be walked, none are known.
+    fn count_nulls(&self, entry: &Entry, nulls: &mut [Option<u64>], codecs: &mut Vec<&'static str>) {
+        let mut count = || -> Result<Vec<u64>> {
+            let limits = self.budget.limits();
+            let message = entry.block.read(&self.source, &self.budget)?;
+            let batch = message.record_batch(limits)?;
+            if let Some(compression) = batch.compression() {
+                let name = if compression.codec().0 == 0 { "lz4" } else { "zstd" };
+                if !codecs.contains(&name) {
+                    codecs.push(name);
+                }
+            }
+            let slots = body::slots(self.schema.fields(), batch, message.version, limits, None)?;
+            let nodes: Vec<_> = batch.nodes().into_iter().flatten().collect();
+            let first = slots.iter().map(|slots| nodes.get(slots.nodes.start));
+            Ok(first
+                .map(|node| node.and_then(|node| u64::try_from(node.null_count()).ok()).unwrap_or(0))
+                .collect())
+        };
+        let counts = count().ok();
+        for (index, known) in nulls.iter_mut().enumerate() {
+            let more = counts.as_ref().and_then(|counts| counts.get(index));
+            *known = known.zip(more).map(|(known, more)| known.saturating_add(*more));
+        }
+    }
+
+    /// The rows of a request: whole batches outside it are not read, nor are columns that are not asked for.
+    pub(super) fn rows(self: &Arc<Self>, request: &Request) -> Result<Rows> {
+        let range = request.range(self.total_rows);
+        let (chosen, later) = match &request.columns {
+            Some(columns) if !self.schema.fields().is_empty() => match Form::of(&self.schema) {
+                Form::Dense | Form::Sparse => (None, Some(columns.clone())),
+                _ => (Some(columns.clone()), None),
+            },
+            _ => (None, None),
+        };
+        let mut schema = match &chosen {
+            Some(columns) => columns.schema(&self.schema)?,
+            None => Arc::clone(&self.schema),
+        };
+        if request.rows.is_some() {
+            schema = rows::sliced_schema(&schema, &range);
+        }
+        let selection = chosen.map(|columns| Selection::new(&columns, &self.schema));
+        let needed = selection.as_ref().map(|selection| selection.dictionaries(&self.schema));
+        let reader = StoreReader {
+            store: Arc::clone(self),
+            schema: Arc::clone(&schema),
+            selection,
+            needed,
+            dictionaries: Dictionaries::new(),
+            next: 0,
+            position: 0,
+            range,
+        };
+        let rows = rows::from_batches(schema, reader);
+        let rows = split(rows, request.batch_rows);
+        match later {
+            Some(columns) => columns.select(rows),
+            None => Ok(rows),
+        }
+    }
+
+    /// Reads a dictionary batch and adds it to the others.
+    pub(super) fn read_dictionary(&self, entry: &Entry, dictionaries: &mut Dictionaries) -> Result<()> {
+        let message = entry.block.read(&self.source, &self.budget)?;
+        let body = self.source.read_range(message.body_offset(), message.body_bytes, &self.budget)?;
+        body::decode_dictionary(&message, &body, &self.schema, dictionaries, &self.budget)
+    }
+
+    /// Reads a record batch, or some of its columns.
+    pub(super) fn read_batch(
+        &self,
+        entry: &Entry,
+        chosen: Option<&[usize]>,
+        dictionaries: &Dictionaries,
+    ) -> Result<RecordBatch> {
+        let message = entry.block.read(&self.source, &self.budget)?;
+        if let Some(chosen) = chosen {
+            let (source, budget) = (&self.source, &self.budget);
+            return body::decode_columns(&message, source, &self.schema, chosen, dictionaries, budget);
+        }
+        let body = self.source.read_range(message.body_offset(), message.body_bytes, &self.budget)?;
+        body::decode(&message, &body, &self.schema, dictionaries, &self.budget)
+    }
+}
+
+fn wrong_kind(expected: &str, message: &Message) -> Error {
+    Error::malformed(expected, format_args!("{:?}", message.kind)).at(message.offset).rule("order")
+}
+
+fn add_rows(total: u64, rows: u64) -> Result<u64> {
+    total.checked_add(rows).ok_or_else(|| Error::malformed("a row count that fits", "more"))
+}
+
+/// A pair whose value is cut, for people to look at.
+fn short_pair((key, value): &(String, String)) -> (String, String) {
+    const MOST: usize = 200;
+    match value.char_indices().nth(MOST) {
+        Some((end, _)) => {
+            let cut = value.get(..end).unwrap_or_default();
+            (key.clone(), format!("{cut}… ({} bytes)", value.len()))
+        }
+        None => (key.clone(), value.clone()),
+    }
+}
+
+/// Columns to read, each once and in file order, and where each wanted column is among them.
+struct Selection {
+    read: Vec<usize>,
+    order: Vec<usize>,
+}
+
+impl Selection {
+    fn new(columns: &Columns, schema: &SchemaRef) -> Self {
+        let count = schema.fields().len();
+        let wanted: Vec<usize> = columns
+            .indices()
+            .filter_map(|index| usize::try_from(index).ok())
+            .filter(|index| *index < count)
+            .collect();
+        let mut read = wanted.clone();
+        read.sort_unstable();
+        read.dedup();
+        let order = wanted.iter().filter_map(|index| read.binary_search(index).ok()).collect();
+        Selection { read, order }
+    }
+
+    fn dictionaries(&self, schema: &SchemaRef) -> Vec<i64> {
+        let fields = self.read.iter().filter_map(|index| schema.fields().get(*index)).cloned().collect();
+        body::dictionary_fields(&fields).into_iter().map(|(id, _)| id).collect()
+    }
+}
+
+struct StoreReader {
+    store: Arc<Store>,
+    schema: SchemaRef,
+    selection: Option<Selection>,
+    /// The dictionaries that the selection needs; `None`: all.
+    needed: Option<Vec<i64>>,
+    dictionaries: Dictionaries,
+    next: usize,
+    /// The first row of the next batch.
+    position: u64,
+    range: Range<u64>,
+}
+
+impl StoreReader {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        while let Some(entry) = self.store.entries.get(self.next).copied() {
+            if self.position >= self.range.end {
+                return Ok(None);
+            }
+            self.next += 1;
+            match entry.kind {
+                Kind::Dictionary { id, .. } => {
+                    if self.needed.as_ref().is_none_or(|needed| needed.contains(&id)) {
+                        self.store.read_dictionary(&entry, &mut self.dictionaries).field("dictionary")?;
+                    }
+                }
+                Kind::Batch { rows } => {
+                    let start = self.position;
+                    self.position = start.saturating_add(rows);
+                    let from = self.range.start.clamp(start, self.position) - start;
+                    let to = self.range.end.clamp(start, self.position) - start;
+                    if from < to {
+                        return self.read(&entry, from, to).map(Some);
+                    }
+                }
+                Kind::Schema | Kind::Other(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn read(&self, entry: &Entry, from: u64, to: u64) -> Result<RecordBatch> {
+        let chosen = self.selection.as_ref().map(|selection| selection.read.as_slice());
+        let batch = self.store.read_batch(entry, chosen, &self.dictionaries).field("batch")?;
+        let batch = match &self.selection {
+            Some(selection) => batch.project(&selection.order)?,
+            None => batch,
+        };
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let batch = if from == 0 && size(to) == batch.num_rows() {
+            batch
+        } else {
+            batch.slice(size(from), size(to - from))
+        };
+        let count = batch.num_rows();
+        rows::batch(Arc::clone(&self.schema), batch.columns().to_vec(), count)
+    }
+}
+
+impl Iterator for StoreReader {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().in_format(self.store.id).transpose()
+    }
+}
+
+/// The same rows in batches of at most `most` rows; 0: as they come.
+fn split(rows: Rows, most: usize) -> Rows {
+    if most == 0 {
+        return rows;
+    }
+    let schema = rows.schema();
+    let batches = rows.flat_map(move |batch| {
+        let (whole, error) = match batch {
+            Ok(batch) => (Some(batch), None),
+            Err(error) => (None, Some(Err(Error::from(error)))),
+        };
+        let pieces = whole.into_iter().flat_map(move |batch| {
+            let count = batch.num_rows();
+            (0..count).step_by(most).map(move |start| Ok(batch.slice(start, most.min(count - start))))
+        });
+        pieces.chain(error)
+    });
+    rows::from_batches(schema, batches)
+}
+
+/// A stream that is read once, from a pipe.
+pub(super) struct Pipe {
+    pub id: &'static str,
+    pub schema: SchemaRef,
+    pub budget: Budget,
+    source: Source,
+    /// The messages after the schema, until someone reads them.
+    tape: Mutex<Option<Tape<SourceReader>>>,
+}
+
+impl Pipe {
+    pub(super) fn open(id: &'static str, source: Source, budget: Budget) -> Result<Pipe> {
+        let mut tape = Tape::new(source.reader()?, 0, budget.clone());
+        let (schema, first) = schema_message(tape.next()?, &budget)?;
+        tape.body(&first)?;
+        Ok(Pipe { id, schema, budget, source, tape: Mutex::new(Some(tape)) })
+    }
+
+    /// The messages after the schema. The second time the source must be one that starts again.
+    pub(super) fn tape(&self) -> Result<Tape<SourceReader>> {
+        let first = self.tape.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(tape) = first {
+            return Ok(tape);
+        }
+        let mut tape = Tape::new(self.source.reader()?, 0, self.budget.clone());
+        let (_, first) = schema_message(tape.next()?, &self.budget)?;
+        tape.body(&first)?;
+        Ok(tape)
+    }
+
+    pub(super) fn rows(&self, request: &Request) -> Result<Rows> {
+        let (id, schema, budget) = (self.id, Arc::clone(&self.schema), self.budget.clone());
+        let mut tape = self.tape()?;
+        let mut dictionaries = Dictionaries::new();
+        let inner = Arc::clone(&schema);
+        let batches = std::iter::from_fn(move || {
+            next_of_pipe(&mut tape, &inner, &mut dictionaries, &budget).in_format(id).transpose()
+        });
+        let mut rows = rows::from_batches(schema, batches);
+        if let Some(range) = &request.rows {
+            rows = rows::slice(rows, range.clone());
+        }
+        if let Some(columns) = &request.columns {
+            rows = columns.clone().select(rows)?;
+        }
+        Ok(split(rows, request.batch_rows))
+    }
+}
+
+/// The next batch of a pipe.
+pub(super) fn next_of_pipe(
+    tape: &mut Tape<SourceReader>,
+    schema: &SchemaRef,
+    dictionaries: &mut Dictionaries,
+    budget: &Budget,
+) -> Result<Option<RecordBatch>> {
+    loop {
+        let message = match tape.next()? {
+            Next::End(_) => return Ok(None),
+            Next::Message(message) => message,
+        };
+        let bytes = tape.body(&message)?;
+        match message.kind {
+            Kind::Dictionary { .. } => {
+                body::decode_dictionary(&message, &bytes, schema, dictionaries, budget)
+                    .field("dictionary")?;
+            }
+            Kind::Batch { .. } => {
+                return body::decode(&message, &bytes, schema, dictionaries, budget).field("batch").map(Some);
+            }
+            Kind::Schema | Kind::Other(_) => {
+                return Err(wrong_kind("a record or dictionary batch", &message));
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The typed door: documents in memory as columns with the format's own types, without the hub.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::Buffer;
+
+use super::document::{self, Document};
+use super::encode::Encoder;
+use super::read::Decoder;
+use super::types::{Type, check_name, is_same_field};
+use super::{ID, write};
+use crate::error::{Context, Error, Result};
+use crate::formats::{ReadOptions, WriteOptions};
+use crate::source::Source;
+
+/// A column: its name, its type in the format's words, its values as an Arrow array.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pentaglot::arrow::array::{Int64Array, StringArray};
+/// use pentaglot::formats::bsondf::{Column, Type, read_document, write_document};
+///
+/// // The example that the spec begins with.
+/// let x = Column::new("x", Type::Int64, Arc::new(Int64Array::from(vec![1, 2, 3])))?;
+/// let y = Column::new("y", Type::Utf8, Arc::new(StringArray::from(vec!["a", "b", "c"])))?;
+/// let document = write_document(&[x.clone(), y], &Default::default())?;
+/// assert_eq!(document.len(), 151);
+///
+/// let columns = read_document(document, &Default::default())?;
+/// assert_eq!(columns[0], x);
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Column {
+    /// The name, which has no zero byte.
+    pub name: String,
+    /// The type.
+    pub kind: Type,
+    /// The values, of the Arrow type that [`Type::to_arrow`] gives.
+    pub values: ArrayRef,
+}
+
+impl PartialEq for Column {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.kind == other.kind && *self.values == *other.values
+    }
+}
+
+impl Column {
+    /// A column whose values have the Arrow type that belongs to `kind`.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if they have another one, or the name holds a zero byte.
+    pub fn new(name: impl Into<String>, kind: Type, values: ArrayRef) -> Result<Self> {
+        let name = name.into();
+        check_name(&name).map_err(Error::usage)?;
+        let want = kind.to_field(&name);
+        // An array does not know whether its dictionary is ordered; its type does.
+        let have = want.clone().with_data_type(values.data_type().clone());
+        if !is_same_field(&want, &have) {
+            let found = values.data_type();
+            return Err(Error::usage(format!("expected values of type {}, found {found}", want.data_type())));
+        }
+        Ok(Column { name, kind, values })
+    }
+}
+
+/// The columns of a document. `options` give limits and threads.
+///
+/// # Errors
+///
+/// What is wrong with the document, and where.
+pub fn read_document(document: impl Into<Buffer>, options: &ReadOptions) -> Result<Vec<Column>> {
+    let source = Source::from_bytes("document", document);
+    let document = Document::open(&source, options).in_format(ID)?;
+    document.layout.rows().in_format(ID)?;
+    let decoder = Decoder { source, budget: options.limits.budget() };
+    let layouts: Vec<_> = document.layout.columns.iter().collect();
+    let decoded = document::decode(&decoder, &layouts, options.threads).in_format(ID)?;
+    let columns = layouts.iter().zip(decoded).map(|(layout, values)| Column {
+        name: layout.name.clone(),
+        kind: layout.array.kind.clone(),
+        values,
+    });
+    Ok(columns.collect())
+}
+
+/// The document of some columns. `options` give the format's own options, limits and threads.
+///
+/// # Errors
+///
+/// `Usage` if two columns have one name or differ in length, `Limit` if a buffer or the document would be too long.
+pub fn write_document(columns: &[Column], options: &WriteOptions) -> Result<Vec<u8>> {
+    let mut names = std::collections::HashSet::new();
+    for column in columns {
+        if !names.insert(column.name.as_str()) {
+            return Err(Error::usage(format!("two columns are named {:?}", column.name)));
+        }
+        if let Some(first) = columns.first()
+            && first.values.len() != column.values.len()
+        {
+            let (rows, found) = (first.values.len(), column.values.len());
+            return Err(Error::usage(format!(
+                "column {:?}: expected {rows} rows, found {found}",
+                column.name
+            )));
+        }
+    }
+    let encoder = Encoder::new(&options.options, options.limits.budget())?;
+    let types: Vec<(String, Type)> =
+        columns.iter().map(|column| (column.name.clone(), column.kind.clone())).collect();
+    let chunks = columns.iter().map(|column| vec![Arc::clone(&column.values)]);
+    let pieces = write::encode(&encoder, types.iter().zip(chunks).collect(), options.threads);
+    Ok(pieces.in_format(ID)?.concat())
+}

@@ -1,0 +1,204 @@
+//! An open document: its summary, and rows from the columns that are asked for.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{Schema, SchemaRef};
+use rayon::prelude::*;
+
+use super::layout::{Column, Layout};
+use super::read::Decoder;
+use super::types::{Type, arrow_fields};
+use super::{ID, MONGODB_BYTES, outline, validate};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::{self, Findings, Outline, ReadOptions, Request, Summary};
+use crate::hub::{Rows, native, rows};
+use crate::limits::Limits;
+use crate::source::Source;
+
+/// Rows of a batch, unless a user asks for another number: batches are slices and cost nothing.
+const BATCH_ROWS: usize = 64 << 10;
+
+/// An open BSON DataFrame document.
+pub(super) struct Document {
+    pub(super) source: Source,
+    pub(super) layout: Arc<Layout>,
+    pub(super) limits: Limits,
+    threads: usize,
+    summary: Summary,
+}
+
+impl Document {
+    /// Walks over the document's lengths; no buffer is read, unless text is to be told from bytes.
+    pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
+        let utf8 = options.options.word("utf8", &["text", "bytes"])?;
+        let source = source.seekable()?;
+        let bytes = source.len().unwrap_or(0);
+        let mut layout = Layout::read(&source, bytes, &options.limits)?;
+        let mut notes = Vec::new();
+        if utf8 == Some("bytes") {
+            demote_text(&mut layout, &source, &options.limits, &mut notes)?;
+        }
+        let mut summary = Summary::new(ID, Arc::new(schema(&layout)));
+        summary.bytes = Some(bytes);
+        match layout.rows() {
+            Ok(rows) => summary.rows = Some(rows),
+            Err(error) => notes.push(error.to_string()),
+        }
+        if bytes > MONGODB_BYTES {
+            notes
+                .push(format!("{bytes} bytes are more than MongoDB takes in one document ({MONGODB_BYTES})"));
+        }
+        summary.notes = notes;
+        for column in &layout.columns {
+            summary.part(format!("columns.{}", column.name), column.offset, column.bytes);
+        }
+        let (limits, threads) = (options.limits.clone(), options.threads);
+        Ok(Document { source, layout: Arc::new(layout), limits, threads, summary })
+    }
+}
+
+/// The schema of all columns, with the format's own types.
+fn schema(layout: &Layout) -> Schema {
+    let columns: Vec<(String, Type)> =
+        layout.columns.iter().map(|column| (column.name.clone(), column.array.kind.clone())).collect();
+    let native = Type::Struct(columns.clone()).to_json();
+    native::with(Schema::new(arrow_fields(&columns)), ID, native)
+}
+
+/// Retypes text that is none as bytes, for which it must be read.
+fn demote_text(layout: &mut Layout, source: &Source, limits: &Limits, notes: &mut Vec<String>) -> Result<()> {
+    for column in &mut layout.columns {
+        let name = column.name.clone();
+        let mut is_text = |array: &super::layout::Array| {
+            let decoder = Decoder { source: source.clone(), budget: limits.budget() };
+            match decoder.array(array) {
+                Err(error) if error.rule_name() == "utf8" => {
+                    notes.push(format!("column {name:?}: text that is not UTF-8 is read as bytes"));
+                    Ok(false)
+                }
+                // Another fault is told when the rows are read.
+                Err(error) if error.kind() != ErrorKind::Malformed => Err(error),
+                _ => Ok(true),
+            }
+        };
+        column.array.demote_text(&mut is_text).field(column.name.clone()).field("columns")?;
+    }
+    Ok(())
+}
+
+impl formats::Document for Document {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        outline::outline(&self.source)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::validate(self, findings).in_format(ID)
+    }
+
+    fn rows(&self, request: &Request) -> Result<Rows> {
+        let total = self.layout.rows().in_format(ID)?;
+        let range = request.range(total);
+        let (wanted, schema) = match &request.columns {
+            None => ((0..self.layout.columns.len()).collect(), Arc::clone(&self.summary.schema)),
+            Some(columns) if self.layout.columns.is_empty() && columns.count() == 0 => {
+                (Vec::new(), Arc::clone(&self.summary.schema))
+            }
+            Some(columns) => {
+                let last = columns.0.iter().map(|range| range.end).max().unwrap_or(0);
+                if last > self.layout.columns.len() as u64 {
+                    return Err(Error::usage(format!("there is no column {}", last - 1)));
+                }
+                let wanted = columns.indices().filter_map(|index| usize::try_from(index).ok()).collect();
+                (wanted, columns.schema(&self.summary.schema)?)
+            }
+        };
+        let schema = match &request.rows {
+            Some(rows) => rows::sliced_schema(&schema, rows),
+            None => schema,
+        };
+        let decode = Decode {
+            decoder: Decoder { source: self.source.clone(), budget: self.limits.budget() },
+            layout: Arc::clone(&self.layout),
+            wanted,
+            threads: self.threads,
+        };
+        let batch_rows = request.batch_rows_or(BATCH_ROWS) as u64;
+        let inner = Arc::clone(&schema);
+        // Nothing is decoded before the first batch is asked for.
+        let whole = std::iter::once_with(move || decode.columns().in_format(ID));
+        let batches = whole.flat_map(move |columns| match columns {
+            Ok(columns) => {
+                Slices::Good { columns, schema: Arc::clone(&inner), range: range.clone(), batch_rows }
+            }
+            Err(error) => Slices::Bad(Some(error)),
+        });
+        Ok(rows::from_batches(schema, batches))
+    }
+}
+
+/// What it takes to decode some columns.
+struct Decode {
+    decoder: Decoder,
+    layout: Arc<Layout>,
+    wanted: Vec<usize>,
+    threads: usize,
+}
+
+impl Decode {
+    /// The wanted columns, each decoded once, however often it is wanted.
+    fn columns(&self) -> Result<Vec<ArrayRef>> {
+        let mut once: Vec<usize> = self.wanted.clone();
+        once.sort_unstable();
+        once.dedup();
+        let columns: Vec<&Column> = once.iter().filter_map(|index| self.layout.columns.get(*index)).collect();
+        let decoded = decode(&self.decoder, &columns, self.threads)?;
+        let place = |index: &usize| once.binary_search(index).ok().and_then(|place| decoded.get(place));
+        Ok(self.wanted.iter().filter_map(place).map(Arc::clone).collect())
+    }
+}
+
+/// The columns, decoded side by side.
+pub(super) fn decode(decoder: &Decoder, columns: &[&Column], threads: usize) -> Result<Vec<ArrayRef>> {
+    let column = |column: &&Column| decoder.array(&column.array).field(column.name.clone()).field("columns");
+    on_threads(threads, || columns.par_iter().map(column).collect())
+}
+
+/// Does `work`, which divides itself, on so many threads; 0: as many as there are cores.
+pub(super) fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    if threads == 0 {
+        return work();
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| Error::usage(format!("cannot start {threads} threads: {error}")))?.install(work)
+}
+
+/// The batches of decoded columns.
+enum Slices {
+    Good { columns: Vec<ArrayRef>, schema: SchemaRef, range: std::ops::Range<u64>, batch_rows: u64 },
+    Bad(Option<Error>),
+}
+
+impl Iterator for Slices {
+    type Item = Result<arrow_array::RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (columns, schema, range, batch_rows) = match self {
+            Slices::Bad(error) => return error.take().map(Err),
+            Slices::Good { range, .. } if range.is_empty() => return None,
+            Slices::Good { columns, schema, range, batch_rows } => (columns, schema, range, *batch_rows),
+        };
+        let count = batch_rows.min(range.end - range.start);
+        // Both lie within rows that have been decoded, which `usize` counts.
+        let (Ok(start), Ok(length)) = (usize::try_from(range.start), usize::try_from(count)) else {
+            return None;
+        };
+        range.start += count;
+        let slices = columns.iter().map(|column| column.slice(start, length)).collect();
+        Some(rows::batch(Arc::clone(schema), slices, length))
+    }
+}

@@ -1,0 +1,117 @@
+//! The named byte ranges of a document: BSON elements as they stand, each expanded when it is asked for.
+
+use crate::error::{Error, Result};
+use crate::formats::{Expand, Node, Outline};
+use crate::source::Source;
+use crate::wire::bson::{Document, Element, Elements, Kind, Reader};
+
+/// The outline of a whole document.
+pub(super) fn outline(source: &Source) -> Outline {
+    let bytes = source.len().unwrap_or(0);
+    let root = Node::new("document", 0, bytes);
+    if bytes < 5 {
+        return root;
+    }
+    let document = Document { offset: 0, bytes };
+    root.parts(vec![
+        Node::new("length", 0, 4).value(bytes),
+        Node::new("columns", 4, bytes - 5).expand(Parts {
+            source: source.clone(),
+            document,
+            is_array: false,
+            is_whole: false,
+        }),
+        Node::new("end", bytes - 1, 1).value(0),
+    ])
+}
+
+/// The elements of a document, framed by its length and end if it is shown whole.
+struct Parts {
+    source: Source,
+    document: Document,
+    is_array: bool,
+    is_whole: bool,
+}
+
+impl Expand for Parts {
+    fn nodes(&self, from: u64) -> Box<dyn Iterator<Item = Result<Node>> + '_> {
+        let mut reader = Reader::new(&self.source);
+        let Document { offset, bytes } = self.document;
+        let elements = reader.elements(self.document);
+        let walk = Walk { parts: self, reader, elements: Some(elements) };
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        if !self.is_whole {
+            return Box::new(walk.skip(from));
+        }
+        let length = Node::new("length", offset, 4).value(bytes);
+        let end = Node::new("end", (offset + bytes).saturating_sub(1), 1).value(0);
+        Box::new(std::iter::once(Ok(length)).chain(walk).chain(std::iter::once(Ok(end))).skip(from))
+    }
+}
+
+struct Walk<'p> {
+    parts: &'p Parts,
+    reader: Reader<'p>,
+    /// `None` after the end or a fault.
+    elements: Option<Result<Elements>>,
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Result<Node>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut elements = match self.elements.take()? {
+            Ok(elements) => elements,
+            Err(error) => return Some(Err(error)),
+        };
+        let node = self.reader.next(&mut elements).and_then(|element| match element {
+            Some(element) => self.node(&element).map(Some),
+            None => Ok(None),
+        });
+        match node {
+            Ok(Some(node)) => {
+                self.elements = Some(Ok(elements));
+                Some(Ok(node))
+            }
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn node(&mut self, element: &Element) -> Result<Node> {
+        let name = if self.parts.is_array { format!("[{}]", element.key) } else { element.key.clone() };
+        let bytes = element.value_offset + element.value_bytes - element.offset;
+        let node = Node::new(name, element.offset, bytes);
+        Ok(match element.kind {
+            Kind::STRING => node.value(format!("{:?}", self.reader.string(element)?)),
+            Kind::INT32 | Kind::INT64 => node.value(self.reader.integer(element)?),
+            Kind::DOCUMENT | Kind::ARRAY => node.expand(Parts {
+                source: self.parts.source.clone(),
+                document: element.document(),
+                is_array: element.kind == Kind::ARRAY,
+                is_whole: true,
+            }),
+            Kind::BINARY => self.buffer(node, element)?,
+            other => node.value(other.name()),
+        })
+    }
+
+    /// A compressed buffer and its parts.
+    fn buffer(&mut self, node: Node, element: &Element) -> Result<Node> {
+        let (offset, bytes) = match self.reader.binary(element) {
+            Ok((offset, bytes @ 4..)) => (offset, bytes),
+            Ok(_) => return Ok(node.value("shorter than a length")),
+            Err(error) => return Ok(node.value(Error::message(&error))),
+        };
+        let length = i32::from_le_bytes(self.reader.array(offset)?);
+        let block = bytes - 4;
+        Ok(node.value(format!("{length} bytes in {block} of LZ4")).parts(vec![
+            Node::new("bytes", element.value_offset, 4).value(bytes),
+            Node::new("sub_type", element.value_offset + 4, 1).value(0),
+            Node::new("length", offset, 4).value(length),
+            Node::new("block", offset + 4, block).value("LZ4"),
+        ]))
+    }
+}

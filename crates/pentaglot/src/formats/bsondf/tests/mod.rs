@@ -1,0 +1,153 @@
+//! Documents of others, broken documents, and what we write ourselves.
+
+mod bad;
+mod options;
+mod vectors;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Schema, SchemaRef};
+
+use super::Bsondf;
+use crate::error::Result;
+use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
+use crate::hub::Verdict;
+use crate::sink::Sink;
+use crate::source::Source;
+use crate::testing::arbitrary::Random;
+use crate::testing::conformance::{Suite, collect};
+
+fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bsondf")
+}
+
+fn load(name: &str) -> Vec<u8> {
+    std::fs::read(testdata().join(name)).unwrap()
+}
+
+/// The names, without the extension, of the files in a folder that have this extension, sorted.
+fn names(folder: &str, extension: &str) -> Vec<String> {
+    let files = std::fs::read_dir(testdata().join(folder)).unwrap();
+    let paths = files.map(|entry| entry.unwrap().path());
+    let mut names: Vec<String> = paths
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn open_with(bytes: &[u8], options: &ReadOptions) -> Result<Box<dyn Document>> {
+    Bsondf.open(Source::from_bytes("data.bson", bytes.to_vec()), options)
+}
+
+fn read_with(bytes: &[u8], options: &ReadOptions) -> Result<RecordBatch> {
+    collect(open_with(bytes, options)?.rows(&Request::default())?)
+}
+
+fn read(bytes: &[u8]) -> Result<RecordBatch> {
+    read_with(bytes, &ReadOptions::default())
+}
+
+fn write_options(pairs: &[(&str, &str)]) -> WriteOptions {
+    let mut options = WriteOptions::default();
+    pairs.iter().for_each(|(key, value)| options.options.set(*key, *value));
+    options
+}
+
+fn read_options(pairs: &[(&str, &str)]) -> ReadOptions {
+    let mut options = ReadOptions::default();
+    pairs.iter().for_each(|(key, value)| options.options.set(*key, *value));
+    options
+}
+
+fn write_batches(schema: SchemaRef, batches: &[RecordBatch], options: &WriteOptions) -> Result<Vec<u8>> {
+    let (sink, memory) = Sink::memory();
+    let mut writer = Bsondf.create(sink, schema, options)?;
+    batches.iter().try_for_each(|batch| writer.write(batch))?;
+    writer.finish()?;
+    Ok(memory.take())
+}
+
+fn write(batch: &RecordBatch) -> Vec<u8> {
+    write_batches(batch.schema(), std::slice::from_ref(batch), &WriteOptions::default()).unwrap()
+}
+
+fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
+        .unwrap()
+}
+
+/// What `validate` finds, as `severity rule path`.
+fn findings(bytes: &[u8], strict: bool) -> Vec<String> {
+    let mut findings = Findings::new(strict);
+    match open_with(bytes, &ReadOptions::default()) {
+        Ok(document) => document.validate(&mut findings).unwrap(),
+        Err(error) => findings.error(&error),
+    }
+    let line = |finding: &crate::formats::Finding| {
+        format!("{} {} {}", finding.severity.name(), finding.rule, finding.path)
+    };
+    findings.list().iter().map(line).collect()
+}
+
+#[test]
+fn whatever_the_plan_allows_comes_back() {
+    let plain = Suite::new(&Bsondf);
+    let other = Suite::new(&Bsondf).option("nulls", "repeat").option("empty", "4").option("level", "3");
+    for seed in 0..120 {
+        let suite = if seed % 4 == 0 { &other } else { &plain };
+        let mut random = Random::new(seed);
+        let schema = random.schema_of(|field| {
+            let alone = Schema::new(vec![field.clone()]);
+            // Maps come back as lists, which Arrow cannot cast to maps: they have a test of their own.
+            Bsondf.plan(&alone, &suite.write).verdict() < Verdict::Lossy
+                && !format!("{field:?}").contains("Map(")
+        });
+        let batches = random.batches(&schema);
+        let check = || suite.check(&schema, &batches);
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
+        assert!(outcome.is_ok(), "seed {seed}, schema {schema:#?}");
+    }
+}
+
+#[test]
+fn truncations_and_flipped_bits_are_survived() {
+    for name in names("", "bson") {
+        let bytes = load(&format!("{name}.bson"));
+        let stride = bytes.len() / 300 + 1;
+        Suite::new(&Bsondf).bad_input(&bytes, stride);
+    }
+}
+
+#[test]
+fn a_cut_document_is_refused_at_every_byte() {
+    for name in ["toy_seed", "factors", "structs", "list_struct_list"] {
+        let bytes = load(&format!("{name}.bson"));
+        for cut in 0..bytes.len() {
+            let error = read(&bytes[..cut]).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Truncated, "{name} cut at {cut}: {error}");
+        }
+    }
+}
+
+#[test]
+fn what_is_projected_is_all_that_is_read() {
+    let bytes = load("ticks_5k.bson");
+    let source = Source::from_bytes("ticks.bson", bytes.clone());
+    let document = Bsondf.open(source.clone(), &ReadOptions::default()).unwrap();
+    let walked = source.bytes_read();
+    let columns = document.summary().schema.fields().len();
+    assert!(walked < 4096 * columns as u64, "the walk over the lengths reads little, read {walked}");
+    for index in 0..columns {
+        let before = source.bytes_read();
+        let column = std::iter::once(index as u64..index as u64 + 1).collect();
+        let request = Request { columns: Some(crate::hub::rows::Columns(column)), ..Request::default() };
+        collect(document.rows(&request).unwrap()).unwrap();
+        let part = &document.summary().parts[index];
+        assert!(source.bytes_read() - before <= part.bytes, "column {index}");
+    }
+    assert_eq!(Arc::strong_count(&document.summary().schema), 1);
+}

@@ -1,0 +1,137 @@
+//! Every rule held against every value, column by column; a fault does not hide those after it.
+
+use arrow_array::ArrayRef;
+
+use super::MONGODB_BYTES;
+use super::document::Document;
+use super::layout::{Array, Block, Data};
+use super::read::Decoder;
+use super::types::Type;
+use crate::error::{Error, ErrorKind, Result};
+use crate::formats::{Document as _, Findings};
+
+/// Holds all rules against a document.
+pub(super) fn validate(document: &Document, findings: &mut Findings) -> Result<()> {
+    for warning in &document.layout.warnings {
+        findings.warning(warning);
+    }
+    if let Err(error) = document.layout.rows() {
+        findings.error(&error);
+    }
+    for column in &document.layout.columns {
+        // The columns come one by one, so each may use all of the memory.
+        let decoder = Decoder { source: document.source.clone(), budget: document.limits.budget() };
+        let mut check = Check { decoder, errors: Vec::new(), warnings: Vec::new() };
+        check.array(&column.array);
+        let placed = |error: Error| error.field(column.name.clone()).field("columns");
+        for error in check.errors.into_iter().map(placed) {
+            if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) {
+                findings.error(&error);
+            } else {
+                return Err(error);
+            }
+        }
+        for warning in check.warnings.into_iter().map(placed) {
+            findings.warning(&warning);
+        }
+    }
+    if let Some(bytes) = document.summary().bytes.filter(|bytes| *bytes > MONGODB_BYTES) {
+        let note =
+            Error::malformed(format_args!("at most {MONGODB_BYTES} bytes, which MongoDB takes"), bytes);
+        findings.note(&note.rule("mongodb-size"));
+    }
+    Ok(())
+}
+
+struct Check {
+    decoder: Decoder,
+    errors: Vec<Error>,
+    warnings: Vec<Error>,
+}
+
+impl Check {
+    /// Checks an array and all its parts; gives it if it is sound.
+    fn array(&mut self, array: &Array) -> Option<ArrayRef> {
+        let parts: Option<Vec<ArrayRef>> = match &array.data {
+            Data::Values(_) | Data::Nothing { .. } | Data::Bytes { .. } => Some(Vec::new()),
+            Data::Factor { index, dictionary } => {
+                let index = self.part(&["d", "i"], index);
+                let dictionary = self.part(&["d", "d"], dictionary);
+                index.zip(dictionary).map(|(index, dictionary)| vec![index, dictionary])
+            }
+            Data::List { items, .. } => self.part(&["d"], items).map(|items| vec![items]),
+            Data::Struct { fields, .. } => {
+                let parts: Vec<_> =
+                    fields.iter().map(|(name, field)| self.part(&["d", "f", name], field)).collect();
+                parts.into_iter().collect()
+            }
+        };
+        self.conventions(array);
+        let (error, whole) = match parts {
+            Some(parts) => match self.decoder.assemble(array, parts) {
+                Ok(whole) => return Some(whole),
+                Err(error) => (Some(error), None),
+            },
+            None => (None, None),
+        };
+        // Something is amiss: every buffer of this array is looked at, whatever the first fault was.
+        let blocks = self.blocks(array);
+        let told =
+            blocks.iter().any(|other| error.as_ref().is_some_and(|error| error.path() == other.path()));
+        self.errors.extend(error.filter(|_| !told));
+        self.errors.extend(blocks);
+        whole
+    }
+
+    /// Checks a part; its findings get the path in front.
+    fn part(&mut self, path: &[&str], array: &Array) -> Option<ArrayRef> {
+        let errors = std::mem::take(&mut self.errors);
+        let warnings = std::mem::take(&mut self.warnings);
+        let part = self.array(array);
+        let placed =
+            |error: Error| path.iter().rev().fold(error, |error, step| error.field((*step).to_owned()));
+        let inner = std::mem::replace(&mut self.errors, errors);
+        self.errors.extend(inner.into_iter().map(placed));
+        let inner = std::mem::replace(&mut self.warnings, warnings);
+        self.warnings.extend(inner.into_iter().map(placed));
+        part
+    }
+
+    /// The faults of the buffers that do not unpack.
+    fn blocks(&self, array: &Array) -> Vec<Error> {
+        let (values, counts) = match &array.data {
+            Data::Values(values) => (Some(values), None),
+            Data::Bytes { values, counts } => (Some(values), Some(counts)),
+            Data::List { counts, .. } => (None, Some(counts)),
+            Data::Nothing { .. } | Data::Factor { .. } | Data::Struct { .. } => (None, None),
+        };
+        let blocks = [("d", values), ("m", Some(&array.mask)), ("o", counts)];
+        let fault = |(key, block): (&'static str, Option<&Block>)| {
+            self.decoder.block(block?).err().map(|error| error.field(key))
+        };
+        blocks.into_iter().filter_map(fault).collect()
+    }
+
+    /// What the last text of the spec forbids, and the programs read. Buffers that do not unpack are told elsewhere.
+    fn conventions(&mut self, array: &Array) {
+        let rows = array.rows();
+        if let Ok(mask) = self.decoder.block(&array.mask)
+            && let (Some(last), spare @ 1..) = (mask.last(), (8 - rows % 8) % 8)
+            && mask.len() as u64 == rows.div_ceil(8)
+            && last & ((1 << spare) - 1) != 0
+        {
+            let message = format!("{spare} zero bits after the last row");
+            let warning = Error::malformed(message, "ones").at(array.mask.offset);
+            self.warnings.push(warning.rule("mask-trailing-bits").field("m"));
+        }
+        if array.kind == Type::Bool
+            && let Data::Values(values) = &array.data
+            && let Ok(bytes) = self.decoder.block(values)
+            && let Some(row) = bytes.iter().position(|byte| *byte > 1)
+        {
+            let found = bytes.get(row).copied().unwrap_or_default();
+            let warning = Error::malformed("0 or 1", found).at(values.offset);
+            self.warnings.push(warning.rule("bool-byte").index(row as u64).field("d"));
+        }
+    }
+}

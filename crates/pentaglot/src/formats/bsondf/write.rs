@@ -1,0 +1,190 @@
+//! What a schema becomes, and a document being written: batches are held until the last has come, then the columns
+//! are compressed side by side.
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_data::ArrayData;
+use arrow_schema::{Field, Schema};
+use rayon::prelude::*;
+
+use super::document::on_threads;
+use super::encode::Encoder;
+use super::types::{Type, arrow_fields, check_name, is_same_field};
+use super::{ID, MONGODB_BYTES};
+use crate::error::{Context, Error, Result};
+use crate::formats::{self, WriteOptions, Written};
+use crate::hub::type_text::print_field;
+use crate::hub::{Plan, Verdict, extension, native};
+use crate::limits::Budget;
+use crate::sink::Sink;
+use crate::wire::bson;
+
+/// What each field becomes.
+pub(super) fn plan(schema: &Schema) -> Plan {
+    let mut plan = Plan::default();
+    let mut names = HashSet::new();
+    if schema.fields().is_empty() {
+        let note = "without columns there is no place for a number of rows";
+        plan.push_with("", "a table without columns", "an empty document", Verdict::Checked, note);
+    }
+    for field in schema.fields() {
+        let (name, from) = (field.name(), print_field(field));
+        let kind = check_name(name).and_then(|()| Type::of(field));
+        match kind {
+            Err(reason) => plan.push_with(name, from, "nothing", Verdict::Impossible, reason),
+            Ok(kind) if !names.insert(name) => {
+                let reason = "two columns have this name";
+                plan.push_with(name, from, kind.to_string(), Verdict::Impossible, reason);
+            }
+            Ok(kind) => {
+                let to = kind.to_string();
+                match extension::name(field) {
+                    Some(extension) => {
+                        let note = format!("the extension type {extension} is not kept, its values are");
+                        plan.push_with(name, from, to, Verdict::Widened, note);
+                    }
+                    None => {
+                        let is_same = is_same_field(&kind.to_field(name), field);
+                        let verdict = if is_same { Verdict::Exact } else { Verdict::Widened };
+                        match dictionary_condition(&kind) {
+                            Some(note) => plan.push_with(name, from, to, Verdict::Checked, note),
+                            None => plan.push(name, from, to, verdict),
+                        }
+                    }
+                }
+            }
+        }
+    }
+    plan
+}
+
+/// What must hold for batches with dictionaries of their own to become one column.
+fn dictionary_condition(kind: &Type) -> Option<&'static str> {
+    match kind {
+        Type::Factor { ordered: true, .. } => Some("all batches must have one order of values"),
+        Type::Factor { index, dictionary, .. } => match index.width() {
+            Some(1 | 2) => Some("the indices must count the values of all batches"),
+            _ => dictionary_condition(dictionary),
+        },
+        Type::List(item) => dictionary_condition(item),
+        Type::Struct(fields) => fields.iter().find_map(|(_, kind)| dictionary_condition(kind)),
+        _ => None,
+    }
+}
+
+/// The type of each column: the one that the rows were read with if it fits, else the one that Arrow's asks for.
+pub(super) fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
+    if let Some(Type::Struct(columns)) = native::of(schema, ID).as_ref().and_then(Type::from_json) {
+        let fields = arrow_fields(&columns);
+        let fits = |(kept, field): (&Arc<Field>, &Arc<Field>)| {
+            kept.name() == field.name() && is_same_field(kept, field)
+        };
+        if fields.len() == schema.fields().len() && fields.iter().zip(schema.fields()).all(fits) {
+            return Ok(columns);
+        }
+    }
+    let column = |field: &Arc<Field>| {
+        let kind = Type::of(field)
+            .map_err(|reason| Error::unsupported(format!("column {:?}: {reason}", field.name())));
+        Ok((field.name().clone(), kind?))
+    };
+    schema.fields().iter().map(column).collect()
+}
+
+/// A document being written.
+pub(super) struct Writer {
+    sink: Sink,
+    columns: Vec<(String, Type)>,
+    /// The chunks of each column.
+    chunks: Vec<Vec<ArrayRef>>,
+    rows: u64,
+    held: Held,
+    encoder: Encoder,
+    threads: usize,
+}
+
+impl Writer {
+    pub(super) fn create(sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
+        let budget = options.limits.budget();
+        let encoder = Encoder::new(&options.options, budget.clone())?;
+        let columns = column_types(schema)?;
+        let chunks = columns.iter().map(|_| Vec::new()).collect();
+        let held = Held { budget, seen: HashSet::new() };
+        Ok(Writer { sink, columns, chunks, rows: 0, held, encoder, threads: options.threads })
+    }
+}
+
+impl formats::Writer for Writer {
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        if rows.num_rows() == 0 {
+            return Ok(());
+        }
+        if self.columns.is_empty() {
+            return Err(Error::lossy("row 0: a document without columns has no rows").in_format(ID));
+        }
+        for (chunks, column) in self.chunks.iter_mut().zip(rows.columns()) {
+            self.held.take(&column.to_data()).in_format(ID)?;
+            chunks.push(Arc::clone(column));
+        }
+        self.rows += rows.num_rows() as u64;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Written> {
+        let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.chunks)).collect();
+        let encoded = encode(&self.encoder, columns, self.threads).in_format(ID)?;
+        let mut bytes = 0;
+        for piece in encoded {
+            bytes += piece.len() as u64;
+            self.sink.write_all(&piece)?;
+        }
+        self.sink.finish()?;
+        let mut written = Written::new(self.rows, bytes);
+        if bytes > MONGODB_BYTES {
+            written
+                .notes
+                .push(format!("{bytes} bytes are more than MongoDB takes in one document ({MONGODB_BYTES})"));
+        }
+        Ok(written)
+    }
+}
+
+/// A name and type, and the chunks of that column.
+type Chunked<'c> = (&'c (String, Type), Vec<ArrayRef>);
+
+/// The document of some columns, in pieces. The chunks of a column are dropped as soon as it is encoded.
+pub(super) fn encode(encoder: &Encoder, columns: Vec<Chunked<'_>>, threads: usize) -> Result<Vec<Vec<u8>>> {
+    let column = |((name, kind), chunks): Chunked<'_>| {
+        let mut out = bson::Writer::default();
+        encoder.array(&mut out, name, kind, &chunks).field(name.clone()).field("columns")?;
+        Ok(out)
+    };
+    let encoded: Vec<bson::Writer> =
+        on_threads(threads, || columns.into_par_iter().map(column).collect::<Result<_>>())?;
+    let mut out = bson::Writer::default();
+    let document = out.begin(None);
+    encoded.into_iter().for_each(|column| out.append(column));
+    out.end(document)?;
+    Ok(out.into_pieces())
+}
+
+/// The memory that the batches hold: what several of them share counts once.
+struct Held {
+    budget: Budget,
+    seen: HashSet<usize>,
+}
+
+impl Held {
+    fn take(&mut self, data: &ArrayData) -> Result<()> {
+        let nulls = data.nulls().map(|nulls| nulls.buffer());
+        for buffer in data.buffers().iter().chain(nulls) {
+            if self.seen.insert(buffer.data_ptr().addr().get()) {
+                self.budget.take(buffer.capacity() as u64)?;
+            }
+        }
+        data.child_data().iter().try_for_each(|child| self.take(child))
+    }
+}

@@ -1,0 +1,365 @@
+//! Opening, and rows.
+
+use std::io::{Cursor, Read};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+
+use super::guess::Seen;
+use super::layout::{Cell, Records};
+use super::{ID, Layout};
+use crate::error::{Context, Error, Result};
+use crate::formats::{ReadOptions, Request, Summary};
+use crate::hub::shape::column_name;
+use crate::hub::type_text::{caret_line, parse_schema};
+use crate::hub::{Rows, Shape, rows};
+use crate::limits::Budget;
+use crate::source::Source;
+use crate::wire::columns::{Column, check_type};
+use crate::wire::json::Scanner;
+use crate::wire::sample::{BoxRead, SAMPLE_ROWS, Sampled, explain_guess};
+
+/// Rows per batch, unless asked otherwise.
+const BATCH_ROWS: usize = 8192;
+/// A batch ends early when it has taken this many bytes of text.
+const BATCH_BYTES: u64 = 16 << 20;
+
+/// An open file.
+pub(super) struct CsvDocument {
+    pub(super) input: Sampled,
+    pub(super) summary: Summary,
+    pub(super) layout: Layout,
+    /// Whether the types were guessed.
+    pub(super) guessed: bool,
+    pub(super) budget: Budget,
+}
+
+impl CsvDocument {
+    pub(super) fn open(source: Source, layout: Layout, options: &ReadOptions) -> Result<Self> {
+        let budget = options.limits.budget();
+        let bytes = source.len();
+        // A header and a first record, if there is no line end in quotes; longer ones are cut short in the guess only.
+        let enough = |sample: &[u8]| sample.iter().filter(|byte| **byte == b'\n').count() > 1;
+        let input = Sampled::open(source, &budget, enough)?;
+        let sample = Sample::read(&input, layout, &budget)?;
+        let (fields, guessed) = match &options.type_text {
+            Some(text) => (given_fields(text, &sample, layout, options)?, false),
+            None => (sample.fields(), true),
+        };
+        let mut summary = Summary::new(ID, Arc::new(Schema::new(fields)));
+        summary.rows = sample.rows;
+        summary.bytes = bytes;
+        summary.metadata.push(("header".to_owned(), layout.header.to_string()));
+        summary.metadata.push(("delimiter".to_owned(), char::from(layout.delimiter).to_string()));
+        if let Some(bytes) = bytes {
+            if layout.header {
+                summary.part("header", 0, sample.header_bytes);
+            }
+            let start = if layout.header { sample.header_bytes } else { 0 };
+            summary.part("row", start, bytes.saturating_sub(start));
+        }
+        if guessed && !summary.schema.fields().is_empty() {
+            summary.notes.push("types are guessed from the first rows; --type gives them".to_owned());
+        }
+        Ok(CsvDocument { input, summary, layout, guessed, budget })
+    }
+
+    /// The records, past the header.
+    pub(super) fn records(&self) -> Result<Records<BoxRead>> {
+        let mut records = Records::new(self.input.reader()?, self.layout.delimiter, self.budget.clone());
+        records.skip_byte_order_mark()?;
+        if self.layout.header {
+            records.next_record().field("header")?;
+        }
+        Ok(records)
+    }
+}
+
+/// What the first records say.
+struct Sample {
+    names: Vec<String>,
+    seen: Vec<Seen>,
+    /// How many rows there are, if the sample is the whole file and sound.
+    rows: Option<u64>,
+    header_bytes: u64,
+}
+
+impl Sample {
+    fn read(input: &Sampled, layout: Layout, budget: &Budget) -> Result<Self> {
+        let mut records = Records::new(input.sample(), layout.delimiter, budget.clone());
+        let mut memory = Vec::new();
+        records.skip_byte_order_mark()?;
+        let mut names = Vec::new();
+        let mut known = layout.header;
+        if layout.header && records.next_record().field("header")? && !records.is_blank() {
+            for (index, cell) in records.cells().enumerate() {
+                let name = std::str::from_utf8(cell.text(&mut memory)).map_err(|_| {
+                    let error = Error::malformed("UTF-8", "other bytes").rule("utf8");
+                    error.at(cell.offset).index(index as u64).field("header")
+                })?;
+                names.push(name.to_owned());
+            }
+        }
+        let header_bytes = if layout.header { records.offset() } else { 0 };
+        let mut seen: Vec<Seen> = names.iter().map(|_| Seen::default()).collect();
+        let mut rows = 0;
+        let mut sound = true;
+        loop {
+            match records.next_record() {
+                Ok(false) => break,
+                Ok(true) => {}
+                // The reader will meet it again and say so.
+                Err(_) => {
+                    sound = false;
+                    continue;
+                }
+            }
+            // The last record of a sample may be cut.
+            if !input.is_whole()
+                && (records.offset() == input.sample().len() as u64 || rows == SAMPLE_ROWS as u64)
+            {
+                break;
+            }
+            if !known {
+                known = true;
+                names.extend((0..records.len()).map(|index| column_name(index as u64)));
+                seen.extend((0..records.len()).map(|_| Seen::default()));
+            }
+            if skipped(&records, seen.len()) {
+                continue;
+            }
+            if rows < SAMPLE_ROWS as u64 {
+                for (seen, cell) in seen.iter_mut().zip(records.cells()) {
+                    if !cell.is_null() {
+                        seen.include(cell.text(&mut memory));
+                    }
+                }
+            }
+            rows += 1;
+        }
+        Ok(Sample { names, seen, rows: (input.is_whole() && sound).then_some(rows), header_bytes })
+    }
+
+    fn fields(&self) -> Fields {
+        self.names.iter().zip(&self.seen).map(|(name, seen)| seen.field(name)).collect()
+    }
+}
+
+/// Whether a record is an empty line that stands for nothing.
+pub(super) fn skipped<R: Read>(records: &Records<R>, columns: usize) -> bool {
+    columns > 1 && records.is_blank()
+}
+
+/// The fields that `--type` says, held against the header.
+fn given_fields(text: &str, sample: &Sample, layout: Layout, options: &ReadOptions) -> Result<Fields> {
+    let text = text.strip_prefix("arrow:").unwrap_or(text);
+    let schema = parse_schema(text, &options.limits)
+        .map_err(|error| Error::usage(format!("--type: {}", caret_line(text, &error))))?;
+    if Shape::of(&schema) != Shape::Table {
+        return Err(Error::usage("--type: expected struct{…}, found another shape"));
+    }
+    for field in schema.fields() {
+        check_type(field).map_err(|error| error.field(field.name().clone()))?;
+    }
+    let names: Vec<&String> = schema.fields().iter().map(|field| field.name()).collect();
+    if layout.header && names != sample.names.iter().collect::<Vec<_>>() {
+        let list = |names: &[&String]| {
+            let shown: Vec<String> = names.iter().take(20).map(|name| format!("{name:?}")).collect();
+            let more = names.len().saturating_sub(shown.len());
+            if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+        };
+        let message = format!(
+            "--type: expected the columns of the header ({}), found {}",
+            list(&sample.names.iter().collect::<Vec<_>>()),
+            list(&names)
+        );
+        return Err(Error::usage(message));
+    }
+    Ok(schema.fields().clone())
+}
+
+/// The bytes of one cell, for a scanner of JSON text.
+pub(super) type CellInput = Cursor<Vec<u8>>;
+
+/// The columns of records, of which some may not be wanted.
+pub(super) struct Table {
+    columns: Vec<Option<Column<CellInput>>>,
+    names: Vec<String>,
+    /// Columns in which an empty field is the empty string.
+    never_null: Vec<bool>,
+    scanner: Scanner<CellInput>,
+    memory: Vec<u8>,
+    pub(super) rows: usize,
+}
+
+impl Table {
+    pub(super) fn new(fields: &Fields, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
+        let columns = fields.iter().enumerate().map(|(index, field)| {
+            let column = || Column::new(field, budget).field(field.name().clone());
+            wanted(index).then(column).transpose()
+        });
+        Ok(Table {
+            columns: columns.collect::<Result<_>>()?,
+            names: fields.iter().map(|field| field.name().clone()).collect(),
+            never_null: fields.iter().map(|field| takes_empty(field)).collect(),
+            scanner: Scanner::new(CellInput::default(), budget.clone()),
+            memory: Vec::new(),
+            rows: 0,
+        })
+    }
+
+    /// Appends a record. `found` gets each error; the caller decides whether to go on.
+    pub(super) fn read<R: Read>(
+        &mut self,
+        records: &Records<R>,
+        mut found: impl FnMut(Error) -> Result<()>,
+    ) -> Result<()> {
+        let blank_row = self.columns.is_empty() && records.is_blank();
+        if records.len() != self.columns.len() && !blank_row {
+            let expected = match self.columns.len() {
+                1 => "1 field".to_owned(),
+                count => format!("{count} fields"),
+            };
+            let error = Error::malformed(expected, records.len()).rule("field-count");
+            return found(error.at(records.record_offset()));
+        }
+        for (index, cell) in records.cells().enumerate() {
+            let Some(Some(column)) = self.columns.get_mut(index) else { continue };
+            let never_null = self.never_null.get(index) == Some(&true);
+            let result = read_cell(column, &cell, never_null, &mut self.scanner, &mut self.memory);
+            if let Err(error) = result {
+                let name = self.names.get(index).cloned().unwrap_or_default();
+                found(error.at(cell.offset).field(name))?;
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Takes the wanted columns out, in order.
+    pub(super) fn finish(&mut self) -> Result<Vec<ArrayRef>> {
+        self.rows = 0;
+        self.columns.iter_mut().flatten().map(Column::finish).collect()
+    }
+}
+
+fn takes_empty(field: &Field) -> bool {
+    let text = matches!(
+        field.data_type(),
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+    );
+    text && !field.is_nullable()
+}
+
+#[inline]
+fn read_cell(
+    column: &mut Column<CellInput>,
+    cell: &Cell<'_>,
+    never_null: bool,
+    scanner: &mut Scanner<CellInput>,
+    memory: &mut Vec<u8>,
+) -> Result<()> {
+    if cell.is_null() && !never_null {
+        return column.null();
+    }
+    let text = cell.text(memory);
+    if !column.is_nested() {
+        return column.text(text);
+    }
+    // Where quotes are doubled, an offset is that of as many characters into the field.
+    scanner.reset(Cursor::new(text.to_vec()), cell.offset + u64::from(cell.quoted));
+    column.read(scanner)?;
+    scanner.end()
+}
+
+/// The rows that are asked for.
+pub(super) fn rows(document: &CsvDocument, request: &Request) -> Result<Rows> {
+    let full = &document.summary.schema;
+    let (schema, chosen) = match &request.columns {
+        None => (Arc::clone(full), None),
+        Some(columns) => {
+            let chosen = columns.indices().map(usize::try_from).collect::<Result<Vec<_>, _>>();
+            (columns.schema(full)?, Some(chosen.unwrap_or_default()))
+        }
+    };
+    let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));
+    let table = Table::new(full.fields(), wanted, &document.budget)?;
+    // Columns come out in the order of the file; the request may want another, or one twice.
+    let order = chosen.map(|chosen| {
+        let mut sorted = chosen.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        chosen.iter().filter_map(|index| sorted.binary_search(index).ok()).collect()
+    });
+    let range = request.range(u64::MAX);
+    let reader = Reader {
+        records: document.records()?,
+        columns: full.fields().len(),
+        table,
+        order,
+        schema: Arc::clone(&schema),
+        row: 0,
+        from: range.start,
+        to: range.end,
+        batch_rows: request.batch_rows_or(BATCH_ROWS),
+        guessed: document.guessed,
+    };
+    Ok(rows::from_batches(schema, reader))
+}
+
+struct Reader {
+    records: Records<BoxRead>,
+    columns: usize,
+    table: Table,
+    order: Option<Vec<usize>>,
+    schema: SchemaRef,
+    row: u64,
+    from: u64,
+    to: u64,
+    batch_rows: usize,
+    guessed: bool,
+}
+
+impl Reader {
+    fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        let start = self.records.offset();
+        while self.table.rows < self.batch_rows
+            && self.row < self.to
+            && self.records.offset() - start < BATCH_BYTES
+            && self.records.next_record().map_err(|error| error.index(self.row).field("row"))?
+        {
+            if skipped(&self.records, self.columns) {
+                continue;
+            }
+            if self.row >= self.from {
+                self.table.read(&self.records, |error| {
+                    Err(explain_guess(error.index(self.row).field("row"), self.guessed))
+                })?;
+            }
+            self.row += 1;
+        }
+        let rows = self.table.rows;
+        if rows == 0 {
+            return Ok(None);
+        }
+        let mut columns = self.table.finish()?;
+        if let Some(order) = &self.order {
+            columns = order.iter().filter_map(|index| columns.get(*index).map(Arc::clone)).collect();
+        }
+        rows::batch(Arc::clone(&self.schema), columns, rows).map(Some)
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.batch().map_err(|error| error.in_format(ID)).transpose()
+    }
+}

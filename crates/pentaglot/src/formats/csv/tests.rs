@@ -1,0 +1,331 @@
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema};
+
+use super::*;
+use crate::formats::Node;
+use crate::hub::Verdict;
+use crate::hub::json::{Columns, JsonOptions};
+use crate::hub::rows::Columns as Choice;
+use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
+use crate::testing::arbitrary::Random;
+use crate::testing::conformance::{Suite, collect};
+use crate::{ErrorKind, Limits};
+
+fn options(pairs: &[(&str, &str)], type_text: Option<&str>) -> ReadOptions {
+    let mut map = OptionMap::default();
+    pairs.iter().for_each(|(key, value)| map.set(*key, *value));
+    ReadOptions { options: map, type_text: type_text.map(str::to_owned), ..ReadOptions::default() }
+}
+
+fn open_as(text: impl AsRef<[u8]>, name: &str, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    Csv.open(Source::from_bytes(name, text.as_ref().to_vec()), options)
+}
+
+fn open(text: impl AsRef<[u8]>) -> Box<dyn Document> {
+    open_as(text, "data.csv", &ReadOptions::default()).unwrap()
+}
+
+fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Box<dyn Document>> {
+    open_as(text, "data.csv", &options(&[], Some(type_text)))
+}
+
+fn read(document: &dyn Document) -> Result<RecordBatch> {
+    collect(document.rows(&Request::default())?)
+}
+
+fn lines(batch: &RecordBatch) -> Vec<String> {
+    let columns = Columns::new(batch, &JsonOptions::default()).unwrap();
+    let row = |row| {
+        let mut out = Vec::new();
+        columns.write_array(row, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    (0..batch.num_rows()).map(row).collect()
+}
+
+fn write(batch: &RecordBatch, pairs: &[(&str, &str)]) -> String {
+    let mut options = WriteOptions::default();
+    pairs.iter().for_each(|(key, value)| options.options.set(*key, *value));
+    let (sink, memory) = Sink::memory();
+    let mut writer = Csv.create(sink, batch.schema(), &options).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+    String::from_utf8(memory.take()).unwrap()
+}
+
+#[test]
+fn what_the_plan_promises_comes_back_with_the_same_type() {
+    let mut done = 0;
+    for seed in 0..120 {
+        let mut random = Random::new(seed);
+        let schema = random.schema_of(|field| {
+            let alone = Schema::new(vec![field.clone()]);
+            // The text does not say metadata of a user's own.
+            let said = parse_schema(&print_exact_schema(&alone), &Limits::default()).unwrap();
+            let plan = Csv.plan(&alone, &WriteOptions::default());
+            plan.verdict() < Verdict::Lossy && said.field(0).data_type() == field.data_type()
+        });
+        let batches = random.batches(&schema);
+        let mut suite = Suite::new(&Csv);
+        if seed % 3 == 1 {
+            suite = suite.option("delimiter", ";").option("header", "false");
+            suite.read.options = suite.write.options.clone();
+        }
+        suite.read.type_text = Some(print_exact_schema(&Schema::new(schema.fields().clone())));
+        done += usize::from(suite.check(&schema, &batches));
+    }
+    assert!(done > 50, "{done}");
+}
+
+#[test]
+fn bad_input_never_panics() {
+    for seed in 0..8 {
+        let mut random = Random::new(900 + seed);
+        let schema = random.schema();
+        let batch = random.batch(&schema, 4);
+        let suite = Suite::new(&Csv);
+        let Some((_, bytes)) = suite.encode(&schema, &[batch]) else { continue };
+        suite.bad_input(&bytes, 5);
+    }
+}
+
+#[test]
+fn null_and_empty_string_differ() {
+    let batch = read(open("a,b\n,\"\"\n\"\",\n").as_ref()).unwrap();
+    assert_eq!(lines(&batch), ["[null,\"\"]", "[\"\",null]"]);
+    assert_eq!(write(&batch, &[]), "a,b\n,\"\"\n\"\",\n");
+    let document = typed("a,b\n,\n", "struct{a: utf8, b: ?utf8}").unwrap();
+    assert_eq!(lines(&read(document.as_ref()).unwrap()), ["[\"\",null]"]);
+    let error = read(typed("a\n1\n\n", "struct{a: int8}").unwrap().as_ref()).unwrap_err();
+    assert_eq!(error.to_string(), "csv: at byte 4, row[1].a: expected int8, found null");
+}
+
+#[test]
+fn quotes_hold_delimiters_quotes_and_line_ends() {
+    let text = "a,b\r\n\"x,\"\"y\"\"\r\nz\",\"1\"\r\n\"\"\"\",2\r\nit \"is\",3";
+    let batch = read(open(text).as_ref()).unwrap();
+    assert_eq!(lines(&batch), ["[\"x,\\\"y\\\"\\r\\nz\",1]", "[\"\\\"\",2]", "[\"it \\\"is\\\"\",3]"]);
+    let written = write(&batch, &[]);
+    assert_eq!(written, "a,b\n\"x,\"\"y\"\"\r\nz\",1\n\"\"\"\",2\n\"it \"\"is\"\"\",3\n");
+    assert_eq!(read(open(&written).as_ref()).unwrap(), batch);
+}
+
+#[test]
+fn records_that_straddle_the_window_are_whole() {
+    let long = "x\"\"\n,".repeat(30_000);
+    let text = format!("a,b\n\"{long}\",1\n").repeat(1) + &"short,2\n".repeat(20_000);
+    let batch = read(open(&text).as_ref()).unwrap();
+    assert_eq!(batch.num_rows(), 20_001);
+    let first = lines(&batch.slice(0, 1)).remove(0);
+    assert_eq!(first.len(), "[\"\",1]".len() + "x\\\"\\n,".len() * 30_000);
+    let mut small = options(&[], Some("struct{a: ?utf8, b: ?int64}"));
+    small.limits.max_alloc = 2 << 20;
+    let huge = format!("a,b\n\"{}", "y".repeat(4 << 20));
+    let error = open_as(&huge, "data.csv", &small).and_then(|document| read(document.as_ref())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+}
+
+#[test]
+fn types_are_guessed_by_the_published_rules() {
+    for (cells, expected) in [
+        ("1|-2|", "?int64"),
+        ("1|2.5", "?float64"),
+        ("1|NaN|-inf", "?float64"),
+        ("1e5|.5", "?float64"),
+        ("-0", "?float64"),
+        ("18446744073709551615", "?uint64"),
+        ("18446744073709551616", "?fixed_binary[16]"),
+        ("99999999999999999999999999999999999999999", "?utf8"),
+        ("9007199254740993|0.5", "?utf8"),
+        ("007", "?utf8"),
+        ("+5", "?utf8"),
+        ("true|False", "?bool"),
+        ("true|1", "?utf8"),
+        ("2024-02-29", "?date32"),
+        ("2023-02-29", "?utf8"),
+        ("12:30:00|12:30:00.5", "?time[us]"),
+        ("2024-02-29T12:00:00|2024-02-29 12:00:00.25", "?timestamp[us]"),
+        ("2024-02-29T12:00:00.123456789", "?timestamp[ns]"),
+        ("2024-02-29T12:00:00Z", "?timestamp[us, 'UTC']"),
+        ("2024-02-29T12:00:00+02:00", "?utf8"),
+        ("2024-02-29|2024-02-29T12:00:00", "?utf8"),
+        ("a|b", "?utf8"),
+        ("|", "?utf8"),
+    ] {
+        let text = format!(
+            "x,y\n{}\n",
+            cells.split('|').map(|cell| format!("{cell},")).collect::<Vec<_>>().join("\n")
+        );
+        let schema = print_schema(&open(&text).summary().schema);
+        assert_eq!(schema, format!("struct{{x: {expected}, y: ?utf8}}"), "{cells}");
+        read(open(&text).as_ref()).unwrap();
+    }
+}
+
+#[test]
+fn headers_and_delimiters_are_as_asked() {
+    let batch = read(
+        open_as("1;a\n2;b\n", "data.csv", &options(&[("header", "false"), ("delimiter", ";")], None))
+            .unwrap()
+            .as_ref(),
+    );
+    let batch = batch.unwrap();
+    assert_eq!(print_schema(&batch.schema()), "struct{col_0: ?int64, col_1: ?utf8}");
+    assert_eq!(write(&batch, &[("header", "false"), ("delimiter", "tab")]), "1\ta\n2\tb\n");
+    let tsv = open_as("a\tb\n1\tx,y\n", "data.TSV.gz", &ReadOptions::default()).unwrap();
+    assert_eq!(lines(&read(tsv.as_ref()).unwrap()), ["[1,\"x,y\"]"]);
+    for bad in ["", "ab", "\"", "é", "\n"] {
+        let error = open_as("", "a.csv", &options(&[("delimiter", bad)], None)).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Usage, "{bad:?}");
+    }
+    assert_eq!(
+        open_as("", "a.csv", &options(&[("header", "yes")], None)).err().unwrap().kind(),
+        ErrorKind::Usage
+    );
+}
+
+#[test]
+fn lines_that_are_empty_stand_for_nothing_or_for_a_null() {
+    assert_eq!(lines(&read(open("a,b\n1,2\n\n3,4\n\n").as_ref()).unwrap()), ["[1,2]", "[3,4]"]);
+    assert_eq!(lines(&read(open("a\n1\n\n2\n").as_ref()).unwrap()), ["[1]", "[null]", "[2]"]);
+    let none = open("\n\n\n");
+    assert_eq!(none.summary().rows, Some(2));
+    assert_eq!(read(none.as_ref()).unwrap().num_rows(), 2);
+    assert_eq!(open("").summary().rows, Some(0));
+    let marked = open("\u{feff}a,b\n1,2");
+    assert_eq!(print_schema(&marked.summary().schema), "struct{a: ?int64, b: ?int64}");
+}
+
+#[test]
+fn a_later_record_that_does_not_fit_names_its_place_and_the_way_out() {
+    let text = "id,name\n1,a\n".to_owned() + &"2,b\n".repeat(10_999) + "3x,c\n";
+    let error = read(open(&text).as_ref()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "csv: at byte {}, row[11000].id: expected int64, found \"3x\" \
+             (types were guessed from the first rows; --type gives them)",
+            text.len() - 5
+        )
+    );
+    assert!(read(typed(&text, "struct{id: utf8, name: utf8}").unwrap().as_ref()).is_ok());
+    let error = typed(&text, "struct{id: utf8}").err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "csv: --type: expected the columns of the header (\"id\", \"name\"), found \"id\""
+    );
+}
+
+#[test]
+fn faults_are_told_with_their_places() {
+    for (text, expected) in [
+        ("a,b\n1\n", "csv: at byte 4, row[0]: expected 2 fields, found 1"),
+        ("a,b\n1,2,3\n", "csv: at byte 4, row[0]: expected 2 fields, found 3"),
+        (
+            "a,b\n\"1\"x,2\n",
+            "csv: at byte 7, row[0]: expected a delimiter or the end of the line after a closing quote, found 'x'",
+        ),
+        ("a,b\n1,\"2\n", "csv: at byte 6, row[0]: expected a closing quote, found the end of the input"),
+    ] {
+        assert_eq!(read(open(text).as_ref()).unwrap_err().to_string(), expected);
+    }
+    let error = read(open(b"a,b\nx,\xff\n").as_ref()).unwrap_err();
+    assert_eq!(error.to_string(), "csv: at byte 6, row[0].b: expected UTF-8, found other bytes");
+    let error = open_as(b"a,\xff\n", "data.csv", &ReadOptions::default()).err().unwrap();
+    assert_eq!(error.to_string(), "csv: at byte 2, header[1]: expected UTF-8, found other bytes");
+    let nested = typed("a,b\n1,\"[1,x]\"\n", "struct{a: int8, b: list[int8]}").unwrap();
+    let error = read(nested.as_ref()).unwrap_err();
+    assert_eq!(error.to_string(), "csv: at byte 10, row[0].b[1]: expected a number, found `x`");
+}
+
+#[test]
+fn validate_tells_every_fault() {
+    let text = "a,b\n1,x\ny,\"q\"z\n1\n5,6,7\nq,r\n9,\"";
+    let document = typed(text, "struct{a: ?int8, b: ?int8}").unwrap();
+    let mut findings = Findings::new(false);
+    document.validate(&mut findings).unwrap();
+    let found: Vec<(&str, &str)> =
+        findings.list().iter().map(|finding| (finding.rule.as_str(), finding.path.as_str())).collect();
+    let expected = [
+        ("type", "row[0].b"),
+        ("quote", "row[1]"),
+        ("field-count", "row[2]"),
+        ("field-count", "row[3]"),
+        ("type", "row[4].a"),
+        ("type", "row[4].b"),
+        ("truncated", "row[5]"),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn nested_values_are_json_text() {
+    let schema = "struct{l: ?list[?int8], s: ?struct{a: utf8}, b: ?binary, c: extension['pentaglot.complex', fixed_list[2, float64]]}";
+    let text = "l,s,b,c\n\"[1,null]\",\"{\"\"a\"\":\"\"x\\n\"\"}\",aGk=,\"[1.0,-0.0]\"\n,,,\"[0.0,0.0]\"\n";
+    let batch = read(typed(text, schema).unwrap().as_ref()).unwrap();
+    assert_eq!(
+        lines(&batch),
+        ["[[1,null],{\"a\":\"x\\n\"},\"aGk=\",[1.0,-0.0]]", "[null,null,null,[0.0,0.0]]"]
+    );
+    assert_eq!(write(&batch, &[]), text);
+}
+
+#[test]
+fn detection_is_modest() {
+    let detect = |text: &[u8], name: &str| {
+        let source = Source::from_bytes(name, text.to_vec());
+        Csv.detect(&Head::new(&source, text))
+    };
+    assert_eq!(detect(b"a,b\n1,2\n", "-"), Confidence::Possible);
+    assert_eq!(detect(b"a\tb\n1\t2\n", "-"), Confidence::Possible);
+    assert_eq!(detect(b"one\ntwo\n", "-"), Confidence::No);
+    assert_eq!(detect(b"one\ntwo\n", "x.csv"), Confidence::Possible);
+    assert_eq!(detect(b"a,b\n1\n", "-"), Confidence::No);
+    assert_eq!(detect(b"a,b\x00\n1,2\n", "-"), Confidence::No);
+    assert_eq!(detect(b"a,\xff\n", "x.csv"), Confidence::No);
+    assert_eq!(detect(b"", "x.csv"), Confidence::No);
+}
+
+#[test]
+fn the_outline_shows_records_and_fields_where_they_stand() {
+    let document = open("a,\"b\"\n1,\"x\"\"y\"\n\n,2\n");
+    let all =
+        |node: &Node| -> Vec<Node> { node.parts.as_ref().unwrap().nodes(0).map(Result::unwrap).collect() };
+    let parts = all(&document.outline());
+    assert_eq!(format!("{parts:?}"), "[header 0..6, row 6..19]");
+    assert_eq!(format!("{:?}", all(&parts[0])), "[[0] 0..1 = a, [1] 2..5 = b]");
+    let rows = all(&parts[1]);
+    assert_eq!(format!("{rows:?}"), "[[0] 6..15, [1] 16..19]");
+    assert_eq!(format!("{:?}", all(&rows[0])), "[a 6..7 = 1, b 8..14 = x\"y]");
+    assert_eq!(format!("{:?}", all(&rows[1])), "[a 16..16 = null, b 17..18 = 2]");
+}
+
+#[test]
+fn requests_read_what_they_ask_for() {
+    let document = open("a,b,c\n1,x,true\n2,y,false\n");
+    let columns = Some(Choice(vec![2..3, 0..1]));
+    let request = Request { columns, rows: Some(1..9), batch_rows: 0 };
+    let batch = collect(document.rows(&request).unwrap()).unwrap();
+    assert_eq!(lines(&batch), ["[false,2]"]);
+}
+
+#[test]
+fn a_stream_is_read_once() {
+    let text = "a,b\n".to_owned() + &"1,\"x\ny\"\n".repeat(40_000);
+    let reader = std::io::Cursor::new(text.clone().into_bytes());
+    let document = Csv.open(Source::from_reader("-", reader), &ReadOptions::default()).unwrap();
+    let batch = read(document.as_ref()).unwrap();
+    assert_eq!(batch.num_rows(), 40_000);
+    assert_eq!(document.rows(&Request::default()).err().unwrap().kind(), ErrorKind::Usage);
+}
+
+#[test]
+fn what_no_type_reads_back_is_lossy() {
+    let union = parse_schema("struct{u: sparse_union{0 a: int8}}", &Limits::default()).unwrap();
+    assert_eq!(Csv.plan(&union, &WriteOptions::default()).verdict(), Verdict::Lossy);
+    let field = Field::new("a", DataType::Int8, true);
+    let twice = Arc::new(Schema::new(vec![field.clone(), field]));
+    assert_eq!(Csv.plan(&twice, &WriteOptions::default()).verdict(), Verdict::Exact);
+}

@@ -1,0 +1,166 @@
+//! Writing.
+
+use std::io::Write;
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+
+use super::Layout;
+use crate::error::Result;
+use crate::formats::{Writer, Written};
+use crate::hub::json::{Columns, JsonOptions};
+use crate::hub::type_text::print_field;
+use crate::hub::{Form, Plan, Verdict};
+use crate::sink::Sink;
+use crate::wire::columns::{check_type, is_nested};
+
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Exact: what is read back with the same `--type` is equal.
+pub(super) fn plan(schema: &Schema) -> Plan {
+    let mut plan = Plan::default();
+    match Form::of(schema) {
+        Form::Table | Form::Columns => {}
+        Form::Coo => plan.push_with(
+            "",
+            "sparse matrix",
+            "columns row, col, value",
+            Verdict::Widened,
+            "the numbers of rows and columns are not written",
+        ),
+        _ => plan.push("", "no table", "CSV", Verdict::Impossible),
+    }
+    for field in schema.fields() {
+        let from = print_field(field);
+        let to = if is_nested(field) { "JSON text" } else { "text" };
+        if check_type(field).is_err() {
+            plan.push_with(field.name(), from, to, Verdict::Lossy, "no type reads it back");
+        } else if field.dict_is_ordered() == Some(true) {
+            let note = "the order of the dictionary's values is not written";
+            plan.push_with(field.name(), from, to, Verdict::Widened, note);
+        } else {
+            plan.push(field.name(), from, to, Verdict::Exact);
+        }
+    }
+    plan
+}
+
+/// A file being written.
+pub(super) struct CsvWriter {
+    sink: Sink,
+    delimiter: u8,
+    buffer: Vec<u8>,
+    /// The JSON form of a value.
+    value: Vec<u8>,
+    text: Vec<u8>,
+    rows: u64,
+}
+
+impl CsvWriter {
+    pub(super) fn new(sink: Sink, schema: &Schema, layout: Layout) -> Self {
+        let mut writer = CsvWriter {
+            sink,
+            delimiter: layout.delimiter,
+            buffer: Vec::new(),
+            value: Vec::new(),
+            text: Vec::new(),
+            rows: 0,
+        };
+        if layout.header {
+            for (index, field) in schema.fields().iter().enumerate() {
+                if index > 0 {
+                    writer.buffer.push(layout.delimiter);
+                }
+                write_text(&mut writer.buffer, field.name().as_bytes(), layout.delimiter);
+            }
+            writer.buffer.push(b'\n');
+        }
+        writer
+    }
+}
+
+/// Appends a field that is not null: quoted if it is empty or holds a delimiter, a quote or a line end.
+fn write_text(out: &mut Vec<u8>, text: &[u8], delimiter: u8) {
+    let special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
+    // A byte order mark at the start of a file would be passed over.
+    if !text.is_empty() && !text.iter().any(special) && !text.starts_with(b"\xef\xbb\xbf") {
+        return out.extend_from_slice(text);
+    }
+    out.push(b'"');
+    for byte in text {
+        if *byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
+}
+
+/// The text inside a JSON string that we wrote.
+fn unescape(string: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let mut rest = string;
+    while let Some((byte, tail)) = rest.split_first() {
+        rest = tail;
+        if *byte != b'\\' {
+            out.push(*byte);
+            continue;
+        }
+        let Some((escape, tail)) = rest.split_first() else { return };
+        rest = tail;
+        match escape {
+            b'n' => out.push(b'\n'),
+            b'r' => out.push(b'\r'),
+            b't' => out.push(b'\t'),
+            b'b' => out.push(8),
+            b'f' => out.push(12),
+            b'u' => {
+                // Only control characters are written as four digits.
+                let code = rest.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
+                let code = code.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                out.extend(code);
+                rest = rest.get(4..).unwrap_or_default();
+            }
+            other => out.push(*other),
+        }
+    }
+}
+
+impl Writer for CsvWriter {
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        let columns = Columns::new(rows, &JsonOptions::default())?;
+        for row in 0..rows.num_rows() {
+            for column in 0..rows.num_columns() {
+                if column > 0 {
+                    self.buffer.push(self.delimiter);
+                }
+                self.value.clear();
+                columns.write_cell(column, row, &mut self.value)?;
+                match self.value.as_slice() {
+                    b"null" => {}
+                    [b'"', string @ .., b'"'] => {
+                        if string.contains(&b'\\') {
+                            unescape(string, &mut self.text);
+                            write_text(&mut self.buffer, &self.text, self.delimiter);
+                        } else {
+                            write_text(&mut self.buffer, string, self.delimiter);
+                        }
+                    }
+                    value => write_text(&mut self.buffer, value, self.delimiter),
+                }
+            }
+            self.buffer.push(b'\n');
+            if self.buffer.len() >= BUFFER_BYTES {
+                self.sink.write_all(&self.buffer)?;
+                self.buffer.clear();
+            }
+        }
+        self.rows += rows.num_rows() as u64;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Written> {
+        self.sink.write_all(&self.buffer)?;
+        Ok(Written::new(self.rows, self.sink.finish()?))
+    }
+}

@@ -1,0 +1,554 @@
+//! One batch from the blocks under its rows: dense rows, sparse rows, or columns of a table.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, LargeListArray, RecordBatch, StringArray, StructArray, make_array,
+};
+use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType as ArrowType, SchemaRef};
+
+use crate::cursor::{allocate, allocate_zeroed};
+use crate::error::{Context, Error, Result};
+use crate::hub::rows::{self, Columns};
+use crate::hub::{Form, shape};
+
+use super::cast::{self, Number};
+use super::layout::{Block, Encoding};
+use super::read::{Chunk, File};
+use super::sparse::Piece;
+use super::types::ValueType;
+
+/// Rows of a block are copied through a buffer of about this size.
+const SLAB_BYTES: u64 = 256 << 10;
+
+/// What is wanted of an object.
+pub(super) struct Selection {
+    form: Form,
+    pub(super) schema: SchemaRef,
+    pub(super) columns: Columns,
+    width: u64,
+}
+
+impl Selection {
+    pub(super) fn new(form: Form, schema: SchemaRef, columns: Columns) -> Self {
+        let width = columns.count();
+        Selection { form, schema, columns, width }
+    }
+
+    /// The runs of a block's columns that are wanted: (column in the block, place in the output, length).
+    fn spans(&self, block: &Block) -> Vec<Span> {
+        let mut place = 0;
+        let mut spans = Vec::new();
+        for cols in &self.columns.0 {
+            let (from, to) = (cols.start.max(block.col), cols.end.min(block.col_end()));
+            if from < to {
+                let (from, to_place) = (from - block.col, place + (from - cols.start));
+                spans.push(Span {
+                    from: index(from),
+                    to: index(to_place),
+                    count: index(to - block.col - from),
+                });
+            }
+            place += cols.end - cols.start;
+        }
+        spans
+    }
+}
+
+struct Span {
+    from: usize,
+    to: usize,
+    count: usize,
+}
+
+fn index(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Builds the batch of a chunk. `pieces` are the decoded rows of its sparse blocks.
+pub(super) fn batch(
+    file: &File,
+    selection: &Selection,
+    chunk: &Chunk,
+    pieces: Vec<Piece>,
+) -> Result<RecordBatch> {
+    let count = index(chunk.rows.end - chunk.rows.start);
+    let build = Build { file, selection, chunk };
+    let columns = match selection.form {
+        Form::Sparse => vec![build.sparse(pieces)?],
+        Form::Table => build.table(&pieces)?,
+        Form::Value => vec![build.dense_values(&pieces)?],
+        _ => vec![build.dense(&pieces)?],
+    };
+    rows::batch(Arc::clone(&selection.schema), columns, count)
+}
+
+struct Build<'a> {
+    file: &'a File,
+    selection: &'a Selection,
+    chunk: &'a Chunk,
+}
+
+impl Build<'_> {
+    fn row_count(&self) -> u64 {
+        self.chunk.rows.end - self.chunk.rows.start
+    }
+
+    /// Calls `each` for the blocks of this chunk that hold plain cells, with the rows that are wanted of them.
+    fn plain_blocks(&self, mut each: impl FnMut(u64, &Block, Range<u64>) -> Result<()>) -> Result<()> {
+        let layout = &self.file.layout;
+        for number in &self.chunk.blocks {
+            let Some(block) = layout.blocks.get(*number) else { continue };
+            if matches!(layout.encoding(block), Encoding::Dense | Encoding::FrameRows) {
+                let rows = self.chunk.rows.start.max(block.row)..self.chunk.rows.end.min(block.row_end());
+                each(*number as u64, block, rows).index(*number as u64).field("block")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with slabs of whole rows of a block: the first row of the slab and its bytes.
+    fn slabs(
+        &self,
+        block: &Block,
+        rows: Range<u64>,
+        row_bytes: u64,
+        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let step = (SLAB_BYTES / row_bytes.max(1)).max(1);
+        let mut memory = allocate::<u8>(row_bytes * step.min(rows.end - rows.start), &self.file.budget)?;
+        let mut row = rows.start;
+        while row < rows.end {
+            let count = step.min(rows.end - row);
+            memory.resize(index(row_bytes * count), 0);
+            let offset = block.data_offset + (row - block.row) * row_bytes;
+            self.file.source.read_exact_at(offset, &mut memory)?;
+            each(row, &memory)?;
+            row += count;
+        }
+        Ok(())
+    }
+
+    fn dense(&self, pieces: &[Piece]) -> Result<ArrayRef> {
+        let values = self.dense_values(pieces)?;
+        let ArrowType::FixedSizeList(item, width) = self.selection.schema.field(0).data_type() else {
+            return Err(Error::unsupported("a dense matrix whose rows are no lists"));
+        };
+        let count = index(self.row_count());
+        let list = FixedSizeListArray::try_new_with_length(Arc::clone(item), *width, values, None, count)?;
+        Ok(Arc::new(list))
+    }
+
+    /// All cells of a dense matrix, row by row.
+    fn dense_values(&self, pieces: &[Piece]) -> Result<ArrayRef> {
+        let Some(value_type) = self.file.layout.header.value_type(0) else {
+            return Err(Error::unsupported("a matrix without a value type"));
+        };
+        let size = value_type.size();
+        let width = index(self.selection.width);
+        let cells = self.row_count().checked_mul(self.selection.width);
+        let bytes = cells.and_then(|cells| cells.checked_mul(size as u64)).unwrap_or(u64::MAX);
+        let mut memory = allocate_zeroed(bytes, &self.file.budget)?;
+        let out = memory.as_slice_mut();
+        self.plain_blocks(|_, block, rows| self.copy_cells(block, rows, value_type, out))?;
+        for piece in pieces {
+            self.scatter(piece, value_type, width, out)?;
+        }
+        array(value_type, memory, index(cells.unwrap_or(0)))
+    }
+
+    fn copy_cells(&self, block: &Block, rows: Range<u64>, to: ValueType, out: &mut [u8]) -> Result<()> {
+        let Some(from) = block.value_type else { return Ok(()) };
+        let spans = self.selection.spans(block);
+        let (size, width) = (to.size(), index(self.selection.width));
+        let first = index(rows.start - self.chunk.rows.start);
+        let row_bytes = block.cols * from.size() as u64;
+        if let [span] = spans.as_slice()
+            && (span.from, span.to, span.count) == (0, 0, width)
+            && block.cols == width as u64
+            && from == to
+        {
+            // The usual case: the file's bytes are the array's bytes.
+            let count = index(rows.end - rows.start);
+            let place =
+                out.get_mut(first * width * size..).and_then(|out| out.get_mut(..count * width * size));
+            let offset = block.data_offset + (rows.start - block.row) * row_bytes;
+            return self.file.source.read_exact_at(offset, place.unwrap_or_default());
+        }
+        self.slabs(block, rows, row_bytes, |row, slab| {
+            let start = index(row - self.chunk.rows.start);
+            for (number, cells) in slab.chunks_exact(index(row_bytes).max(1)).enumerate() {
+                for span in &spans {
+                    let cells = cells.get(span.from * from.size()..).unwrap_or_default();
+                    let cells = cells.get(..span.count * from.size()).unwrap_or_default();
+                    let at = ((start + number) * width + span.to) * size;
+                    let place = out.get_mut(at..).and_then(|out| out.get_mut(..span.count * size));
+                    let place = place.unwrap_or_default();
+                    if from == to {
+                        place.copy_from_slice(cells);
+                    } else {
+                        cast::cast(cells, from, to, place).map_err(|cell| {
+                            let cell = index(cell);
+                            let bytes = cells.get(cell * from.size()..).unwrap_or_default();
+                            let row = row - block.row + number as u64;
+                            let col = (span.from + cell) as u64;
+                            let offset = block.data_offset + row * row_bytes + col * from.size() as u64;
+                            does_not_survive(bytes, from, to)
+                                .at(offset)
+                                .index(col)
+                                .field("col")
+                                .index(row)
+                                .field("row")
+                        })?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn scatter(&self, piece: &Piece, to: ValueType, width: usize, out: &mut [u8]) -> Result<()> {
+        let (from, size) = (piece.value_type, to.size());
+        let values = piece.values.as_slice();
+        let spans = &self.selection.columns.0;
+        let first = index(piece.rows.start - self.chunk.rows.start);
+        for (number, ends) in piece.ends.windows(2).enumerate() {
+            let &[start, end] = ends else { continue };
+            for entry in index(start.cast_unsigned())..index(end.cast_unsigned()) {
+                let col = piece.col + u64::from(piece.cols.get(entry).copied().unwrap_or(0));
+                let value = values.get(entry * from.size()..).and_then(|rest| rest.get(..from.size()));
+                let value = value.unwrap_or_default();
+                let mut base = 0;
+                for cols in spans {
+                    if cols.contains(&col) {
+                        let at = ((first + number) * width + index(base + col - cols.start)) * size;
+                        let place = out.get_mut(at..).and_then(|out| out.get_mut(..size)).unwrap_or_default();
+                        put(value, from, to, place)
+                            .index(col)
+                            .field("col")
+                            .index(piece.rows.start + number as u64)
+                            .field("row")?;
+                    }
+                    base += cols.end - cols.start;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn table(&self, pieces: &[Piece]) -> Result<Vec<ArrayRef>> {
+        let header = &self.file.layout.header;
+        let types: Vec<ValueType> =
+            self.selection.columns.indices().filter_map(|col| header.value_type(col)).collect();
+        let rows = self.row_count();
+        let column = |value_type: &ValueType| {
+            allocate_zeroed(rows.saturating_mul(value_type.size() as u64), &self.file.budget)
+        };
+        let mut columns: Vec<MutableBuffer> = types.iter().map(column).collect::<Result<_>>()?;
+        self.plain_blocks(|_, block, rows| self.copy_columns(block, rows, &types, &mut columns))?;
+        for piece in pieces {
+            for (place, (col, to)) in self.selection.columns.indices().zip(&types).enumerate() {
+                if let Some(column) = columns.get_mut(place) {
+                    self.scatter_column(piece, col, *to, column.as_slice_mut())?;
+                }
+            }
+        }
+        types
+            .iter()
+            .zip(columns)
+            .map(|(value_type, memory)| array(*value_type, memory, index(rows)))
+            .collect()
+    }
+
+    fn copy_columns(
+        &self,
+        block: &Block,
+        rows: Range<u64>,
+        types: &[ValueType],
+        columns: &mut [MutableBuffer],
+    ) -> Result<()> {
+        let header = &self.file.layout.header;
+        let spans = self.selection.spans(block);
+        let first = index(rows.start - self.chunk.rows.start);
+        if let (Some(from), 1, [span]) = (block.value_type, block.cols, spans.as_slice())
+            && types.get(span.to) == Some(&from)
+            && let Some(column) = columns.get_mut(span.to)
+        {
+            let size = from.size();
+            let count = index(rows.end - rows.start);
+            let place =
+                column.as_slice_mut().get_mut(first * size..).and_then(|out| out.get_mut(..count * size));
+            let offset = block.data_offset + (rows.start - block.row) * size as u64;
+            return self.file.source.read_exact_at(offset, place.unwrap_or_default());
+        }
+        // Where each column of the block stands in a row of cells.
+        let mut places: Vec<usize> = vec![0];
+        for col in block.col..block.col_end() {
+            let size = block.value_type.or(header.value_type(col)).map_or(0, ValueType::size);
+            places.push(places.last().copied().unwrap_or(0) + size);
+        }
+        let row_bytes = places.last().copied().unwrap_or(0);
+        self.slabs(block, rows, row_bytes as u64, |row, slab| {
+            let start = index(row - self.chunk.rows.start);
+            for span in &spans {
+                for step in 0..span.count {
+                    let (Some(place), Some(to)) = (places.get(span.from + step), types.get(span.to + step))
+                    else {
+                        continue;
+                    };
+                    let from = block.value_type.unwrap_or(*to);
+                    let Some(column) = columns.get_mut(span.to + step) else { continue };
+                    let out = column.as_slice_mut().get_mut(start * to.size()..).unwrap_or_default();
+                    let cells =
+                        slab.chunks_exact(row_bytes).filter_map(|row| row.get(*place..)?.get(..from.size()));
+                    copy_column(cells, from, *to, out).map_err(|(number, error)| {
+                        let row = row - block.row + number;
+                        let offset = block.data_offset + row * row_bytes as u64 + *place as u64;
+                        let col = (span.from + step) as u64;
+                        error.at(offset).index(col).field("col").index(row).field("row")
+                    })?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn scatter_column(&self, piece: &Piece, col: u64, to: ValueType, out: &mut [u8]) -> Result<()> {
+        let Some(local) = col.checked_sub(piece.col) else { return Ok(()) };
+        let (from, size) = (piece.value_type, to.size());
+        let first = index(piece.rows.start - self.chunk.rows.start);
+        for (number, ends) in piece.ends.windows(2).enumerate() {
+            let &[start, end] = ends else { continue };
+            for entry in index(start.cast_unsigned())..index(end.cast_unsigned()) {
+                if piece.cols.get(entry).is_some_and(|col| u64::from(*col) == local) {
+                    let values = piece.values.as_slice();
+                    let value = values.get(entry * from.size()..).and_then(|rest| rest.get(..from.size()));
+                    let place = out.get_mut((first + number) * size..).and_then(|out| out.get_mut(..size));
+                    put(value.unwrap_or_default(), from, to, place.unwrap_or_default())
+                        .index(col)
+                        .field("col")
+                        .index(piece.rows.start + number as u64)
+                        .field("row")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sparse(&self, mut pieces: Vec<Piece>) -> Result<ArrayRef> {
+        let Some(value_type) = self.file.layout.header.value_type(0) else {
+            return Err(Error::unsupported("a matrix without a value type"));
+        };
+        self.plain_blocks(|_, block, rows| {
+            pieces.push(self.entries_of_cells(block, rows)?);
+            Ok(())
+        })?;
+        pieces.retain(|piece| !piece.cols.is_empty());
+        pieces.sort_by_key(|piece| piece.col);
+        let whole = |piece: &Piece| piece.rows == self.chunk.rows && piece.col == 0;
+        let (ends, cols, values) = match <[Piece; 1]>::try_from(pieces) {
+            Ok([piece]) if whole(&piece) => {
+                let values = cast_entries(&piece, value_type)?;
+                (piece.ends, Indices::Narrow(piece.cols), values)
+            }
+            Ok([piece]) => self.merge(&[piece], value_type)?,
+            Err(pieces) => self.merge(&pieces, value_type)?,
+        };
+        let schema = &self.selection.schema;
+        let ArrowType::LargeList(entry) = schema.field(0).data_type() else {
+            return Err(Error::unsupported("a sparse matrix whose rows are no lists"));
+        };
+        let fields = shape::entry_fields(value_type.arrow(), self.file.layout.header.cols);
+        let wide = fields.first().is_some_and(|field| *field.data_type() == ArrowType::UInt64);
+        let count = cols.len();
+        let cols: ArrayRef = match cols {
+            Indices::Narrow(cols) if !wide => {
+                Arc::new(arrow_array::UInt32Array::new(ScalarBuffer::from(cols), None))
+            }
+            Indices::Narrow(cols) => {
+                Arc::new(cols.iter().map(|col| u64::from(*col)).collect::<arrow_array::UInt64Array>())
+            }
+            Indices::Wide(cols) => Arc::new(arrow_array::UInt64Array::new(ScalarBuffer::from(cols), None)),
+        };
+        let values = array_of(value_type, values, count)?;
+        let entries = StructArray::try_new(fields, vec![cols, values], None)?;
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
+        Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
+    }
+
+    /// Cells to entries: what is not zero to the bit.
+    fn entries_of_cells(&self, block: &Block, rows: Range<u64>) -> Result<Piece> {
+        let value_type = block.value_type.unwrap_or(ValueType::Float64);
+        let size = value_type.size();
+        let row_bytes = block.cols * size as u64;
+        let mut ends: Vec<i64> = allocate(rows.end - rows.start + 1, &self.file.budget)?;
+        ends.push(0);
+        let (mut cols, mut values) = (Vec::new(), MutableBuffer::new(0));
+        self.slabs(block, rows.clone(), row_bytes, |_, slab| {
+            for cells in slab.chunks_exact(index(row_bytes).max(1)) {
+                for (col, cell) in (0u32..).zip(cells.chunks_exact(size)) {
+                    if cell.iter().any(|byte| *byte != 0) {
+                        cols.push(col);
+                        values.extend_from_slice(cell);
+                    }
+                }
+                self.file.budget.check((cols.len() as u64).saturating_mul(4 + size as u64))?;
+                ends.push(cols.len() as i64);
+            }
+            Ok(())
+        })?;
+        Ok(Piece { rows, col: block.col, ends, cols, value_type, values: values.into() })
+    }
+
+    /// Pieces side by side (in order of their columns) and above each other, as one run of rows.
+    fn merge(&self, pieces: &[Piece], to: ValueType) -> Result<(Vec<i64>, Indices, Buffer)> {
+        let total: u64 = pieces.iter().map(|piece| piece.cols.len() as u64).sum();
+        let budget = &self.file.budget;
+        let mut ends: Vec<i64> = allocate(self.row_count() + 1, budget)?;
+        ends.push(0);
+        let wide = self.file.layout.header.cols > 1 << 32;
+        let mut narrow_cols: Vec<u32> = allocate(if wide { 0 } else { total }, budget)?;
+        let mut wide_cols: Vec<u64> = allocate(if wide { total } else { 0 }, budget)?;
+        let mut values = allocate_zeroed(total.saturating_mul(to.size() as u64), budget)?;
+        let cast: Vec<Buffer> = pieces.iter().map(|piece| cast_entries(piece, to)).collect::<Result<_>>()?;
+        let mut done = 0;
+        for row in self.chunk.rows.clone() {
+            for (piece, from) in pieces.iter().zip(&cast) {
+                let Some(local) = row.checked_sub(piece.rows.start).map(index) else { continue };
+                let Some(&[start, end]) = piece.ends.get(local..).and_then(|ends| ends.first_chunk()) else {
+                    continue;
+                };
+                let span = index(start.cast_unsigned())..index(end.cast_unsigned());
+                let cols = piece.cols.get(span.clone()).unwrap_or_default();
+                if wide {
+                    wide_cols.extend(cols.iter().map(|col| piece.col + u64::from(*col)));
+                } else {
+                    let base = u32::try_from(piece.col).unwrap_or(u32::MAX);
+                    narrow_cols.extend(cols.iter().map(|col| base.wrapping_add(*col)));
+                }
+                let size = to.size();
+                let bytes = from.get(span.start * size..span.end * size).unwrap_or_default();
+                let place =
+                    values.as_slice_mut().get_mut(done * size..).and_then(|out| out.get_mut(..bytes.len()));
+                place.unwrap_or_default().copy_from_slice(bytes);
+                done += cols.len();
+            }
+            ends.push(done as i64);
+        }
+        let cols = if wide { Indices::Wide(wide_cols) } else { Indices::Narrow(narrow_cols) };
+        Ok((ends, cols, values.into()))
+    }
+}
+
+enum Indices {
+    Narrow(Vec<u32>),
+    Wide(Vec<u64>),
+}
+
+impl Indices {
+    fn len(&self) -> usize {
+        match self {
+            Indices::Narrow(cols) => cols.len(),
+            Indices::Wide(cols) => cols.len(),
+        }
+    }
+}
+
+/// The values of a piece as the object's type.
+fn cast_entries(piece: &Piece, to: ValueType) -> Result<Buffer> {
+    let from = piece.value_type;
+    if from == to {
+        return Ok(piece.values.clone());
+    }
+    let budget = crate::limits::Budget::default();
+    let mut out = allocate_zeroed((piece.cols.len() as u64).saturating_mul(to.size() as u64), &budget)?;
+    cast::cast(&piece.values, from, to, out.as_slice_mut()).map_err(|entry| {
+        let bytes = piece.values.get(index(entry) * from.size()..).unwrap_or_default();
+        let row = piece.ends.partition_point(|end| *end <= entry.cast_signed()).saturating_sub(1) as u64;
+        let col = piece.col + u64::from(piece.cols.get(index(entry)).copied().unwrap_or(0));
+        does_not_survive(bytes, from, to).index(col).field("col").index(piece.rows.start + row).field("row")
+    })?;
+    Ok(out.into())
+}
+
+fn copy_column<'a>(
+    cells: impl Iterator<Item = &'a [u8]>,
+    from: ValueType,
+    to: ValueType,
+    out: &mut [u8],
+) -> Result<(), (u64, Error)> {
+    // Sizes are settled here, so that the loops copy words and not slices.
+    fn words<'a, const N: usize>(cells: impl Iterator<Item = &'a [u8]>, out: &mut [u8]) {
+        let (out, _) = out.as_chunks_mut::<N>();
+        for (cell, out) in cells.zip(out) {
+            if let Some(cell) = cell.first_chunk::<N>() {
+                *out = *cell;
+            }
+        }
+    }
+    if from == to {
+        match from.size() {
+            1 => words::<1>(cells, out),
+            2 => words::<2>(cells, out),
+            4 => words::<4>(cells, out),
+            8 => words::<8>(cells, out),
+            _ => words::<16>(cells, out),
+        }
+        return Ok(());
+    }
+    for (number, (cell, out)) in (0u64..).zip(cells.zip(out.chunks_exact_mut(to.size()))) {
+        put(cell, from, to, out).map_err(|error| (number, error))?;
+    }
+    Ok(())
+}
+
+/// One value, cast if it survives.
+fn put(value: &[u8], from: ValueType, to: ValueType, out: &mut [u8]) -> Result<()> {
+    if from == to {
+        out.copy_from_slice(value);
+        return Ok(());
+    }
+    let cast = Number::read(from, value).and_then(|number| number.write(to, out));
+    cast.ok_or_else(|| does_not_survive(value, from, to))
+}
+
+pub(super) fn does_not_survive(value: &[u8], from: ValueType, to: ValueType) -> Error {
+    let found = Number::read(from, value).map_or_else(|| from.to_string(), |number| number.to_string());
+    Error::malformed(format_args!("a value that {to} holds"), found).rule("value-range")
+}
+
+fn array(value_type: ValueType, memory: MutableBuffer, count: usize) -> Result<ArrayRef> {
+    array_of(value_type, memory.into(), count)
+}
+
+fn array_of(value_type: ValueType, memory: Buffer, count: usize) -> Result<ArrayRef> {
+    if value_type == ValueType::FixedStr16 {
+        return strings(&memory);
+    }
+    let data = ArrayData::try_new(value_type.arrow(), count, None, 0, vec![memory], Vec::new())?;
+    Ok(make_array(data))
+}
+
+/// 16-byte strings: text up to the first NUL, NULs to the end.
+fn strings(memory: &[u8]) -> Result<ArrayRef> {
+    let texts: Vec<&str> = memory
+        .chunks_exact(16)
+        .map(|cell| fixed_text(cell).map_err(|found| Error::malformed("UTF-8 text padded with NUL", found)))
+        .collect::<Result<_>>()?;
+    let array = StringArray::from(texts);
+    debug_assert_eq!(array.len() * 16, memory.len());
+    Ok(Arc::new(array))
+}
+
+/// The text of a 16-byte string, or what is wrong with it.
+pub(super) fn fixed_text(cell: &[u8]) -> Result<&str, &'static str> {
+    let end = cell.iter().position(|byte| *byte == 0).ok_or("no NUL at the end")?;
+    let (text, rest) = cell.split_at(end);
+    if rest.iter().any(|byte| *byte != 0) {
+        return Err("bytes after the NUL");
+    }
+    std::str::from_utf8(text).map_err(|_| "bytes that are no UTF-8")
+}

@@ -1,0 +1,108 @@
+//! Which dialect a file has. All three say version 1; the exact length and the structure tell them apart.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::Budget;
+use crate::source::Source;
+
+use super::layout::{Fault, Layout};
+use super::meta::Meta;
+use super::tiling;
+use super::types::Dialect;
+
+/// A file's layout and why it is read that way.
+pub(super) struct Chosen {
+    pub(super) layout: Layout,
+    pub(super) reason: String,
+    pub(super) also_fits: Vec<Dialect>,
+    pub(super) note: Option<String>,
+}
+
+/// Finds the dialect of a file, or errs as the dialect does in which it made sense for longest.
+pub(super) fn choose(
+    source: &Source,
+    forced: Option<Dialect>,
+    meta: Option<&Meta>,
+    budget: &Budget,
+) -> Result<Chosen> {
+    if let Some(dialect) = forced {
+        let layout = Layout::read(source, dialect, budget)?;
+        return Ok(Chosen { layout, reason: "as asked for".to_owned(), also_fits: Vec::new(), note: None });
+    }
+    let mut fitting = Vec::new();
+    let mut best: Option<Fault> = None;
+    for dialect in Dialect::ALL {
+        match Layout::walk(source, dialect, budget) {
+            Ok(layout) => fitting.push(layout),
+            Err(fault) if matches!(fault.error.kind(), ErrorKind::Io | ErrorKind::Usage) => {
+                return Err(fault.error);
+            }
+            // What made sense for longest is what the file was meant to be; DAPHNE's own at a draw.
+            Err(fault) if best.as_ref().is_none_or(|best| sense(&fault, dialect, source) > best.sense) => {
+                best = Some(fault);
+            }
+            Err(_) => {}
+        }
+    }
+    if fitting.len() > 1 {
+        let sound: Vec<Layout> = fitting.iter().filter(|layout| is_tiled(layout)).cloned().collect();
+        if !sound.is_empty() {
+            fitting = sound;
+        }
+    }
+    let bytes = source.len().unwrap_or(0);
+    let mut fitting = fitting.into_iter();
+    let Some(first) = fitting.next() else {
+        return Err(best.map_or_else(|| Error::malformed("a dbdf file", "something else"), |best| best.error));
+    };
+    let others: Vec<Layout> = fitting.collect();
+    if others.is_empty() {
+        let reason = format!("the structure takes exactly {bytes} bytes in no other dialect");
+        return Ok(Chosen { layout: first, reason, also_fits: Vec::new(), note: None });
+    }
+    let all: Vec<Layout> = std::iter::once(first).chain(others).collect();
+    let by_meta = meta.and_then(|meta| all.iter().position(|layout| meta.fits_types(&layout.header)));
+    let taken = by_meta.unwrap_or(0);
+    let also_fits: Vec<Dialect> = all
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| *index != taken)
+        .map(|(_, layout)| layout.header.dialect)
+        .collect();
+    let names: Vec<&str> = also_fits.iter().map(|dialect| dialect.name()).collect();
+    let layout =
+        all.into_iter().nth(taken).ok_or_else(|| Error::malformed("a dbdf file", "something else"))?;
+    let dialect = layout.header.dialect;
+    let (reason, note) = match by_meta {
+        Some(_) => (format!("several dialects fit {bytes} bytes; the .meta file beside it decides"), None),
+        None => (
+            format!("several dialects fit {bytes} bytes, and no other program writes them"),
+            Some(format!(
+                "the same bytes also fit {}; taken as {dialect} (--from dbdf:DIALECT names another)",
+                names.join(" and ")
+            )),
+        ),
+    };
+    Ok(Chosen { layout, reason, also_fits, note })
+}
+
+/// How far a file made sense in a dialect that it does not fit.
+fn sense(fault: &Fault, dialect: Dialect, source: &Source) -> u64 {
+    let mut code = [0];
+    let code = source.read_at(18, &mut code).map_or(0, |_| u8::from_le_bytes(code));
+    match dialect {
+        // Strings are rare, and their codes are the document's int64 and float.
+        Dialect::Daphne if matches!(code, 8 | 9) => fault.sense.min(18),
+        // Anything passes for its padding; what counts is a position of zero.
+        Dialect::Daphne01 if fault.sense < 41 => 0,
+        _ => fault.sense,
+    }
+}
+
+fn is_tiled(layout: &Layout) -> bool {
+    let mut sound = true;
+    tiling::check(layout, |_| {
+        sound = false;
+        false
+    });
+    sound
+}

@@ -1,0 +1,104 @@
+//! The typed door: a whole matrix in memory.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+
+use crate::error::{Context, Error, Result};
+use crate::formats::{ReadOptions, Request};
+use crate::hub::Form;
+use crate::source::Source;
+
+use super::types::{DataType, ValueType};
+use super::{ID, open, read};
+
+/// A matrix in memory.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Matrix {
+    /// Every cell, row by row.
+    Dense {
+        /// Number of rows.
+        rows: u64,
+        /// Number of columns.
+        cols: u64,
+        /// The cells.
+        values: ArrayRef,
+    },
+    /// Compressed sparse rows.
+    Sparse {
+        /// Number of rows.
+        rows: u64,
+        /// Number of columns.
+        cols: u64,
+        /// Where the entries of each row begin, and of the last one end.
+        row_offsets: OffsetBuffer<i64>,
+        /// The column of each entry, UInt32 (UInt64 past 2^32 columns).
+        column_indices: ArrayRef,
+        /// The value of each entry.
+        values: ArrayRef,
+    },
+}
+
+impl Matrix {
+    /// The type of the values.
+    pub fn value_type(&self) -> Option<ValueType> {
+        let (Matrix::Dense { values, .. } | Matrix::Sparse { values, .. }) = self;
+        ValueType::from_arrow(values.data_type())
+    }
+}
+
+/// Reads the matrix of a file, in whatever dialect and blocks it is stored. A frame is an `Unsupported` error.
+///
+/// ```
+/// use pentaglot::formats::dbdf::{Matrix, read_matrix};
+/// use pentaglot::formats::ReadOptions;
+/// use pentaglot::Source;
+/// // 1 x 2 cells of uint8, as the document has it: header, position, block header, cells.
+/// let mut file = vec![1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1];
+/// file.extend([0; 16]);
+/// file.extend([1, 0, 0, 0, 2, 0, 0, 0, 1, 1]);
+/// file.extend([40, 2]);
+/// let source = Source::from_bytes("cells", file);
+/// let Matrix::Dense { rows, cols, values } = read_matrix(&source, &ReadOptions::default())? else { panic!() };
+/// assert_eq!((rows, cols, format!("{values:?}").contains("40")), (1, 2, true));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+pub fn read_matrix(source: &Source, options: &ReadOptions) -> Result<Matrix> {
+    whole(source, options).in_format(ID)
+}
+
+fn whole(source: &Source, options: &ReadOptions) -> Result<Matrix> {
+    let file = Arc::new(open(source.clone(), options)?);
+    let header = &file.layout.header;
+    if !matches!(header.data_type, DataType::DenseMatrix | DataType::CsrMatrix) {
+        return Err(Error::unsupported(format!("expected a matrix, found a {}", header.data_type)));
+    }
+    let (rows, cols) = (header.rows, header.cols);
+    let form = Form::of(&file.summary.schema);
+    // One batch: dense cells are read into place, with no copy after.
+    let batch_rows = usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, rows))?;
+    let request = Request { batch_rows, ..Request::default() };
+    let mut batches = read::read(&file, &request)?;
+    let batch = match batches.next() {
+        Some(batch) => batch?,
+        None => RecordBatch::new_empty(batches.schema()),
+    };
+    let row = batch.column(0);
+    if form == Form::Dense {
+        return Ok(Matrix::Dense { rows, cols, values: Arc::clone(row.as_fixed_size_list().values()) });
+    }
+    let list = row.as_list::<i64>();
+    let entries = list.values().as_struct();
+    let row_offsets =
+        if list.is_empty() { OffsetBuffer::new(ScalarBuffer::from(vec![0])) } else { list.offsets().clone() };
+    Ok(Matrix::Sparse {
+        rows,
+        cols,
+        row_offsets,
+        column_indices: Arc::clone(entries.column(0)),
+        values: Arc::clone(entries.column(1)),
+    })
+}

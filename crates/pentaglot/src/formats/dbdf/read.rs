@@ -1,0 +1,349 @@
+//! An open file, and its rows: batch by batch, several batches at a time where threads allow, from the blocks that
+//! the request needs and no others.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use rayon::prelude::*;
+
+use crate::error::{Context, Error, Result};
+use crate::formats::{Document, Findings, Outline, Request, Summary};
+use crate::hub::rows::{self, Columns};
+use crate::hub::{Form, Rows};
+use crate::limits::Budget;
+use crate::source::Source;
+
+use super::assemble::{self, Selection};
+use super::layout::{Block, Encoding, Layout};
+use super::sparse::{self, Piece, State};
+use super::types::{DataType, ValueType};
+use super::{ID, outline, tiling, validate};
+
+/// Bytes of a batch that we choose ourselves.
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// An open file.
+pub(super) struct File {
+    pub(super) source: Source,
+    pub(super) layout: Layout,
+    pub(super) summary: Summary,
+    pub(super) budget: Budget,
+    pub(super) threads: usize,
+}
+
+/// The [`Document`] of an open file.
+pub(super) struct Open(pub(super) Arc<File>);
+
+impl Document for Open {
+    fn summary(&self) -> &Summary {
+        &self.0.summary
+    }
+
+    fn outline(&self) -> Outline {
+        outline::of(&self.0)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::run(&self.0, findings).in_format(ID)
+    }
+
+    fn rows(&self, request: &Request) -> Result<Rows> {
+        read(&self.0, request).in_format(ID)
+    }
+}
+
+/// The rows that a request asks for.
+pub(super) fn read(file: &Arc<File>, request: &Request) -> Result<Rows> {
+    let mut fault = None;
+    tiling::check(&file.layout, |error| {
+        fault = Some(error);
+        false
+    });
+    fault.map_or(Ok(()), Err)?;
+    let header = &file.layout.header;
+    let full = &file.summary.schema;
+    let range = request.range(header.rows);
+    let mut schema = Arc::clone(full);
+    if range != (0..header.rows) {
+        schema = rows::sliced_schema(&schema, &range);
+    }
+    let form = Form::of(full);
+    // Sparse rows are cut to the chosen columns after decoding; everything else is decoded that way.
+    let wanted = request.columns.clone().filter(|_| !full.fields().is_empty());
+    if let Some(columns) = wanted.as_ref().filter(|_| form != Form::Sparse) {
+        schema = columns.schema(&schema)?;
+    }
+    let every = 0..header.cols;
+    let columns = wanted.clone().unwrap_or_else(|| Columns(vec![every]));
+    if columns.0.iter().any(|columns| columns.end > header.cols) {
+        return Err(Error::usage(format!("expected columns below {}, found more", header.cols)));
+    }
+    check_free(file, form, &range, columns.count())?;
+    let batch_rows = request.batch_rows_or(own_batch_rows(file, form, &columns)) as u64;
+    let selection = Selection::new(form, schema, columns);
+    let rows = Reader::new(Arc::clone(file), selection, range, batch_rows).into_rows();
+    match wanted {
+        Some(columns) if form == Form::Sparse => columns.select(rows),
+        _ => Ok(rows),
+    }
+}
+
+/// Rows or cells that no byte of the file stands for are limited: there are at least as many as bytes are too few.
+fn check_free(file: &File, form: Form, range: &Range<u64>, width: u64) -> Result<()> {
+    let rows = range.end - range.start;
+    let cells = if form == Form::Sparse { rows } else { rows.saturating_mul(width.max(1)) };
+    file.budget.limits().check_free_rows(cells.saturating_sub(file.layout.bytes))
+}
+
+fn own_batch_rows(file: &File, form: Form, columns: &Columns) -> usize {
+    let header = &file.layout.header;
+    let row_bytes = match form {
+        Form::Sparse => {
+            let pair = 4 + header.value_type(0).map_or(8, ValueType::size) as u64;
+            let rows = header.rows.max(1);
+            // What blocks store plainly counts as bytes in the file do.
+            8 + (file.layout.bytes / rows).min(header.cols.saturating_mul(pair))
+        }
+        Form::Table => columns
+            .indices()
+            .filter_map(|col| header.value_type(col))
+            .map(|value_type| value_type.size() as u64)
+            .sum(),
+        _ => columns.count().saturating_mul(header.value_type(0).map_or(8, ValueType::size) as u64),
+    };
+    let rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, 1 << 18);
+    usize::try_from(rows).unwrap_or(1)
+}
+
+struct Reader {
+    file: Arc<File>,
+    selection: Arc<Selection>,
+    rows: Range<u64>,
+    batch_rows: u64,
+    /// Blocks that the request needs, by their first row; those before `next` have been met.
+    order: Vec<usize>,
+    next: usize,
+    /// Blocks under the current rows.
+    active: Vec<usize>,
+    states: BTreeMap<usize, State>,
+    ready: VecDeque<Result<RecordBatch>>,
+    pool: Option<rayon::ThreadPool>,
+    lanes: usize,
+}
+
+/// Rows of a batch, and the blocks under them.
+pub(super) struct Chunk {
+    pub(super) rows: Range<u64>,
+    pub(super) blocks: Vec<usize>,
+}
+
+/// Rows of one sparse block, for the chunks that they are for; decoded one after the other.
+struct Task {
+    block: usize,
+    state: State,
+    parts: Vec<(usize, Range<u64>)>,
+}
+
+impl Reader {
+    fn new(file: Arc<File>, selection: Selection, rows: Range<u64>, batch_rows: u64) -> Self {
+        let needed = |block: &Block| {
+            !block.is_void()
+                && block.row < rows.end
+                && block.row_end() > rows.start
+                && selection.columns.0.iter().any(|cols| cols.start < block.col_end() && block.col < cols.end)
+        };
+        let blocks = &file.layout.blocks;
+        let mut order: Vec<usize> =
+            (0..blocks.len()).filter(|index| blocks.get(*index).is_some_and(needed)).collect();
+        order.sort_by_key(|index| blocks.get(*index).map(|block| block.row));
+        let lanes = match file.threads {
+            0 => rayon::current_num_threads(),
+            threads => threads,
+        };
+        Reader {
+            selection: Arc::new(selection),
+            rows,
+            batch_rows: batch_rows.max(1),
+            order,
+            next: 0,
+            active: Vec::new(),
+            states: BTreeMap::new(),
+            ready: VecDeque::new(),
+            pool: None,
+            lanes,
+            file,
+        }
+    }
+
+    fn into_rows(mut self) -> Rows {
+        let schema: SchemaRef = Arc::clone(&self.selection.schema);
+        let batches = std::iter::from_fn(move || {
+            if self.ready.is_empty() {
+                self.fill();
+            }
+            Some(self.ready.pop_front()?.in_format(ID))
+        });
+        rows::from_batches(schema, batches)
+    }
+
+    /// The next chunk of rows and the blocks under it.
+    fn chunk(&mut self) -> Option<Chunk> {
+        if self.rows.is_empty() {
+            return None;
+        }
+        let end = self.rows.start.saturating_add(self.batch_rows).min(self.rows.end);
+        let rows = self.rows.start..end;
+        self.rows.start = end;
+        let blocks = &self.file.layout.blocks;
+        self.active.retain(|index| blocks.get(*index).is_some_and(|block| block.row_end() > rows.start));
+        while let Some(index) = self.order.get(self.next)
+            && blocks.get(*index).is_some_and(|block| block.row < rows.end)
+        {
+            self.active.push(*index);
+            self.next += 1;
+        }
+        Some(Chunk { rows, blocks: self.active.clone() })
+    }
+
+    /// Decodes the next few chunks: first the sparse blocks, each a task of its own, then the batches.
+    fn fill(&mut self) {
+        let mut chunks: Vec<Chunk> = Vec::new();
+        while chunks.len() < self.lanes
+            && let Some(chunk) = self.chunk()
+        {
+            chunks.push(chunk);
+        }
+        let tasks = self.tasks(&chunks);
+        let (file, selection) = (Arc::clone(&self.file), Arc::clone(&self.selection));
+        let work = |parallel: bool| {
+            let run = |task: Task| decode_task(&file, task);
+            let tasks: Vec<Decoded> = if parallel {
+                tasks.into_par_iter().map(run).collect()
+            } else {
+                tasks.into_iter().map(run).collect()
+            };
+            let mut pieces: Vec<Vec<Piece>> = chunks.iter().map(|_| Vec::new()).collect();
+            let mut failed: Vec<Option<Error>> = chunks.iter().map(|_| None).collect();
+            let mut states = Vec::new();
+            for Decoded { block, state, done } in tasks {
+                for (chunk, piece) in done {
+                    match (piece, pieces.get_mut(chunk), failed.get_mut(chunk)) {
+                        (Ok(piece), Some(all), _) => all.push(piece),
+                        (Err(error), _, Some(slot)) => *slot = Some(error),
+                        _ => {}
+                    }
+                }
+                states.push((block, state));
+            }
+            let all: Vec<_> = chunks.into_iter().zip(pieces).zip(failed).collect();
+            let build = |((chunk, pieces), failed): ((Chunk, Vec<Piece>), Option<Error>)| match failed {
+                Some(error) => Err(error),
+                None => assemble::batch(&file, &selection, &chunk, pieces),
+            };
+            let batches: Vec<Result<RecordBatch>> = if parallel {
+                all.into_par_iter().map(build).collect()
+            } else {
+                all.into_iter().map(build).collect()
+            };
+            (batches, states)
+        };
+        let (batches, states) = match self.lanes {
+            1 => work(false),
+            lanes => match self.pool(lanes) {
+                Ok(Some(pool)) => pool.install(|| work(true)),
+                Ok(None) => work(true),
+                Err(error) => (vec![Err(error)], Vec::new()),
+            },
+        };
+        self.ready.extend(batches);
+        let start = self.rows.start;
+        let blocks = &self.file.layout.blocks;
+        let alive = |block: usize| blocks.get(block).is_some_and(|block| block.row_end() > start);
+        self.states = states.into_iter().filter(|(block, _)| alive(*block)).collect();
+    }
+
+    /// A pool of our own where the user names a number of threads; `None`: the common one.
+    fn pool(&mut self, lanes: usize) -> Result<Option<&rayon::ThreadPool>> {
+        if self.file.threads == 0 {
+            return Ok(None);
+        }
+        if self.pool.is_none() {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(lanes).build();
+            self.pool =
+                Some(pool.map_err(|error| Error::io("cannot start threads", std::io::Error::other(error)))?);
+        }
+        Ok(self.pool.as_ref())
+    }
+
+    fn tasks(&mut self, chunks: &[Chunk]) -> Vec<Task> {
+        let mut in_order: BTreeMap<usize, Vec<(usize, Range<u64>)>> = BTreeMap::new();
+        let mut tasks = Vec::new();
+        let layout = &self.file.layout;
+        for (number, chunk) in chunks.iter().enumerate() {
+            for index in &chunk.blocks {
+                let Some(block) = layout.blocks.get(*index) else { continue };
+                let rows = chunk.rows.start.max(block.row)..chunk.rows.end.min(block.row_end());
+                match layout.encoding(block) {
+                    Encoding::Empty | Encoding::Dense | Encoding::FrameRows => {}
+                    // Any rows can be read on their own.
+                    Encoding::CsrArrays => {
+                        tasks.push(Task {
+                            block: *index,
+                            state: State::default(),
+                            parts: vec![(number, rows)],
+                        });
+                    }
+                    Encoding::Sparse | Encoding::WideSparse | Encoding::UltraSparse => {
+                        in_order.entry(*index).or_default().push((number, rows));
+                    }
+                }
+            }
+        }
+        for (block, parts) in in_order {
+            let state = self.states.remove(&block).unwrap_or_default();
+            tasks.push(Task { block, state, parts });
+        }
+        tasks
+    }
+}
+
+struct Decoded {
+    block: usize,
+    state: State,
+    done: Vec<(usize, Result<Piece>)>,
+}
+
+fn decode_task(file: &File, task: Task) -> Decoded {
+    let Task { block: index, mut state, parts } = task;
+    let mut done = Vec::new();
+    if let Some(block) = file.layout.blocks.get(index) {
+        let kind = (block, file.layout.encoding(block));
+        for (chunk, rows) in parts {
+            let piece = sparse::decode(&file.source, &file.budget, kind, rows, &mut state);
+            let failed = piece.is_err();
+            done.push((chunk, piece.index(index as u64).field("block")));
+            if failed {
+                break;
+            }
+        }
+    }
+    Decoded { block: index, state, done }
+}
+
+/// Whether an object holds cells that this library cannot decode.
+pub(super) fn check_decodable(layout: &Layout) -> Result<()> {
+    let header = &layout.header;
+    if !header.value_types.contains(&ValueType::Str) {
+        return Ok(());
+    }
+    let what = if header.data_type == DataType::Frame { "a string column" } else { "a string matrix" };
+    Err(Error::unsupported(format!(
+        "{what} of DAPHNE: it holds the memory of std::string objects, not their text"
+    ))
+    .at(18)
+    .field("value_type")
+    .field("header"))
+}

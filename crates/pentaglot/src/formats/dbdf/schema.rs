@@ -1,0 +1,157 @@
+//! The Arrow schema of an object, with its native type; and back.
+
+use std::collections::HashMap;
+
+use arrow_schema::{DataType as ArrowType, Field, Schema};
+use serde_json::{Value, json};
+
+use crate::error::Result;
+use crate::hub::{Form, native, shape};
+use crate::limits::Limits;
+
+use super::ID;
+use super::layout::Header;
+use super::meta::Meta;
+use super::types::{DataType, Dialect, ValueType};
+
+/// What the hub calls the columns of a frame.
+pub(super) fn column_names(header: &Header, meta: Option<&Meta>) -> Vec<String> {
+    let labels = meta.and_then(|meta| meta.columns.as_ref());
+    let name = |(index, label): (usize, &Vec<u8>)| {
+        let from_meta = labels.and_then(|labels| labels.get(index)).map(|(label, _)| label.clone());
+        let own = || match header.dialect {
+            Dialect::Spec => String::from_utf8(label.clone()).ok(),
+            // DAPHNE dumps the memory of its string objects: never text.
+            Dialect::Daphne | Dialect::Daphne01 => None,
+        };
+        from_meta
+            .filter(|label| !label.is_empty())
+            .or_else(own)
+            .unwrap_or_else(|| shape::column_name(index as u64))
+    };
+    header.labels.iter().enumerate().map(name).collect()
+}
+
+/// Whether a matrix comes as dense rows: they must be countable by Arrow and fit the budget.
+pub(super) fn is_dense(header: &Header, limits: &Limits) -> bool {
+    header.data_type == DataType::DenseMatrix
+        && i32::try_from(header.cols).is_ok()
+        && header.row_bytes().is_some_and(|bytes| bytes <= limits.max_alloc)
+}
+
+/// The schema of the rows of an object.
+pub(super) fn of(header: &Header, names: &[String], limits: &Limits) -> Result<Schema> {
+    let value = || header.value_type(0).map_or(ArrowType::Null, ValueType::arrow);
+    let schema = match header.data_type {
+        DataType::Frame => {
+            let field = |(name, value_type): (&String, &ValueType)| {
+                Field::new(name.clone(), value_type.arrow(), false)
+            };
+            let fields: Vec<Field> = names.iter().zip(&header.value_types).map(field).collect();
+            let shape = (shape::SHAPE_KEY.to_owned(), shape::Shape::Table.name().to_owned());
+            Schema::new_with_metadata(fields, HashMap::from([shape]))
+        }
+        DataType::Scalar => shape::value_schema(Field::new(shape::VALUE_FIELD, value(), false)),
+        DataType::DenseMatrix if is_dense(header, limits) => {
+            shape::dense_schema(value(), Some(header.rows), header.cols)?
+        }
+        DataType::DenseMatrix | DataType::CsrMatrix => {
+            shape::sparse_schema(value(), Some(header.rows), header.cols)
+        }
+    };
+    Ok(native::with(schema, ID, native_type(header, names)))
+}
+
+fn native_type(header: &Header, names: &[String]) -> Value {
+    let data_type = header.data_type.name();
+    if header.data_type != DataType::Frame {
+        let value_type = header.value_type(0).map(ValueType::name);
+        return json!({ "dataType": data_type, "valueType": value_type });
+    }
+    let column = |((name, value_type), label): ((&String, &ValueType), &Vec<u8>)| json!({ "name": name, "valueType": value_type.name(), "label": hex(label) });
+    let columns: Vec<Value> = names.iter().zip(&header.value_types).zip(&header.labels).map(column).collect();
+    json!({ "dataType": data_type, "columns": columns })
+}
+
+/// What a writer makes of a schema: the object and, for a frame, its labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) data_type: DataType,
+    /// One for a matrix, one per column for a frame; `None` where the format has no type for it.
+    pub(super) value_types: Vec<Option<ValueType>>,
+    pub(super) labels: Vec<Vec<u8>>,
+}
+
+/// What a writer makes of a schema; `None` for shapes that the format does not hold.
+pub(super) fn target(schema: &Schema) -> Option<Target> {
+    let mut target = match Form::of(schema) {
+        Form::Table => Target {
+            data_type: DataType::Frame,
+            value_types: schema.fields().iter().map(|field| widened(field.data_type())).collect(),
+            labels: schema.fields().iter().map(|field| field.name().clone().into_bytes()).collect(),
+        },
+        form @ (Form::Dense | Form::Sparse) => Target {
+            data_type: if form == Form::Dense { DataType::DenseMatrix } else { DataType::CsrMatrix },
+            value_types: vec![shape::matrix_value_type(schema).and_then(|kind| widened(&kind))],
+            labels: Vec::new(),
+        },
+        _ => return None,
+    };
+    if let Some(native) = native::of(schema, ID) {
+        apply_native(&mut target, schema, &native);
+    }
+    Some(target)
+}
+
+/// Takes over what the native type adds, if it is the type of this very schema.
+fn apply_native(target: &mut Target, schema: &Schema, native: &Value) -> Option<()> {
+    let text = |value: &Value, key: &str| Some(value.get(key)?.as_str()?.to_owned());
+    let data_type = DataType::from_name(&text(native, "dataType")?)?;
+    match (target.data_type, data_type) {
+        (DataType::Frame, DataType::Frame) => {
+            let columns = native.get("columns")?.as_array()?;
+            let mut value_types = Vec::new();
+            let mut labels = Vec::new();
+            for (field, column) in schema.fields().iter().zip(columns) {
+                let value_type = ValueType::from_name(&text(column, "valueType")?)?;
+                if text(column, "name")? != *field.name() || value_type.arrow() != *field.data_type() {
+                    return None;
+                }
+                value_types.push(Some(value_type));
+                labels.push(unhex(&text(column, "label")?)?);
+            }
+            if columns.len() == schema.fields().len() {
+                (target.value_types, target.labels) = (value_types, labels);
+            }
+        }
+        // A dense matrix that was too wide for dense rows came as sparse ones.
+        (DataType::CsrMatrix, DataType::DenseMatrix | DataType::CsrMatrix)
+        | (DataType::DenseMatrix, DataType::DenseMatrix) => {
+            let value_type = ValueType::from_name(&text(native, "valueType")?)?;
+            if shape::matrix_value_type(schema)? == value_type.arrow() {
+                *target = Target { data_type, value_types: vec![Some(value_type)], labels: Vec::new() };
+            }
+        }
+        _ => {}
+    }
+    Some(())
+}
+
+/// The type that holds every value of an Arrow type.
+pub(super) fn widened(kind: &ArrowType) -> Option<ValueType> {
+    match kind {
+        ArrowType::Boolean => Some(ValueType::UInt8),
+        ArrowType::Float16 => Some(ValueType::Float32),
+        other => ValueType::from_arrow(other),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
+}

@@ -1,0 +1,143 @@
+//! Whether blocks cover an object: each cell in exactly one block.
+//!
+//! A line sweeps over the rows. Blocks enter at their first row and leave after their last; those under the line are
+//! kept in order of their columns, so that an overlap shows against a neighbour and a gap shows as missing width.
+//! Time follows the number of blocks, never the number of cells.
+
+use std::collections::BTreeMap;
+
+use crate::error::Error;
+
+use super::layout::{Block, Layout};
+use super::types::Dialect;
+
+/// Reports every block that leaves the object or overlaps another, and the first gap, in file order of no promise.
+/// Stops when `report` gives `false`.
+pub(super) fn check(layout: &Layout, mut report: impl FnMut(Error) -> bool) {
+    // DAPHNE's dialects have one block, which the walk has held against the header.
+    if layout.header.dialect != Dialect::Spec {
+        return;
+    }
+    let (rows, cols) = (layout.header.rows, layout.header.cols);
+    // (row, enters, block): those that leave come before those that enter.
+    let mut events: Vec<(u64, bool, usize)> = Vec::new();
+    for (index, block) in layout.blocks.iter().enumerate() {
+        if let Some(error) = outside(block, index, rows, cols) {
+            if !report(error) {
+                return;
+            }
+        } else if !block.is_void() {
+            events.push((block.row, true, index));
+            events.push((block.row_end(), false, index));
+        }
+    }
+    if rows == 0 || cols == 0 {
+        return;
+    }
+    events.sort_unstable();
+    let mut sweep = Sweep { blocks: &layout.blocks, line: BTreeMap::new(), width: 0 };
+    let mut complete = true;
+    let mut reached = 0;
+    for (row, enters, index) in events {
+        // Everything between the last event and this one is as the line says.
+        if row > reached {
+            if complete && sweep.width < cols {
+                complete = false;
+                if !report(gap(reached, sweep.first_gap(), layout.bytes)) {
+                    return;
+                }
+            }
+            reached = row;
+        }
+        if !enters {
+            sweep.leave(index);
+        } else if let Some(other) = sweep.enter(index) {
+            // An overlapping block stays out of the line: it would blame its neighbours.
+            if !report(overlap(&layout.blocks, index, other)) {
+                return;
+            }
+        }
+    }
+    if complete && reached < rows {
+        report(gap(reached, sweep.first_gap(), layout.bytes));
+    }
+}
+
+struct Sweep<'a> {
+    blocks: &'a [Block],
+    /// First column to block.
+    line: BTreeMap<u64, usize>,
+    width: u64,
+}
+
+impl Sweep<'_> {
+    /// Puts a block on the line, unless it overlaps the block that is given back.
+    fn enter(&mut self, index: usize) -> Option<usize> {
+        let block = self.blocks.get(index)?;
+        let before = self.line.range(..=block.col).next_back().map(|(_, other)| *other);
+        let overlaps_before =
+            before.filter(|other| self.blocks.get(*other).is_some_and(|other| other.col_end() > block.col));
+        let inside = || self.line.range(block.col..block.col_end()).next().map(|(_, other)| *other);
+        if let Some(other) = overlaps_before.or_else(inside) {
+            return Some(other);
+        }
+        self.line.insert(block.col, index);
+        self.width += block.cols;
+        None
+    }
+
+    fn leave(&mut self, index: usize) {
+        if let Some(block) = self.blocks.get(index)
+            && self.line.get(&block.col) == Some(&index)
+        {
+            self.line.remove(&block.col);
+            self.width -= block.cols;
+        }
+    }
+
+    fn first_gap(&self) -> u64 {
+        let mut next = 0;
+        for (col, index) in &self.line {
+            if *col > next {
+                break;
+            }
+            next = self.blocks.get(*index).map_or(next, Block::col_end);
+        }
+        next
+    }
+}
+
+/// What is wrong with a block that is not inside the object.
+pub(super) fn outside(block: &Block, index: usize, rows: u64, cols: u64) -> Option<Error> {
+    let rule = |error: Error| error.index(index as u64).field("block").rule("block-outside");
+    if block.row.checked_add(block.rows).is_none_or(|end| end > rows) {
+        let found = format!("rows {} to {}", block.row, u128::from(block.row) + u128::from(block.rows));
+        return Some(rule(
+            Error::malformed(format_args!("a block within {rows} rows"), found).at(block.offset),
+        ));
+    }
+    if block.col.checked_add(block.cols).is_none_or(|end| end > cols) {
+        let found = format!("columns {} to {}", block.col, u128::from(block.col) + u128::from(block.cols));
+        let error = Error::malformed(format_args!("a block within {cols} columns"), found);
+        return Some(rule(error.at(block.offset + 8)));
+    }
+    None
+}
+
+fn overlap(blocks: &[Block], index: usize, other: usize) -> Error {
+    // Blame the later one in the file, whichever the line met first.
+    let (late, early) = (index.max(other), index.min(other));
+    let offset = blocks.get(late).map_or(0, |block| block.offset);
+    Error::malformed("blocks that do not overlap", format_args!("an overlap with block {early}"))
+        .at(offset)
+        .index(late as u64)
+        .field("block")
+        .rule("block-overlap")
+}
+
+fn gap(row: u64, col: u64, end: u64) -> Error {
+    Error::malformed("a block for every cell", format_args!("none for row {row}, column {col}"))
+        .at(end)
+        .field("block")
+        .rule("block-gap")
+}

@@ -1,0 +1,581 @@
+//! Rows to a file: the plan, the header, and the body of each dialect.
+
+use std::io::{Read, Seek, Write};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
+use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
+use tempfile::SpooledTempFile;
+
+use crate::error::{Context, Error, Result};
+use crate::formats::{WriteOptions, Writer, Written};
+use crate::hub::{Form, Plan, Verdict, shape, type_text};
+use crate::sink::Sink;
+
+use super::ID;
+use super::bands::Bands;
+use super::cast;
+use super::encode::BlockOptions;
+use super::meta::{self, Meta};
+use super::schema::{self, Target};
+use super::types::{BlockType, DataType, Dialect, ValueType};
+
+/// DAPHNE's reader copies a label over a 32-byte object, and past it if the label is longer.
+const DAPHNE_LABEL_BYTES: usize = 32;
+
+fn dialect(options: &WriteOptions) -> Result<Dialect> {
+    match options.dialect.as_deref() {
+        None | Some("spec") => Ok(Dialect::Spec),
+        Some("daphne") => Ok(Dialect::Daphne),
+        Some("daphne01") => Err(Error::unsupported("dialect daphne01 is read only (daphne is written)")),
+        Some(other) => Err(Error::usage(format!("expected a dialect (spec, daphne), found {other:?}"))),
+    }
+}
+
+/// The type that holds the values in a dialect: itself, or the next wider one.
+fn in_dialect(value_type: ValueType, dialect: Dialect) -> Option<ValueType> {
+    let wider = match value_type {
+        ValueType::UInt16 => ValueType::UInt32,
+        ValueType::Int16 => ValueType::Int32,
+        other => other,
+    };
+    [value_type, wider].into_iter().find(|found| found.code(dialect).is_some())
+}
+
+/// What writing does to each field.
+pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
+    let mut plan = Plan::default();
+    let dialect = match dialect(options) {
+        Ok(dialect) => dialect,
+        Err(error) => {
+            plan.push_with("", "rows", ID, Verdict::Impossible, error.message());
+            return plan;
+        }
+    };
+    let Some(target) = schema::target(schema) else {
+        let shape = shape::Shape::of(schema);
+        plan.push_with("", shape.name(), ID, Verdict::Impossible, "dbdf holds matrices and frames");
+        return plan;
+    };
+    match target.data_type {
+        DataType::Frame => {
+            for ((field, value_type), label) in
+                schema.fields().iter().zip(&target.value_types).zip(&target.labels)
+            {
+                let kind = field.data_type();
+                step(&mut plan, field.name(), kind, *value_type, field.is_nullable(), dialect);
+                check_label(&mut plan, field, label, dialect);
+            }
+        }
+        _ => {
+            let kind = shape::matrix_value_type(schema).unwrap_or(ArrowType::Null);
+            let value_type = target.value_types.first().copied().flatten();
+            step(&mut plan, shape::ROW_FIELD, &kind, value_type, matrix_is_nullable(schema), dialect);
+            let cols = shape::matrix_cols(schema);
+            if cols.is_none() {
+                let note = "the schema does not say how many columns";
+                plan.push_with("", "matrix", target.data_type.name(), Verdict::Impossible, note);
+            } else if dialect == Dialect::Daphne && cols.is_some_and(|cols| u32::try_from(cols).is_err()) {
+                let note =
+                    "DAPHNE's one block holds at most 4294967295 columns (--to dbdf:spec has more blocks)";
+                plan.push_with("", "matrix", target.data_type.name(), Verdict::Impossible, note);
+            }
+        }
+    }
+    plan
+}
+
+fn matrix_is_nullable(schema: &Schema) -> bool {
+    schema.fields().iter().any(|field| {
+        field.is_nullable()
+            || match field.data_type() {
+                ArrowType::FixedSizeList(item, _) => item.is_nullable(),
+                ArrowType::LargeList(entry) => {
+                    entry.is_nullable()
+                        || match entry.data_type() {
+                            ArrowType::Struct(fields) => fields.iter().any(|field| field.is_nullable()),
+                            _ => false,
+                        }
+                }
+                _ => false,
+            }
+    })
+}
+
+fn step(
+    plan: &mut Plan,
+    name: &str,
+    kind: &ArrowType,
+    value_type: Option<ValueType>,
+    nullable: bool,
+    dialect: Dialect,
+) {
+    let from = type_text::print_type(kind);
+    match value_type.and_then(|value_type| in_dialect(value_type, dialect)) {
+        None => {
+            let note = match kind {
+                ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => {
+                    "strings have no place in dbdf"
+                }
+                kind if kind.is_nested() => "nested values have no place in dbdf",
+                kind if kind.is_temporal() => "dates and times have no place in dbdf",
+                _ => "dbdf holds integers and floats of 8 to 64 bits",
+            };
+            plan.push_with(name, from, ID, Verdict::Impossible, note);
+        }
+        Some(to) if nullable => {
+            plan.push_with(name, from, to.name(), Verdict::Checked, "a null would have no place");
+        }
+        Some(to) if to == ValueType::FixedStr16 => {
+            plan.push_with(name, from, to.name(), Verdict::Checked, "at most 15 bytes a string");
+        }
+        Some(to) if to.arrow() != *kind => plan.push(name, from, to.name(), Verdict::Widened),
+        Some(to) => plan.push(name, from, to.name(), Verdict::Exact),
+    }
+}
+
+fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
+    let (most, why) = match dialect {
+        Dialect::Daphne => (DAPHNE_LABEL_BYTES, "DAPHNE's reader overruns its memory past 32 bytes of label"),
+        _ => (usize::from(u16::MAX), "a label has at most 65535 bytes"),
+    };
+    if label.len() > most {
+        let from = format!("a label of {} bytes", label.len());
+        plan.push_with(field.name(), from, format!("{most} bytes"), Verdict::Impossible, why);
+    }
+}
+
+/// Starts a file.
+pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
+    let dialect = dialect(options)?;
+    let blocks = BlockOptions::read(options)?;
+    plan(&schema, options).check(true)?;
+    let Some(Target { data_type, value_types, labels }) = schema::target(&schema) else {
+        return Err(Error::unsupported("dbdf holds matrices and frames"));
+    };
+    let value_types: Vec<ValueType> = value_types
+        .into_iter()
+        .map(|value_type| {
+            let fitting = value_type.and_then(|value_type| in_dialect(value_type, dialect));
+            fitting.ok_or_else(|| Error::unsupported("a type that dbdf does not have"))
+        })
+        .collect::<Result<_>>()?;
+    let form = Form::of(&schema);
+    let cols = if form == Form::Table {
+        schema.fields().len() as u64
+    } else {
+        shape::matrix_cols(&schema).unwrap_or(0)
+    };
+    // DAPHNE reads a sparse block in a CSRMatrix only.
+    let data_type =
+        if dialect == Dialect::Daphne && form == Form::Sparse { DataType::CsrMatrix } else { data_type };
+    let declared = options.row_count.or_else(|| shape::matrix_rows(&schema));
+    let object = Object { dialect, data_type, form, cols, value_types, labels };
+    let body = match (dialect, data_type) {
+        (Dialect::Daphne, DataType::CsrMatrix) => Body::Arrays(Box::new(Arrays::new(options))),
+        (Dialect::Daphne, _) => Body::Plain,
+        _ => Body::Bands(Box::new(Bands::new(&object, blocks))),
+    };
+    if !matches!(body, Body::Arrays(_)) {
+        if declared.is_none() {
+            sink.enable_patching()?;
+        }
+        sink.write_all(&object.header(declared.unwrap_or(0)))?;
+        if matches!(body, Body::Plain) {
+            sink.write_all(&object.daphne_block(declared.unwrap_or(0)))?;
+        }
+    }
+    let with_meta = options.options.bool("meta")?.unwrap_or(dialect == Dialect::Daphne);
+    Ok(Box::new(DbdfWriter {
+        sink,
+        schema,
+        object,
+        body,
+        rows: 0,
+        declared: declared.unwrap_or(0),
+        with_meta,
+    }))
+}
+
+/// The object that is being written.
+pub(super) struct Object {
+    dialect: Dialect,
+    pub(super) data_type: DataType,
+    pub(super) form: Form,
+    pub(super) cols: u64,
+    pub(super) value_types: Vec<ValueType>,
+    labels: Vec<Vec<u8>>,
+}
+
+impl Object {
+    fn header(&self, rows: u64) -> Vec<u8> {
+        let mut bytes = vec![1, self.data_type.code()];
+        bytes.extend(rows.to_le_bytes());
+        bytes.extend(self.cols.to_le_bytes());
+        bytes.extend(self.value_types.iter().map(|value_type| value_type.code(self.dialect).unwrap_or(0)));
+        for label in &self.labels {
+            bytes.extend(u16::try_from(label.len()).unwrap_or(u16::MAX).to_le_bytes());
+            bytes.extend(label);
+        }
+        bytes
+    }
+
+    /// What DAPHNE writes between header and values: position and, for a matrix, the block header.
+    fn daphne_block(&self, rows: u64) -> Vec<u8> {
+        let mut bytes = vec![0; 16];
+        if self.data_type != DataType::Frame {
+            bytes.extend(u32::try_from(rows).unwrap_or(u32::MAX).to_le_bytes());
+            bytes.extend(u32::try_from(self.cols).unwrap_or(u32::MAX).to_le_bytes());
+            let sparse = self.data_type == DataType::CsrMatrix;
+            bytes.push(if sparse { BlockType::Sparse } else { BlockType::Dense }.code());
+            bytes.extend(self.value_type().code(self.dialect));
+        }
+        bytes
+    }
+
+    pub(super) fn value_type(&self) -> ValueType {
+        self.value_types.first().copied().unwrap_or(ValueType::Float64)
+    }
+}
+
+enum Body {
+    /// Blocks of the document.
+    Bands(Box<Bands>),
+    /// DAPHNE's cells, row by row.
+    Plain,
+    /// DAPHNE's CSR: three arrays, of which none can be written before the last row is seen.
+    Arrays(Box<Arrays>),
+}
+
+struct Arrays {
+    offsets: Vec<u64>,
+    cols: SpooledTempFile,
+    values: SpooledTempFile,
+}
+
+impl Arrays {
+    fn new(options: &WriteOptions) -> Self {
+        let memory = usize::try_from(options.limits.max_alloc / 4).unwrap_or(usize::MAX);
+        let spool = || tempfile::spooled_tempfile(memory);
+        Arrays { offsets: vec![0], cols: spool(), values: spool() }
+    }
+}
+
+struct DbdfWriter {
+    sink: Sink,
+    schema: SchemaRef,
+    object: Object,
+    body: Body,
+    rows: u64,
+    /// The number of rows that stands in the header.
+    declared: u64,
+    with_meta: bool,
+}
+
+impl Writer for DbdfWriter {
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.append(rows).in_format(ID)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Written> {
+        self.end().in_format(ID)
+    }
+}
+
+impl DbdfWriter {
+    fn append(&mut self, batch: &RecordBatch) -> Result<()> {
+        let first = self.rows;
+        self.rows += batch.num_rows() as u64;
+        if self.object.dialect == Dialect::Daphne
+            && self.object.data_type != DataType::Frame
+            && self.rows > u64::from(u32::MAX)
+        {
+            let message = "DAPHNE's one block holds at most 4294967295 rows (--to dbdf:spec has more blocks)";
+            return Err(Error::unsupported(message));
+        }
+        let object = &self.object;
+        match (&mut self.body, object.form) {
+            (Body::Bands(bands), Form::Sparse) => {
+                let rows = sparse_rows(object, batch, first)?;
+                bands.push_entries(&mut self.sink, object, rows)?;
+            }
+            (Body::Bands(bands), _) => {
+                let columns = plain_columns(object, &self.schema, batch, first)?;
+                bands.push_cells(&mut self.sink, object, columns, batch.num_rows() as u64)?;
+            }
+            (Body::Arrays(arrays), _) => arrays.push(object, batch, first)?,
+            (Body::Plain, Form::Table) => {
+                let columns = plain_columns(object, &self.schema, batch, first)?;
+                write_frame_rows(&mut self.sink, object, &columns, batch.num_rows())?;
+            }
+            (Body::Plain, _) => {
+                for cells in plain_columns(object, &self.schema, batch, first)? {
+                    self.sink.write_all(&cells)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<Written> {
+        let mut nonzeros = None;
+        match &mut self.body {
+            Body::Bands(bands) => {
+                bands.finish(&mut self.sink, &self.object, self.rows)?;
+                nonzeros = (self.object.data_type == DataType::CsrMatrix).then_some(bands.entries);
+            }
+            Body::Plain => {}
+            Body::Arrays(arrays) => {
+                nonzeros = arrays.offsets.last().copied();
+                self.sink.write_all(&self.object.header(self.rows))?;
+                self.sink.write_all(&self.object.daphne_block(self.rows))?;
+                arrays.finish(&mut self.sink)?;
+                self.declared = self.rows;
+            }
+        }
+        if self.rows != self.declared {
+            self.sink.patch(2, &self.rows.to_le_bytes())?;
+            if matches!(self.body, Body::Plain) && self.object.data_type != DataType::Frame {
+                self.sink.patch(35, &u32::try_from(self.rows).unwrap_or(u32::MAX).to_le_bytes())?;
+            }
+        }
+        let mut notes = Vec::new();
+        if self.with_meta && !self.sink.put_sibling(meta::SUFFIX, self.meta(nonzeros).text().as_bytes())? {
+            notes.push("no .meta is written beside what is no file; DAPHNE needs one".to_owned());
+        }
+        let bytes = self.sink.finish()?;
+        let mut written = Written::new(self.rows, bytes);
+        written.notes = notes;
+        Ok(written)
+    }
+
+    fn meta(&self, nonzeros: Option<u64>) -> Meta {
+        let object = &self.object;
+        let mut meta = Meta { rows: self.rows, cols: object.cols, nonzeros, ..Meta::default() };
+        if object.data_type == DataType::Frame {
+            let names = self.schema.fields().iter().map(|field| field.name().clone());
+            meta.columns =
+                Some(names.zip(object.value_types.iter().map(|kind| meta::type_name(*kind))).collect());
+        } else {
+            meta.value_type = meta::type_name(object.value_type());
+        }
+        meta
+    }
+}
+
+/// The cells of each column of a table, or all cells of a dense matrix, as the object's types.
+fn plain_columns(object: &Object, schema: &Schema, batch: &RecordBatch, first: u64) -> Result<Vec<Buffer>> {
+    if object.form == Form::Table {
+        let columns = batch.columns().iter().zip(schema.fields()).zip(&object.value_types);
+        return columns
+            .map(|((column, field), value_type)| {
+                cells(column, *value_type, &|index| (first + index, field.name().clone()))
+            })
+            .collect();
+    }
+    let rows = batch.column(0).as_fixed_size_list();
+    let width = object.cols.max(1);
+    check_nulls(rows, &|index| (first + index, shape::ROW_FIELD.to_owned()))?;
+    let place = |index: u64| (first + index / width, shape::column_name(index % width));
+    Ok(vec![cells(rows.values(), object.value_type(), &place)?])
+}
+
+/// Names row and column of a value by its index.
+type Place<'a> = &'a dyn Fn(u64) -> (u64, String);
+
+fn check_nulls(array: &dyn Array, place: Place<'_>) -> Result<()> {
+    if array.null_count() == 0 {
+        return Ok(());
+    }
+    let index = (0..array.len()).find(|index| array.is_null(*index)).unwrap_or(0);
+    let (row, column) = place(index as u64);
+    Err(Error::lossy(format!("row {row}, column {column:?}: a null has no place in dbdf")))
+}
+
+/// The bytes of an array's values as the given type, which holds all values of the array's.
+fn cells(array: &ArrayRef, value_type: ValueType, place: Place<'_>) -> Result<Buffer> {
+    check_nulls(array, place)?;
+    if value_type == ValueType::FixedStr16 {
+        return fixed_strings(array, place);
+    }
+    let size = value_type.size();
+    let array = match array.data_type() {
+        kind if *kind == value_type.arrow() => array.clone(),
+        ArrowType::Boolean | ArrowType::Float16 => arrow_cast::cast(array, &value_type.arrow())?,
+        kind => {
+            // 16-bit integers on their way to DAPHNE.
+            let from = ValueType::from_arrow(kind)
+                .filter(|from| cast::always_fits(*from, value_type))
+                .ok_or_else(|| Error::unsupported(format!("{kind} as {value_type}")))?;
+            let narrow = cells(array, from, place)?;
+            let mut wide = MutableBuffer::new(0);
+            wide.resize(array.len() * size, 0);
+            cast::cast(&narrow, from, value_type, wide.as_slice_mut())
+                .map_err(|_| Error::unsupported(format!("{kind} as {value_type}")))?;
+            return Ok(wide.into());
+        }
+    };
+    let data = array.to_data();
+    let bytes = data.buffers().first().cloned().unwrap_or_default();
+    Ok(bytes.slice_with_length(data.offset() * size, data.len() * size))
+}
+
+fn fixed_strings(array: &ArrayRef, place: Place<'_>) -> Result<Buffer> {
+    let texts = array.as_string_opt::<i32>().ok_or_else(|| Error::unsupported("strings of another kind"))?;
+    let mut bytes = Vec::new();
+    for (index, text) in (0u64..).zip(texts.iter()) {
+        let text = text.unwrap_or_default();
+        if text.len() > 15 || text.contains('\0') {
+            let (row, column) = place(index);
+            let found = format!(
+                "row {row}, column {column:?}: {text:?} is no string of at most 15 bytes without NUL"
+            );
+            return Err(Error::lossy(found));
+        }
+        bytes.extend_from_slice(text.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(16).max((bytes.len() - text.len()) + 16), 0);
+    }
+    Ok(bytes.into())
+}
+
+/// Rows of a sparse matrix, as arrays.
+pub(super) struct SparseRows {
+    /// Positions in `cols` and `values`; the start of the first row comes first.
+    pub(super) ends: ScalarBuffer<i64>,
+    pub(super) cols: SparseCols,
+    pub(super) values: Buffer,
+}
+
+pub(super) enum SparseCols {
+    Narrow(ScalarBuffer<u32>),
+    Wide(ScalarBuffer<u64>),
+}
+
+fn sparse_rows(object: &Object, batch: &RecordBatch, first: u64) -> Result<SparseRows> {
+    let list = batch
+        .column(0)
+        .as_list_opt::<i64>()
+        .ok_or_else(|| Error::unsupported("a sparse matrix whose rows are no lists"))?;
+    check_nulls(list, &|index| (first + index, shape::ROW_FIELD.to_owned()))?;
+    let no_entries = || Error::unsupported("a sparse matrix whose entries are no (col, value) pairs");
+    let entries =
+        list.values().as_struct_opt().filter(|entries| entries.num_columns() == 2).ok_or_else(no_entries)?;
+    let row_of = |index: u64| {
+        let index = i64::try_from(index).unwrap_or(i64::MAX);
+        first + list.offsets().partition_point(|end| *end <= index).saturating_sub(1) as u64
+    };
+    check_nulls(entries, &|index| (row_of(index), shape::ROW_FIELD.to_owned()))?;
+    check_nulls(entries.column(0), &|index| (row_of(index), "col".to_owned()))?;
+    let cols = match entries.column(0).data_type() {
+        ArrowType::UInt32 => {
+            SparseCols::Narrow(entries.column(0).as_primitive::<UInt32Type>().values().clone())
+        }
+        _ => {
+            let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
+            let cols = arrow_cast::cast_with_options(entries.column(0), &ArrowType::UInt64, &options)
+                .map_err(|error| Error::lossy(format!("a column index: {error}")))?;
+            SparseCols::Wide(cols.as_primitive::<UInt64Type>().values().clone())
+        }
+    };
+    let values = cells(entries.column(1), object.value_type(), &|index| (row_of(index), "value".to_owned()))?;
+    Ok(SparseRows { ends: list.offsets().inner().clone(), cols, values })
+}
+
+impl Arrays {
+    fn push(&mut self, object: &Object, batch: &RecordBatch, first: u64) -> Result<()> {
+        let rows = sparse_rows(object, batch, first)?;
+        let spool = |error| Error::io("cannot spool to a temporary file", error);
+        let index = |end: i64| usize::try_from(end).unwrap_or(0);
+        let mut bytes = Vec::new();
+        let mut seen: Vec<u64> = Vec::new();
+        for (row, pair) in (first..).zip(rows.ends.windows(2)) {
+            let &[start, end] = pair else { continue };
+            seen.clear();
+            match &rows.cols {
+                SparseCols::Narrow(cols) => {
+                    seen.extend(
+                        cols.get(index(start)..index(end))
+                            .unwrap_or_default()
+                            .iter()
+                            .map(|col| u64::from(*col)),
+                    );
+                }
+                SparseCols::Wide(cols) => {
+                    seen.extend_from_slice(cols.get(index(start)..index(end)).unwrap_or_default());
+                }
+            }
+            bytes.extend(seen.iter().flat_map(|col| col.to_le_bytes()));
+            if !seen.is_sorted_by(|one, next| one < next) {
+                seen.sort_unstable();
+                if let Some(pair) = seen.windows(2).find(|pair| pair.first() == pair.last()) {
+                    let col = pair.first().copied().unwrap_or(0);
+                    let found = format!("row {row}, column \"col_{col}\": a second entry for the cell");
+                    return Err(Error::lossy(found));
+                }
+            }
+            if let Some(col) = seen.last().filter(|col| **col >= object.cols) {
+                return Err(Error::lossy(format!("row {row}: column {col} is not below {}", object.cols)));
+            }
+            let total = self.offsets.last().copied().unwrap_or(0) + (end - start).cast_unsigned();
+            self.offsets.push(total);
+            if bytes.len() >= 64 << 10 {
+                self.cols.write_all(&bytes).map_err(spool)?;
+                bytes.clear();
+            }
+        }
+        self.cols.write_all(&bytes).map_err(spool)?;
+        let size = object.value_type().size();
+        let (start, end) = (rows.ends.first().copied().unwrap_or(0), rows.ends.last().copied().unwrap_or(0));
+        let values = rows.values.get(index(start) * size..index(end) * size).unwrap_or_default();
+        self.values.write_all(values).map_err(spool)
+    }
+
+    fn finish(&mut self, sink: &mut Sink) -> Result<()> {
+        let entries = self.offsets.last().copied().unwrap_or(0);
+        sink.write_all(&entries.to_le_bytes())?;
+        for piece in self.offsets.chunks(8 << 10) {
+            let bytes: Vec<u8> = piece.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+            sink.write_all(&bytes)?;
+        }
+        for spool in [&mut self.cols, &mut self.values] {
+            let failed = |error| Error::io("cannot read a temporary file", error);
+            spool.rewind().map_err(failed)?;
+            let mut buffer = vec![0; 256 << 10];
+            loop {
+                let count = spool.read(&mut buffer).map_err(failed)?;
+                if count == 0 {
+                    break;
+                }
+                sink.write_all(buffer.get(..count).unwrap_or_default())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// DAPHNE's frames: cells of mixed width, row by row.
+fn write_frame_rows(sink: &mut Sink, object: &Object, columns: &[Buffer], rows: usize) -> Result<()> {
+    let row_bytes: usize = object.value_types.iter().map(|value_type| value_type.size()).sum();
+    let step = ((256 << 10) / row_bytes.max(1)).max(1);
+    let mut out = Vec::new();
+    for first in (0..rows).step_by(step) {
+        let count = step.min(rows - first);
+        out.clear();
+        out.resize(count * row_bytes, 0);
+        let mut place = 0;
+        for (column, value_type) in columns.iter().zip(&object.value_types) {
+            let size = value_type.size();
+            let cells = column.get(first * size..).unwrap_or_default().chunks_exact(size);
+            for (row, cell) in out.chunks_exact_mut(row_bytes).zip(cells) {
+                if let Some(out) = row.get_mut(place..place + size) {
+                    out.copy_from_slice(cell);
+                }
+            }
+            place += size;
+        }
+        sink.write_all(&out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,327 @@
+//! Rows to Arrow columns. Values of fixed size are gathered as bytes and become arrays at once
+//! ([`unpack`](super::packed::unpack)); the others are read value by value into one [`Column`] per field.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BinaryArray, StringArray};
+use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field};
+
+use super::hub::needs_some;
+use super::packed::{list, structure, unpack, var_list};
+use super::types::{Encoding, Type};
+use super::walk::{
+    Care, Walker, check_array_type, free_elements, read_bytes, read_char, read_count, read_flag, read_type,
+};
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::limits::Budget;
+
+/// The values of one field, while rows are read.
+pub(super) struct Column {
+    kind: Kind,
+    len: usize,
+    /// What the batch may hold in memory.
+    budget: Budget,
+}
+
+enum Kind {
+    /// Values of fixed size, as their bytes.
+    Packed {
+        ty: Type,
+        size: u64,
+        bytes: MutableBuffer,
+    },
+    /// `string`, `json`
+    Text(Slices),
+    /// `bytes`
+    Bytes(Slices),
+    /// `char`
+    Char(Encoding, Slices),
+    /// `type`
+    Type(Slices, Budget),
+    Var {
+        of: Type,
+        offsets: Vec<i32>,
+        items: Box<Column>,
+    },
+    Fixed {
+        size: u64,
+        items: Box<Column>,
+    },
+    Struct(Vec<Column>),
+    /// `?T` with a flag byte; `some`: the value stands in a struct of its own.
+    Option {
+        validity: BooleanBufferBuilder,
+        value: Box<Column>,
+        some: bool,
+    },
+    Array {
+        pattern: Type,
+        types: Slices,
+        data: Slices,
+        budget: Budget,
+        last: Option<(Vec<u8>, Type)>,
+    },
+    /// A field that nobody asked for.
+    Skipped(Type, Budget),
+}
+
+/// Byte slices one after the other.
+struct Slices {
+    offsets: Vec<i32>,
+    bytes: Vec<u8>,
+}
+
+impl Slices {
+    fn new() -> Self {
+        Slices { offsets: vec![0], bytes: Vec::new() }
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.bytes.extend_from_slice(bytes);
+        self.offsets.push(offset(self.bytes.len())?);
+        Ok(())
+    }
+
+    fn repeat(&mut self, count: usize) {
+        let last = self.offsets.last().copied().unwrap_or(0);
+        self.offsets.extend(std::iter::repeat_n(last, count));
+    }
+
+    fn parts(self) -> (OffsetBuffer<i32>, Buffer) {
+        (offsets(self.offsets), self.bytes.into())
+    }
+
+    fn text(self, nulls: Option<NullBuffer>) -> Result<StringArray> {
+        let (offsets, bytes) = self.parts();
+        StringArray::try_new(offsets, bytes, nulls)
+            .map_err(|_| Error::malformed("UTF-8", "other bytes").rule("utf8"))
+    }
+
+    fn binary(self, nulls: Option<NullBuffer>) -> Result<BinaryArray> {
+        let (offsets, bytes) = self.parts();
+        Ok(BinaryArray::try_new(offsets, bytes, nulls)?)
+    }
+}
+
+#[inline]
+fn offset(len: usize) -> Result<i32> {
+    i32::try_from(len)
+        .map_err(|_| Error::limit("bytes or elements of one batch", i32::MAX, format!("{len} are")))
+}
+
+fn offsets(offsets: Vec<i32>) -> OffsetBuffer<i32> {
+    OffsetBuffer::new(ScalarBuffer::from(offsets))
+}
+
+impl Column {
+    /// A column for data of a concrete type.
+    pub(super) fn new(ty: &Type, budget: &Budget) -> Self {
+        let kind = match ty {
+            _ if ty.fixed_size().is_some() => Kind::Packed {
+                ty: ty.clone(),
+                size: ty.fixed_size().unwrap_or(0),
+                bytes: MutableBuffer::new(0),
+            },
+            Type::Bytes { .. } => Kind::Bytes(Slices::new()),
+            Type::Char(encoding) => Kind::Char(*encoding, Slices::new()),
+            Type::Type => Kind::Type(Slices::new(), budget.clone()),
+            Type::Var(of) => Kind::Var {
+                of: of.as_ref().clone(),
+                offsets: vec![0],
+                items: Box::new(Column::new(of, budget)),
+            },
+            Type::Fixed(size, of) => Kind::Fixed { size: *size, items: Box::new(Column::new(of, budget)) },
+            Type::Tuple(types) => Kind::Struct(types.iter().map(|ty| Column::new(ty, budget)).collect()),
+            Type::Struct(fields) => {
+                Kind::Struct(fields.iter().map(|(_, ty)| Column::new(ty, budget)).collect())
+            }
+            Type::Option(of) => Kind::Option {
+                validity: BooleanBufferBuilder::new(0),
+                value: Box::new(Column::new(of.pointee(), budget)),
+                some: needs_some(of),
+            },
+            Type::Pointer(of) => return Column::new(of, budget),
+            Type::Array(pattern) => Kind::Array {
+                pattern: pattern.as_ref().clone(),
+                types: Slices::new(),
+                data: Slices::new(),
+                budget: budget.clone(),
+                last: None,
+            },
+            // `string` and `json`; what has a fixed size or stands for many does not come here.
+            _ => Kind::Text(Slices::new()),
+        };
+        Column { kind, len: 0, budget: budget.clone() }
+    }
+
+    /// A column that is read and dropped.
+    pub(super) fn skipped(ty: &Type, budget: &Budget) -> Self {
+        Column { kind: Kind::Skipped(ty.clone(), budget.clone()), len: 0, budget: budget.clone() }
+    }
+
+    /// Reads one value.
+    #[inline]
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        self.len += 1;
+        match &mut self.kind {
+            Kind::Packed { size, bytes, .. } => bytes.extend_from_slice(cursor.take(*size)?),
+            Kind::Text(slices) | Kind::Bytes(slices) => slices.push(read_bytes(cursor)?)?,
+            Kind::Char(encoding, slices) => {
+                let c = read_char(cursor, *encoding)?;
+                slices.push(c.encode_utf8(&mut [0; 4]).as_bytes())?;
+            }
+            Kind::Type(slices, budget) => {
+                let mut text = cursor.clone();
+                read_type(cursor, budget.limits())?;
+                slices.push(read_bytes(&mut text)?)?;
+            }
+            Kind::Var { of, offsets, items } => {
+                let count = read_count(cursor, of)?;
+                items.read_many(count, cursor)?;
+                offsets.push(offset(items.len)?);
+            }
+            Kind::Fixed { size, items } => items.read_many(*size, cursor)?,
+            Kind::Struct(columns) => columns.iter_mut().try_for_each(|column| column.read(cursor))?,
+            Kind::Option { validity, value, .. } => {
+                let is_there = read_flag(cursor)?;
+                validity.append(is_there);
+                if is_there { value.read(cursor)? } else { value.push_defaults(1)? }
+            }
+            Kind::Array { pattern, types, data, budget, last } => {
+                let mut after = cursor.clone();
+                let text = read_bytes(&mut after)?;
+                let (text, stored) = match last.take() {
+                    Some((known, ty)) if known == text => {
+                        *cursor = after;
+                        (known, ty)
+                    }
+                    _ => {
+                        let ty = read_type(cursor, budget.limits())?;
+                        check_array_type(&ty, pattern)?;
+                        (text.to_vec(), ty)
+                    }
+                };
+                types.push(&text)?;
+                let start = cursor.rest();
+                let left = cursor.remaining();
+                Walker::new(budget.limits(), Care::Strict).value(&stored, cursor)?;
+                data.push(start.get(..left - cursor.remaining()).unwrap_or_default())?;
+                *last = Some((text, stored));
+            }
+            Kind::Skipped(ty, budget) => Walker::new(budget.limits(), Care::Extent).value(ty, cursor)?,
+        }
+        Ok(())
+    }
+
+    /// Reads `count` values.
+    fn read_many(&mut self, count: u64, cursor: &mut Cursor<'_>) -> Result<()> {
+        let len = usize::try_from(count).ok().and_then(|count| self.len.checked_add(count));
+        let len =
+            len.ok_or_else(|| Error::limit("address space", usize::MAX, format!("{count} elements are")))?;
+        match &mut self.kind {
+            Kind::Packed { ty, size, bytes } => {
+                if *size == 0 {
+                    self.budget.limits().check_free_rows(count.saturating_mul(free_elements(ty)))?;
+                } else {
+                    bytes.extend_from_slice(cursor.take(count.saturating_mul(*size))?);
+                }
+                self.len = len;
+            }
+            Kind::Fixed { size: 0, .. } => {
+                self.budget.limits().check_free_rows(count)?;
+                self.len = len;
+            }
+            _ => (0..count).try_for_each(|_| self.read(cursor))?,
+        }
+        Ok(())
+    }
+
+    /// Adds what stands where nothing is: its bytes are never looked at, but Arrow has them, so they are paid for.
+    fn push_defaults(&mut self, count: usize) -> Result<()> {
+        self.len = self.len.saturating_add(count);
+        let pay = |bytes: usize| self.budget.take(count.saturating_mul(bytes) as u64);
+        match &mut self.kind {
+            Kind::Packed { size, bytes, .. } => {
+                let size = usize::try_from(*size).unwrap_or(usize::MAX);
+                pay(size)?;
+                bytes.extend_zeros(size * count);
+            }
+            Kind::Text(slices) | Kind::Bytes(slices) | Kind::Char(_, slices) | Kind::Type(slices, _) => {
+                pay(4)?;
+                slices.repeat(count);
+            }
+            Kind::Var { offsets, .. } => {
+                pay(4)?;
+                let last = offsets.last().copied().unwrap_or(0);
+                offsets.extend(std::iter::repeat_n(last, count));
+            }
+            Kind::Fixed { size, items } => {
+                let size = usize::try_from(*size).unwrap_or(usize::MAX);
+                items.push_defaults(size.saturating_mul(count))?;
+            }
+            Kind::Struct(columns) => columns.iter_mut().try_for_each(|column| column.push_defaults(count))?,
+            Kind::Option { validity, value, .. } => {
+                pay(1)?;
+                validity.append_n(count, false);
+                value.push_defaults(count)?;
+            }
+            Kind::Array { types, data, .. } => {
+                pay(8)?;
+                types.repeat(count);
+                data.repeat(count);
+            }
+            Kind::Skipped(..) => {}
+        }
+        Ok(())
+    }
+
+    /// The array of all values; `nulls` are those of an option round it.
+    pub(super) fn finish(self, field: &Field, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let len = self.len;
+        let fields = || match field.data_type() {
+            DataType::Struct(fields) => Ok(fields),
+            other => Err(Error::unsupported(format!("no data of this type goes into {other}"))),
+        };
+        Ok(match self.kind {
+            Kind::Packed { ty, bytes, .. } => unpack(&ty, field, bytes.into(), len, nulls)?,
+            Kind::Text(slices) | Kind::Char(_, slices) | Kind::Type(slices, _) => {
+                Arc::new(slices.text(nulls)?)
+            }
+            Kind::Bytes(slices) => Arc::new(slices.binary(nulls)?),
+            Kind::Var { offsets, items, .. } => {
+                let DataType::List(item) = field.data_type() else {
+                    return Err(Error::unsupported("a dimension that is no list"));
+                };
+                let values = items.finish(item, None)?;
+                var_list(field, self::offsets(offsets), nulls, values)?
+            }
+            Kind::Fixed { items, .. } => list(field, len, nulls, |item, _| items.finish(item, None))?,
+            Kind::Struct(columns) => {
+                let fields = fields()?;
+                let columns = columns.into_iter().zip(fields);
+                let columns =
+                    columns.map(|(column, field)| column.finish(field, None)).collect::<Result<_>>()?;
+                structure(fields, columns, len, nulls)?
+            }
+            Kind::Option { mut validity, value, some } => {
+                let nulls = NullBuffer::new(validity.finish());
+                if some {
+                    let fields = fields()?;
+                    let inner =
+                        fields.first().ok_or_else(|| Error::unsupported("an option with no field"))?;
+                    structure(fields, vec![value.finish(inner, None)?], len, Some(nulls))?
+                } else {
+                    value.finish(field, Some(nulls))?
+                }
+            }
+            Kind::Array { types, data, .. } => {
+                let columns: Vec<ArrayRef> = vec![Arc::new(types.text(None)?), Arc::new(data.binary(None)?)];
+                structure(fields()?, columns, len, nulls)?
+            }
+            Kind::Skipped(..) => return Err(Error::unsupported("a column that was not read")),
+        })
+    }
+}

@@ -1,0 +1,536 @@
+//! Datashape types as Arrow fields and back: the one table of which is which.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
+
+use super::types::{Encoding, FloatWidth, Kind, Missing, Pattern, Type, Width, Zone};
+use crate::error::{Error, Result};
+use crate::hub::extension::{self, FIXED_SHAPE_TENSOR};
+use crate::hub::{Form, Plan, Shape, Verdict, native, shape};
+
+/// The id under which the native type travels.
+pub(super) const ID: &str = "dynd";
+
+/// How a type's data shows as rows.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    pub(super) shape: Shape,
+    pub(super) rows: RowCount,
+    /// The type of one row's data.
+    pub(super) row: Type,
+    /// The logical type and the axes, if all data stands in another order than the rows.
+    pub(super) stored: Option<(Type, Vec<usize>)>,
+}
+
+/// What says how many rows there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowCount {
+    /// The type.
+    Fixed(u64),
+    /// A varint before the data.
+    Var,
+    /// It is a single value.
+    One,
+}
+
+impl Layout {
+    pub(super) fn of(ty: &Type) -> Self {
+        let (logical, stored) = match ty.pointee() {
+            Type::Storage { of, axis } => (of.as_ref(), Some((of.as_ref().clone(), axis.clone()))),
+            other => (other, None),
+        };
+        let (rows, element) = match logical {
+            Type::Fixed(count, of) => (RowCount::Fixed(*count), of.as_ref()),
+            Type::Var(of) => (RowCount::Var, of.as_ref()),
+            other => (RowCount::One, other),
+        };
+        let shape = match (rows, element.pointee()) {
+            (RowCount::One, _) => Shape::Value,
+            (_, Type::Struct(_)) => Shape::Table,
+            (RowCount::Fixed(_), Type::Fixed(_, of)) if plain_number(of).is_some() => Shape::Matrix,
+            _ => Shape::Array,
+        };
+        let row = if rows == RowCount::One { ty.pointee() } else { element.pointee() };
+        Layout { shape, rows, row: row.clone(), stored: stored.filter(|_| rows != RowCount::One) }
+    }
+
+    /// The fields of the rows, each with the type of its data.
+    pub(super) fn fields(&self) -> Result<Vec<Field>> {
+        match (self.shape, &self.row) {
+            (Shape::Table, Type::Struct(fields)) => {
+                fields.iter().map(|(name, ty)| field_of(name, ty)).collect()
+            }
+            (Shape::Matrix, row) => Ok(vec![field_of(shape::ROW_FIELD, row)?]),
+            (Shape::Array, row) => Ok(vec![field_of(shape::ITEM_FIELD, row)?]),
+            (_, row) => Ok(vec![field_of(shape::VALUE_FIELD, row)?]),
+        }
+    }
+
+    /// The columns of a row: their names and types.
+    pub(super) fn columns(&self) -> Vec<Type> {
+        match (self.shape, &self.row) {
+            (Shape::Table, Type::Struct(fields)) => fields.iter().map(|(_, ty)| ty.clone()).collect(),
+            (_, row) => vec![row.clone()],
+        }
+    }
+}
+
+/// The Arrow schema of a type's data, with shape and native type in its metadata.
+///
+/// ```
+/// use pentaglot::formats::dynd::{Type, arrow_schema};
+/// let schema = arrow_schema(&"var * {x: ?int32, y: string}".parse::<Type>()?)?;
+/// assert_eq!(schema.fields().len(), 2);
+/// assert!(schema.field(0).is_nullable());
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+pub fn arrow_schema(ty: &Type) -> Result<Schema> {
+    if !ty.is_concrete() {
+        return Err(Error::unsupported(format!("no data has the type {ty}, so it has no Arrow schema")));
+    }
+    let layout = Layout::of(ty);
+    let fields = layout.fields()?;
+    let metadata = match (layout.shape, layout.rows, &layout.row) {
+        (Shape::Matrix, RowCount::Fixed(rows), Type::Fixed(cols, _)) => {
+            shape::matrix_metadata(Some(rows), *cols)
+        }
+        (Shape::Table, ..) => [(shape::SHAPE_KEY.to_owned(), Shape::Table.name().to_owned())].into(),
+        (shape, ..) => [(shape::SHAPE_KEY.to_owned(), shape.name().to_owned())].into(),
+    };
+    let schema = Schema::new_with_metadata(fields, metadata);
+    Ok(native::with(schema, ID, ty.to_string()))
+}
+
+/// Plain numbers: what matrices and tensors are made of.
+pub(super) fn plain_number(ty: &Type) -> Option<DataType> {
+    Some(match ty {
+        Type::Bool => DataType::Boolean,
+        Type::Int(Width::W8) => DataType::Int8,
+        Type::Int(Width::W16) => DataType::Int16,
+        Type::Int(Width::W32) => DataType::Int32,
+        Type::Int(Width::W64) => DataType::Int64,
+        Type::Uint(Width::W8) => DataType::UInt8,
+        Type::Uint(Width::W16) => DataType::UInt16,
+        Type::Uint(Width::W32) => DataType::UInt32,
+        Type::Uint(Width::W64) => DataType::UInt64,
+        Type::Float(width) => float(*width)?,
+        _ => return None,
+    })
+}
+
+fn float(width: FloatWidth) -> Option<DataType> {
+    match width {
+        FloatWidth::W16 => Some(DataType::Float16),
+        FloatWidth::W32 => Some(DataType::Float32),
+        FloatWidth::W64 => Some(DataType::Float64),
+        FloatWidth::W128 => None,
+    }
+}
+
+/// The dimensions of a tensor of plain numbers (two or more), and the number type.
+pub(super) fn tensor(ty: &Type) -> Option<(Vec<u64>, &Type)> {
+    let (dims, element) = ty.fixed_dims();
+    (dims.len() >= 2 && plain_number(element).is_some()).then_some((dims, element))
+}
+
+/// Whether `?of` needs a struct round its value, since the value itself may be null.
+pub(super) fn needs_some(of: &Type) -> bool {
+    matches!(of, Type::Pointer(_)) && matches!(of.pointee(), Type::Option(_) | Type::Void)
+}
+
+/// The Arrow field of data of a concrete type.
+pub(super) fn field_of(name: &str, ty: &Type) -> Result<Field> {
+    let plain = |data_type| Ok(Field::new(name, data_type, false));
+    let extended =
+        |data_type, extension: &str| Ok(extension::with(Field::new(name, data_type, false), extension, None));
+    let size = |size: u64| {
+        i32::try_from(size)
+            .map_err(|_| Error::limit("elements of a fixed dimension", i32::MAX, format!("{size} are")))
+    };
+    if let Some(number) = plain_number(ty) {
+        return plain(number);
+    }
+    match ty {
+        Type::Int(_) => extended(DataType::FixedSizeBinary(16), extension::INT128),
+        Type::Uint(_) => extended(DataType::FixedSizeBinary(16), extension::UINT128),
+        Type::Float(_) => extended(DataType::FixedSizeBinary(16), extension::FLOAT128),
+        Type::Complex(width) => {
+            let part = field_of(Field::LIST_FIELD_DEFAULT_NAME, &Type::Float(*width))?;
+            extended(DataType::FixedSizeList(Arc::new(part), 2), extension::COMPLEX)
+        }
+        Type::Void => plain(DataType::Null),
+        Type::String | Type::FixedString { .. } => plain(DataType::Utf8),
+        Type::Json => extended(DataType::Utf8, extension::JSON),
+        Type::Char(_) => extended(DataType::Utf8, extension::CHAR),
+        Type::Type => extended(DataType::Utf8, extension::DYND_TYPE),
+        Type::Date => plain(DataType::Date32),
+        Type::Time(_) => plain(DataType::Time64(TimeUnit::Nanosecond)),
+        Type::Datetime(zone) => {
+            let zone = (*zone == Zone::Utc).then(|| "UTC".into());
+            plain(DataType::Timestamp(TimeUnit::Nanosecond, zone))
+        }
+        Type::Bytes { .. } => plain(DataType::Binary),
+        Type::FixedBytes { size: bytes, .. } => plain(DataType::FixedSizeBinary(size(*bytes)?)),
+        Type::Fixed(count, of) => match tensor(ty) {
+            Some((dims, element)) => {
+                let number = plain_number(element).unwrap_or(DataType::Null);
+                extension::tensor_field(name, number, &dims, false)
+                    .ok_or_else(|| Error::limit("elements of a tensor", i32::MAX, format!("{dims:?} are")))
+            }
+            None => {
+                let item = field_of(Field::LIST_FIELD_DEFAULT_NAME, of)?;
+                plain(DataType::FixedSizeList(Arc::new(item), size(*count)?))
+            }
+        },
+        Type::Var(of) => {
+            let item = field_of(Field::LIST_FIELD_DEFAULT_NAME, of)?;
+            plain(DataType::List(Arc::new(item)))
+        }
+        Type::Tuple(fields) => {
+            let fields = fields.iter().enumerate().map(|(index, ty)| field_of(&format!("_{index}"), ty));
+            extended(DataType::Struct(fields.collect::<Result<Fields>>()?), extension::TUPLE)
+        }
+        Type::Struct(fields) => {
+            let fields = fields.iter().map(|(name, ty)| field_of(name, ty));
+            plain(DataType::Struct(fields.collect::<Result<Fields>>()?))
+        }
+        Type::Option(of) if needs_some(of) => {
+            let some = field_of("some", of.pointee())?;
+            Ok(Field::new(name, DataType::Struct(vec![some].into()), true))
+        }
+        Type::Option(of) => Ok(field_of(name, of)?.with_nullable(true)),
+        Type::Pointer(of) | Type::Storage { of, .. } => field_of(name, of),
+        Type::Array(_) => {
+            let fields =
+                vec![Field::new("type", DataType::Utf8, false), Field::new("data", DataType::Binary, false)];
+            extended(DataType::Struct(fields.into()), extension::DYND_ARRAY)
+        }
+        Type::Bool | Type::Pattern(_) => Err(Error::unsupported(format!("no Arrow type for {ty}"))),
+    }
+}
+
+/// The datashape type that rows of an Arrow schema are written as, without the options of a writer.
+///
+/// ```
+/// use pentaglot::formats::dynd::type_of_schema;
+/// use pentaglot::arrow::schema::{DataType, Field, Schema};
+/// let schema = Schema::new(vec![Field::new("x", DataType::Int32, true), Field::new("y", DataType::Utf8, false)]);
+/// assert_eq!(type_of_schema(&schema)?.to_string(), "var * {x: ?int32, y: string}");
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+pub fn type_of_schema(schema: &Schema) -> Result<Type> {
+    let planned = plan_type(schema, None, None, false);
+    planned.plan.check(true)?;
+    planned.ty.ok_or_else(|| Error::unsupported("this schema has no datashape"))
+}
+
+/// A type for a schema, and what becomes of each field.
+pub(super) struct Planned {
+    pub(super) ty: Option<Type>,
+    pub(super) plan: Plan,
+}
+
+/// The type that rows of `schema` are written as: the one `given`, else the native one where it fits, else derived.
+pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<u64>, flag: bool) -> Planned {
+    let mut plan = Plan::default();
+    let fits = |ty: &Type| {
+        let count_fits = match (Layout::of(ty).rows, row_count) {
+            (RowCount::Fixed(count), Some(rows)) => count == rows,
+            (RowCount::One, Some(rows)) => rows == 1,
+            _ => true,
+        };
+        count_fits
+            && ty.is_concrete()
+            && arrow_schema(ty).is_ok_and(|own| same_fields(own.fields(), schema.fields()))
+    };
+    // `--type` is said of the input; it holds for the output too if these rows are of that type.
+    let given = given.and_then(|text| text.parse::<Type>().ok()).filter(fits);
+    let known = given
+        .or_else(|| native::of(schema, ID).and_then(|native| native.as_str()?.parse().ok()).filter(fits));
+    if let Some(ty) = known {
+        let ty = if flag { with_flags(&ty) } else { ty };
+        for (field, column) in schema.fields().iter().zip(Layout::of(&ty).columns()) {
+            let (verdict, note) = checks_of(&column);
+            push(&mut plan, field, &column, verdict, note);
+        }
+        return Planned { ty: Some(ty), plan };
+    }
+    let mut columns: Vec<(String, Type)> = Vec::new();
+    for field in schema.fields() {
+        let mut derived = Derived { flag, verdict: Verdict::Exact, note: None };
+        let ty = derived.field(field).and_then(|ty| {
+            let is_new = columns.iter().all(|(name, _)| name != field.name());
+            if is_new { Ok(ty) } else { Err("a struct holds each field name once".to_owned()) }
+        });
+        match ty {
+            Ok(ty) => {
+                push(&mut plan, field, &ty, derived.verdict, derived.note);
+                columns.push((field.name().clone(), ty));
+            }
+            Err(why) => {
+                let from = field.data_type().to_string();
+                plan.push_with(field.name(), from, "a datashape", Verdict::Impossible, why);
+            }
+        }
+    }
+    if columns.len() < schema.fields().len() {
+        return Planned { ty: None, plan };
+    }
+    let ty = match (Form::of(schema), columns.len()) {
+        (Form::Array, 1) => columns.pop().map(|(_, ty)| Type::Var(Box::new(ty))),
+        (Form::Value, 1) => columns.pop().map(|(_, ty)| ty),
+        (Form::Dense, 1) => columns.pop().map(|(_, ty)| match shape::matrix_rows(schema) {
+            Some(rows) if row_count.is_none_or(|count| count == rows) && i64::try_from(rows).is_ok() => {
+                Type::Fixed(rows, Box::new(ty))
+            }
+            _ => Type::Var(Box::new(ty)),
+        }),
+        _ => Some(Type::Var(Box::new(Type::Struct(columns)))),
+    };
+    Planned { ty, plan }
+}
+
+fn push(plan: &mut Plan, field: &Field, ty: &Type, verdict: Verdict, note: Option<String>) {
+    let (from, to) = (field.data_type().to_string(), ty.to_string());
+    match note {
+        Some(note) => plan.push_with(field.name(), from, to, verdict, note),
+        None => plan.push(field.name(), from, to, verdict),
+    }
+}
+
+/// Whether two lists of fields are the same but for metadata.
+fn same_fields(a: &Fields, b: &Fields) -> bool {
+    a.len() == b.len()
+        && a.iter().zip(b.iter()).all(|(a, b)| {
+            a.name() == b.name()
+                && a.is_nullable() == b.is_nullable()
+                && same_type(a.data_type(), b.data_type())
+        })
+}
+
+fn same_type(a: &DataType, b: &DataType) -> bool {
+    match (a, b) {
+        (DataType::Struct(a), DataType::Struct(b)) => same_fields(a, b),
+        (DataType::List(a), DataType::List(b)) => {
+            a.is_nullable() == b.is_nullable() && same_type(a.data_type(), b.data_type())
+        }
+        (DataType::FixedSizeList(a, n), DataType::FixedSizeList(b, m)) => {
+            n == m && a.is_nullable() == b.is_nullable() && same_type(a.data_type(), b.data_type())
+        }
+        _ => a == b,
+    }
+}
+
+/// The type with a flag byte for every option: `?pointer[T]` has no sentinel.
+pub(super) fn with_flags(ty: &Type) -> Type {
+    let boxed = |ty: &Type| Box::new(with_flags(ty));
+    match ty {
+        Type::Option(of) if has_sentinel_value(of) => Type::Option(Box::new(Type::Pointer(of.clone()))),
+        Type::Option(of) => Type::Option(boxed(of)),
+        Type::Fixed(count, of) => Type::Fixed(*count, boxed(of)),
+        Type::Var(of) => Type::Var(boxed(of)),
+        Type::Pointer(of) => Type::Pointer(boxed(of)),
+        Type::Tuple(fields) => Type::Tuple(fields.iter().map(with_flags).collect()),
+        Type::Struct(fields) => {
+            Type::Struct(fields.iter().map(|(name, ty)| (name.clone(), with_flags(ty))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// Whether a value of the type may be the one that means "missing".
+fn has_sentinel_value(ty: &Type) -> bool {
+    matches!(ty.missing(), Missing::Sentinel(_)) && *ty != Type::Bool
+}
+
+/// What must be checked when rows of exactly this type are written.
+fn checks_of(ty: &Type) -> (Verdict, Option<String>) {
+    match ty {
+        Type::Option(of) if has_sentinel_value(of) => (Verdict::Checked, Some(sentinel_note(of))),
+        Type::Option(of)
+        | Type::Pointer(of)
+        | Type::Fixed(_, of)
+        | Type::Var(of)
+        | Type::Storage { of, .. } => checks_of(of),
+        Type::Tuple(fields) => worst(fields.iter()),
+        Type::Struct(fields) => worst(fields.iter().map(|(_, ty)| ty)),
+        Type::Time(_) | Type::Datetime(_) => (Verdict::Checked, Some("in ticks of 100 ns".to_owned())),
+        Type::FixedString { .. } | Type::Char(_) | Type::Type | Type::Array(_) => {
+            (Verdict::Checked, Some(format!("each must be a {ty}")))
+        }
+        _ => (Verdict::Exact, None),
+    }
+}
+
+fn worst<'a>(types: impl Iterator<Item = &'a Type>) -> (Verdict, Option<String>) {
+    types.map(checks_of).max_by_key(|(verdict, _)| *verdict).unwrap_or((Verdict::Exact, None))
+}
+
+fn sentinel_note(of: &Type) -> String {
+    let what = match of {
+        Type::Uint(_) => "4294967295".to_owned(),
+        Type::Int(_) | Type::Date | Type::Time(_) | Type::Datetime(_) => "the least value".to_owned(),
+        _ => "one NaN".to_owned(),
+    };
+    format!("{what} means missing in ?{of}; -O options=flag has no such value")
+}
+
+/// Derives types, keeping the worst verdict.
+struct Derived {
+    flag: bool,
+    verdict: Verdict,
+    note: Option<String>,
+}
+
+impl Derived {
+    fn worse(&mut self, verdict: Verdict, note: impl Into<String>) {
+        if verdict > self.verdict {
+            self.verdict = verdict;
+            self.note = Some(note.into());
+        }
+    }
+
+    fn field(&mut self, field: &Field) -> Result<Type, String> {
+        let ty = self.data_type(field)?;
+        if !field.is_nullable() {
+            return Ok(ty);
+        }
+        if has_sentinel_value(&ty) {
+            if self.flag {
+                return Ok(Type::Option(Box::new(Type::Pointer(Box::new(ty)))));
+            }
+            self.worse(Verdict::Checked, sentinel_note(&ty));
+        }
+        Ok(match ty {
+            // A dictionary or the like of a nullable field may have brought its own option.
+            Type::Option(_) => ty,
+            other => Type::Option(Box::new(other)),
+        })
+    }
+
+    fn boxed(&mut self, field: &Field) -> Result<Box<Type>, String> {
+        self.field(field).map(Box::new)
+    }
+
+    fn fields(&mut self, fields: &Fields) -> Result<Vec<(String, Type)>, String> {
+        let mut out: Vec<(String, Type)> = Vec::new();
+        for field in fields {
+            if out.iter().any(|(name, _)| name == field.name()) {
+                return Err("a struct holds each field name once".to_owned());
+            }
+            out.push((field.name().clone(), self.field(field)?));
+        }
+        Ok(out)
+    }
+
+    fn data_type(&mut self, field: &Field) -> Result<Type, String> {
+        if let Some(ty) = self.extension(field)? {
+            return Ok(ty);
+        }
+        Ok(match field.data_type() {
+            DataType::Null => Type::Void,
+            DataType::Boolean => Type::Bool,
+            DataType::Int8 => Type::Int(Width::W8),
+            DataType::Int16 => Type::Int(Width::W16),
+            DataType::Int32 => Type::Int(Width::W32),
+            DataType::Int64 => Type::Int(Width::W64),
+            DataType::UInt8 => Type::Uint(Width::W8),
+            DataType::UInt16 => Type::Uint(Width::W16),
+            DataType::UInt32 => Type::Uint(Width::W32),
+            DataType::UInt64 => Type::Uint(Width::W64),
+            DataType::Float16 => Type::Float(FloatWidth::W16),
+            DataType::Float32 => Type::Float(FloatWidth::W32),
+            DataType::Float64 => Type::Float(FloatWidth::W64),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Type::String,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Type::Bytes { align: 1 },
+            DataType::FixedSizeBinary(size) => match u64::try_from(*size) {
+                Ok(size) if size > 0 => Type::FixedBytes { size, align: 1 },
+                _ => return Err("bytes[0] is no type".to_owned()),
+            },
+            DataType::Date32 => Type::Date,
+            DataType::Date64 => {
+                self.worse(Verdict::Checked, "whole days only");
+                Type::Date
+            }
+            DataType::Time32(_) | DataType::Time64(TimeUnit::Microsecond) => {
+                self.worse(Verdict::Widened, "in ticks of 100 ns");
+                Type::Time(Zone::Abstract)
+            }
+            DataType::Time64(_) => {
+                self.worse(Verdict::Checked, "in ticks of 100 ns");
+                Type::Time(Zone::Abstract)
+            }
+            DataType::Timestamp(_, zone) => {
+                self.worse(Verdict::Checked, "in ticks of 100 ns");
+                match zone.as_deref() {
+                    None => Type::Datetime(Zone::Abstract),
+                    Some("UTC" | "Z" | "+00:00" | "Etc/UTC") => Type::Datetime(Zone::Utc),
+                    Some(zone) => {
+                        self.worse(Verdict::Lossy, format!("the zone {zone} becomes UTC"));
+                        Type::Datetime(Zone::Utc)
+                    }
+                }
+            }
+            DataType::List(item) | DataType::LargeList(item) => Type::Var(self.boxed(item)?),
+            DataType::ListView(item) | DataType::LargeListView(item) => Type::Var(self.boxed(item)?),
+            DataType::FixedSizeList(item, size) => Type::Fixed(
+                u64::try_from(*size).map_err(|_| "a negative size".to_owned())?,
+                self.boxed(item)?,
+            ),
+            DataType::Struct(fields) => Type::Struct(self.fields(fields)?),
+            DataType::Dictionary(_, value) => {
+                self.worse(Verdict::Widened, "each value is written out");
+                self.data_type(&Field::new("", value.as_ref().clone(), false))?
+            }
+            DataType::RunEndEncoded(_, value) => {
+                self.worse(Verdict::Widened, "each value is written out");
+                self.data_type(&value.as_ref().clone().with_nullable(false))?
+            }
+            other => return Err(format!("{other} has no datashape")),
+        })
+    }
+
+    /// The type of a field with an extension that has one here.
+    fn extension(&mut self, field: &Field) -> Result<Option<Type>, String> {
+        let Some(name) = extension::name(field) else { return Ok(None) };
+        let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        let is_16 = matches!(field.data_type(), DataType::FixedSizeBinary(16));
+        Ok(match (name, field.data_type()) {
+            (extension::INT128, _) if is_16 => Some(Type::Int(Width::W128)),
+            (extension::UINT128, _) if is_16 => Some(Type::Uint(Width::W128)),
+            (extension::FLOAT128, _) if is_16 => Some(Type::Float(FloatWidth::W128)),
+            (extension::JSON | "arrow.json", _) if is_text => Some(Type::Json),
+            (extension::CHAR, _) if is_text => Some(Type::Char(Encoding::Utf32)),
+            (extension::DYND_TYPE, _) if is_text => Some(Type::Type),
+            (extension::COMPLEX, DataType::FixedSizeList(part, 2)) if !part.is_nullable() => {
+                match self.data_type(part)? {
+                    Type::Float(width) => Some(Type::Complex(width)),
+                    _ => None,
+                }
+            }
+            (extension::TUPLE, DataType::Struct(fields)) => {
+                let fields = fields.iter().map(|field| self.field(field));
+                Some(Type::Tuple(fields.collect::<Result<_, String>>()?))
+            }
+            (extension::DYND_ARRAY, DataType::Struct(fields)) if is_dynd_array(fields) => {
+                Some(Type::Array(Box::new(Pattern::Kind(Kind::Any).into())))
+            }
+            (FIXED_SHAPE_TENSOR, DataType::FixedSizeList(item, _)) => {
+                let Some(shape) = extension::tensor_shape(field) else { return Ok(None) };
+                let element = self.field(item)?;
+                Some(shape.iter().rev().fold(element, |ty, dim| Type::Fixed(*dim, Box::new(ty))))
+            }
+            (extension::IMAGE, DataType::Binary) => {
+                self.worse(Verdict::Widened, "an image becomes plain bytes");
+                None
+            }
+            _ => None,
+        })
+    }
+}
+
+fn is_dynd_array(fields: &Fields) -> bool {
+    matches!(fields.as_ref(), [ty, data] if ty.name() == "type" && *ty.data_type() == DataType::Utf8 && !ty.is_nullable()
+        && data.name() == "data" && *data.data_type() == DataType::Binary && !data.is_nullable())
+}

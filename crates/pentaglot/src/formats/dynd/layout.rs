@@ -1,0 +1,244 @@
+//! Where the parts of a file stand: type text, row count, rows.
+
+use std::io::Read;
+
+use super::cbor;
+use super::hub::{Layout, RowCount};
+use super::types::Type;
+use super::walk::{check_array_type, free_elements, read_type, symbolic};
+use crate::cursor::Cursor;
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::ReadOptions;
+use crate::limits::Limits;
+use crate::source::{HEAD_BYTES, Source};
+use crate::wire::varint;
+
+/// The three ways to write a value into a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// `array[Any]`: the type, then the data.
+    Array,
+    /// The data alone.
+    Raw,
+    /// CBOR.
+    Cbor,
+}
+
+impl Dialect {
+    pub(super) const ALL: [Dialect; 3] = [Dialect::Array, Dialect::Raw, Dialect::Cbor];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Dialect::Array => "array",
+            Dialect::Raw => "raw",
+            Dialect::Cbor => "cbor",
+        }
+    }
+
+    /// The dialect that a user names; `None`: by content.
+    pub(super) fn named(name: Option<&str>) -> Result<Option<Self>> {
+        let Some(name) = name else { return Ok(None) };
+        let known = Dialect::ALL.into_iter().find(|dialect| dialect.name() == name);
+        known.map(Some).ok_or_else(|| {
+            Error::usage(format!("expected a dialect of dynd (array, raw, cbor), found {name:?}"))
+        })
+    }
+}
+
+/// What the beginning of a file says.
+pub(super) struct Header {
+    pub(super) dialect: Dialect,
+    pub(super) reason: String,
+    pub(super) ty: Type,
+    pub(super) layout: Layout,
+    /// The bytes that offsets refer to: the file, or what its CBOR means.
+    pub(super) source: Source,
+    /// Where the type's text stands, in a file that has one.
+    pub(super) type_text: Option<(u64, u64)>,
+    /// Where the data begins.
+    pub(super) data: u64,
+    /// Where the rows begin: after the count, if there is one.
+    pub(super) first_row: u64,
+    pub(super) rows: u64,
+    /// Where the data ends, if that is known.
+    pub(super) end: Option<u64>,
+}
+
+impl Header {
+    pub(super) fn read(source: Source, options: &ReadOptions) -> Result<Self> {
+        let given = options.type_text.as_deref().map(|text| given_type(text, &options.limits)).transpose()?;
+        let head = source.head()?;
+        let (dialect, reason) = match Dialect::named(options.dialect.as_deref())? {
+            Some(dialect) => (dialect, "named by the user".to_owned()),
+            None if head.starts_with(&cbor::TAG_HEAD) => {
+                (Dialect::Cbor, "it begins with the CBOR tag of dynd".to_owned())
+            }
+            None => match Header::array(source.clone(), &head, given.as_ref(), &options.limits) {
+                Ok(header) => return header.counted("it begins with a type's text", &options.limits),
+                Err(error) if error.kind() == ErrorKind::Limit || !cbor::is_marked(&head, source.len()) => {
+                    return Err(error);
+                }
+                Err(_) => (Dialect::Cbor, "it is a CBOR typed array".to_owned()),
+            },
+        };
+        let header = match dialect {
+            Dialect::Array => Header::array(source, &head, given.as_ref(), &options.limits)?,
+            Dialect::Raw => {
+                let ty = given.ok_or_else(|| Error::usage("dynd:raw holds no type: --type gives it"))?;
+                if !ty.is_concrete() {
+                    return Err(Error::usage(format!(
+                        "--type: expected a type that data can have, found `{ty}`"
+                    )));
+                }
+                let end = source.len();
+                Header::new(Dialect::Raw, ty, source, None, 0, end)
+            }
+            Dialect::Cbor => {
+                let source = source.seekable()?;
+                let item = cbor::read(&source, &options.limits)?;
+                check_given(&item.ty, given.as_ref()).at(0)?;
+                let end = item.data + item.bytes;
+                Header::new(Dialect::Cbor, item.ty, item.source, item.type_text, item.data, Some(end))
+            }
+        };
+        header.counted(&reason, &options.limits)
+    }
+
+    fn new(
+        dialect: Dialect,
+        ty: Type,
+        source: Source,
+        type_text: Option<(u64, u64)>,
+        data: u64,
+        end: Option<u64>,
+    ) -> Self {
+        let layout = Layout::of(&ty);
+        Header {
+            dialect,
+            reason: String::new(),
+            ty,
+            layout,
+            source,
+            type_text,
+            data,
+            first_row: data,
+            rows: 0,
+            end,
+        }
+    }
+
+    fn array(source: Source, head: &[u8], given: Option<&Type>, limits: &Limits) -> Result<Self> {
+        let mut cursor = Cursor::new(head);
+        let len = varint::read(&mut cursor).field("type")?;
+        let start = cursor.offset();
+        let mut source = source;
+        // A type longer than the head needs a source that can be read again.
+        let reach = len.saturating_add(start);
+        let text = if reach.saturating_add(varint::MAX_BYTES as u64) > head.len() as u64
+            && head.len() >= HEAD_BYTES
+        {
+            source = source.seekable()?;
+            source.read_range(0, reach, &limits.budget()).field("type")?
+        } else {
+            head.to_vec().into()
+        };
+        let mut cursor = Cursor::new(&text);
+        let ty = read_type(&mut cursor, limits).field("type")?;
+        if !ty.is_concrete() {
+            return Err(symbolic(&ty).at(start).field("type"));
+        }
+        check_given(&ty, given).at(start).field("type")?;
+        let (data, end) = (cursor.offset(), source.len());
+        Ok(Header::new(Dialect::Array, ty, source, Some((start, len)), data, end))
+    }
+
+    /// Reads the count of a `var` dimension, and holds the rows against what is there.
+    fn counted(mut self, reason: &str, limits: &Limits) -> Result<Self> {
+        reason.clone_into(&mut self.reason);
+        self.rows = match self.layout.rows {
+            RowCount::Fixed(rows) => rows,
+            RowCount::One => 1,
+            RowCount::Var => {
+                let bytes = self.peek_at(self.data, varint::MAX_BYTES)?;
+                let mut cursor = Cursor::at(&bytes, self.data);
+                let rows = varint::read(&mut cursor).field("count")?;
+                self.first_row = cursor.offset();
+                rows
+            }
+        };
+        let least = self.layout.row.least_size();
+        if least == 0 {
+            let free = self.rows.saturating_mul(free_elements(&self.layout.row));
+            limits.check_free_rows(free).at(self.data)?;
+        } else if let Some(end) = self.end {
+            let left = end.saturating_sub(self.first_row);
+            if self.rows.checked_mul(least).is_none_or(|needed| needed > left) {
+                let expected = format_args!("{} rows of at least {least} bytes", self.rows);
+                return Err(Error::truncated(expected, format_args!("{left} bytes")).at(self.first_row));
+            }
+        }
+        Ok(self)
+    }
+
+    fn peek_at(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let len = match self.end {
+            Some(end) => len.min(usize::try_from(end.saturating_sub(offset)).unwrap_or(len)),
+            None => len,
+        };
+        if self.source.is_seekable() {
+            let mut bytes = vec![0; len];
+            let count = self.source.read_at(offset, &mut bytes)?;
+            bytes.truncate(count);
+            return Ok(bytes);
+        }
+        let head = self.source.head()?;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(head.len());
+        Ok(head.get(start..).unwrap_or_default().iter().copied().take(len).collect())
+    }
+
+    /// The bytes of each row, if the type decides them.
+    pub(super) fn row_bytes(&self) -> Option<u64> {
+        self.layout.row.fixed_size()
+    }
+
+    /// Errs unless rows of fixed size fill the data exactly.
+    pub(super) fn check_end(&self) -> Result<()> {
+        let (Some(size), Some(end)) = (self.row_bytes(), self.end) else { return Ok(()) };
+        let expected = size.checked_mul(self.rows).and_then(|bytes| bytes.checked_add(self.first_row));
+        match expected {
+            Some(expected) if expected == end => Ok(()),
+            Some(expected) if expected < end => Err(trailing(end - expected).at(expected)),
+            _ => {
+                let found = end.saturating_sub(self.first_row);
+                let expected = format_args!("{} rows of {size} bytes", self.rows);
+                Err(Error::truncated(expected, format_args!("{found} bytes")).at(self.first_row))
+            }
+        }
+    }
+
+    /// All bytes from `offset` on, as far as the data goes.
+    pub(super) fn reader(&self, offset: u64) -> Result<Box<dyn Read + Send>> {
+        let reader = self.source.reader_at(offset)?;
+        Ok(match self.end {
+            Some(end) => Box::new(reader.take(end.saturating_sub(offset))),
+            None => Box::new(reader),
+        })
+    }
+}
+
+/// The error of bytes after the value.
+pub(super) fn trailing(more: u64) -> Error {
+    Error::malformed("the end", format_args!("{more} more bytes")).rule("trailing")
+}
+
+/// The type that the user gives: their mistake, not the file's.
+pub(super) fn given_type(text: &str, limits: &Limits) -> Result<Type> {
+    Type::parse(text, limits).map_err(|error| match error.kind() {
+        ErrorKind::Limit => error,
+        _ => Error::usage(format!("--type: {error}")),
+    })
+}
+
+fn check_given(ty: &Type, given: Option<&Type>) -> Result<()> {
+    given.map_or(Ok(()), |given| check_array_type(ty, given))
+}

@@ -1,0 +1,429 @@
+//! An open file and its rows. Rows of fixed size are read where they stand; others pass through a window of the file.
+
+use std::io::Read;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_schema::{Fields, SchemaRef};
+
+use super::decode::Column;
+use super::hub::{ID, arrow_schema};
+use super::layout::{Header, trailing};
+use super::packed::{to_logical_order, unpack, unpack_columns};
+use super::types::Type;
+use super::walk::{Care, Walker, is_free_of_rules};
+use super::{outline, validate};
+use crate::cursor::{Cursor, allocate_zeroed};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Summary};
+use crate::hub::Shape;
+use crate::hub::rows::{self, Rows};
+use crate::limits::{Budget, Limits};
+use crate::source::Source;
+
+/// Bytes of a batch, unless one row is larger.
+const BATCH_BYTES: u64 = 1 << 20;
+/// As many, if the limits allow it.
+fn batch_bytes(limits: &Limits) -> u64 {
+    BATCH_BYTES.min(limits.max_alloc / 4).max(1)
+}
+
+/// Rows of a batch at the most.
+const BATCH_ROWS: u64 = 1 << 17;
+/// Arrow bytes that rows of a batch take even where everything is missing.
+const MISSING_BYTES: u64 = 64 << 20;
+
+pub(super) struct DyndDocument {
+    pub(super) header: Header,
+    summary: Summary,
+    pub(super) limits: Limits,
+}
+
+impl DyndDocument {
+    pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
+        let file_bytes = source.len();
+        let header = Header::read(source, options)?;
+        let schema = Arc::new(arrow_schema(&header.ty)?);
+        let mut summary = Summary::new(ID, schema);
+        summary.dialect = Some(header.dialect.name());
+        summary.dialect_reason = Some(header.reason.clone());
+        summary.rows = Some(header.rows);
+        summary.bytes = file_bytes;
+        summary.metadata.push(("type".to_owned(), header.ty.to_string()));
+        if let Some((offset, bytes)) = header.type_text {
+            summary.part("type", offset, bytes);
+        }
+        if header.first_row > header.data {
+            summary.part("count", header.data, header.first_row - header.data);
+        }
+        if let Some(end) = header.end {
+            summary.part("data", header.first_row, end.saturating_sub(header.first_row));
+        }
+        Ok(DyndDocument { header, summary, limits: options.limits.clone() })
+    }
+
+    /// How many rows a batch has.
+    fn batch_rows(&self, request: &Request) -> u64 {
+        let row = &self.header.layout.row;
+        let suits = match self.header.row_bytes() {
+            Some(size) => (batch_bytes(&self.limits) / size.max(1)).clamp(1, BATCH_ROWS),
+            None => BATCH_ROWS.min(8192),
+        };
+        let wanted = request.batch_rows_or(usize::try_from(suits).unwrap_or(1)) as u64;
+        // What a user asks for is still cut where Arrow's 32-bit offsets or memory would not hold.
+        let memory = (MISSING_BYTES / row.hub_size().max(1)).max(1);
+        if request.batch_rows == 0 { wanted.min(memory) } else { wanted.min(memory.saturating_mul(16)) }
+    }
+}
+
+impl Document for DyndDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        outline::outline(&self.header, &self.limits)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::validate(self, findings).in_format(ID)
+    }
+
+    fn rows(&self, request: &Request) -> Result<Rows> {
+        let header = &self.header;
+        header.check_end().in_format(ID)?;
+        let range = request.range(header.rows);
+        let schema = if range == (0..header.rows) {
+            Arc::clone(&self.summary.schema)
+        } else {
+            rows::sliced_schema(&self.summary.schema, &range)
+        };
+        let all = header.layout.columns();
+        // Fields of a table are read one by one; columns of a matrix are cut out of what was read.
+        let (wanted, schema, cut) = match &request.columns {
+            Some(columns) if header.layout.shape == Shape::Table => {
+                let schema = columns.schema(&schema)?;
+                let wanted = columns.indices().map(|index| usize::try_from(index).unwrap_or(usize::MAX));
+                (wanted.collect(), schema, None)
+            }
+            cut => ((0..all.len()).collect::<Vec<_>>(), schema, cut.clone()),
+        };
+        let decoder = Decoder {
+            is_table: header.layout.shape == Shape::Table,
+            row: header.layout.row.clone(),
+            types: all,
+            wanted,
+            schema: Arc::clone(&schema),
+            limits: self.limits.clone(),
+        };
+        let batch_rows = self.batch_rows(request);
+        let rows = match header.row_bytes() {
+            Some(size) => fixed_rows(header, decoder, size, range, batch_rows),
+            None => window_rows(header, decoder, range, batch_rows),
+        };
+        let rows = rows.in_format(ID)?;
+        match cut {
+            Some(columns) => columns.select(rows),
+            None => Ok(rows),
+        }
+    }
+}
+
+/// Turns rows' bytes into batches.
+struct Decoder {
+    is_table: bool,
+    row: Type,
+    /// The types of all columns.
+    types: Vec<Type>,
+    /// Which columns are wanted, in order.
+    wanted: Vec<usize>,
+    schema: SchemaRef,
+    limits: Limits,
+}
+
+impl Decoder {
+    /// The batch of rows that stand at `offset`; `first` is the number of the first.
+    fn decode(&self, bytes: &Buffer, offset: u64, first: u64, count: usize) -> Result<RecordBatch> {
+        let columns = self.columns(bytes, count, &self.wanted, self.schema.fields());
+        let columns = columns.map_err(|error| self.locate(error, bytes, offset, first, count))?;
+        rows::batch(Arc::clone(&self.schema), columns, count)
+    }
+
+    fn columns(
+        &self,
+        bytes: &Buffer,
+        count: usize,
+        wanted: &[usize],
+        fields: &Fields,
+    ) -> Result<Vec<ArrayRef>> {
+        if self.row.fixed_size().is_some() {
+            return match (self.is_table, fields.first()) {
+                (false, Some(field)) => Ok(vec![unpack(&self.row, field, bytes.clone(), count, None)?]),
+                _ => {
+                    let types: Vec<&Type> = self.types.iter().collect();
+                    unpack_columns(&types, fields, wanted, bytes.clone(), count)
+                }
+            };
+        }
+        let budget = self.limits.budget();
+        let mut columns: Vec<Column> = (self.types.iter().enumerate())
+            .map(|(index, ty)| match wanted.contains(&index) {
+                true => Column::new(ty, &budget),
+                false => Column::skipped(ty, &budget),
+            })
+            .collect();
+        let mut cursor = Cursor::new(bytes);
+        for _ in 0..count {
+            for column in &mut columns {
+                column.read(&mut cursor)?;
+            }
+        }
+        let mut arrays: Vec<Option<ArrayRef>> = columns.iter().map(|_| None).collect();
+        for ((index, column), slot) in columns.into_iter().enumerate().zip(&mut arrays) {
+            if let Some(field) = wanted.iter().position(|want| *want == index).and_then(|at| fields.get(at)) {
+                *slot = Some(column.finish(field, None)?);
+            }
+        }
+        let array = |index: &usize| arrays.get(*index).cloned().flatten();
+        wanted
+            .iter()
+            .map(|index| array(index).ok_or_else(|| Error::usage(format!("there is no column {index}"))))
+            .collect()
+    }
+
+    /// The error of a batch, told again with its place by a careful walk.
+    #[cold]
+    fn locate(&self, error: Error, bytes: &Buffer, offset: u64, first: u64, count: usize) -> Error {
+        if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) {
+            let mut walker = Walker::new(&self.limits, Care::Strict);
+            let mut cursor = Cursor::at(bytes, offset);
+            let walked =
+                (first..first + count as u64).try_for_each(|row| walker.row(row, &self.row, &mut cursor));
+            return walked.err().unwrap_or(error);
+        }
+        if error.kind() != ErrorKind::Lossy {
+            return error;
+        }
+        let mut walker = Walker::new(&self.limits, Care::Extent);
+        let mut cursor = Cursor::new(bytes);
+        for row in first..first + count as u64 {
+            let (start, before) = (cursor.rest(), cursor.remaining());
+            if walker.value(&self.row, &mut cursor).is_err() {
+                break;
+            }
+            let one = Buffer::from(start.get(..before - cursor.remaining()).unwrap_or_default());
+            for (index, field) in self.wanted.iter().zip(self.schema.fields()) {
+                let fields = Fields::from(vec![Arc::clone(field)]);
+                if let Err(error) = self.columns(&one, 1, &[*index], &fields) {
+                    return Error::lossy(format!(
+                        "row {row}, column {:?}: {}",
+                        field.name(),
+                        error.message()
+                    ));
+                }
+            }
+        }
+        error
+    }
+}
+
+/// Rows of fixed size: each batch is read where it stands.
+fn fixed_rows(
+    header: &Header,
+    decoder: Decoder,
+    size: u64,
+    range: Range<u64>,
+    batch_rows: u64,
+) -> Result<Rows> {
+    let (mut source, mut first_row) = (header.source.clone(), header.first_row);
+    let budget = decoder.limits.budget();
+    if let Some((of, axis)) = &header.layout.stored {
+        // Another order than that of rows: all of it, in memory.
+        let source_bytes = source.seekable()?;
+        let len = size.saturating_mul(header.rows);
+        let stored = source_bytes.read_range(first_row, len, &budget)?;
+        if !is_free_of_rules(of) {
+            let mut cursor = Cursor::at(&stored, first_row);
+            Walker::new(&decoder.limits, Care::Strict).value(&header.ty, &mut cursor)?;
+        }
+        budget.check(len.saturating_mul(2))?;
+        let logical = to_logical_order(of, axis, &stored, 1);
+        source = Source::from_bytes(header.source.name(), logical);
+        first_row = 0;
+    }
+    let schema = Arc::clone(&decoder.schema);
+    let (rows, mut position, mut ended) = (header.rows, range.start, false);
+    let mut reader = match source.is_seekable() {
+        true => None,
+        false => Some(source.reader_at(first_row + range.start * size)?),
+    };
+    let batches = std::iter::from_fn(move || {
+        if position >= range.end {
+            // A stream with no rows may still have bytes.
+            let reader = reader.as_mut().filter(|_| rows == 0 && !std::mem::replace(&mut ended, true))?;
+            return expect_end(reader, first_row).in_format(ID).err().map(Err);
+        }
+        let count = batch_rows.min(range.end - position);
+        let offset = first_row + position * size;
+        let bytes = match &mut reader {
+            None => source.read_range(offset, count * size, &budget),
+            Some(reader) => read_some(reader, offset, count * size, &budget),
+        };
+        let mut batch = bytes.and_then(|bytes| {
+            decoder.decode(&bytes, offset, position, usize::try_from(count).unwrap_or(usize::MAX))
+        });
+        position += count;
+        if let (Some(reader), true) = (&mut reader, position == rows) {
+            batch = batch.and_then(|batch| expect_end(reader, first_row + rows * size).map(|()| batch));
+        }
+        Some(batch.in_format(ID))
+    });
+    Ok(rows::from_batches(schema, batches))
+}
+
+fn read_some(reader: &mut impl Read, offset: u64, len: u64, budget: &Budget) -> Result<Buffer> {
+    let mut memory = allocate_zeroed(len, budget).at(offset)?;
+    let mut filled = 0;
+    while let Some(rest) = memory.as_slice_mut().get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match reader.read(rest)? {
+            0 => return Err(Error::truncated(format_args!("{len} bytes"), filled).at(offset)),
+            count => filled += count,
+        }
+    }
+    Ok(memory.into())
+}
+
+fn expect_end(reader: &mut impl Read, offset: u64) -> Result<()> {
+    let more = std::io::copy(reader, &mut std::io::sink())?;
+    if more > 0 { Err(trailing(more).at(offset)) } else { Ok(()) }
+}
+
+/// Rows of any size: first where they end, then what they hold.
+fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows: u64) -> Result<Rows> {
+    let mut window = Window::open(header, &decoder.limits)?;
+    let schema = Arc::clone(&decoder.schema);
+    let (rows, mut position, mut ended) = (header.rows, 0, false);
+    let batches = std::iter::from_fn(move || {
+        let mut next = || -> Result<Option<RecordBatch>> {
+            loop {
+                if position == rows && !std::mem::replace(&mut ended, true) {
+                    window.expect_end()?;
+                }
+                if position >= range.end {
+                    return Ok(None);
+                }
+                let skips = position < range.start;
+                let wanted =
+                    if skips { range.start - position } else { batch_rows.min(range.end - position) };
+                let (count, offset, bytes) = window.rows(&decoder.row, wanted, position)?;
+                let batch = match skips {
+                    true => None,
+                    false => {
+                        let count = usize::try_from(count).unwrap_or(usize::MAX);
+                        Some(decoder.decode(&Buffer::from(bytes), offset, position, count)?)
+                    }
+                };
+                window.advance();
+                position += count;
+                if batch.is_some() {
+                    return Ok(batch);
+                }
+            }
+        };
+        next().in_format(ID).transpose()
+    });
+    Ok(rows::from_batches(schema, batches))
+}
+
+/// A part of the file that moves on, as long as its rows need.
+pub(super) struct Window {
+    reader: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    /// Where the next row begins in the buffer, and where the rows that were asked for end.
+    start: usize,
+    end: usize,
+    /// Where the next row begins in the file.
+    offset: u64,
+    is_all: bool,
+    limits: Limits,
+    budget: Budget,
+}
+
+impl Window {
+    pub(super) fn open(header: &Header, limits: &Limits) -> Result<Self> {
+        Ok(Window {
+            reader: header.reader(header.first_row)?,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            offset: header.first_row,
+            is_all: false,
+            limits: limits.clone(),
+            budget: limits.budget(),
+        })
+    }
+
+    /// The next rows, up to `wanted`: how many, where they begin, their bytes. At least one.
+    pub(super) fn rows(&mut self, ty: &Type, wanted: u64, first: u64) -> Result<(u64, u64, &[u8])> {
+        let mut target = batch_bytes(&self.limits);
+        loop {
+            self.fill(target)?;
+            let bytes = self.buffer.get(self.start..).unwrap_or_default();
+            let mut cursor = Cursor::at(bytes, self.offset);
+            let mut walker = Walker::new(&self.limits, Care::Extent);
+            let (mut count, mut end) = (0, 0);
+            while count < wanted && (end as u64) < BATCH_BYTES {
+                match walker.row(first + count, ty, &mut cursor) {
+                    Ok(()) => {
+                        count += 1;
+                        end = bytes.len() - cursor.remaining();
+                    }
+                    Err(error) if error.kind() == ErrorKind::Truncated && !self.is_all => break,
+                    // The rows before a broken one are still good.
+                    Err(_) if count > 0 => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            if count > 0 || wanted == 0 {
+                self.end = self.start + end;
+                let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
+                return Ok((count, self.offset, bytes));
+            }
+            target = target.max((self.buffer.len() - self.start) as u64).saturating_mul(2);
+        }
+    }
+
+    /// Goes past the rows that were given.
+    pub(super) fn advance(&mut self) {
+        self.offset += (self.end - self.start) as u64;
+        self.start = self.end;
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Errs if bytes are left.
+    pub(super) fn expect_end(&mut self) -> Result<()> {
+        let held = (self.buffer.len() - self.start) as u64;
+        let more = held + std::io::copy(&mut self.reader, &mut std::io::sink())?;
+        if more > 0 { Err(trailing(more).at(self.offset)) } else { Ok(()) }
+    }
+
+    fn fill(&mut self, target: u64) -> Result<()> {
+        let held = (self.buffer.len() - self.start) as u64;
+        if held >= target || self.is_all {
+            return Ok(());
+        }
+        self.budget.check(target).at(self.offset)?;
+        self.buffer.drain(..self.start);
+        self.end -= self.start;
+        self.start = 0;
+        let missing = target - held;
+        let read = self.reader.by_ref().take(missing).read_to_end(&mut self.buffer)?;
+        self.is_all = (read as u64) < missing;
+        Ok(())
+    }
+}

@@ -1,0 +1,7 @@
+//! The frozen profile, held against vectors that other programs wrote.
+
+mod golden;
+mod hub;
+mod limits;
+mod property;
+mod storage;

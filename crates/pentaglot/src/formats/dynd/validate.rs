@@ -1,0 +1,63 @@
+//! Every rule against every value; goes on after a finding wherever the type tells where the next value begins.
+
+use super::read::{DyndDocument, Window};
+use super::walk::{Walker, is_free_of_rules};
+use crate::cursor::Cursor;
+use crate::error::{Error, ErrorKind, Result};
+use crate::formats::Findings;
+
+pub(super) fn validate(document: &DyndDocument, findings: &mut Findings) -> Result<()> {
+    let (header, limits) = (&document.header, &document.limits);
+    let row = match &header.layout.stored {
+        // The order of elements is no rule: the data is walked as it stands.
+        Some(_) => &header.ty,
+        None => &header.layout.row,
+    };
+    let rows = if header.layout.stored.is_some() { 1 } else { header.rows };
+    if let Err(error) = header.check_end() {
+        findings.error(&error);
+        return Ok(());
+    }
+    if header.end.is_some() && is_free_of_rules(row) {
+        return Ok(());
+    }
+    if row.least_size() == 0 {
+        return Ok(());
+    }
+    let mut window = Window::open(header, limits)?;
+    let mut walker = Walker::collecting(limits);
+    let mut position = 0;
+    while position < rows && !findings.is_full() {
+        let (count, offset, bytes) = match window.rows(row, (rows - position).min(8192), position) {
+            Ok(rows) => rows,
+            Err(error) => return report(error, findings),
+        };
+        let mut cursor = Cursor::at(bytes, offset);
+        for index in position..position + count {
+            let walked = walker.row(index, row, &mut cursor);
+            walker.found().iter().for_each(|error| findings.error(error));
+            if let Err(error) = walked {
+                return report(error, findings);
+            }
+        }
+        window.advance();
+        position += count;
+    }
+    if position == rows
+        && let Err(error) = window.expect_end()
+    {
+        return report(error, findings);
+    }
+    Ok(())
+}
+
+/// What is the file's fault is a finding; the rest ends the search.
+fn report(error: Error, findings: &mut Findings) -> Result<()> {
+    match error.kind() {
+        ErrorKind::Malformed | ErrorKind::Truncated => {
+            findings.error(&error);
+            Ok(())
+        }
+        _ => Err(error),
+    }
+}

@@ -1,0 +1,304 @@
+//! A file being written: rows go out as they come, or through a spool where what stands before them is known only at
+//! the end (the count of a `var` dimension, the length of a CBOR byte string).
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+
+use super::cbor;
+use super::encode::{Encoder, plain_type};
+use super::hub::{ID, Layout, RowCount, plan_type};
+use super::layout::Dialect;
+use super::pack::{Pack, join_packs, pack};
+use super::packed::to_storage_order;
+use super::types::Type;
+use crate::error::{Context, Error, Result};
+use crate::formats::{WriteOptions, Writer, Written};
+use crate::limits::{Budget, Limits};
+use crate::sink::Sink;
+use crate::wire::varint;
+
+/// Rows are gathered to this many bytes before they go out.
+const FLUSH_BYTES: usize = 256 << 10;
+/// A spool up to this size stays in memory.
+const SPOOL_BYTES: usize = 8 << 20;
+
+pub(super) struct DyndWriter {
+    sink: Sink,
+    /// Rows that cannot go out yet.
+    spool: Option<Spool>,
+    /// All rows, where they are to be put in another order.
+    stored: Option<Vec<u8>>,
+    dialect: Dialect,
+    ty: Type,
+    layout: Layout,
+    schema: SchemaRef,
+    rows: u64,
+    /// How many rows there must be.
+    expected: Option<u64>,
+    /// Reused from batch to batch.
+    buffer: Vec<u8>,
+    limits: Limits,
+    budget: Budget,
+}
+
+impl DyndWriter {
+    pub(super) fn create(sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
+        let flag = wants_flags(options)?;
+        let dialect = Dialect::named(options.dialect.as_deref())?.unwrap_or(Dialect::Array);
+        let planned = plan_type(&schema, options.type_text.as_deref(), options.row_count, flag);
+        planned.plan.check(options.allow_lossy)?;
+        let ty = planned.ty.ok_or_else(|| Error::unsupported("these rows have no datashape"))?;
+        let layout = Layout::of(&ty);
+        let expected = match layout.rows {
+            RowCount::Fixed(rows) => Some(rows),
+            RowCount::One => Some(1),
+            RowCount::Var => options.row_count,
+        };
+        let stored = layout.stored.as_ref().map(|_| Vec::new());
+        let budget = options.limits.budget();
+        let limits = options.limits.clone();
+        let mut writer = DyndWriter {
+            sink,
+            spool: None,
+            stored,
+            dialect,
+            ty,
+            layout,
+            schema,
+            rows: 0,
+            expected,
+            buffer: Vec::new(),
+            limits,
+            budget,
+        };
+        match writer.head(expected) {
+            Some(head) => writer.sink.write_all(&head)?,
+            None => writer.spool = Some(Spool::default()),
+        }
+        Ok(writer)
+    }
+
+    /// What stands before the rows, if that can be known from the number of rows alone.
+    fn head(&self, rows: Option<u64>) -> Option<Vec<u8>> {
+        let mut head = Vec::new();
+        let rows = match (rows, self.layout.rows) {
+            (None, RowCount::Var) => return None,
+            (rows, _) => rows.unwrap_or(1),
+        };
+        match self.dialect {
+            Dialect::Raw => {}
+            Dialect::Array => {
+                let text = self.ty.to_string();
+                varint::write(text.len() as u64, &mut head);
+                head.extend_from_slice(text.as_bytes());
+            }
+            Dialect::Cbor if cbor::holds_data(&self.ty) => {
+                let bytes = self.layout.row.fixed_size()?.checked_mul(rows)?;
+                let count = if self.layout.rows == RowCount::Var { varint::size(rows) } else { 0 };
+                cbor::write_data_head(&self.ty, bytes.checked_add(count)?, &mut head);
+            }
+            Dialect::Cbor => return None,
+        }
+        if self.layout.rows == RowCount::Var {
+            varint::write(rows, &mut head);
+        }
+        Some(head)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        match (&mut self.stored, &mut self.spool) {
+            (Some(stored), _) => {
+                self.budget.take(bytes.len() as u64)?;
+                stored.extend_from_slice(bytes);
+            }
+            (None, Some(spool)) => spool.write(bytes)?,
+            (None, None) => self.sink.write_all(bytes)?,
+        }
+        Ok(())
+    }
+
+    fn misfit(&self, row: usize, column: usize, why: &str) -> Error {
+        let name = self.schema.fields().get(column).map_or("", |field| field.name());
+        Error::lossy(format!("row {}, column {name:?}: {why}", self.rows + row as u64))
+    }
+
+    fn check_misfits(&self, packs: &[Pack]) -> Result<()> {
+        let firsts = packs.iter().enumerate();
+        let first = firsts.filter_map(|(column, pack)| Some((pack.misfits.first_key_value()?, column))).min();
+        match first {
+            Some(((row, why), column)) => Err(self.misfit(*row, column, why)),
+            None => Ok(()),
+        }
+    }
+
+    fn write_fixed(&mut self, columns: &[ArrayRef], count: usize) -> Result<()> {
+        let types = self.layout.columns();
+        let packs =
+            types.iter().zip(columns).map(|(ty, column)| pack(ty, column)).collect::<Result<Vec<_>>>()?;
+        self.check_misfits(&packs)?;
+        if let [pack] = packs.as_slice() {
+            return self.put(&pack.bytes);
+        }
+        let types: Vec<&Type> = types.iter().collect();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        join_packs(&types, &packs, count, &mut buffer)?;
+        let put = self.put(&buffer);
+        self.buffer = buffer;
+        put
+    }
+
+    fn write_rows(&mut self, columns: &[ArrayRef], count: usize) -> Result<()> {
+        let types = self.layout.columns();
+        let encoders: Vec<Encoder> = types
+            .iter()
+            .zip(columns)
+            .map(|(ty, column)| Encoder::new(ty, column, &self.limits))
+            .collect::<Result<_>>()?;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        for row in 0..count {
+            for (column, encoder) in encoders.iter().enumerate() {
+                encoder.write(row, &mut buffer).map_err(|error| match error.kind() {
+                    crate::ErrorKind::Lossy => self.misfit(row, column, error.message()),
+                    _ => error,
+                })?;
+            }
+            if buffer.len() >= FLUSH_BYTES {
+                self.put(&buffer)?;
+                buffer.clear();
+            }
+        }
+        self.put(&buffer)?;
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    fn write_batch(&mut self, rows: &RecordBatch) -> Result<()> {
+        let count = rows.num_rows();
+        let total = self.rows + count as u64;
+        if self.expected.is_some_and(|expected| total > expected) {
+            return Err(self.wrong_count(total));
+        }
+        let plain = |column: &ArrayRef| -> Result<ArrayRef> {
+            let data_type = plain_type(column.data_type());
+            match data_type == *column.data_type() {
+                true => Ok(column.clone()),
+                false => Ok(arrow_cast::cast(column, &data_type)?),
+            }
+        };
+        let columns: Vec<ArrayRef> = rows.columns().iter().map(plain).collect::<Result<_>>()?;
+        match self.layout.row.fixed_size() {
+            Some(_) => self.write_fixed(&columns, count)?,
+            None => self.write_rows(&columns, count)?,
+        }
+        self.rows = total;
+        Ok(())
+    }
+
+    #[cold]
+    fn wrong_count(&self, rows: u64) -> Error {
+        let expected = self.expected.unwrap_or(0);
+        Error::lossy(format!("`{}` holds {expected} rows, found {rows}", self.ty))
+    }
+
+    fn finish_all(mut self) -> Result<Written> {
+        if self.expected.is_some_and(|expected| expected != self.rows) {
+            return Err(self.wrong_count(self.rows));
+        }
+        if let (Some(stored), Some((of, axis))) = (self.stored.take(), &self.layout.stored) {
+            let ordered = to_storage_order(of, axis, &stored, 1);
+            match &mut self.spool {
+                Some(spool) => spool.write(&ordered)?,
+                None => self.sink.write_all(&ordered)?,
+            }
+        }
+        if let Some(spool) = self.spool.take() {
+            self.finish_spool(spool)?;
+        }
+        let mut written = Written::new(self.rows, 0);
+        if self.dialect == Dialect::Raw {
+            written.notes.push(format!("the file holds no type; it is `{}`", self.ty));
+        }
+        written.bytes = self.sink.finish()?;
+        Ok(written)
+    }
+
+    fn finish_spool(&mut self, mut spool: Spool) -> Result<()> {
+        if self.dialect == Dialect::Cbor && !cbor::holds_data(&self.ty) {
+            let mut data = Vec::new();
+            self.budget.check(spool.bytes)?;
+            spool.reader()?.read_to_end(&mut data)?;
+            let mut out = Vec::new();
+            cbor::write_native_data(&self.ty, &data, &self.limits, &mut out)?;
+            return Ok(self.sink.write_all(&out)?);
+        }
+        let mut head = Vec::new();
+        if self.dialect == Dialect::Cbor {
+            let count = if self.layout.rows == RowCount::Var { varint::size(self.rows) } else { 0 };
+            cbor::write_data_head(&self.ty, spool.bytes + count, &mut head);
+            if self.layout.rows == RowCount::Var {
+                varint::write(self.rows, &mut head);
+            }
+        } else {
+            head = self.head(Some(self.rows)).unwrap_or_default();
+        }
+        self.sink.write_all(&head)?;
+        std::io::copy(&mut spool.reader()?, &mut self.sink)?;
+        Ok(())
+    }
+}
+
+impl Writer for DyndWriter {
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.write_batch(rows).in_format(ID)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Written> {
+        self.finish_all().in_format(ID)
+    }
+}
+
+/// Whether every option is to have a flag byte.
+pub(super) fn wants_flags(options: &WriteOptions) -> Result<bool> {
+    Ok(options.options.word("options", &["sentinel", "flag"])? == Some("flag"))
+}
+
+/// Bytes that wait for what stands before them: in memory, past a limit in a temporary file.
+#[derive(Default)]
+struct Spool {
+    memory: Vec<u8>,
+    file: Option<File>,
+    bytes: u64,
+}
+
+impl Spool {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.bytes += bytes.len() as u64;
+        self.memory.extend_from_slice(bytes);
+        if self.memory.len() > SPOOL_BYTES {
+            let cannot = |error| Error::io("cannot spool to a temporary file", error);
+            if self.file.is_none() {
+                self.file = Some(tempfile::tempfile().map_err(cannot)?);
+            }
+            if let Some(file) = &mut self.file {
+                file.write_all(&self.memory).map_err(cannot)?;
+            }
+            self.memory.clear();
+        }
+        Ok(())
+    }
+
+    fn reader(&mut self) -> Result<Box<dyn Read + '_>> {
+        Ok(match &mut self.file {
+            None => Box::new(self.memory.as_slice()),
+            Some(file) => {
+                file.seek(SeekFrom::Start(0))?;
+                Box::new(file.chain(self.memory.as_slice()))
+            }
+        })
+    }
+}

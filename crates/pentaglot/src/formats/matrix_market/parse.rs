@@ -1,0 +1,247 @@
+//! The entries, parsed in parallel: the file is cut into pieces, and a piece owns the lines that begin in it.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::layout::{Header, LINE_BYTES, Symmetry};
+use super::types::Cell;
+use crate::cursor::allocate;
+use crate::error::{Error, Result};
+use crate::kernels::csr_build::{Entries, Index};
+use crate::kernels::number_text::Scanner;
+use crate::limits::Budget;
+use crate::source::Source;
+
+/// Bytes of a piece.
+const PIECE_BYTES: u64 = 2 << 20;
+
+/// The entries of a file as text.
+#[derive(Clone)]
+pub(super) struct Body {
+    pub(super) source: Source,
+    pub(super) header: Header,
+    pub(super) budget: Budget,
+    pub(super) threads: usize,
+}
+
+/// Where a line stands and what is wrong with it.
+pub(super) type Fault = Error;
+
+impl Body {
+    fn end(&self) -> u64 {
+        self.source.len().unwrap_or(0)
+    }
+
+    /// The pieces of the body.
+    pub(super) fn pieces(&self) -> Vec<Range<u64>> {
+        let (start, end) = (self.header.body_offset, self.end());
+        let count = end.saturating_sub(start).div_ceil(PIECE_BYTES);
+        (0..count)
+            .map(|piece| {
+                let from = start + piece * PIECE_BYTES;
+                from..end.min(from + PIECE_BYTES)
+            })
+            .collect()
+    }
+
+    /// Does `work` for each piece, on as many threads as there may be; results come in the order of the pieces.
+    pub(super) fn each<T: Send>(
+        &self,
+        pieces: &[Range<u64>],
+        work: impl Fn(&[u8], u64) -> Result<T> + Sync + Send,
+    ) -> Result<Vec<T>> {
+        let one = |piece: &Range<u64>| {
+            let (text, offset) = self.lines(piece)?;
+            work(&text, offset)
+        };
+        if self.threads == 1 || pieces.len() < 2 {
+            return pieces.iter().map(one).collect();
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
+        let pool = pool.map_err(|error| Error::io("cannot start threads", std::io::Error::other(error)))?;
+        // All results first: the error of the earliest piece is the one to show.
+        let results: Vec<Result<T>> = pool.install(|| pieces.par_iter().map(one).collect());
+        results.into_iter().collect()
+    }
+
+    /// The lines that begin in a piece, and the offset of the first.
+    fn lines(&self, piece: &Range<u64>) -> Result<(Vec<u8>, u64)> {
+        // The byte before the piece says whether a line begins with it.
+        let from = if piece.start == self.header.body_offset { piece.start } else { piece.start - 1 };
+        let mut text: Vec<u8> = allocate(piece.end - from, &self.budget)?;
+        text.resize(usize::try_from(piece.end - from).unwrap_or(0), 0);
+        self.source.read_exact_at(from, &mut text)?;
+        let mut skip = 0;
+        if from != piece.start {
+            match text.iter().position(|byte| *byte == b'\n') {
+                Some(newline) => skip = newline + 1,
+                None => return Ok((Vec::new(), piece.end)),
+            }
+        }
+        let mut block = [0; 512];
+        let mut next = piece.end;
+        while text.last() != Some(&b'\n') && next < self.end() {
+            let count = self.source.read_at(next, &mut block)?;
+            let read = block.get(..count).unwrap_or_default();
+            match read.iter().position(|byte| *byte == b'\n') {
+                Some(newline) => text.extend(read.iter().take(newline + 1)),
+                None => text.extend(read),
+            }
+            next += count as u64;
+            if count == 0 || next - piece.end > LINE_BYTES as u64 {
+                let expected = format_args!("a line below {LINE_BYTES} bytes");
+                return Err(Error::malformed(expected, "a longer one").at(piece.end).rule("line"));
+            }
+        }
+        // The whole piece may be part of one line.
+        if skip >= text.len() {
+            return Ok((Vec::new(), piece.end));
+        }
+        if skip > 0 {
+            text.drain(..skip);
+        }
+        Ok((text, from + skip as u64))
+    }
+
+    /// The coordinate entries in `rows`, mirrored ones too, and how many lines there were. With `faults`, what is wrong
+    /// goes there and reading goes on.
+    pub(super) fn entries<I: Index, T: Cell>(
+        &self,
+        text: &[u8],
+        offset: u64,
+        rows: &Range<u64>,
+        mut faults: Option<&mut Vec<Fault>>,
+    ) -> Result<(Entries<I, T>, u64)> {
+        let header = &self.header;
+        let (row_count, col_count, symmetry) = (header.rows, header.cols, header.symmetry);
+        let mut entries: Entries<I, T> = Entries::default();
+        let mut count = 0u64;
+        let mut scanner = Scanner::new(text);
+        while scanner.next_line() {
+            count += 1;
+            let start = scanner.at();
+            let entry = (|| {
+                let row = index(&mut scanner, row_count).ok_or("row")?;
+                let col = index(&mut scanner, col_count).ok_or("column")?;
+                let value = T::scan(&mut scanner).ok_or("value")?;
+                if !scanner.line_end() {
+                    return Err("end");
+                }
+                Ok((row, col, value))
+            })();
+            let pushed = entry.and_then(|(row, col, value)| {
+                let (small_row, small_col) = I::from_u64(row).zip(I::from_u64(col)).ok_or("row")?;
+                if rows.contains(&row) {
+                    entries.push(small_row, small_col, value);
+                }
+                if symmetry != Symmetry::General {
+                    if row != col {
+                        if rows.contains(&col) {
+                            entries.push(small_col, small_row, value.mirror(symmetry).ok_or("mirror")?);
+                        }
+                    } else if symmetry == Symmetry::Skew {
+                        return Err("diagonal");
+                    }
+                }
+                Ok(())
+            });
+            if let Err(part) = pushed {
+                let error = self.fault::<T>(part, &scanner, offset, start);
+                match &mut faults {
+                    None => return Err(error),
+                    Some(faults) => faults.push(error),
+                }
+                // A line whose end was read is behind us already.
+                if !matches!(part, "diagonal" | "mirror") {
+                    scanner.skip_line();
+                }
+            }
+        }
+        Ok((entries, count))
+    }
+
+    /// The values of an array, one a line.
+    pub(super) fn values<T: Cell>(
+        &self,
+        text: &[u8],
+        offset: u64,
+        mut faults: Option<&mut Vec<Fault>>,
+    ) -> Result<(Vec<T>, u64)> {
+        let mut values = Vec::new();
+        let mut count = 0;
+        let mut scanner = Scanner::new(text);
+        while scanner.next_line() {
+            count += 1;
+            let start = scanner.at();
+            let value = T::scan(&mut scanner);
+            let part = match value {
+                Some(value) if scanner.line_end() => {
+                    values.push(value);
+                    continue;
+                }
+                Some(_) => "end",
+                None => "value",
+            };
+            let error = self.fault::<T>(part, &scanner, offset, start);
+            match &mut faults {
+                None => return Err(error),
+                Some(faults) => faults.push(error),
+            }
+            scanner.skip_line();
+        }
+        Ok((values, count))
+    }
+
+    #[cold]
+    fn fault<T: Cell>(&self, part: &'static str, scanner: &Scanner<'_>, offset: u64, start: usize) -> Error {
+        let mut at = scanner.clone();
+        at.blanks();
+        let token = String::from_utf8_lossy(at.token()).into_owned();
+        let found = if token.is_empty() { "the end of the line".to_owned() } else { format!("{token:?}") };
+        let found = if found.len() > 60 { format!("{} bytes", token.len()) } else { found };
+        let place = offset + at.at() as u64;
+        let error = match part {
+            "row" => Error::malformed(format_args!("a row in 1..={}", self.header.rows), found)
+                .at(place)
+                .rule("row"),
+            "column" => Error::malformed(format_args!("a column in 1..={}", self.header.cols), found)
+                .at(place)
+                .rule("column"),
+            "value" => Error::malformed(T::EXPECTED, found).at(place).rule("value"),
+            "mirror" => {
+                let expected = "a value whose negative fits its type";
+                Error::malformed(expected, "the lowest one").at(offset + start as u64).rule("value")
+            }
+            "diagonal" => {
+                let expected = "no entry on the diagonal of a skew-symmetric matrix";
+                Error::malformed(expected, "one").at(offset + start as u64).rule("diagonal")
+            }
+            _ => Error::malformed("the end of the line", found).at(place).rule("line-end"),
+        };
+        error.field(if matches!(part, "end" | "diagonal" | "mirror") { "entry" } else { part })
+    }
+
+    /// Holds the number of lines against the size line.
+    pub(super) fn check_count(&self, found: u64) -> Result<()> {
+        let expected = self.header.entries;
+        if found < expected {
+            let error = Error::truncated(format_args!("{expected} entries"), found);
+            return Err(error.at(self.end()).field("entries").rule("entries"));
+        }
+        if found > expected {
+            let error = Error::malformed(format_args!("{expected} entries"), found);
+            return Err(error.at(self.header.size_offset).field("entries").rule("entries"));
+        }
+        Ok(())
+    }
+}
+
+/// A row or column number, counted from 0.
+#[inline]
+fn index(scanner: &mut Scanner<'_>, count: u64) -> Option<u64> {
+    let mut ahead = scanner.clone();
+    let number = ahead.unsigned()?.checked_sub(1).filter(|number| *number < count)?;
+    *scanner = ahead;
+    Some(number)
+}

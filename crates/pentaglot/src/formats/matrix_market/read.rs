@@ -1,0 +1,307 @@
+//! Coordinate entries sorted into sparse rows; array values, which come column by column, turned into dense rows.
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, FixedSizeListArray, RecordBatch};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use serde_json::json;
+
+use super::layout::{Header, Kind, Layout, Symmetry};
+use super::parse::Body;
+use super::types::{self, Cell};
+use crate::cursor::allocate;
+use crate::error::{Error, Result};
+use crate::formats::Request;
+use crate::hub::{Rows, extension, native, rows, shape};
+use crate::kernels::column_major::ColumnMajor;
+use crate::kernels::csr_build::{self as csr, Entries, Index};
+use crate::source::Source;
+use crate::wire::spool::Spool;
+
+/// The schema of a matrix's rows.
+pub(super) fn schema(header: &Header) -> Result<SchemaRef> {
+    let value = types::arrow(header.kind);
+    let named = |field: Field| match types::extension(header.kind) {
+        Some(name) => extension::with(field, name, None),
+        None => field,
+    };
+    let schema = match header.layout {
+        Layout::Array => {
+            let plain = shape::dense_schema(value.clone(), Some(header.rows), header.cols)?;
+            let item = named(Field::new_list_field(value, false));
+            let width = i32::try_from(header.cols).unwrap_or(i32::MAX);
+            let row = Field::new_fixed_size_list(shape::ROW_FIELD, item, width, false);
+            Schema::new_with_metadata(vec![row], plain.metadata().clone())
+        }
+        Layout::Coordinate => {
+            let plain = shape::sparse_schema(value.clone(), Some(header.rows), header.cols);
+            let fields: Vec<Field> = shape::entry_fields(value, header.cols)
+                .iter()
+                .map(|field| {
+                    if field.name() == "value" {
+                        named(field.as_ref().clone())
+                    } else {
+                        field.as_ref().clone()
+                    }
+                })
+                .collect();
+            let entry = Field::new_list_field(DataType::Struct(Fields::from(fields)), false);
+            let row = plain.field(0).clone().with_data_type(DataType::LargeList(Arc::new(entry)));
+            Schema::new_with_metadata(vec![row], plain.metadata().clone())
+        }
+    };
+    let native = json!({
+        "format": header.layout.word(),
+        "field": header.kind.word(),
+        "symmetry": header.symmetry.word(),
+    });
+    Ok(Arc::new(native::with(schema, super::INFO.id, native)))
+}
+
+/// The rows that are asked for.
+pub(super) fn read(body: &Body, schema: &SchemaRef, request: &Request) -> Result<Rows> {
+    let range = request.range(body.header.rows);
+    let schema = match &request.rows {
+        Some(_) if range != (0..body.header.rows) => rows::sliced_schema(schema, &range),
+        _ => Arc::clone(schema),
+    };
+    let all = match body.header.kind {
+        Kind::Real => typed::<f64>(body, schema, range, request),
+        Kind::Integer => typed::<i64>(body, schema, range, request),
+        Kind::Unsigned => typed::<u64>(body, schema, range, request),
+        Kind::Complex => typed::<[f64; 2]>(body, schema, range, request),
+        Kind::Pattern => typed::<i8>(body, schema, range, request),
+    }?;
+    match &request.columns {
+        Some(columns) => columns.clone().select(all),
+        None => Ok(all),
+    }
+}
+
+fn typed<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &Request) -> Result<Rows> {
+    let small = body.header.rows <= 1 << 32 && body.header.cols <= 1 << 32;
+    match (body.header.layout, small) {
+        (Layout::Coordinate, true) => sparse::<u32, T>(body, schema, range, request),
+        // Wide column numbers stand only in schemas that need them.
+        (Layout::Coordinate, false) if body.header.cols > 1 << 32 => {
+            sparse::<u64, T>(body, schema, range, request)
+        }
+        (Layout::Coordinate, false) => Err(Error::limit("rows of a matrix", 1u64 << 32, body.header.rows)),
+        (Layout::Array, _) => dense::<T>(body, schema, range, request),
+    }
+}
+
+fn sparse<I: Index, T: Cell>(
+    body: &Body,
+    schema: SchemaRef,
+    range: Range<u64>,
+    request: &Request,
+) -> Result<Rows> {
+    let batch_rows = request.batch_rows_or(csr::BATCH_ROWS);
+    body.budget.limits().check_free_rows((range.end - range.start).saturating_sub(body.header.entries))?;
+    let mut bands = bands::<I, T>(body, range)?.into_iter();
+    let (body, inner) = (body.clone(), Arc::clone(&schema));
+    let mut current: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> = None;
+    let batches = std::iter::from_fn(move || {
+        loop {
+            if let Some(batch) = current.as_mut().and_then(Iterator::next) {
+                return Some(batch);
+            }
+            let band = bands.next()?;
+            match read_band::<I, T>(&body, band).and_then(|csr| csr.batches(Arc::clone(&inner), batch_rows)) {
+                Ok(batches) => current = Some(Box::new(batches)),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    });
+    Ok(rows::from_batches(schema, batches))
+}
+
+fn read_band<I: Index, T: Cell>(body: &Body, band: Range<u64>) -> Result<csr::Csr<I, T>> {
+    let parts = body.each(&body.pieces(), |text, offset| body.entries::<I, T>(text, offset, &band, None))?;
+    body.check_count(parts.iter().map(|(_, count)| count).sum())?;
+    let entries: Vec<Entries<I, T>> = parts.into_iter().map(|(entries, _)| entries).collect();
+    csr::build(&entries, band.start, band.end - band.start, &body.budget)
+}
+
+/// Rows whose entries are held at a time: all of them, unless that is past the budget. Then the file is parsed once
+/// to count the entries of each row, and once for each band of rows that fits.
+fn bands<I: Index, T: Cell>(body: &Body, range: Range<u64>) -> Result<Vec<Range<u64>>> {
+    let header = &body.header;
+    let mirrored = if header.symmetry == Symmetry::General { 1 } else { 2 };
+    // While a band is sorted its entries are held twice, and vectors grow by doubling.
+    let entry_bytes = (4 * size_of::<I>() + 3 * size_of::<T>()) as u64 * mirrored;
+    let held = body.budget.limits().max_alloc / 2;
+    if header.entries.saturating_mul(entry_bytes) <= held || range.is_empty() {
+        return Ok(vec![range]);
+    }
+    let count = range.end - range.start;
+    let mut counts: Vec<u32> = allocate(count, &body.budget)?;
+    counts.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
+    for group in body.pieces().chunks(16) {
+        for (entries, _) in
+            body.each(group, |text, offset| body.entries::<I, T>(text, offset, &range, None))?
+        {
+            for row in entries.rows {
+                let slot =
+                    usize::try_from(row.to_u64() - range.start).ok().and_then(|row| counts.get_mut(row));
+                slot.into_iter().for_each(|count| *count = count.saturating_add(1));
+            }
+        }
+    }
+    let mut bands = Vec::new();
+    let (mut start, mut bytes) = (range.start, 0u64);
+    for (row, count) in (range.start..).zip(counts) {
+        let own = u64::from(count) * entry_bytes + 16;
+        if bytes + own > held && row > start {
+            bands.push(start..row);
+            (start, bytes) = (row, 0);
+        }
+        bytes += own;
+    }
+    bands.push(start..range.end);
+    Ok(bands)
+}
+
+fn dense<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &Request) -> Result<Rows> {
+    let header = &body.header;
+    if header.cols == 0 {
+        body.budget.limits().check_free_rows(range.end - range.start)?;
+    }
+    let (body, inner) = (body.clone(), Arc::clone(&schema));
+    let batch_rows = request.batch_rows;
+    let mut store: Option<Store> = None;
+    let mut next = range.start;
+    let batches = std::iter::from_fn(move || {
+        if next >= range.end {
+            return None;
+        }
+        let mut batch = || -> Result<RecordBatch> {
+            let store = match &mut store {
+                Some(store) => store,
+                None => store.insert(Store::fill::<T>(&body)?),
+            };
+            let own = store.matrix.band_rows(&body.budget);
+            let count =
+                if batch_rows == 0 { own.min(1 << 20) } else { batch_rows as u64 }.min(range.end - next);
+            let bytes = store.rows::<T>(&body, next..next + count)?;
+            next += count;
+            let count = usize::try_from(count).unwrap_or(0);
+            let cols = usize::try_from(body.header.cols).unwrap_or(0);
+            let values: ArrayRef = T::array(cells(&bytes, count * cols));
+            let DataType::FixedSizeList(item, width) = inner.field(0).data_type() else {
+                return Err(Error::usage("expected the schema of a dense matrix"));
+            };
+            let list =
+                FixedSizeListArray::try_new_with_length(Arc::clone(item), *width, values, None, count)?;
+            rows::batch(Arc::clone(&inner), vec![Arc::new(list)], count)
+        };
+        Some(batch())
+    });
+    Ok(rows::from_batches(schema, batches))
+}
+
+/// Values from their bytes.
+fn cells<T: Cell>(bytes: &[u8], count: usize) -> Vec<T> {
+    let size = size_of::<T>();
+    (0..count).map(|index| T::get(bytes.get(index * size..).unwrap_or_default())).collect()
+}
+
+/// The stored values of an array, column by column, in memory or in a temporary file.
+struct Store {
+    matrix: ColumnMajor,
+    symmetry: Symmetry,
+    _keep: Option<tempfile::NamedTempFile>,
+}
+
+impl Store {
+    fn fill<T: Cell>(body: &Body) -> Result<Store> {
+        let mut spool = Spool::default();
+        let mut count = 0;
+        for group in body.pieces().chunks(16) {
+            for (values, lines) in body.each(group, |text, offset| body.values::<T>(text, offset, None))? {
+                count += lines;
+                let mut bytes = Vec::new();
+                values.into_iter().for_each(|value| value.put(&mut bytes));
+                spool.write_all(&bytes)?;
+            }
+        }
+        body.check_count(count)?;
+        let (source, keep): (Source, _) = spool.into_source()?;
+        let (rows, cols) = (body.header.rows, body.header.cols);
+        let item_bytes = size_of::<T>() as u64;
+        let matrix = ColumnMajor { source, offset: 0, rows, cols, item_bytes, order: None };
+        Ok(Store { matrix, symmetry: body.header.symmetry, _keep: keep })
+    }
+
+    /// The bytes of some rows.
+    fn rows<T: Cell>(&self, body: &Body, range: Range<u64>) -> Result<Vec<u8>> {
+        if self.symmetry == Symmetry::General {
+            return Ok(self.matrix.read(range, &body.budget)?.to_vec());
+        }
+        let n = self.matrix.rows;
+        let count = range.end - range.start;
+        let mut values: Vec<T> = allocate(count.saturating_mul(n), &body.budget)?;
+        values.resize(usize::try_from(count * n).unwrap_or(0), T::default());
+        let mut set = |row: u64, col: u64, value: T| {
+            let slot = usize::try_from((row - range.start) * n + col).ok();
+            slot.and_then(|slot| values.get_mut(slot)).into_iter().for_each(|slot| *slot = value);
+        };
+        // Below the diagonal and on it: the part of each column that lies in the band.
+        for col in 0..range.end {
+            let first = range.start.max(self.first_row(col));
+            for (row, value) in (first..).zip(self.part::<T>(col, first..range.end, body)?) {
+                set(row, col, value);
+            }
+        }
+        // Above it: the rest of the columns that have the numbers of the rows.
+        for row in range.clone() {
+            for (col, value) in (row + 1..).zip(self.part::<T>(row, row + 1..n, body)?) {
+                let twin = value.mirror(self.symmetry);
+                let place = (row + 1, col + 1);
+                set(
+                    row,
+                    col,
+                    twin.ok_or_else(|| {
+                        Error::malformed(
+                            "a value whose negative fits its type",
+                            format_args!("another at {place:?}"),
+                        )
+                        .rule("value")
+                    })?,
+                );
+            }
+        }
+        let mut bytes: Vec<u8> = allocate((values.len() * size_of::<T>()) as u64, &body.budget)?;
+        values.into_iter().for_each(|value| value.put(&mut bytes));
+        Ok(bytes)
+    }
+
+    /// The first stored row of a column.
+    fn first_row(&self, col: u64) -> u64 {
+        if self.symmetry == Symmetry::Skew { col + 1 } else { col }
+    }
+
+    /// The values of a column in some of its stored rows.
+    fn part<T: Cell>(&self, col: u64, rows: Range<u64>, body: &Body) -> Result<Vec<T>> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Columns before this one hold one value less each; together they fit, for the values were counted.
+        let n =
+            u128::from(if self.symmetry == Symmetry::Skew { self.matrix.rows - 1 } else { self.matrix.rows });
+        let col128 = u128::from(col);
+        let before = col128 * n - col128 * col128.saturating_sub(1) / 2;
+        let index =
+            u64::try_from(before).unwrap_or(u64::MAX).saturating_add(rows.start - self.first_row(col));
+        let count = rows.end - rows.start;
+        let bytes = self.matrix.source.read_range(
+            index.saturating_mul(self.matrix.item_bytes),
+            count.saturating_mul(self.matrix.item_bytes),
+            &body.budget,
+        )?;
+        Ok(cells(&bytes, usize::try_from(count).unwrap_or(0)))
+    }
+}

@@ -1,0 +1,160 @@
+//! The values of an entry: how each is read, mirrored and typed.
+
+use arrow_schema::DataType;
+
+use super::layout::{Kind, Symmetry};
+use crate::hub::extension;
+use crate::kernels::csr_build::Value;
+use crate::kernels::number_text::Scanner;
+
+/// A value as it stands in a file.
+pub(super) trait Cell: Value {
+    /// What a value is called in messages.
+    const EXPECTED: &'static str;
+
+    /// Reads one.
+    fn scan(scanner: &mut Scanner<'_>) -> Option<Self>;
+
+    /// Its twin on the other side of the diagonal; `None` if that does not fit.
+    fn mirror(self, symmetry: Symmetry) -> Option<Self>;
+
+    /// Its bytes, least significant first.
+    fn put(self, bytes: &mut Vec<u8>);
+
+    /// The value whose bytes come first; zero if there are too few.
+    fn get(bytes: &[u8]) -> Self;
+}
+
+impl Cell for f64 {
+    const EXPECTED: &'static str = "a real number";
+
+    #[inline]
+    fn scan(scanner: &mut Scanner<'_>) -> Option<Self> {
+        scanner.float()
+    }
+
+    #[inline]
+    fn mirror(self, symmetry: Symmetry) -> Option<Self> {
+        Some(if symmetry == Symmetry::Skew { -self } else { self })
+    }
+
+    fn put(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+
+    fn get(bytes: &[u8]) -> Self {
+        bytes.first_chunk().copied().map(f64::from_le_bytes).unwrap_or_default()
+    }
+}
+
+impl Cell for i64 {
+    const EXPECTED: &'static str = "a whole number of 64 bits (-O integers=uint64 reads them without a sign)";
+
+    #[inline]
+    fn scan(scanner: &mut Scanner<'_>) -> Option<Self> {
+        scanner.signed()
+    }
+
+    #[inline]
+    fn mirror(self, symmetry: Symmetry) -> Option<Self> {
+        if symmetry == Symmetry::Skew { self.checked_neg() } else { Some(self) }
+    }
+
+    fn put(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+
+    fn get(bytes: &[u8]) -> Self {
+        bytes.first_chunk().copied().map(i64::from_le_bytes).unwrap_or_default()
+    }
+}
+
+impl Cell for u64 {
+    const EXPECTED: &'static str = "a whole number of 64 bits without a sign";
+
+    #[inline]
+    fn scan(scanner: &mut Scanner<'_>) -> Option<Self> {
+        scanner.unsigned()
+    }
+
+    fn mirror(self, symmetry: Symmetry) -> Option<Self> {
+        (symmetry != Symmetry::Skew || self == 0).then_some(self)
+    }
+
+    fn put(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+
+    fn get(bytes: &[u8]) -> Self {
+        bytes.first_chunk().copied().map(u64::from_le_bytes).unwrap_or_default()
+    }
+}
+
+impl Cell for [f64; 2] {
+    const EXPECTED: &'static str = "a complex number (two real numbers)";
+
+    #[inline]
+    fn scan(scanner: &mut Scanner<'_>) -> Option<Self> {
+        Some([scanner.float()?, scanner.float()?])
+    }
+
+    #[inline]
+    fn mirror(self, symmetry: Symmetry) -> Option<Self> {
+        let [real, imaginary] = self;
+        Some(match symmetry {
+            Symmetry::Skew => [-real, -imaginary],
+            Symmetry::Hermitian => [real, -imaginary],
+            _ => self,
+        })
+    }
+
+    fn put(self, bytes: &mut Vec<u8>) {
+        self.into_iter().for_each(|part| part.put(bytes));
+    }
+
+    fn get(bytes: &[u8]) -> Self {
+        [f64::get(bytes), f64::get(bytes.get(8..).unwrap_or_default())]
+    }
+}
+
+/// An entry of a pattern, which has no text.
+impl Cell for i8 {
+    const EXPECTED: &'static str = "nothing";
+
+    #[inline]
+    fn scan(_: &mut Scanner<'_>) -> Option<Self> {
+        Some(1)
+    }
+
+    #[inline]
+    fn mirror(self, _: Symmetry) -> Option<Self> {
+        Some(self)
+    }
+
+    fn put(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+
+    fn get(bytes: &[u8]) -> Self {
+        bytes.first_chunk().copied().map(i8::from_le_bytes).unwrap_or_default()
+    }
+}
+
+/// The Arrow type of a field's values.
+pub(super) fn arrow(kind: Kind) -> DataType {
+    match kind {
+        Kind::Real => DataType::Float64,
+        Kind::Integer => DataType::Int64,
+        Kind::Unsigned => DataType::UInt64,
+        Kind::Complex => {
+            let part = arrow_schema::Field::new_list_field(DataType::Float64, false);
+            DataType::FixedSizeList(std::sync::Arc::new(part), 2)
+        }
+        Kind::Pattern => DataType::Int8,
+    }
+}
+
+/// The name that the type of a field's values has beyond its storage.
+pub(super) fn extension(kind: Kind) -> Option<&'static str> {
+    (kind == Kind::Complex).then_some(extension::COMPLEX)
+}

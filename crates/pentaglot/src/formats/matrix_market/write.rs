@@ -1,0 +1,367 @@
+//! Sparse rows as coordinate entries, dense rows as an array.
+//!
+//! The numbers of rows and entries are known at the end only. They stand in the size line; the comment line before it
+//! takes up the slack, so that the line can be patched without moving what follows.
+
+use std::io::Write;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use super::layout::Kind;
+use crate::error::{Error, Result};
+use crate::formats::{Writer, Written};
+use crate::hub::{Form, Plan, Verdict, native, shape};
+use crate::kernels::column_major::ColumnMajor;
+use crate::limits::Budget;
+use crate::sink::Sink;
+use crate::wire::spool::Spool;
+
+/// Bytes of the comment line and the size line together: a `%`, two newlines and three numbers fit.
+const SIZE_BYTES: usize = 2 + 3 * 20 + 3;
+/// Text is handed on in pieces of this size.
+const TEXT_BYTES: usize = 256 << 10;
+
+/// What values become: the field of the banner, and what that does to them.
+fn field_of(schema: &Schema) -> Result<(Kind, Verdict, Option<&'static str>), String> {
+    use DataType::*;
+    let value = match Form::of(schema) {
+        Form::Dense | Form::Sparse => shape::matrix_value_type(schema).unwrap_or(Null),
+        _ => return Err("Matrix Market holds matrices only".to_owned()),
+    };
+    let pattern =
+        native::of(schema, super::INFO.id).is_some_and(|native| native["field"] == Kind::Pattern.word());
+    let (kind, verdict, note) = match &value {
+        Int8 if pattern && Form::of(schema) == Form::Sparse => {
+            (Kind::Pattern, Verdict::Checked, Some("every entry must be 1"))
+        }
+        Float64 => (Kind::Real, Verdict::Exact, None),
+        Float16 | Float32 => (Kind::Real, Verdict::Widened, None),
+        Int64 => (Kind::Integer, Verdict::Exact, None),
+        UInt64 => (Kind::Unsigned, Verdict::Exact, Some("a field that SciPy has added to the format")),
+        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | Boolean => (Kind::Integer, Verdict::Widened, None),
+        FixedSizeList(item, 2) if *item.data_type() == Float64 => (Kind::Complex, Verdict::Exact, None),
+        FixedSizeList(item, 2) if *item.data_type() == Float32 => (Kind::Complex, Verdict::Widened, None),
+        _ => return Err("Matrix Market holds numbers only".to_owned()),
+    };
+    if value_field(schema).is_some_and(Field::is_nullable) {
+        return Ok((kind, verdict.max(Verdict::Checked), note.or(Some("Matrix Market has no nulls"))));
+    }
+    Ok((kind, verdict, note))
+}
+
+fn value_field(schema: &Schema) -> Option<&Field> {
+    match schema.fields().first()?.data_type() {
+        DataType::FixedSizeList(item, _) => Some(item),
+        DataType::LargeList(entry) => match entry.data_type() {
+            DataType::Struct(fields) => fields.get(1).map(AsRef::as_ref),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+pub(super) fn plan(schema: &Schema) -> Plan {
+    let mut plan = Plan::default();
+    let name = schema.fields().first().map(|field| field.name().clone()).unwrap_or_default();
+    let from = schema.fields().first().map(|field| field.data_type().to_string()).unwrap_or_default();
+    match field_of(schema) {
+        Ok((kind, verdict, note)) => {
+            let layout = if Form::of(schema) == Form::Sparse { "coordinate" } else { "array" };
+            plan.push(name, from, format!("{layout} {}", kind.word()), verdict);
+            if let Some(step) = plan.steps.last_mut() {
+                step.note = note.map(str::to_owned);
+            }
+        }
+        Err(why) => plan.push_with(name, from, "mtx", Verdict::Impossible, why),
+    }
+    plan
+}
+
+/// Writes a file.
+pub(super) struct MarketWriter {
+    sink: Sink,
+    text: Vec<u8>,
+    kind: Kind,
+    body: Body,
+    size_offset: u64,
+    declared_rows: Option<u64>,
+    cols: u64,
+    rows: u64,
+    entries: u64,
+    budget: Budget,
+}
+
+enum Body {
+    Coordinate,
+    /// Values row by row, until all are there.
+    Array(Spool),
+}
+
+impl MarketWriter {
+    pub(super) fn create(mut sink: Sink, schema: &SchemaRef, budget: Budget) -> Result<MarketWriter> {
+        let (kind, _, _) = field_of(schema).map_err(Error::unsupported)?;
+        let sparse = Form::of(schema) == Form::Sparse;
+        let layout = if sparse { "coordinate" } else { "array" };
+        if sparse {
+            sink.enable_patching()?;
+        }
+        let banner = format!("{} matrix {layout} {} general\n", super::layout::BANNER, kind.word());
+        sink.write_all(banner.as_bytes())?;
+        let size_offset = sink.position();
+        if sparse {
+            sink.write_all(&[b' '; SIZE_BYTES])?;
+        }
+        Ok(MarketWriter {
+            sink,
+            text: Vec::new(),
+            kind,
+            body: if sparse { Body::Coordinate } else { Body::Array(Spool::default()) },
+            size_offset,
+            declared_rows: shape::matrix_rows(schema),
+            cols: shape::matrix_cols(schema).unwrap_or(0),
+            rows: 0,
+            entries: 0,
+            budget,
+        })
+    }
+
+    fn flush_text(&mut self, least: usize) -> Result<()> {
+        if self.text.len() >= least {
+            self.sink.write_all(&self.text)?;
+            self.text.clear();
+        }
+        Ok(())
+    }
+
+    fn write_coordinate(&mut self, row: &ArrayRef) -> Result<()> {
+        let list = row.as_list_opt::<i64>().ok_or_else(mismatch)?;
+        let entries = list.values().as_struct_opt().ok_or_else(mismatch)?;
+        let [cols, values] = entries.columns() else { return Err(mismatch()) };
+        let cols = arrow_cast::cast(cols, &DataType::UInt64)?;
+        let cols = cols.as_primitive_opt::<UInt64Type>().ok_or_else(mismatch)?;
+        let values = Numbers::of(values, self.kind)?;
+        for (index, window) in list.value_offsets().array_windows::<2>().enumerate() {
+            let row = self.rows + index as u64;
+            if list.is_null(index) {
+                return Err(lossy(row, "Matrix Market has no null rows"));
+            }
+            for entry in window[0]..window[1] {
+                let entry = usize::try_from(entry).unwrap_or(usize::MAX);
+                let col =
+                    cols.values().get(entry).copied().filter(|col| *col < self.cols).ok_or_else(mismatch)?;
+                write!(self.text, "{} {}", row + 1, col + 1)?;
+                if self.kind == Kind::Pattern {
+                    if !values.is_one(entry) {
+                        return Err(lossy(row, "an entry of a pattern is 1"));
+                    }
+                } else {
+                    self.text.push(b' ');
+                    values.put(entry, &mut self.text).map_err(|why| lossy(row, why))?;
+                }
+                self.text.push(b'\n');
+                self.entries += 1;
+                self.flush_text(TEXT_BYTES)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps dense values as 8 or 16 bytes each.
+    fn write_array(&mut self, row: &ArrayRef) -> Result<()> {
+        let list = row.as_fixed_size_list_opt().ok_or_else(mismatch)?;
+        let width = usize::try_from(list.value_length()).unwrap_or(0);
+        if let Some(null) = (0..list.len()).find(|index| list.is_null(*index)) {
+            return Err(lossy(self.rows + null as u64, "Matrix Market has no null rows"));
+        }
+        let start = usize::try_from(list.value_offset(0)).unwrap_or(0);
+        let values = Numbers::of(&list.values().slice(start, list.len() * width), self.kind)?;
+        let Body::Array(spool) = &mut self.body else { return Err(mismatch()) };
+        let mut bytes = Vec::new();
+        for index in 0..list.len() * width {
+            let row = self.rows + (index / width.max(1)) as u64;
+            values.store(index, &mut bytes).map_err(|why| lossy(row, why))?;
+        }
+        Ok(spool.write_all(&bytes)?)
+    }
+
+    fn finish_array(&mut self) -> Result<()> {
+        let Body::Array(spool) = std::mem::replace(&mut self.body, Body::Coordinate) else { return Ok(()) };
+        let (source, _keep) = spool.into_source()?;
+        writeln!(self.text, "{} {}", self.rows, self.cols)?;
+        let item_bytes = if self.kind == Kind::Complex { 16 } else { 8 };
+        // Seen from the other side, rows one after another are the columns of the transposed matrix.
+        let matrix =
+            ColumnMajor { source, offset: 0, rows: self.cols, cols: self.rows, item_bytes, order: None };
+        let band = matrix.band_rows(&self.budget);
+        let mut next = 0;
+        while next < self.cols && self.rows > 0 {
+            let end = self.cols.min(next.saturating_add(band));
+            let bytes = matrix.read(next..end, &self.budget)?;
+            for item in bytes.chunks_exact(usize::try_from(item_bytes).unwrap_or(8)) {
+                let part = |at: usize| {
+                    item.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default()
+                };
+                match self.kind {
+                    Kind::Integer => write!(self.text, "{}", i64::from_le_bytes(part(0)))?,
+                    Kind::Unsigned => write!(self.text, "{}", u64::from_le_bytes(part(0)))?,
+                    Kind::Complex => {
+                        put_float(f64::from_le_bytes(part(0)), &mut self.text);
+                        self.text.push(b' ');
+                        put_float(f64::from_le_bytes(part(8)), &mut self.text);
+                    }
+                    Kind::Real | Kind::Pattern => put_float(f64::from_le_bytes(part(0)), &mut self.text),
+                }
+                self.text.push(b'\n');
+                self.flush_text(TEXT_BYTES)?;
+            }
+            next = end;
+        }
+        Ok(())
+    }
+}
+
+impl Writer for MarketWriter {
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        let [column] = rows.columns() else { return Err(mismatch()) };
+        match self.body {
+            Body::Coordinate => self.write_coordinate(column)?,
+            Body::Array(_) => self.write_array(column)?,
+        }
+        self.rows += rows.num_rows() as u64;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Written> {
+        let written = self.rows;
+        if let Body::Coordinate = self.body {
+            self.flush_text(1)?;
+            // Trailing rows that are empty may not come as rows.
+            let rows = self.rows.max(self.declared_rows.unwrap_or(0));
+            let size = format!("{rows} {} {}\n", self.cols, self.entries);
+            let slack = SIZE_BYTES.saturating_sub(2 + size.len());
+            let lines = format!("%{}\n{size}", " ".repeat(slack));
+            self.sink.patch(self.size_offset, lines.as_bytes())?;
+        } else {
+            self.finish_array()?;
+            self.flush_text(1)?;
+        }
+        Ok(Written::new(written, self.sink.finish()?))
+    }
+}
+
+fn mismatch() -> Error {
+    Error::usage("the rows do not have the schema that the file was created with")
+}
+
+fn lossy(row: u64, why: impl std::fmt::Display) -> Error {
+    Error::lossy(format!("row {row}, column \"row\": {why}"))
+}
+
+/// The shortest text that reads back to the same float.
+fn put_float(value: f64, text: &mut Vec<u8>) {
+    // Memory takes all bytes.
+    let _ = if value.is_nan() { write!(text, "nan") } else { write!(text, "{value:?}") };
+    if text.ends_with(b".0") {
+        text.truncate(text.len() - 2);
+    }
+}
+
+/// Values on their way out, in the widest form of their kind.
+struct Numbers {
+    array: ArrayRef,
+    wide: Wide,
+}
+
+enum Wide {
+    Float(arrow_buffer::ScalarBuffer<f64>),
+    Int(arrow_buffer::ScalarBuffer<i64>),
+    Unsigned(arrow_buffer::ScalarBuffer<u64>),
+    Complex(Vec<[f64; 2]>),
+}
+
+impl Numbers {
+    fn of(array: &ArrayRef, kind: Kind) -> Result<Numbers> {
+        let cast = |to: DataType| arrow_cast::cast(array, &to).map_err(Error::from);
+        let wide = match kind {
+            Kind::Real => Wide::Float(
+                cast(DataType::Float64)?
+                    .as_primitive_opt::<Float64Type>()
+                    .ok_or_else(mismatch)?
+                    .values()
+                    .clone(),
+            ),
+            Kind::Integer | Kind::Pattern => Wide::Int(
+                cast(DataType::Int64)?.as_primitive_opt::<Int64Type>().ok_or_else(mismatch)?.values().clone(),
+            ),
+            Kind::Unsigned => {
+                Wide::Unsigned(array.as_primitive_opt::<UInt64Type>().ok_or_else(mismatch)?.values().clone())
+            }
+            Kind::Complex => {
+                let list = array.as_fixed_size_list_opt().ok_or_else(mismatch)?;
+                let start = usize::try_from(list.value_offset(0)).unwrap_or(0);
+                let parts = list.values().slice(start, list.len() * 2);
+                let pairs = if let Some(parts) = parts.as_primitive_opt::<Float32Type>() {
+                    let wide: Vec<f64> = parts.values().iter().map(|part| f64::from(*part)).collect();
+                    wide.as_chunks::<2>().0.to_vec()
+                } else {
+                    parts
+                        .as_primitive_opt::<Float64Type>()
+                        .ok_or_else(mismatch)?
+                        .values()
+                        .as_chunks::<2>()
+                        .0
+                        .to_vec()
+                };
+                Wide::Complex(pairs)
+            }
+        };
+        Ok(Numbers { array: array.clone(), wide })
+    }
+
+    fn check(&self, index: usize) -> Result<(), &'static str> {
+        if self.array.is_null(index) { Err("Matrix Market has no null") } else { Ok(()) }
+    }
+
+    fn is_one(&self, index: usize) -> bool {
+        self.check(index).is_ok() && matches!(&self.wide, Wide::Int(values) if values.get(index) == Some(&1))
+    }
+
+    fn put(&self, index: usize, text: &mut Vec<u8>) -> Result<(), &'static str> {
+        self.check(index)?;
+        match &self.wide {
+            Wide::Float(values) => put_float(values.get(index).copied().unwrap_or_default(), text),
+            Wide::Int(values) => {
+                let _ = write!(text, "{}", values.get(index).copied().unwrap_or_default());
+            }
+            Wide::Unsigned(values) => {
+                let _ = write!(text, "{}", values.get(index).copied().unwrap_or_default());
+            }
+            Wide::Complex(values) => {
+                let [real, imaginary] = values.get(index).copied().unwrap_or_default();
+                put_float(real, text);
+                text.push(b' ');
+                put_float(imaginary, text);
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&self, index: usize, bytes: &mut Vec<u8>) -> Result<(), &'static str> {
+        self.check(index)?;
+        match &self.wide {
+            Wide::Float(values) => bytes.extend(values.get(index).copied().unwrap_or_default().to_le_bytes()),
+            Wide::Int(values) => bytes.extend(values.get(index).copied().unwrap_or_default().to_le_bytes()),
+            Wide::Unsigned(values) => {
+                bytes.extend(values.get(index).copied().unwrap_or_default().to_le_bytes())
+            }
+            Wide::Complex(values) => {
+                let pair = values.get(index).copied().unwrap_or_default();
+                pair.into_iter().for_each(|part| bytes.extend(part.to_le_bytes()));
+            }
+        }
+        Ok(())
+    }
+}

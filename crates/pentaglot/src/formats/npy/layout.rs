@@ -1,0 +1,254 @@
+//! Where an array stands ([`Extent`]) and its header ([`Header`]): read strictly, written as NumPy writes it.
+
+use arrow_buffer::Buffer;
+
+use super::literal::Literal;
+use super::types::Dtype;
+use crate::error::{Context, Error, Result};
+use crate::limits::Budget;
+use crate::source::Source;
+
+/// The first bytes of every `.npy` file.
+pub(super) const MAGIC: [u8; 6] = *b"\x93NUMPY";
+/// NumPy pads a header so that the values start at a multiple of this.
+const ALIGN: usize = 64;
+/// NumPy leaves room for this many digits in the dimension that may grow.
+const GROWTH_DIGITS: usize = 21;
+
+/// A run of bytes of a source: a whole file, or a member of an archive.
+#[derive(Debug, Clone)]
+pub(super) struct Extent {
+    pub(super) source: Source,
+    pub(super) base: u64,
+    /// Bytes in the run, if known.
+    pub(super) len: Option<u64>,
+    /// The CRC-32 that the bytes must have, where an archive says so and nobody else checks it.
+    pub(super) crc: Option<u32>,
+}
+
+impl Extent {
+    pub(super) fn whole(source: Source) -> Extent {
+        Extent { base: 0, len: source.len(), source, crc: None }
+    }
+
+    /// `len` bytes at `offset`, counted from the run's start, without using up a stream.
+    pub(super) fn peek(&self, offset: u64, len: u64, budget: &Budget) -> Result<Buffer> {
+        let at = self.base.saturating_add(offset);
+        if let Some(total) = self.len
+            && offset.checked_add(len).is_none_or(|end| end > total)
+        {
+            let left = total.saturating_sub(offset);
+            return Err(Error::truncated(format_args!("{len} bytes"), left).at(at));
+        }
+        if self.source.is_seekable() {
+            return self.source.read_range(at, len, budget);
+        }
+        let head = self.source.head()?;
+        let start = usize::try_from(at).unwrap_or(usize::MAX).min(head.len());
+        let rest = head.get(start..).unwrap_or_default();
+        let wanted = usize::try_from(len).unwrap_or(usize::MAX);
+        match rest.get(..wanted) {
+            Some(bytes) => Ok(Buffer::from(bytes)),
+            None if head.len() < crate::source::HEAD_BYTES => {
+                Err(Error::truncated(format_args!("{len} bytes"), rest.len()).at(at))
+            }
+            None => {
+                Err(Error::limit("header bytes of a stream", crate::source::HEAD_BYTES, format!("{len} are")))
+            }
+        }
+    }
+}
+
+/// What a `.npy` file says before its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) version: u8,
+    pub(super) dtype: Dtype,
+    pub(super) fortran_order: bool,
+    pub(super) shape: Vec<u64>,
+    /// All bytes before the values.
+    pub(super) bytes: u64,
+    /// The dictionary's text with its padding.
+    pub(super) text: String,
+}
+
+impl Header {
+    /// Reads the header at the start of `extent`.
+    pub(super) fn read(extent: &Extent, budget: &Budget) -> Result<Header> {
+        let base = extent.base;
+        let magic = extent.peek(0, 8, budget).field("magic")?;
+        let (Some(found), Some(version)) = (magic.get(..6), magic.get(6..8)) else {
+            return Err(Error::truncated("8 bytes", magic.len()).at(base).field("magic"));
+        };
+        if found != MAGIC {
+            return Err(Error::malformed("the bytes \\x93NUMPY", format_args!("{}", found.escape_ascii()))
+                .at(base)
+                .field("magic")
+                .rule("magic"));
+        }
+        let (version, size_bytes) = match version {
+            [1, 0] => (1, 2),
+            [2, 0] => (2, 4),
+            [3, 0] => (3, 4),
+            other => {
+                let found = format_args!("{}.{}", other.first().unwrap_or(&0), other.get(1).unwrap_or(&0));
+                return Err(Error::malformed("version 1.0, 2.0 or 3.0", found)
+                    .at(base + 6)
+                    .field("version")
+                    .rule("version"));
+            }
+        };
+        let size = extent.peek(8, size_bytes, budget).field("header_len")?;
+        let size = size.iter().rev().fold(0u64, |size, byte| size << 8 | u64::from(*byte));
+        let start = 8 + size_bytes;
+        let bytes = extent.peek(start, size, budget).field("header")?;
+        let text = match version {
+            // Versions 1 and 2 are Latin-1: every byte is the character of that number.
+            1 | 2 => bytes.iter().map(|byte| char::from(*byte)).collect(),
+            _ => match std::str::from_utf8(&bytes) {
+                Ok(text) => text.to_owned(),
+                Err(error) => {
+                    return Err(Error::malformed("UTF-8 text", "other bytes")
+                        .at(base + start + error.valid_up_to() as u64)
+                        .field("header")
+                        .rule("header"));
+                }
+            },
+        };
+        let (dtype, fortran_order, shape) =
+            parse_text(&text, base + start, budget).field("header").at(base + start)?;
+        Ok(Header { version, dtype, fortran_order, shape, bytes: start + size, text })
+    }
+
+    /// The header that NumPy would write.
+    pub(super) fn canonical(dtype: Dtype, fortran_order: bool, shape: Vec<u64>) -> Header {
+        let dimensions =
+            Literal::Tuple(shape.iter().map(|count| Literal::Whole(i128::from(*count))).collect());
+        let key = |name: &str| Literal::Text(name.to_owned());
+        let mut text = Literal::Dict(vec![
+            (key("descr"), dtype.descr()),
+            (key("fortran_order"), Literal::Bool(fortran_order)),
+            (key("shape"), dimensions),
+        ])
+        .to_string();
+        let growing = if fortran_order { shape.last() } else { shape.first() };
+        if let Some(count) = growing {
+            let spare = GROWTH_DIGITS.saturating_sub(count.to_string().len());
+            text.extend(std::iter::repeat_n(' ', spare));
+        }
+        let latin = text.chars().all(|character| (character as u32) < 256);
+        let len = if latin { text.chars().count() } else { text.len() } + 1;
+        // A header that is aligned already gets a whole line of padding more, as NumPy does.
+        let padding = |prefix: usize| ALIGN - (prefix + len) % ALIGN;
+        let fits_short = u16::try_from(len + padding(10)).is_ok();
+        let (version, prefix) = match (latin, fits_short) {
+            (true, true) => (1, 10),
+            (true, false) => (2, 12),
+            (false, _) => (3, 12),
+        };
+        text.extend(std::iter::repeat_n(' ', padding(prefix)));
+        text.push('\n');
+        let bytes = (prefix + len + padding(prefix)) as u64;
+        Header { version, dtype, fortran_order, shape, bytes, text }
+    }
+
+    /// The bytes of the header.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let body: Vec<u8> = if self.version == 3 {
+            self.text.clone().into_bytes()
+        } else {
+            self.text.chars().map(|character| u8::try_from(character).unwrap_or(b'?')).collect()
+        };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([self.version, 0]);
+        let size = body.len() as u64;
+        bytes.extend(size.to_le_bytes().into_iter().take(if self.version == 1 { 2 } else { 4 }));
+        bytes.extend(body);
+        bytes
+    }
+
+    /// Whether NumPy would write these very bytes.
+    pub(super) fn is_canonical(&self) -> bool {
+        *self == Header::canonical(self.dtype.clone(), self.fortran_order, self.shape.clone())
+    }
+
+    /// Bytes of the values; `None` if they overflow.
+    pub(super) fn data_bytes(&self) -> Option<u64> {
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        let elements = self.shape.iter().try_fold(1u64, |product, count| product.checked_mul(*count));
+        elements?.checked_mul(self.dtype.bytes()?).filter(|bytes| i64::try_from(*bytes).is_ok())
+    }
+
+    /// The outermost dimension, or 1.
+    pub(super) fn rows(&self) -> u64 {
+        self.shape.first().copied().unwrap_or(1)
+    }
+
+    /// Elements per row; `None` if they overflow.
+    pub(super) fn row_elements(&self) -> Option<u64> {
+        let inner = self.shape.get(1..).unwrap_or_default();
+        if inner.contains(&0) {
+            return Some(0);
+        }
+        inner.iter().try_fold(1u64, |product, count| product.checked_mul(*count))
+    }
+
+    /// Bytes per row; `None` if they overflow.
+    pub(super) fn row_bytes(&self) -> Option<u64> {
+        self.row_elements()?.checked_mul(self.dtype.bytes()?)
+    }
+
+    /// Whether the values of a row do not stand together.
+    pub(super) fn is_column_major(&self) -> bool {
+        self.fortran_order && self.shape.iter().filter(|count| **count != 1).count() > 1
+    }
+}
+
+/// The three keys of a header's dictionary.
+pub(super) fn parse_text(text: &str, base: u64, budget: &Budget) -> Result<(Dtype, bool, Vec<u64>)> {
+    let literal = Literal::parse(text.as_bytes(), base, budget.limits())?;
+    let Literal::Dict(items) = literal else {
+        return Err(Error::malformed("a dictionary", literal).rule("header"));
+    };
+    let (mut descr, mut fortran_order, mut shape) = (None, None, None);
+    for (key, value) in &items {
+        let slot = match key {
+            Literal::Text(key) if key == "descr" => &mut descr,
+            Literal::Text(key) if key == "fortran_order" => &mut fortran_order,
+            Literal::Text(key) if key == "shape" => &mut shape,
+            other => {
+                return Err(Error::malformed("the keys descr, fortran_order and shape", other).rule("header"));
+            }
+        };
+        if slot.replace(value).is_some() {
+            return Err(Error::malformed("each key once", format_args!("{key} twice")).rule("header"));
+        }
+    }
+    let missing = |key: &str| Error::malformed(format_args!("the key {key:?}"), "none").rule("header");
+    let dtype = Dtype::parse(descr.ok_or_else(|| missing("descr"))?).field("descr")?;
+    let fortran_order = match fortran_order.ok_or_else(|| missing("fortran_order"))? {
+        Literal::Bool(order) => *order,
+        other => return Err(Error::malformed("True or False", other).field("fortran_order").rule("header")),
+    };
+    let dimension = |(index, value): (usize, &Literal)| {
+        let count = match value {
+            Literal::Whole(count) => i64::try_from(*count).ok().and_then(|count| u64::try_from(count).ok()),
+            _ => None,
+        };
+        count.ok_or_else(|| {
+            Error::malformed("a dimension 0..=2^63-1", value).index(index as u64).field("shape").rule("shape")
+        })
+    };
+    let shape = match shape.ok_or_else(|| missing("shape"))? {
+        Literal::Tuple(items) => items.iter().enumerate().map(dimension).collect::<Result<Vec<_>>>()?,
+        other => return Err(Error::malformed("a tuple", other).field("shape").rule("shape")),
+    };
+    // NumPy holds at most 64 dimensions.
+    if shape.len() > 64 {
+        return Err(Error::malformed("at most 64 dimensions", shape.len()).field("shape").rule("shape"));
+    }
+    dtype.bytes().ok_or_else(|| Error::malformed("bytes per element below 2^63", "more").rule("descr"))?;
+    Ok((dtype, fortran_order, shape))
+}

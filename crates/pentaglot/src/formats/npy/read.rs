@@ -1,0 +1,350 @@
+//! One array as rows: in C order straight from the file or a stream, in Fortran order band by band.
+
+use std::io::Read;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_schema::{Field, Schema, SchemaRef};
+use serde_json::json;
+
+use super::decode::{self, Place};
+use super::layout::{Extent, Header};
+use super::types::{self, Dtype};
+use crate::cursor::{allocate, allocate_zeroed};
+use crate::error::{Context, Error, Result};
+use crate::formats::Request;
+use crate::hub::{Rows, native, rows, shape};
+use crate::kernels::column_major::ColumnMajor;
+use crate::limits::Budget;
+use crate::source::SourceReader;
+
+/// Bytes of values that a batch holds, unless the user says how many rows.
+const BATCH_BYTES: u64 = 4 << 20;
+/// Rows of a batch at the most.
+const BATCH_ROWS: u64 = 1 << 22;
+
+/// An array in a file or an archive, its header read.
+#[derive(Debug, Clone)]
+pub(super) struct ArrayFile {
+    pub(super) extent: Extent,
+    pub(super) header: Header,
+    pub(super) schema: SchemaRef,
+    pub(super) budget: Budget,
+}
+
+impl ArrayFile {
+    /// Reads the header and holds the values it promises against the bytes at hand.
+    pub(super) fn open(extent: Extent, format: &str, budget: &Budget) -> Result<ArrayFile> {
+        let extent = match Header::read(&extent, budget) {
+            // A header that is longer than what can be peeked at: the stream is spooled.
+            Err(error) if error.kind() == crate::ErrorKind::Limit && !extent.source.is_seekable() => {
+                let source = extent.source.seekable()?;
+                Extent { len: source.len(), source, ..extent }
+            }
+            _ => extent,
+        };
+        let header = Header::read(&extent, budget)?;
+        let start = extent.base + header.bytes;
+        let data_bytes = header.data_bytes().ok_or_else(|| {
+            Error::malformed("a shape whose bytes are below 2^63", format_args!("{:?}", header.shape))
+                .at(extent.base)
+                .field("shape")
+                .rule("shape")
+        })?;
+        if let Some(len) = extent.len {
+            let found = len.saturating_sub(header.bytes);
+            if found < data_bytes {
+                let found = format_args!("{found}");
+                return Err(Error::truncated(format_args!("{data_bytes} bytes of values"), found)
+                    .at(start)
+                    .field("data")
+                    .rule("truncated"));
+            }
+            if found > data_bytes {
+                return Err(trailing(found - data_bytes).at(start + data_bytes));
+            }
+        }
+        let schema = Arc::new(native::with(arrow_schema(&header)?, format, native_type(&header)));
+        Ok(ArrayFile { extent, header, schema, budget: budget.clone() })
+    }
+
+    /// Where the values begin.
+    pub(super) fn data_offset(&self) -> u64 {
+        self.extent.base + self.header.bytes
+    }
+
+    /// The rows that are asked for.
+    pub(super) fn rows(&self, request: &Request) -> Result<Rows> {
+        let total = self.header.rows();
+        let range = request.range(total);
+        let schema = match &request.rows {
+            Some(_) if range != (0..total) => rows::sliced_schema(&self.schema, &range),
+            _ => Arc::clone(&self.schema),
+        };
+        let row_bytes = self.header.row_bytes().unwrap_or(0);
+        if row_bytes == 0 {
+            let elements = self.header.row_elements().unwrap_or(u64::MAX).max(1);
+            let free = elements.saturating_mul(range.end - range.start);
+            self.budget.limits().check_free_rows(free)?;
+        }
+        let mut bands = self.bands(range.clone())?;
+        let own = match &bands.order {
+            Order::Columns(columns) => columns.band_rows(&self.budget),
+            Order::Rows(_) | Order::Stream(_) => batch_rows(&self.header),
+        };
+        let own = usize::try_from(own).unwrap_or(usize::MAX);
+        let batch_rows = request.batch_rows_or(own) as u64;
+        let (array, inner) = (self.clone(), Arc::clone(&schema));
+        let mut next = range.start;
+        let mut ended = false;
+        let batches = std::iter::from_fn(move || {
+            if next >= range.end {
+                return if std::mem::replace(&mut ended, true) { None } else { bands.end().err().map(Err) };
+            }
+            let count = batch_rows.min(range.end - next);
+            let batch = bands.next(count).and_then(|bytes| array.batch(&inner, next, count, &bytes));
+            next += count;
+            Some(batch)
+        });
+        let all = rows::from_batches(schema, batches);
+        match &request.columns {
+            Some(columns) => columns.clone().select(all),
+            None => Ok(all),
+        }
+    }
+
+    /// The bytes of the rows in `range`, in C order, a band at a time.
+    pub(super) fn bands(&self, range: Range<u64>) -> Result<Bands> {
+        let header = &self.header;
+        let row_bytes = header.row_bytes().unwrap_or(0);
+        let data = self.data_offset();
+        let offset = data.saturating_add(range.start.saturating_mul(row_bytes));
+        let whole = range == (0..header.rows());
+        let mut crc = None;
+        let order = if header.is_column_major() && header.data_bytes() != Some(0) {
+            let source = self.extent.source.seekable()?;
+            let inner = header.shape.get(1..).unwrap_or_default();
+            Order::Columns(ColumnMajor {
+                source,
+                offset: data,
+                rows: header.rows(),
+                cols: header.row_elements().unwrap_or(0),
+                item_bytes: header.dtype.bytes().unwrap_or(0),
+                order: fortran_order(inner, &self.budget)?,
+            })
+        } else if self.extent.source.is_seekable() {
+            if let Some(expected) = self.extent.crc
+                && whole
+            {
+                let mut sum = flate2::Crc::new();
+                sum.update(&self.extent.peek(0, header.bytes, &self.budget)?);
+                crc = Some((sum, expected));
+            }
+            Order::Rows(offset)
+        } else {
+            Order::Stream(self.extent.source.reader_at(offset)?)
+        };
+        Ok(Bands { array: self.clone(), order, row_bytes, next: range.start, whole, crc })
+    }
+
+    /// A batch of rows from their bytes in C order.
+    fn batch(&self, schema: &SchemaRef, first: u64, count: u64, bytes: &Buffer) -> Result<RecordBatch> {
+        let rows = usize::try_from(count).map_err(|_| Error::limit("address space", usize::MAX, count))?;
+        let row_elements = self.header.row_elements().unwrap_or(0);
+        let elements = row_elements.checked_mul(count).and_then(|count| usize::try_from(count).ok());
+        let elements = elements.ok_or_else(|| Error::limit("address space", usize::MAX, "more are"))?;
+        let place = |index: u64| self.element_offset(first * row_elements.max(1) + index);
+        let place: Place<'_> = &place;
+        if let (Dtype::Struct(members), 1) = (&self.header.dtype, self.header.shape.len()) {
+            let (_, columns) =
+                decode::decode_members(members, bytes, rows, place, &self.budget).field("data")?;
+            return rows::batch(Arc::clone(schema), columns, rows);
+        }
+        let values =
+            decode::decode(&self.header.dtype, bytes, elements, place, &self.budget).field("data")?;
+        let values: ArrayRef = match self.header.shape.len() {
+            0 | 1 => values,
+            _ => decode::fold(schema.field(0), values, rows)?,
+        };
+        rows::batch(Arc::clone(schema), vec![values], rows)
+    }
+
+    /// Where an element, counted in C order, stands in the file.
+    pub(super) fn element_offset(&self, index: u64) -> u64 {
+        let item = self.header.dtype.bytes().unwrap_or(0);
+        let mut position = index;
+        if self.header.is_column_major() {
+            // The last index of C order runs fastest; in Fortran order the first does.
+            let mut rest = index;
+            let mut indices: Vec<u64> = Vec::new();
+            for count in self.header.shape.iter().rev() {
+                indices.push(rest % (*count).max(1));
+                rest /= (*count).max(1);
+            }
+            let dimensions = self.header.shape.iter().rev().zip(&indices);
+            position = dimensions.fold(0, |sum, (count, index)| sum * count + index);
+        }
+        self.data_offset() + position * item
+    }
+}
+
+/// How the bytes of rows come.
+enum Order {
+    /// At this offset next, by positioned reads.
+    Rows(u64),
+    Stream(SourceReader),
+    Columns(ColumnMajor),
+}
+
+/// The bytes of successive rows.
+pub(super) struct Bands {
+    array: ArrayFile,
+    order: Order,
+    row_bytes: u64,
+    next: u64,
+    whole: bool,
+    crc: Option<(flate2::Crc, u32)>,
+}
+
+impl Bands {
+    /// The next `count` rows.
+    pub(super) fn next(&mut self, count: u64) -> Result<Buffer> {
+        let budget = &self.array.budget;
+        let bytes = count.saturating_mul(self.row_bytes);
+        let first = self.next;
+        self.next += count;
+        let band = match &mut self.order {
+            Order::Rows(offset) => {
+                let band = self.array.extent.source.read_range(*offset, bytes, budget).field("data")?;
+                *offset += bytes;
+                band
+            }
+            Order::Stream(reader) => read_stream(reader, bytes, budget).field("data")?,
+            Order::Columns(columns) => columns.read(first..first + count, budget).field("data")?,
+        };
+        if let Some((sum, _)) = &mut self.crc {
+            sum.update(&band);
+        }
+        Ok(band)
+    }
+
+    /// After the last row: nothing may follow, and an archive's checksum must hold.
+    pub(super) fn end(&mut self) -> Result<()> {
+        if let Some((sum, expected)) = &self.crc
+            && sum.sum() != *expected
+        {
+            let (expected, found) = (format!("CRC-32 {expected:08x}"), format!("{:08x}", sum.sum()));
+            return Err(Error::malformed(expected, found).at(self.array.extent.base).rule("crc"));
+        }
+        if let Order::Stream(reader) = &mut self.order
+            && self.whole
+        {
+            let offset = reader.offset();
+            let more = std::io::copy(reader, &mut std::io::sink())?;
+            if more > 0 {
+                return Err(trailing(more).at(offset));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn trailing(more: u64) -> Error {
+    Error::malformed("the end", format_args!("{more} more bytes")).rule("trailing")
+}
+
+fn read_stream(reader: &mut SourceReader, bytes: u64, budget: &Budget) -> Result<Buffer> {
+    let offset = reader.offset();
+    let mut memory = allocate_zeroed(bytes, budget)?;
+    let mut rest = memory.as_slice_mut();
+    while !rest.is_empty() {
+        let count = match reader.read(rest) {
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Error::from(error).at(reader.offset())),
+        };
+        if count == 0 {
+            let found = reader.offset() - offset;
+            return Err(Error::truncated(format_args!("{bytes} bytes"), found).at(offset));
+        }
+        rest = rest.get_mut(count..).unwrap_or_default();
+    }
+    Ok(memory.into())
+}
+
+/// Rows of a batch that holds [`BATCH_BYTES`]; elements without bytes count as four.
+pub(super) fn batch_rows(header: &Header) -> u64 {
+    let item = header.dtype.bytes().unwrap_or(0).max(4);
+    let row = header.row_elements().unwrap_or(0).saturating_mul(item).max(1);
+    let exact = header.row_bytes().unwrap_or(0);
+    (BATCH_BYTES / if exact == 0 { row } else { exact }).clamp(1, BATCH_ROWS)
+}
+
+/// Where each element of a row in Fortran order stands in C order; none if that is the same.
+fn fortran_order(inner: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
+    if inner.len() < 2 {
+        return Ok(None);
+    }
+    let total: u64 = inner.iter().product();
+    let mut order: Vec<u32> = allocate(total, budget)?;
+    let mut indices = vec![0u64; inner.len()];
+    for _ in 0..total {
+        let target = indices.iter().zip(inner).fold(0, |sum, (index, count)| sum * count + index);
+        order.push(u32::try_from(target).map_err(|_| Error::limit("elements a row", u32::MAX, total))?);
+        for (index, count) in indices.iter_mut().zip(inner) {
+            *index += 1;
+            if *index < *count {
+                break;
+            }
+            *index = 0;
+        }
+    }
+    Ok(Some(order))
+}
+
+/// Where each element of a row in C order stands in Fortran order; none if that is the same.
+pub(super) fn reversed_order(outer: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
+    let reversed: Vec<u64> = outer.iter().rev().copied().collect();
+    fortran_order(&reversed, budget)
+}
+
+/// The schema of an array's rows.
+pub(super) fn arrow_schema(header: &Header) -> Result<Schema> {
+    let item = header.dtype.field(shape::ITEM_FIELD)?;
+    let structured = matches!(header.dtype, Dtype::Struct(_));
+    match header.shape.as_slice() {
+        [] => Ok(shape::value_schema(item)),
+        [_] if structured => match item.data_type() {
+            arrow_schema::DataType::Struct(fields) => Ok(Schema::new(fields.clone())),
+            _ => Err(Error::unsupported("a structured type without fields")),
+        },
+        [_] => Ok(shape::array_schema(item)),
+        [rows, cols] if !structured => {
+            let plain = shape::dense_schema(item.data_type().clone(), Some(*rows), *cols)?;
+            let item = item.with_name(Field::LIST_FIELD_DEFAULT_NAME);
+            let width = i32::try_from(*cols).unwrap_or(i32::MAX);
+            let row = Field::new_fixed_size_list(shape::ROW_FIELD, item, width, false);
+            Ok(Schema::new_with_metadata(vec![row], plain.metadata().clone()))
+        }
+        [_, inner @ ..] => Ok(shape::array_schema(types::tensor(shape::ITEM_FIELD, item, inner)?)),
+    }
+}
+
+/// What lets the same bytes be written again.
+fn native_type(header: &Header) -> serde_json::Value {
+    let descr = header.dtype.descr().to_string();
+    let mut native = json!({
+        "descr": descr,
+        "fortran_order": header.fortran_order,
+        "shape": header.shape,
+        "version": format!("{}.0", header.version),
+    });
+    if !header.is_canonical()
+        && let Some(map) = native.as_object_mut()
+    {
+        map.insert("header".to_owned(), json!(header.text));
+    }
+    native
+}

@@ -1,0 +1,651 @@
+//! SciPy's sparse matrices in an archive: `format`, `shape`, `data`, and `indices` with `indptr` or `row` with `col`.
+//!
+//! CSR streams row by row; CSC, COO and BSR are sorted into rows in memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::{Buffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use serde_json::json;
+
+use super::decode;
+use super::layout::Extent;
+use super::read::{ArrayFile, Bands};
+use super::types::{Dtype, Kind, complex};
+use super::zip::{Directory, Entry};
+use crate::cursor::allocate;
+use crate::error::{Context, Error, Result};
+use crate::formats::Request;
+use crate::hub::{Rows, extension, native, rows, shape};
+use crate::kernels::csr_build::{self as csr, Csr, Entries, Index, Value};
+use crate::limits::Budget;
+use crate::source::Source;
+
+/// How SciPy laid the entries out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    Csr,
+    Csc,
+    Coo,
+    Bsr,
+}
+
+impl Layout {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Layout::Csr => "csr",
+            Layout::Csc => "csc",
+            Layout::Coo => "coo",
+            Layout::Bsr => "bsr",
+        }
+    }
+}
+
+/// A sparse matrix in an archive, its small members read.
+#[derive(Debug, Clone)]
+pub(super) struct Sparse {
+    source: Source,
+    directory: Directory,
+    budget: Budget,
+    pub(super) layout: Layout,
+    pub(super) rows: u64,
+    pub(super) cols: u64,
+    /// Stored entries.
+    pub(super) entries: u64,
+    /// Rows and columns of a block; 1 and 1 but for BSR.
+    block: (u64, u64),
+    pub(super) schema: SchemaRef,
+}
+
+/// Whether the members are those of a sparse matrix.
+pub(super) fn is_sparse(directory: &Directory) -> bool {
+    let has = |name: &str| directory.entries.iter().any(|entry| entry.name() == name);
+    has("format")
+        && has("shape")
+        && has("data")
+        && (has("indices") && has("indptr") || has("row") && has("col") || has("offsets") || has("coords"))
+}
+
+impl Sparse {
+    pub(super) fn open(source: Source, directory: Directory, budget: &Budget) -> Result<Sparse> {
+        let mut this = Sparse {
+            source,
+            directory,
+            budget: budget.clone(),
+            layout: Layout::Csr,
+            rows: 0,
+            cols: 0,
+            entries: 0,
+            block: (1, 1),
+            schema: Arc::new(Schema::empty()),
+        };
+        this.layout = this.read_layout().field("format")?;
+        let shape = this.numbers("shape", 8).field("shape")?;
+        let [rows, cols] = shape.as_slice() else {
+            return Err(Error::malformed("2 dimensions", shape.len()).field("shape").rule("sparse-shape"));
+        };
+        (this.rows, this.cols) = (*rows, *cols);
+        let data = this.array("data")?;
+        let scalar = match &data.header.dtype {
+            Dtype::Scalar(scalar) => *scalar,
+            Dtype::Struct(_) => return Err(Error::unsupported("a sparse matrix of structs").field("data")),
+        };
+        if !matches!(scalar.kind, Kind::Bool | Kind::Int | Kind::Uint | Kind::Float | Kind::Complex) {
+            let message = format!("a sparse matrix of {}", scalar.text());
+            return Err(Error::unsupported(message).field("data"));
+        }
+        match (this.layout, data.header.shape.as_slice()) {
+            (Layout::Bsr, [blocks, rows, cols]) => {
+                let entries = blocks.checked_mul(*rows).and_then(|count| count.checked_mul(*cols));
+                this.entries = entries.ok_or_else(|| Error::limit("entries", u64::MAX, "more are"))?;
+                this.block = (*rows, *cols);
+                let even = |total: u64, block: u64| block > 0 && total % block == 0;
+                if !even(this.rows, *rows) || !even(this.cols, *cols) {
+                    let expected = format_args!("blocks that tile {} x {}", this.rows, this.cols);
+                    return Err(Error::malformed(expected, format_args!("{rows} x {cols}"))
+                        .field("data")
+                        .rule("sparse-shape"));
+                }
+            }
+            (Layout::Bsr, other) => {
+                return Err(Error::malformed("3 dimensions", other.len()).field("data").rule("sparse-shape"));
+            }
+            (_, [count]) => this.entries = *count,
+            (_, other) => {
+                return Err(Error::malformed("1 dimension", other.len()).field("data").rule("sparse-shape"));
+            }
+        }
+        let stored = if this.layout == Layout::Bsr { data.header.rows() } else { this.entries };
+        match this.layout {
+            Layout::Coo => {
+                this.check_len("row", stored)?;
+                this.check_len("col", stored)?;
+            }
+            Layout::Csr | Layout::Csc | Layout::Bsr => {
+                let runs = match this.layout {
+                    Layout::Csc => this.cols,
+                    _ => this.rows / this.block.0.max(1),
+                };
+                this.check_len("indptr", runs.saturating_add(1))?;
+                this.check_len("indices", stored)?;
+            }
+        }
+        let item = data.header.dtype.field("value")?;
+        let plain = shape::sparse_schema(item.data_type().clone(), Some(this.rows), this.cols);
+        let native = json!({ "layout": this.layout.name(), "dtype": scalar.text() });
+        let schema = if scalar.kind == Kind::Complex { with_complex(plain) } else { plain };
+        this.schema = Arc::new(native::with(schema, "npz", native));
+        Ok(this)
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry> {
+        let mut entries = self.directory.entries.iter();
+        entries.find(|entry| entry.name() == name).ok_or_else(|| {
+            Error::malformed(format_args!("a member {name:?}"), "none")
+                .at(self.directory.offset)
+                .rule("sparse-members")
+        })
+    }
+
+    fn array(&self, name: &'static str) -> Result<ArrayFile> {
+        let entry = self.entry(name)?;
+        let extent: Extent = entry.extent(&self.source, self.budget.limits())?;
+        ArrayFile::open(extent, "npz", &self.budget).field(name)
+    }
+
+    fn check_len(&self, name: &'static str, expected: u64) -> Result<()> {
+        let array = self.array(name)?;
+        let whole = matches!(&array.header.dtype, Dtype::Scalar(scalar) if matches!(scalar.kind, Kind::Int | Kind::Uint));
+        if !whole {
+            let found = array.header.dtype.descr();
+            return Err(Error::malformed("whole numbers", found)
+                .at(array.extent.base)
+                .field(name)
+                .rule("sparse-index"));
+        }
+        if array.header.shape != [expected] {
+            let found = format_args!("shape {:?}", array.header.shape);
+            return Err(Error::malformed(format_args!("{expected} numbers"), found)
+                .at(array.extent.base)
+                .field(name)
+                .rule("sparse-index"));
+        }
+        Ok(())
+    }
+
+    fn read_layout(&self) -> Result<Layout> {
+        let array = self.array("format")?;
+        let at = array.data_offset();
+        let expected = "csr, csc, coo or bsr";
+        let text = match (&array.header.dtype, array.header.data_bytes()) {
+            (Dtype::Scalar(scalar), Some(bytes))
+                if matches!(scalar.kind, Kind::Bytes | Kind::Text) && bytes <= 64 =>
+            {
+                let bytes = array.bands(0..1)?.next(1)?;
+                let bytes = if scalar.big_endian { decode::swap(&bytes, 4, &self.budget)? } else { bytes };
+                bytes.iter().filter(|byte| **byte != 0).map(|byte| char::from(*byte)).collect::<String>()
+            }
+            (other, _) => return Err(Error::malformed(expected, other.descr()).at(at).rule("sparse-format")),
+        };
+        match text.as_str() {
+            "csr" => Ok(Layout::Csr),
+            "csc" => Ok(Layout::Csc),
+            "coo" if self.entry("row").is_ok() => Ok(Layout::Coo),
+            "bsr" => Ok(Layout::Bsr),
+            "coo" | "dia" => Err(Error::unsupported(format!("SciPy's sparse format {text:?} of this shape"))),
+            other => Err(Error::malformed(expected, format_args!("{other:?}")).at(at).rule("sparse-format")),
+        }
+    }
+
+    /// A short member of whole numbers.
+    fn numbers(&self, name: &'static str, most: u64) -> Result<Vec<u64>> {
+        let array = self.array(name)?;
+        let count = array.header.rows();
+        if array.header.shape.len() != 1 || count > most {
+            return Err(Error::malformed("a short array", format_args!("shape {:?}", array.header.shape))
+                .at(array.extent.base)
+                .rule("sparse-shape"));
+        }
+        Numbers::open(array, 0..count)?.next(count)
+    }
+
+    /// The rows that are asked for.
+    pub(super) fn rows(&self, request: &Request) -> Result<Rows> {
+        let range = request.range(self.rows);
+        let schema = match &request.rows {
+            Some(_) if range != (0..self.rows) => rows::sliced_schema(&self.schema, &range),
+            _ => Arc::clone(&self.schema),
+        };
+        let batch_rows = request.batch_rows_or(csr::BATCH_ROWS);
+        let all = match (self.layout, self.cols > 1 << 32 || self.rows > 1 << 32) {
+            (Layout::Csr, _) => {
+                let mut stream = CsrStream::open(self.clone(), schema.clone(), range, batch_rows)?;
+                rows::from_batches(schema, std::iter::from_fn(move || stream.next().transpose()))
+            }
+            (_, false) => self.sorted::<u32>(schema, range, batch_rows)?,
+            (_, true) => self.sorted::<u64>(schema, range, batch_rows)?,
+        };
+        match &request.columns {
+            Some(columns) => columns.clone().select(all),
+            None => Ok(all),
+        }
+    }
+
+    /// All entries, sorted into rows.
+    fn sorted<I: Index>(&self, schema: SchemaRef, range: Range<u64>, batch_rows: usize) -> Result<Rows> {
+        let value = shape::matrix_value_type(&self.schema).unwrap_or(DataType::Null);
+        macro_rules! dispatch {
+            ($($pattern:pat $(if $guard:expr)? => $native:ty,)*) => {
+                match &value {
+                    $($pattern $(if $guard)? => self.sorted_values::<I, $native>(schema, range, batch_rows),)*
+                    other => Err(Error::unsupported(format!("a sparse matrix of {other}"))),
+                }
+            };
+        }
+        use DataType::*;
+        dispatch! {
+            Boolean => bool,
+            Int8 => i8,
+            Int16 => i16,
+            Int32 => i32,
+            Int64 => i64,
+            UInt8 => u8,
+            UInt16 => u16,
+            UInt32 => u32,
+            UInt64 => u64,
+            Float16 => half::f16,
+            Float32 => f32,
+            Float64 => f64,
+            FixedSizeList(_, 2) if value == complex(Float32) => [f32; 2],
+            FixedSizeList(_, 2) if value == complex(Float64) => [f64; 2],
+        }
+    }
+
+    fn sorted_values<I: Index, T: Value>(
+        &self,
+        schema: SchemaRef,
+        range: Range<u64>,
+        batch_rows: usize,
+    ) -> Result<Rows> {
+        let values = self.values()?;
+        let values: Vec<T> = T::values(&values)
+            .ok_or_else(|| Error::unsupported(format!("values of type {}", values.data_type())))?;
+        let mut kept: Entries<I, T> = Entries::default();
+        let mut keep = |row: u64, col: u64, value: &T| -> Result<()> {
+            if range.contains(&row) {
+                let small =
+                    |number: u64| I::from_u64(number).ok_or_else(|| Error::limit("index", u32::MAX, number));
+                kept.push(small(row)?, small(col)?, *value);
+            }
+            Ok(())
+        };
+        if self.layout == Layout::Coo {
+            let mut row = self.indices("row", self.rows)?;
+            let mut col = self.indices("col", self.cols)?;
+            for values in values.chunks(1 << 16) {
+                let count = values.len() as u64;
+                for ((row, col), value) in row.next(count)?.iter().zip(col.next(count)?).zip(values) {
+                    keep(*row, col, value)?;
+                }
+            }
+            row.end()?;
+            col.end()?;
+        } else {
+            let (height, width) = self.block;
+            let by_column = self.layout == Layout::Csc;
+            let (runs, bound) =
+                if by_column { (self.cols, self.rows) } else { (self.rows / height, self.cols / width) };
+            let mut pointers = Pointers::open(self, 0, runs)?;
+            let mut indices = self.indices("indices", bound)?;
+            let per_block = usize::try_from(height * width).unwrap_or(usize::MAX);
+            let mut blocks = values.chunks(per_block.max(1));
+            let mut run = 0;
+            while run < runs {
+                let lengths = pointers.next((1 << 16).min(runs - run))?;
+                for length in lengths {
+                    for index in indices.next(length)? {
+                        let block = blocks.next().unwrap_or_default();
+                        for (within, value) in block.iter().enumerate() {
+                            let (i, j) = (within as u64 / width.max(1), within as u64 % width.max(1));
+                            let (row, col) =
+                                if by_column { (index, run) } else { (run * height + i, index * width + j) };
+                            keep(row, col, value)?;
+                        }
+                    }
+                    run += 1;
+                }
+            }
+            pointers.end()?;
+            indices.end()?;
+        }
+        drop(values);
+        let csr = csr::build(&[kept], range.start, range.end - range.start, &self.budget)?;
+        Ok(rows::from_batches(Arc::clone(&schema), csr.batches(schema, batch_rows)?))
+    }
+
+    /// All values of `data`, flat.
+    fn values(&self) -> Result<ArrayRef> {
+        let array = self.array("data")?;
+        let total = array.header.rows();
+        let mut bands = array.bands(0..total)?;
+        let bytes = bands.next(total).field("data")?;
+        bands.end().field("data")?;
+        let count = usize::try_from(self.entries)
+            .map_err(|_| Error::limit("address space", usize::MAX, self.entries))?;
+        decode::decode(&array.header.dtype, &bytes, count, &|index| array.element_offset(index), &self.budget)
+            .field("data")
+    }
+
+    fn indices(&self, name: &'static str, bound: u64) -> Result<Indices> {
+        let array = self.array(name)?;
+        let count = array.header.rows();
+        Ok(Indices { numbers: Numbers::open(array, 0..count)?, bound, name })
+    }
+}
+
+/// The schema of a sparse matrix whose values say that they are complex.
+pub(super) fn with_complex(schema: Schema) -> Schema {
+    let field = schema.field(0).clone();
+    let DataType::LargeList(entry) = field.data_type() else { return schema };
+    let DataType::Struct(fields) = entry.data_type() else { return schema };
+    let fields: Fields = fields
+        .iter()
+        .map(|field| match field.name().as_str() {
+            "value" => extension::with(field.as_ref().clone(), extension::COMPLEX, None),
+            _ => field.as_ref().clone(),
+        })
+        .collect::<Vec<Field>>()
+        .into();
+    let entry = entry.as_ref().clone().with_data_type(DataType::Struct(fields));
+    let field = field.with_data_type(DataType::LargeList(Arc::new(entry)));
+    Schema::new_with_metadata(vec![field], schema.metadata().clone())
+}
+
+/// Whole numbers of any width, one after another.
+struct Numbers {
+    bands: Bands,
+    array: ArrayFile,
+    position: u64,
+}
+
+impl Numbers {
+    fn open(array: ArrayFile, range: Range<u64>) -> Result<Numbers> {
+        let position = range.start;
+        Ok(Numbers { bands: array.bands(range)?, array, position })
+    }
+
+    fn place(&self, index: u64) -> u64 {
+        self.array.element_offset(index)
+    }
+
+    fn next(&mut self, count: u64) -> Result<Vec<u64>> {
+        let bytes = self.bands.next(count)?;
+        let Dtype::Scalar(scalar) = self.array.header.dtype else {
+            return Err(Error::malformed("whole numbers", "structs").at(self.array.extent.base));
+        };
+        let bytes: Buffer =
+            if scalar.big_endian { decode::swap(&bytes, scalar.bytes, &self.array.budget)? } else { bytes };
+        let mut numbers: Vec<u64> = allocate(count, &self.array.budget)?;
+        match (scalar.kind, scalar.bytes) {
+            (Kind::Int, 4) => {
+                widen::<4>(&bytes, &mut numbers, |bytes| i64::from(i32::from_le_bytes(bytes)).cast_unsigned())
+            }
+            (Kind::Int, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
+            (Kind::Int, 2) => {
+                widen::<2>(&bytes, &mut numbers, |bytes| i64::from(i16::from_le_bytes(bytes)).cast_unsigned())
+            }
+            (Kind::Int, _) => {
+                widen::<1>(&bytes, &mut numbers, |bytes| i64::from(i8::from_le_bytes(bytes)).cast_unsigned())
+            }
+            (Kind::Uint, 4) => widen::<4>(&bytes, &mut numbers, |bytes| u64::from(u32::from_le_bytes(bytes))),
+            (Kind::Uint, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
+            (Kind::Uint, 2) => widen::<2>(&bytes, &mut numbers, |bytes| u64::from(u16::from_le_bytes(bytes))),
+            (Kind::Uint, _) => widen::<1>(&bytes, &mut numbers, |bytes| u64::from(u8::from_le_bytes(bytes))),
+            _ => return Err(Error::malformed("whole numbers", scalar.text()).at(self.array.extent.base)),
+        }
+        // A negative number is past 2^63 now.
+        if let Some(bad) = numbers.iter().position(|number| i64::try_from(*number).is_err()) {
+            let value = numbers.get(bad).copied().unwrap_or(0).cast_signed();
+            let index = self.position + bad as u64;
+            return Err(Error::malformed("a number from 0 on", value)
+                .at(self.place(index))
+                .index(index)
+                .rule("sparse-index"));
+        }
+        self.position += count;
+        Ok(numbers)
+    }
+}
+
+fn widen<const N: usize>(bytes: &[u8], numbers: &mut Vec<u64>, number: impl Fn([u8; N]) -> u64) {
+    numbers.extend(bytes.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)));
+}
+
+/// Row or column numbers, held against the matrix.
+struct Indices {
+    numbers: Numbers,
+    bound: u64,
+    name: &'static str,
+}
+
+impl Indices {
+    fn next(&mut self, count: u64) -> Result<Vec<u64>> {
+        let first = self.numbers.position;
+        let numbers = self.numbers.next(count).field(self.name)?;
+        if let Some(bad) = numbers.iter().position(|number| *number >= self.bound) {
+            let index = first + bad as u64;
+            let found = numbers.get(bad).copied().unwrap_or(0);
+            return Err(Error::malformed(format_args!("an index below {}", self.bound), found)
+                .at(self.numbers.place(index))
+                .index(index)
+                .field(self.name)
+                .rule("sparse-index"));
+        }
+        Ok(numbers)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        // What SciPy would prune stays unread; only then is there no end to check.
+        if self.numbers.position == self.numbers.array.header.rows() {
+            self.numbers.bands.end().field(self.name)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The row pointers, as lengths.
+struct Pointers {
+    numbers: Numbers,
+    last: u64,
+    entries: u64,
+}
+
+impl Pointers {
+    /// The lengths of `runs` runs from `first` on.
+    fn open(sparse: &Sparse, first: u64, end: u64) -> Result<Pointers> {
+        let array = sparse.array("indptr")?;
+        let per_block = sparse.block.0.saturating_mul(sparse.block.1).max(1);
+        let mut numbers = Numbers::open(array, first..end.saturating_add(1))?;
+        let last = numbers.next(1).field("indptr")?.first().copied().unwrap_or(0);
+        let entries = sparse.entries / per_block;
+        if first == 0 && last != 0 || last > entries {
+            let expected = if first == 0 { "0".to_owned() } else { format!("at most {entries}") };
+            return Err(Error::malformed(expected, last)
+                .at(numbers.place(first))
+                .index(first)
+                .field("indptr")
+                .rule("sparse-indptr"));
+        }
+        Ok(Pointers { numbers, last, entries })
+    }
+
+    fn next(&mut self, count: u64) -> Result<Vec<u64>> {
+        let first = self.numbers.position;
+        let mut numbers = self.numbers.next(count).field("indptr")?;
+        for (index, number) in numbers.iter_mut().enumerate() {
+            let end = *number;
+            if end < self.last || end > self.entries {
+                let index = first + index as u64;
+                let expected = format_args!("a pointer in {}..={}", self.last, self.entries);
+                return Err(Error::malformed(expected, end)
+                    .at(self.numbers.place(index))
+                    .index(index)
+                    .field("indptr")
+                    .rule("sparse-indptr"));
+            }
+            *number = end - self.last;
+            self.last = end;
+        }
+        Ok(numbers)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.numbers.bands.end().field("indptr")
+    }
+}
+
+/// CSR rows, streamed.
+struct CsrStream {
+    sparse: Sparse,
+    schema: SchemaRef,
+    pointers: Pointers,
+    indices: Indices,
+    data: ArrayFile,
+    values: Bands,
+    next: u64,
+    end: u64,
+    /// Lengths of rows that were read ahead, the next one last.
+    lengths: Vec<u64>,
+    batch_rows: usize,
+    ended: bool,
+}
+
+impl CsrStream {
+    fn open(sparse: Sparse, schema: SchemaRef, range: Range<u64>, batch_rows: usize) -> Result<CsrStream> {
+        let pointers = Pointers::open(&sparse, range.start, range.end)?;
+        let stored = pointers.last..sparse.entries;
+        let numbers = Numbers::open(sparse.array("indices")?, stored.clone())?;
+        let indices = Indices { numbers, bound: sparse.cols, name: "indices" };
+        let data = sparse.array("data")?;
+        let values = data.bands(stored)?;
+        let (next, end) = (range.start, range.end);
+        let lengths = Vec::new();
+        Ok(CsrStream {
+            sparse,
+            schema,
+            pointers,
+            indices,
+            data,
+            values,
+            next,
+            end,
+            lengths,
+            batch_rows,
+            ended: false,
+        })
+    }
+
+    fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if self.next >= self.end {
+            return if std::mem::replace(&mut self.ended, true) {
+                Ok(None)
+            } else {
+                self.finish().map(|()| None)
+            };
+        }
+        let first_entry = self.pointers.last - self.lengths.iter().sum::<u64>();
+        if self.lengths.is_empty() {
+            let count = (csr::BATCH_ROWS as u64).min(self.end - self.next);
+            self.lengths = self.pointers.next(count)?;
+            self.lengths.reverse();
+        }
+        let mut offsets: Vec<i64> = vec![0];
+        let mut total = 0i64;
+        while let Some(length) = self.lengths.last().copied() {
+            let length = i64::try_from(length).unwrap_or(i64::MAX);
+            let after = total.saturating_add(length);
+            let rows = offsets.len() - 1;
+            if rows > 0 && after > csr::BATCH_ENTRIES || rows >= self.batch_rows {
+                break;
+            }
+            total = after;
+            offsets.push(total);
+            self.lengths.pop();
+        }
+        let count = u64::try_from(total).unwrap_or(0);
+        let cols = self.indices.next(count)?;
+        let bytes = self.values.next(count).field("data")?;
+        let place = |index: u64| self.data.element_offset(first_entry + index);
+        let len = usize::try_from(count).unwrap_or(0);
+        let values = decode::decode(&self.data.header.dtype, &bytes, len, &place, &self.sparse.budget)
+            .field("data")?;
+        let first_row = self.next;
+        self.next += offsets.len() as u64 - 1;
+        let batch = if self.sparse.cols > 1 << 32 {
+            self.batch::<u64>(offsets, cols, values, first_row)
+        } else {
+            let narrow: Vec<u32> = cols.iter().map(|col| u32::try_from(*col).unwrap_or(u32::MAX)).collect();
+            self.batch::<u32>(offsets, narrow, values, first_row)
+        };
+        batch.map(Some)
+    }
+
+    fn batch<I: Index>(
+        &self,
+        offsets: Vec<i64>,
+        cols: Vec<I>,
+        values: ArrayRef,
+        first_row: u64,
+    ) -> Result<RecordBatch> {
+        let count = offsets.len() - 1;
+        let ascending = offsets.array_windows::<2>().all(|[start, end]| {
+            let row = usize::try_from(*start).ok().zip(usize::try_from(*end).ok());
+            row.and_then(|(start, end)| cols.get(start..end))
+                .is_some_and(|row| row.is_sorted_by(|one, two| one < two))
+        });
+        let (offsets, cols, values) = if ascending {
+            (offsets, I::array(cols), values)
+        } else {
+            summed(offsets, cols, values, first_row)?
+        };
+        let list = csr::list_array(&self.schema, OffsetBuffer::new(offsets.into()), cols, values)?;
+        rows::batch(Arc::clone(&self.schema), vec![Arc::new(list)], count)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.pointers.end()?;
+        self.indices.end()?;
+        if self.pointers.last == self.sparse.entries { self.values.end().field("data") } else { Ok(()) }
+    }
+}
+
+/// Sums repeats, whatever the type of the values.
+fn summed<I: Index>(
+    offsets: Vec<i64>,
+    cols: Vec<I>,
+    values: ArrayRef,
+    first_row: u64,
+) -> Result<(Vec<i64>, ArrayRef, ArrayRef)> {
+    fn typed<I: Index, T: Value>(
+        offsets: Vec<i64>,
+        cols: Vec<I>,
+        values: Vec<T>,
+        first_row: u64,
+    ) -> Result<(Vec<i64>, ArrayRef, ArrayRef)> {
+        let mut csr = Csr { offsets, cols, values };
+        csr::sum_repeats(&mut csr, first_row)?;
+        Ok((csr.offsets, I::array(csr.cols), T::array(csr.values)))
+    }
+    macro_rules! dispatch {
+        ($($native:ty),*) => {
+            $(if let Some(values) = <$native as Value>::values(&values) {
+                return typed(offsets, cols, values, first_row);
+            })*
+        };
+    }
+    dispatch!(f64, f32, i64, i32, u64, u32, i16, u16, i8, u8, bool, half::f16, [f32; 2], [f64; 2]);
+    Err(Error::unsupported(format!("a sparse matrix of {}", values.data_type())))
+}

@@ -1,0 +1,114 @@
+//! Every rule of the format against every value of an array.
+//!
+//! | rule | what |
+//! |---|---|
+//! | `alignment` | values start at a multiple of 16, as every NumPy has written them (warning) |
+//! | `newline` | the header ends in a newline (warning) |
+//! | `bool` | a bool is 0 or 1 |
+//! | `text` | `U` holds Unicode scalar values |
+//! | `date-range`, `time-range` | a time fits its Arrow type |
+//! | `truncated`, `trailing`, `crc` | the values are all there, nothing follows, the archive's checksum holds |
+
+use super::decode;
+use super::read::{ArrayFile, batch_rows};
+use super::types::{Dtype, Scalar};
+use crate::error::{Error, Result};
+use crate::formats::Findings;
+
+/// Checks one array.
+pub(super) fn validate(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
+    let header = &array.header;
+    let start = array.extent.base;
+    if header.bytes % 16 != 0 {
+        let found = format_args!("{}", header.bytes);
+        findings.warning(&Error::malformed("values at a multiple of 16", found).at(start).rule("alignment"));
+    }
+    if !header.text.ends_with('\n') {
+        let at = start + header.bytes.saturating_sub(1);
+        findings
+            .warning(&Error::malformed("a newline at the end of the header", "none").at(at).rule("newline"));
+    }
+    match values(array, findings) {
+        Err(error) if is_files_fault(&error) => findings.error(&error),
+        other => other?,
+    }
+    Ok(())
+}
+
+/// Whether an error is a finding, and no reason to stop.
+pub(super) fn is_files_fault(error: &Error) -> bool {
+    matches!(error.kind(), crate::ErrorKind::Malformed | crate::ErrorKind::Truncated)
+}
+
+fn values(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
+    let header = &array.header;
+    let total = header.rows();
+    if header.row_bytes().unwrap_or(0) == 0 {
+        return array.bands(0..total)?.end();
+    }
+    let mut bands = array.bands(0..total)?;
+    let band_rows = batch_rows(header);
+    let item = header.dtype.bytes().unwrap_or(0);
+    let row_elements = header.row_elements().unwrap_or(0);
+    let ruled = has_rules(&header.dtype);
+    let mut next = 0;
+    while next < total {
+        let count = band_rows.min(total - next);
+        let bytes = bands.next(count)?;
+        if ruled {
+            let first = next * row_elements;
+            for (index, element) in bytes.chunks_exact(usize::try_from(item).unwrap_or(1).max(1)).enumerate()
+            {
+                let index = first + index as u64;
+                check(&header.dtype, element, &mut |within, error| {
+                    findings
+                        .error(&error.at(array.element_offset(index) + within).index(index).field("data"));
+                });
+            }
+        }
+        next += count;
+    }
+    bands.end()
+}
+
+fn has_rules(dtype: &Dtype) -> bool {
+    match dtype {
+        Dtype::Scalar(scalar) => decode::has_rules(*scalar),
+        Dtype::Struct(members) => members.iter().any(|member| has_rules(&member.dtype)),
+    }
+}
+
+/// Reports each fault of one element with its place in the element.
+fn check(dtype: &Dtype, element: &[u8], report: &mut dyn FnMut(u64, Error)) {
+    match dtype {
+        Dtype::Scalar(scalar) => {
+            let swapped: Vec<u8>;
+            let mut little = element;
+            if scalar.big_endian {
+                let unit = usize::try_from(scalar.unit_bytes()).unwrap_or(1).max(1);
+                swapped = element.chunks(unit).flat_map(|unit| unit.iter().rev().copied()).collect();
+                little = &swapped;
+            }
+            if let Some(error) = decode::fault(Scalar { big_endian: false, ..*scalar }, little) {
+                report(0, error);
+            }
+        }
+        Dtype::Struct(members) => {
+            let mut start = 0usize;
+            for member in members {
+                let size = member.bytes().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
+                let item = member.dtype.bytes().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
+                let own = element.get(start..start + size).unwrap_or_default();
+                if !member.is_padding() && item > 0 && has_rules(&member.dtype) {
+                    for (index, part) in own.chunks_exact(item).enumerate() {
+                        let base = (start + index * item) as u64;
+                        check(&member.dtype, part, &mut |within, error| {
+                            report(base + within, error.field(member.name.clone()));
+                        });
+                    }
+                }
+                start += size;
+            }
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! Zip archives, as far as `.npz` needs them: the central directory, stored and deflated members, zip64.
+//!
+//! Every offset and length is held against the file before it is used; what a member unpacks to is held against its
+//! declared size, its CRC-32 and `max_ratio`.
+
+use std::io::{self, Read, Write};
+
+use flate2::Crc;
+use flate2::read::DeflateDecoder;
+
+use super::layout::Extent;
+use crate::cursor::Cursor;
+use crate::error::{Context, Error, Result};
+use crate::limits::{Budget, Limits};
+use crate::sink::Sink;
+use crate::source::Source;
+
+pub(super) const LOCAL_MAGIC: [u8; 4] = *b"PK\x03\x04";
+pub(super) const END_MAGIC: [u8; 4] = *b"PK\x05\x06";
+const CENTRAL_MAGIC: [u8; 4] = *b"PK\x01\x02";
+const END64_MAGIC: [u8; 4] = *b"PK\x06\x06";
+const LOCATOR_MAGIC: [u8; 4] = *b"PK\x06\x07";
+const STORED: u16 = 0;
+const DEFLATED: u16 = 8;
+/// 1980-01-01, the earliest date of a zip archive: the same data gives the same bytes.
+const DATE: u16 = 0x21;
+
+/// One member of an archive.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// The name as it stands in the archive.
+    pub(super) file_name: String,
+    pub(super) method: u16,
+    pub(super) crc: u32,
+    pub(super) packed_bytes: u64,
+    pub(super) bytes: u64,
+    /// Where its local header stands.
+    pub(super) offset: u64,
+    /// Where its bytes stand.
+    pub(super) data_offset: u64,
+    flags: u16,
+}
+
+impl Entry {
+    /// The name without `.npy`.
+    pub(super) fn name(&self) -> &str {
+        self.file_name.strip_suffix(".npy").unwrap_or(&self.file_name)
+    }
+
+    /// The unpacked bytes. A deflated member is a stream of its own each time.
+    pub(super) fn extent(&self, source: &Source, limits: &Limits) -> Result<Extent> {
+        if self.flags & 1 != 0 {
+            return Err(Error::unsupported("an encrypted member")
+                .at(self.offset)
+                .field(self.name().to_owned()));
+        }
+        match self.method {
+            STORED => {
+                let source = source.clone();
+                Ok(Extent { source, base: self.data_offset, len: Some(self.bytes), crc: Some(self.crc) })
+            }
+            DEFLATED => {
+                let packed = source.reader_at(self.data_offset)?.take(self.packed_bytes);
+                let unpacked = Inflated {
+                    inner: DeflateDecoder::new(packed),
+                    crc: Crc::new(),
+                    left: self.bytes,
+                    entry: self.clone(),
+                    limits: limits.clone(),
+                };
+                let source = Source::from_reader(self.name().to_owned(), unpacked);
+                Ok(Extent { source, base: 0, len: Some(self.bytes), crc: None })
+            }
+            other => Err(Error::unsupported(format!("zip method {other} (stored and deflated are read)"))
+                .at(self.offset)
+                .field(self.name().to_owned())),
+        }
+    }
+}
+
+/// A deflated member that holds its output against what the directory promised.
+struct Inflated<R> {
+    inner: DeflateDecoder<R>,
+    crc: Crc,
+    left: u64,
+    entry: Entry,
+    limits: Limits,
+}
+
+impl<R: Read> Read for Inflated<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let at = self.entry.data_offset;
+        let packed = self.inner.total_in();
+        let count = self.inner.read(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                io::Error::from(Error::malformed("sound deflate data", error).at(at + packed).rule("deflate"))
+            }
+            _ => error,
+        })?;
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        self.crc.update(buffer.get(..count).unwrap_or_default());
+        let promised = self.entry.bytes;
+        match (count as u64).cmp(&self.left) {
+            std::cmp::Ordering::Greater => {
+                let expected = format_args!("{promised} unpacked bytes");
+                return Err(Error::malformed(expected, "more").at(at).rule("zip-size").into());
+            }
+            _ if count == 0 && self.left > 0 => {
+                let expected = format_args!("{promised} unpacked bytes");
+                return Err(Error::truncated(expected, promised - self.left).at(at).rule("zip-size").into());
+            }
+            _ if count == 0 && self.crc.sum() != self.entry.crc => {
+                let expected = format!("CRC-32 {:08x}", self.entry.crc);
+                return Err(Error::malformed(expected, format!("{:08x}", self.crc.sum()))
+                    .at(at)
+                    .rule("crc")
+                    .into());
+            }
+            _ => self.left -= count as u64,
+        }
+        self.limits.check_ratio(self.inner.total_in(), self.inner.total_out())?;
+        Ok(count)
+    }
+}
+
+/// The members of an archive and where its directory stands.
+#[derive(Debug, Clone)]
+pub(super) struct Directory {
+    pub(super) entries: Vec<Entry>,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+impl Directory {
+    /// Walks the central directory and every local header.
+    pub(super) fn read(source: &Source, budget: &Budget) -> Result<Directory> {
+        let total = source.len().ok_or_else(|| Error::usage("a stream cannot be read at an offset"))?;
+        let (offset, bytes, count) = end_record(source, total, budget)?;
+        let directory = source.read_range(offset, bytes, budget).field("directory")?;
+        let mut cursor = Cursor::at(&directory, offset);
+        cursor.check_count(count, 46).field("directory")?;
+        let mut entries = Vec::new();
+        for index in 0..count {
+            let entry =
+                central_header(&mut cursor).and_then(|entry| local_header(entry, source, offset, budget));
+            entries.push(entry.index(index).field("directory")?);
+        }
+        cursor.expect_end().field("directory")?;
+        let mut names: Vec<&str> = entries.iter().map(|entry| entry.file_name.as_str()).collect();
+        names.sort_unstable();
+        if let Some([name, _]) = names.array_windows::<2>().find(|[one, two]| one == two) {
+            return Err(Error::malformed("distinct members", format_args!("{name:?} twice"))
+                .at(offset)
+                .field("directory")
+                .rule("zip-name"));
+        }
+        Ok(Directory { entries, offset, bytes })
+    }
+}
+
+/// `(offset, bytes, members)` of the central directory.
+fn end_record(source: &Source, total: u64, budget: &Budget) -> Result<(u64, u64, u64)> {
+    // The end record is the last thing in the file but for a comment of at most 65535 bytes.
+    let tail_bytes = total.min(22 + 0xffff);
+    let start = total - tail_bytes;
+    let tail = source.read_range(start, tail_bytes, budget)?;
+    let is_end = |at: &usize| {
+        let record = tail.get(*at..).unwrap_or_default();
+        let comment = record
+            .get(20..22)
+            .map(|size| size.iter().rev().fold(0usize, |sum, byte| sum << 8 | usize::from(*byte)));
+        record.starts_with(&END_MAGIC) && comment.is_some_and(|comment| 22 + comment == record.len())
+    };
+    let last = usize::try_from(tail_bytes.saturating_sub(21)).unwrap_or(0);
+    let Some(at) = (0..last).rev().find(is_end) else {
+        return Err(Error::truncated("a zip end record", "none").at(total).field("end").rule("zip-end"));
+    };
+    let at64 = start + at as u64;
+    let record = tail.get(at..).unwrap_or_default();
+    let mut cursor = Cursor::at(record, at64);
+    cursor.skip(4)?;
+    let (disk, directory_disk) = (cursor.u16_le()?, cursor.u16_le()?);
+    let (here, count) = (cursor.u16_le()?, cursor.u16_le()?);
+    let (bytes, offset) = (cursor.u32_le()?, cursor.u32_le()?);
+    let mut found = (u64::from(offset), u64::from(bytes), u64::from(count));
+    let mut end = at64;
+    let escaped = count == 0xffff || bytes == u32::MAX || offset == u32::MAX;
+    if let Some(locator_offset) = at64.checked_sub(20) {
+        let locator = source.read_range(locator_offset, 20, budget)?;
+        if escaped && locator.starts_with(&LOCATOR_MAGIC) {
+            let mut cursor = Cursor::at(&locator, locator_offset);
+            cursor.skip(8)?;
+            let record_offset = cursor.u64_le()?;
+            let record = source.read_range(record_offset, 56, budget).field("end64")?;
+            let mut cursor = Cursor::at(&record, record_offset);
+            if cursor.array::<4>()? != END64_MAGIC {
+                return Err(Error::malformed("a zip64 end record", "other bytes")
+                    .at(record_offset)
+                    .field("end64"));
+            }
+            cursor.skip(20)?;
+            let (_, count) = (cursor.u64_le()?, cursor.u64_le()?);
+            let (bytes, offset) = (cursor.u64_le()?, cursor.u64_le()?);
+            found = (offset, bytes, count);
+            end = record_offset;
+        }
+    }
+    if (disk, directory_disk) != (0, 0) || here != count {
+        return Err(Error::unsupported("a zip archive in several parts").at(at64));
+    }
+    if found.0.checked_add(found.1).is_none_or(|after| after != end) {
+        let found = format_args!("{} bytes at {}", found.1, found.0);
+        return Err(Error::malformed(format_args!("a directory that ends at byte {end}"), found)
+            .at(at64)
+            .field("end")
+            .rule("zip-end"));
+    }
+    Ok(found)
+}
+
+fn central_header(cursor: &mut Cursor<'_>) -> Result<Entry> {
+    let start = cursor.offset();
+    if cursor.array::<4>()? != CENTRAL_MAGIC {
+        return Err(Error::malformed("a directory entry", "other bytes").at(start).rule("zip-directory"));
+    }
+    cursor.skip(4)?;
+    let (flags, method) = (cursor.u16_le()?, cursor.u16_le()?);
+    cursor.skip(4)?;
+    let crc = cursor.u32_le()?;
+    let (packed, bytes) = (cursor.u32_le()?, cursor.u32_le()?);
+    let (name_bytes, extra_bytes, comment_bytes) = (cursor.u16_le()?, cursor.u16_le()?, cursor.u16_le()?);
+    cursor.skip(8)?;
+    let offset = cursor.u32_le()?;
+    let name_offset = cursor.offset();
+    let name = cursor.take(u64::from(name_bytes))?;
+    let file_name = std::str::from_utf8(name)
+        .map_err(|_| Error::malformed("a name in UTF-8", "other bytes").at(name_offset).rule("zip-name"))?
+        .to_owned();
+    let mut extra = cursor.sub(u64::from(extra_bytes))?;
+    cursor.skip(u64::from(comment_bytes))?;
+    let mut entry = Entry {
+        file_name,
+        method,
+        crc,
+        packed_bytes: u64::from(packed),
+        bytes: u64::from(bytes),
+        offset: u64::from(offset),
+        data_offset: 0,
+        flags,
+    };
+    while extra.remaining() >= 4 {
+        let (id, size) = (extra.u16_le()?, extra.u16_le()?);
+        let mut body = extra.sub(u64::from(size))?;
+        if id == 1 {
+            // Zip64: only the fields that did not fit, in this order.
+            if bytes == u32::MAX {
+                entry.bytes = body.u64_le()?;
+            }
+            if packed == u32::MAX {
+                entry.packed_bytes = body.u64_le()?;
+            }
+            if offset == u32::MAX {
+                entry.offset = body.u64_le()?;
+            }
+        }
+    }
+    Ok(entry)
+}
+
+/// Finds where an entry's bytes stand, and that they do.
+fn local_header(mut entry: Entry, source: &Source, directory: u64, budget: &Budget) -> Result<Entry> {
+    let header = source.read_range(entry.offset, 30, budget).field("local_header")?;
+    let mut cursor = Cursor::at(&header, entry.offset);
+    if cursor.array::<4>()? != LOCAL_MAGIC {
+        return Err(Error::malformed("a local header", "other bytes").at(entry.offset).rule("zip-local"));
+    }
+    cursor.skip(22)?;
+    let (name_bytes, extra_bytes) = (u64::from(cursor.u16_le()?), u64::from(cursor.u16_le()?));
+    let name = source.read_range(entry.offset + 30, name_bytes, budget).field("local_header")?;
+    if name.as_slice() != entry.file_name.as_bytes() {
+        return Err(Error::malformed(
+            format_args!("the name {:?}", entry.file_name),
+            format_args!("{}", name.escape_ascii()),
+        )
+        .at(entry.offset + 30)
+        .rule("zip-name"));
+    }
+    entry.data_offset = entry.offset + 30 + name_bytes + extra_bytes;
+    if entry.data_offset.checked_add(entry.packed_bytes).is_none_or(|end| end > directory) {
+        let left = directory.saturating_sub(entry.data_offset);
+        return Err(
+            Error::truncated(format_args!("{} packed bytes", entry.packed_bytes), left).at(entry.data_offset)
+        );
+    }
+    if entry.method == STORED && entry.packed_bytes != entry.bytes {
+        return Err(Error::malformed(format_args!("{} stored bytes", entry.bytes), entry.packed_bytes)
+            .at(entry.offset)
+            .rule("zip-size"));
+    }
+    budget.limits().check_ratio(entry.packed_bytes, entry.bytes).at(entry.offset)?;
+    Ok(entry)
+}
+
+/// Writes an archive member by member.
+pub(super) struct ZipWriter {
+    pub(super) sink: Sink,
+    compressed: bool,
+    entries: Vec<Entry>,
+}
+
+impl ZipWriter {
+    pub(super) fn new(mut sink: Sink, compressed: bool) -> Result<ZipWriter> {
+        sink.enable_patching()?;
+        Ok(ZipWriter { sink, compressed, entries: Vec::new() })
+    }
+
+    /// Writes a member; `body` writes its bytes.
+    pub(super) fn member(
+        &mut self,
+        name: &str,
+        body: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<()> {
+        let file_name = format!("{name}.npy");
+        let name_bytes = u16::try_from(file_name.len()).map_err(|_| {
+            Error::unsupported(format!("a member name of {} bytes (65535 fit)", file_name.len()))
+        })?;
+        let mut entry = Entry {
+            flags: if file_name.is_ascii() { 0 } else { 1 << 11 },
+            file_name,
+            method: if self.compressed { DEFLATED } else { STORED },
+            crc: 0,
+            packed_bytes: 0,
+            bytes: 0,
+            offset: self.sink.position(),
+            data_offset: 0,
+        };
+        self.sink.write_all(&entry.local_bytes(name_bytes))?;
+        entry.data_offset = self.sink.position();
+        let mut counted = Counted { inner: &mut self.sink, crc: Crc::new(), bytes: 0 };
+        if self.compressed {
+            let mut packed = Counted {
+                inner: &mut flate2::write::DeflateEncoder::new(&mut counted, flate2::Compression::default()),
+                crc: Crc::new(),
+                bytes: 0,
+            };
+            body(&mut packed)?;
+            (entry.crc, entry.bytes) = (packed.crc.sum(), packed.bytes);
+            packed.inner.try_finish()?;
+        } else {
+            body(&mut counted)?;
+            (entry.crc, entry.bytes) = (counted.crc.sum(), counted.bytes);
+        }
+        entry.packed_bytes = self.sink.position() - entry.data_offset;
+        self.sink.patch(entry.offset, &entry.local_bytes(name_bytes))?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// Writes the directory. Gives the bytes of the archive.
+    pub(super) fn finish(mut self) -> Result<u64> {
+        let offset = self.sink.position();
+        for entry in &self.entries {
+            self.sink.write_all(&entry.central_bytes())?;
+        }
+        let bytes = self.sink.position() - offset;
+        let count = self.entries.len() as u64;
+        let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        let short_count = u16::try_from(count).unwrap_or(u16::MAX);
+        let mut end = Vec::new();
+        if short_count == u16::MAX || short(bytes) == u32::MAX || short(offset) == u32::MAX {
+            let record = self.sink.position();
+            end.extend(END64_MAGIC);
+            end.extend(44u64.to_le_bytes());
+            end.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+            for value in [count, count, bytes, offset] {
+                end.extend(value.to_le_bytes());
+            }
+            end.extend(LOCATOR_MAGIC);
+            end.extend(0u32.to_le_bytes());
+            end.extend(record.to_le_bytes());
+            end.extend(1u32.to_le_bytes());
+        }
+        end.extend(END_MAGIC);
+        end.extend([0; 4]);
+        end.extend(short_count.to_le_bytes());
+        end.extend(short_count.to_le_bytes());
+        end.extend(short(bytes).to_le_bytes());
+        end.extend(short(offset).to_le_bytes());
+        end.extend([0; 2]);
+        self.sink.write_all(&end)?;
+        self.sink.finish()
+    }
+}
+
+impl Entry {
+    /// The local header; sizes stand in a zip64 field, as NumPy writes them.
+    fn local_bytes(&self, name_bytes: u16) -> Vec<u8> {
+        let mut bytes = LOCAL_MAGIC.to_vec();
+        for value in [45, self.flags, self.method, 0, DATE] {
+            bytes.extend(value.to_le_bytes());
+        }
+        bytes.extend(self.crc.to_le_bytes());
+        bytes.extend([0xff; 8]);
+        bytes.extend(name_bytes.to_le_bytes());
+        bytes.extend(20u16.to_le_bytes());
+        bytes.extend(self.file_name.as_bytes());
+        bytes.extend([1, 0, 16, 0]);
+        bytes.extend(self.bytes.to_le_bytes());
+        bytes.extend(self.packed_bytes.to_le_bytes());
+        bytes
+    }
+
+    fn central_bytes(&self) -> Vec<u8> {
+        let mut extra = Vec::new();
+        let mut short = |value: u64| match u32::try_from(value) {
+            Ok(value) if value < u32::MAX => value,
+            _ => {
+                extra.extend(value.to_le_bytes());
+                u32::MAX
+            }
+        };
+        let (size, packed, offset) = (short(self.bytes), short(self.packed_bytes), short(self.offset));
+        if !extra.is_empty() {
+            let len = u8::try_from(extra.len()).unwrap_or(24);
+            extra.splice(0..0, [1, 0, len, 0]);
+        }
+        let mut bytes = CENTRAL_MAGIC.to_vec();
+        // Made by 4.5 on Unix.
+        for value in [0x032d, 45, self.flags, self.method, 0, DATE] {
+            bytes.extend(value.to_le_bytes());
+        }
+        bytes.extend(self.crc.to_le_bytes());
+        bytes.extend(packed.to_le_bytes());
+        bytes.extend(size.to_le_bytes());
+        bytes.extend(u16::try_from(self.file_name.len()).unwrap_or(u16::MAX).to_le_bytes());
+        bytes.extend(u16::try_from(extra.len()).unwrap_or(0).to_le_bytes());
+        bytes.extend([0; 6]);
+        // A regular file that its owner may read and write.
+        bytes.extend(0o100_600u32.wrapping_shl(16).to_le_bytes());
+        bytes.extend(offset.to_le_bytes());
+        bytes.extend(self.file_name.as_bytes());
+        bytes.extend(extra);
+        bytes
+    }
+}
+
+/// Counts and sums what passes.
+struct Counted<'a, W> {
+    inner: &'a mut W,
+    crc: Crc,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.crc.update(bytes.get(..count).unwrap_or_default());
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

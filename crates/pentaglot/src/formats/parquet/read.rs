@@ -1,0 +1,378 @@
+//! Rows: one row group after the other, of the columns and pages that are wanted.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    RowSelection,
+};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+
+use super::ID;
+use super::layout::{Chunks, Footer, Pages, from_parquet};
+use super::thrift::PageHeader;
+use super::types;
+use super::write::ROW_COUNT_KEY;
+use crate::error::{Context, Error, Result};
+use crate::formats::Request;
+use crate::hub::rows::{self, Columns};
+use crate::hub::{Form, Rows};
+use crate::limits::Limits;
+use crate::wire::arrow_flatbuffers;
+use crate::wire::guard::guarded;
+
+/// A batch is about so many bytes, as the footer counts them.
+const BATCH_BYTES: u64 = 16 << 20;
+const MOST_BATCH_ROWS: u64 = 64 << 10;
+
+/// The key under which Arrow keeps its schema.
+const ARROW_SCHEMA_KEY: &str = "ARROW:schema";
+
+/// An open file.
+pub(super) struct Store {
+    pub chunks: Chunks,
+    pub footer: Footer,
+    /// The schema of the rows.
+    pub schema: SchemaRef,
+    /// The schema that is stored, where rows must be converted from it.
+    stored: Option<SchemaRef>,
+    pub total_rows: u64,
+    /// Why the file's Arrow schema is not used, if it is not.
+    pub schema_note: Option<String>,
+    reader: ArrowReaderMetadata,
+    indexed: OnceLock<Option<ArrowReaderMetadata>>,
+}
+
+impl Store {
+    pub(super) fn open(chunks: Chunks) -> Result<Store> {
+        let footer = Footer::read(&chunks.source, &chunks.budget)?;
+        let limits = chunks.budget.limits();
+        let schema_note = embedded(&footer.metadata, ARROW_SCHEMA_KEY, limits).err();
+        let schema_note = schema_note.map(|error| format!("its {ARROW_SCHEMA_KEY} is ignored: {error}"));
+        let reader = reader_metadata(&footer.metadata, schema_note.is_some());
+        let reader = reader.at(footer.offset).field("footer")?;
+        check_depth(reader.schema(), limits).at(footer.offset)?;
+        let mut metadata = reader.schema().metadata().clone();
+        metadata.remove(types::SCHEMA_KEY);
+        let mut total_rows = footer.total_rows;
+        if reader.schema().fields().is_empty() {
+            let counted = metadata.remove(ROW_COUNT_KEY).and_then(|text| text.parse().ok());
+            total_rows = counted.unwrap_or(total_rows);
+            limits.check_free_rows(total_rows)?;
+        }
+        let plain = reader.schema().as_ref().clone().with_metadata(metadata.clone());
+        // The true schema counts if it is stored as exactly what is here; else someone has changed the file.
+        let restored = embedded(&footer.metadata, types::SCHEMA_KEY, limits).ok().flatten();
+        let restored = restored.filter(|schema| types::stored_schema(schema).fields() == plain.fields());
+        let (schema, stored) = match restored {
+            Some(schema) => (schema.with_metadata(metadata), Some(Arc::clone(reader.schema()))),
+            None => (plain, None),
+        };
+        let (schema, indexed) = (Arc::new(schema), OnceLock::new());
+        Ok(Store { chunks, footer, schema, stored, total_rows, schema_note, reader, indexed })
+    }
+
+    pub(super) fn rows(self: &Arc<Self>, request: &Request) -> Result<Rows> {
+        let range = request.range(self.total_rows);
+        let (chosen, later) = match &request.columns {
+            Some(columns) if !self.schema.fields().is_empty() => match Form::of(&self.schema) {
+                Form::Dense | Form::Sparse => (None, Some(columns.clone())),
+                _ => (Some(columns.clone()), None),
+            },
+            _ => (None, None),
+        };
+        let mut schema = match &chosen {
+            Some(columns) => columns.schema(&self.schema)?,
+            None => Arc::clone(&self.schema),
+        };
+        if request.rows.is_some() {
+            schema = rows::sliced_schema(&schema, &range);
+        }
+        let rows: Rows = if self.schema.fields().is_empty() {
+            countless(schema, range, request)
+        } else {
+            let selection = Selection::new(chosen.as_ref(), &self.schema);
+            let reader = Reader {
+                store: Arc::clone(self),
+                schema: Arc::clone(&schema),
+                selection,
+                batch_rows: request.batch_rows,
+                group: 0,
+                position: 0,
+                range,
+                current: None,
+            };
+            rows::from_batches(schema, reader)
+        };
+        match later {
+            Some(columns) => columns.select(rows),
+            None => Ok(rows),
+        }
+    }
+
+    /// The reader's metadata with the offset index, if there is a sound one; read when it is first needed.
+    fn indexed(&self) -> Option<&ArrowReaderMetadata> {
+        let load = || {
+            let metadata = self.footer.with_page_index(&self.chunks).ok().flatten()?;
+            reader_metadata(&metadata, self.schema_note.is_some()).ok()
+        };
+        self.indexed.get_or_init(load).as_ref()
+    }
+
+    /// Reads the rows `range` of a row group, after a look at every page header that they need.
+    pub(super) fn read_group(
+        &self,
+        index: usize,
+        mask: &ProjectionMask,
+        range: Range<u64>,
+        batch_rows: usize,
+    ) -> Result<ParquetRecordBatchReader> {
+        let group = self.footer.metadata.row_groups().get(index);
+        let group = group.ok_or_else(|| Error::usage(format!("there is no row group {index}")))?;
+        let total = u64::try_from(group.num_rows()).unwrap_or(0);
+        let whole = range == (0..total);
+        let metadata = if whole { &self.reader } else { self.indexed().unwrap_or(&self.reader) };
+        let largest = self.check_pages(metadata.metadata(), index, mask, &range)?;
+        let rows = match batch_rows {
+            0 => self.own_batch_rows(group, largest),
+            most => most,
+        };
+        guarded(|| {
+            let mut builder =
+                ParquetRecordBatchReaderBuilder::new_with_metadata(self.chunks.clone(), metadata.clone())
+                    .with_row_groups(vec![index])
+                    .with_projection(mask.clone())
+                    .with_batch_size(rows);
+            if !whole {
+                let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+                let selected = std::iter::once(size(range.start)..size(range.end));
+                let selection = RowSelection::from_consecutive_ranges(selected, size(total));
+                builder = builder.with_row_selection(selection);
+            }
+            builder.build().map_err(from_parquet)
+        })
+    }
+
+    /// Looks at the header of every page that will be decoded; gives the largest dictionary page.
+    fn check_pages(
+        &self,
+        metadata: &ParquetMetaData,
+        index: usize,
+        mask: &ProjectionMask,
+        range: &Range<u64>,
+    ) -> Result<u64> {
+        let mut largest = 0;
+        let Some(group) = metadata.row_groups().get(index) else { return Ok(0) };
+        for (leaf, column) in group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf))
+        {
+            let place = |error: Error| {
+                let column = error.field(column.column_path().string()).index(leaf as u64).field("columns");
+                column.index(index as u64).field("row_group")
+            };
+            let pages = Pages::new(&self.chunks, column);
+            let locations = metadata
+                .offset_index()
+                .and_then(|index_of| index_of.get(index)?.get(leaf))
+                .map(|index| index.page_locations().as_slice());
+            let Some(locations) = locations else {
+                for page in pages {
+                    let page = page.map_err(place)?;
+                    if page.header.kind == PageHeader::DICTIONARY {
+                        largest = largest.max(page.header.unpacked_bytes);
+                    }
+                }
+                continue;
+            };
+            let first = locations.first().and_then(|page| u64::try_from(page.offset).ok());
+            let (start, len) = column.byte_range();
+            if len > 0 && first != Some(start) {
+                let page = pages.page(start).map_err(place)?;
+                largest = largest.max(page.header.unpacked_bytes);
+            }
+            let row = |index: usize| {
+                let row = locations.get(index).map_or(group.num_rows(), |page| page.first_row_index);
+                u64::try_from(row).unwrap_or(u64::MAX)
+            };
+            for (index, location) in locations.iter().enumerate() {
+                if row(index) < range.end && row(index + 1) > range.start {
+                    pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX)).map_err(place)?;
+                }
+            }
+        }
+        Ok(largest)
+    }
+
+    /// How many rows make a batch of a sensible size, also if every value is the longest of its dictionary.
+    fn own_batch_rows(&self, group: &RowGroupMetaData, largest: u64) -> usize {
+        let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
+        let bytes = u64::try_from(group.total_byte_size()).unwrap_or(0) / rows;
+        let by_size = (BATCH_BYTES / bytes.max(1)).clamp(1, MOST_BATCH_ROWS);
+        let safe = self.chunks.budget.limits().max_alloc / 4 / largest.max(1);
+        usize::try_from(by_size.min(safe.max(64))).unwrap_or(1)
+    }
+
+    /// A batch of the file as one of the hub.
+    fn restore(&self, batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+        if self.stored.is_some() {
+            return guarded(|| types::convert_batch(&batch, schema));
+        }
+        let count = batch.num_rows();
+        rows::batch(Arc::clone(schema), batch.columns().to_vec(), count)
+    }
+}
+
+fn check_depth(schema: &Schema, limits: &Limits) -> Result<()> {
+    fn depth(field: &arrow_schema::Field) -> u32 {
+        use arrow_schema::DataType::*;
+        1 + match field.data_type() {
+            List(item) | LargeList(item) | ListView(item) | LargeListView(item) => depth(item),
+            FixedSizeList(item, _) | Map(item, _) => depth(item),
+            Struct(fields) => fields.iter().map(|field| depth(field)).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+    schema.fields().iter().try_for_each(|field| limits.check_depth(depth(field)))
+}
+
+/// The Arrow schema that stands under a key of the footer, if it is sound.
+fn embedded(metadata: &ParquetMetaData, key: &str, limits: &Limits) -> Result<Option<Schema>> {
+    let pairs = metadata.file_metadata().key_value_metadata();
+    let pair = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == key));
+    let Some(text) = pair.and_then(|pair| pair.value.as_ref()) else { return Ok(None) };
+    let bytes = base64_simd::STANDARD
+        .decode_to_vec(text.as_bytes())
+        .map_err(|_| Error::malformed("base64", "other text"))?;
+    let message = match bytes.strip_prefix(&[0xff; 4]) {
+        Some(rest) => rest.get(4..),
+        None => bytes.get(4..),
+    };
+    let message = message.ok_or_else(|| Error::truncated("a schema message", "less"))?;
+    let message = arrow_flatbuffers::message(message, limits)?;
+    let schema = message.header_as_schema().ok_or_else(|| Error::malformed("a schema", "another message"))?;
+    arrow_flatbuffers::schema(schema, limits).map(Some)
+}
+
+fn reader_metadata(metadata: &Arc<ParquetMetaData>, skip: bool) -> Result<ArrowReaderMetadata> {
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(skip);
+    guarded(|| ArrowReaderMetadata::try_new(Arc::clone(metadata), options).map_err(from_parquet))
+}
+
+/// Rows without columns.
+fn countless(schema: SchemaRef, range: Range<u64>, request: &Request) -> Rows {
+    let step = request.batch_rows_or(1 << 20);
+    let inner = Arc::clone(&schema);
+    let mut left = range.end - range.start;
+    let batches = std::iter::from_fn(move || {
+        let count = usize::try_from(left).unwrap_or(usize::MAX).min(step);
+        left -= count as u64;
+        (count > 0).then(|| rows::batch(Arc::clone(&inner), Vec::new(), count))
+    });
+    rows::from_batches(schema, batches)
+}
+
+/// The columns to read, each once, and where each wanted one is among them.
+struct Selection {
+    /// `None`: all, in order.
+    chosen: Option<(Vec<usize>, Vec<usize>)>,
+}
+
+impl Selection {
+    fn new(columns: Option<&Columns>, schema: &Schema) -> Self {
+        let chosen = columns.map(|columns| {
+            let count = schema.fields().len();
+            let wanted: Vec<usize> = columns
+                .indices()
+                .filter_map(|index| usize::try_from(index).ok())
+                .filter(|index| *index < count)
+                .collect();
+            let mut read = wanted.clone();
+            read.sort_unstable();
+            read.dedup();
+            let order = wanted.iter().filter_map(|index| read.binary_search(index).ok()).collect();
+            (read, order)
+        });
+        Selection { chosen }
+    }
+
+    fn mask(&self, store: &Store) -> ProjectionMask {
+        match &self.chosen {
+            None => ProjectionMask::all(),
+            Some((read, _)) => ProjectionMask::roots(
+                store.footer.metadata.file_metadata().schema_descr(),
+                read.iter().copied(),
+            ),
+        }
+    }
+}
+
+struct Reader {
+    store: Arc<Store>,
+    schema: SchemaRef,
+    selection: Selection,
+    batch_rows: usize,
+    group: usize,
+    /// The first row of the next row group.
+    position: u64,
+    range: Range<u64>,
+    /// The open row group, and how many of its rows are still to come.
+    current: Option<(ParquetRecordBatchReader, u64)>,
+}
+
+impl Reader {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some((reader, left)) = &mut self.current {
+                let index = (self.group - 1) as u64;
+                let batch = guarded(|| Ok(reader.next().transpose()?)).index(index).field("row_group")?;
+                let count = batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+                // Pages may hold fewer rows than the footer says, which the crate passes over.
+                if (count == 0 && *left > 0) || count > *left {
+                    let error = Error::malformed(format_args!("{left} more rows"), count).rule("row-count");
+                    return Err(error.index(index).field("row_group"));
+                }
+                *left -= count;
+                match batch {
+                    Some(batch) => return self.finish(batch).map(Some),
+                    None => self.current = None,
+                }
+            }
+            let Some(group) = self.store.footer.metadata.row_groups().get(self.group) else {
+                return Ok(None);
+            };
+            let start = self.position;
+            if start >= self.range.end {
+                return Ok(None);
+            }
+            let index = self.group;
+            self.group += 1;
+            self.position = start + u64::try_from(group.num_rows()).unwrap_or(0);
+            let from = self.range.start.clamp(start, self.position) - start;
+            let to = self.range.end.clamp(start, self.position) - start;
+            if from < to {
+                let mask = self.selection.mask(&self.store);
+                let reader = self.store.read_group(index, &mask, from..to, self.batch_rows)?;
+                self.current = Some((reader, to - from));
+            }
+        }
+    }
+
+    fn finish(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let batch = match &self.selection.chosen {
+            Some((_, order)) => batch.project(order)?,
+            None => batch,
+        };
+        self.store.restore(batch, &self.schema)
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().in_format(ID).transpose()
+    }
+}

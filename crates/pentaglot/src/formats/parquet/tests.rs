@@ -1,0 +1,274 @@
+use std::sync::Arc;
+
+use arrow_array::{Array, Float64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Fields, SchemaRef, UnionFields, UnionMode};
+
+use super::*;
+use crate::ErrorKind;
+use crate::hub::rows::Columns;
+use crate::testing::arbitrary::Random;
+use crate::testing::columnar::{self, assert_same, expected};
+use crate::testing::conformance::{Suite, collect};
+
+#[test]
+fn it_passes_the_conformance_suite() {
+    let done = Suite::new(&Parquet).keeping_metadata().run(0..250);
+    assert!(done > 150, "{done}");
+}
+
+/// Every Arrow type, alone and in every kind of nesting: what the plan allows comes back, the rest it refuses.
+#[test]
+fn every_type_survives_or_is_refused_by_the_plan() {
+    let leaves = Random::leaves();
+    let mut types = leaves.clone();
+    let item = |data_type: &DataType| Arc::new(Field::new_list_field(data_type.clone(), true));
+    for leaf in &leaves {
+        types.push(DataType::List(item(leaf)));
+        types.push(DataType::FixedSizeList(item(leaf), 0));
+        types.push(DataType::FixedSizeList(item(leaf), 2));
+        types.push(DataType::ListView(item(leaf)));
+        types.push(DataType::Struct(Fields::from(vec![Field::new("a", leaf.clone(), true)])));
+        let entries = vec![Field::new("k", DataType::Utf8, false), Field::new("v", leaf.clone(), true)];
+        let entries = Field::new("entries", DataType::Struct(Fields::from(entries)), false);
+        types.push(DataType::Map(Arc::new(entries), false));
+        let run_ends = Arc::new(Field::new("run_ends", DataType::Int32, false));
+        if !matches!(leaf, DataType::Null) {
+            types.push(DataType::Dictionary(Box::new(DataType::Int32), Box::new(leaf.clone())));
+            types.push(DataType::RunEndEncoded(run_ends, Arc::new(Field::new("values", leaf.clone(), true))));
+        }
+    }
+    types.push(DataType::Struct(Fields::empty()));
+    types.push(DataType::List(item(&DataType::Struct(Fields::empty()))));
+    let parts: UnionFields = [(0, item(&DataType::Int32))].into_iter().collect();
+    types.push(DataType::Union(parts.clone(), UnionMode::Dense));
+    types.push(DataType::List(item(&DataType::Union(parts, UnionMode::Sparse))));
+    let suite = Suite::new(&Parquet).keeping_metadata();
+    let mut refused = Vec::new();
+    for (seed, data_type) in types.into_iter().enumerate() {
+        let nullable = seed % 3 > 0 || matches!(data_type, DataType::RunEndEncoded(..));
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("x", data_type.clone(), nullable)]));
+        let mut random = Random::new(seed as u64);
+        let batches = [random.batch(&schema, 9), random.batch(&schema, 4)];
+        if !suite.check(&schema, &batches) {
+            refused.push(data_type);
+        }
+    }
+    let union = |data_type: &DataType| match data_type {
+        DataType::List(item) => matches!(item.data_type(), DataType::Union(..)),
+        DataType::RunEndEncoded(_, values) => *values.data_type() == DataType::FixedSizeBinary(0),
+        other => matches!(other, DataType::Union(..)),
+    };
+    assert!(refused.iter().all(union), "{refused:#?}");
+    assert_eq!(refused.len(), 3);
+}
+
+#[test]
+fn what_pyarrow_writes_reads_equal() {
+    for name in ["v2_zstd", "checksums", "gzip", "brotli", "lz4", "plain"] {
+        let found = columnar::read(&Parquet, &format!("parquet/{name}.parquet"));
+        // The format calls the items of a list `element`, Arrow calls them `item`.
+        assert_same(name, &expected(), &found);
+        assert_eq!(found.column(9).data_type(), expected().column(9).data_type(), "{name}");
+        assert_eq!(found.schema().metadata(), expected().schema().metadata(), "{name}");
+    }
+    // Version 1 has no unsigned integers nor nanoseconds, but all that this table needs.
+    assert_same("v1_snappy", &expected(), &columnar::read(&Parquet, "parquet/v1_snappy.parquet"));
+    let plain = columnar::read(&Parquet, "parquet/no_arrow_schema.parquet");
+    assert_same("no_arrow_schema", &expected(), &plain);
+    let few = expected().project(&[0, 1, 2, 10]).unwrap();
+    assert_same("encodings", &few, &columnar::read(&Parquet, "parquet/encodings.parquet"));
+    let moments = columnar::read(&Parquet, "parquet/int96.parquet");
+    let years = RecordBatch::try_from_iter([("t", expected().column(5).slice(0, 2))]).unwrap();
+    assert_same("int96", &years, &moments.slice(0, 2));
+    let none = columnar::read(&Parquet, "parquet/no_rows.parquet");
+    assert_same("no_rows", &expected().slice(0, 0), &none);
+}
+
+#[test]
+fn pandas_metadata_survives() {
+    let document = columnar::open(&Parquet, "parquet/pandas.parquet");
+    let schema = Arc::clone(&document.summary().schema);
+    let pandas = schema.metadata()["pandas"].clone();
+    assert!(pandas.contains("\"index_columns\": [\"key\"]"), "{pandas}");
+    let batch = columnar::read(&Parquet, "parquet/pandas.parquet");
+    let (_, bytes) = Suite::new(&Parquet).encode(&schema, &[batch]).unwrap();
+    let document = Parquet.open(Source::from_bytes("x", bytes.clone()), &ReadOptions::default()).unwrap();
+    assert_eq!(document.summary().schema, schema);
+    // Not only inside Arrow's schema: pandas looks for the key itself.
+    assert!(String::from_utf8_lossy(&bytes).contains("\"index_columns\": [\"key\"]"));
+}
+
+#[test]
+fn zero_columns_keep_their_rows() {
+    let schema: SchemaRef = Arc::new(Schema::empty());
+    let batch = crate::hub::rows::batch(Arc::clone(&schema), Vec::new(), 7).unwrap();
+    assert!(Suite::new(&Parquet).keeping_metadata().check(&schema, &[batch.clone(), batch]));
+}
+
+#[test]
+fn every_compression_is_written_and_read() {
+    let batch = expected();
+    let schema = batch.schema();
+    for text in ["none", "snappy", "gzip", "gzip:9", "brotli", "brotli:4", "lz4", "zstd", "zstd:19"] {
+        let suite = Suite::new(&Parquet).keeping_metadata().option("compression", text);
+        assert!(suite.check(&schema, std::slice::from_ref(&batch)), "{text}");
+    }
+    for text in ["lzo", "zstd:0", "zstd:x", "snappy:3", ""] {
+        let mut options = WriteOptions::default();
+        options.options.set("compression", text);
+        assert_eq!(Parquet.plan(&schema, &options).verdict(), Verdict::Impossible, "{text}");
+        let error = Parquet.create(Sink::memory().0, Arc::clone(&schema), &options).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+    }
+}
+
+fn wide(rows: usize, cols: usize) -> (SchemaRef, RecordBatch) {
+    let fields: Vec<Field> =
+        (0..cols).map(|index| Field::new(format!("c{index}"), DataType::Float64, false)).collect();
+    let schema: SchemaRef = Arc::new(Schema::new(fields));
+    let column = |index: usize| -> arrow_array::ArrayRef {
+        Arc::new(Float64Array::from_iter_values(
+            (0..rows).map(|row| f64::from_bits(((row * cols + index) as u64).wrapping_mul(0x9e37_79b9_7f4a))),
+        ))
+    };
+    (Arc::clone(&schema), RecordBatch::try_new(schema, (0..cols).map(column).collect()).unwrap())
+}
+
+#[test]
+fn columns_and_pages_that_are_not_asked_for_are_not_read() {
+    let (schema, batch) = wide(200_000, 4);
+    let suite = Suite::new(&Parquet).option("compression", "none");
+    let (_, bytes) = suite.encode(&schema, std::slice::from_ref(&batch)).unwrap();
+    let source = Source::from_bytes("x", bytes);
+    let document = Parquet.open(source.clone(), &ReadOptions::default()).unwrap();
+    let before = source.bytes_read();
+    assert!(before < 20_000, "the footer only: {before}");
+    let column = std::iter::once(2..3).collect();
+    let request = Request { columns: Some(Columns(column)), rows: Some(150_000..150_010), batch_rows: 0 };
+    let found = collect(document.rows(&request).unwrap()).unwrap();
+    assert_eq!(found.column(0), &batch.column(2).slice(150_000, 10));
+    let read = source.bytes_read() - before;
+    assert!(read < 300_000, "one page or two of 1.6 MB: {read}");
+}
+
+#[test]
+fn row_groups_close_at_64_mebibytes() {
+    let (schema, batch) = wide(900_000, 10);
+    let suite = Suite::new(&Parquet).option("compression", "none");
+    let (_, bytes) = suite.encode(&schema, std::slice::from_ref(&batch)).unwrap();
+    let document = Parquet.open(Source::from_bytes("x", bytes), &ReadOptions::default()).unwrap();
+    let groups: Vec<u64> = (0..)
+        .map(|index| {
+            let prefix = format!("row_group[{index}].");
+            let parts = document.summary().parts.iter().filter(|part| part.path.starts_with(&prefix));
+            parts.map(|part| part.bytes).sum::<u64>()
+        })
+        .take_while(|bytes| *bytes > 0)
+        .collect();
+    assert!(groups.len() >= 2, "{groups:?}");
+    assert!(groups.iter().all(|bytes| *bytes < 80 << 20), "{groups:?}");
+}
+
+#[test]
+fn errors_say_what_and_where() {
+    let whole = std::fs::read(columnar::path("parquet/plain.parquet")).unwrap();
+    let error = |bytes: Vec<u8>| {
+        let open = Parquet.open(Source::from_bytes("x", bytes), &ReadOptions::default());
+        let result = open.and_then(|document| collect(document.rows(&Request::default())?).map(drop));
+        result.unwrap_err().to_string()
+    };
+    assert_eq!(
+        error(whole[..whole.len() - 1].to_vec()),
+        "parquet: at byte 3318: expected the magic PAR1 at the end, found [00, 50, 41, 52]"
+    );
+    assert_eq!(
+        error(b"PAR2".to_vec()),
+        "parquet: at byte 0: expected the magic PAR1, found [50, 41, 52, 32]"
+    );
+    assert_eq!(error(b"PA".to_vec()), "parquet: at byte 0: expected the magic PAR1, found [50, 41]");
+    assert_eq!(error(b"PARExxxxxxxx".to_vec()), "parquet: an encrypted Parquet footer");
+    let mut long = whole.clone();
+    let at = whole.len() - 8;
+    long[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(
+        error(long),
+        "parquet: at byte 3315, footer_length: expected a footer length 1..=3311, found 4294967295"
+    );
+}
+
+/// A page header may ask for two gibibytes; it gets none.
+#[test]
+fn a_page_that_claims_too_much_is_refused_before_it_is_unpacked() {
+    let (schema, batch) = wide(100, 1);
+    let (_, bytes) = Suite::new(&Parquet).encode(&schema, &[batch]).unwrap();
+    // The first page begins after the magic: type 0 (15 00), then the unpacked size (15 and a varint).
+    assert_eq!(bytes[4..7], [0x15, 0x00, 0x15]);
+    let varint = bytes[7..].iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+    let mut lying = bytes[..7].to_vec();
+    let mut size = (i32::MAX as u64) << 1;
+    while size >= 0x80 {
+        lying.push(size as u8 | 0x80);
+        size >>= 7;
+    }
+    lying.push(size as u8);
+    let shift = lying.len() - 7 - varint;
+    lying.extend_from_slice(&bytes[7 + varint..]);
+    // The footer's offsets stay; the chunk is a few bytes longer than it says, and the page does not fit it.
+    assert!(shift > 0);
+    let document = Parquet.open(Source::from_bytes("x", lying), &ReadOptions::default()).unwrap();
+    let error = collect(document.rows(&Request::default()).unwrap()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Limit), "{error}");
+    assert!(error.to_string().starts_with("parquet: at byte 4, row_group[0].columns[0].c0: "), "{error}");
+}
+
+#[test]
+fn every_flipped_bit_of_a_checked_page_is_found() {
+    let bytes = std::fs::read(columnar::path("parquet/checksums.parquet")).unwrap();
+    let document = Parquet.open(Source::from_bytes("x", bytes.clone()), &ReadOptions::default()).unwrap();
+    let first = document.summary().parts[0].clone();
+    let mut flipped = bytes;
+    flipped[(first.offset + first.bytes - 1) as usize] ^= 1;
+    let document = Parquet.open(Source::from_bytes("x", flipped), &ReadOptions::default()).unwrap();
+    let mut findings = Findings::new(false);
+    document.validate(&mut findings).unwrap();
+    assert_eq!(findings.list()[0].rule, "crc", "{:#?}", findings.list());
+}
+
+#[test]
+fn every_cut_and_flipped_bits_of_small_files_are_told_or_harmless() {
+    let bytes = std::fs::read(columnar::path("parquet/int96.parquet")).unwrap();
+    Suite::new(&Parquet).bad_input(&bytes, 1);
+    for name in ["v2_zstd", "v1_snappy", "encodings", "pandas"] {
+        let bytes = std::fs::read(columnar::path(&format!("parquet/{name}.parquet"))).unwrap();
+        Suite::new(&Parquet).bad_input(&bytes, 37);
+    }
+}
+
+#[test]
+fn bad_input_never_panics() {
+    for seed in 0..6 {
+        let mut random = Random::new(2000 + seed);
+        let suite = Suite::new(&Parquet).option("compression", ["none", "zstd", "lz4"][seed as usize % 3]);
+        let schema = random.schema_of(|field| {
+            let alone = Schema::new(vec![field.clone()]);
+            Parquet.plan(&alone, &WriteOptions::default()).verdict() < Verdict::Lossy
+        });
+        let batch = random.batch(&schema, 5);
+        let Some((_, bytes)) = suite.encode(&schema, std::slice::from_ref(&batch)) else { continue };
+        suite.bad_input(&bytes, 13);
+    }
+}
+
+#[test]
+fn the_summary_counts_nulls_from_statistics() {
+    let document = columnar::open(&Parquet, "parquet/v1_snappy.parquet");
+    let summary = document.summary();
+    assert_eq!(summary.rows, Some(5));
+    let nested = ["l", "o"];
+    for (field, count) in expected().schema().fields().iter().zip(&summary.null_counts) {
+        let known = (!nested.contains(&field.name().as_str())).then_some(1);
+        assert_eq!(*count, known, "{}", field.name());
+    }
+    assert!(summary.metadata.contains(&("compression".to_owned(), "snappy".to_owned())));
+    assert_eq!(expected().column(0).null_count(), 1);
+}

@@ -1,0 +1,159 @@
+//! Writing: row groups close at 64 MiB, pages are small enough that many columns at once stay small.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use parquet::arrow::encode_arrow_schema;
+use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+
+use super::ID;
+use super::layout::from_parquet;
+use super::types;
+use crate::error::{Context, Error, Result};
+use crate::formats::{OptionMap, WriteOptions, Writer, Written};
+use crate::sink::Sink;
+
+/// Footer key of the rows of a table without columns.
+pub(super) const ROW_COUNT_KEY: &str = "pentaglot.row_count";
+
+const ROW_GROUP_BYTES: usize = 64 << 20;
+/// What the open pages of all columns may take together.
+const OPEN_PAGES_BYTES: usize = 32 << 20;
+/// A batch is handed on in slices of about this size, so that a row group can close inside it.
+const SLICE_BYTES: usize = 8 << 20;
+
+/// The compression that the options ask for.
+pub(super) fn compression(options: &OptionMap) -> Result<Compression> {
+    let text = options.get("compression").unwrap_or("zstd");
+    let (name, level) = match text.split_once(':') {
+        Some((name, level)) => (name, Some(level)),
+        None => (text, None),
+    };
+    let number = |range: std::ops::RangeInclusive<i32>, default: i32| -> Result<i32> {
+        let Some(level) = level else { return Ok(default) };
+        let number = level.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| {
+            let (first, last) = range.into_inner();
+            Error::usage(format!("option compression: expected a level {first}..{last}, found {level:?}"))
+        })
+    };
+    let bad = |error| Error::usage(format!("option compression: {error}"));
+    let plain = |codec| match level {
+        None => Ok(codec),
+        Some(_) => Err(Error::usage(format!("option compression: {name} has no levels"))),
+    };
+    match name {
+        "none" => plain(Compression::UNCOMPRESSED),
+        "snappy" => plain(Compression::SNAPPY),
+        "lz4" => plain(Compression::LZ4_RAW),
+        "gzip" => {
+            let level = u32::try_from(number(0..=9, 6)?).unwrap_or(6);
+            Ok(Compression::GZIP(GzipLevel::try_new(level).map_err(bad)?))
+        }
+        "brotli" => {
+            let level = u32::try_from(number(0..=11, 1)?).unwrap_or(1);
+            Ok(Compression::BROTLI(BrotliLevel::try_new(level).map_err(bad)?))
+        }
+        "zstd" => Ok(Compression::ZSTD(ZstdLevel::try_new(number(1..=22, 1)?).map_err(bad)?)),
+        other => Err(Error::usage(format!(
+            "option compression: expected none, snappy, gzip, brotli, lz4 or zstd (gzip, brotli and zstd with an optional :level), found {other:?}"
+        ))),
+    }
+}
+
+pub(super) struct ParquetWriter {
+    inner: ArrowWriter<Sink>,
+    stored: SchemaRef,
+    converts: bool,
+    rows: u64,
+}
+
+impl ParquetWriter {
+    pub(super) fn create(sink: Sink, schema: &SchemaRef, options: &WriteOptions) -> Result<Self> {
+        types::plan(schema).check(options.allow_lossy)?;
+        let stored: SchemaRef = Arc::new(types::stored_schema(schema));
+        // Dictionaries that come back as their values are not part of what is restored.
+        let restored = types::restored_schema(schema);
+        let converts = stored.fields() != schema.fields();
+        let mut pairs: Vec<KeyValue> = schema
+            .metadata()
+            .iter()
+            .map(|(key, value)| KeyValue { key: key.clone(), value: Some(value.clone()) })
+            .collect();
+        pairs.sort_by(|one, other| one.key.cmp(&other.key));
+        if restored.fields() != stored.fields() {
+            let text = encode_arrow_schema(&restored);
+            pairs.push(KeyValue { key: types::SCHEMA_KEY.to_owned(), value: Some(text) });
+        }
+        let properties = properties(&stored, options)?.set_key_value_metadata(Some(pairs)).build();
+        let write = ArrowWriterOptions::new().with_properties(properties);
+        let inner = ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write);
+        Ok(ParquetWriter { inner: inner.map_err(from_writer)?, stored, converts, rows: 0 })
+    }
+
+    fn write_rows(&mut self, rows: &RecordBatch) -> Result<()> {
+        if self.stored.fields().is_empty() {
+            return Ok(());
+        }
+        let bytes = rows.get_array_memory_size().max(1);
+        let step = (rows.num_rows().saturating_mul(SLICE_BYTES) / bytes).clamp(1, rows.num_rows().max(1));
+        for start in (0..rows.num_rows()).step_by(step) {
+            let slice = rows.slice(start, step.min(rows.num_rows() - start));
+            if self.converts {
+                self.inner.write(&types::convert_batch(&slice, &self.stored)?)
+            } else {
+                self.inner.write(&slice)
+            }
+            .map_err(from_writer)?;
+        }
+        Ok(())
+    }
+}
+
+/// What fails in the writer is the sink: whatever the target cannot hold was refused before.
+fn from_writer(error: parquet::errors::ParquetError) -> Error {
+    from_parquet(error)
+}
+
+fn properties(
+    schema: &SchemaRef,
+    options: &WriteOptions,
+) -> Result<parquet::file::properties::WriterPropertiesBuilder> {
+    let converter = parquet::arrow::ArrowSchemaConverter::new();
+    let descriptor = converter.convert(schema).map_err(from_writer)?;
+    let page = (OPEN_PAGES_BYTES / descriptor.num_columns().max(1)).clamp(32 << 10, 1 << 20);
+    let mut builder = WriterProperties::builder()
+        .set_compression(compression(&options.options)?)
+        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+        .set_max_row_group_row_count(Some(1 << 20))
+        .set_data_page_size_limit(page)
+        .set_dictionary_page_size_limit(page)
+        .set_created_by(concat!("pentaglot ", env!("CARGO_PKG_VERSION")).to_owned());
+    for column in descriptor.columns() {
+        // Measured values seldom repeat: a table of them costs memory per column and gains nothing.
+        if matches!(column.physical_type(), PhysicalType::FLOAT | PhysicalType::DOUBLE) {
+            builder = builder.set_column_dictionary_enabled(column.path().clone(), false);
+        }
+    }
+    Ok(builder)
+}
+
+impl Writer for ParquetWriter {
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.rows += rows.num_rows() as u64;
+        self.write_rows(rows).in_format(ID)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Written> {
+        if self.stored.fields().is_empty() {
+            let count = KeyValue::new(ROW_COUNT_KEY.to_owned(), self.rows.to_string());
+            self.inner.append_key_value_metadata(count);
+        }
+        let sink = self.inner.into_inner().map_err(from_writer).in_format(ID)?;
+        Ok(Written::new(self.rows, sink.finish()?))
+    }
+}

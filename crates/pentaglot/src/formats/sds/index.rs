@@ -1,0 +1,117 @@
+//! Our own fast index beside a file (`FILE.idx`), bound to its data by length and hash. Never in the format's slots.
+//!
+//! ```text
+//! magic "PENTAIDX" | version 1 | kind | elements of the data | hash of the data (4 elements) | index…
+//! ```
+
+use pentaglot_succinct::{Indexed, SharedWords, WordCursor};
+
+use super::layout::{Object, from_succinct, open_object, read_words};
+use super::types::Kind;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::source::Source;
+
+/// `PENTAIDX`, as a little-endian element.
+const MAGIC: u64 = u64::from_le_bytes(*b"PENTAIDX");
+const VERSION: u64 = 1;
+
+/// The side file's suffix.
+const SUFFIX: &str = ".idx";
+
+/// A structure open for queries: in place, with the index beside it if there is one that fits.
+#[non_exhaustive]
+pub struct Mapped {
+    /// The structure.
+    pub object: Object,
+    /// Its elements.
+    pub words: SharedWords,
+    /// What the user should know: an index that was passed over.
+    pub note: Option<String>,
+}
+
+impl Mapped {
+    /// Opens a file in place by a memory map (see [`crate::map`] for its hazard); anything else in memory.
+    pub fn open(source: &Source, kind: Option<Kind>, limits: &Limits) -> Result<Self> {
+        let budget = limits.budget();
+        let words = read_words(source, true, &budget)?;
+        let (object, _) = open_object(&words, kind.map(Kind::name))?;
+        let attached = match source.sibling(SUFFIX)? {
+            Some(side) => {
+                read_words(&side, true, &budget).and_then(|index| attach_index(&object, &words, index))
+            }
+            None => Ok(()),
+        };
+        let note = attached
+            .err()
+            .map(|error| format!("the index {}{SUFFIX} is passed over: {error}", source.name()));
+        Ok(Mapped { object, words, note })
+    }
+}
+
+/// The bytes of the side file for a structure over these elements.
+pub fn build_index(object: &Object, words: &SharedWords) -> Result<Vec<u8>> {
+    let mut elements: Vec<u64> = vec![MAGIC, VERSION, kind_code(object.kind()), words.as_ref().len() as u64];
+    elements.extend(hash(words));
+    match object {
+        Object::Bit(structure) => structure.write_index(&mut elements)?,
+        Object::Sparse(structure) => structure.write_index(&mut elements)?,
+        Object::RunLength(structure) => structure.write_index(&mut elements)?,
+        Object::Wavelet(structure) => structure.write_index(&mut elements)?,
+        Object::RunLengthWavelet(structure) => structure.write_index(&mut elements)?,
+        other => {
+            let kind = other.kind();
+            return Err(Error::unsupported(format!(
+                "an index for a {kind} (bit, sparse, rl, wm, rlwm have one)"
+            )));
+        }
+    }
+    Ok(elements.iter().flat_map(|element| element.to_le_bytes()).collect())
+}
+
+/// Takes over an index made by [`build_index`]; one of other data is refused.
+fn attach_index(object: &Object, words: &SharedWords, index: SharedWords) -> Result<()> {
+    let mut cursor = WordCursor::new(index);
+    let mut check = |name: &'static str, expected: u64| -> Result<()> {
+        let at = cursor.position() * 8;
+        let found = cursor.element(name).map_err(from_succinct)?;
+        if found == expected { Ok(()) } else { Err(Error::malformed(expected, found).at(at).field(name)) }
+    };
+    check("magic", MAGIC)?;
+    check("version", VERSION)?;
+    check("kind", kind_code(object.kind()))?;
+    check("data_elements", words.as_ref().len() as u64)?;
+    for part in hash(words) {
+        check("data_hash", part)?;
+    }
+    match object {
+        Object::Bit(structure) => structure.attach_index(&mut cursor),
+        Object::Sparse(structure) => structure.attach_index(&mut cursor),
+        Object::RunLength(structure) => structure.attach_index(&mut cursor),
+        Object::Wavelet(structure) => structure.attach_index(&mut cursor),
+        Object::RunLengthWavelet(structure) => structure.attach_index(&mut cursor),
+        _ => Ok(()),
+    }
+    .map_err(from_succinct)
+}
+
+fn kind_code(kind: Kind) -> u64 {
+    Kind::ALL.iter().zip(0..).find(|(known, _)| **known == kind).map_or(u64::MAX, |(_, code)| code)
+}
+
+/// BLAKE3 of the elements.
+fn hash(words: &SharedWords) -> [u64; 4] {
+    let mut hasher = blake3::Hasher::new();
+    // Large updates: small ones cost several times as much.
+    let mut bytes = Vec::new();
+    for chunk in words.as_ref().chunks(1 << 15) {
+        bytes.clear();
+        bytes.extend(chunk.iter().flat_map(|word| word.to_le_bytes()));
+        hasher.update(&bytes);
+    }
+    let hash = *hasher.finalize().as_bytes();
+    let (parts, _) = hash.as_chunks::<8>();
+    let mut out = [0; 4];
+    out.iter_mut().zip(parts).for_each(|(out, part)| *out = u64::from_le_bytes(*part));
+    out
+}

@@ -1,0 +1,294 @@
+//! From elements to structures in place, and which kind fits.
+
+use pentaglot_succinct::{
+    BitQueries, BitVector, IntVector, RawVector, RunLengthVector, RunLengthWaveletMatrix, SharedWords,
+    SparseVector, Structure, WaveletCore, WaveletMatrix, WordCursor,
+};
+
+use super::containers::Container;
+use super::types::{Kind, Native};
+use crate::error::{Context, Error, Result};
+use crate::formats::{Confidence, Findings, Head};
+use crate::limits::Budget;
+use crate::map::{Map, Words};
+use crate::source::Source;
+
+/// A structure, open in place.
+///
+/// ```
+/// use pentaglot::Source;
+/// use pentaglot::formats::sds::{Kind, Object};
+/// // An integer vector of 7, 1, 3 in three bits each.
+/// let elements: [u64; 5] = [3, 3, 9, 1, 0b011_001_111];
+/// let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_le_bytes()).collect();
+/// let object = Object::open(&Source::from_bytes("x.sds", bytes), Some(Kind::Int), false)?;
+/// let Object::Int(vector) = object else { panic!() };
+/// assert_eq!(vector.get(2), Some(3));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+#[non_exhaustive]
+pub enum Object {
+    /// A pangenome container or a part of one.
+    Container(Container),
+    /// A run-length wavelet matrix.
+    RunLengthWavelet(RunLengthWaveletMatrix<SharedWords>),
+    /// A wavelet matrix.
+    Wavelet(WaveletMatrix<SharedWords>),
+    /// The core of a wavelet matrix.
+    WaveletCore(WaveletCore<BitVector<SharedWords>>),
+    /// A run-length bit vector.
+    RunLength(RunLengthVector<SharedWords>),
+    /// A sparse bit vector.
+    Sparse(SparseVector<SharedWords>),
+    /// A bit vector.
+    Bit(BitVector<SharedWords>),
+    /// An integer vector.
+    Int(IntVector<SharedWords>),
+    /// A raw bit vector.
+    Raw(RawVector<SharedWords>),
+    /// The elements of an optional structure.
+    Option(Option<SharedWords>),
+    /// Elements, two for each pair.
+    Pairs(SharedWords),
+    /// UTF-8 text: its bytes, and the elements that hold them.
+    String(u64, SharedWords),
+    /// Bytes: how many, and the elements that hold them.
+    Bytes(u64, SharedWords),
+    /// Elements.
+    Vec(SharedWords),
+}
+
+impl Object {
+    /// Opens a source: in place by a memory map if `in_place` and it is a file, else in memory of its own.
+    /// Without a kind, the first that fits is taken.
+    pub fn open(source: &Source, kind: Option<Kind>, in_place: bool) -> Result<Self> {
+        let words = read_words(source, in_place, &Budget::default())?;
+        match kind {
+            Some(kind) => Object::from_words(kind, words),
+            None => Ok(fitting(&words)?.0),
+        }
+    }
+
+    /// Opens elements as a structure of this kind, which must use all of them.
+    pub(super) fn from_words(kind: Kind, words: SharedWords) -> Result<Self> {
+        let mut cursor = WordCursor::new(words);
+        let object = Object::read(kind, &mut cursor).map_err(from_succinct)?;
+        match cursor.left() {
+            0 => Ok(object),
+            left => Err(Error::malformed(
+                format_args!("the end of a {kind}"),
+                format_args!("{left} more elements"),
+            )
+            .at(cursor.position() * 8)
+            .rule("trailing")),
+        }
+    }
+
+    pub(super) fn read(
+        kind: Kind,
+        cursor: &mut WordCursor<SharedWords>,
+    ) -> std::result::Result<Self, pentaglot_succinct::Error> {
+        Ok(match kind {
+            Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => {
+                Object::Container(Container::read(kind, cursor)?)
+            }
+            Kind::RunLengthWavelet => Object::RunLengthWavelet(Structure::from_words(cursor)?),
+            Kind::Wavelet => Object::Wavelet(Structure::from_words(cursor)?),
+            Kind::WaveletCore => Object::WaveletCore(Structure::from_words(cursor)?),
+            Kind::RunLength => Object::RunLength(Structure::from_words(cursor)?),
+            Kind::Sparse => Object::Sparse(Structure::from_words(cursor)?),
+            Kind::Bit => Object::Bit(Structure::from_words(cursor)?),
+            Kind::Int => Object::Int(Structure::from_words(cursor)?),
+            Kind::Raw => Object::Raw(Structure::from_words(cursor)?),
+            Kind::Option => Object::Option(cursor.option("option")?),
+            Kind::Pairs => Object::Pairs(cursor.vector(2, "pairs")?),
+            Kind::String => {
+                let (bytes, words) = cursor.bytes("string")?;
+                let text = byte_vector(bytes, &words);
+                if let Err(error) = simdutf8::compat::from_utf8(&text) {
+                    let found = format!("other bytes after {} bytes", error.valid_up_to());
+                    return Err(pentaglot_succinct::Error::malformed(1, "string", "UTF-8", found));
+                }
+                Object::String(bytes, words)
+            }
+            Kind::Bytes => {
+                let (bytes, words) = cursor.bytes("bytes")?;
+                Object::Bytes(bytes, words)
+            }
+            Kind::Vec => Object::Vec(cursor.vector(1, "vec")?),
+        })
+    }
+
+    /// The kind of this structure.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Object::Container(container) => container.kind(),
+            Object::RunLengthWavelet(_) => Kind::RunLengthWavelet,
+            Object::Wavelet(_) => Kind::Wavelet,
+            Object::WaveletCore(_) => Kind::WaveletCore,
+            Object::RunLength(_) => Kind::RunLength,
+            Object::Sparse(_) => Kind::Sparse,
+            Object::Bit(_) => Kind::Bit,
+            Object::Int(_) => Kind::Int,
+            Object::Raw(_) => Kind::Raw,
+            Object::Option(_) => Kind::Option,
+            Object::Pairs(_) => Kind::Pairs,
+            Object::String(..) => Kind::String,
+            Object::Bytes(..) => Kind::Bytes,
+            Object::Vec(_) => Kind::Vec,
+        }
+    }
+
+    /// Says what the values do not.
+    pub(super) fn describe(&self, native: &mut Native) {
+        match self {
+            Object::Sparse(vector) => {
+                native.universe = Some(vector.len());
+                native.width = Some(vector.low().width());
+                native.multiset = vector.is_multiset();
+                native.supports = Some(vector.high().stored_supports().map(|support| support.is_some()));
+            }
+            Object::RunLength(vector) => native.universe = Some(vector.len()),
+            Object::Int(vector) => native.width = Some(vector.width()),
+            Object::Bit(vector) => {
+                native.supports = Some(vector.stored_supports().map(|support| support.is_some()));
+            }
+            Object::Wavelet(matrix) => native.supports = level_supports(matrix.core()),
+            Object::WaveletCore(core) => native.supports = level_supports(core),
+            Object::Option(content) => native.present = content.is_some(),
+            _ => {}
+        }
+    }
+}
+
+/// The supports of the levels, where all levels have the same.
+fn level_supports(core: &WaveletCore<BitVector<SharedWords>>) -> Option<[bool; 3]> {
+    let mut all = core.levels().iter().map(|level| level.stored_supports().map(|support| support.is_some()));
+    let first = all.next()?;
+    all.all(|supports| supports == first).then_some(first)
+}
+
+/// Bytes that are held in elements.
+pub(super) fn byte_vector(bytes: u64, words: &SharedWords) -> Vec<u8> {
+    let all = words.as_ref().iter().flat_map(|word| word.to_le_bytes());
+    all.take(usize::try_from(bytes).unwrap_or(usize::MAX)).collect()
+}
+
+/// An error of the structures' own crate, with bytes instead of elements.
+pub(super) fn from_succinct(error: pentaglot_succinct::Error) -> Error {
+    use pentaglot_succinct::Error as Inner;
+    match error {
+        Inner::Truncated { at, path, needed, left } => {
+            Error::truncated(format_args!("{needed} elements"), left).at(at.saturating_mul(8)).field(path)
+        }
+        Inner::Malformed { at, path, expected, found } => {
+            Error::malformed(expected, found).at(at.saturating_mul(8)).field(path)
+        }
+        Inner::Limit { name, limit, found } => Error::limit(name, limit, format_args!("{found} are")),
+        other => Error::malformed("a sound structure", other),
+    }
+}
+
+/// The elements of a source.
+pub(super) fn read_words(source: &Source, in_place: bool, budget: &Budget) -> Result<SharedWords> {
+    let source = source.seekable()?;
+    let len = source.len().unwrap_or(0);
+    if !len.is_multiple_of(8) {
+        return Err(
+            Error::truncated("whole elements of 8 bytes", format_args!("{len} bytes")).at(len / 8 * 8)
+        );
+    }
+    if in_place
+        && cfg!(target_endian = "little")
+        && let Some(path) = source.path()
+        && std::fs::metadata(path).is_ok_and(|meta| meta.len() == len)
+    {
+        return Ok(SharedWords::new(Words::Map(Map::open(path)?)));
+    }
+    let bytes = source.read_range(0, len, budget)?;
+    Ok(own_words(bytes))
+}
+
+/// Words in memory, aligned and in the order of this machine.
+fn own_words(bytes: arrow_buffer::Buffer) -> SharedWords {
+    let words = Words::Memory(bytes.clone());
+    if words.is_aligned() && cfg!(target_endian = "little") {
+        return SharedWords::new(words);
+    }
+    let elements = bytes.as_chunks::<8>().0.iter().map(|element| u64::from_le_bytes(*element));
+    SharedWords::new(elements.collect::<Vec<u64>>())
+}
+
+/// Up to this many elements, a kind must also be sound to fit.
+const SMALL: usize = 1 << 17;
+
+/// The first kind that fits, and the names of the others that fit too. A small file fits a kind if it takes all elements
+/// and breaks none of its rules; a large one, or one that breaks the rules of all, if it takes all elements.
+pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
+    let mut fits = Vec::new();
+    for kind in Kind::ALL {
+        match Object::from_words(kind, words.clone()) {
+            Ok(object) => fits.push(object),
+            // What carries a tag is nothing else: its own error says more than "fits nothing".
+            Err(error) if has_tag(kind, words) => return Err(error.field(kind.name())),
+            Err(_) => {}
+        }
+    }
+    let is_sound = |object: &Object| {
+        let mut findings = Findings::new(false);
+        super::validate::validate(object, &mut findings);
+        findings.is_valid()
+    };
+    if words.as_ref().len() <= SMALL && fits.len() > 1 && fits.iter().any(is_sound) {
+        fits.retain(is_sound);
+    }
+    let mut fits = fits.into_iter();
+    let first = fits.next().ok_or_else(|| {
+        Error::malformed("a structure that takes all elements", "none that does (--from sds:KIND names one)")
+            .at(0)
+    })?;
+    Ok((first, fits.map(|other| other.kind().name().to_owned()).collect()))
+}
+
+fn has_tag(kind: Kind, words: &SharedWords) -> bool {
+    let first = words.as_ref().first().copied().unwrap_or(0);
+    super::containers::tag(kind).is_some_and(|tag| first & 0xffff_ffff == u64::from(tag))
+}
+
+pub(super) fn detect(head: &Head<'_>) -> Confidence {
+    let Some(len) = head.len().filter(|len| *len > 0 && len.is_multiple_of(8)) else { return Confidence::No };
+    let tagged = head.bytes().first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
+    if [Kind::Gbz, Kind::Gbwt, Kind::Gg, Kind::GbwtMeta]
+        .iter()
+        .any(|kind| super::containers::tag(*kind) == tagged)
+    {
+        return Confidence::Certain;
+    }
+    let words = if head.bytes().len() as u64 == len {
+        own_words(arrow_buffer::Buffer::from(head.bytes()))
+    } else {
+        match read_words(head.source(), true, &Budget::default()) {
+            Ok(words) if head.source().path().is_some() => words,
+            _ => return Confidence::No,
+        }
+    };
+    match fitting(&words) {
+        Ok((object, _)) => match object.kind() {
+            Kind::Option | Kind::Pairs | Kind::String | Kind::Bytes | Kind::Vec | Kind::Chains => {
+                Confidence::Possible
+            }
+            _ => Confidence::Likely,
+        },
+        Err(_) => Confidence::No,
+    }
+}
+
+/// Opens what `options` ask for.
+pub(super) fn open_object(words: &SharedWords, dialect: Option<&str>) -> Result<(Object, Vec<String>)> {
+    match dialect {
+        Some(name) => {
+            Ok((Object::from_words(Kind::parse(name)?, words.clone()).field(name.to_owned())?, Vec::new()))
+        }
+        None => fitting(words),
+    }
+}

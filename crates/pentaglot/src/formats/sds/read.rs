@@ -1,0 +1,458 @@
+//! An open file as rows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, RecordBatch, StringArray, StructArray, UInt32Array, UInt64Array,
+};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use pentaglot_succinct::{
+    BitQueries, BitVector, IntVector, RawVector, SharedWords, SparseVector, WaveletCore,
+};
+
+use super::containers::{Container, Content, StringArray as PackedStrings};
+use super::layout::{self, Object, byte_vector};
+use super::types::Native;
+use super::{ID, outline, validate};
+use crate::error::{Error, Result};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Summary};
+use crate::hub::rows::{self, Rows};
+use crate::hub::{extension, native, shape};
+use crate::source::Source;
+
+/// Rows per batch.
+const BATCH_ROWS: usize = 1 << 16;
+
+pub(super) struct SdsDocument {
+    summary: Summary,
+    object: Arc<Object>,
+    member: Option<String>,
+    words: SharedWords,
+}
+
+impl SdsDocument {
+    pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
+        let words = layout::read_words(&source, options.in_place, &options.limits.budget())?;
+        let (object, also_fits) = layout::open_object(&words, options.dialect.as_deref())?;
+        let kind = object.kind();
+        let schema = match (&object, &options.member) {
+            (Object::Container(container), Some(member)) => {
+                member_schema(member_of(container, member)?, member)
+            }
+            (_, Some(member)) => {
+                return Err(Error::usage(format!("a {kind} has no members, so none is named {member:?}")));
+            }
+            (Object::Container(_), None) => Schema::empty(),
+            _ => native::with(schema(&object), ID, Native::of(&object).to_json()),
+        };
+        let mut summary = Summary::new(ID, Arc::new(schema));
+        summary.dialect = Some(kind.name());
+        summary.dialect_reason = Some(match (&options.dialect, &object) {
+            (Some(_), _) => "named by --from".to_owned(),
+            (None, Object::Container(_)) if kind != super::Kind::Chains => "its tag says so".to_owned(),
+            (None, _) => "the first kind that takes all elements".to_owned(),
+        });
+        summary.also_fits = also_fits;
+        summary.bytes = Some(words.as_ref().len() as u64 * 8);
+        for part in outline::parts(&object) {
+            summary.part(part.path, part.start * 8, part.len * 8);
+        }
+        summary.metadata = facts(&object);
+        if let Object::Container(container) = &object {
+            summary.members = members(container);
+        }
+        let mut document =
+            SdsDocument { summary, object: Arc::new(object), member: options.member.clone(), words };
+        document.summary.rows = document.row_count()?;
+        Ok(document)
+    }
+
+    fn row_count(&self) -> Result<Option<u64>> {
+        Ok(Some(match (self.object.as_ref(), &self.member) {
+            (Object::Container(container), Some(member)) => match member_of(container, member)? {
+                Member::Tags(strings) => strings.len() / 2,
+                Member::Part(content) => match content {
+                    Content::Field(_) => 0,
+                    Content::Sparse(vector) => vector.count_ones(),
+                    Content::Int(vector) => vector.len(),
+                    Content::Bytes(..) => 1,
+                    Content::Elements(words) => words.as_ref().len() as u64,
+                    Content::Paths(words) => words.as_ref().len() as u64 / 2,
+                    Content::Strings(strings) => strings.len(),
+                },
+            },
+            (Object::Container(_), None) => return Ok(None),
+            (Object::RunLengthWavelet(matrix), _) => matrix.len(),
+            (Object::Wavelet(matrix), _) => matrix.len(),
+            (Object::WaveletCore(core), _) => core.len(),
+            // Runs are counted by reading them.
+            (Object::RunLength(_), _) => return Ok(None),
+            (Object::Sparse(vector), _) => vector.count_ones(),
+            (Object::Bit(vector), _) => vector.len(),
+            (Object::Int(vector), _) => vector.len(),
+            (Object::Raw(vector), _) => vector.len(),
+            (Object::Option(content), _) => content.as_ref().map_or(0, |words| words.as_ref().len() as u64),
+            (Object::Pairs(words), _) => words.as_ref().len() as u64 / 2,
+            (Object::String(..) | Object::Bytes(..), _) => 1,
+            (Object::Vec(words), _) => words.as_ref().len() as u64,
+        }))
+    }
+}
+
+impl Document for SdsDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        outline::outline(&self.object, self.words.clone())
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::validate(&self.object, findings);
+        Ok(())
+    }
+
+    fn rows(&self, request: &Request) -> Result<Rows> {
+        if let (Object::Container(container), None) = (self.object.as_ref(), &self.member) {
+            let names = members(container).join(", ");
+            return Err(Error::usage(format!(
+                "several members and none named: FILE::MEMBER with one of {names}"
+            )));
+        }
+        let reader = Reader {
+            object: Arc::clone(&self.object),
+            member: self.member.clone(),
+            schema: Arc::clone(&self.summary.schema),
+        };
+        let range = match (self.summary.rows, &request.rows) {
+            (Some(total), _) => request.range(total),
+            (None, Some(range)) => range.clone(),
+            (None, None) => 0..u64::MAX,
+        };
+        let size = request.batch_rows_or(BATCH_ROWS) as u64;
+        let schema = match &request.rows {
+            Some(_) => native::without(&self.summary.schema),
+            None => Arc::clone(&self.summary.schema),
+        };
+        let all = reader.batches(range, size, Arc::clone(&schema))?;
+        let all = rows::from_batches(schema, all);
+        match &request.columns {
+            Some(columns) => columns.clone().select(all),
+            None => Ok(all),
+        }
+    }
+}
+
+/// What a member's name means.
+enum Member<'a> {
+    /// Keys and values.
+    Tags(&'a Arc<PackedStrings>),
+    Part(&'a Content),
+}
+
+fn members(container: &Container) -> Vec<String> {
+    container.members().map(|(name, _)| name.to_owned()).collect()
+}
+
+fn member_of<'a>(container: &'a Container, name: &str) -> Result<Member<'a>> {
+    let found = container.members().find(|(path, _)| *path == name);
+    let (_, content) = found.ok_or_else(|| {
+        let names = members(container).join(", ");
+        Error::usage(format!("there is no member {name:?} (there is {names})"))
+    })?;
+    Ok(match content {
+        Content::Strings(strings) if name == "tags" || name.ends_with(".tags") => Member::Tags(strings),
+        other => Member::Part(other),
+    })
+}
+
+fn number(name: &str) -> Field {
+    Field::new(name, DataType::UInt64, false)
+}
+
+fn member_schema(member: Member<'_>, _name: &str) -> Schema {
+    match member {
+        Member::Tags(_) => Schema::new(vec![
+            Field::new("key", DataType::Utf8, false),
+            Field::new("value", DataType::Utf8, false),
+        ]),
+        Member::Part(Content::Strings(_)) => shape::array_schema(Field::new("item", DataType::Utf8, false)),
+        Member::Part(Content::Bytes(..)) => shape::value_schema(Field::new("value", DataType::Binary, false)),
+        Member::Part(Content::Paths(_)) => {
+            let names = ["sample", "contig", "phase", "fragment"];
+            Schema::new(names.map(|name| Field::new(name, DataType::UInt32, false)).to_vec())
+        }
+        Member::Part(_) => shape::array_schema(number("item")),
+    }
+}
+
+fn pair_fields() -> Fields {
+    Fields::from(vec![number("_0"), number("_1")])
+}
+
+fn schema(object: &Object) -> Schema {
+    match object {
+        Object::RunLength(_) => Schema::new(vec![number("start"), number("length")]),
+        Object::Bit(_) | Object::Raw(_) => shape::array_schema(Field::new("item", DataType::Boolean, false)),
+        Object::String(..) => shape::value_schema(Field::new("value", DataType::Utf8, false)),
+        Object::Bytes(..) => shape::value_schema(Field::new("value", DataType::Binary, false)),
+        Object::Pairs(_) => {
+            let tuple = Field::new("item", DataType::Struct(pair_fields()), false);
+            shape::array_schema(extension::with(tuple, extension::TUPLE, None))
+        }
+        _ => shape::array_schema(number("item")),
+    }
+}
+
+fn supports_text(supports: [bool; 3]) -> String {
+    let words = ["rank", "select", "select0"].iter().zip(supports);
+    let there: Vec<&str> = words.filter(|(_, there)| *there).map(|(word, _)| *word).collect();
+    if there.is_empty() { "none".to_owned() } else { there.join(", ") }
+}
+
+fn facts(object: &Object) -> Vec<(String, String)> {
+    let mut facts = vec![("kind".to_owned(), object.kind().to_string())];
+    let mut fact = |key: &str, value: String| facts.push((key.to_owned(), value));
+    match object {
+        Object::Container(container) => {
+            container.facts().iter().for_each(|(key, value)| fact(key, value.clone()))
+        }
+        Object::RunLengthWavelet(matrix) => fact("width", matrix.width().to_string()),
+        Object::Wavelet(matrix) => fact("width", matrix.width().to_string()),
+        Object::WaveletCore(core) => fact("width", core.width().to_string()),
+        Object::RunLength(vector) => {
+            fact("length", vector.len().to_string());
+            fact("ones", vector.count_ones().to_string());
+        }
+        Object::Sparse(vector) => {
+            fact("length", vector.len().to_string());
+            fact("ones", vector.count_ones().to_string());
+            fact("width", vector.low().width().to_string());
+        }
+        Object::Bit(vector) => fact("ones", vector.count_ones().to_string()),
+        Object::Int(vector) => fact("width", vector.width().to_string()),
+        Object::Option(content) => fact("present", content.is_some().to_string()),
+        Object::String(bytes, _) | Object::Bytes(bytes, _) => fact("length", bytes.to_string()),
+        Object::Raw(_) | Object::Pairs(_) | Object::Vec(_) => {}
+    }
+    let mut native = Native::new(object.kind());
+    if !matches!(object, Object::Sparse(_)) {
+        object.describe(&mut native);
+    } else if let Object::Sparse(vector) = object {
+        native.supports = Some(vector.high().stored_supports().map(|support| support.is_some()));
+    }
+    if let Some(supports) = native.supports {
+        facts.push(("supports".to_owned(), supports_text(supports)));
+    }
+    facts
+}
+
+/// Makes batches of an open structure, one range of rows at a time.
+struct Reader {
+    object: Arc<Object>,
+    member: Option<String>,
+    schema: SchemaRef,
+}
+
+impl Reader {
+    fn batches(
+        self,
+        range: Range<u64>,
+        size: u64,
+        schema: SchemaRef,
+    ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {
+        if let Object::RunLength(_) = self.object.as_ref() {
+            return Ok(Box::new(RunBatches {
+                object: self.object,
+                skip: range.start,
+                left: range.end - range.start,
+                from: 0,
+                size,
+                schema,
+            }));
+        }
+        let mut next = range.start;
+        let decoded = self.decode_wavelet(&range);
+        Ok(Box::new(std::iter::from_fn(move || {
+            if next >= range.end {
+                return None;
+            }
+            let rows = next..range.end.min(next.saturating_add(size));
+            next = rows.end;
+            Some(self.columns(&rows, decoded.as_deref()).and_then(|columns| {
+                let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
+                rows::batch(Arc::clone(&schema), columns, count)
+            }))
+        })))
+    }
+
+    /// All values of a wavelet matrix, where most of them are wanted: one pass over the levels beats a walk for each.
+    fn decode_wavelet(&self, range: &Range<u64>) -> Option<Vec<u64>> {
+        match self.object.as_ref() {
+            Object::Wavelet(matrix) if range.end - range.start > matrix.len() / 4 => {
+                Some(matrix.values().collect())
+            }
+            _ => None,
+        }
+    }
+
+    fn columns(&self, rows: &Range<u64>, decoded: Option<&[u64]>) -> Result<Vec<ArrayRef>> {
+        let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
+        let start = rows.start;
+        let numbers = |values: &mut dyn Iterator<Item = u64>| -> Vec<ArrayRef> {
+            vec![Arc::new(values.take(count).collect::<UInt64Array>())]
+        };
+        Ok(match self.object.as_ref() {
+            Object::Container(container) => {
+                let name = self.member.as_deref().unwrap_or_default();
+                return member_columns(member_of(container, name)?, rows);
+            }
+            Object::RunLengthWavelet(matrix) => numbers(&mut matrix.iter_from(start)),
+            Object::Wavelet(matrix) => match decoded {
+                Some(values) => {
+                    numbers(&mut values.iter().copied().skip(usize::try_from(start).unwrap_or(usize::MAX)))
+                }
+                None => numbers(&mut matrix.iter_from(start)),
+            },
+            Object::WaveletCore(core) => {
+                numbers(&mut rows.clone().filter_map(|index| core_value(core, index)))
+            }
+            Object::Sparse(vector) => sparse(vector, start, count),
+            Object::Bit(vector) => vec![bools(vector.bits(), rows)],
+            Object::Raw(vector) => vec![bools(vector, rows)],
+            Object::Int(vector) => ints(vector, start, count),
+            Object::Option(content) => {
+                let words = content.as_ref().map_or(&[][..], |words| words.as_ref());
+                numbers(&mut elements(words, rows))
+            }
+            Object::Vec(words) => numbers(&mut elements(words.as_ref(), rows)),
+            Object::Pairs(words) => {
+                let pairs: Vec<u64> = elements(words.as_ref(), &(rows.start * 2..rows.end * 2)).collect();
+                let (pairs, _) = pairs.as_chunks::<2>();
+                let first: ArrayRef = Arc::new(pairs.iter().map(|pair| pair[0]).collect::<UInt64Array>());
+                let second: ArrayRef = Arc::new(pairs.iter().map(|pair| pair[1]).collect::<UInt64Array>());
+                vec![Arc::new(StructArray::try_new(pair_fields(), vec![first, second], None)?)]
+            }
+            Object::String(bytes, words) => {
+                let text = String::from_utf8(byte_vector(*bytes, words));
+                let text = text.map_err(|error| Error::malformed("UTF-8", error).field("string"))?;
+                vec![Arc::new(StringArray::from(vec![text]))]
+            }
+            Object::Bytes(bytes, words) => {
+                vec![Arc::new(BinaryArray::from_vec(vec![&byte_vector(*bytes, words)]))]
+            }
+            Object::RunLength(_) => return Err(Error::unsupported(format!("rows of {}", self.schema))),
+        })
+    }
+}
+
+fn elements<'a>(words: &'a [u64], rows: &Range<u64>) -> impl Iterator<Item = u64> + 'a {
+    let start = usize::try_from(rows.start).unwrap_or(usize::MAX);
+    let end = usize::try_from(rows.end).unwrap_or(usize::MAX).min(words.len());
+    words.get(start..end).unwrap_or_default().iter().copied()
+}
+
+fn sparse(vector: &SparseVector<SharedWords>, start: u64, count: usize) -> Vec<ArrayRef> {
+    vec![Arc::new(vector.iter_from(start).take(count).collect::<UInt64Array>())]
+}
+
+fn ints(vector: &IntVector<SharedWords>, start: u64, count: usize) -> Vec<ArrayRef> {
+    vec![Arc::new(vector.iter_from(start).take(count).collect::<UInt64Array>())]
+}
+
+fn bools(vector: &RawVector<SharedWords>, rows: &Range<u64>) -> ArrayRef {
+    let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
+    Arc::new(BooleanArray::new(vector.iter_from(rows.start).take(count).collect::<BooleanBuffer>(), None))
+}
+
+/// The item at `index`: followed down through the levels.
+fn core_value(core: &WaveletCore<BitVector<SharedWords>>, mut index: u64) -> Option<u64> {
+    let mut value = 0u64;
+    for level in core.levels() {
+        let bit = level.get(index)?;
+        index = if bit { level.count_zeros().wrapping_add(level.rank(index)) } else { level.rank0(index)? };
+        value = value << 1 | u64::from(bit);
+    }
+    Some(value)
+}
+
+fn text_at(strings: &PackedStrings, index: u64) -> Result<String> {
+    let bytes = strings.get(index);
+    let bytes =
+        bytes.ok_or_else(|| Error::malformed("starts and characters that agree", "others").index(index))?;
+    String::from_utf8(bytes).map_err(|error| Error::malformed("UTF-8", error).index(index))
+}
+
+fn member_columns(member: Member<'_>, rows: &Range<u64>) -> Result<Vec<ArrayRef>> {
+    let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
+    Ok(match member {
+        Member::Tags(strings) => {
+            let (mut keys, mut values) = (StringBuilder::new(), StringBuilder::new());
+            for row in rows.clone() {
+                keys.append_value(text_at(strings, row * 2)?);
+                values.append_value(text_at(strings, row * 2 + 1)?);
+            }
+            vec![Arc::new(keys.finish()), Arc::new(values.finish())]
+        }
+        Member::Part(Content::Strings(strings)) => {
+            let mut texts = StringBuilder::new();
+            rows.clone().try_for_each(|row| text_at(strings, row).map(|text| texts.append_value(text)))?;
+            vec![Arc::new(texts.finish())]
+        }
+        Member::Part(Content::Sparse(vector)) => sparse(vector, rows.start, count),
+        Member::Part(Content::Int(vector)) => ints(vector, rows.start, count),
+        Member::Part(Content::Bytes(bytes, words)) => {
+            vec![Arc::new(BinaryArray::from_vec(vec![&byte_vector(*bytes, words)]))]
+        }
+        Member::Part(Content::Elements(words)) => {
+            vec![Arc::new(elements(words.as_ref(), rows).collect::<UInt64Array>())]
+        }
+        Member::Part(Content::Paths(words)) => {
+            let pairs: Vec<u64> = elements(words.as_ref(), &(rows.start * 2..rows.end * 2)).collect();
+            let (paths, _) = pairs.as_chunks::<2>();
+            #[expect(clippy::cast_possible_truncation, reason = "the two halves of an element")]
+            let halves = |word: u64| (word as u32, (word >> 32) as u32);
+            let column = |pick: &dyn Fn(&[u64; 2]) -> u32| -> ArrayRef {
+                Arc::new(paths.iter().map(pick).collect::<UInt32Array>())
+            };
+            vec![
+                column(&|path| halves(path[0]).0),
+                column(&|path| halves(path[0]).1),
+                column(&|path| halves(path[1]).0),
+                column(&|path| halves(path[1]).1),
+            ]
+        }
+        Member::Part(Content::Field(value)) => vec![Arc::new(UInt64Array::from(vec![*value; count]))],
+    })
+}
+
+/// Runs have no index: each batch goes on where the last run ended.
+struct RunBatches {
+    object: Arc<Object>,
+    skip: u64,
+    left: u64,
+    from: u64,
+    size: u64,
+    schema: SchemaRef,
+}
+
+impl Iterator for RunBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Object::RunLength(vector) = self.object.as_ref() else { return None };
+        let skip = usize::try_from(std::mem::take(&mut self.skip)).unwrap_or(usize::MAX);
+        let count = usize::try_from(self.size.min(self.left)).unwrap_or(usize::MAX);
+        let runs: Vec<(u64, u64)> = vector.runs_from(self.from).skip(skip).take(count).collect();
+        let last = runs.last()?;
+        self.from = last.0.saturating_add(last.1);
+        self.left -= runs.len() as u64;
+        let starts: ArrayRef = Arc::new(runs.iter().map(|run| run.0).collect::<UInt64Array>());
+        let lengths: ArrayRef = Arc::new(runs.iter().map(|run| run.1).collect::<UInt64Array>());
+        Some(rows::batch(Arc::clone(&self.schema), vec![starts, lengths], runs.len()))
+    }
+}

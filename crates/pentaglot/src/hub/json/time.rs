@@ -1,0 +1,322 @@
+//! Dates and times as text, both ways: `YYYY-MM-DD`, `HH:MM:SS[.f]`, `YYYY-MM-DDTHH:MM:SS[.f]` with `Z` or an offset.
+//!
+//! Only years 0000 to 9999 have such a text; a fraction is written without trailing zeros.
+
+use arrow_array::temporal_conversions::as_datetime_with_timezone;
+use arrow_array::timezone::Tz;
+use arrow_array::types::TimestampSecondType;
+use arrow_schema::TimeUnit;
+
+const DAY_SECONDS: i64 = 86_400;
+
+/// How many of a unit make a second.
+pub(crate) fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// Year, month and day of a day counted from 1970-01-01 (proleptic Gregorian; Howard Hinnant's `civil_from_days`).
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
+}
+
+/// The inverse of [`civil_from_days`].
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let month_index = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * month_index + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+fn push_digits(out: &mut Vec<u8>, value: i64, count: u32) {
+    for place in (0..count).rev() {
+        out.push(b'0' + (value / 10i64.pow(place) % 10) as u8);
+    }
+}
+
+/// Appends `YYYY-MM-DD`; `false`, and nothing, if the day has no such text.
+pub(crate) fn write_date(out: &mut Vec<u8>, days: i64) -> bool {
+    // Days of 0000-01-01 and 9999-12-31.
+    if !(-719_528..=2_932_896).contains(&days) {
+        return false;
+    }
+    let (year, month, day) = civil_from_days(days);
+    push_digits(out, year, 4);
+    out.push(b'-');
+    push_digits(out, month, 2);
+    out.push(b'-');
+    push_digits(out, day, 2);
+    true
+}
+
+/// Appends `HH:MM:SS[.f]`; `false`, and nothing, if the time is not within a day.
+pub(crate) fn write_time(out: &mut Vec<u8>, value: i64, unit: TimeUnit) -> bool {
+    let per_second = per_second(unit);
+    let seconds = value.div_euclid(per_second);
+    if !(0..DAY_SECONDS).contains(&seconds) {
+        return false;
+    }
+    push_digits(out, seconds / 3600, 2);
+    out.push(b':');
+    push_digits(out, seconds / 60 % 60, 2);
+    out.push(b':');
+    push_digits(out, seconds % 60, 2);
+    let mut fraction = value.rem_euclid(per_second);
+    if fraction != 0 {
+        let mut digits = per_second.ilog10();
+        while fraction % 10 == 0 {
+            fraction /= 10;
+            digits -= 1;
+        }
+        out.push(b'.');
+        push_digits(out, fraction, digits);
+    }
+    true
+}
+
+/// What is written after a timestamp.
+#[derive(Debug, Clone)]
+pub(crate) enum Zone {
+    /// The timestamp has no zone.
+    None,
+    /// A constant offset in seconds.
+    Fixed(i64),
+    /// An offset that depends on the time.
+    Named(Tz),
+    /// A zone that nobody knows: its timestamps have no text.
+    Unknown,
+}
+
+impl Zone {
+    pub(crate) fn new(zone: Option<&str>) -> Self {
+        let Some(zone) = zone else { return Zone::None };
+        if matches!(zone, "UTC" | "Z" | "Etc/UTC" | "GMT" | "+00:00") {
+            return Zone::Fixed(0);
+        }
+        match zone.parse::<Tz>() {
+            Ok(named) if zone.starts_with(['+', '-']) => match offset_at(0, named) {
+                Some(seconds) => Zone::Fixed(seconds),
+                None => Zone::Unknown,
+            },
+            Ok(named) => Zone::Named(named),
+            Err(_) => Zone::Unknown,
+        }
+    }
+}
+
+/// Seconds east of UTC at a time.
+fn offset_at(seconds: i64, zone: Tz) -> Option<i64> {
+    let local = as_datetime_with_timezone::<TimestampSecondType>(seconds, zone)?;
+    Some(local.naive_local().and_utc().timestamp() - local.naive_utc().and_utc().timestamp())
+}
+
+/// Appends `YYYY-MM-DDTHH:MM:SS[.f]` with `Z` or an offset if zoned; `false`, and nothing, if it has no such text.
+pub(crate) fn write_timestamp(out: &mut Vec<u8>, value: i64, unit: TimeUnit, zone: &Zone) -> bool {
+    let per_second = per_second(unit);
+    let utc = value.div_euclid(per_second);
+    let offset = match zone {
+        Zone::None => None,
+        Zone::Fixed(offset) => Some(*offset),
+        Zone::Named(zone) => match offset_at(utc, *zone) {
+            Some(offset) => Some(offset),
+            None => return false,
+        },
+        Zone::Unknown => return false,
+    };
+    let Some(local) = utc.checked_add(offset.unwrap_or(0)) else { return false };
+    if !write_date(out, local.div_euclid(DAY_SECONDS)) {
+        return false;
+    }
+    out.push(b'T');
+    let of_day = local.rem_euclid(DAY_SECONDS) * per_second + value.rem_euclid(per_second);
+    write_time(out, of_day, unit);
+    match offset {
+        None => {}
+        Some(0) => out.push(b'Z'),
+        Some(offset) => {
+            out.push(if offset < 0 { b'-' } else { b'+' });
+            let offset = offset.abs();
+            push_digits(out, offset / 3600, 2);
+            out.push(b':');
+            push_digits(out, offset / 60 % 60, 2);
+            if offset % 60 != 0 {
+                out.push(b':');
+                push_digits(out, offset % 60, 2);
+            }
+        }
+    }
+    true
+}
+
+/// Reads exactly `count` digits.
+fn take_digits(text: &mut &[u8], count: usize) -> Option<i64> {
+    let (digits, rest) = text.split_at_checked(count)?;
+    *text = rest;
+    digits
+        .iter()
+        .try_fold(0, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0')))
+}
+
+fn take_byte(text: &mut &[u8], byte: u8) -> Option<()> {
+    *text = text.strip_prefix(&[byte])?;
+    Some(())
+}
+
+fn take_date(text: &mut &[u8]) -> Option<i64> {
+    let year = take_digits(text, 4)?;
+    take_byte(text, b'-')?;
+    let month = take_digits(text, 2)?;
+    take_byte(text, b'-')?;
+    let day = take_digits(text, 2)?;
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    (1..=last).contains(&day).then(|| days_from_civil(year, month, day))
+}
+
+/// Seconds of the day and the fraction in `unit`; digits past the unit must be zero.
+fn take_time(text: &mut &[u8], unit: TimeUnit) -> Option<(i64, i64)> {
+    let hours = take_digits(text, 2)?;
+    take_byte(text, b':')?;
+    let minutes = take_digits(text, 2)?;
+    take_byte(text, b':')?;
+    let seconds = take_digits(text, 2)?;
+    if hours > 23 || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let mut fraction = 0;
+    if let Some(rest) = text.strip_prefix(b".") {
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (digits, rest) = rest.split_at(count);
+        let mut place = per_second(unit);
+        for digit in digits {
+            place /= 10;
+            if place == 0 && *digit != b'0' {
+                return None;
+            }
+            fraction += place * i64::from(digit - b'0');
+        }
+        if count == 0 {
+            return None;
+        }
+        *text = rest;
+    }
+    Some((hours * 3600 + minutes * 60 + seconds, fraction))
+}
+
+/// `Z` or `±HH:MM[:SS]`, in seconds.
+fn take_offset(text: &mut &[u8]) -> Option<i64> {
+    if take_byte(text, b'Z').is_some() {
+        return Some(0);
+    }
+    let sign = if take_byte(text, b'-').is_some() {
+        -1
+    } else {
+        take_byte(text, b'+')?;
+        1
+    };
+    let hours = take_digits(text, 2)?;
+    take_byte(text, b':')?;
+    let minutes = take_digits(text, 2)?;
+    let seconds = if take_byte(text, b':').is_some() { take_digits(text, 2)? } else { 0 };
+    (minutes < 60 && seconds < 60).then_some(sign * (hours * 3600 + minutes * 60 + seconds))
+}
+
+/// The day of `YYYY-MM-DD`, counted from 1970-01-01.
+pub(crate) fn parse_date(mut text: &[u8]) -> Option<i64> {
+    take_date(&mut text).filter(|_| text.is_empty())
+}
+
+/// The time `HH:MM:SS[.f]` in `unit`.
+pub(crate) fn parse_time(mut text: &[u8], unit: TimeUnit) -> Option<i64> {
+    let (seconds, fraction) = take_time(&mut text, unit)?;
+    text.is_empty().then_some(seconds * per_second(unit) + fraction)
+}
+
+/// The timestamp in `unit`; with `Z` or an offset exactly if `zoned`. A space may stand for the `T`.
+pub(crate) fn parse_timestamp(mut text: &[u8], unit: TimeUnit, zoned: bool) -> Option<i64> {
+    let days = take_date(&mut text)?;
+    take_byte(&mut text, b'T').or_else(|| take_byte(&mut text, b' '))?;
+    let (of_day, fraction) = take_time(&mut text, unit)?;
+    let offset = if zoned { take_offset(&mut text)? } else { 0 };
+    let seconds = days * DAY_SECONDS + of_day - offset;
+    let value = i128::from(seconds) * i128::from(per_second(unit)) + i128::from(fraction);
+    i64::try_from(value).ok().filter(|_| text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>) -> bool) -> Option<String> {
+        let mut out = Vec::new();
+        let there = write(&mut out);
+        assert!(there || out.is_empty());
+        there.then(|| String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn every_day_with_a_text_comes_back() {
+        for days in (-719_528..=2_932_896).step_by(13) {
+            let date = text(|out| write_date(out, days)).unwrap();
+            assert_eq!(parse_date(date.as_bytes()), Some(days), "{date}");
+        }
+        assert_eq!(text(|out| write_date(out, -719_528)).unwrap(), "0000-01-01");
+        assert_eq!(text(|out| write_date(out, 2_932_896)).unwrap(), "9999-12-31");
+        assert_eq!(text(|out| write_date(out, 2_932_897)), None);
+        for bad in ["2023-02-29", "1900-02-29", "2024-13-01", "2024-1-01", "2024-01-01 ", "12024-01-01"] {
+            assert_eq!(parse_date(bad.as_bytes()), None);
+        }
+    }
+
+    #[test]
+    fn times_have_no_trailing_zeros() {
+        let time = |value, unit| text(|out| write_time(out, value, unit));
+        assert_eq!(time(3_723_500_000, TimeUnit::Microsecond).unwrap(), "01:02:03.5");
+        assert_eq!(time(1, TimeUnit::Nanosecond).unwrap(), "00:00:00.000000001");
+        assert_eq!(time(86_399, TimeUnit::Second).unwrap(), "23:59:59");
+        assert_eq!(time(86_400, TimeUnit::Second), None);
+        assert_eq!(time(-1, TimeUnit::Millisecond), None);
+        assert_eq!(parse_time(b"01:02:03.5", TimeUnit::Microsecond), Some(3_723_500_000));
+        assert_eq!(parse_time(b"01:02:03.50", TimeUnit::Second), None);
+        assert_eq!(parse_time(b"01:02:60", TimeUnit::Second), None);
+    }
+
+    #[test]
+    fn zoned_timestamps_carry_their_offset() {
+        let stamp = |value, unit, zone| text(|out| write_timestamp(out, value, unit, &Zone::new(zone)));
+        assert_eq!(stamp(0, TimeUnit::Second, None).unwrap(), "1970-01-01T00:00:00");
+        assert_eq!(stamp(-1, TimeUnit::Nanosecond, Some("UTC")).unwrap(), "1969-12-31T23:59:59.999999999Z");
+        let summer = 1_720_000_000_123;
+        let berlin = stamp(summer, TimeUnit::Millisecond, Some("Europe/Berlin")).unwrap();
+        assert_eq!(berlin, "2024-07-03T11:46:40.123+02:00");
+        assert_eq!(parse_timestamp(berlin.as_bytes(), TimeUnit::Millisecond, true), Some(summer));
+        assert_eq!(stamp(0, TimeUnit::Second, Some("-09:30")).unwrap(), "1969-12-31T14:30:00-09:30");
+        assert_eq!(stamp(0, TimeUnit::Second, Some("Nowhere")), None);
+        assert_eq!(stamp(i64::MAX, TimeUnit::Second, Some("Europe/Berlin")), None);
+        assert_eq!(parse_timestamp(b"2024-07-03T11:46:40", TimeUnit::Second, true), None);
+        assert_eq!(parse_timestamp(b"2024-07-03T11:46:40Z", TimeUnit::Second, false), None);
+        assert_eq!(parse_timestamp(b"9999-12-31T00:00:00", TimeUnit::Nanosecond, false), None);
+    }
+}

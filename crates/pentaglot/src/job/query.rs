@@ -1,0 +1,75 @@
+//! `query` and `index`: formats with a typed door for them.
+
+use super::open::{OpenOptions, target};
+use crate::error::{Context, Error, Result};
+use crate::formats::ReadOptions;
+use crate::formats::sds::{self, Kind, Mapped, Query};
+use crate::registry::Registry;
+use crate::source::Source;
+
+/// A succinct structure open for queries.
+pub struct Queries {
+    mapped: Mapped,
+}
+
+impl Queries {
+    /// Opens a file in place.
+    pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Self> {
+        let kind = match options.from.as_deref().map(|text| target(registry, text)).transpose()? {
+            None => None,
+            Some(named) if named.format.info().id == "sds" => named.dialect.map(Kind::parse).transpose()?,
+            Some(named) => {
+                return Err(Error::unsupported(format!(
+                    "queries on {} (sds has them)",
+                    named.format.info().id
+                )));
+            }
+        };
+        let source = Source::open(name)?;
+        let source =
+            if name.to_lowercase().ends_with(".gz") { source.gunzip(&options.limits)? } else { source };
+        let mapped = Mapped::open(&source, kind, &options.limits).in_format("sds")?;
+        Ok(Queries { mapped })
+    }
+
+    /// What the user should know.
+    pub fn note(&self) -> Option<&str> {
+        self.mapped.note.as_deref()
+    }
+
+    /// The answer to a question such as `rank 17`; `None` where there is none.
+    pub fn answer<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Result<Option<String>> {
+        sds::answer(&self.mapped.object, &Query::from_words(words)?)
+    }
+
+    /// The bytes of the side file that makes the first query fast.
+    pub fn index(&self) -> Result<Vec<u8>> {
+        sds::build_index(&self.mapped.object, &self.mapped.words).in_format("sds")
+    }
+}
+
+/// The bytes of `FILE.idx` for a file of any format that has side indexes.
+pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Vec<u8>> {
+    let mut options = options.clone();
+    if options.from.is_none() {
+        let source = Source::open(name)?;
+        options.from = Some(registry.detect(&source)?.info().id.to_owned());
+    }
+    match options.from.as_deref().unwrap_or_default().split(':').next() {
+        Some("sds") => Queries::open(registry, name, &options)?.index(),
+        #[cfg(feature = "ds")]
+        Some("ds") => {
+            let mut read = ReadOptions::default();
+            let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
+            read.dialect = named.and_then(|named| named.dialect).map(str::to_owned);
+            read.type_text = options.type_text.clone();
+            read.options = options.options.clone();
+            read.limits = options.limits.clone();
+            crate::formats::ds::build_index(&Source::open(name)?, &read)
+        }
+        other => Err(Error::unsupported(format!(
+            "an index for {} (sds and ds have one)",
+            other.unwrap_or_default()
+        ))),
+    }
+}

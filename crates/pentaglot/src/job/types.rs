@@ -1,0 +1,163 @@
+//! Type languages: Arrow type text, DS types, datashape; checked, printed canonically, translated.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+
+use crate::error::{Error, Result};
+#[cfg(feature = "ds")]
+use crate::formats::ds;
+#[cfg(feature = "dynd")]
+use crate::formats::dynd;
+use crate::hub::json::JsonOptions;
+use crate::hub::type_text;
+use crate::limits::Limits;
+
+/// A language of types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// Arrow type text.
+    Arrow,
+    /// Mantik DS, as JSON (or YAML).
+    Ds,
+    /// Datashape.
+    Dynd,
+}
+
+impl FromStr for Language {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "arrow" => Ok(Language::Arrow),
+            "ds" => Ok(Language::Ds),
+            "dynd" => Ok(Language::Dynd),
+            other => Err(Error::usage(format!("expected arrow, ds or dynd, found {other:?}"))),
+        }
+    }
+}
+
+impl Language {
+    /// The language of a text and the text without its prefix: a prefix `dynd:`, `ds:` or `arrow:` decides; else text
+    /// that begins with `{"` or `"` is ds, other text is dynd.
+    pub fn of(text: &str) -> (Self, &str) {
+        let prefixes = [("arrow:", Language::Arrow), ("ds:", Language::Ds), ("dynd:", Language::Dynd)];
+        for (prefix, language) in prefixes {
+            if let Some(rest) = text.strip_prefix(prefix) {
+                return (language, rest);
+            }
+        }
+        let start = text.trim_start();
+        let ds = start.starts_with('"')
+            || start.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'));
+        (if ds { Language::Ds } else { Language::Dynd }, text)
+    }
+}
+
+/// A type in some language.
+#[derive(Debug, Clone)]
+pub struct TypeText {
+    kind: Parsed,
+}
+
+#[derive(Debug, Clone)]
+enum Parsed {
+    Arrow(Schema),
+    #[cfg(feature = "ds")]
+    Ds(ds::Type),
+    #[cfg(feature = "dynd")]
+    Dynd(dynd::Type),
+}
+
+impl TypeText {
+    /// The language it was written in.
+    pub fn language(&self) -> Language {
+        match self.kind {
+            Parsed::Arrow(_) => Language::Arrow,
+            #[cfg(feature = "ds")]
+            Parsed::Ds(_) => Language::Ds,
+            #[cfg(feature = "dynd")]
+            Parsed::Dynd(_) => Language::Dynd,
+        }
+    }
+
+    /// Its canonical text in that language.
+    pub fn canonical(&self) -> String {
+        match &self.kind {
+            Parsed::Arrow(schema) => type_text::print_schema(schema),
+            #[cfg(feature = "ds")]
+            Parsed::Ds(kind) => kind.to_string(),
+            #[cfg(feature = "dynd")]
+            Parsed::Dynd(kind) => kind.to_string(),
+        }
+    }
+
+    /// The hub schema of data of this type. A type that no data has (a pattern) has none.
+    pub fn schema(&self) -> Result<SchemaRef> {
+        Ok(Arc::new(match &self.kind {
+            Parsed::Arrow(schema) => schema.clone(),
+            #[cfg(feature = "ds")]
+            Parsed::Ds(kind) => kind.schema()?,
+            #[cfg(feature = "dynd")]
+            Parsed::Dynd(kind) => dynd::arrow_schema(kind)?,
+        }))
+    }
+}
+
+/// Checks a type text. `language` overrides what the text itself says.
+///
+/// ```
+/// use pentaglot::{Limits, job};
+/// let text = job::parse_type("var * {x: int32, y: ?string}", None, &Limits::default())?;
+/// let arrow = job::print_type(text.schema()?.as_ref(), job::Language::Arrow)?;
+/// assert_eq!(arrow, "struct{x: int32, y: ?utf8}");
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+pub fn parse_type(text: &str, language: Option<Language>, limits: &Limits) -> Result<TypeText> {
+    let (language, text) = match (language, Language::of(text)) {
+        (Some(given), (own, rest)) if given == own => (given, rest),
+        (Some(given), _) => (given, text),
+        (None, found) => found,
+    };
+    let kind = match language {
+        Language::Arrow => Parsed::Arrow(type_text::parse_schema(text, limits)?),
+        #[cfg(feature = "ds")]
+        Language::Ds => Parsed::Ds(ds::Type::parse_within(text, limits)?),
+        #[cfg(feature = "dynd")]
+        Language::Dynd => Parsed::Dynd(dynd::Type::parse(text, limits)?),
+        #[cfg(not(all(feature = "ds", feature = "dynd")))]
+        _ => return Err(Error::unsupported("this build does not have that type language")),
+    };
+    Ok(TypeText { kind })
+}
+
+/// The type of data with this schema, in a language.
+pub fn print_type(schema: &Schema, language: Language) -> Result<String> {
+    match language {
+        Language::Arrow => Ok(type_text::print_schema(schema)),
+        #[cfg(feature = "ds")]
+        Language::Ds => Ok(ds::Type::from_schema(schema)?.to_string()),
+        #[cfg(feature = "dynd")]
+        Language::Dynd => Ok(dynd::type_of_schema(schema)?.to_string()),
+        #[cfg(not(all(feature = "ds", feature = "dynd")))]
+        _ => Err(Error::unsupported("this build does not have that type language")),
+    }
+}
+
+/// The `.meta` text that DAPHNE wants beside a file of this content.
+#[cfg(feature = "dbdf")]
+pub fn daphne_meta(summary: &crate::formats::Summary) -> Result<String> {
+    crate::formats::dbdf::meta_text(summary)
+}
+
+/// How JSON values are written: arrays of dynd are decoded by their own format.
+pub fn json_options() -> JsonOptions {
+    #[allow(unused_mut, reason = "without dynd there is nothing to set")]
+    let mut options = JsonOptions::default();
+    #[cfg(feature = "dynd")]
+    {
+        options.dynd_value = Some(dynd::write_value_json);
+    }
+    options
+}

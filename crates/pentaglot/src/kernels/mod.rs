@@ -1,0 +1,22 @@
+//! The hot loops that formats share, and the fence round this crate's unsafe code: loops that need run-time CPU dispatch,
+//! or writes into memory that nobody has zeroed. One file a family; each unsafe loop stands beside a plain twin, which
+//! tests it and is what other processors run. Every function here is safe to call: what its unsafe blocks need is
+//! checked first.
+
+#[cfg(feature = "bsondf")]
+pub(crate) mod arrays;
+#[cfg(any(feature = "npy", feature = "matrix_market"))]
+pub(crate) mod column_major;
+#[cfg(feature = "dbdf")]
+pub(crate) mod csr;
+#[cfg(any(feature = "npy", feature = "matrix_market"))]
+pub(crate) mod csr_build;
+#[cfg(feature = "matrix_market")]
+pub(crate) mod number_text;
+#[cfg(feature = "dynd")]
+pub(crate) mod records;
+#[cfg(feature = "bsondf")]
+pub(crate) mod scan;
+
+#[cfg(all(test, any(feature = "npy", feature = "matrix_market")))]
+pub(crate) mod plain;

@@ -1,0 +1,670 @@
+//! Random schemas and batches from a seed: every Arrow type, nesting, nulls, dictionaries, extension types, shapes.
+//!
+//! ```text
+//! let mut random = Random::new(seed);
+//! let schema = random.schema();                  // any types; `schema_of` asks a predicate
+//! let batch = random.batch(&schema, 17);
+//! ```
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};
+use arrow_array::types::*;
+use arrow_array::*;
+use arrow_buffer::{
+    BooleanBuffer, IntervalDayTime, IntervalMonthDayNano, NullBuffer, OffsetBuffer, ScalarBuffer, i256,
+};
+use arrow_schema::{DataType, Field, FieldRef, Fields, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{UnionFields, UnionMode};
+
+use crate::hub::{extension, native, rows, shape};
+
+/// A small generator of random numbers (SplitMix64): the same seed gives the same data everywhere.
+pub(crate) struct Random(u64);
+
+const UNITS: [TimeUnit; 4] =
+    [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
+const TEXTS: [&str; 12] = [
+    "",
+    "a",
+    "hello, world",
+    "line\nbreak\r\n",
+    "\"quoted\"",
+    "é日本語",
+    "🦀",
+    "NaN",
+    "null",
+    "\u{0}\u{1f}",
+    " 12 ",
+    "a text of more than twelve bytes, so that a view does not hold it itself",
+];
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end` (which is not 0).
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// True once in `n` times.
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
+    }
+
+    /// A number with many small ones and the ends of its range among them.
+    fn edgy(&mut self) -> u64 {
+        match self.below(6) {
+            0 => 0,
+            1 => u64::MAX,
+            2 => self.next() % 100,
+            3 => 1 << self.below(64),
+            _ => self.next(),
+        }
+    }
+
+    /// Every type without parts.
+    pub(crate) fn leaves() -> Vec<DataType> {
+        use DataType::*;
+        let mut all = vec![
+            Null,
+            Boolean,
+            Int8,
+            Int16,
+            Int32,
+            Int64,
+            UInt8,
+            UInt16,
+            UInt32,
+            UInt64,
+            Float16,
+            Float32,
+            Float64,
+            Date32,
+            Date64,
+            Binary,
+            LargeBinary,
+            BinaryView,
+            Utf8,
+            LargeUtf8,
+            Utf8View,
+        ];
+        all.extend([0, 1, 5, 16].map(FixedSizeBinary));
+        all.extend([Time32(TimeUnit::Second), Time32(TimeUnit::Millisecond)]);
+        all.extend([Time64(TimeUnit::Microsecond), Time64(TimeUnit::Nanosecond)]);
+        for unit in UNITS {
+            all.push(Duration(unit));
+            for zone in [None, Some("UTC"), Some("Europe/Paris"), Some("+07:30")] {
+                all.push(Timestamp(unit, zone.map(Arc::from)));
+            }
+        }
+        all.extend(
+            [IntervalUnit::YearMonth, IntervalUnit::DayTime, IntervalUnit::MonthDayNano].map(Interval),
+        );
+        all.extend([Decimal32(9, 2), Decimal32(1, 0), Decimal64(18, 5), Decimal64(7, -2)]);
+        all.extend([Decimal128(38, 10), Decimal128(5, 5), Decimal128(20, -3)]);
+        all.extend([Decimal256(76, 38), Decimal256(3, 1)]);
+        all
+    }
+
+    /// A random type; `depth` is how many levels of parts it may have.
+    pub(crate) fn data_type(&mut self, depth: usize) -> DataType {
+        if depth == 0 || self.below(3) > 0 {
+            let leaves = Random::leaves();
+            return self.pick(&leaves);
+        }
+        let depth = depth - 1;
+        let item = |this: &mut Self| -> FieldRef { Arc::new(this.field("item", depth)) };
+        match self.below(12) {
+            0 => DataType::List(item(self)),
+            1 => DataType::LargeList(item(self)),
+            2 => DataType::ListView(item(self)),
+            3 => DataType::LargeListView(item(self)),
+            4 | 5 => {
+                let item = item(self);
+                DataType::FixedSizeList(item, self.below(4) as i32)
+            }
+            6 | 7 => {
+                let count = self.below(4);
+                DataType::Struct((0..count).map(|index| self.field(&format!("f{index}"), depth)).collect())
+            }
+            8 => {
+                let keys = [DataType::Utf8, DataType::Int32, DataType::LargeUtf8];
+                let key = Field::new("key", self.pick(&keys), false);
+                let entries = Fields::from(vec![key, self.field("value", depth)]);
+                DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries), false)), false)
+            }
+            9 => {
+                use DataType::*;
+                let key = self.pick(&[Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64]);
+                let values = [
+                    Utf8,
+                    LargeUtf8,
+                    Binary,
+                    LargeBinary,
+                    Int16,
+                    Int64,
+                    UInt8,
+                    Float64,
+                    Utf8View,
+                    FixedSizeBinary(5),
+                    Date32,
+                    Decimal128(38, 10),
+                    Timestamp(TimeUnit::Second, None),
+                ];
+                DataType::Dictionary(Box::new(key), Box::new(self.pick(&values)))
+            }
+            10 => {
+                let count = 1 + self.below(3) as i8;
+                let fields: UnionFields =
+                    (0..count).map(|id| (id * 2, Arc::new(self.field(&format!("u{id}"), depth)))).collect();
+                DataType::Union(fields, self.pick(&[UnionMode::Dense, UnionMode::Sparse]))
+            }
+            _ => {
+                let ends = self.pick(&[DataType::Int16, DataType::Int32, DataType::Int64]);
+                let values = self.pick(&[DataType::Utf8, DataType::Int32, DataType::Float64]);
+                DataType::RunEndEncoded(
+                    Arc::new(Field::new("run_ends", ends, false)),
+                    Arc::new(Field::new("values", values, true)),
+                )
+            }
+        }
+    }
+
+    /// A random field, sometimes of an extension type or with metadata of its own.
+    pub(crate) fn field(&mut self, name: &str, depth: usize) -> Field {
+        if depth > 0 && self.one_in(6) {
+            return self.extension_field(name);
+        }
+        let data_type = self.data_type(depth);
+        // What has no validity of its own stays out of the question whether it may be null.
+        let nullable = match data_type {
+            DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..) => true,
+            _ => self.below(3) > 0,
+        };
+        let mut field = Field::new(name, data_type, nullable);
+        if matches!(field.data_type(), DataType::Dictionary(..)) && self.one_in(2) {
+            field = field.with_dict_is_ordered(true);
+        }
+        if self.one_in(5) {
+            let note = self.pick(&TEXTS).to_owned();
+            field = field.with_metadata([("note".to_owned(), note)].into());
+        }
+        field
+    }
+
+    /// A field of one of the hub's extension types.
+    pub(crate) fn extension_field(&mut self, name: &str) -> Field {
+        let nullable = self.one_in(2);
+        let make = |data_type| Field::new(name, data_type, nullable);
+        let with = |data_type, name, meta: Option<&str>| {
+            extension::with(make(data_type), name, meta.map(str::to_owned))
+        };
+        match self.below(12) {
+            0 => {
+                let item = Field::new_list_field(self.pick(&[DataType::Float32, DataType::Float64]), false);
+                with(DataType::FixedSizeList(Arc::new(item), 2), extension::COMPLEX, None)
+            }
+            1 => with(DataType::FixedSizeBinary(16), extension::INT128, None),
+            2 => with(DataType::FixedSizeBinary(16), extension::UINT128, None),
+            3 => with(DataType::FixedSizeBinary(16), extension::FLOAT128, None),
+            4 => with(DataType::Utf8, extension::CHAR, None),
+            5 => with(DataType::Utf8, extension::DYND_TYPE, None),
+            6 => with(DataType::Utf8, extension::JSON, None),
+            7 => {
+                let parts = ["_0", "_1"].map(|part| self.field(part, 0));
+                with(DataType::Struct(Fields::from(parts.to_vec())), extension::TUPLE, None)
+            }
+            8 => {
+                let parts = vec![
+                    Field::new("type", DataType::Utf8, false),
+                    Field::new("data", DataType::Binary, false),
+                ];
+                with(DataType::Struct(Fields::from(parts)), extension::DYND_ARRAY, None)
+            }
+            9 => extension::tensor_field(name, DataType::Int32, &[2, self.below(3) as u64], nullable)
+                .expect("a small tensor fits"),
+            10 => {
+                let meta = r#"{"width":2,"height":1,"components":[["red","uint8"]],"format":"plain"}"#;
+                with(DataType::Binary, extension::IMAGE, Some(meta))
+            }
+            _ => {
+                let entry = Field::new_list_field(
+                    DataType::Struct(shape::entry_fields(DataType::Float64, 10)),
+                    false,
+                );
+                with(DataType::LargeList(Arc::new(entry)), extension::SPARSE_ROW, None)
+            }
+        }
+    }
+
+    /// A random schema of up to six fields; sometimes a matrix, an array or a value.
+    pub(crate) fn schema(&mut self) -> SchemaRef {
+        self.schema_of(|_| true)
+    }
+
+    /// A random schema of fields that `fits` likes.
+    pub(crate) fn schema_of(&mut self, fits: impl Fn(&Field) -> bool) -> SchemaRef {
+        let schema = match self.below(10) {
+            0 => shape::array_schema(self.fitting("item", &fits)),
+            1 => shape::value_schema(self.fitting("value", &fits)),
+            2 => {
+                let value = self.pick(&[DataType::Float64, DataType::Int8, DataType::UInt32]);
+                let cols = self.below(4) as u64;
+                shape::dense_schema(value, None, cols).expect("a narrow matrix has a schema")
+            }
+            3 => {
+                let value = self.pick(&[DataType::Float32, DataType::Int64]);
+                shape::sparse_schema(value, None, 10)
+            }
+            _ => {
+                let count = self.below(7);
+                let fields: Vec<Field> =
+                    (0..count).map(|index| self.fitting(&format!("c{index}"), &fits)).collect();
+                Schema::new(fields)
+            }
+        };
+        let fields_fit = schema.fields().iter().all(|field| fits(field));
+        let schema = if fields_fit { schema } else { Schema::empty() };
+        let schema =
+            if self.one_in(3) { native::with(schema, "ds", serde_json::json!({"a": [1]})) } else { schema };
+        let mut metadata = schema.metadata().clone();
+        if self.one_in(3) {
+            metadata.insert("note".to_owned(), self.pick(&TEXTS).to_owned());
+        }
+        Arc::new(schema.with_metadata(metadata))
+    }
+
+    fn fitting(&mut self, name: &str, fits: &impl Fn(&Field) -> bool) -> Field {
+        for _ in 0..50 {
+            let depth = self.below(4);
+            let field = self.field(name, depth);
+            if fits(&field) {
+                return field;
+            }
+        }
+        Field::new(name, DataType::Int32, true)
+    }
+
+    /// A random batch.
+    pub(crate) fn batch(&mut self, schema: &SchemaRef, len: usize) -> RecordBatch {
+        let columns = schema.fields().iter().map(|field| self.array(field, len)).collect();
+        rows::batch(Arc::clone(schema), columns, len).expect("arrays are made for their schema")
+    }
+
+    /// Some random batches, an empty one perhaps among them; one row in all if the shape is a value.
+    pub(crate) fn batches(&mut self, schema: &SchemaRef) -> Vec<RecordBatch> {
+        if shape::Shape::of(schema) == shape::Shape::Value {
+            return vec![self.batch(schema, 1)];
+        }
+        let count = self.below(4);
+        (0..count)
+            .map(|_| {
+                let len = if self.one_in(4) { 0 } else { self.below(40) };
+                self.batch(schema, len)
+            })
+            .collect()
+    }
+
+    fn nulls(&mut self, nullable: bool, len: usize) -> Option<NullBuffer> {
+        if !nullable || self.one_in(4) {
+            return None;
+        }
+        let density = 1 + self.below(4);
+        let valid: BooleanBuffer = (0..len).map(|_| !self.one_in(density + 1)).collect();
+        Some(NullBuffer::new(valid))
+    }
+
+    fn text(&mut self) -> &'static str {
+        self.pick(&TEXTS)
+    }
+
+    /// A whole number below `limit` in size, either sign.
+    fn within(&mut self, limit: i64) -> i64 {
+        match self.below(8) {
+            0 => 0,
+            1 => limit,
+            2 => -limit,
+            _ => (self.next() % (2 * limit as u64 + 1)) as i64 - limit,
+        }
+    }
+
+    fn numbers<T: ArrowPrimitiveType>(
+        &mut self,
+        nulls: Option<NullBuffer>,
+        len: usize,
+        mut make: impl FnMut(&mut Self) -> T::Native,
+    ) -> ArrayRef {
+        let values: ScalarBuffer<T::Native> = (0..len).map(|_| make(self)).collect();
+        Arc::new(PrimitiveArray::<T>::new(values, nulls))
+    }
+
+    /// A random array of a field's type, without nulls if the field allows none.
+    pub(crate) fn array(&mut self, field: &Field, len: usize) -> ArrayRef {
+        let data_type = field.data_type();
+        let nulls = self.nulls(field.is_nullable(), len);
+        match data_type {
+            DataType::Null => Arc::new(NullArray::new(len)),
+            DataType::Boolean => {
+                let values: BooleanBuffer = (0..len).map(|_| self.one_in(2)).collect();
+                Arc::new(BooleanArray::new(values, nulls))
+            }
+            DataType::Int8 => self.numbers::<Int8Type>(nulls, len, |this| this.edgy() as i8),
+            DataType::Int16 => self.numbers::<Int16Type>(nulls, len, |this| this.edgy() as i16),
+            DataType::Int32 => self.numbers::<Int32Type>(nulls, len, |this| this.edgy() as i32),
+            DataType::Int64 => self.numbers::<Int64Type>(nulls, len, |this| this.edgy() as i64),
+            DataType::UInt8 => self.numbers::<UInt8Type>(nulls, len, |this| this.edgy() as u8),
+            DataType::UInt16 => self.numbers::<UInt16Type>(nulls, len, |this| this.edgy() as u16),
+            DataType::UInt32 => self.numbers::<UInt32Type>(nulls, len, |this| this.edgy() as u32),
+            DataType::UInt64 => self.numbers::<UInt64Type>(nulls, len, Self::edgy),
+            DataType::Float16 => {
+                self.numbers::<Float16Type>(nulls, len, |this| half::f16::from_f64(this.float()))
+            }
+            DataType::Float32 => self.numbers::<Float32Type>(nulls, len, |this| this.float() as f32),
+            DataType::Float64 => self.numbers::<Float64Type>(nulls, len, Self::float),
+            DataType::Date32 => self.numbers::<Date32Type>(nulls, len, |this| this.within(700_000) as i32),
+            DataType::Date64 => {
+                self.numbers::<Date64Type>(nulls, len, |this| this.within(700_000) * 86_400_000)
+            }
+            DataType::Utf8 => self.strings::<i32>(nulls, len),
+            DataType::LargeUtf8 => self.strings::<i64>(nulls, len),
+            DataType::Binary => self.bytes::<i32>(nulls, len),
+            DataType::LargeBinary => self.bytes::<i64>(nulls, len),
+            DataType::Utf8View => {
+                let mut builder = StringViewBuilder::new();
+                for row in 0..len {
+                    let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+                    builder.append_option((!null).then(|| self.text()));
+                }
+                Arc::new(builder.finish())
+            }
+            DataType::BinaryView => {
+                let mut builder = BinaryViewBuilder::new();
+                for row in 0..len {
+                    let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+                    builder.append_option((!null).then(|| self.blob()));
+                }
+                Arc::new(builder.finish())
+            }
+            DataType::FixedSizeBinary(width) => {
+                let values: Vec<u8> = (0..len * *width as usize).map(|_| self.next() as u8).collect();
+                let array = FixedSizeBinaryArray::try_new_with_len(*width, values.into(), nulls, len);
+                Arc::new(array.expect("the values have the width"))
+            }
+            DataType::List(item) => self.list::<i32>(item, nulls, len),
+            DataType::LargeList(item) => self.list::<i64>(item, nulls, len),
+            DataType::ListView(item) => self.list_view::<i32>(item, nulls, len),
+            DataType::LargeListView(item) => self.list_view::<i64>(item, nulls, len),
+            DataType::FixedSizeList(item, size) => {
+                let values = self.array(item, len * *size as usize);
+                let array =
+                    FixedSizeListArray::try_new_with_length(Arc::clone(item), *size, values, nulls, len);
+                Arc::new(array.expect("the values have the size"))
+            }
+            DataType::Struct(fields) => {
+                let columns = fields.iter().map(|field| self.array(field, len)).collect();
+                Arc::new(
+                    StructArray::try_new_with_length(fields.clone(), columns, nulls, len)
+                        .expect("arrays are made for their fields"),
+                )
+            }
+            DataType::Map(entries, ordered) => {
+                let offsets = self.offsets::<i32>(nulls.as_ref(), len);
+                let count = *offsets.last().expect("there is a first offset") as usize;
+                let DataType::Struct(fields) = entries.data_type() else { unreachable!("a map has entries") };
+                let columns = fields.iter().map(|field| self.array(field, count)).collect();
+                let values = StructArray::new(fields.clone(), columns, None);
+                Arc::new(MapArray::new(Arc::clone(entries), offsets, values, nulls, *ordered))
+            }
+            DataType::Dictionary(key, value) => self.dictionary(key, value, nulls, len),
+            DataType::Union(fields, mode) => self.union(fields, *mode, len),
+            DataType::RunEndEncoded(ends, values) => self.runs(ends, values, len),
+            DataType::Decimal32(precision, scale) => {
+                let limit = 10i64.pow(u32::from(*precision)) - 1;
+                let array = self.numbers::<Decimal32Type>(nulls, len, |this| this.within(limit) as i32);
+                let array = array.as_any().downcast_ref::<Decimal32Array>().expect("just made").clone();
+                Arc::new(array.with_precision_and_scale(*precision, *scale).expect("it is in range"))
+            }
+            DataType::Decimal64(precision, scale) => {
+                let limit = 10i64.pow(u32::from(*precision)) - 1;
+                let array = self.numbers::<Decimal64Type>(nulls, len, |this| this.within(limit));
+                let array = array.as_any().downcast_ref::<Decimal64Array>().expect("just made").clone();
+                Arc::new(array.with_precision_and_scale(*precision, *scale).expect("it is in range"))
+            }
+            DataType::Decimal128(precision, scale) => {
+                let array = self.numbers::<Decimal128Type>(nulls, len, |this| this.digits(*precision).0);
+                let array = array.as_any().downcast_ref::<Decimal128Array>().expect("just made").clone();
+                Arc::new(array.with_precision_and_scale(*precision, *scale).expect("it is in range"))
+            }
+            DataType::Decimal256(precision, scale) => {
+                let array = self.numbers::<Decimal256Type>(nulls, len, |this| this.digits(*precision).1);
+                let array = array.as_any().downcast_ref::<Decimal256Array>().expect("just made").clone();
+                Arc::new(array.with_precision_and_scale(*precision, *scale).expect("it is in range"))
+            }
+            DataType::Interval(IntervalUnit::YearMonth) => {
+                self.numbers::<IntervalYearMonthType>(nulls, len, |this| this.edgy() as i32)
+            }
+            DataType::Interval(IntervalUnit::DayTime) => {
+                self.numbers::<IntervalDayTimeType>(nulls, len, |this| {
+                    IntervalDayTime::new(this.edgy() as i32, this.edgy() as i32)
+                })
+            }
+            DataType::Interval(IntervalUnit::MonthDayNano) => {
+                self.numbers::<IntervalMonthDayNanoType>(nulls, len, |this| {
+                    IntervalMonthDayNano::new(this.edgy() as i32, this.edgy() as i32, this.edgy() as i64)
+                })
+            }
+            DataType::Time32(_) | DataType::Time64(_) | DataType::Timestamp(..) | DataType::Duration(_) => {
+                self.moments(data_type, nulls, len)
+            }
+        }
+    }
+
+    fn float(&mut self) -> f64 {
+        match self.below(10) {
+            0 => f64::NAN,
+            1 => f64::INFINITY,
+            2 => f64::NEG_INFINITY,
+            3 => -0.0,
+            4 => 0.1,
+            5 => f64::from_bits(1 + self.next() % 1000),
+            _ => self.within(1 << 20) as f64 / 64.0,
+        }
+    }
+
+    /// A decimal of up to `precision` digits, in both widths.
+    fn digits(&mut self, precision: u8) -> (i128, i256) {
+        let count = 1 + self.below(usize::from(precision));
+        let text: String = (0..count).map(|_| char::from(b'0' + self.below(10) as u8)).collect();
+        let sign = if self.one_in(2) { "-" } else { "" };
+        let wide = i256::from_string(&format!("{sign}{text}")).expect("digits are a number");
+        (wide.as_i128(), wide)
+    }
+
+    /// Times, timestamps and durations: whole numbers in a sensible range of their unit.
+    fn moments(&mut self, data_type: &DataType, nulls: Option<NullBuffer>, len: usize) -> ArrayRef {
+        let (unit, seconds, low) = match data_type {
+            DataType::Time32(unit) | DataType::Time64(unit) => (unit, 86_399, false),
+            DataType::Timestamp(unit, _) => (unit, 4_000_000_000, true),
+            DataType::Duration(unit) => (unit, 1_000_000_000, true),
+            _ => unreachable!("only moments come here"),
+        };
+        let factor = match unit {
+            TimeUnit::Second => 1,
+            TimeUnit::Millisecond => 1_000,
+            TimeUnit::Microsecond => 1_000_000,
+            TimeUnit::Nanosecond => 1_000_000_000,
+        };
+        let mut values = Vec::new();
+        for _ in 0..len {
+            let value = self.within(seconds * factor);
+            values.push(if low { value } else { value.abs() });
+        }
+        if let DataType::Time32(_) = data_type {
+            let values: ScalarBuffer<i32> = values.into_iter().map(|value| value as i32).collect();
+            let array = PrimitiveArray::<Int32Type>::new(values, nulls);
+            return make_array(
+                array.into_data().into_builder().data_type(data_type.clone()).build().unwrap(),
+            );
+        }
+        let array = PrimitiveArray::<Int64Type>::new(values.into(), nulls);
+        make_array(array.into_data().into_builder().data_type(data_type.clone()).build().unwrap())
+    }
+
+    fn strings<O: OffsetSizeTrait>(&mut self, nulls: Option<NullBuffer>, len: usize) -> ArrayRef {
+        let values: Vec<Option<&str>> = (0..len)
+            .map(|row| (!nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))).then(|| self.text()))
+            .collect();
+        Arc::new(GenericStringArray::<O>::from(values))
+    }
+
+    fn blob(&mut self) -> Vec<u8> {
+        let len = self.below(20);
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+
+    fn bytes<O: OffsetSizeTrait>(&mut self, nulls: Option<NullBuffer>, len: usize) -> ArrayRef {
+        let values: Vec<Option<Vec<u8>>> = (0..len)
+            .map(|row| (!nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))).then(|| self.blob()))
+            .collect();
+        let values: Vec<Option<&[u8]>> = values.iter().map(|value| value.as_deref()).collect();
+        Arc::new(GenericBinaryArray::<O>::from(values))
+    }
+
+    fn offsets<O: OffsetSizeTrait>(&mut self, nulls: Option<&NullBuffer>, len: usize) -> OffsetBuffer<O> {
+        let lengths: Vec<usize> = (0..len)
+            .map(|row| if nulls.is_some_and(|nulls| nulls.is_null(row)) { 0 } else { self.below(4) })
+            .collect();
+        OffsetBuffer::from_lengths(lengths)
+    }
+
+    fn list<O: OffsetSizeTrait>(
+        &mut self,
+        item: &FieldRef,
+        nulls: Option<NullBuffer>,
+        len: usize,
+    ) -> ArrayRef {
+        let offsets = self.offsets::<O>(nulls.as_ref(), len);
+        let count = offsets.last().expect("there is a first offset").as_usize();
+        let values = self.array(item, count);
+        Arc::new(GenericListArray::<O>::new(Arc::clone(item), offsets, values, nulls))
+    }
+
+    fn list_view<O: OffsetSizeTrait>(
+        &mut self,
+        item: &FieldRef,
+        nulls: Option<NullBuffer>,
+        len: usize,
+    ) -> ArrayRef {
+        let values = self.array(item, 10);
+        let mut offsets: Vec<O> = Vec::new();
+        let mut sizes: Vec<O> = Vec::new();
+        for _ in 0..len {
+            let start = self.below(8);
+            offsets.push(O::usize_as(start));
+            sizes.push(O::usize_as(self.below(3)));
+        }
+        Arc::new(GenericListViewArray::<O>::new(
+            Arc::clone(item),
+            offsets.into(),
+            sizes.into(),
+            values,
+            nulls,
+        ))
+    }
+
+    fn dictionary(
+        &mut self,
+        key: &DataType,
+        value: &DataType,
+        nulls: Option<NullBuffer>,
+        len: usize,
+    ) -> ArrayRef {
+        let size = 1 + self.below(6);
+        // Distinct values: a dictionary that repeats one is legal, but no writer need keep it.
+        let values = self.array(&Field::new("", value.clone(), false), size);
+        let keys: Vec<i64> = (0..len).map(|_| self.below(size) as i64).collect();
+        let keys: ArrayRef = Arc::new(PrimitiveArray::<Int64Type>::new(keys.into(), nulls));
+        let keys = arrow_cast::cast(&keys, key).expect("small keys fit every width");
+        let data = keys.into_data().into_builder();
+        let data_type = DataType::Dictionary(Box::new(key.clone()), Box::new(value.clone()));
+        make_array(data.data_type(data_type).add_child_data(values.into_data()).build().unwrap())
+    }
+
+    fn union(&mut self, fields: &UnionFields, mode: UnionMode, len: usize) -> ArrayRef {
+        let ids: Vec<i8> = fields.iter().map(|(id, _)| id).collect();
+        let mut counts = vec![0i32; ids.len()];
+        let mut types: Vec<i8> = Vec::new();
+        let mut offsets: Vec<i32> = Vec::new();
+        for _ in 0..len {
+            let index = self.below(ids.len());
+            types.push(ids[index]);
+            offsets.push(counts[index]);
+            counts[index] += 1;
+        }
+        let dense = mode == UnionMode::Dense;
+        let children = fields
+            .iter()
+            .zip(&counts)
+            .map(|((_, field), count)| self.array(field, if dense { *count as usize } else { len }))
+            .collect();
+        let offsets = dense.then(|| offsets.into());
+        Arc::new(UnionArray::try_new(fields.clone(), types.into(), offsets, children).expect("parts fit"))
+    }
+
+    fn runs(&mut self, ends: &FieldRef, values: &FieldRef, len: usize) -> ArrayRef {
+        let mut run_ends: Vec<i64> = Vec::new();
+        let mut position = 0;
+        while position < len {
+            position = len.min(position + 1 + self.below(5));
+            run_ends.push(position as i64);
+        }
+        let count = run_ends.len();
+        let run_ends: ArrayRef = Arc::new(Int64Array::from(run_ends));
+        let run_ends = arrow_cast::cast(&run_ends, ends.data_type()).expect("small ends fit every width");
+        let values_array = self.array(values, count);
+        let data_type = DataType::RunEndEncoded(Arc::clone(ends), Arc::clone(values));
+        let data = arrow_data::ArrayData::builder(data_type)
+            .len(len)
+            .add_child_data(run_ends.into_data())
+            .add_child_data(values_array.into_data());
+        make_array(data.build().expect("runs are whole"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_comes_up_and_every_array_is_sound() {
+        let mut seen = std::collections::HashSet::new();
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            let schema = random.schema();
+            for batch in random.batches(&schema) {
+                for column in batch.columns() {
+                    column.to_data().validate_full().unwrap();
+                }
+            }
+            for field in schema.flattened_fields() {
+                seen.insert(std::mem::discriminant(field.data_type()));
+            }
+        }
+        assert!(seen.len() >= 38, "{} of the types came up", seen.len());
+    }
+}

@@ -1,0 +1,9 @@
+//! What the tests of all formats share: random schemas and batches, and the suite that every format passes.
+
+#![allow(dead_code, reason = "a build with few formats uses few of these")]
+#![allow(clippy::print_stderr, reason = "a failed case says which one it was")]
+
+pub(crate) mod arbitrary;
+pub(crate) mod columnar;
+pub(crate) mod conformance;
+mod survival;

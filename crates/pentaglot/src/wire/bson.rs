@@ -1,0 +1,451 @@
+//! BSON, as far as a walk over its lengths needs it: documents are stepped through by positioned reads, values that
+//! nobody asks for are never touched.
+//!
+//! ```text
+//! document := length:i32 element* 00        (the length counts itself and the 00)
+//! element  := type:u8 key 00 value
+//! string   := length:i32 bytes 00           (the length counts the 00)
+//! binary   := length:i32 sub-type:u8 bytes
+//! ```
+
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::source::Source;
+
+/// The type byte of an element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kind(pub u8);
+
+impl Kind {
+    pub(crate) const STRING: Kind = Kind(0x02);
+    pub(crate) const DOCUMENT: Kind = Kind(0x03);
+    pub(crate) const ARRAY: Kind = Kind(0x04);
+    pub(crate) const BINARY: Kind = Kind(0x05);
+    pub(crate) const INT32: Kind = Kind(0x10);
+    pub(crate) const INT64: Kind = Kind(0x12);
+
+    /// What it is called in messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self.0 {
+            0x01 => "a double",
+            0x02 => "a string",
+            0x03 => "a document",
+            0x04 => "an array",
+            0x05 => "binary",
+            0x06 => "undefined",
+            0x07 => "an object id",
+            0x08 => "a boolean",
+            0x09 => "a UTC datetime",
+            0x0a => "null",
+            0x0b => "a regular expression",
+            0x0c => "a pointer",
+            0x0d => "JavaScript code",
+            0x0e => "a symbol",
+            0x0f => "JavaScript code with scope",
+            0x10 => "an int32",
+            0x11 => "a timestamp",
+            0x12 => "an int64",
+            0x13 => "a decimal128",
+            0x7f => "the maximum key",
+            0xff => "the minimum key",
+            _ => "an unknown type",
+        }
+    }
+}
+
+/// A document: where its elements are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Document {
+    /// Where its length stands.
+    pub offset: u64,
+    /// How many bytes it takes, its length and its end included.
+    pub bytes: u64,
+}
+
+/// One element; its value has been held against the document's end, and not been read.
+#[derive(Debug, Clone)]
+pub(crate) struct Element {
+    pub kind: Kind,
+    pub key: String,
+    /// Where the type byte stands.
+    pub offset: u64,
+    /// Where the value begins.
+    pub value_offset: u64,
+    pub value_bytes: u64,
+}
+
+impl Element {
+    /// Errs unless the element has this type.
+    pub(crate) fn expect(&self, kind: Kind) -> Result<()> {
+        if self.kind == kind {
+            return Ok(());
+        }
+        Err(self.mistyped(kind.name()))
+    }
+
+    /// The error of an element of another type.
+    #[cold]
+    pub(crate) fn mistyped(&self, expected: &str) -> Error {
+        Error::malformed(expected, self.kind.name()).at(self.offset).rule("field-type")
+    }
+
+    /// The element's value as a document, whose length has been checked.
+    pub(crate) fn document(&self) -> Document {
+        Document { offset: self.value_offset, bytes: self.value_bytes }
+    }
+}
+
+/// How much is read ahead: a few small elements come in one read, and little is read of what is skipped.
+const WINDOW_BYTES: usize = 512;
+
+/// Steps through the BSON of a source.
+pub(crate) struct Reader<'s> {
+    source: &'s Source,
+    window: Vec<u8>,
+    window_offset: u64,
+}
+
+impl<'s> Reader<'s> {
+    /// A reader of a source that can be read at any offset.
+    pub(crate) fn new(source: &'s Source) -> Self {
+        Reader { source, window: Vec::new(), window_offset: 0 }
+    }
+
+    /// The document that is the whole of a source of `total` bytes.
+    pub(crate) fn root(&mut self, total: u64) -> Result<Document> {
+        let document = self.document_at(0, total)?;
+        if document.bytes != total {
+            let more = format!("{} more bytes", total - document.bytes);
+            return Err(Error::malformed("the end of the file after the document", more)
+                .at(document.bytes)
+                .rule("trailing"));
+        }
+        Ok(document)
+    }
+
+    /// The document at `offset`, which must end at or before `end`.
+    pub(crate) fn document_at(&mut self, offset: u64, end: u64) -> Result<Document> {
+        let left = end.saturating_sub(offset);
+        if left < 5 {
+            return Err(
+                Error::truncated("a document of at least 5 bytes", format_args!("{left} bytes")).at(offset)
+            );
+        }
+        let length = i32::from_le_bytes(self.array(offset)?);
+        let bytes = match u64::try_from(length) {
+            Ok(bytes) if bytes >= 5 => bytes,
+            _ => {
+                return Err(Error::malformed("a document length of at least 5", length)
+                    .at(offset)
+                    .rule("bson-length"));
+            }
+        };
+        if bytes > left {
+            let expected = format!("a document of {bytes} bytes");
+            return Err(Error::truncated(expected, format_args!("{left} bytes")).at(offset));
+        }
+        Ok(Document { offset, bytes })
+    }
+
+    /// The elements of a document, one by one.
+    pub(crate) fn elements(&mut self, document: Document) -> Result<Elements> {
+        let end = document.offset + document.bytes - 1;
+        Ok(Elements { position: document.offset + 4, end })
+    }
+
+    /// The next element, or `None` at the end of the document.
+    pub(crate) fn next(&mut self, elements: &mut Elements) -> Result<Option<Element>> {
+        let (offset, end) = (elements.position, elements.end);
+        if offset >= end {
+            let [terminator] = self.array(end)?;
+            if terminator != 0 {
+                let found = format!("{terminator:#04x}");
+                return Err(Error::malformed("0x00 at the end of the document", found)
+                    .at(end)
+                    .rule("bson-terminator"));
+            }
+            return Ok(None);
+        }
+        let [kind] = self.array(offset)?;
+        let key = self.key(offset + 1, end)?;
+        let value_offset = offset + 2 + key.len() as u64;
+        let value_bytes = match self.value_bytes(Kind(kind), offset, value_offset, end) {
+            Ok(bytes) => bytes,
+            Err(error) => return Err(error.field(key)),
+        };
+        elements.position = value_offset + value_bytes;
+        Ok(Some(Element { kind: Kind(kind), key, offset, value_offset, value_bytes }))
+    }
+
+    /// The text of a string element.
+    pub(crate) fn string(&mut self, element: &Element) -> Result<String> {
+        element.expect(Kind::STRING)?;
+        // The shortest string is a length and a zero byte: `value_bytes` has seen to it.
+        let bytes = element.value_bytes.saturating_sub(5);
+        let mut text = self.bytes(element.value_offset + 4, bytes)?;
+        let end = element.value_offset + 4 + bytes;
+        if self.array(end)? != [0] {
+            return Err(Error::malformed("0x00 at the end of the string", "another byte")
+                .at(end)
+                .rule("bson-terminator"));
+        }
+        text.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+        String::from_utf8(text).map_err(|error| {
+            let place = error.utf8_error().valid_up_to() as u64;
+            Error::malformed("UTF-8 text", "bytes that are none")
+                .at(element.value_offset + 4 + place)
+                .rule("utf8")
+        })
+    }
+
+    /// The number of an int32 or int64 element.
+    pub(crate) fn integer(&mut self, element: &Element) -> Result<i64> {
+        match element.kind {
+            Kind::INT32 => Ok(i64::from(i32::from_le_bytes(self.array(element.value_offset)?))),
+            Kind::INT64 => Ok(i64::from_le_bytes(self.array(element.value_offset)?)),
+            _ => Err(element.mistyped("an integer")),
+        }
+    }
+
+    /// Where the content of a binary element of sub-type 0 begins, and its length.
+    pub(crate) fn binary(&mut self, element: &Element) -> Result<(u64, u64)> {
+        element.expect(Kind::BINARY)?;
+        let [sub_type] = self.array(element.value_offset + 4)?;
+        if sub_type != 0 {
+            return Err(Error::malformed("binary of sub-type 0", format_args!("sub-type {sub_type}"))
+                .at(element.value_offset + 4)
+                .rule("binary-sub-type"));
+        }
+        Ok((element.value_offset + 5, element.value_bytes - 5))
+    }
+
+    /// `N` bytes at `offset`.
+    pub(crate) fn array<const N: usize>(&mut self, offset: u64) -> Result<[u8; N]> {
+        self.fill(offset, N)?;
+        let start = usize::try_from(offset - self.window_offset).unwrap_or(usize::MAX);
+        let rest = self.window.get(start..).unwrap_or_default();
+        Cursor::at(rest, offset).array()
+    }
+
+    /// How many bytes the value takes that begins at `offset` and must end at or before `end`.
+    fn value_bytes(&mut self, kind: Kind, element: u64, offset: u64, end: u64) -> Result<u64> {
+        let left = end.saturating_sub(offset);
+        let past = |bytes: u64| {
+            Error::malformed(
+                format_args!("{} of at most {left} bytes", kind.name()),
+                format_args!("{bytes} bytes, past the end of its document"),
+            )
+            .at(offset)
+            .rule("bson-length")
+        };
+        let fixed = |bytes: u64| if bytes <= left { Ok(bytes) } else { Err(past(bytes)) };
+        // A length of at least `least`, which is followed by itself and `extra` bytes.
+        let mut counted = |least: i32, extra: u64| {
+            fixed(4)?;
+            let length = i32::from_le_bytes(self.array(offset)?);
+            if length < least {
+                return Err(Error::malformed(format_args!("a length of at least {least}"), length)
+                    .at(offset)
+                    .rule("bson-length"));
+            }
+            fixed(u64::from(length.unsigned_abs()) + extra)
+        };
+        match kind.0 {
+            0x06 | 0x0a | 0x7f | 0xff => Ok(0),
+            0x08 => fixed(1),
+            0x10 => fixed(4),
+            0x01 | 0x09 | 0x11 | 0x12 => fixed(8),
+            0x07 => fixed(12),
+            0x13 => fixed(16),
+            0x02 | 0x0d | 0x0e => counted(1, 4),
+            0x03 | 0x04 | 0x0f => counted(5, 0),
+            0x05 => counted(0, 5),
+            0x0c => counted(1, 16),
+            0x0b => {
+                let pattern = self.key(offset, end)?.len() as u64 + 1;
+                Ok(pattern + self.key(offset + pattern, end)?.len() as u64 + 1)
+            }
+            other => Err(Error::malformed("a BSON element type", format_args!("{other:#04x}"))
+                .at(element)
+                .rule("bson-type")),
+        }
+    }
+
+    /// The zero-ended text at `offset`, which must end before `end`.
+    fn key(&mut self, offset: u64, end: u64) -> Result<String> {
+        let mut key = Vec::new();
+        loop {
+            let position = offset + key.len() as u64;
+            let left = usize::try_from(end.saturating_sub(position)).unwrap_or(usize::MAX);
+            if left == 0 {
+                let message = "0x00 at the end of the key";
+                return Err(Error::malformed(message, "the end of the document").at(offset).rule("bson-key"));
+            }
+            self.fill(position, 1)?;
+            let start = usize::try_from(position - self.window_offset).unwrap_or(usize::MAX);
+            let rest = self.window.get(start..).unwrap_or_default();
+            let rest = rest.get(..left).unwrap_or(rest);
+            match rest.iter().position(|byte| *byte == 0) {
+                Some(length) => {
+                    key.extend(rest.iter().take(length));
+                    break;
+                }
+                None => key.extend(rest),
+            }
+        }
+        String::from_utf8(key).map_err(|error| {
+            let place = error.utf8_error().valid_up_to() as u64;
+            Error::malformed("a UTF-8 key", "bytes that are none").at(offset + place).rule("utf8")
+        })
+    }
+
+    /// `count` bytes at `offset`, which lie within the file; they are read as they come, so a lie costs nothing.
+    fn bytes(&mut self, offset: u64, count: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < count {
+            let position = offset + bytes.len() as u64;
+            self.fill(position, 1)?;
+            let start = usize::try_from(position - self.window_offset).unwrap_or(usize::MAX);
+            let left = usize::try_from(count - bytes.len() as u64).unwrap_or(usize::MAX);
+            bytes.extend(self.window.get(start..).unwrap_or_default().iter().take(left));
+        }
+        Ok(bytes)
+    }
+
+    /// Sees to it that `count` bytes at `offset` stand in the window.
+    fn fill(&mut self, offset: u64, count: usize) -> Result<()> {
+        let window_end = self.window_offset + self.window.len() as u64;
+        if offset >= self.window_offset && offset + count as u64 <= window_end {
+            return Ok(());
+        }
+        self.window.resize(WINDOW_BYTES, 0);
+        self.window_offset = offset;
+        let read = self.source.read_at(offset, &mut self.window)?;
+        self.window.truncate(read);
+        if read < count {
+            return Err(Error::truncated(format_args!("{count} bytes"), read).at(offset));
+        }
+        Ok(())
+    }
+}
+
+/// How far a walk through a document has come.
+#[derive(Debug, Clone)]
+pub(crate) struct Elements {
+    position: u64,
+    end: u64,
+}
+
+/// BSON being written: pieces in order, so that a large block is never copied or cleared to make room.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    /// Finished pieces, then the one that small things are added to.
+    pieces: Vec<Vec<u8>>,
+    bytes: u64,
+}
+
+/// A document whose length is written when it ends.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Open {
+    piece: usize,
+    at: usize,
+    start: u64,
+}
+
+/// A document and a binary are no longer than this.
+pub(crate) const MAX_BYTES: u64 = i32::MAX as u64;
+
+impl Writer {
+    /// The pieces, in order.
+    pub(crate) fn into_pieces(self) -> Vec<Vec<u8>> {
+        self.pieces
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        if self.pieces.is_empty() {
+            self.pieces.push(Vec::new());
+        }
+        if let Some(last) = self.pieces.last_mut() {
+            last.extend_from_slice(bytes);
+        }
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// Begins an element. The key has no zero byte.
+    fn head(&mut self, kind: Kind, key: &str) {
+        self.put(&[kind.0]);
+        self.put(key.as_bytes());
+        self.put(&[0]);
+    }
+
+    /// Begins a document, or with a key an element that holds one.
+    pub(crate) fn begin(&mut self, element: Option<(Kind, &str)>) -> Open {
+        if let Some((kind, key)) = element {
+            self.head(kind, key);
+        }
+        let start = self.bytes;
+        self.put(&[0; 4]);
+        let piece = self.pieces.len() - 1;
+        let at = self.pieces.last().map_or(0, Vec::len) - 4;
+        Open { piece, at, start }
+    }
+
+    /// Ends a document.
+    pub(crate) fn end(&mut self, open: Open) -> Result<()> {
+        self.put(&[0]);
+        let bytes = self.bytes - open.start;
+        let length = i32::try_from(bytes).map_err(|_| {
+            Error::limit("the size of a BSON document", MAX_BYTES, format!("{bytes} bytes are"))
+        })?;
+        let place = self.pieces.get_mut(open.piece).and_then(|piece| piece.get_mut(open.at..));
+        if let Some(place) = place.and_then(|place| place.first_chunk_mut()) {
+            *place = length.to_le_bytes();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn string(&mut self, key: &str, text: &str) -> Result<()> {
+        let length = i32::try_from(text.len() + 1)
+            .map_err(|_| Error::limit("the size of a BSON string", MAX_BYTES, text.len()))?;
+        self.head(Kind::STRING, key);
+        self.put(&length.to_le_bytes());
+        self.put(text.as_bytes());
+        self.put(&[0]);
+        Ok(())
+    }
+
+    pub(crate) fn int32(&mut self, key: &str, number: i32) {
+        self.head(Kind::INT32, key);
+        self.put(&number.to_le_bytes());
+    }
+
+    pub(crate) fn int64(&mut self, key: &str, number: i64) {
+        self.head(Kind::INT64, key);
+        self.put(&number.to_le_bytes());
+    }
+
+    /// Binary of sub-type 0. A long one becomes a piece of its own.
+    pub(crate) fn binary(&mut self, key: &str, content: Vec<u8>) -> Result<()> {
+        let length = i32::try_from(content.len())
+            .map_err(|_| Error::limit("the size of a BSON binary", MAX_BYTES, content.len()))?;
+        self.head(Kind::BINARY, key);
+        self.put(&length.to_le_bytes());
+        self.put(&[0]);
+        if content.len() < WINDOW_BYTES {
+            self.put(&content);
+        } else {
+            self.bytes += content.len() as u64;
+            self.pieces.push(content);
+            self.pieces.push(Vec::new());
+        }
+        Ok(())
+    }
+
+    /// Adds what another writer wrote.
+    pub(crate) fn append(&mut self, other: Writer) {
+        self.bytes += other.bytes;
+        self.pieces.extend(other.pieces);
+        self.pieces.push(Vec::new());
+    }
+}

@@ -1,0 +1,58 @@
+//! LZ4 blocks, by the C library: it alone writes the bytes that the C library wrote before.
+
+use lz4::block::{CompressionMode, compress_bound, compress_to_buffer, decompress_to_buffer};
+
+use arrow_buffer::MutableBuffer;
+
+use crate::cursor::allocate_zeroed;
+use crate::error::{Error, Result};
+use crate::limits::Budget;
+
+/// `LZ4_MAX_INPUT_SIZE`: the library neither packs nor unpacks more.
+pub(crate) const MAX_BYTES: u64 = 0x7e00_0000;
+
+/// The most bytes that one byte of a block can become: each further byte of a match length adds up to 255.
+const MAX_RATIO: u64 = 255;
+
+/// Unpacks a block that must become exactly `length` bytes, into fresh memory. Nothing is allocated for a length that
+/// no block of this size can reach.
+pub(crate) fn decompress(block: &[u8], length: u64, budget: &Budget) -> Result<MutableBuffer> {
+    if length > MAX_RATIO.saturating_mul(block.len() as u64) {
+        let found = format!("{length}, which {} bytes of LZ4 cannot become", block.len());
+        return Err(Error::malformed("the length of what the LZ4 block holds", found).rule("lz4-length"));
+    }
+    if length > MAX_BYTES {
+        return Err(Error::malformed(format_args!("at most {MAX_BYTES} bytes in an LZ4 block"), length)
+            .rule("lz4-length"));
+    }
+    budget.limits().check_ratio(block.len() as u64, length)?;
+    let mut memory = allocate_zeroed(length, budget)?;
+    let size = i32::try_from(length).unwrap_or(i32::MAX);
+    let written = decompress_to_buffer(block, Some(size), memory.as_slice_mut());
+    match written {
+        Ok(written) if written as u64 == length => Ok(memory),
+        Ok(written) => {
+            Err(Error::malformed(format_args!("{length} bytes in the LZ4 block"), written).rule("lz4-length"))
+        }
+        Err(_) => {
+            let expected = format!("an LZ4 block of {length} bytes");
+            Err(Error::malformed(expected, "one that is damaged or longer").rule("lz4-block"))
+        }
+    }
+}
+
+/// Packs `plain` behind its length as an int32. Level 0 is `LZ4_compress_default`, higher ones are `LZ4_compress_HC`.
+pub(crate) fn compress_with_length(plain: &[u8], level: i32) -> Result<Vec<u8>> {
+    let too_long =
+        || Error::limit("the size of an LZ4 block", MAX_BYTES, format!("{} bytes are", plain.len()));
+    let bound = match u32::try_from(plain.len()) {
+        Ok(length) if u64::from(length) <= MAX_BYTES => compress_bound(plain.len()),
+        _ => return Err(too_long()),
+    };
+    let mode = (level > 0).then_some(CompressionMode::HIGHCOMPRESSION(level));
+    let mut packed = vec![0; 4 + bound.map_err(|_| too_long())?];
+    let written = compress_to_buffer(plain, mode, true, &mut packed)
+        .map_err(|error| Error::io("LZ4 compression", error))?;
+    packed.truncate(written);
+    Ok(packed)
+}

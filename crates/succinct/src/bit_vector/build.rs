@@ -1,0 +1,63 @@
+//! One pass over the words for everything that queries need.
+
+use super::inventory::{Inventory, Sampler};
+use super::rank::{BLOCK, pack_block};
+use crate::bits::low_mask;
+use crate::cpu::{Isa, dispatch};
+
+/// What a pass has built.
+#[derive(Default)]
+pub(crate) struct Built {
+    pub(crate) pairs: Vec<u64>,
+    pub(crate) ones: Option<Inventory>,
+    pub(crate) zeros: Option<Inventory>,
+}
+
+/// The parts of an index, as flags.
+pub(crate) const RANK: u8 = 1;
+pub(crate) const ONES: u8 = 2;
+pub(crate) const ZEROS: u8 = 4;
+
+/// Builds the parts in `PARTS`. `ones` only guides the choice of strides: it may be wrong.
+pub(crate) fn build<const PARTS: u8>(words: &[u64], len: u64, ones: u64) -> Built {
+    dispatch!(isa => pass::<PARTS, _>(isa, words, len, ones))
+}
+
+fn pass<const PARTS: u8, I: Isa>(isa: I, words: &[u64], len: u64, ones: u64) -> Built {
+    let mut one = Sampler::new(PARTS & ONES != 0, ones, len);
+    let mut zero = Sampler::new(PARTS & ZEROS != 0, len.saturating_sub(ones), len);
+    let mut pairs = Vec::with_capacity(if PARTS & RANK != 0 { 2 * words.len().div_ceil(8) } else { 0 });
+    let mut before = 0;
+    let mut position = 0;
+    for block in words.chunks(8) {
+        let (packed, count) = pack_block(isa, block);
+        if PARTS & RANK != 0 {
+            pairs.extend_from_slice(&[before, packed]);
+            before += count;
+        }
+        // Unused bits of a last word are neither ones nor zeros, whatever a damaged file has there.
+        let bits = (len - position).min(BLOCK);
+        let whole = bits == BLOCK;
+        for (index, &word) in block.iter().enumerate() {
+            let valid = if whole { u64::MAX } else { low_mask((bits - 64 * index as u64).min(64) as u32) };
+            let at = position + 64 * index as u64;
+            if PARTS & ONES != 0 {
+                let word = word & valid;
+                one.take(isa, word, isa.popcount(word), at);
+            }
+            if PARTS & ZEROS != 0 {
+                let word = !word & valid;
+                zero.take(isa, word, isa.popcount(word), at);
+            }
+        }
+        position += bits;
+    }
+    let mut built = Built { pairs, ..Built::default() };
+    if PARTS & ONES != 0 {
+        built.ones = Some(one.finish::<true>(words, len));
+    }
+    if PARTS & ZEROS != 0 {
+        built.zeros = Some(zero.finish::<false>(words, len));
+    }
+    built
+}

@@ -1,0 +1,304 @@
+//! Plain bits with rank and select.
+
+mod build;
+mod inventory;
+mod iter;
+mod layout;
+mod query;
+pub(crate) mod rank;
+mod select_support;
+
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use self::build::{ONES, RANK, ZEROS, build};
+pub(crate) use self::inventory::Inventory;
+pub use self::iter::{Positions, Runs};
+use self::select_support::SelectSupport;
+use crate::cpu::fast;
+use crate::cursor::WordCursor;
+use crate::error::Error;
+use crate::index::Indexed;
+use crate::layout::WordSink;
+use crate::raw_vector::RawVector;
+use crate::storage::{SharedWords, Words};
+
+/// A plain bit vector that answers rank, select and their relatives.
+///
+/// | | space (bits per bit) | cache misses per query |
+/// |---|---|---|
+/// | the bits | 1 | 1 for `get`, predecessor, successor nearby |
+/// | rank: rank9 (Vigna, *Broadword implementation of rank/select queries*, WEA 2008), as in the file | 0.25 | 2 |
+/// | select, select0: an inventory with adaptive strides (in the manner of Vigna's `SelectAdapt`) | up to 0.13 each, 0.25 on adversarial bits | 2 to 3; at most 9 more steps in the rank support where bits are clustered |
+///
+/// The rank support of a file is used in place. The rest is built when first needed, in one pass; until a few
+/// selects have been asked, a file's own select support answers them.
+///
+/// ```
+/// use pentaglot_succinct::{BitQueries, BitVector, Structure, Supports, WordCursor};
+/// let bits: BitVector = (0..2000).map(|i| i % 7 == 3).collect();
+/// let file = bits.to_words(Supports::Full);
+/// let opened = BitVector::from_words(&mut WordCursor::new(&file[..])).unwrap();
+/// assert_eq!(opened.rank(1000), 143);
+/// assert_eq!(opened.select(142), Some(997));
+/// assert_eq!(opened.ones_from(1990).next(), Some(1991));
+/// assert!(opened.validate().is_empty());
+/// ```
+#[derive(Debug)]
+pub struct BitVector<W = Vec<u64>> {
+    ones: u64,
+    bits: RawVector<W>,
+    // What the three optional slots held: rank, select, select0.
+    slots: [Option<W>; 3],
+    // The pairs of slot 0, if their number is right.
+    pairs: Option<W>,
+    index: Index,
+}
+
+/// What is not in the file, or faster than what is.
+#[derive(Debug, Default)]
+struct Index {
+    pairs: OnceLock<SharedWords>,
+    // The rank support once it is there, if the processor is fast; null before.
+    // It points to the pairs for all bits, in `BitVector::pairs` or `Index::pairs`, neither of which ever changes.
+    fast_pairs: AtomicPtr<u64>,
+    ones: OnceLock<Inventory>,
+    zeros: OnceLock<Inventory>,
+    // Selects answered from the file's own support so far.
+    patience: AtomicU32,
+}
+
+/// So many selects are answered by the file's own support before an inventory is built.
+const PATIENCE: u32 = 64;
+
+impl Clone for Index {
+    fn clone(&self) -> Self {
+        let patience = AtomicU32::new(self.patience.load(Ordering::Relaxed));
+        let (pairs, ones, zeros) = (self.pairs.clone(), self.ones.clone(), self.zeros.clone());
+        // The clone of a vector has words of its own: its pointer is set when it is first needed.
+        Index { pairs, fast_pairs: AtomicPtr::default(), ones, zeros, patience }
+    }
+}
+
+impl<W: Clone> Clone for BitVector<W> {
+    fn clone(&self) -> Self {
+        BitVector {
+            ones: self.ones,
+            bits: self.bits.clone(),
+            slots: self.slots.clone(),
+            pairs: self.pairs.clone(),
+            index: self.index.clone(),
+        }
+    }
+}
+
+impl<W: Words> From<RawVector<W>> for BitVector<W> {
+    /// Counts the bits; supports come later.
+    fn from(bits: RawVector<W>) -> Self {
+        let ones = bits.count_ones();
+        BitVector { ones, bits, slots: [const { None }; 3], pairs: None, index: Index::default() }
+    }
+}
+
+impl FromIterator<bool> for BitVector {
+    fn from_iter<I: IntoIterator<Item = bool>>(bits: I) -> Self {
+        bits.into_iter().collect::<RawVector>().into()
+    }
+}
+
+impl BitVector {
+    /// `len` bits of which those at `positions` are set; positions past the end are an error.
+    pub fn from_positions(len: u64, positions: impl IntoIterator<Item = u64>) -> Result<Self, Error> {
+        let mut bits = RawVector::with_len(len, false);
+        for position in positions {
+            if !bits.set(position, true) {
+                return Err(Error::malformed(0, "positions", format!("positions below {len}"), position));
+            }
+        }
+        Ok(bits.into())
+    }
+
+    /// `len` bits of which those in `runs` (start, length) are set; runs that end past the end are an error.
+    pub fn from_runs(len: u64, runs: impl IntoIterator<Item = (u64, u64)>) -> Result<Self, Error> {
+        let mut bits = RawVector::with_len(len, false);
+        for (start, run) in runs {
+            let end = start.checked_add(run).filter(|&end| end <= len);
+            let end = end.ok_or_else(|| {
+                Error::malformed(0, "runs", format!("runs that end by {len}"), format!("{start} + {run}"))
+            })?;
+            let mut at = start;
+            while at < end {
+                let width = (64 - at % 64).min(end - at) as u32;
+                bits.set_int(at, width, u64::MAX);
+                at += u64::from(width);
+            }
+        }
+        Ok(bits.into())
+    }
+}
+
+impl<W: Words> BitVector<W> {
+    /// The bits.
+    #[inline]
+    pub fn bits(&self) -> &RawVector<W> {
+        &self.bits
+    }
+
+    /// What the optional slots of the file held: rank, select, select0 support.
+    pub fn stored_supports(&self) -> [Option<&[u64]>; 3] {
+        self.slots.each_ref().map(|slot| slot.as_ref().map(AsRef::as_ref))
+    }
+
+    /// The rank support: the file's, or our own.
+    #[inline]
+    pub(crate) fn pairs(&self) -> &[u64] {
+        match self.ready_pairs() {
+            Some(pairs) => pairs,
+            None => self.build_pairs(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn ready_pairs(&self) -> Option<&[u64]> {
+        match &self.pairs {
+            Some(pairs) => Some(pairs.as_ref()),
+            None => self.index.pairs.get().map(AsRef::as_ref),
+        }
+    }
+
+    /// The rank support as a pointer for the fast processor; null until somebody has asked for a rank.
+    #[inline(always)]
+    fn fast_pairs(&self) -> *const u64 {
+        self.index.fast_pairs.load(Ordering::Acquire)
+    }
+
+    /// Makes [`fast_pairs`](Self::fast_pairs) ready if the processor is fast.
+    fn remember_pairs(&self) {
+        if fast().is_some() && self.pairs().len() as u64 == rank::pair_elements(self.bits.len()) {
+            self.index.fast_pairs.store(self.pairs().as_ptr().cast_mut(), Ordering::Release);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn build_pairs(&self) -> &[u64] {
+        let words = self.bits.words();
+        self.index
+            .pairs
+            .get_or_init(|| SharedWords::new(build::<RANK>(words, self.bits.len(), self.ones).pairs))
+            .as_ref()
+    }
+
+    /// The inventory of the ones or the zeros, built if need be.
+    #[inline]
+    pub(crate) fn inventory<const ONE: bool>(&self) -> &Inventory {
+        let slot = if ONE { &self.index.ones } else { &self.index.zeros };
+        match slot.get() {
+            Some(inventory) => inventory,
+            None => self.build_inventory::<ONE>(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn build_inventory<const ONE: bool>(&self) -> &Inventory {
+        let (words, len) = (self.bits.words(), self.bits.len());
+        let missing = "a pass builds the parts it is asked for";
+        if ONE {
+            let make = || build::<ONES>(words, len, self.ones).ones.expect(missing);
+            self.index.ones.get_or_init(make)
+        } else {
+            let make = || build::<ZEROS>(words, len, self.ones).zeros.expect(missing);
+            self.index.zeros.get_or_init(make)
+        }
+    }
+
+    /// The inventory if it is there.
+    #[inline(always)]
+    fn ready_inventory<const ONE: bool>(&self) -> Option<&Inventory> {
+        let slot = if ONE { &self.index.ones } else { &self.index.zeros };
+        slot.get()
+    }
+
+    /// Select while there is no inventory: by the file's support, or by building one.
+    #[cold]
+    #[inline(never)]
+    fn select_unprepared<const ONE: bool>(&self, rank: u64) -> Option<u64> {
+        if let Some(slot) = &self.slots[if ONE { 1 } else { 2 }]
+            && self.index.patience.load(Ordering::Relaxed) < PATIENCE
+            && self.index.patience.fetch_add(1, Ordering::Relaxed) < PATIENCE
+            && let Some(support) = SelectSupport::open(slot.as_ref())
+            && let Some(position) = support.select::<ONE>(self.bits.words(), self.bits.len(), rank)
+        {
+            return Some(position);
+        }
+        self.inventory::<ONE>();
+        self.select_kind::<ONE>(rank)
+    }
+}
+
+impl<W: Words> BitVector<W> {
+    fn build_parts(&self) {
+        let missing = [self.index.ones.get().is_none(), self.index.zeros.get().is_none()];
+        if missing != [true, true] {
+            self.inventory::<true>();
+            self.inventory::<false>();
+            self.pairs();
+            return;
+        }
+        let (words, len) = (self.bits.words(), self.bits.len());
+        let built = if self.pairs.is_some() || self.index.pairs.get().is_some() {
+            build::<{ ONES | ZEROS }>(words, len, self.ones)
+        } else {
+            build::<{ RANK | ONES | ZEROS }>(words, len, self.ones)
+        };
+        if self.pairs.is_none() {
+            // Another thread may have been faster: its parts are as good.
+            let _ = self.index.pairs.set(SharedWords::new(built.pairs));
+        }
+        for (slot, inventory) in [(&self.index.ones, built.ones), (&self.index.zeros, built.zeros)] {
+            let _ = inventory.map(|inventory| slot.set(inventory));
+        }
+    }
+}
+
+impl<W: Words> Indexed for BitVector<W> {
+    fn build_index(&self) {
+        self.build_parts();
+        self.remember_pairs();
+    }
+
+    fn write_index(&self, sink: &mut impl WordSink) -> io::Result<()> {
+        self.build_index();
+        // The file's own rank support is as good as ours: then there is nothing to keep.
+        let pairs = if self.pairs.is_some() { &[] } else { self.pairs() };
+        sink.put(&[self.bits.len(), self.ones, pairs.len() as u64])?;
+        sink.put(pairs)?;
+        self.inventory::<true>().write(sink)?;
+        self.inventory::<false>().write(sink)
+    }
+
+    fn attach_index(&self, cursor: &mut WordCursor<SharedWords>) -> Result<(), Error> {
+        let at = cursor.position();
+        for (offset, name, value) in [(0, "len", self.bits.len()), (1, "ones", self.ones)] {
+            let found = cursor.element(name)?;
+            if found != value {
+                return Err(Error::malformed(at + offset, name, value, found));
+            }
+        }
+        let pairs = cursor.vector(1, "pairs")?;
+        let (count, needed) = (pairs.as_ref().len() as u64, rank::pair_elements(self.bits.len()));
+        if count != needed && (count != 0 || self.pairs.is_none()) {
+            return Err(Error::malformed(at + 2, "pairs", needed, count));
+        }
+        let ones = Inventory::read(cursor, self.bits.len()).map_err(|error| error.within("ones"))?;
+        let zeros = Inventory::read(cursor, self.bits.len()).map_err(|error| error.within("zeros"))?;
+        if count == needed {
+            let _ = self.index.pairs.set(pairs);
+        }
+        let _ = self.index.ones.set(ones);
+        let _ = self.index.zeros.set(zeros);
+        Ok(())
+    }
+}

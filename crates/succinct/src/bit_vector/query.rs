@@ -1,0 +1,286 @@
+//! The queries of a plain bit vector.
+
+use super::rank::{rank9, rank9_unchecked};
+use super::{BitVector, Positions, Runs};
+use crate::bits::{scan_backward, scan_forward};
+use crate::cpu::{Bmi2, Isa, dispatch, fast, prefetch};
+use crate::queries::{BATCH, BitQueries};
+use crate::storage::Words;
+
+/// Predecessor and successor look at this many words before they use rank and select.
+const NEARBY: usize = 8;
+
+impl<W: Words> BitVector<W> {
+    #[inline(always)]
+    pub(super) fn select_kind<const ONE: bool>(&self, rank: u64) -> Option<u64> {
+        if let (Some(isa), Some(inventory)) = (fast(), self.ready_inventory::<ONE>()) {
+            return inventory.select::<ONE, _>(isa, self.bits.words(), || self.pairs(), rank);
+        }
+        self.select_slowly::<ONE>(rank)
+    }
+
+    #[inline(never)]
+    fn select_slowly<const ONE: bool>(&self, rank: u64) -> Option<u64> {
+        match self.ready_inventory::<ONE>() {
+            Some(inventory) => {
+                let words = self.bits.words();
+                dispatch!(isa => inventory.select::<ONE, _>(isa, words, || self.pairs(), rank))
+            }
+            None if rank < if ONE { self.ones } else { self.count_zeros() } => {
+                self.select_unprepared::<ONE>(rank)
+            }
+            None => None,
+        }
+    }
+
+    /// Rank on the first query, and on other processors.
+    #[inline(never)]
+    fn rank_slowly(&self, index: u64) -> u64 {
+        self.remember_pairs();
+        let (pairs, words) = (self.pairs(), self.bits.words());
+        dispatch!(isa => rank9(isa, pairs, words, index))
+    }
+
+    /// [`BitQueries::rank`] without the check of the argument.
+    ///
+    /// # Safety
+    ///
+    /// `index` must be below the number of bits.
+    #[inline]
+    pub unsafe fn rank_unchecked(&self, index: u64) -> u64 {
+        let pairs = self.fast_pairs();
+        if pairs.is_null() {
+            return self.rank_slowly(index);
+        }
+        // SAFETY: the caller keeps `index` below the length; the pointer is to the pairs of all bits, and is only set
+        // on a fast processor.
+        unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index).1 }
+    }
+
+    /// [`BitQueries::select`] without the check of the argument.
+    ///
+    /// # Safety
+    ///
+    /// `rank` must be below the number of set bits.
+    #[inline]
+    pub unsafe fn select_unchecked(&self, rank: u64) -> u64 {
+        self.select_kind::<true>(rank).unwrap_or(0)
+    }
+
+    /// Bit `index` and the ones before it; (false, all ones) past the end.
+    #[inline]
+    pub(crate) fn bit_and_rank_at(&self, index: u64) -> (bool, u64) {
+        if index >= self.bits.len() {
+            return (false, self.ones);
+        }
+        let pairs = self.fast_pairs();
+        if pairs.is_null() {
+            return self.bit_and_rank_slowly(index);
+        }
+        // SAFETY: `index` is below the length; the pointer is to the pairs of all bits, and is only set on a fast
+        // processor.
+        let (bits, rank) =
+            unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index) };
+        (bits & 1 == 1, rank)
+    }
+
+    #[inline(never)]
+    fn bit_and_rank_slowly(&self, index: u64) -> (bool, u64) {
+        self.remember_pairs();
+        let pairs = self.pairs();
+        dispatch!(isa => self.bit_and_rank(isa, pairs, index))
+    }
+
+    /// Bit `index` and the ones before it; `index` must be below the length.
+    #[inline(always)]
+    pub(crate) fn bit_and_rank<I: Isa>(&self, isa: I, pairs: &[u64], index: u64) -> (bool, u64) {
+        let words = self.bits.words();
+        let bit = words.get((index / 64) as usize).map_or(0, |word| word >> (index % 64)) & 1 == 1;
+        (bit, rank9(isa, pairs, words, index))
+    }
+
+    /// Asks for the lines that `rank(index)` will read.
+    #[inline(always)]
+    pub(crate) fn prefetch_rank(&self, pairs: &[u64], index: u64) {
+        prefetch(pairs, (index / 512 * 2) as usize);
+        prefetch(self.bits.words(), (index / 64) as usize);
+    }
+
+    fn select_kind_many<const ONE: bool>(&self, ranks: &[u64], answers: &mut [Option<u64>]) {
+        let answers = &mut answers[..ranks.len()];
+        let inventory = match self.ready_inventory::<ONE>() {
+            Some(inventory) => inventory,
+            None if ranks.len() < BATCH => {
+                for (answer, &rank) in answers.iter_mut().zip(ranks) {
+                    *answer = self.select_kind::<ONE>(rank);
+                }
+                return;
+            }
+            None => self.inventory::<ONE>(),
+        };
+        let words = self.bits.words();
+        dispatch!(isa => for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            ranks.iter().for_each(|&rank| inventory.prefetch_sample(rank));
+            ranks.iter().for_each(|&rank| inventory.prefetch_words(words, rank));
+            for (answer, &rank) in answers.iter_mut().zip(ranks) {
+                *answer = inventory.select::<ONE, _>(isa, words, || self.pairs(), rank);
+            }
+        });
+    }
+
+    fn prefetched<T>(&self, indexes: &[u64], answers: &mut [T], answer: impl Fn(u64) -> T) {
+        let (answers, words) = (&mut answers[..indexes.len()], self.bits.words());
+        for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            indexes.iter().for_each(|&index| prefetch(words, (index / 64) as usize));
+            for (place, &index) in answers.iter_mut().zip(indexes) {
+                *place = answer(index);
+            }
+        }
+    }
+
+    /// Positions of set bits, in order.
+    pub fn ones(&self) -> Positions<'_> {
+        self.ones_from(0)
+    }
+
+    /// Positions of set bits at or after `from`, in order.
+    pub fn ones_from(&self, from: u64) -> Positions<'_> {
+        Positions::new(self.bits.words(), self.bits.len(), true, from)
+    }
+
+    /// Positions of unset bits, in order.
+    pub fn zeros(&self) -> Positions<'_> {
+        self.zeros_from(0)
+    }
+
+    /// Positions of unset bits at or after `from`, in order.
+    pub fn zeros_from(&self, from: u64) -> Positions<'_> {
+        Positions::new(self.bits.words(), self.bits.len(), false, from)
+    }
+
+    /// Maximal runs of set bits as (start, length), in order, from `from` on; a run that holds `from` starts there.
+    pub fn runs_from(&self, from: u64) -> Runs<'_> {
+        Runs::new(self.bits.words(), self.bits.len(), from)
+    }
+}
+
+impl<W: Words> BitQueries for BitVector<W> {
+    #[inline]
+    fn len(&self) -> u64 {
+        self.bits.len()
+    }
+
+    #[inline]
+    fn count_ones(&self) -> u64 {
+        self.ones
+    }
+
+    #[inline]
+    fn get(&self, index: u64) -> Option<bool> {
+        self.bits.get(index)
+    }
+
+    #[inline]
+    fn rank(&self, index: u64) -> u64 {
+        if index >= self.bits.len() {
+            return self.ones;
+        }
+        let pairs = self.fast_pairs();
+        if pairs.is_null() {
+            return self.rank_slowly(index);
+        }
+        // SAFETY: `index` is below the length; the pointer is to the pairs of all bits, and is only set on a fast
+        // processor.
+        unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index).1 }
+    }
+
+    #[inline]
+    fn select(&self, rank: u64) -> Option<u64> {
+        self.select_kind::<true>(rank)
+    }
+
+    #[inline]
+    fn select0(&self, rank: u64) -> Option<u64> {
+        self.select_kind::<false>(rank)
+    }
+
+    #[inline]
+    fn inverse_select(&self, index: u64) -> Option<(u64, bool)> {
+        if index >= self.bits.len() {
+            return None;
+        }
+        let (bit, rank) = self.bit_and_rank_at(index);
+        Some((if bit { rank } else { index.wrapping_sub(rank) }, bit))
+    }
+
+    #[inline]
+    fn predecessor(&self, index: u64) -> Option<u64> {
+        let index = index.min(self.bits.len().checked_sub(1)?);
+        let nearby = scan_backward(self.bits.words(), index, true, NEARBY);
+        nearby.or_else(|| self.select(self.rank(index + 1).checked_sub(1)?))
+    }
+
+    #[inline]
+    fn successor(&self, index: u64) -> Option<u64> {
+        if index >= self.bits.len() {
+            return None;
+        }
+        match scan_forward(self.bits.words(), index, true, NEARBY) {
+            // Set bits past the end are a damaged file's.
+            Some(position) => (position < self.bits.len()).then_some(position),
+            None => self.select(self.rank(index)),
+        }
+    }
+
+    fn get_many(&self, indexes: &[u64], answers: &mut [Option<bool>]) {
+        self.prefetched(indexes, answers, |index| self.get(index));
+    }
+
+    fn rank_many(&self, indexes: &[u64], answers: &mut [u64]) {
+        let answers = &mut answers[..indexes.len()];
+        let (pairs, words, len) = (self.pairs(), self.bits.words(), self.bits.len());
+        dispatch!(isa => for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            indexes.iter().for_each(|&index| self.prefetch_rank(pairs, index));
+            for (answer, &index) in answers.iter_mut().zip(indexes) {
+                *answer = if index >= len { self.ones } else { rank9(isa, pairs, words, index) };
+            }
+        });
+    }
+
+    fn rank0_many(&self, indexes: &[u64], answers: &mut [Option<u64>]) {
+        let mut ranks = [0; BATCH];
+        let answers = &mut answers[..indexes.len()];
+        for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            self.rank_many(indexes, &mut ranks);
+            for ((answer, &index), rank) in answers.iter_mut().zip(indexes).zip(ranks) {
+                *answer = Some(index.min(self.bits.len()).wrapping_sub(rank));
+            }
+        }
+    }
+
+    fn select_many(&self, ranks: &[u64], answers: &mut [Option<u64>]) {
+        self.select_kind_many::<true>(ranks, answers);
+    }
+
+    fn select0_many(&self, ranks: &[u64], answers: &mut [Option<u64>]) {
+        self.select_kind_many::<false>(ranks, answers);
+    }
+
+    fn inverse_select_many(&self, indexes: &[u64], answers: &mut [Option<(u64, bool)>]) {
+        let (answers, pairs) = (&mut answers[..indexes.len()], self.pairs());
+        for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            indexes.iter().for_each(|&index| self.prefetch_rank(pairs, index));
+            for (answer, &index) in answers.iter_mut().zip(indexes) {
+                *answer = self.inverse_select(index);
+            }
+        }
+    }
+
+    fn predecessor_many(&self, indexes: &[u64], answers: &mut [Option<u64>]) {
+        self.prefetched(indexes, answers, |index| self.predecessor(index));
+    }
+
+    fn successor_many(&self, indexes: &[u64], answers: &mut [Option<u64>]) {
+        self.prefetched(indexes, answers, |index| self.successor(index));
+    }
+}

@@ -1,0 +1,102 @@
+//! Decoding the runs of a block.
+
+use crate::bits::{low_mask, read_int, read_window};
+use crate::cpu::Isa;
+
+/// Units of 4 bits per block.
+pub(crate) const BLOCK_UNITS: u64 = 64;
+
+/// The continuation flags of the 15 units that a window is sure to hold.
+const FLAGS: u64 = 0x0888_8888_8888_8888;
+
+/// Decodes a block, run by run.
+#[derive(Debug, Clone)]
+pub(crate) struct Block<'a> {
+    words: &'a [u64],
+    unit: u64,
+    limit: u64,
+    /// Ones before the next run.
+    pub(crate) ones: u64,
+    /// The bit after the last run.
+    pub(crate) tail: u64,
+    // What `ones` is after the last run: the units that follow are padding.
+    end_ones: u64,
+}
+
+/// A run of set bits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
+    pub(crate) start: u64,
+    pub(crate) len: u64,
+}
+
+impl<'a> Block<'a> {
+    #[inline(always)]
+    pub(crate) fn new(words: &'a [u64], unit: u64, limit: u64, ones: u64, tail: u64, end_ones: u64) -> Self {
+        Block { words, unit, limit, ones, tail, end_ones }
+    }
+
+    /// The next run; `ones` and `tail` then are what they are after it.
+    ///
+    /// In words: an integer ends at the first unit without the flag; its value is the low three bits of its units,
+    /// lowest first. One load holds 15 units, mostly enough for the gap and the length both.
+    #[inline(always)]
+    pub(crate) fn next_run<I: Isa>(&mut self, isa: I) -> Option<Run> {
+        if self.ones >= self.end_ones || self.unit >= self.limit {
+            return None;
+        }
+        let window = self.window();
+        let gap_stops = !window & FLAGS;
+        let gap_end = gap_stops & gap_stops.wrapping_neg();
+        let run_stops = gap_stops ^ gap_end;
+        let (gap, run) = if run_stops != 0 {
+            // Bits up to and with the flag of the last unit of each integer.
+            let gap_bits = gap_end | (gap_end - 1);
+            let run_end = run_stops.trailing_zeros();
+            let gap = isa.join_octal(window & gap_bits);
+            let run = isa.join_octal((window & low_mask(run_end + 1)) >> (gap_stops.trailing_zeros() + 1));
+            self.unit += u64::from(run_end) / 4 + 1;
+            (gap, run)
+        } else {
+            (self.long_integer(), self.long_integer())
+        };
+        let start = self.tail.wrapping_add(gap);
+        let len = run.wrapping_add(1);
+        self.tail = start.wrapping_add(len);
+        self.ones = self.ones.wrapping_add(len);
+        Some(Run { start, len })
+    }
+
+    /// The next unit.
+    pub(crate) fn unit(&self) -> u64 {
+        self.unit
+    }
+
+    /// The units from `unit` on: 15 of them at least, 0 past the end.
+    #[inline(always)]
+    fn window(&self) -> u64 {
+        let bit = self.unit * 4;
+        if ((bit / 64) as usize) + 1 < self.words.len() {
+            // SAFETY: there is another word after the one with the bit.
+            return unsafe { read_window(self.words, bit) };
+        }
+        read_int(self.words, self.unit * 4, 64)
+    }
+
+    /// One integer, unit by unit; bits past 64 are lost, units past the block are 0.
+    #[cold]
+    #[inline(never)]
+    fn long_integer(&mut self) -> u64 {
+        let (mut value, mut shift) = (0_u64, 0_u32);
+        while self.unit < self.limit {
+            let unit = read_int(self.words, self.unit * 4, 4);
+            self.unit += 1;
+            value |= (unit & 7).checked_shl(shift).unwrap_or(0);
+            shift += 3;
+            if unit & 8 == 0 {
+                break;
+            }
+        }
+        value
+    }
+}

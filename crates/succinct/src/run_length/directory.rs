@@ -1,0 +1,68 @@
+//! From a value to the block that holds it, in one step and a short search.
+
+use std::io;
+
+use crate::bits::bit_len;
+use crate::cpu::prefetch;
+use crate::cursor::WordCursor;
+use crate::error::Error;
+use crate::layout::WordSink;
+use crate::storage::SharedWords;
+
+/// For every 2^`shift` values the last block that starts at or before them.
+#[derive(Debug, Clone)]
+pub(crate) struct Directory {
+    shift: u32,
+    blocks: SharedWords,
+}
+
+/// Aimed-at blocks per entry.
+const BLOCKS_PER_ENTRY: u64 = 4;
+
+impl Directory {
+    /// For `count` blocks over `total` values; `sample` gives the values before a block.
+    pub(crate) fn build(count: u64, total: u64, sample: impl Fn(u64) -> u64) -> Self {
+        let shift = bit_len(total / (count / BLOCKS_PER_ENTRY + 1)) - 1;
+        let entries = (total >> shift) + 2;
+        let mut blocks = Vec::with_capacity(entries as usize);
+        let mut block = 0;
+        for entry in 0..entries {
+            let value = u128::from(entry) << shift;
+            while block + 1 < count && u128::from(sample(block + 1)) <= value {
+                block += 1;
+            }
+            blocks.push(block);
+        }
+        Directory { shift, blocks: SharedWords::new(blocks) }
+    }
+
+    /// The blocks among which the one with `value` is: first and last.
+    #[inline(always)]
+    pub(crate) fn range(&self, value: u64) -> (u64, u64) {
+        let entry = (value >> self.shift) as usize;
+        match self.blocks.as_ref().get(entry..) {
+            Some(&[first, last, ..]) => (first, last),
+            _ => (0, u64::MAX),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, value: u64) {
+        prefetch(self.blocks.as_ref(), (value >> self.shift) as usize);
+    }
+
+    pub(crate) fn write(&self, sink: &mut impl WordSink) -> io::Result<()> {
+        let blocks = self.blocks.as_ref();
+        sink.put(&[u64::from(self.shift), blocks.len() as u64])?;
+        sink.put(blocks)
+    }
+
+    pub(crate) fn read(cursor: &mut WordCursor<SharedWords>) -> Result<Self, Error> {
+        let at = cursor.position();
+        let shift = cursor.element("shift")?;
+        if shift > 63 {
+            return Err(Error::malformed(at, "shift", "0 to 63", shift));
+        }
+        Ok(Directory { shift: shift as u32, blocks: cursor.vector(1, "blocks")? })
+    }
+}
