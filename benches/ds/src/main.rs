@@ -55,7 +55,8 @@ fn batch(rows: &[Row]) -> RecordBatch {
         ("d", Arc::new(BooleanArray::from(rows.iter().map(|row| row.3).collect::<Vec<_>>()))),
         ("e", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row.4)))),
     ];
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, false))).unwrap()
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, false)))
+        .unwrap()
 }
 
 fn write(batch: &RecordBatch, dialect: &str) -> Vec<u8> {
@@ -72,14 +73,35 @@ fn read(source: &Source, mut each: impl FnMut(&RecordBatch) -> u64) -> u64 {
     let mut options = ReadOptions::default();
     options.threads = 1;
     let document = Ds.open(source.clone(), &options).unwrap();
-    document.rows(&Request::default()).unwrap().fold(0, |sum: u64, batch| sum.wrapping_add(each(&batch.unwrap())))
+    document
+        .rows(&Request::default())
+        .unwrap()
+        .fold(0, |sum: u64, batch| sum.wrapping_add(each(&batch.unwrap())))
 }
 
 /// A cheap sum over all columns: the same for every contestant.
 fn checksum(batch: &RecordBatch) -> u64 {
-    let a: u64 = batch.column(0).as_primitive::<Int32Type>().values().iter().map(|value| *value as u64).fold(0, u64::wrapping_add);
-    let b = batch.column(1).as_primitive::<Int64Type>().values().iter().map(|value| *value as u64).fold(0, u64::wrapping_add);
-    let c = batch.column(2).as_primitive::<Float64Type>().values().iter().map(|value| value.to_bits()).fold(0, u64::wrapping_add);
+    let a: u64 = batch
+        .column(0)
+        .as_primitive::<Int32Type>()
+        .values()
+        .iter()
+        .map(|value| *value as u64)
+        .fold(0, u64::wrapping_add);
+    let b = batch
+        .column(1)
+        .as_primitive::<Int64Type>()
+        .values()
+        .iter()
+        .map(|value| *value as u64)
+        .fold(0, u64::wrapping_add);
+    let c = batch
+        .column(2)
+        .as_primitive::<Float64Type>()
+        .values()
+        .iter()
+        .map(|value| value.to_bits())
+        .fold(0, u64::wrapping_add);
     let d = batch.column(3).as_boolean().true_count() as u64;
     let e = batch.column(4).as_string::<i32>().value_data().len() as u64;
     [a, b, c, d, e].into_iter().fold(0, u64::wrapping_add)
@@ -148,8 +170,7 @@ fn table(count: usize, rounds: usize) {
     let lines: Vec<u8> = rows
         .iter()
         .flat_map(|(a, b, c, d, e)| {
-            let mut line =
-                serde_json::to_vec(&Record { a: *a, b: *b, c: *c, d: *d, e: e.clone() }).unwrap();
+            let mut line = serde_json::to_vec(&Record { a: *a, b: *b, c: *c, d: *d, e: e.clone() }).unwrap();
             line.push(b'\n');
             line
         })
@@ -157,7 +178,9 @@ fn table(count: usize, rounds: usize) {
     let source = Source::from_bytes("bench", json);
     let schema = batch.schema();
     let mut race = Race::new(format!("JSON to Arrow, {count} rows, one thread"));
-    race.add("serde_json into Vec<tuple>", || checksum_rows(&serde_json::from_slice::<Vec<Row>>(&value).unwrap()));
+    race.add("serde_json into Vec<tuple>", || {
+        checksum_rows(&serde_json::from_slice::<Vec<Row>>(&value).unwrap())
+    });
     race.add("arrow-json (as JSON lines)", || {
         let reader = arrow_json::ReaderBuilder::new(Arc::clone(&schema)).with_batch_size(65536);
         let reader = reader.build(lines.as_slice()).unwrap();
@@ -188,7 +211,12 @@ fn python(file: &[u8], count: usize) {
     let output = std::process::Command::new(interpreter).args(["-c", script]).arg(&path).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let mut words = text.split_whitespace();
-    assert_eq!(words.next().map(str::to_owned), Some(count.to_string()), "{:?}", String::from_utf8(output.stderr));
+    assert_eq!(
+        words.next().map(str::to_owned),
+        Some(count.to_string()),
+        "{:?}",
+        String::from_utf8(output.stderr)
+    );
     let seconds: f64 = words.next().unwrap().parse().unwrap();
     let source = Source::from_bytes("bench", file.to_vec());
     let mut race = Race::new("the same as Python's msgpack and pyarrow read");
@@ -201,8 +229,10 @@ fn images(count: usize, rounds: usize) {
     const SIZE: usize = 28 * 28;
     let mut state = 7;
     let pixels: Vec<u8> = (0..count * SIZE).map(|_| random(&mut state) as u8).collect();
-    let text: Vec<String> = pixels.chunks(SIZE).map(|image| base64_simd::STANDARD.encode_to_string(image)).collect();
-    let rows: Vec<String> = text.iter().enumerate().map(|(index, text)| format!("[\"{text}\",{}]", index % 10)).collect();
+    let text: Vec<String> =
+        pixels.chunks(SIZE).map(|image| base64_simd::STANDARD.encode_to_string(image)).collect();
+    let rows: Vec<String> =
+        text.iter().enumerate().map(|(index, text)| format!("[\"{text}\",{}]", index % 10)).collect();
     let json = format!(
         r#"{{"type":{{"columns":{{"image":{{"type":"image","width":28,"height":28,"components":{{"black":{{"componentType":"uint8"}}}}}},"label":"uint8"}}}},"value":[{}]}}"#,
         rows.join(",")

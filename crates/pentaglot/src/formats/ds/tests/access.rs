@@ -18,7 +18,8 @@ fn rows_request(rows: std::ops::Range<u64>) -> Request {
 
 /// `count` rows of an integer and a string, written to a file.
 fn strings_file(folder: &Path, count: u32, dialect: &str) -> PathBuf {
-    let rows: Vec<Value> = (0..count).map(|index| serde_json::json!([index, format!("name {}", index % 977)])).collect();
+    let rows: Vec<Value> =
+        (0..count).map(|index| serde_json::json!([index, format!("name {}", index % 977)])).collect();
     let json = serde_json::json!({"type": {"columns": {"n": "int32", "s": "string"}}, "value": rows});
     let batch = read(json.to_string().as_bytes(), &[]).unwrap();
     let path = folder.join("strings.ds");
@@ -34,7 +35,9 @@ fn index_file(path: &Path) {
 
 fn numbers(batches: &[RecordBatch]) -> Vec<i32> {
     use arrow_array::cast::AsArray;
-    let column = |batch: &RecordBatch| batch.column(0).as_primitive::<arrow_array::types::Int32Type>().values().to_vec();
+    let column = |batch: &RecordBatch| {
+        batch.column(0).as_primitive::<arrow_array::types::Int32Type>().values().to_vec()
+    };
     batches.iter().flat_map(column).collect()
 }
 
@@ -69,7 +72,10 @@ fn an_indexed_stream_is_decoded_on_several_threads_in_order() {
     for threads in ["1", "2", "7"] {
         let document = Ds.open(Source::open(&path).unwrap(), &read_options(&[("threads", threads)])).unwrap();
         assert_eq!(numbers(&collect(document.as_ref(), &Request::default()).unwrap()), expected);
-        assert_eq!(numbers(&collect(document.as_ref(), &rows_request(5..70_001)).unwrap()), expected[5..70_001]);
+        assert_eq!(
+            numbers(&collect(document.as_ref(), &rows_request(5..70_001)).unwrap()),
+            expected[5..70_001]
+        );
     }
 }
 
@@ -114,7 +120,8 @@ fn the_oracles_row_offsets_are_found() {
         let parts: Vec<_> = outline.parts.as_ref().unwrap().nodes(0).map(Result::unwrap).collect();
         let rows = &parts[1];
         assert_eq!((parts[0].name.as_str(), rows.name.as_str()), ("header", "rows"));
-        let starts: Vec<u64> = rows.parts.as_ref().unwrap().nodes(0).map(|node| node.unwrap().offset).take(19).collect();
+        let starts: Vec<u64> =
+            rows.parts.as_ref().unwrap().nodes(0).map(|node| node.unwrap().offset).take(19).collect();
         let expected: Vec<u64> = offsets.iter().map(|offset| offset.as_u64().unwrap()).collect();
         let expected = if expected.len() < 20 { &expected[..expected.len() - 1] } else { &expected[..19] };
         assert_eq!(starts, expected, "{}", vector["id"]);
@@ -153,7 +160,10 @@ fn rows_of_constant_size_are_found_without_an_index() {
     let document = open(&minimal, &[]).unwrap();
     assert_eq!((document.summary().rows, document.summary().dialect), (None, Some("msgpack")));
     let batches = collect(document.as_ref(), &rows_request(2000..2003)).unwrap();
-    assert_eq!(batches[0].column(3).as_primitive::<arrow_array::types::Int64Type>().values(), &[2000, 2001, 2002]);
+    assert_eq!(
+        batches[0].column(3).as_primitive::<arrow_array::types::Int64Type>().values(),
+        &[2000, 2001, 2002]
+    );
 }
 
 #[test]
@@ -187,7 +197,8 @@ fn a_stream_is_read_once_in_constant_memory() {
         endless.extend_from_slice(&bytes[header..]);
     }
     let document = Ds.open(Source::from_reader("-", std::io::Cursor::new(endless)), &options).unwrap();
-    let rows: usize = document.rows(&Request::default()).unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+    let rows: usize =
+        document.rows(&Request::default()).unwrap().map(|batch| batch.unwrap().num_rows()).sum();
     assert_eq!(rows, 20_000);
     assert!(document.rows(&Request::default()).is_err());
 }

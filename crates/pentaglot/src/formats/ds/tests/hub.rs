@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::builder::{ListBuilder, StringBuilder, StructBuilder};
 use arrow_array::{
-    ArrayRef, BinaryArray, Date32Array, DictionaryArray, FixedSizeListArray, Float16Array, Float64Array, Int16Array,
-    Int32Array, LargeStringArray, StringArray, UInt16Array,
+    ArrayRef, BinaryArray, Date32Array, DictionaryArray, FixedSizeListArray, Float16Array, Float64Array,
+    Int16Array, Int32Array, LargeStringArray, StringArray, UInt16Array,
 };
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 
@@ -54,7 +54,8 @@ fn arrow_types_become_the_nearest_ds_types() {
     assert_eq!(found, expected);
     assert!(Type::from_schema(&schema).is_err());
     assert_eq!(verdicts(&Schema::empty(), "msgpack"), [(String::new(), Verdict::Impossible)]);
-    let twice = Schema::new(vec![Field::new("a", DataType::Int8, false), Field::new("a", DataType::Int8, false)]);
+    let twice =
+        Schema::new(vec![Field::new("a", DataType::Int8, false), Field::new("a", DataType::Int8, false)]);
     assert!(verdicts(&twice, "msgpack").iter().any(|(_, verdict)| *verdict == Verdict::Impossible));
     let float = Schema::new(vec![Field::new("a", DataType::Float64, false)]);
     assert_eq!(verdicts(&float, "json")[0].1, Verdict::Checked);
@@ -63,7 +64,8 @@ fn arrow_types_become_the_nearest_ds_types() {
 
 #[test]
 fn arrow_values_are_written_as_planned() {
-    let dictionary: DictionaryArray<arrow_array::types::Int32Type> = vec!["x", "y", "x"].into_iter().collect();
+    let dictionary: DictionaryArray<arrow_array::types::Int32Type> =
+        vec!["x", "y", "x"].into_iter().collect();
     let batch = batch(vec![
         ("a", Arc::new(Int16Array::from(vec![-1, 2, 3])), false),
         ("b", Arc::new(UInt16Array::from(vec![Some(1), None, Some(65535)])), true),
@@ -107,7 +109,8 @@ fn lists_of_structs_are_embedded_tables() {
 fn a_null_where_none_is_allowed_names_row_and_column() {
     // Arrow lets a schema say "not nullable" only if there is none: an image of the wrong size is the like.
     let image = r#"{"width":2,"height":1,"components":[["black","uint8"]],"format":"plain"}"#;
-    let field = extension::with(Field::new("i", DataType::Binary, false), extension::IMAGE, Some(image.to_owned()));
+    let field =
+        extension::with(Field::new("i", DataType::Binary, false), extension::IMAGE, Some(image.to_owned()));
     let schema = Arc::new(Schema::new(vec![field]));
     let values: ArrayRef = Arc::new(BinaryArray::from(vec![&b"ab"[..], b"abc"]));
     let batch = RecordBatch::try_new(schema, vec![values]).unwrap();
@@ -139,7 +142,8 @@ fn arrays_and_values_keep_their_shape() {
 
     let schema = Arc::new(shape::value_schema(Field::new("x", DataType::Utf8, false)));
     let value = |texts: Vec<&str>| {
-        RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(StringArray::from(texts)) as ArrayRef]).unwrap()
+        RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(StringArray::from(texts)) as ArrayRef])
+            .unwrap()
     };
     let text = String::from_utf8(write(&value(vec!["v"]), "json", &[]).unwrap()).unwrap();
     assert_eq!(text, r#"{"type":"string","value":"v"}"#);

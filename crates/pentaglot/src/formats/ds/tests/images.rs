@@ -4,8 +4,10 @@ use super::*;
 use crate::error::ErrorKind;
 
 fn image_type(width: u32, height: u32, components: &[(&str, &str)], format: &str) -> Value {
-    let components: serde_json::Map<String, Value> =
-        components.iter().map(|(name, kind)| ((*name).to_owned(), serde_json::json!({"componentType": kind}))).collect();
+    let components: serde_json::Map<String, Value> = components
+        .iter()
+        .map(|(name, kind)| ((*name).to_owned(), serde_json::json!({"componentType": kind})))
+        .collect();
     serde_json::json!({"type": "image", "width": width, "height": height, "components": components, "format": format})
 }
 
@@ -24,8 +26,10 @@ fn png(width: u32, height: u32, color: png::ColorType, depth: png::BitDepth, dat
 }
 
 fn bundle(kind: &Value, images: &[&[u8]]) -> Vec<u8> {
-    let rows: Vec<Value> =
-        images.iter().map(|bytes| serde_json::json!([base64_simd::STANDARD.encode_to_string(bytes)])).collect();
+    let rows: Vec<Value> = images
+        .iter()
+        .map(|bytes| serde_json::json!([base64_simd::STANDARD.encode_to_string(bytes)]))
+        .collect();
     serde_json::json!({"type": {"columns": {"i": kind}}, "value": rows}).to_string().into_bytes()
 }
 
@@ -77,7 +81,10 @@ fn what_a_plain_image_cannot_be_is_refused() {
     // One bit is scaled to eight, as PNG asks.
     assert_eq!(decoded(&black, &png(2, 1, Grayscale, One, &[0b0100_0000])).unwrap(), [0, 255]);
     let float = image_type(2, 1, &[("black", "float32")], "png");
-    assert_eq!(decoded(&float, &png(2, 1, Grayscale, Eight, &[0; 2])).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(
+        decoded(&float, &png(2, 1, Grayscale, Eight, &[0; 2])).unwrap_err().kind(),
+        ErrorKind::Unsupported
+    );
 }
 
 #[test]
@@ -100,7 +107,10 @@ fn decoded_images_are_written_plain_and_plain_ones_png() {
     let wide = bundle(&image_type(1, 1, &[("black", "uint32")], "plain"), &[&[0, 0, 9, 8]]);
     let packed = write(&read(&wide, &[]).unwrap(), "json", &[("images", "encode")]).unwrap();
     let batch = read(&packed, &decode).unwrap();
-    assert_eq!(write(&batch, "json", &[]).unwrap(), bundle_text(&image_type(1, 1, &[("black", "uint32")], "plain"), &[0, 0, 9, 8]));
+    assert_eq!(
+        write(&batch, "json", &[]).unwrap(),
+        bundle_text(&image_type(1, 1, &[("black", "uint32")], "plain"), &[0, 0, 9, 8])
+    );
     let large = bundle(&image_type(1, 1, &[("black", "uint32")], "plain"), &[&[0, 1, 0, 0]]);
     let error = write(&read(&large, &[]).unwrap(), "json", &[("images", "encode")]).unwrap_err();
     assert_eq!(error.to_string(), r#"ds: row 0, column "i": a sample above 65535 does not fit a PNG image"#);
@@ -108,7 +118,9 @@ fn decoded_images_are_written_plain_and_plain_ones_png() {
 
 fn bundle_text(kind: &Value, bytes: &[u8]) -> Vec<u8> {
     let kind = serde_json::json!({"type": "tabular", "columns": {"i": kind}});
-    serde_json::json!({"type": kind, "value": [[base64_simd::STANDARD.encode_to_string(bytes)]]}).to_string().into_bytes()
+    serde_json::json!({"type": kind, "value": [[base64_simd::STANDARD.encode_to_string(bytes)]]})
+        .to_string()
+        .into_bytes()
 }
 
 #[test]
