@@ -151,9 +151,10 @@ pub(super) fn offset(len: usize) -> Result<i32> {
     })
 }
 
-/// What was gathered; room for as much again stays.
+/// What was gathered; room for as much again stays, and some more, since batches differ a little.
 fn take<T>(items: &mut Vec<T>, budget: &Budget) -> Vec<T> {
-    let room = allocate(items.len() as u64, budget).unwrap_or_default();
+    let count = items.len() as u64;
+    let room = allocate(count + count / 8, budget).unwrap_or_default();
     std::mem::replace(items, room)
 }
 

@@ -474,14 +474,33 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
     match find_json(bytes, None, &limits) {
         Ok(Some(_)) => Confidence::Certain,
         Ok(None) => Confidence::No,
+        // A bundle that breaks a rule, or whose type stands beyond what is seen.
         Err(_) => {
-            let mut scanner = Scanner::new(bytes, limits.budget());
-            let first =
-                scanner.begin_object().and_then(|()| scanner.next_key().map(|key| key.map(str::to_owned)));
+            let keys = first_keys(bytes, &limits);
+            let has = |name: &str| keys.iter().any(|key| key == name);
+            let first = keys.first().map(String::as_str);
             match first {
-                Ok(Some(key)) if key == "type" || key == "value" => Confidence::Possible,
+                _ if has("type") && has("value") => Confidence::Likely,
+                Some("value") if bytes.len() >= HEAD_BYTES => Confidence::Likely,
+                Some("type" | "value") => Confidence::Possible,
                 _ => Confidence::No,
             }
         }
     }
+}
+
+/// The keys of the object that a text begins with, as far as it is sound.
+fn first_keys(text: &[u8], limits: &Limits) -> Vec<String> {
+    let mut scanner = Scanner::new(text, limits.budget());
+    let mut keys = Vec::new();
+    if scanner.skip_byte_order_mark().and_then(|_| scanner.begin_object()).is_err() {
+        return keys;
+    }
+    while let Ok(Some(key)) = scanner.next_key() {
+        keys.push(key.to_owned());
+        if scanner.skip_value().is_err() {
+            break;
+        }
+    }
+    keys
 }

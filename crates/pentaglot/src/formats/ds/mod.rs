@@ -80,7 +80,7 @@ static INFO: FormatInfo = FormatInfo {
         },
         DialectInfo { name: "json", title: "JSON bundle {\"type\", \"value\"}", read: true, write: true },
     ],
-    extensions: &["ds", "ds.json", "mantik"],
+    extensions: &["ds", "ds.json", "json", "mantik"],
     media_types: &[
         "application/x-mantik-bundle",
         "application/x-mantik-bundle-json",

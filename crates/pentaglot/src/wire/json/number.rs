@@ -190,10 +190,45 @@ impl<R: Read> Scanner<R> {
         self.parse(true, "a whole number in 128 signed bits")
     }
 
+    /// A number of few digits, without an exponent, that stands whole in the window: its value and its length.
+    /// One pass, and exact for the reason that [`exact_float`] gives; anything else is left to the longer way.
+    #[inline]
+    fn short_float(&self) -> Option<(f64, usize)> {
+        let rest = self.rest();
+        let sign = usize::from(rest.first() == Some(&b'-'));
+        let digits = rest.get(sign..)?;
+        let mut mantissa = 0u64;
+        let mut point = None;
+        for (index, byte) in digits.iter().enumerate().take(19) {
+            let digit = byte.wrapping_sub(b'0');
+            if digit <= 9 {
+                mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
+            } else if *byte == b'.' && point.is_none() && index > 0 {
+                point = Some(index);
+            } else {
+                let whole = point.unwrap_or(index);
+                let fraction = index - point.map_or(index, |point| point + 1);
+                let leading_zero = whole > 1 && digits.first() == Some(&b'0');
+                let ends = !is_number_byte(*byte) && whole > 0 && !leading_zero;
+                if !ends || (point.is_some() && fraction == 0) || mantissa >= 1 << 53 {
+                    return None;
+                }
+                #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+                let value = mantissa as f64 / EXACT_POWERS.get(fraction)?;
+                return Some((if sign == 1 { -value } else { value }, sign + index));
+            }
+        }
+        None
+    }
+
     /// A number as the nearest double; one past the largest is an error.
     #[inline]
     pub(crate) fn f64(&mut self) -> Result<f64> {
         self.skip_space()?;
+        if let Some((value, len)) = self.short_float() {
+            self.position += len;
+            return Ok(value);
+        }
         let offset = self.offset();
         let (text, _) = self.number_token()?;
         if let Some(value) = exact_float(text.as_bytes()) {

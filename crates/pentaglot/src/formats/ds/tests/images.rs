@@ -1,1 +1,133 @@
+//! PNG to plain and back.
 
+use super::*;
+use crate::error::ErrorKind;
+
+fn image_type(width: u32, height: u32, components: &[(&str, &str)], format: &str) -> Value {
+    let components: serde_json::Map<String, Value> = components
+        .iter()
+        .map(|(name, kind)| ((*name).to_owned(), serde_json::json!({"componentType": kind})))
+        .collect();
+    serde_json::json!({"type": "image", "width": width, "height": height, "components": components, "format": format})
+}
+
+fn png(width: u32, height: u32, color: png::ColorType, depth: png::BitDepth, data: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(color);
+    encoder.set_depth(depth);
+    if color == png::ColorType::Indexed {
+        encoder.set_palette(vec![0, 0, 0, 255, 255, 255]);
+    }
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_image_data(data).unwrap();
+    writer.finish().unwrap();
+    file
+}
+
+fn bundle(kind: &Value, images: &[&[u8]]) -> Vec<u8> {
+    let rows: Vec<Value> = images
+        .iter()
+        .map(|bytes| serde_json::json!([base64_simd::STANDARD.encode_to_string(bytes)]))
+        .collect();
+    serde_json::json!({"type": {"columns": {"i": kind}}, "value": rows}).to_string().into_bytes()
+}
+
+fn decoded(kind: &Value, file: &[u8]) -> Result<Vec<u8>> {
+    use arrow_array::cast::AsArray;
+    let batch = read(&bundle(kind, &[file]), &[("images", "decode")])?;
+    Ok(batch.column(0).as_binary::<i32>().value(0).to_vec())
+}
+
+#[test]
+fn png_samples_become_plain_components() {
+    use png::BitDepth::{Eight, Sixteen};
+    use png::ColorType::{Grayscale, Rgb};
+    let grey = png(3, 1, Grayscale, Eight, &[0, 128, 255]);
+    assert_eq!(decoded(&image_type(3, 1, &[("black", "uint8")], "png"), &grey).unwrap(), [0, 128, 255]);
+    let wide = image_type(3, 1, &[("black", "uint32")], "png");
+    assert_eq!(decoded(&wide, &grey).unwrap(), [0, 0, 0, 0, 0, 0, 0, 128, 0, 0, 0, 255]);
+    let grey = png(2, 1, Grayscale, Sixteen, &[1, 2, 0xff, 0xfe]);
+    let wide = image_type(2, 1, &[("black", "uint32")], "png");
+    assert_eq!(decoded(&wide, &grey).unwrap(), [0, 0, 1, 2, 0, 0, 0xff, 0xfe]);
+    let colour = png(1, 2, Rgb, Eight, &[1, 2, 3, 4, 5, 6]);
+    let rgb = [("red", "uint8"), ("green", "uint8"), ("blue", "uint8")];
+    assert_eq!(decoded(&image_type(1, 2, &rgb, "png"), &colour).unwrap(), [1, 2, 3, 4, 5, 6]);
+    let bgr = [("blue", "uint8"), ("green", "uint8"), ("red", "uint8")];
+    assert_eq!(decoded(&image_type(1, 2, &bgr, "png"), &colour).unwrap(), [3, 2, 1, 6, 5, 4]);
+}
+
+#[test]
+fn what_a_plain_image_cannot_be_is_refused() {
+    use png::BitDepth::{Eight, One, Sixteen};
+    use png::ColorType::{Grayscale, GrayscaleAlpha, Indexed, Rgb, Rgba};
+    let black = image_type(2, 1, &[("black", "uint8")], "png");
+    let refuse = |file: Vec<u8>| {
+        let error = decoded(&black, &file).unwrap_err();
+        (error.kind(), error.rule_name())
+    };
+    let unsupported = (ErrorKind::Unsupported, "unsupported");
+    let wrong = (ErrorKind::Malformed, "image_size");
+    assert_eq!(refuse(png(2, 1, GrayscaleAlpha, Eight, &[0; 4])), unsupported);
+    assert_eq!(refuse(png(2, 1, Rgba, Eight, &[0; 8])), unsupported);
+    assert_eq!(refuse(png(2, 1, Indexed, Eight, &[0, 1])), unsupported);
+    assert_eq!(refuse(png(1, 2, Grayscale, Eight, &[0; 2])), wrong);
+    assert_eq!(refuse(png(2, 1, Rgb, Eight, &[0; 6])), wrong);
+    assert_eq!(refuse(png(2, 1, Grayscale, Sixteen, &[0; 4])), wrong);
+    let mut broken = png(2, 1, Grayscale, Eight, &[0; 2]);
+    let middle = broken.len() - 20;
+    broken[middle] ^= 0xff;
+    assert_eq!(refuse(broken), wrong);
+    // One bit is scaled to eight, as PNG asks.
+    assert_eq!(decoded(&black, &png(2, 1, Grayscale, One, &[0b0100_0000])).unwrap(), [0, 255]);
+    let float = image_type(2, 1, &[("black", "float32")], "png");
+    assert_eq!(
+        decoded(&float, &png(2, 1, Grayscale, Eight, &[0; 2])).unwrap_err().kind(),
+        ErrorKind::Unsupported
+    );
+}
+
+#[test]
+fn decoded_images_are_written_plain_and_plain_ones_png() {
+    let rgb = [("green", "uint8"), ("red", "uint8"), ("blue", "uint8")];
+    let file = png(1, 1, png::ColorType::Rgb, png::BitDepth::Eight, &[1, 2, 3]);
+    let packed = bundle(&image_type(1, 1, &rgb, "png"), &[&file]);
+    let decode = [("images", "decode")];
+    // As a conversion of the file does: the option reaches both sides.
+    let batch = read(&packed, &decode).unwrap();
+    let plain = write(&batch, "json", &decode).unwrap();
+    assert_eq!(plain, bundle_text(&image_type(1, 1, &rgb, "plain"), &[2, 1, 3]));
+    // And back.
+    let batch = read(&plain, &decode).unwrap();
+    let again = write(&batch, "json", &decode).unwrap();
+    let batch = read(&again, &decode).unwrap();
+    assert_eq!(write(&batch, "json", &[]).unwrap(), plain);
+    assert!(String::from_utf8(again).unwrap().contains(r#""format":"png""#));
+    // 16 bits.
+    let wide = bundle(&image_type(1, 1, &[("black", "uint32")], "plain"), &[&[0, 0, 9, 8]]);
+    let packed = write(&read(&wide, &[]).unwrap(), "json", &[("images", "encode")]).unwrap();
+    let batch = read(&packed, &decode).unwrap();
+    assert_eq!(
+        write(&batch, "json", &[]).unwrap(),
+        bundle_text(&image_type(1, 1, &[("black", "uint32")], "plain"), &[0, 0, 9, 8])
+    );
+    let large = bundle(&image_type(1, 1, &[("black", "uint32")], "plain"), &[&[0, 1, 0, 0]]);
+    let error = write(&read(&large, &[]).unwrap(), "json", &[("images", "encode")]).unwrap_err();
+    assert_eq!(error.to_string(), r#"ds: row 0, column "i": a sample above 65535 does not fit a PNG image"#);
+}
+
+fn bundle_text(kind: &Value, bytes: &[u8]) -> Vec<u8> {
+    let kind = serde_json::json!({"type": "tabular", "columns": {"i": kind}});
+    serde_json::json!({"type": kind, "value": [[base64_simd::STANDARD.encode_to_string(bytes)]]})
+        .to_string()
+        .into_bytes()
+}
+
+#[test]
+fn jpeg_is_carried_and_its_signature_checked() {
+    let kind = image_type(1, 1, &[("black", "uint8")], "jpeg");
+    let sound = bundle(&kind, &[&[0xff, 0xd8, 1, 2, 3]]);
+    let batch = read(&sound, &[]).unwrap();
+    assert_eq!(read(&write(&batch, "msgpack", &[]).unwrap(), &[]).unwrap(), batch);
+    assert_eq!(read(&bundle(&kind, &[&[1, 2]]), &[]).unwrap_err().rule_name(), "image_size");
+}

@@ -54,10 +54,10 @@ fn a_json_bundle_cut_anywhere_is_an_error() {
 #[test]
 fn single_bit_flips_never_panic_or_allocate_much() {
     let golden = golden();
-    for vector in list(&golden, "golden").iter().step_by(2) {
+    for vector in list(&golden, "golden").iter().step_by(3) {
         let mut files = vec![unhex(vector["msgpack"].as_str().unwrap())];
         files.extend(vector["json"].as_str().map(|text| text.as_bytes().to_vec()));
-        for file in files.iter().filter(|file| file.len() < 250) {
+        for file in files.iter().filter(|file| file.len() < 130) {
             for bit in 0..file.len() * 8 {
                 let mut flipped = file.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
