@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use super::types::{Encoding, FloatWidth, Kind, Missing, Pattern, Type, Width, Zone};
 use crate::error::{Error, Result};
 use crate::hub::extension::{self, FIXED_SHAPE_TENSOR};
+use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Shape, Verdict, native, shape};
 
 /// The id under which the native type travels.
@@ -278,7 +279,7 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
                 columns.push((field.name().clone(), ty));
             }
             Err(why) => {
-                let from = field.data_type().to_string();
+                let from = print_field(field);
                 plan.push_with(field.name(), from, "a datashape", Verdict::Impossible, why);
             }
         }
@@ -301,7 +302,7 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
 }
 
 fn push(plan: &mut Plan, field: &Field, ty: &Type, verdict: Verdict, note: Option<String>) {
-    let (from, to) = (field.data_type().to_string(), ty.to_string());
+    let (from, to) = (print_field(field), ty.to_string());
     match note {
         Some(note) => plan.push_with(field.name(), from, to, verdict, note),
         None => plan.push(field.name(), from, to, verdict),
