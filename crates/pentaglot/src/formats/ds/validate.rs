@@ -19,8 +19,12 @@ use crate::wire::json::{Kind, Scanner};
 use crate::wire::msgpack;
 
 pub(super) fn validate(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
-    if let Err(error) = Index::beside(&bundle.layout, &bundle.reading.budget) {
-        report(Err(error.field("index")), findings)?;
+    // A side index that does not fit is not used: the bundle itself may be sound.
+    match Index::beside(&bundle.layout, &bundle.reading.budget) {
+        Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
+            findings.warning(&error.rule("index").field("index"));
+        }
+        other => drop(other?),
     }
     match bundle.layout.wire {
         Wire::MsgPack => validate_msgpack(bundle, findings),
