@@ -192,9 +192,8 @@ fn adapter_to(
     schema: &SchemaRef,
     options: &ConvertOptions,
 ) -> Result<(reshape::Reshape, Adapter)> {
-    let wanted = types::parse_type(text, None, &options.open.limits)
-        .and_then(|wanted| wanted.schema())
-        .field("--as")?;
+    let wanted = types::parse_type(text, None, &options.open.limits).and_then(|wanted| wanted.schema());
+    let wanted = wanted.map_err(|error| types::as_usage("--as", error))?;
     let form = match (Form::of(schema), Form::of(&wanted)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
         (Form::Array | Form::Value, Form::Table) => Form::Table,

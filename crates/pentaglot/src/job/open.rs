@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::types;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions};
 use crate::limits::Limits;
@@ -81,12 +82,19 @@ pub fn open_source<'r>(
     let mut read = ReadOptions::default();
     read.dialect = named.and_then(|named| named.dialect).map(str::to_owned);
     read.member = member.map(str::to_owned);
-    read.type_text = options.type_text.clone();
+    let id = format.info().id;
+    read.type_text = match (&options.type_text, id) {
+        // Text formats know Arrow types only; a user may write any language.
+        (Some(text), "csv" | "jsonl") => {
+            let arrow = types::arrow_type_text(text, &options.limits);
+            Some(arrow.map_err(|error| types::as_usage("--type", error))?)
+        }
+        (text, _) => text.clone(),
+    };
     read.options = options.options.clone();
     read.limits = options.limits.clone();
     read.threads = options.threads;
     read.in_place = options.in_place;
-    let id = format.info().id;
     let document = format.open(source.clone(), &read).in_format(id)?;
     Ok(Opened { format, document, source: counted, content: source })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "ds")]
 use crate::formats::ds;
 #[cfg(feature = "dynd")]
@@ -130,6 +130,27 @@ pub fn parse_type(text: &str, language: Option<Language>, limits: &Limits) -> Re
         _ => return Err(Error::unsupported("this build does not have that type language")),
     };
     Ok(TypeText { kind })
+}
+
+/// A bad type in an argument is the user's fault, not the file's.
+pub(super) fn as_usage(argument: &str, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Limit => error,
+        _ => Error::usage(format!("{argument}: {error}")),
+    }
+}
+
+/// A type of any language as exact Arrow type text. Text without a prefix that is no type in the language it should be
+/// in is tried as Arrow's.
+pub(super) fn arrow_type_text(text: &str, limits: &Limits) -> Result<String> {
+    let schema = match parse_type(text, None, limits).and_then(|kind| kind.schema()) {
+        Ok(schema) => schema,
+        Err(error) => match type_text::parse_schema(text, limits) {
+            Ok(schema) => Arc::new(schema),
+            Err(_) => return Err(error),
+        },
+    };
+    Ok(format!("arrow:{}", type_text::print_exact_schema(&schema)))
 }
 
 /// The type of data with this schema, in a language.

@@ -1,0 +1,74 @@
+//! `docs/formats.md` is made from the code: `cargo xtask bless` writes it again.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::{env, fs};
+
+use pentaglot::{Limits, Registry};
+
+#[test]
+fn the_page_of_formats_is_what_the_code_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let page = page();
+    if env::var("TRYCMD").is_ok_and(|mode| mode == "overwrite") {
+        fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(&path).unwrap_or_default(),
+        page,
+        "cargo xtask bless writes docs/formats.md"
+    );
+}
+
+#[test]
+fn the_readme_names_every_format() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    for format in Registry::default().formats() {
+        let id = format.info().id;
+        assert!(readme.contains(&format!("`{id}`")), "{id} is in the README's table");
+    }
+}
+
+fn page() -> String {
+    let mut page =
+        String::from("# Formats, dialects, options, limits\n\nMade from the code by `cargo xtask bless`.\n");
+    for format in Registry::default().formats() {
+        let info = format.info();
+        let extensions: Vec<String> =
+            info.extensions.iter().map(|extension| format!("`.{extension}`")).collect();
+        let _ = write!(page, "\n## `{}`: {}\n\n", info.id, info.title);
+        let _ = writeln!(page, "Extensions: {}. Described at <{}>.", extensions.join(", "), info.spec);
+        if !info.dialects.is_empty() {
+            page.push_str("\n| dialect | what | read | written |\n|---|---|---|---|\n");
+        }
+        for dialect in info.dialects {
+            let mark = |yes: bool| if yes { "yes" } else { "no" };
+            let (read, write) = (mark(dialect.read), mark(dialect.write));
+            let _ =
+                writeln!(page, "| `{}:{}` | {} | {read} | {write} |", info.id, dialect.name, dialect.title);
+        }
+        if !info.options.is_empty() {
+            page.push_str("\n| `-O` | values | default | what it does |\n|---|---|---|---|\n");
+        }
+        for option in info.options {
+            let values = option.values.replace('|', "\\|");
+            let _ = writeln!(page, "| `{}` | {values} | {} | {} |", option.key, option.default, option.help);
+        }
+    }
+    let limits = Limits::default();
+    page.push_str("\n## Limits\n\n| limit | default | what it bounds |\n|---|---|---|\n");
+    let _ = writeln!(
+        page,
+        "| `--max-alloc` | {} bytes | memory that one file may hold at a time |",
+        limits.max_alloc
+    );
+    let _ = writeln!(page, "| `--max-depth` | {} | how deep types and values nest |", limits.max_depth);
+    let _ =
+        writeln!(page, "| `--max-ratio` | {} | bytes that one compressed byte becomes |", limits.max_ratio);
+    let _ = writeln!(
+        page,
+        "| (library) `max_free_rows` | {} | rows that take no bytes in the file |",
+        limits.max_free_rows
+    );
+    page
+}
