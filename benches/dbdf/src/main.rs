@@ -307,8 +307,8 @@ fn daphne_csr_race(folder: &Path, schema: &SchemaRef, batches: &[RecordBatch], r
     let npz = folder.join("sparse.npz");
     let made = scipy_npz(&path, &npz, rows);
     let (mut python, mut reader) = (python(folder).filter(|_| made), compile_reader(folder));
-    let mut race = Race::new("DAPHNE CSR read".to_owned());
     let values_at = 53 + 8 * (rows as usize + 1);
+    let mut race = Race::new("DAPHNE CSR read".to_owned());
     race.add("read(2) into an aligned buffer", || {
         let memory = read_floor(&path, 53);
         let words = memory.as_slice();

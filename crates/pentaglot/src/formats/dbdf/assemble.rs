@@ -14,6 +14,7 @@ use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
 use crate::hub::rows::{self, Columns};
 use crate::hub::{Form, shape};
+use crate::limits::Budget;
 
 use super::cast::{self, Number};
 use super::layout::{Block, Encoding};
@@ -351,7 +352,7 @@ impl Build<'_> {
         let whole = |piece: &Piece| piece.rows == self.chunk.rows && piece.col == 0;
         let (ends, cols, values) = match <[Piece; 1]>::try_from(pieces) {
             Ok([piece]) if whole(&piece) => {
-                let values = cast_entries(&piece, value_type)?;
+                let values = cast_entries(&piece, value_type, &self.file.budget)?;
                 (piece.ends, Indices::Narrow(piece.cols), values)
             }
             Ok([piece]) => self.merge(&[piece], value_type)?,
@@ -413,7 +414,8 @@ impl Build<'_> {
         let mut narrow_cols: Vec<u32> = allocate(if wide { 0 } else { total }, budget)?;
         let mut wide_cols: Vec<u64> = allocate(if wide { total } else { 0 }, budget)?;
         let mut values = allocate_zeroed(total.saturating_mul(to.size() as u64), budget)?;
-        let cast: Vec<Buffer> = pieces.iter().map(|piece| cast_entries(piece, to)).collect::<Result<_>>()?;
+        let cast: Vec<Buffer> =
+            pieces.iter().map(|piece| cast_entries(piece, to, budget)).collect::<Result<_>>()?;
         let mut done = 0;
         for row in self.chunk.rows.clone() {
             for (piece, from) in pieces.iter().zip(&cast) {
@@ -458,13 +460,12 @@ impl Indices {
 }
 
 /// The values of a piece as the object's type.
-fn cast_entries(piece: &Piece, to: ValueType) -> Result<Buffer> {
+fn cast_entries(piece: &Piece, to: ValueType, budget: &Budget) -> Result<Buffer> {
     let from = piece.value_type;
     if from == to {
         return Ok(piece.values.clone());
     }
-    let budget = crate::limits::Budget::default();
-    let mut out = allocate_zeroed((piece.cols.len() as u64).saturating_mul(to.size() as u64), &budget)?;
+    let mut out = allocate_zeroed((piece.cols.len() as u64).saturating_mul(to.size() as u64), budget)?;
     cast::cast(&piece.values, from, to, out.as_slice_mut()).map_err(|entry| {
         let bytes = piece.values.get(index(entry) * from.size()..).unwrap_or_default();
         let row = piece.ends.partition_point(|end| *end <= entry.cast_signed()).saturating_sub(1) as u64;

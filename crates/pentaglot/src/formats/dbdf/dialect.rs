@@ -7,7 +7,7 @@ use crate::source::Source;
 use super::layout::{Fault, Layout};
 use super::meta::Meta;
 use super::tiling;
-use super::types::Dialect;
+use super::types::{DataType, Dialect};
 
 /// A file's layout and why it is read that way.
 pub(super) struct Chosen {
@@ -28,9 +28,14 @@ pub(super) fn choose(
         let layout = Layout::read(source, dialect, budget)?;
         return Ok(Chosen { layout, reason: "as asked for".to_owned(), also_fits: Vec::new(), note: None });
     }
-    let mut fitting = Vec::new();
+    let mut fitting: Vec<Layout> = Vec::new();
     let mut best: Option<Fault> = None;
     for dialect in Dialect::ALL {
+        // Anything passes for the padding of 0.1: it is the last resort. And where DAPHNE's one block holds every cell,
+        // the document's could only be followed by blocks without any.
+        if fitting.iter().any(is_settled) || (dialect == Dialect::Daphne01 && !fitting.is_empty()) {
+            break;
+        }
         match Layout::walk(source, dialect, budget) {
             Ok(layout) => fitting.push(layout),
             Err(fault) if matches!(fault.error.kind(), ErrorKind::Io | ErrorKind::Usage) => {
@@ -43,10 +48,13 @@ pub(super) fn choose(
             Err(_) => {}
         }
     }
-    if fitting.len() > 1 {
-        let sound: Vec<Layout> = fitting.iter().filter(|layout| is_tiled(layout)).cloned().collect();
-        if !sound.is_empty() {
-            fitting = sound;
+    if let [daphne, spec] = fitting.as_slice() {
+        let frame = daphne.header.data_type == DataType::Frame;
+        if !is_tiled(spec) {
+            fitting.truncate(1);
+        } else if frame && spec.header.rows > 0 {
+            // Block headers that fit say more than a length that happens to.
+            fitting.remove(0);
         }
     }
     let bytes = source.len().unwrap_or(0);
@@ -83,6 +91,17 @@ pub(super) fn choose(
         ),
     };
     Ok(Chosen { layout, reason, also_fits, note })
+}
+
+/// Whether no other dialect needs to be tried: a matrix of DAPHNE's that has cells, or a single value.
+fn is_settled(layout: &Layout) -> bool {
+    let header = &layout.header;
+    header.dialect == Dialect::Daphne
+        && match header.data_type {
+            DataType::Frame => false,
+            DataType::Scalar => true,
+            DataType::DenseMatrix | DataType::CsrMatrix => header.rows > 0 && header.cols > 0,
+        }
 }
 
 /// How far a file made sense in a dialect that it does not fit.

@@ -205,3 +205,19 @@ fn a_stream_is_read_like_a_file() {
     let document = Dbdf.open(stream, &ReadOptions::default()).unwrap();
     assert_eq!(all(&*document).unwrap(), all(&*open(&bytes).unwrap()).unwrap());
 }
+
+#[test]
+fn zeros_and_chance_lengths_do_not_mislead() {
+    // 25 cells of float64 zeros: as the document's int32 they would be followed by blocks of nothing.
+    let zeros = Build::matrix(1, 25, 2, 7).block((0, 0), (25, 2), 1).u8(7).bytes(&[0; 400]).0;
+    let document = open(&zeros).unwrap();
+    assert_eq!((document.summary().dialect, document.summary().also_fits.len()), (Some("daphne"), 0));
+    // Five int16 in the document's frame are as long as five f32 in DAPHNE's.
+    let frame = Build(vec![1, 3]).u64(5).u64(1).u8(6).u16(1).bytes(b"x");
+    let spec = frame.block((0, 0), (5, 1), 1).u8(6).bytes(&[7; 10]).0;
+    assert!(open_as(&spec, "daphne").is_ok());
+    assert_eq!(open(&spec).unwrap().summary().dialect, Some("spec"));
+    let frame = Build(vec![1, 3]).u64(9).u64(1).u8(3).u16(1).bytes(b"x").bytes(&[0; 25]).0;
+    assert!(open_as(&frame, "spec").is_ok());
+    assert_eq!(open(&frame).unwrap().summary().dialect, Some("daphne"));
+}
