@@ -69,7 +69,8 @@ fn enter_selects(field: &mut Field, rows: [&'static str; 4], words: &'static [u6
     let sux = sux_of(words, n);
     let vers = vers_of(words, n);
     use sucds::bit_vectors::{Select as _, prelude::*};
-    let sucds = leak(sucds::bit_vectors::Rank9Sel::from_bits(bools(words, n)).select1_hints().select0_hints());
+    let sucds =
+        leak(sucds::bit_vectors::Rank9Sel::from_bits(bools(words, n)).select1_hints().select0_hints());
     let qwt: &'static qwt::bitvector::rs_wide::RSWide =
         leak(qwt::bitvector::rs_wide::RSWide::new(bools(words, n).collect::<qwt::BitVector>()));
     let answers: &'static mut [Option<u64>] = vec![None; 1024].leak();
@@ -88,14 +89,19 @@ fn enter_selects(field: &mut Field, rows: [&'static str; 4], words: &'static [u6
     field.add(select0, "sux", count, move || sum(zero, |k| or_zero(sux.select_zero(k as usize))));
     field.add(select0, "vers", count, move || sum(zero, |k| vers.select0(k as usize) as u64));
     field.add(select0, "sucds", count, move || sum(zero, |k| or_zero(sucds.select0(k as usize))));
-    field.add(select0, "qwt", count, move || sum(zero, |k| or_zero(qwt::SelectBin::select0(qwt, k as usize))));
+    field
+        .add(select0, "qwt", count, move || sum(zero, |k| or_zero(qwt::SelectBin::select0(qwt, k as usize))));
     // The others have no batched form: their single one.
     for (row, kind, questions) in [(batch1, true, one), (batch0, false, zero)] {
         field.add(row, "ours", count, move || {
             let mut answers = answers.borrow_mut();
             let mut total = 0_u64;
             for batch in questions.chunks(32) {
-                if kind { ours.select_many(batch, &mut answers) } else { ours.select0_many(batch, &mut answers) };
+                if kind {
+                    ours.select_many(batch, &mut answers)
+                } else {
+                    ours.select0_many(batch, &mut answers)
+                };
                 total = answers[..batch.len()].iter().fold(total, |t, a| t.wrapping_add(a.unwrap_or(0)));
             }
             total
@@ -132,7 +138,9 @@ fn enter_selects(field: &mut Field, rows: [&'static str; 4], words: &'static [u6
 
     let position = |pair: Option<(usize, usize)>| pair.map_or(0, |(_, position)| position as u64);
     field.add("predecessor", "ours", count, move || sum(index, |i| ours.predecessor(i).unwrap_or(0)));
-    field.add("predecessor", "sds", count, move || sum(index, |i| position(sds.predecessor(i as usize).next())));
+    field.add("predecessor", "sds", count, move || {
+        sum(index, |i| position(sds.predecessor(i as usize).next()))
+    });
     field.add("predecessor", "sux", count, move || {
         sum(index, |i| match sux.rank(i as usize + 1) {
             0 => 0,
@@ -189,7 +197,12 @@ pub fn enter_clustered(field: &mut Field, n: u64) {
     for (word, dense) in words[start..].iter_mut().zip(dense) {
         *word |= dense;
     }
-    enter_selects(field, ["uniform select1", "uniform select0", "uniform batch1", "uniform batch0"], uniform, n);
+    enter_selects(
+        field,
+        ["uniform select1", "uniform select0", "uniform batch1", "uniform batch0"],
+        uniform,
+        n,
+    );
     let rows = ["clustered select1", "clustered select0", "clustered batch1", "clustered batch0"];
     enter_selects(field, rows, words.leak(), n);
 }

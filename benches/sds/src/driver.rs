@@ -65,7 +65,9 @@ pub fn drive(arguments: &[String]) {
         }
     }
     let own = std::env::current_exe().unwrap().to_string_lossy().into_owned();
-    println!("| group | row | ours ns | vs simple-sds ordinary | vs simple-sds native | vs best other | best other | all (ns) |");
+    println!(
+        "| group | row | ours ns | vs simple-sds ordinary | vs simple-sds native | vs best other | best other | all (ns) |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     for group in groups {
         let mut workers = vec![("ordinary", Worker::start(&own, &group))];
@@ -101,7 +103,11 @@ fn race(group: &str, row: &str, workers: &mut [(&str, Worker)], rounds: usize) {
             let worker = &mut workers[entry.0].1;
             let (time, checksum) = worker.lap(entry.1);
             let (_, name, ops) = &worker.contestants[entry.1];
-            assert_eq!(*expected.get_or_insert(checksum), checksum, "{group} {row}: {name} answers otherwise");
+            assert_eq!(
+                *expected.get_or_insert(checksum),
+                checksum,
+                "{group} {row}: {name} answers otherwise"
+            );
             if round > 0 {
                 times.entry(entry).or_default().push(time as f64 / *ops as f64);
             }
@@ -118,7 +124,7 @@ fn race(group: &str, row: &str, workers: &mut [(&str, Worker)], rounds: usize) {
     let ratio = |other: Option<f64>| other.map_or("–".into(), |other| format!("{:.2}x", other / ours));
     let best = medians
         .iter()
-        .filter(|m| m.0 != "ours" && !m.0.starts_with("sds"))
+        .filter(|m| !m.0.starts_with("ours") && !m.0.starts_with("sds"))
         .min_by(|a, b| a.2.total_cmp(&b.2));
     let all: Vec<String> = medians.iter().map(|m| format!("{} {} {:.1}", m.0, &m.1[..3], m.2)).collect();
     println!(

@@ -61,11 +61,15 @@ pub fn enter(field: &mut Field, n: u64, density: f64) {
     field.add("rank", "sds", count, move || sum(index, |i| sds.rank(i as usize) as u64));
     field.add("rank", "vers", count, move || sum(index, |i| vers.rank(i)));
     field.add("rank", "sucds", count, move || sum(index, |i| or_zero(sucds.rank(i))));
-    field.add("rank", "sux", count, move || sum(index, |i| sux.succ(i as usize).map_or(all, |(rank, _)| rank) as u64));
+    field.add("rank", "sux", count, move || {
+        sum(index, |i| sux.succ(i as usize).map_or(all, |(rank, _)| rank) as u64)
+    });
 
     let position = |pair: Option<(usize, usize)>| pair.map_or(0, |(_, position)| position as u64);
     field.add("predecessor", "ours", count, move || sum(index, |i| ours.predecessor(i).unwrap_or(0)));
-    field.add("predecessor", "sds", count, move || sum(index, |i| position(sds.predecessor(i as usize).next())));
+    field.add("predecessor", "sds", count, move || {
+        sum(index, |i| position(sds.predecessor(i as usize).next()))
+    });
     field.add("predecessor", "sux", count, move || sum(index, |i| position(sux.pred(i as usize))));
     field.add("predecessor", "vers", count, move || sum(index, |i| vers.predecessor(i).unwrap_or(0)));
     field.add("predecessor", "sucds", count, move || sum(index, |i| sucds.predecessor(i).unwrap_or(0)));

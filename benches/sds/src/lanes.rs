@@ -16,7 +16,13 @@ pub struct Field {
 }
 
 impl Field {
-    pub fn add(&mut self, row: &'static str, name: &'static str, ops: usize, run: impl FnMut() -> u64 + 'static) {
+    pub fn add(
+        &mut self,
+        row: &'static str,
+        name: &'static str,
+        ops: usize,
+        run: impl FnMut() -> u64 + 'static,
+    ) {
         if name == "ours" && cfg!(target_feature = "bmi2") {
             return;
         }
@@ -38,7 +44,10 @@ impl Random {
 
     /// `count` numbers below `limit`.
     pub fn below(&mut self, limit: u64, count: usize) -> &'static [u64] {
-        (0..count).map(|_| ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64).collect::<Vec<_>>().leak()
+        (0..count)
+            .map(|_| ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64)
+            .collect::<Vec<_>>()
+            .leak()
     }
 }
 

@@ -1,9 +1,12 @@
 //! From a file to the first answers.
 
 use std::fs::File;
+use std::io::Read;
 use std::os::fd::AsRawFd;
 
-use pentaglot_succinct::{BitQueries, BitVector, ByteSink, Indexed, SharedWords, StableWords, Structure, Supports, WordCursor};
+use pentaglot_succinct::{
+    BitQueries, BitVector, ByteSink, Indexed, SharedWords, StableWords, Structure, Supports, WordCursor,
+};
 use simple_sds::ops::{Rank as _, Select as _, SelectZero as _};
 use simple_sds::serialize::Serialize;
 
@@ -63,9 +66,12 @@ pub fn enter(field: &mut Field, n: u64, density: f64) {
     }
     let (one, zero) = (ours.count_ones() / 2, ours.count_zeros() / 2);
     field.add("load lean, all supports", "ours", 1, move || {
-        let bytes = std::fs::read(lean).unwrap();
-        let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-        drop(bytes);
+        let mut file = File::open(lean).unwrap();
+        let mut words = vec![0_u64; file.metadata().unwrap().len() as usize / 8];
+        // SAFETY: the bytes of the words are ours to write, and any bytes are words.
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), 8 * words.len()) };
+        file.read_exact(bytes).unwrap();
         let bits = BitVector::from_words(&mut WordCursor::new(SharedWords::new(words))).unwrap();
         bits.build_index();
         bits.rank(n / 2) + bits.select(one).unwrap_or(0) + bits.select0(zero).unwrap_or(0)

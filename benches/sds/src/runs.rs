@@ -53,7 +53,9 @@ pub fn enter(field: &mut Field, n: u64, gap: u64) {
     field.add("select0", "ours", count, move || sum(zero, |k| ours.select0(k).unwrap_or(0)));
     field.add("select0", "sds", count, move || sum(zero, |k| or_zero(sds.select_zero(k as usize))));
     field.add("predecessor", "ours", count, move || sum(index, |i| ours.predecessor(i).unwrap_or(0)));
-    field.add("predecessor", "sds", count, move || sum(index, |i| position(sds.predecessor(i as usize).next())));
+    field.add("predecessor", "sds", count, move || {
+        sum(index, |i| position(sds.predecessor(i as usize).next()))
+    });
     field.add("iterate runs", "ours", runs.len(), move || {
         let mut total = 0_u64;
         for (start, run) in ours.runs() {

@@ -17,7 +17,10 @@ fn compact(values: &[u64]) -> sucds::int_vectors::CompactVector {
 type Sucds = sucds::char_sequences::WaveletMatrix<sucds::bit_vectors::Rank9Sel>;
 
 fn sucds_of(values: &[u64]) -> Sucds {
-    Sucds::new(compact(values), |bits| sucds::bit_vectors::Rank9Sel::new(bits).select1_hints().select0_hints()).unwrap()
+    Sucds::new(compact(values), |bits| {
+        sucds::bit_vectors::Rank9Sel::new(bits).select1_hints().select0_hints()
+    })
+    .unwrap()
 }
 
 fn ours_of(values: &[u64]) -> WaveletMatrix {
@@ -34,11 +37,8 @@ pub fn enter(field: &mut Field, n: u64, alphabet: u64) {
     let index = random.below(n, count);
     let queries: &'static [(u64, u64)] =
         index.iter().map(|&i| (i, values[(i * 7 % n) as usize])).collect::<Vec<_>>().leak();
-    let selects: &'static [(u64, u64)] = queries
-        .iter()
-        .map(|&(i, value)| (i % (n / alphabet / 2).max(1), value))
-        .collect::<Vec<_>>()
-        .leak();
+    let selects: &'static [(u64, u64)] =
+        queries.iter().map(|&(i, value)| (i % (n / alphabet / 2).max(1), value)).collect::<Vec<_>>().leak();
     let order: &'static [u64] = (0..count as u64).collect::<Vec<_>>().leak();
 
     let ours = leak(ours_of(values));
@@ -61,7 +61,9 @@ pub fn enter(field: &mut Field, n: u64, alphabet: u64) {
         })
     });
     field.add("access batch", "sds", count, move || sum(index, |i| sds.get(i as usize)));
-    field.add("access batch", "qwt", count, move || sum(index, |i| u64::from(qwt.get(i as usize).unwrap_or(0))));
+    field.add("access batch", "qwt", count, move || {
+        sum(index, |i| u64::from(qwt.get(i as usize).unwrap_or(0)))
+    });
 
     let query = |q: u64| queries[q as usize];
     field.add("rank", "ours", count, move || sum(order, |q| ours.rank(query(q).0, query(q).1)));
@@ -69,7 +71,9 @@ pub fn enter(field: &mut Field, n: u64, alphabet: u64) {
     field.add("rank", "vers", count, move || {
         sum(order, |q| or_zero(vers.rank_u64(query(q).0 as usize, query(q).1)))
     });
-    field.add("rank", "sucds", count, move || sum(order, |q| or_zero(sucds.rank(query(q).0 as usize, query(q).1))));
+    field.add("rank", "sucds", count, move || {
+        sum(order, |q| or_zero(sucds.rank(query(q).0 as usize, query(q).1)))
+    });
     field.add("rank", "qwt", count, move || {
         sum(order, |q| or_zero(qwt.rank_prefetch(query(q).1 as u32, query(q).0 as usize)))
     });
@@ -80,7 +84,9 @@ pub fn enter(field: &mut Field, n: u64, alphabet: u64) {
             answers[..batch.len()].iter().fold(total, |t, a| t.wrapping_add(*a))
         })
     });
-    field.add("rank batch", "sds", count, move || sum(order, |q| sds.rank(query(q).0 as usize, query(q).1) as u64));
+    field.add("rank batch", "sds", count, move || {
+        sum(order, |q| sds.rank(query(q).0 as usize, query(q).1) as u64)
+    });
     field.add("rank batch", "qwt", count, move || {
         sum(order, |q| or_zero(qwt.rank_prefetch(query(q).1 as u32, query(q).0 as usize)))
     });
@@ -89,8 +95,12 @@ pub fn enter(field: &mut Field, n: u64, alphabet: u64) {
     });
 
     let query = |q: u64| selects[q as usize];
-    field.add("select", "ours", count, move || sum(order, |q| ours.select(query(q).0, query(q).1).unwrap_or(0)));
-    field.add("select", "sds", count, move || sum(order, |q| or_zero(sds.select(query(q).0 as usize, query(q).1))));
+    field.add("select", "ours", count, move || {
+        sum(order, |q| ours.select(query(q).0, query(q).1).unwrap_or(0))
+    });
+    field.add("select", "sds", count, move || {
+        sum(order, |q| or_zero(sds.select(query(q).0 as usize, query(q).1)))
+    });
     field.add("select", "qwt", count, move || {
         sum(order, |q| or_zero(qwt.select(query(q).1 as u32, query(q).0 as usize)))
     });

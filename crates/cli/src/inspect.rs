@@ -110,7 +110,7 @@ fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result
         line("bytes", &format!("{bytes} ({})", screen::size(bytes)))?;
     }
     for (key, value) in &summary.metadata {
-        line("says", &format!("{key} = {}", screen::cut(value, 200)))?;
+        line(key, &screen::cut(value, 200))?;
     }
     for note in &summary.notes {
         line("note", note)?;

@@ -18,6 +18,18 @@ pub(crate) trait Isa: Copy {
     /// The low bits of `word`, scattered to the positions in `mask`.
     fn deposit(self, word: u64, mask: u64) -> u64;
 
+    /// The lowest `count % 64` bits of `word`.
+    #[inline(always)]
+    fn low_bits(self, word: u64, count: u64) -> u64 {
+        word & !(u64::MAX << (count % 64))
+    }
+
+    /// `word` shifted right by `count % 64`.
+    #[inline(always)]
+    fn shift_right(self, word: u64, count: u64) -> u64 {
+        word >> (count % 64)
+    }
+
     /// The low three bits of each 4-bit unit, put together: what PEXT does with the mask 0x7777….
     #[inline(always)]
     fn join_octal(self, units: u64) -> u64 {
@@ -223,46 +235,6 @@ impl Bmi2 {
     pub(crate) unsafe fn found_earlier() -> Self {
         Bmi2(())
     }
-
-    /// The lowest `count % 64` bits of `word`.
-    #[inline(always)]
-    pub(crate) fn low_bits(self, word: u64, count: u64) -> u64 {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let result: u64;
-            // SAFETY: a `Bmi2` value exists only after BMI2 was detected.
-            // SAFETY: the instruction reads and writes the named registers and the flags.
-            unsafe {
-                std::arch::asm!("bzhi {0}, {1}, {2}", lateout(reg) result, in(reg) word, in(reg) count & 63,
-                    options(pure, nomem, nostack));
-            }
-            result
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            word & !(u64::MAX << (count % 64))
-        }
-    }
-
-    /// `word` shifted right by `count % 64`; one instruction where the ordinary build needs a fixed register.
-    #[inline(always)]
-    pub(crate) fn shift_right(self, word: u64, count: u64) -> u64 {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let result: u64;
-            // SAFETY: a `Bmi2` value exists only after BMI2 was detected.
-            // SAFETY: the instruction reads and writes the named registers.
-            unsafe {
-                std::arch::asm!("shrx {0}, {1}, {2}", lateout(reg) result, in(reg) word, in(reg) count,
-                    options(pure, nomem, nostack, preserves_flags));
-            }
-            result
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            word >> (count % 64)
-        }
-    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -279,15 +251,42 @@ impl Isa for Bmi2 {
         // SAFETY: the instructions read and write the named registers and the flags.
         unsafe {
             std::arch::asm!(
-                "pdep {0}, {1}, {2}",
+                "shlx {0}, {1}, {2}",
+                "pdep {0}, {0}, {3}",
                 "tzcnt {0}, {0}",
                 out(reg) position,
-                in(reg) 1_u64.wrapping_shl(rank as u32),
+                in(reg) 1_u64,
+                in(reg) rank,
                 in(reg) word,
                 options(pure, nomem, nostack)
             );
         }
         position & 63
+    }
+
+    #[inline(always)]
+    fn low_bits(self, word: u64, count: u64) -> u64 {
+        let result: u64;
+        // SAFETY: a `Bmi2` value exists only after BMI2 was detected.
+        // SAFETY: the instruction reads and writes the named registers and the flags.
+        unsafe {
+            std::arch::asm!("bzhi {0}, {1}, {2}", lateout(reg) result, in(reg) word, in(reg) count & 63,
+                options(pure, nomem, nostack));
+        }
+        result
+    }
+
+    /// Without the fixed register that the ordinary shift needs.
+    #[inline(always)]
+    fn shift_right(self, word: u64, count: u64) -> u64 {
+        let result: u64;
+        // SAFETY: a `Bmi2` value exists only after BMI2 was detected.
+        // SAFETY: the instruction reads and writes the named registers.
+        unsafe {
+            std::arch::asm!("shrx {0}, {1}, {2}", lateout(reg) result, in(reg) word, in(reg) count,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        result
     }
 
     #[inline(always)]

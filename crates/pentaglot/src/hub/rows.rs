@@ -114,8 +114,8 @@ impl Columns {
         let plain = native::without(schema);
         let cols = self.count();
         let mut metadata = plain.metadata().clone();
-        match (Form::of(schema), schema.field(0).data_type()) {
-            (Form::Dense, DataType::FixedSizeList(item, _)) => {
+        match (Form::of(schema), schema.fields().first().map(|field| field.data_type())) {
+            (Form::Dense, Some(DataType::FixedSizeList(item, _))) => {
                 metadata.insert(shape::COLS_KEY.to_owned(), cols.to_string());
                 let value = item.data_type().clone();
                 let dense = shape::dense_schema(value, shape::matrix_rows(schema), cols)?;

@@ -1,7 +1,11 @@
 //! Rows of interleaved (column, value) pairs to columns and values, and back.
 //!
-//! The plain version in words: a row is a u32 count and that many pairs of a u32 column and a value of `V` bytes. Reading
-//! appends the columns to one vector and the values to another; writing does the reverse.
+//! The plain version in words: a row is a u32 count and that many pairs of a u32 column and a value. Reading appends the
+//! columns to one vector and the values to another; writing does the reverse. The fast versions move 16 pairs at a
+//! time with AVX-512 permutes, for values of 4 and 8 bytes. They load and store whole vectors also at the end of a row:
+//! what they read too much is never kept, and what they write too much the next row overwrites.
+
+#![allow(unsafe_code, reason = "vector intrinsics, and vectors that are filled before their length is set")]
 
 /// The bits of a value: only its size matters.
 pub(crate) trait Raw: Copy + Default + PartialEq + Send + Sync + 'static {
@@ -24,38 +28,484 @@ macro_rules! raw {
 }
 raw!(u8 u16 u32 u64 i128);
 
-/// Appends the pairs of whole rows that stand in `bytes`, and the end of each row to `ends`.
+/// Pairs that the fast versions move at a time, and how many they may write too much.
+const LANES: usize = 16;
+
+/// Appends the pairs of the whole rows that stand in `bytes`, `entries` in all, and the end of each row to `ends`.
+/// Stops at a row that is not whole or past `entries`.
 pub(crate) fn split_rows<V: Raw>(
     bytes: &[u8],
+    entries: usize,
     ends: &mut Vec<i64>,
     cols: &mut Vec<u32>,
     values: &mut Vec<V>,
 ) {
-    let mut rest = bytes;
-    while let Some((count, tail)) = rest.split_first_chunk() {
-        let count = u32::from_le_bytes(*count) as usize;
-        let (row, tail) = tail.split_at((count * (4 + V::SIZE)).min(tail.len()));
-        for pair in row.chunks_exact(4 + V::SIZE) {
-            cols.push(u32::get(pair));
-            values.push(V::get(pair.get(4..).unwrap_or_default()));
+    #[cfg(target_arch = "x86_64")]
+    if matches!(V::SIZE, 4 | 8) && std::arch::is_x86_feature_detected!("avx512f") {
+        // SAFETY: the CPU has AVX-512F.
+        return unsafe { avx512::split_rows(bytes, entries, ends, cols, values) };
+    }
+    split_rows_plain(bytes, entries, ends, cols, values);
+}
+
+fn split_rows_plain<V: Raw>(
+    bytes: &[u8],
+    entries: usize,
+    ends: &mut Vec<i64>,
+    cols: &mut Vec<u32>,
+    values: &mut Vec<V>,
+) {
+    let most = cols.len() + entries;
+    for row in (Rows { rest: bytes, pair: 4 + V::SIZE }) {
+        if cols.len() + row.len() / (4 + V::SIZE) > most {
+            break;
         }
+        let pairs = row.chunks_exact(4 + V::SIZE);
+        cols.extend(pairs.clone().map(u32::get));
+        values.extend(pairs.map(|pair| V::get(&pair[4..])));
         ends.push(cols.len() as i64);
-        rest = tail;
+    }
+}
+
+/// The pairs of each whole row.
+struct Rows<'a> {
+    rest: &'a [u8],
+    pair: usize,
+}
+
+impl<'a> Iterator for Rows<'a> {
+    type Item = &'a [u8];
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (count, tail) = self.rest.split_first_chunk()?;
+        let bytes = (u32::from_le_bytes(*count) as usize).checked_mul(self.pair)?;
+        let (row, rest) = tail.split_at_checked(bytes)?;
+        self.rest = rest;
+        Some(row)
     }
 }
 
 /// Appends rows of pairs, each with its count in front. `ends` are positions in `cols` and in the values, whose bytes
-/// are `values`; the start of the first row comes first.
+/// are `values`; the start of the first row comes first. Stops at a row that is not there.
 pub(crate) fn join_rows<V: Raw>(ends: &[i64], cols: &[u32], values: &[u8], out: &mut Vec<u8>) {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(V::SIZE, 4 | 8) && std::arch::is_x86_feature_detected!("avx512f") {
+        // SAFETY: the CPU has AVX-512F.
+        return unsafe { avx512::join_rows::<V>(ends, cols, values, out) };
+    }
+    join_rows_plain::<V>(ends, cols, values, out);
+}
+
+fn join_rows_plain<V: Raw>(ends: &[i64], cols: &[u32], values: &[u8], out: &mut Vec<u8>) {
     for pair in ends.windows(2) {
-        let &[start, end] = pair else { continue };
-        let (start, end) = (start as usize, end as usize);
-        let cols = cols.get(start..end).unwrap_or_default();
-        let values = values.get(start * V::SIZE..end * V::SIZE).unwrap_or_default();
+        let span = pair[0] as usize..pair[1] as usize;
+        let (Some(cols), Some(values)) =
+            (cols.get(span.clone()), values.get(span.start * V::SIZE..span.end * V::SIZE))
+        else {
+            return;
+        };
         out.extend_from_slice(&(cols.len() as u32).to_le_bytes());
         for (col, value) in cols.iter().zip(values.chunks_exact(V::SIZE)) {
             out.extend_from_slice(&col.to_le_bytes());
             out.extend_from_slice(value);
+        }
+    }
+}
+
+/// What the columns of some rows are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// The largest column; 0 if there are none.
+    pub(crate) most: u32,
+    /// Whether the columns of every row rise.
+    pub(crate) rising: bool,
+}
+
+/// Looks at the columns of rows; `ends` are positions in `cols`, the start of the first row comes first.
+pub(crate) fn order(ends: &[i64], cols: &[u32]) -> Order {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        #[target_feature(enable = "avx2")]
+        fn wide(ends: &[i64], cols: &[u32]) -> Order {
+            order_plain(ends, cols)
+        }
+        // SAFETY: the CPU has AVX2.
+        return unsafe { wide(ends, cols) };
+    }
+    order_plain(ends, cols)
+}
+
+/// Rows rise if a column that does not stands only where a row begins: two counts without a branch for each entry.
+#[inline(always)]
+fn order_plain(ends: &[i64], cols: &[u32]) -> Order {
+    let (Some(first), Some(last)) = (ends.first(), ends.last()) else {
+        return Order { most: 0, rising: true };
+    };
+    let all = cols.get(*first as usize..*last as usize).unwrap_or_default();
+    let most = all.iter().fold(0, |most, col| most.max(*col));
+    let falls = |(one, next): (&u32, &u32)| u32::from(one >= next);
+    let mut falling = 0u64;
+    for piece in 0..all.len().div_ceil(1 << 16) {
+        let from = &all[piece << 16..all.len().min(((piece + 1) << 16) + 1)];
+        let to = from.get(1..).unwrap_or_default();
+        falling += u64::from(from.iter().zip(to).map(falls).sum::<u32>());
+    }
+    let mut at_starts = 0u64;
+    let mut before = *first;
+    for end in ends.get(1..).unwrap_or_default() {
+        // A start that several empty rows share counts once.
+        if before > *first && before < *end {
+            let start = (before - *first) as usize;
+            at_starts += u64::from(all.get(start.wrapping_sub(1)) >= all.get(start));
+        }
+        before = *end;
+    }
+    Order { most, rising: falling == at_starts }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::{LANES, Raw, Rows};
+
+    /// Where the columns and values of 16 pairs of `WORDS` dwords stand in the loaded dwords.
+    const fn every(words: u32, from: u32) -> [u32; LANES] {
+        let mut places = [0; LANES];
+        let mut lane = 0;
+        while lane < LANES {
+            places[lane] = lane as u32 * words + from;
+            lane += 1;
+        }
+        places
+    }
+
+    fn places(places: [u32; LANES]) -> __m512i {
+        // SAFETY: both are 64 bytes of plain data.
+        unsafe { std::mem::transmute(places) }
+    }
+
+    /// The dwords of values of 8 bytes in 48 loaded ones: value `first` and the seven after it, less `less`.
+    const fn halves(first: u32, less: u32) -> [u32; LANES] {
+        let mut places = [0; LANES];
+        let mut lane = 0;
+        while lane < LANES {
+            places[lane] = (first + lane as u32 / 2) * 3 + 1 + lane as u32 % 2 - less;
+            lane += 1;
+        }
+        places
+    }
+
+    /// The dwords of columns in 48 loaded ones: first of those in the first 32, then of the rest beside these.
+    const fn columns(rest: bool) -> [u32; LANES] {
+        let mut places = [0; LANES];
+        let mut lane = 0;
+        while lane < LANES {
+            let dword = lane as u32 * 3;
+            places[lane] = match (rest, dword < 32) {
+                (false, true) => dword,
+                (false, false) => 0,
+                (true, true) => lane as u32,
+                (true, false) => dword - 32 + 16,
+            };
+            lane += 1;
+        }
+        places
+    }
+
+    /// Where the dwords of a third of 48 come from: values in the first 16 places and columns in the next (in the middle
+    /// third: values in all 32, and zero for a column).
+    const fn joined(third: usize) -> [u32; LANES] {
+        let mut places = [0; LANES];
+        let mut lane = 0;
+        while lane < LANES {
+            let (pair, part) = ((third * 16 + lane) / 3, (third * 16 + lane) % 3);
+            places[lane] = match (third, part) {
+                (1, 0) => 0,
+                (_, 0) => pair as u32 + 16,
+                (2, _) => (pair * 2 + part - 1) as u32 - 16,
+                _ => (pair * 2 + part - 1) as u32,
+            };
+            lane += 1;
+        }
+        places
+    }
+
+    /// The columns of the middle third, and which lanes they are in.
+    const fn middle_columns() -> ([u32; LANES], u16) {
+        let (mut places, mut lanes) = ([0; LANES], 0);
+        let mut lane = 0;
+        while lane < LANES {
+            if (16 + lane) % 3 == 0 {
+                places[lane] = (16 + lane as u32) / 3;
+                lanes |= 1 << lane;
+            }
+            lane += 1;
+        }
+        (places, lanes)
+    }
+
+    /// Columns from the first 16 places and values of 4 bytes from the next, from pair `first` on.
+    const fn zipped(first: u32) -> [u32; LANES] {
+        let mut places = [0; LANES];
+        let mut lane = 0;
+        while lane < LANES {
+            places[lane] = first + lane as u32 / 2 + 16 * (lane as u32 % 2);
+            lane += 1;
+        }
+        places
+    }
+
+    /// Splits 16 pairs.
+    ///
+    /// # Safety
+    /// `from` has 16 pairs to read, `cols` and `values` room for 16; `SIZE` is 4 or 8.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn split<const SIZE: usize>(from: *const u8, cols: *mut u32, values: *mut u8) {
+        // SAFETY: the caller's promise; loads and stores need no alignment.
+        unsafe {
+            let load = |at: usize| _mm512_loadu_si512(from.add(at).cast());
+            let (a, b) = (load(0), load(64));
+            if SIZE == 4 {
+                let c = _mm512_permutex2var_epi32(a, places(const { every(2, 0) }), b);
+                let v = _mm512_permutex2var_epi32(a, places(const { every(2, 1) }), b);
+                _mm512_storeu_si512(cols.cast(), c);
+                _mm512_storeu_si512(values.cast(), v);
+            } else {
+                let c = load(128);
+                // Columns 0 to 10 are in the first two loads, 11 to 15 in the third.
+                let some = _mm512_permutex2var_epi32(a, places(const { columns(false) }), b);
+                let all = _mm512_permutex2var_epi32(some, places(const { columns(true) }), c);
+                let v0 = _mm512_permutex2var_epi32(a, places(const { halves(0, 0) }), b);
+                let v1 = _mm512_permutex2var_epi32(b, places(const { halves(8, 16) }), c);
+                _mm512_storeu_si512(cols.cast(), all);
+                _mm512_storeu_si512(values.cast(), v0);
+                _mm512_storeu_si512(values.add(64).cast(), v1);
+            }
+        }
+    }
+
+    /// Joins 16 pairs.
+    ///
+    /// # Safety
+    /// `cols` and `values` have 16 to read, `to` has room for 16 pairs; `SIZE` is 4 or 8.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn join<const SIZE: usize>(cols: *const u32, values: *const u8, to: *mut u8) {
+        // SAFETY: the caller's promise; loads and stores need no alignment.
+        unsafe {
+            let c = _mm512_loadu_si512(cols.cast());
+            let v0 = _mm512_loadu_si512(values.cast());
+            if SIZE == 4 {
+                let (low, high) = (places(const { zipped(0) }), places(const { zipped(8) }));
+                _mm512_storeu_si512(to.cast(), _mm512_permutex2var_epi32(c, low, v0));
+                _mm512_storeu_si512(to.add(64).cast(), _mm512_permutex2var_epi32(c, high, v0));
+            } else {
+                let v1 = _mm512_loadu_si512(values.add(64).cast());
+                let (columns, lanes) = const { middle_columns() };
+                let first = _mm512_permutex2var_epi32(v0, places(const { joined(0) }), c);
+                let middle = _mm512_permutex2var_epi32(v0, places(const { joined(1) }), v1);
+                let middle = _mm512_mask_permutexvar_epi32(middle, lanes, places(columns), c);
+                let last = _mm512_permutex2var_epi32(v1, places(const { joined(2) }), c);
+                _mm512_storeu_si512(to.cast(), first);
+                _mm512_storeu_si512(to.add(64).cast(), middle);
+                _mm512_storeu_si512(to.add(128).cast(), last);
+            }
+        }
+    }
+
+    /// See [`super::split_rows`].
+    #[target_feature(enable = "avx512f")]
+    #[expect(clippy::disallowed_methods, reason = "sized by the pairs at hand")]
+    pub(super) fn split_rows<V: Raw>(
+        bytes: &[u8],
+        entries: usize,
+        ends: &mut Vec<i64>,
+        cols: &mut Vec<u32>,
+        values: &mut Vec<V>,
+    ) {
+        let pair = 4 + V::SIZE;
+        let entries = entries.min(bytes.len() / pair);
+        cols.reserve(entries + LANES);
+        values.reserve(entries + LANES);
+        let (base, value_base) = (cols.len(), values.len());
+        let bytes_end = bytes.as_ptr_range().end;
+        let mut done = 0;
+        for row in (Rows { rest: bytes, pair }) {
+            let count = row.len() / pair;
+            if done + count > entries {
+                break;
+            }
+            let mut at = 0;
+            while at < count {
+                let from = row[at * pair..].as_ptr();
+                let place = base + done + at;
+                if bytes_end as usize - from as usize >= LANES * pair {
+                    // SAFETY: 16 pairs are left in `bytes`; at least one of `entries` is left, and 16 more have room.
+                    unsafe {
+                        let cols = cols.as_mut_ptr().add(place);
+                        let values = values.as_mut_ptr().add(value_base + done + at).cast();
+                        match V::SIZE {
+                            4 => split::<4>(from, cols, values),
+                            _ => split::<8>(from, cols, values),
+                        }
+                    }
+                    at += LANES;
+                } else {
+                    let entry = &row[at * pair..];
+                    // SAFETY: at least one of `entries` is left, for which there is room.
+                    unsafe {
+                        cols.as_mut_ptr().add(place).write(u32::get(entry));
+                        values.as_mut_ptr().add(value_base + done + at).write(V::get(&entry[4..]));
+                    }
+                    at += 1;
+                }
+            }
+            done += count;
+            ends.push((base + done) as i64);
+        }
+        // SAFETY: every place up to `done` has been written, within what was reserved.
+        unsafe {
+            cols.set_len(base + done);
+            values.set_len(value_base + done);
+        }
+    }
+
+    /// See [`super::join_rows`].
+    #[target_feature(enable = "avx512f")]
+    #[expect(clippy::disallowed_methods, reason = "sized by the pairs at hand")]
+    pub(super) fn join_rows<V: Raw>(ends: &[i64], cols: &[u32], values: &[u8], out: &mut Vec<u8>) {
+        let pair = 4 + V::SIZE;
+        let (Some(first), Some(last)) = (ends.first(), ends.last()) else { return };
+        let most = (last.saturating_sub(*first).max(0) as usize).min(cols.len());
+        out.reserve(ends.len() * 4 + most * pair + LANES * pair);
+        let room = out.capacity() - LANES * pair;
+        let readable = cols.len().min(values.len() / V::SIZE);
+        let mut len = out.len();
+        for span in ends.windows(2) {
+            let (start, end) = (span[0] as usize, span[1] as usize);
+            // Falling or outside ends: nothing that is there.
+            if start > end || end > readable || len + 4 + (end - start) * pair > room {
+                break;
+            }
+            let count = end - start;
+            // SAFETY: the row and 16 pairs more have room, as was just checked.
+            let to = unsafe {
+                let to = out.as_mut_ptr().add(len);
+                to.cast::<[u8; 4]>().write((count as u32).to_le_bytes());
+                to.add(4)
+            };
+            let mut at = 0;
+            while at < count {
+                let entry = start + at;
+                if readable - entry >= LANES {
+                    // SAFETY: 16 entries are there to read from `entry` on; room as above.
+                    unsafe {
+                        let (cols, values) = (cols.as_ptr().add(entry), values.as_ptr().add(entry * V::SIZE));
+                        match V::SIZE {
+                            4 => join::<4>(cols, values, to.add(at * pair)),
+                            _ => join::<8>(cols, values, to.add(at * pair)),
+                        }
+                    }
+                    at += LANES;
+                } else {
+                    let value = &values[entry * V::SIZE..][..V::SIZE];
+                    // SAFETY: room as above.
+                    unsafe {
+                        let to = to.add(at * pair);
+                        to.cast::<[u8; 4]>().write(cols[entry].to_le_bytes());
+                        std::ptr::copy_nonoverlapping(value.as_ptr(), to.add(4), V::SIZE);
+                    }
+                    at += 1;
+                }
+            }
+            len += 4 + count * pair;
+        }
+        // SAFETY: every byte up to `len` has been written, within the capacity.
+        unsafe { out.set_len(len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check<V: Raw + std::fmt::Debug>(rows: &[Vec<(u32, u64)>], make: impl Fn(u64) -> V) {
+        let mut cols = Vec::new();
+        let mut values: Vec<u8> = Vec::new();
+        let mut wanted: Vec<V> = Vec::new();
+        let mut ends = vec![0];
+        for row in rows {
+            for (col, value) in row {
+                cols.push(*col);
+                values.extend(&value.to_le_bytes()[..V::SIZE]);
+                wanted.push(make(*value));
+            }
+            ends.push(cols.len() as i64);
+        }
+        let (mut plain, mut fast) = (vec![9u8], vec![9u8]);
+        join_rows_plain::<V>(&ends, &cols, &values, &mut plain);
+        join_rows::<V>(&ends, &cols, &values, &mut fast);
+        assert_eq!(fast, plain);
+        for split in [split_rows_plain::<V>, split_rows::<V>] {
+            let (mut got_ends, mut got_cols, mut got) = (vec![0], Vec::new(), Vec::new());
+            split(&plain[1..], cols.len(), &mut got_ends, &mut got_cols, &mut got);
+            assert_eq!((&got_ends, &got_cols, &got), (&ends, &cols, &wanted));
+            // Fewer entries or bytes than the rows claim: whole rows only, and no harm.
+            for short in [0, cols.len() / 2, cols.len().saturating_sub(1)] {
+                let (mut ends, mut cols, mut got) = (vec![0], Vec::new(), Vec::new());
+                split(&plain[1..], short, &mut ends, &mut cols, &mut got);
+                assert!(cols.len() <= short && got.len() == cols.len());
+                split(
+                    &plain[1..plain.len() - 1 - short % 3],
+                    usize::MAX >> 8,
+                    &mut ends,
+                    &mut cols,
+                    &mut got,
+                );
+            }
+        }
+        let naive = Order {
+            most: cols.iter().copied().max().unwrap_or(0),
+            rising: rows.iter().all(|row| row.is_sorted_by(|one, next| one.0 < next.0)),
+        };
+        assert_eq!(order(&ends, &cols), naive);
+        assert_eq!(order_plain(&ends, &cols), naive);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_fast_ways_are_the_plain_ways(
+            rows in proptest::collection::vec(proptest::collection::vec((0u32..500, any::<u64>()), 0..60), 0..20),
+            sorted: bool,
+        ) {
+            let mut rows = rows;
+            if sorted {
+                rows.iter_mut().for_each(|row| {
+                    row.sort_unstable_by_key(|entry| entry.0);
+                    row.dedup_by_key(|entry| entry.0);
+                });
+            }
+            check::<u8>(&rows, |value| value as u8);
+            check::<u16>(&rows, |value| value as u16);
+            check::<u32>(&rows, |value| value as u32);
+            check::<u64>(&rows, |value| value);
+        }
+    }
+
+    #[test]
+    fn ends_that_lie_do_no_harm() {
+        for ends in [&[0, 5, 3][..], &[3, 1], &[-1, 2], &[0, i64::MAX], &[i64::MIN, i64::MAX], &[]] {
+            let mut out = Vec::new();
+            join_rows::<u64>(ends, &[1, 2, 3], &[0; 24], &mut out);
+            assert!(out.len() < 100);
+            order(ends, &[1, 2, 3]);
         }
     }
 }

@@ -148,9 +148,8 @@ impl<'s> Reader<'s> {
     }
 
     /// The elements of a document, one by one.
-    pub(crate) fn elements(&mut self, document: Document) -> Result<Elements> {
-        let end = document.offset + document.bytes - 1;
-        Ok(Elements { position: document.offset + 4, end })
+    pub(crate) fn elements(&self, document: Document) -> Elements {
+        Elements { position: document.offset + 4, end: document.offset + document.bytes - 1 }
     }
 
     /// The next element, or `None` at the end of the document.

@@ -88,9 +88,10 @@ pub(crate) fn scan<const ONE: bool, I: Isa>(isa: I, words: &[u64], from: u64, ra
 /// Bits of the first word before `from` count as well if the whole word is counted, and so does the rank.
 #[inline(always)]
 fn rank_in_words<const ONE: bool, I: Isa>(isa: I, first: u64, from: u64, rank: u64) -> u64 {
-    rank.wrapping_add(isa.popcount((first ^ flip::<ONE>()) & !(u64::MAX << (from % 64))))
+    rank.wrapping_add(isa.popcount(isa.low_bits(first ^ flip::<ONE>(), from)))
 }
 
+#[cold]
 #[inline(never)]
 fn scan_rest<const ONE: bool, I: Isa>(isa: I, words: &[u64], mut index: usize, mut rank: u64) -> Option<u64> {
     while let Some(chunk) = words.get(index..).and_then(|words| words.first_chunk::<4>()) {
@@ -208,10 +209,11 @@ impl Inventory {
 
     /// Where the stride of `rank` starts, with the kind of its group.
     #[inline(always)]
-    fn start(&self, rank: u64) -> Option<u64> {
-        let stride = rank >> self.log;
+    fn start<I: Isa>(&self, isa: I, rank: u64) -> Option<u64> {
+        let stride = isa.shift_right(rank, u64::from(self.log));
         let group = *self.groups.as_ref().get((stride / GROUP) as usize)?;
-        let offset = *self.offsets.as_ref().get((stride / 4) as usize)? >> (16 * (stride % 4)) & 0xFFFF;
+        let offset =
+            isa.shift_right(*self.offsets.as_ref().get((stride / 4) as usize)?, 16 * stride) & 0xFFFF;
         // A wide group is far from the next kind, whatever the offset adds.
         Some(group.wrapping_add(offset))
     }
@@ -228,16 +230,17 @@ impl Inventory {
         if rank >= self.count {
             return None;
         }
-        let start = self.start(rank)?;
+        let start = self.start(isa, rank)?;
         if start < SEARCH {
             if self.log == 0 {
                 return Some(start);
             }
-            return scan::<ONE, I>(isa, words, start, rank & ((1 << self.log) - 1));
+            return scan::<ONE, I>(isa, words, start, isa.low_bits(rank, u64::from(self.log)));
         }
         self.select_in_wide_group::<ONE, I>(isa, words, pairs(), rank)
     }
 
+    #[cold]
     #[inline(never)]
     fn select_in_wide_group<const ONE: bool, I: Isa>(
         &self,
@@ -281,8 +284,8 @@ impl Inventory {
 
     /// Asks for the words where the search for `rank` will start.
     #[inline(always)]
-    pub(crate) fn prefetch_words(&self, words: &[u64], rank: u64) {
-        if let Some(start) = self.start(rank) {
+    pub(crate) fn prefetch_words<I: Isa>(&self, isa: I, words: &[u64], rank: u64) {
+        if let Some(start) = self.start(isa, rank) {
             let word = ((start & VALUE) / 64) as usize;
             prefetch(words, word);
             prefetch(words, word + 4);

@@ -30,7 +30,7 @@ use crate::storage::{SharedWords, Words};
 /// |---|---|---|
 /// | the bits | 1 | 1 for `get`, predecessor, successor nearby |
 /// | rank: rank9 (Vigna, *Broadword implementation of rank/select queries*, WEA 2008), as in the file | 0.25 | 2 |
-/// | select, select0: an inventory with adaptive strides (in the manner of Vigna's `SelectAdapt`) | up to 0.13 each, 0.25 on adversarial bits | 2 to 3; at most 9 more steps in the rank support where bits are clustered |
+/// | select, select0: an inventory with adaptive strides (in the manner of Vigna's `SelectAdapt`), in memory only | 0.1 to 0.2 each; up to 0.31 for a kind that is one bit in 64 | 3; 2 for a kind that is at most one bit in 64; up to 11 more steps in the rank support where bits are clustered |
 ///
 /// The rank support of a file is used in place. The rest is built when first needed, in one pass; until a few
 /// selects have been asked, a file's own select support answers them.

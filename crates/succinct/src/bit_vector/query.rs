@@ -33,6 +33,14 @@ impl<W: Words> BitVector<W> {
         }
     }
 
+    /// Whether set bits are so few that the inventory lists them all: then rank and select beat a look around.
+    #[inline(always)]
+    fn is_listed(&self) -> bool {
+        self.ones <= self.bits.len() / 64
+            && !self.fast_pairs().is_null()
+            && self.ready_inventory::<true>().is_some()
+    }
+
     /// Rank on the first query, and on other processors.
     #[inline(never)]
     fn rank_slowly(&self, index: u64) -> u64 {
@@ -121,7 +129,7 @@ impl<W: Words> BitVector<W> {
         let words = self.bits.words();
         dispatch!(isa => for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             ranks.iter().for_each(|&rank| inventory.prefetch_sample(rank));
-            ranks.iter().for_each(|&rank| inventory.prefetch_words(words, rank));
+            ranks.iter().for_each(|&rank| inventory.prefetch_words(isa, words, rank));
             for (answer, &rank) in answers.iter_mut().zip(ranks) {
                 *answer = inventory.select::<ONE, _>(isa, words, || self.pairs(), rank);
             }
@@ -216,6 +224,9 @@ impl<W: Words> BitQueries for BitVector<W> {
     #[inline]
     fn predecessor(&self, index: u64) -> Option<u64> {
         let index = index.min(self.bits.len().checked_sub(1)?);
+        if self.is_listed() {
+            return self.select(self.rank(index + 1).checked_sub(1)?);
+        }
         let nearby = scan_backward(self.bits.words(), index, true, NEARBY);
         nearby.or_else(|| self.select(self.rank(index + 1).checked_sub(1)?))
     }
@@ -224,6 +235,9 @@ impl<W: Words> BitQueries for BitVector<W> {
     fn successor(&self, index: u64) -> Option<u64> {
         if index >= self.bits.len() {
             return None;
+        }
+        if self.is_listed() {
+            return self.select(self.rank(index));
         }
         match scan_forward(self.bits.words(), index, true, NEARBY) {
             // Set bits past the end are a damaged file's.
@@ -239,6 +253,7 @@ impl<W: Words> BitQueries for BitVector<W> {
     fn rank_many(&self, indexes: &[u64], answers: &mut [u64]) {
         let answers = &mut answers[..indexes.len()];
         let (pairs, words, len) = (self.pairs(), self.bits.words(), self.bits.len());
+        self.remember_pairs();
         dispatch!(isa => for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             indexes.iter().for_each(|&index| self.prefetch_rank(pairs, index));
             for (answer, &index) in answers.iter_mut().zip(indexes) {

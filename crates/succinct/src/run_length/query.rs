@@ -15,6 +15,11 @@ impl<W: Words> RunLengthVector<W> {
             Some(directories) => self.directory_of(directories, key).range(value),
             None => self.range_without_directories(key, value),
         };
+        // The block is among a few: ask for their data while the samples decide.
+        let words = self.data.bits().words();
+        for line in 0..4 {
+            prefetch(words, (first.wrapping_mul(4) as usize).wrapping_add(8 * line));
+        }
         self.search(key, value, first, last)
     }
 

@@ -10,73 +10,93 @@ use crate::storage::Words;
 /// Values of a sparse vector, in order.
 #[derive(Debug, Clone)]
 pub struct SparseValues<'a, W> {
-    // Words of the high part after the current one, what is left of that one, and the position of its first bit.
+    // Words of the high part after the current one, and what is left of that one.
     rest: std::slice::Iter<'a, u64>,
     word: u64,
+    // The position of the current word's first bit, less the rank of the next value.
     base: u64,
-    rank: u64,
-    end: u64,
-    // The low parts: where the next one is, and up to where it can be read as eight bytes.
+    // The low parts: where the next one is, where they end, and up to where one load of eight bytes will do.
     low: &'a [u64],
     width: u32,
     mask: u64,
     bit: u64,
-    window_limit: u64,
+    end: u64,
+    window_end: u64,
     storage: PhantomData<&'a W>,
 }
 
 impl<'a, W: Words> SparseValues<'a, W> {
     pub(super) fn new(vector: &'a SparseVector<W>, rank: u64) -> Self {
-        let (low, width, end) = (vector.low().bits().words(), vector.low().width(), vector.count_ones());
+        let (low, width, count) = (vector.low().bits().words(), vector.low().width(), vector.count_ones());
         let position = if rank == 0 { Some(0) } else { vector.high().select(rank) };
-        let (mut rest, mut word, mut base) = ([].iter(), 0, 0);
+        let rank = if position.is_some() { rank.min(count) } else { count };
+        let (mut rest, mut word, mut base) = ([].iter(), 0, 0_u64);
         if let Some(position) = position {
             base = position / 64 * 64;
             rest = vector.high().bits().words().get((position / 64) as usize..).unwrap_or_default().iter();
             word = rest.next().map_or(0, |word| word & (u64::MAX << (position % 64)));
         }
-        let rank = if position.is_some() { rank.min(end) } else { end };
-        let window_limit = if width <= 57 { (low.len() as u64).saturating_sub(1) * 64 } else { 0 };
-        let bit = rank.wrapping_mul(u64::from(width));
-        let (mask, storage) = (low_mask(width), PhantomData);
-        SparseValues { rest, word, base, rank, end, low, width, mask, bit, window_limit, storage }
+        let window_end = if width <= 57 { (low.len() as u64).saturating_sub(1) * 64 } else { 0 };
+        // Opening has seen that all low parts together have fewer than 2^64 bits.
+        let (bit, end) = (rank * u64::from(width), count * u64::from(width));
+        SparseValues {
+            rest,
+            word,
+            base: base.wrapping_sub(rank),
+            low,
+            width,
+            mask: low_mask(width),
+            bit,
+            end,
+            window_end: window_end.min(end),
+            storage: PhantomData,
+        }
     }
 
-    /// The low part at `bit`.
+    /// The value at the next bit of `word`, which must have one, with low part `low`.
     #[inline(always)]
-    fn low_part(&self) -> u64 {
-        if self.bit < self.window_limit {
-            // SAFETY: below the limit there is another word after the one with the bit.
-            return unsafe { read_window(self.low, self.bit) } & self.mask;
+    fn take(&mut self, low: u64) -> u64 {
+        let high = self.base.wrapping_add(u64::from(self.word.trailing_zeros()));
+        self.word &= self.word.wrapping_sub(1);
+        self.base = self.base.wrapping_sub(1);
+        self.bit += u64::from(self.width);
+        // With a width of 64 there is no high part.
+        high.wrapping_shl(self.width) | low
+    }
+
+    #[inline(never)]
+    fn next_slowly(&mut self) -> Option<u64> {
+        if self.bit >= self.end {
+            return None;
         }
-        read_int(self.low, self.bit, self.width)
+        while self.word == 0 {
+            self.word = *self.rest.next()?;
+            self.base = self.base.wrapping_add(64);
+        }
+        Some(self.take(read_int(self.low, self.bit, self.width)))
     }
 }
 
 impl<W: Words> Iterator for SparseValues<'_, W> {
     type Item = u64;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<u64> {
-        if self.rank >= self.end {
-            return None;
+        if self.word == 0 {
+            self.word = self.rest.next().copied().unwrap_or(0);
+            self.base = self.base.wrapping_add(64);
         }
-        while self.word == 0 {
-            self.word = *self.rest.next()?;
-            self.base += 64;
+        if self.word == 0 || self.bit >= self.window_end {
+            return self.next_slowly();
         }
-        let high = (self.base + u64::from(self.word.trailing_zeros())).wrapping_sub(self.rank);
-        // With a width of 64 there is no high part.
-        let value = high.wrapping_shl(self.width) | self.low_part();
-        self.word &= self.word - 1;
-        self.rank += 1;
-        self.bit = self.bit.wrapping_add(u64::from(self.width));
-        Some(value)
+        // SAFETY: before `window_end` there is another word after the one with the bit.
+        let low = unsafe { read_window(self.low, self.bit) } & self.mask;
+        Some(self.take(low))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         // Fewer if a damaged file counts more than it has.
-        (0, Some((self.end - self.rank) as usize))
+        (0, Some(((self.end - self.bit) / u64::from(self.width)) as usize))
     }
 }
 

@@ -115,7 +115,7 @@ impl Layout {
         let root = walk.reader.root(total)?;
         let mut columns: Vec<Column> = Vec::new();
         let mut names = HashSet::new();
-        let mut elements = walk.reader.elements(root)?;
+        let mut elements = walk.reader.elements(root);
         while let Some(element) = walk.reader.next(&mut elements).field("columns")? {
             let array = walk.within("columns", |walk| {
                 walk.within(element.key.clone(), |walk| {
@@ -217,7 +217,7 @@ impl Walk<'_> {
     /// The fields `known` of a document; others are passed over with a warning.
     fn parts(&mut self, document: Document, known: &[&str]) -> Result<Parts> {
         let mut parts = Parts { offset: document.offset, ..Parts::default() };
-        let mut elements = self.reader.elements(document)?;
+        let mut elements = self.reader.elements(document);
         while let Some(element) = self.reader.next(&mut elements)? {
             if parts.get(&element.key).is_some() {
                 return Err(Error::malformed("each field once", "a second one")
@@ -309,7 +309,7 @@ impl Walk<'_> {
         fields.expect(Kind::DOCUMENT)?;
         let mut slots: HashMap<&str, (&Type, Option<Array>)> =
             kinds.iter().map(|(name, kind)| (name.as_str(), (kind, None))).collect();
-        let mut elements = self.reader.elements(fields.document())?;
+        let mut elements = self.reader.elements(fields.document());
         while let Some(element) = self.reader.next(&mut elements)? {
             let place = slots.get_mut(element.key.as_str());
             self.within(element.key.clone(), |walk| match place {
@@ -421,7 +421,7 @@ impl Walk<'_> {
         parameter.expect(Kind::ARRAY)?;
         let mut fields: Vec<(String, Type)> = Vec::new();
         let mut names = HashSet::new();
-        let mut elements = self.reader.elements(parameter.document())?;
+        let mut elements = self.reader.elements(parameter.document());
         while let Some(element) = self.reader.next(&mut elements)? {
             let index = fields.len() as u64;
             let field = self.at_place(

@@ -59,7 +59,7 @@ use crate::error::{Context, Result};
 use crate::hub::{Form, Plan};
 use crate::sink::Sink;
 use crate::source::Source;
-use crate::wire::bson::{Kind, Reader};
+use crate::wire::bson::{self, Kind, Reader};
 
 const ID: &str = "bsondf";
 
@@ -128,14 +128,14 @@ impl Format for Bsondf {
         let Some(length) = head.bytes().first_chunk().map(|bytes| i32::from_le_bytes(*bytes)) else {
             return Confidence::No;
         };
-        let is_whole = head.len().is_none_or(|total| u64::try_from(length) == Ok(total));
         if head.bytes() == [5, 0, 0, 0, 0] {
             return Confidence::Likely;
         }
-        match (looks_like_columns(head, length), is_whole) {
-            (true, true) => Confidence::Certain,
-            (true, false) => Confidence::Likely,
-            (false, _) => Confidence::No,
+        let is_whole = head.len().is_none_or(|total| u64::try_from(length) == Ok(total));
+        match detect_columns(head.bytes(), length) {
+            Confidence::Certain if !is_whole => Confidence::Likely,
+            Confidence::Likely if !is_whole => Confidence::Possible,
+            confidence => confidence,
         }
     }
 
@@ -152,45 +152,34 @@ impl Format for Bsondf {
     }
 }
 
-/// Whether there is a column, and all that are looked at are documents with `d` and `t`.
-fn looks_like_columns(head: &Head<'_>, length: i32) -> bool {
-    // A stream shows its beginning only.
-    let beginning;
-    let source = if head.source().is_seekable() {
-        head.source()
-    } else {
-        beginning = Source::from_bytes("", head.bytes().to_vec());
-        &beginning
-    };
-    let Ok(bytes @ 5..) = u64::try_from(length) else { return false };
-    let mut reader = Reader::new(source);
-    let Ok(mut elements) = reader.elements(crate::wire::bson::Document { offset: 0, bytes }) else {
-        return false;
-    };
-    let mut seen = 0;
-    while seen < DETECT_COLUMNS
-        && let Ok(Some(column)) = reader.next(&mut elements)
-    {
+/// How much the first columns of a document look like ours, as far as its first bytes show them: certainly, if there
+/// is one with `d` and `t`; likely, if all that is seen of the first are fields of ours.
+fn detect_columns(head: &[u8], length: i32) -> Confidence {
+    let Ok(bytes @ 5..) = u64::try_from(length) else { return Confidence::No };
+    let beginning = Source::from_bytes("", head.to_vec());
+    let mut reader = Reader::new(&beginning);
+    let mut elements = reader.elements(bson::Document { offset: 0, bytes });
+    let mut confidence = Confidence::No;
+    for _ in 0..DETECT_COLUMNS {
+        let Ok(Some(column)) = reader.next(&mut elements) else { break };
         if column.kind != Kind::DOCUMENT {
-            return false;
+            return Confidence::No;
         }
-        let mut has = (false, false);
-        let Ok(mut fields) = reader.elements(column.document()) else { return false };
+        let mut fields = reader.elements(column.document());
+        let (mut has_data, mut has_type) = (false, false);
         loop {
             match reader.next(&mut fields) {
                 Ok(Some(field)) => {
-                    has.0 |= field.key == "d";
-                    has.1 |= field.key == "t" && field.kind == Kind::STRING;
+                    has_data |= field.key == "d";
+                    has_type |= field.key == "t" && field.kind == Kind::STRING;
                 }
-                Ok(None) => break,
-                // Past the end of what there is: the columns before are what counts, or the fields so far.
-                Err(_) => return seen > 0 || has.0,
+                Ok(None) if has_data && has_type => break,
+                Ok(None) => return Confidence::No,
+                // Here ends what can be seen.
+                Err(_) => return confidence.max(if has_data { Confidence::Likely } else { Confidence::No }),
             }
         }
-        if has != (true, true) {
-            return false;
-        }
-        seen += 1;
+        confidence = Confidence::Certain;
     }
-    seen > 0
+    confidence
 }

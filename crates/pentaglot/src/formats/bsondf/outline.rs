@@ -35,10 +35,10 @@ struct Parts {
 
 impl Expand for Parts {
     fn nodes(&self, from: u64) -> Box<dyn Iterator<Item = Result<Node>> + '_> {
-        let mut reader = Reader::new(&self.source);
+        let reader = Reader::new(&self.source);
         let Document { offset, bytes } = self.document;
-        let elements = reader.elements(self.document);
-        let walk = Walk { parts: self, reader, elements: Some(elements) };
+        let elements = Some(reader.elements(self.document));
+        let walk = Walk { parts: self, reader, elements };
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         if !self.is_whole {
             return Box::new(walk.skip(from));
@@ -53,29 +53,20 @@ struct Walk<'p> {
     parts: &'p Parts,
     reader: Reader<'p>,
     /// `None` after the end or a fault.
-    elements: Option<Result<Elements>>,
+    elements: Option<Elements>,
 }
 
 impl Iterator for Walk<'_> {
     type Item = Result<Node>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut elements = match self.elements.take()? {
-            Ok(elements) => elements,
-            Err(error) => return Some(Err(error)),
-        };
-        let node = self.reader.next(&mut elements).and_then(|element| match element {
-            Some(element) => self.node(&element).map(Some),
-            None => Ok(None),
-        });
-        match node {
-            Ok(Some(node)) => {
-                self.elements = Some(Ok(elements));
-                Some(Ok(node))
-            }
-            Ok(None) => None,
-            Err(error) => Some(Err(error)),
+        let mut elements = self.elements.take()?;
+        let element = self.reader.next(&mut elements).transpose()?;
+        let node = element.and_then(|element| self.node(&element));
+        if node.is_ok() {
+            self.elements = Some(elements);
         }
+        Some(node)
     }
 }
 

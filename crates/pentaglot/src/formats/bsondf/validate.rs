@@ -107,30 +107,36 @@ impl Check {
         };
         let blocks = [("d", values), ("m", Some(&array.mask)), ("o", counts)];
         let fault = |(key, block): (&'static str, Option<&Block>)| {
-            self.decoder.block(block?).err().map(|error| error.field(key))
+            self.look(block?, |_| ()).err().map(|error| error.field(key))
         };
         blocks.into_iter().filter_map(fault).collect()
+    }
+
+    /// Unpacks a buffer for a look at it.
+    fn look<T>(&self, block: &Block, at: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let memory = self.decoder.block(block)?;
+        let seen = at(&memory);
+        self.decoder.budget.give(memory.len() as u64);
+        Ok(seen)
     }
 
     /// What the last text of the spec forbids, and the programs read. Buffers that do not unpack are told elsewhere.
     fn conventions(&mut self, array: &Array) {
         let rows = array.rows();
-        if let Ok(mask) = self.decoder.block(&array.mask)
-            && let (Some(last), spare @ 1..) = (mask.last(), (8 - rows % 8) % 8)
-            && mask.len() as u64 == rows.div_ceil(8)
-            && last & ((1 << spare) - 1) != 0
-        {
+        let spare = (8 - rows % 8) % 8;
+        let has_spare_ones =
+            |mask: &[u8]| mask.last().is_some_and(|last| u64::from(last.trailing_zeros()) < spare);
+        if array.mask.length == rows.div_ceil(8) && self.look(&array.mask, has_spare_ones).unwrap_or(false) {
             let message = format!("{spare} zero bits after the last row");
             let warning = Error::malformed(message, "ones").at(array.mask.offset);
             self.warnings.push(warning.rule("mask-trailing-bits").field("m"));
         }
         if array.kind == Type::Bool
             && let Data::Values(values) = &array.data
-            && let Ok(bytes) = self.decoder.block(values)
-            && let Some(row) = bytes.iter().position(|byte| *byte > 1)
+            && let Ok(Some((row, byte))) =
+                self.look(values, |bytes| bytes.iter().copied().enumerate().find(|(_, byte)| *byte > 1))
         {
-            let found = bytes.get(row).copied().unwrap_or_default();
-            let warning = Error::malformed("0 or 1", found).at(values.offset);
+            let warning = Error::malformed("0 or 1", byte).at(values.offset);
             self.warnings.push(warning.rule("bool-byte").index(row as u64).field("d"));
         }
     }

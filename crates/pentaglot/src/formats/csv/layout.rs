@@ -53,6 +53,12 @@ impl<'a> Cell<'a> {
         memory
     }
 
+    /// Whether it has no text, in quotes or not.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
     /// Whether it is an empty field: a null.
     #[inline]
     pub(super) fn is_null(&self) -> bool {

@@ -18,7 +18,7 @@
 //! | `--type` | Arrow text `struct{…}` with all columns in their order | |
 //!
 //! With one column, an empty line is a null; with more, empty lines are passed over. An empty field in a column of text
-//! that is not nullable is the empty string.
+//! that is not nullable is the empty string; `""` in a column that is not text is a null.
 //!
 //! **How types are guessed** from the first 10,000 records within the first MiB: all fields are nullable. A column
 //! whose fields that are not empty are all of one of these kinds has its type, else it is `utf8`: `true`/`false` (also

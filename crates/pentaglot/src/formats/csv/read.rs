@@ -131,7 +131,7 @@ impl Sample {
             }
             if rows < SAMPLE_ROWS as u64 {
                 for (seen, cell) in seen.iter_mut().zip(records.cells()) {
-                    if !cell.is_null() {
+                    if !cell.is_empty() {
                         seen.include(cell.text(&mut memory));
                     }
                 }
@@ -186,8 +186,8 @@ pub(super) type CellInput = Cursor<Vec<u8>>;
 pub(super) struct Table {
     columns: Vec<Option<Column<CellInput>>>,
     names: Vec<String>,
-    /// Columns in which an empty field is the empty string.
-    never_null: Vec<bool>,
+    /// What an empty field is in each column.
+    empty: Vec<Empty>,
     scanner: Scanner<CellInput>,
     memory: Vec<u8>,
     pub(super) rows: usize,
@@ -202,7 +202,7 @@ impl Table {
         Ok(Table {
             columns: columns.collect::<Result<_>>()?,
             names: fields.iter().map(|field| field.name().clone()).collect(),
-            never_null: fields.iter().map(|field| takes_empty(field)).collect(),
+            empty: fields.iter().map(|field| Empty::of(field)).collect(),
             scanner: Scanner::new(CellInput::default(), budget.clone()),
             memory: Vec::new(),
             rows: 0,
@@ -226,8 +226,8 @@ impl Table {
         }
         for (index, cell) in records.cells().enumerate() {
             let Some(Some(column)) = self.columns.get_mut(index) else { continue };
-            let never_null = self.never_null.get(index) == Some(&true);
-            let result = read_cell(column, &cell, never_null, &mut self.scanner, &mut self.memory);
+            let empty = self.empty.get(index).copied().unwrap_or(Empty::Null);
+            let result = read_cell(column, &cell, empty, &mut self.scanner, &mut self.memory);
             if let Err(error) = result {
                 let name = self.names.get(index).cloned().unwrap_or_default();
                 found(error.at(cell.offset).field(name))?;
@@ -244,28 +244,44 @@ impl Table {
     }
 }
 
-fn takes_empty(field: &Field) -> bool {
-    let text = matches!(
-        field.data_type(),
-        DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-    );
-    text && !field.is_nullable()
+/// What an empty field is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Empty {
+    /// A null, in quotes too: no value of the type is empty text (programs that quote every field write nulls so).
+    Null,
+    /// A null, but the empty value if it stands in quotes.
+    Quoted,
+    /// The empty value: the column has no nulls.
+    Value,
+}
+
+impl Empty {
+    fn of(field: &Field) -> Self {
+        fn texts(data_type: &DataType) -> bool {
+            match data_type {
+                DataType::Dictionary(_, value) => texts(value),
+                DataType::RunEndEncoded(_, value) => texts(value.data_type()),
+                DataType::FixedSizeBinary(_) => true,
+                other => other.is_string() || other.is_binary(),
+            }
+        }
+        match (texts(field.data_type()), field.is_nullable()) {
+            (false, _) => Empty::Null,
+            (true, true) => Empty::Quoted,
+            (true, false) => Empty::Value,
+        }
+    }
 }
 
 #[inline]
 fn read_cell(
     column: &mut Column<CellInput>,
     cell: &Cell<'_>,
-    never_null: bool,
+    empty: Empty,
     scanner: &mut Scanner<CellInput>,
     memory: &mut Vec<u8>,
 ) -> Result<()> {
-    if cell.is_null() && !never_null {
+    if cell.is_empty() && (empty == Empty::Null || empty == Empty::Quoted && !cell.quoted) {
         return column.null();
     }
     let text = cell.text(memory);

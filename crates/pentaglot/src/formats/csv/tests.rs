@@ -329,3 +329,33 @@ fn what_no_type_reads_back_is_lossy() {
     let twice = Arc::new(Schema::new(vec![field.clone(), field]));
     assert_eq!(Csv.plan(&twice, &WriteOptions::default()).verdict(), Verdict::Exact);
 }
+
+fn testdata(name: &str) -> Box<dyn Document> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/csv").join(name);
+    Csv.open(Source::open(path).unwrap(), &ReadOptions::default()).unwrap()
+}
+
+#[test]
+fn files_of_pandas_and_polars_read_equal() {
+    let schema =
+        "struct{id: ?int64, ratio: ?float64, name: ?utf8, flag: ?bool, when: ?timestamp[us], maybe: ?int64}";
+    let rows = [
+        r#"[1,0.1,"a",true,"2024-02-29T12:00:00",7]"#,
+        r#"[2,null,"says \"hi\", twice",false,"1969-12-31T23:59:59",null]"#,
+        r#"[3,1e300,"line\nend é",true,"2038-01-19T03:14:08",-9]"#,
+    ];
+    for name in ["pandas.csv", "pandas_quote_all.tsv"] {
+        let batch = read(testdata(name).as_ref()).unwrap();
+        assert_eq!(print_schema(&batch.schema()), schema, "{name}");
+        assert_eq!(lines(&batch), rows, "{name}");
+    }
+    let batch = read(testdata("polars.csv").as_ref()).unwrap();
+    let schema = "struct{id: ?int64, big: ?uint64, x: ?float64, s: ?utf8, d: ?date32, t: ?timestamp[us]}";
+    assert_eq!(print_schema(&batch.schema()), schema);
+    let rows = [
+        r#"[1,18446744073709551615,0.1,"","2024-02-29","2024-02-29T12:00:00.25"]"#,
+        r#"[null,0,"Infinity",null,null,null]"#,
+        r#"[3,5,"NaN","ä,\"b\"","0001-01-01","1970-01-01T00:00:00"]"#,
+    ];
+    assert_eq!(lines(&batch), rows);
+}

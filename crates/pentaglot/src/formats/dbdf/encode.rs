@@ -353,23 +353,24 @@ fn check_entries(place: Place, parts: &[Entries<'_>]) -> Result<bool> {
     let mut sorted = true;
     let mut row = place.row;
     for part in parts {
-        let all = part.cols.get(part.span()).unwrap_or_default();
-        let inside = all.iter().fold(0, |most, col| most.max(*col)) < place.cols || all.is_empty();
+        let order = csr::order(part.ends, part.cols);
+        if order.rising && (order.most < place.cols || part.count() == 0) {
+            row += part.ends.len().saturating_sub(1) as u64;
+            continue;
+        }
+        sorted &= order.rising;
         for span in part.rows() {
             let cols = part.cols.get(span).unwrap_or_default();
-            if !(inside && cols.is_sorted_by(|one, next| one < next)) {
-                sorted = false;
-                let outside = cols.iter().find(|col| **col >= place.cols);
-                if let Some(col) = outside {
-                    let found = format!("row {row}: column {col} is not below {}", place.cols);
-                    return Err(Error::lossy(found));
-                }
-                if let Some(entry) = repeated(cols) {
-                    let col = place.col + u64::from(cols.get(entry).copied().unwrap_or(0));
-                    return Err(Error::lossy(format!(
-                        "row {row}, column \"col_{col}\": a second entry for the cell"
-                    )));
-                }
+            if let Some(col) = cols.iter().find(|col| **col >= place.cols) {
+                return Err(Error::lossy(format!("row {row}: column {col} is not below {}", place.cols)));
+            }
+            if !cols.is_sorted_by(|one, next| one < next)
+                && let Some(entry) = repeated(cols)
+            {
+                let col = place.col + u64::from(cols.get(entry).copied().unwrap_or(0));
+                return Err(Error::lossy(format!(
+                    "row {row}, column \"col_{col}\": a second entry for the cell"
+                )));
             }
             row += 1;
         }

@@ -308,6 +308,8 @@ pub(super) struct Item {
     pub(super) type_text: Option<(u64, u64)>,
     pub(super) data: u64,
     pub(super) bytes: u64,
+    /// Whether `source` is other bytes than the file's.
+    pub(super) is_recoded: bool,
 }
 
 /// Reads a CBOR file: data that stands in it as it is stays there; the rest is small and becomes DyND data in memory.
@@ -333,13 +335,14 @@ pub(super) fn read(source: &Source, limits: &Limits) -> Result<Item> {
         if bytes < left {
             return Err(super::layout::trailing(left - bytes).at(data + bytes));
         }
-        return Ok(Item { ty, source: source.clone(), type_text, data, bytes });
+        return Ok(Item { ty, source: source.clone(), type_text, data, bytes, is_recoded: false });
     }
     let all = source.read_range(0, len, &budget)?;
     let (ty, value) = from_cbor(&all, limits)?;
     let data = serialize(&ty, &value)?;
     let bytes = data.len() as u64;
-    Ok(Item { ty, source: Source::from_bytes(source.name(), data), type_text: None, data: 0, bytes })
+    let source = Source::from_bytes(source.name(), data);
+    Ok(Item { ty, source, type_text: None, data: 0, bytes, is_recoded: true })
 }
 
 struct Reader<'a> {

@@ -1,5 +1,6 @@
 //! Datashape types as Arrow fields and back: the one table of which is which.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
@@ -7,6 +8,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use super::types::{Encoding, FloatWidth, Kind, Missing, Pattern, Type, Width, Zone};
 use crate::error::{Error, Result};
 use crate::hub::extension::{self, FIXED_SHAPE_TENSOR};
+use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Shape, Verdict, native, shape};
 
 /// The id under which the native type travels.
@@ -256,12 +258,20 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
         }
         return Planned { ty: Some(ty), plan };
     }
+    if Form::of(schema) == Form::Coo {
+        let note = "a datashape has no sparse matrix: its number of rows and columns is not kept";
+        plan.push_with("", "sparse matrix", "a table of entries", Verdict::Widened, note);
+    }
     let mut columns: Vec<(String, Type)> = Vec::new();
+    let mut names = HashSet::new();
     for field in schema.fields() {
         let mut derived = Derived { flag, verdict: Verdict::Exact, note: None };
         let ty = derived.field(field).and_then(|ty| {
-            let is_new = columns.iter().all(|(name, _)| name != field.name());
-            if is_new { Ok(ty) } else { Err("a struct holds each field name once".to_owned()) }
+            if names.insert(field.name()) {
+                Ok(ty)
+            } else {
+                Err("a struct holds each field name once".to_owned())
+            }
         });
         match ty {
             Ok(ty) => {
@@ -269,7 +279,7 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
                 columns.push((field.name().clone(), ty));
             }
             Err(why) => {
-                let from = field.data_type().to_string();
+                let from = print_field(field);
                 plan.push_with(field.name(), from, "a datashape", Verdict::Impossible, why);
             }
         }
@@ -292,7 +302,7 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
 }
 
 fn push(plan: &mut Plan, field: &Field, ty: &Type, verdict: Verdict, note: Option<String>) {
-    let (from, to) = (field.data_type().to_string(), ty.to_string());
+    let (from, to) = (print_field(field), ty.to_string());
     match note {
         Some(note) => plan.push_with(field.name(), from, to, verdict, note),
         None => plan.push(field.name(), from, to, verdict),
@@ -414,9 +424,9 @@ impl Derived {
     }
 
     fn fields(&mut self, fields: &Fields) -> Result<Vec<(String, Type)>, String> {
-        let mut out: Vec<(String, Type)> = Vec::new();
+        let (mut out, mut names) = (Vec::new(), HashSet::new());
         for field in fields {
-            if out.iter().any(|(name, _)| name == field.name()) {
+            if !names.insert(field.name()) {
                 return Err("a struct holds each field name once".to_owned());
             }
             out.push((field.name().clone(), self.field(field)?));

@@ -62,6 +62,8 @@ pub(super) struct Header {
     pub(super) rows: u64,
     /// Where the data ends, if that is known.
     pub(super) end: Option<u64>,
+    /// The bytes of a CBOR file whose data does not stand in it as it is: no offset refers to the file then.
+    pub(super) recoded: Option<u64>,
 }
 
 impl Header {
@@ -98,7 +100,9 @@ impl Header {
                 let item = cbor::read(&source, &options.limits)?;
                 check_given(&item.ty, given.as_ref()).at(0)?;
                 let end = item.data + item.bytes;
-                Header::new(Dialect::Cbor, item.ty, item.source, item.type_text, item.data, Some(end))
+                let header =
+                    Header::new(Dialect::Cbor, item.ty, item.source, item.type_text, item.data, Some(end));
+                Header { recoded: source.len().filter(|_| item.is_recoded), ..header }
             }
         };
         header.counted(&reason, &options.limits)
@@ -124,6 +128,7 @@ impl Header {
             first_row: data,
             rows: 0,
             end,
+            recoded: None,
         }
     }
 

@@ -40,6 +40,9 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+#[cfg(target_endian = "big")]
+compile_error!("numbers are moved as bytes between files and Arrow: dynd needs a little-endian machine");
+
 use arrow_schema::{Schema, SchemaRef};
 
 pub use cbor::{from_cbor, to_cbor};

@@ -21,6 +21,12 @@ pub(super) fn outline(header: &Header, limits: &Limits) -> Outline {
     let Some(end) = header.end.filter(|_| header.source.is_seekable()) else {
         return Node::new("file", 0, 0).value(format!("a stream of {}", header.ty));
     };
+    if let Some(bytes) = header.recoded {
+        let place = Place { source: header.source.clone(), limits: Arc::new(limits.clone()) };
+        let item = Node::new("item", 0, bytes);
+        let value = place.text(&header.ty, header.data, end - header.data);
+        return Node::new("file", 0, bytes).value(&header.ty).parts(vec![Node { value, ..item }]);
+    }
     let mut parts = Vec::new();
     if let Some((offset, bytes)) = header.type_text {
         let text = header.ty.to_string();
@@ -82,9 +88,10 @@ impl Place {
 
     /// The text of a small value.
     fn describe(&self, ty: &Type, offset: u64, len: u64) -> Option<String> {
-        if has_parts(ty) {
-            return Some(ty.to_string());
-        }
+        if has_parts(ty) { Some(ty.to_string()) } else { self.text(ty, offset, len) }
+    }
+
+    fn text(&self, ty: &Type, offset: u64, len: u64) -> Option<String> {
         let bytes = self.read(offset, len.min(4096)).ok()?;
         let mut cursor = Cursor::at(&bytes, offset);
         match ValueReader::new(&self.limits).value(ty, &mut cursor) {

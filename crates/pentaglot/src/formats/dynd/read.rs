@@ -13,7 +13,7 @@ use super::hub::{ID, arrow_schema};
 use super::layout::{Header, trailing};
 use super::packed::{to_logical_order, unpack, unpack_columns};
 use super::types::Type;
-use super::walk::{Care, Walker, is_free_of_rules};
+use super::walk::{Care, Passage, Walker, is_free_of_rules};
 use super::{outline, validate};
 use crate::cursor::{Cursor, allocate_zeroed};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -52,6 +52,10 @@ impl DyndDocument {
         summary.rows = Some(header.rows);
         summary.bytes = file_bytes;
         summary.metadata.push(("type".to_owned(), header.ty.to_string()));
+        if let Some(bytes) = header.recoded {
+            summary.part("item", 0, bytes);
+            return Ok(DyndDocument { header, summary, limits: options.limits.clone() });
+        }
         if let Some((offset, bytes)) = header.type_text {
             summary.part("type", offset, bytes);
         }
@@ -302,7 +306,7 @@ fn expect_end(reader: &mut impl Read, offset: u64) -> Result<()> {
 
 /// Rows of any size: first where they end, then what they hold.
 fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows: u64) -> Result<Rows> {
-    let mut window = Window::open(header, &decoder.limits)?;
+    let mut window = Window::open(header, &decoder.row, &decoder.limits)?;
     let schema = Arc::clone(&decoder.schema);
     let (rows, mut position, mut ended) = (header.rows, 0, false);
     let batches = std::iter::from_fn(move || {
@@ -347,13 +351,16 @@ pub(super) struct Window {
     /// Where the next row begins in the file.
     offset: u64,
     is_all: bool,
+    passage: Passage,
     limits: Limits,
     budget: Budget,
 }
 
 impl Window {
-    pub(super) fn open(header: &Header, limits: &Limits) -> Result<Self> {
+    /// A window over rows of type `row`.
+    pub(super) fn open(header: &Header, row: &Type, limits: &Limits) -> Result<Self> {
         Ok(Window {
+            passage: Passage::new(row),
             reader: header.reader(header.first_row)?,
             buffer: Vec::new(),
             start: 0,
@@ -375,7 +382,8 @@ impl Window {
             let mut walker = Walker::new(&self.limits, Care::Extent);
             let (mut count, mut end) = (0, 0);
             while count < wanted && (end as u64) < BATCH_BYTES {
-                match walker.row(first + count, ty, &mut cursor) {
+                let start = cursor.clone();
+                match self.passage.pass(&mut walker, &mut cursor) {
                     Ok(()) => {
                         count += 1;
                         end = bytes.len() - cursor.remaining();
@@ -383,7 +391,9 @@ impl Window {
                     Err(error) if error.kind() == ErrorKind::Truncated && !self.is_all => break,
                     // The rows before a broken one are still good.
                     Err(_) if count > 0 => break,
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        return Err(walker.row(first, ty, &mut start.clone()).err().unwrap_or(error));
+                    }
                 }
             }
             if count > 0 || wanted == 0 {

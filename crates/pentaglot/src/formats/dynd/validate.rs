@@ -13,7 +13,12 @@ pub(super) fn validate(document: &DyndDocument, findings: &mut Findings) -> Resu
         Some(_) => &header.ty,
         None => &header.layout.row,
     };
-    let rows = if header.layout.stored.is_some() { 1 } else { header.rows };
+    let rows = match (row.least_size(), &header.layout.stored) {
+        // Values of no bytes break no rule, but bytes after them do.
+        (0, _) => 0,
+        (_, Some(_)) => 1,
+        (_, None) => header.rows,
+    };
     if let Err(error) = header.check_end() {
         findings.error(&error);
         return Ok(());
@@ -21,10 +26,7 @@ pub(super) fn validate(document: &DyndDocument, findings: &mut Findings) -> Resu
     if header.end.is_some() && is_free_of_rules(row) {
         return Ok(());
     }
-    if row.least_size() == 0 {
-        return Ok(());
-    }
-    let mut window = Window::open(header, limits)?;
+    let mut window = Window::open(header, row, limits)?;
     let mut walker = Walker::collecting(limits);
     let mut position = 0;
     while position < rows && !findings.is_full() {

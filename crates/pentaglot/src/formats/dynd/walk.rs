@@ -194,6 +194,48 @@ impl<'a> Walker<'a> {
     }
 }
 
+/// The way past one value, prepared once for many: neighbours of fixed size are one step.
+pub(super) struct Passage(Vec<Pass>);
+
+enum Pass {
+    Skip(u64),
+    /// A varint and so many bytes.
+    Slice,
+    Walk(Type),
+}
+
+impl Passage {
+    pub(super) fn new(ty: &Type) -> Self {
+        let mut passage = Passage(Vec::new());
+        passage.add(ty);
+        passage
+    }
+
+    fn add(&mut self, ty: &Type) {
+        match (ty, ty.fixed_size(), self.0.last_mut()) {
+            (_, Some(size), Some(Pass::Skip(before))) if before.checked_add(size).is_some() => {
+                *before += size
+            }
+            (_, Some(size), _) => self.0.push(Pass::Skip(size)),
+            (Type::Struct(fields), ..) => fields.iter().for_each(|(_, ty)| self.add(ty)),
+            (Type::Tuple(types), ..) => types.iter().for_each(|ty| self.add(ty)),
+            (Type::Pointer(of), ..) => self.add(of),
+            (Type::String | Type::Json | Type::Bytes { .. }, ..) => self.0.push(Pass::Slice),
+            (other, ..) => self.0.push(Pass::Walk(other.clone())),
+        }
+    }
+
+    /// Goes past one value. Errors have no path: [`Walker::row`] tells it.
+    #[inline]
+    pub(super) fn pass(&self, walker: &mut Walker<'_>, cursor: &mut Cursor<'_>) -> Result<()> {
+        self.0.iter().try_for_each(|step| match step {
+            Pass::Skip(size) => cursor.skip(*size),
+            Pass::Slice => read_bytes(cursor).map(drop),
+            Pass::Walk(ty) => walker.walk(ty, cursor, 0),
+        })
+    }
+}
+
 /// How many elements there are in a value that takes no bytes.
 pub(super) fn free_elements(ty: &Type) -> u64 {
     match ty {

@@ -268,3 +268,25 @@ fn a_stream_is_read_once_and_in_pieces() {
     assert_eq!(document.rows(&Request::default()).err().unwrap().kind(), ErrorKind::Usage);
     assert_eq!(batch.schema(), Arc::clone(&open(&text).summary().schema));
 }
+
+#[test]
+fn files_of_pandas_and_polars_read_equal() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/jsonl");
+    let open = |name: &str| {
+        let source = Source::open(folder.join(name)).unwrap();
+        read(JsonLines.open(source, &ReadOptions::default()).unwrap().as_ref()).unwrap()
+    };
+    let batch = open("pandas.jsonl");
+    let schema = "struct{id: ?int64, ratio: ?float64, name: ?utf8, flag: ?bool, when: ?utf8, maybe: ?int64}";
+    assert_eq!(print_schema(&batch.schema()), schema);
+    assert_eq!(
+        lines(&batch)[2],
+        r#"{"id":3,"ratio":1e300,"name":"line\nend é","flag":true,"when":"2038-01-19T03:14:08.000","maybe":-9}"#
+    );
+    let batch = open("polars.ndjson");
+    let schema = "struct{id: ?int64, big: ?uint64, x: ?float64, s: ?utf8, d: ?utf8, t: ?utf8, l: ?list[?int64], \
+                  st: ?struct{a: ?int64, b: ?utf8}}";
+    assert_eq!(print_schema(&batch.schema()), schema);
+    let text = std::fs::read_to_string(folder.join("polars.ndjson")).unwrap();
+    assert_eq!(lines(&batch), text.lines().collect::<Vec<_>>());
+}

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::MatrixMarket;
 use crate::error::Result;
 use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
 use crate::hub::{Verdict, native, shape};
-use crate::kernels::csr::{Csr, Entries, build};
+use crate::kernels::csr_build::{Csr, Entries, build};
 use crate::kernels::plain::{expectations, plain, testdata};
 use crate::{Budget, ErrorKind, Limits, Sink, Source};
 

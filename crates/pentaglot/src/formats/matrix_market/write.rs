@@ -13,6 +13,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::layout::Kind;
 use crate::error::{Error, Result};
 use crate::formats::{Writer, Written};
+use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Verdict, native, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::limits::Budget;
@@ -66,7 +67,7 @@ fn value_field(schema: &Schema) -> Option<&Field> {
 pub(super) fn plan(schema: &Schema) -> Plan {
     let mut plan = Plan::default();
     let name = schema.fields().first().map(|field| field.name().clone()).unwrap_or_default();
-    let from = schema.fields().first().map(|field| field.data_type().to_string()).unwrap_or_default();
+    let from = schema.fields().first().map(|field| print_field(field)).unwrap_or_default();
     match field_of(schema) {
         Ok((kind, verdict, note)) => {
             let layout = if Form::of(schema) == Form::Sparse { "coordinate" } else { "array" };

@@ -21,6 +21,7 @@ use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions,
     Request, Summary, WriteOptions, Writer, Written,
 };
+use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Rows, Verdict, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
@@ -89,7 +90,7 @@ impl Format for Npz {
             return write::plan(schema, INFO.id);
         }
         let mut plan = Plan::default();
-        let from = schema.field(0).data_type().to_string();
+        let from = print_field(schema.field(0));
         match sparse_value(schema) {
             Ok((_, verdict)) if index_limit(schema) => plan.push(shape::ROW_FIELD, from, "csr", verdict),
             Ok(_) => {

@@ -16,6 +16,7 @@ use super::read::arrow_schema;
 use super::types::Dtype;
 use crate::error::{Error, Result};
 use crate::formats::{Writer, Written};
+use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Shape, Verdict, native, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::limits::{Budget, Limits};
@@ -157,7 +158,7 @@ pub(super) fn plan(schema: &Schema, format: &str) -> Plan {
     }
     for field in schema.fields() {
         let derived = if table { derive_column(schema, field) } else { derive(schema) };
-        let from = field.data_type().to_string();
+        let from = print_field(field);
         match derived {
             Ok(derived) => {
                 let to = native.as_ref().filter(|_| !table).map_or_else(

@@ -161,7 +161,7 @@ fn on_items(query: &Query, len: u64, get: impl Fn(u64) -> Option<u64>) -> Result
 fn on_wavelet<L, W>(matrix: &pentaglot_succinct::Wavelet<L, W>, query: &Query) -> Result<Option<String>>
 where
     L: pentaglot_succinct::Level,
-    W: AsRef<[u64]>,
+    W: pentaglot_succinct::Words,
 {
     match (query.operation, query.arguments.as_slice()) {
         (Operation::Get, [index]) => text(matrix.access(*index)),

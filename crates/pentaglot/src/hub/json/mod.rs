@@ -34,7 +34,7 @@ mod time;
 pub use document::JsonDocument;
 pub use encode::Columns;
 pub(crate) use encode::is_text;
-pub(crate) use text::{PlainRun, parse_decimal, plain_run, write_string};
+pub(crate) use text::{Float, PlainRun, parse_decimal, plain_run, special_float, write_string};
 pub(crate) use time::{parse_date, parse_time, parse_timestamp};
 
 use crate::error::Result;

@@ -37,6 +37,21 @@ pub(crate) enum Kind {
     Object,
 }
 
+impl Kind {
+    /// The kind in words, for messages.
+    #[cfg(feature = "ds")]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Null => "null",
+            Kind::Bool => "a bool",
+            Kind::Number => "a number",
+            Kind::String => "a string",
+            Kind::Array => "an array",
+            Kind::Object => "an object",
+        }
+    }
+}
+
 /// Reads JSON from a stream, as far as its caller asks.
 ///
 /// ```ignore

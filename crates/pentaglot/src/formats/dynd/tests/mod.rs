@@ -3,5 +3,6 @@
 mod golden;
 mod hub;
 mod limits;
+mod profile;
 mod property;
 mod storage;
