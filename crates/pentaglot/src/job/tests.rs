@@ -28,7 +28,13 @@ fn arrow_file(registry: &Registry, schema: &SchemaRef, batches: &[RecordBatch]) 
 }
 
 /// Converts bytes of one format to another; `None` where the plan does not call it exact.
-fn convert(registry: &Registry, bytes: Vec<u8>, from: &str, type_text: &str, to: &str) -> Option<Result<Vec<u8>>> {
+fn convert(
+    registry: &Registry,
+    bytes: Vec<u8>,
+    from: &str,
+    type_text: &str,
+    to: &str,
+) -> Option<Result<Vec<u8>>> {
     let mut options = ConvertOptions::default();
     options.open.from = Some(from.to_owned());
     options.open.type_text = (from == "csv").then(|| type_text.to_owned());
@@ -101,7 +107,9 @@ fn every_cast_of_ds_is_planned_and_run_as_its_types_say() {
         let text = format!("ds:{kind}");
         parse_type(&text, None, &limits).unwrap_or_else(|error| panic!("{text}: {error}")).schema().unwrap()
     };
-    let verdict = |case: &Value| crate::convert::adapt::adapter(&schema(&case["from"]), &schema(&case["to"])).plan.verdict();
+    let verdict = |case: &Value| {
+        crate::convert::adapt::adapter(&schema(&case["from"]), &schema(&case["to"])).plan.verdict()
+    };
     for case in casts["fundamental"].as_array().unwrap() {
         let (scala, go) = (&case["scala"], &case["go"]);
         let found = verdict(case);
@@ -116,11 +124,14 @@ fn every_cast_of_ds_is_planned_and_run_as_its_types_say() {
             ),
             Verdict::Checked => assert!(scala["canFail"] == true || go["canFail"] == true, "{case}"),
             Verdict::Lossy => assert!(scala["loosing"] == true || go["loosing"] == true, "{case}"),
-            Verdict::Impossible => assert!(scala.is_null() && go.is_null() || case["from"] == "void", "{case}"),
+            Verdict::Impossible => {
+                assert!(scala.is_null() && go.is_null() || case["from"] == "void", "{case}")
+            }
         }
     }
     let mut run = 0;
-    for case in casts["composite_go"].as_array().unwrap().iter().chain(casts["values_go"].as_array().unwrap()) {
+    for case in casts["composite_go"].as_array().unwrap().iter().chain(casts["values_go"].as_array().unwrap())
+    {
         let Some(bundle) = case["bundle"].as_str() else { continue };
         let mut options = ConvertOptions::default();
         options.open.from = Some("ds:json".to_owned());
@@ -173,7 +184,8 @@ fn a_failed_run_leaves_the_old_file_and_nothing_else() {
     options.open.type_text = Some("arrow:struct{a: ?int64}".to_owned());
     options.force = true;
     let conversion =
-        Conversion::plan(&Registry::default(), input.to_str().unwrap(), output.to_str().unwrap(), &options).unwrap();
+        Conversion::plan(&Registry::default(), input.to_str().unwrap(), output.to_str().unwrap(), &options)
+            .unwrap();
     assert!(conversion.run(output.to_str().unwrap(), true).is_err());
     assert_eq!(std::fs::read(&output).unwrap(), b"old");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
