@@ -124,7 +124,8 @@ fn table(count: usize, rounds: usize) {
     let batch = batch(&rows);
     let expected = checksum_rows(&rows);
     let file = write(&batch, "msgpack");
-    let header = file.len() - rmp_serde::to_vec(&rows).unwrap().len() + 5;
+    let opened = Ds.open(Source::from_bytes("bench", file.clone()), &ReadOptions::default()).unwrap();
+    let header = opened.summary().parts[0].bytes as usize;
     let body = file[header..].to_vec();
     let source = Source::from_bytes("bench", file.clone());
     assert_eq!(read(&source, checksum), expected);

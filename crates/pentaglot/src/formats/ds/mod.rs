@@ -31,6 +31,7 @@ mod index;
 mod layout;
 mod outline;
 mod read;
+mod read_json;
 mod rows;
 mod schema;
 #[cfg(test)]

@@ -313,7 +313,7 @@ fn column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Column, 
     let bare = bare?;
     // Inside lists and structs Arrow wants Null to be nullable: that alone is no `nullable`.
     let void = bare.kind == Type::Fundamental(Fundamental::Void);
-    if field.is_nullable() && !(void && !path.is_empty()) { Ok(bare.wrap(Type::Nullable)) } else { Ok(bare) }
+    if field.is_nullable() && (!void || path.is_empty()) { Ok(bare.wrap(Type::Nullable)) } else { Ok(bare) }
 }
 
 fn fundamental(data_type: &DataType) -> Option<(Fundamental, Verdict, Option<&'static str>)> {
