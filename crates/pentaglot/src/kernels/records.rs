@@ -2,7 +2,7 @@
 //!
 //! In plain words: column `c` of record `r` stands at `r * record_bytes + offset(c)` in the records and at
 //! `r * width(c)` in the column; [`split`] copies it one way, [`join`] the other. Both go through the records in
-//! pieces of 1,024, so that a piece stays in the first-level cache while each of its columns is copied in turn. A layout
+//! pieces of 256, so that a piece stays in the first-level cache while each of its columns is copied in turn. A layout
 //! that is known only at run time would cost a bounds check and a `memcpy` call per value; here the common widths are
 //! loops over one load and one store each.
 
@@ -11,7 +11,7 @@
 use arrow_buffer::MutableBuffer;
 
 /// Records per piece.
-const PIECE: usize = 1024;
+const PIECE: usize = 256;
 
 /// Copies columns out of packed records. `wanted` gives offset and width of each column within a record.
 ///

@@ -419,15 +419,16 @@ impl<'a> Parser<'a> {
         self.skip_space();
         let place = self.position;
         let name = self.string()?;
-        let encoding = match name.as_deref() {
-            Some("A" | "ascii" | "us-ascii") => Encoding::Ascii,
-            Some("U8" | "utf8" | "utf-8" | "utf_8") => Encoding::Utf8,
-            Some("U16" | "utf16" | "utf-16" | "utf_16") => Encoding::Utf16,
-            Some("U32" | "utf32" | "utf-32" | "utf_32") => Encoding::Utf32,
-            Some("ucs2" | "ucs-2" | "ucs_2") => Encoding::Ucs2,
-            _ => return Err(self.error_at(place, "an encoding ('ascii', 'ucs2', 'utf8', 'utf16', 'utf32')")),
+        let encoding = match name.as_deref().unwrap_or_default() {
+            "A" | "us-ascii" => Some(Encoding::Ascii),
+            "U8" | "utf-8" | "utf_8" => Some(Encoding::Utf8),
+            "U16" | "utf-16" | "utf_16" => Some(Encoding::Utf16),
+            "U32" | "utf-32" | "utf_32" => Some(Encoding::Utf32),
+            "ucs-2" | "ucs_2" => Some(Encoding::Ucs2),
+            name => Encoding::from_name(name),
         };
-        Ok(encoding)
+        let expected = "an encoding ('ascii', 'ucs2', 'utf8', 'utf16', 'utf32')";
+        encoding.ok_or_else(|| self.error_at(place, expected))
     }
 
     fn zone(&mut self) -> Result<Zone> {

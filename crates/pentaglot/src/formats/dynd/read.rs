@@ -411,10 +411,6 @@ impl Window {
         self.start = self.end;
     }
 
-    pub(super) fn offset(&self) -> u64 {
-        self.offset
-    }
-
     /// Errs if bytes are left.
     pub(super) fn expect_end(&mut self) -> Result<()> {
         let held = (self.buffer.len() - self.start) as u64;
