@@ -150,8 +150,8 @@ fn table(count: usize, rounds: usize) {
     race.add("pentaglot", || read(&source, checksum));
     equal(&race.run(rounds));
 
-    let mut race = Race::new(format!("Arrow to MessagePack, {count} rows, one thread"));
     let length = body.len() as u64;
+    let mut race = Race::new(format!("Arrow to MessagePack, {count} rows, one thread"));
     race.add("rmp-serde from tuples", || {
         let mut output = Vec::new();
         for row in &rows {

@@ -5,7 +5,9 @@ use std::io::Read;
 use super::columns::{Column, Reading, offset};
 use super::from_msgpack::{out_of_range, wrong_arity, wrong_row_count};
 use super::types::Fundamental;
+use crate::cursor::allocate;
 use crate::error::{Error, Result};
+use crate::limits::Budget;
 use crate::wire::json::{Kind, Scanner};
 
 /// Errs unless a value of this kind stands next.
@@ -89,6 +91,7 @@ impl Column {
                 expect(scanner, Kind::String)?;
                 let start = scanner.offset();
                 let text = scanner.base64_text()?;
+                make_room(&mut blob.bytes, text.len(), &reading.budget)?;
                 let mut decoded = base64_simd::STANDARD.decode_append(text, &mut blob.bytes);
                 if decoded.is_err() && reading.lenient {
                     decoded = base64_simd::STANDARD_NO_PAD.decode_append(text, &mut blob.bytes);
@@ -177,6 +180,17 @@ impl Column {
         }
         Ok(())
     }
+}
+
+/// Room for `more` bytes, twice as much as before where there is none: the decoder asks for just what it needs.
+fn make_room(bytes: &mut Vec<u8>, more: usize, budget: &Budget) -> Result<()> {
+    if bytes.capacity() - bytes.len() < more {
+        let size = (bytes.len() + more).max(bytes.capacity() * 2);
+        let mut larger = allocate(size as u64, budget)?;
+        larger.extend_from_slice(bytes);
+        *bytes = larger;
+    }
+    Ok(())
 }
 
 /// Begins the array of a row's or a struct's cells; gives its offset.
