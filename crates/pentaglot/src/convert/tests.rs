@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type};
-use arrow_array::{Array, ArrayRef, Float64Array, Int16Array, Int32Array, RecordBatch};
+use arrow_array::{ArrayRef, Float64Array, Int16Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 use proptest::prelude::*;

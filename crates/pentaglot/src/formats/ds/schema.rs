@@ -329,9 +329,8 @@ fn fundamental(data_type: &DataType) -> Option<(Fundamental, Verdict, Option<&'s
         DataType::Boolean => (Fundamental::Bool, Verdict::Exact, None),
         DataType::Float32 => (Fundamental::Float32, Verdict::Exact, None),
         DataType::Float64 => (Fundamental::Float64, Verdict::Exact, None),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-            (Fundamental::String, Verdict::Exact, None)
-        }
+        DataType::Utf8 => (Fundamental::String, Verdict::Exact, None),
+        DataType::LargeUtf8 | DataType::Utf8View => (Fundamental::String, Verdict::Widened, None),
         DataType::Null => (Fundamental::Void, Verdict::Exact, None),
         DataType::Int16 => (Fundamental::Int32, Verdict::Widened, None),
         DataType::UInt16 => (Fundamental::UInt32, Verdict::Widened, None),
@@ -352,7 +351,7 @@ fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Col
     let extension = extension::name(field);
     if extension == Some(extension::IMAGE) && is_binary(field.data_type()) {
         let image = field_image(field).ok_or("the image's metadata is not sound")?;
-        return Ok(Column::of(Type::Image(image), Verdict::Exact));
+        return Ok(Column::noted(Type::Image(image), Verdict::Checked, "each must be such an image"));
     }
     if let Some((kind, verdict, note)) = fundamental(field.data_type()) {
         let kind = Type::Fundamental(kind);
@@ -371,7 +370,8 @@ fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Col
             let inner = bare_column(&values, path)?;
             Ok(inner.and(Verdict::Widened, Some("a dictionary is written as its values".to_owned())))
         }
-        DataType::List(item) | DataType::LargeList(item) => list_column(item, path),
+        DataType::List(item) => list_column(item, path),
+        DataType::LargeList(item) => Ok(list_column(item, path)?.and(Verdict::Widened, None)),
         DataType::Map(entries, _) => {
             let note = "a map is written as a table of its entries".to_owned();
             Ok(list_column(entries, path)?.and(Verdict::Widened, Some(note)))

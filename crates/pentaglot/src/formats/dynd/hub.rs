@@ -452,8 +452,16 @@ impl Derived {
             DataType::Float16 => Type::Float(FloatWidth::W16),
             DataType::Float32 => Type::Float(FloatWidth::W32),
             DataType::Float64 => Type::Float(FloatWidth::W64),
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Type::String,
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Type::Bytes { align: 1 },
+            DataType::Utf8 => Type::String,
+            DataType::LargeUtf8 | DataType::Utf8View => {
+                self.worse(Verdict::Widened, "comes back as utf8");
+                Type::String
+            }
+            DataType::Binary => Type::Bytes { align: 1 },
+            DataType::LargeBinary | DataType::BinaryView => {
+                self.worse(Verdict::Widened, "comes back as binary");
+                Type::Bytes { align: 1 }
+            }
             DataType::FixedSizeBinary(size) => match u64::try_from(*size) {
                 Ok(size) if size > 0 => Type::FixedBytes { size, align: 1 },
                 _ => return Err("bytes[0] is no type".to_owned()),
@@ -482,8 +490,11 @@ impl Derived {
                     }
                 }
             }
-            DataType::List(item) | DataType::LargeList(item) => Type::Var(self.boxed(item)?),
-            DataType::ListView(item) | DataType::LargeListView(item) => Type::Var(self.boxed(item)?),
+            DataType::List(item) => Type::Var(self.boxed(item)?),
+            DataType::LargeList(item) | DataType::ListView(item) | DataType::LargeListView(item) => {
+                self.worse(Verdict::Widened, "comes back as list");
+                Type::Var(self.boxed(item)?)
+            }
             DataType::FixedSizeList(item, size) => Type::Fixed(
                 u64::try_from(*size).map_err(|_| "a negative size".to_owned())?,
                 self.boxed(item)?,
@@ -511,8 +522,14 @@ impl Derived {
             (extension::UINT128, _) if is_16 => Some(Type::Uint(Width::W128)),
             (extension::FLOAT128, _) if is_16 => Some(Type::Float(FloatWidth::W128)),
             (extension::JSON | "arrow.json", _) if is_text => Some(Type::Json),
-            (extension::CHAR, _) if is_text => Some(Type::Char(Encoding::Utf32)),
-            (extension::DYND_TYPE, _) if is_text => Some(Type::Type),
+            (extension::CHAR, _) if is_text => {
+                self.worse(Verdict::Checked, "each text must be one char");
+                Some(Type::Char(Encoding::Utf32))
+            }
+            (extension::DYND_TYPE, _) if is_text => {
+                self.worse(Verdict::Checked, "each text must be a type");
+                Some(Type::Type)
+            }
             (extension::COMPLEX, DataType::FixedSizeList(part, 2)) if !part.is_nullable() => {
                 match self.data_type(part)? {
                     Type::Float(width) => Some(Type::Complex(width)),
@@ -524,6 +541,7 @@ impl Derived {
                 Some(Type::Tuple(fields.collect::<Result<_, String>>()?))
             }
             (extension::DYND_ARRAY, DataType::Struct(fields)) if is_dynd_array(fields) => {
+                self.worse(Verdict::Checked, "each must be data of its type");
                 Some(Type::Array(Box::new(Pattern::Kind(Kind::Any).into())))
             }
             (FIXED_SHAPE_TENSOR, DataType::FixedSizeList(item, _)) => {
