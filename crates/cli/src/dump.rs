@@ -51,8 +51,7 @@ impl<W: Write> Printer<W> {
         if level >= self.depth {
             return Ok(());
         }
-        let mut shown = 0;
-        for part in parts.nodes(0) {
+        for (part, shown) in parts.nodes(0).zip(0..) {
             let part = part?;
             if shown == SHOWN {
                 if !self.json {
@@ -66,7 +65,6 @@ impl<W: Write> Printer<W> {
                 break;
             }
             self.node(&join(path, &part.name), &part, level + 1)?;
-            shown += 1;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::limits::Budget;
 /// ```
 #[expect(clippy::disallowed_methods, reason = "the one place that may")]
 pub fn allocate<T>(count: u64, budget: &Budget) -> Result<Vec<T>> {
-    let bytes = count.checked_mul(size_of::<T>() as u64).unwrap_or(u64::MAX);
+    let bytes = count.saturating_mul(size_of::<T>() as u64);
     budget.check(bytes)?;
     let count = usize::try_from(count).map_err(|_| Error::limit("address space", usize::MAX, count))?;
     let mut items = Vec::new();

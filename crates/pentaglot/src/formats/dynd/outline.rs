@@ -243,10 +243,7 @@ impl Parts {
             Type::Var(of) => {
                 let bytes = self.head(varint::MAX_BYTES as u64)?;
                 let mut cursor = Cursor::at(&bytes, self.start);
-                let count = match read_count(&mut cursor, &Type::Void) {
-                    Ok(count) => count,
-                    Err(error) => return Err(error),
-                };
+                let count = read_count(&mut cursor, &Type::Void)?;
                 let start = cursor.offset();
                 let elements = self.elements(of, start, count);
                 vec![

@@ -32,8 +32,9 @@ fn field_of(schema: &Schema) -> Result<(Kind, Verdict, Option<&'static str>), St
         Form::Dense | Form::Sparse => shape::matrix_value_type(schema).unwrap_or(Null),
         _ => return Err("Matrix Market holds matrices only".to_owned()),
     };
-    let pattern =
-        native::of(schema, super::INFO.id).is_some_and(|native| native["field"] == Kind::Pattern.word());
+    let pattern = native::of(schema, super::INFO.id).is_some_and(|native| {
+        native.get("field").and_then(|field| field.as_str()) == Some(Kind::Pattern.word())
+    });
     let (kind, verdict, note) = match &value {
         Int8 if pattern && Form::of(schema) == Form::Sparse => {
             (Kind::Pattern, Verdict::Checked, Some("every entry must be 1"))

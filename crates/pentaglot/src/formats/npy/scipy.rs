@@ -101,7 +101,7 @@ impl Sparse {
                 let entries = blocks.checked_mul(*rows).and_then(|count| count.checked_mul(*cols));
                 this.entries = entries.ok_or_else(|| Error::limit("entries", u64::MAX, "more are"))?;
                 this.block = (*rows, *cols);
-                let even = |total: u64, block: u64| block > 0 && total % block == 0;
+                let even = |total: u64, block: u64| block > 0 && total.is_multiple_of(block);
                 if !even(this.rows, *rows) || !even(this.cols, *cols) {
                     let expected = format_args!("blocks that tile {} x {}", this.rows, this.cols);
                     return Err(Error::malformed(expected, format_args!("{rows} x {cols}"))

@@ -118,7 +118,7 @@ fn row_ranges_and_batches_cut_the_same_rows() {
     for (path, expected) in expectations("npy", "npy").into_iter().chain(expectations("npz", "npz")) {
         let Some(Value::Array(expected)) = expected else { continue };
         let document = format_of(&path).open(Source::open(&path).unwrap(), &ReadOptions::default()).unwrap();
-        for range in [0..1, 1..3, 2..100, 5..2] {
+        for range in [0..1, 1..3, 2..100, 5..5] {
             let request = Request { rows: Some(range.clone()), batch_rows: 1, ..Request::default() };
             let (start, end) =
                 ((range.start as usize).min(expected.len()), (range.end as usize).min(expected.len()));

@@ -19,7 +19,7 @@ use crate::formats::Findings;
 pub(super) fn validate(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
     let header = &array.header;
     let start = array.extent.base;
-    if header.bytes % 16 != 0 {
+    if !header.bytes.is_multiple_of(16) {
         let found = format_args!("{}", header.bytes);
         findings.warning(&Error::malformed("values at a multiple of 16", found).at(start).rule("alignment"));
     }

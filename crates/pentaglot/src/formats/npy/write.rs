@@ -341,7 +341,7 @@ impl NpyWriter {
         // Where nobody knows, the header of the native type is the best guess: it is patched if it is wrong.
         let native_rows = target.verbatim.as_ref().and_then(|header| header.shape.first().copied());
         let header = target.header(expected.or(native_rows).unwrap_or(0));
-        let direct = !target.open && !(target.fortran_order && !target.inner.is_empty());
+        let direct = !target.open && (!target.fortran_order || target.inner.is_empty());
         let body = if direct {
             if expected.is_none() && !target.is_value {
                 sink.enable_patching()?;

@@ -41,7 +41,7 @@ fn arrow_types_become_the_nearest_ds_types() {
         (r#""int32""#, Verdict::Widened),
         (r#"{"type":"nullable","underlying":"uint32"}"#, Verdict::Widened),
         (r#""float32""#, Verdict::Widened),
-        (r#""string""#, Verdict::Exact),
+        (r#""string""#, Verdict::Widened),
         (r#""int64""#, Verdict::Lossy),
         (r#""string""#, Verdict::Lossy),
         ("", Verdict::Impossible),

@@ -29,7 +29,7 @@ fn a_stream_cut_anywhere_is_an_error_unless_it_ends_between_two_rows() {
                 if let Ok(batch) = &result {
                     // Only a table may end early, and then between two rows: the same bytes come out again.
                     assert!(vector["type"].as_str().unwrap().contains("\"type\":\"tabular\""));
-                    assert_eq!(write(batch, "msgpack-fixed", &[]).unwrap().len() >= cut, true);
+                    assert!(write(batch, "msgpack-fixed", &[]).unwrap().len() >= cut);
                     let again = write(batch, "msgpack", &[]).unwrap();
                     assert!(through(&bytes[..cut], "msgpack").unwrap() == again);
                 }
@@ -45,8 +45,8 @@ fn a_json_bundle_cut_anywhere_is_an_error() {
     for vector in list(&golden, "golden") {
         let Some(text) = vector["json"].as_str() else { continue };
         for cut in (0..text.len()).filter(|cut| text.is_char_boundary(*cut)) {
-            assert!(read(text[..cut].as_bytes(), &[("dialect", "json")]).is_err(), "{cut} of {text}");
-            let _ = try_everything(text[..cut].as_bytes());
+            assert!(read(&text.as_bytes()[..cut], &[("dialect", "json")]).is_err(), "{cut} of {text}");
+            let _ = try_everything(&text.as_bytes()[..cut]);
         }
     }
 }

@@ -194,7 +194,7 @@ fn value(kind: &Type, seeds: &mut impl Iterator<Item = u64>) -> Value {
         F::Int32 => Value::from((seed as i32) >> (seed % 31)),
         F::UInt64 => Value::from(seed >> (seed % 64)),
         F::Int64 => Value::from((seed as i64) >> (seed % 63)),
-        F::Bool => Value::from(seed % 2 == 0),
+        F::Bool => Value::from(seed.is_multiple_of(2)),
         F::Float32 => Value::from(f64::from(seed as i16) / 8.0),
         F::Float64 => Value::from(seed as i64 as f64 / 3.0),
         F::String => Value::from("aé\"\\🚀\n".chars().cycle().take(seed as usize % 40).collect::<String>()),
@@ -216,7 +216,7 @@ fn value(kind: &Type, seeds: &mut impl Iterator<Item = u64>) -> Value {
             Value::from(base64_simd::STANDARD.encode_to_string(bytes))
         }
         Type::Nullable(inner) => {
-            if seed % 3 == 0 {
+            if seed.is_multiple_of(3) {
                 Value::Null
             } else {
                 value(inner, seeds)
