@@ -26,6 +26,8 @@ fn transcripts_hold() {
     for page in &pages {
         fs::copy(page, copy(page)).unwrap();
     }
+    // Commands run where the test runs.
+    env::set_current_dir(folder.path()).unwrap();
     let cases = trycmd::TestCases::new();
     cases.register_bin("pentaglot", Path::new(env!("CARGO_BIN_EXE_pentaglot")));
     for page in &pages {

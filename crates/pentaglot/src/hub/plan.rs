@@ -103,7 +103,7 @@ impl Plan {
         let worst = self.verdict();
         let Some(step) = self.steps.iter().find(|step| step.verdict == worst) else { return Ok(()) };
         match worst {
-            Verdict::Impossible => Err(Error::unsupported(format!("impossible: {step}"))),
+            Verdict::Impossible => Err(Error::unsupported(step.to_string())),
             Verdict::Lossy if !allow_lossy => Err(Error::lossy(format!("{step} (--allow-lossy permits it)"))),
             _ => Ok(()),
         }
