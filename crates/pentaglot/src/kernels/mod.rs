@@ -17,6 +17,3 @@ pub(crate) mod number_text;
 pub(crate) mod records;
 #[cfg(feature = "bsondf")]
 pub(crate) mod scan;
-
-#[cfg(all(test, any(feature = "npy", feature = "matrix_market")))]
-pub(crate) mod plain;

@@ -6,4 +6,6 @@
 pub(crate) mod arbitrary;
 pub(crate) mod columnar;
 pub(crate) mod conformance;
+#[cfg(any(feature = "npy", feature = "matrix_market"))]
+pub(crate) mod plain;
 mod survival;

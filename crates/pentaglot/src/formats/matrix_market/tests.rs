@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
 use crate::hub::{Verdict, native, shape};
 use crate::kernels::csr_build::{Csr, Entries, build};
-use crate::kernels::plain::{expectations, plain, testdata};
+use crate::testing::plain::{expectations, plain, testdata};
 use crate::{Budget, ErrorKind, Limits, Sink, Source};
 
 fn open(text: impl Into<Vec<u8>>, options: &ReadOptions) -> Result<Box<dyn Document>> {

@@ -10,7 +10,7 @@ use super::{Npy, Npz};
 use crate::error::Result;
 use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
 use crate::hub::{Verdict, native, shape};
-use crate::kernels::plain::{expectations, plain, testdata};
+use crate::testing::plain::{expectations, plain, testdata};
 use crate::{ErrorKind, Limits, Sink, Source};
 
 fn format_of(path: &std::path::Path) -> &'static dyn Format {
