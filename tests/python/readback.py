@@ -168,7 +168,9 @@ def test_oracles():
     decoded = bsondf_oracle.decode_table(document)
     for name in original.column_names:
         assert decoded.column(name).to_pylist() == original.column(name).combine_chunks().to_pylist(), name
-    assert bsondf_oracle.encode_table(original.combine_chunks()) == document
+    # Parquet does not keep what stands under a null struct.
+    kept = pyarrow.parquet.read_table(FOLDER / "o.parquet")
+    assert bsondf_oracle.encode_table(kept.combine_chunks()) == document
 
     matrix = scipy.sparse.random(6, 5, 0.3, "csr", random_state=3)
     scipy.sparse.save_npz(FOLDER / "d.npz", matrix)

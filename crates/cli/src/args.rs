@@ -263,7 +263,7 @@ pub(crate) struct Query {
     /// The file
     pub(crate) file: String,
     /// An operation and its arguments (get I, rank I, select K, …), or - for one query a line from standard input
-    #[arg(required = true, value_name = "OP ARGS", allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "OP ARGS")]
     pub(crate) query: Vec<String>,
     #[command(flatten)]
     pub(crate) open: Open,

@@ -79,6 +79,8 @@ fn through(session: &Session, opened: Opened<'_>, view: View, to: &str) -> penta
     options.batch_rows = view.batch_rows;
     options.open.limits = session.global.limits();
     options.open.threads = session.global.threads;
+    // What is printed is looked at, not kept.
+    options.allow_lossy = true;
     let target = job::target(&session.registry, to)?;
     Conversion::plan_opened(opened, target, &options)?.run_into(Sink::pipe(std::io::stdout()))?;
     Ok(())

@@ -89,7 +89,18 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
-    let Cli { verb, global } = Cli::parse();
+    let Cli { verb, global } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            // One line; `--help` says the rest.
+            let text = error.to_string();
+            let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+            let line = lines.join(" ");
+            screen::say(line.strip_prefix("error: ").unwrap_or(&line));
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
     let handler = ctrlc::set_handler(|| {
         pentaglot::sink::remove_unfinished();
         std::process::exit(130);

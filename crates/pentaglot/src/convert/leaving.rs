@@ -57,7 +57,8 @@ fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
             }
         }
         Form::Dense | Form::Columns => {
-            let wide = matrix_cols(schema).is_some_and(|cols| cols > MAX_COLUMNS);
+            // Without columns there is nothing that could carry the matrix's type and rows.
+            let wide = matrix_cols(schema).is_some_and(|cols| cols > MAX_COLUMNS || cols == 0);
             if before(Form::Dense, Form::Columns) || (wide && takes(Form::Dense)) {
                 Form::Dense
             } else if takes(Form::Columns) || takes(Form::Table) {

@@ -51,7 +51,9 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
         (Form::Table, Form::Array) if schema.fields().len() == 1 => {
             shape::array_schema(schema.field(0).clone())
         }
-        (Form::Table | Form::Array | Form::Columns, Form::Dense | Form::Sparse) => {
+        (Form::Table | Form::Array | Form::Columns, Form::Dense | Form::Sparse)
+            if from != Form::Columns || shape::matrix_value_type(schema).is_none() =>
+        {
             match matrix_of_columns(schema, to, &mut plan)? {
                 Some(out) => out,
                 None => return Ok(Reshape { from, to: from, schema: Arc::clone(schema), plan }),
@@ -80,17 +82,9 @@ pub fn reshape(rows: Rows, reshape: &Reshape, budget: &Budget) -> Result<Rows> {
     let schema = Arc::clone(&reshape.schema);
     let from = rows.schema();
     Ok(match (reshape.from, reshape.to) {
-        (from, to) if from == to => rows,
-        (_, Table) | (Table, Array) => {
-            let out = Arc::clone(&schema);
-            rows::from_batches(
-                schema,
-                rows.map(move |batch| {
-                    let batch = batch?;
-                    rows::batch(Arc::clone(&out), batch.columns().to_vec(), batch.num_rows())
-                }),
-            )
-        }
+        (from, to) if from == to && rows.schema() == schema => rows,
+        (from, to) if from == to => relabelled(rows, schema),
+        (_, Table) | (Table, Array) => relabelled(rows, schema),
         (Table | Array | Columns, Dense) => each(rows, schema, {
             let mut start = 0;
             move |batch, out| {
@@ -172,6 +166,16 @@ pub fn reshape(rows: Rows, reshape: &Reshape, budget: &Budget) -> Result<Rows> {
             return Err(Error::unsupported("a change of shape that the plan refuses"));
         }
     })
+}
+
+/// The same columns under another schema.
+fn relabelled(rows: Rows, schema: SchemaRef) -> Rows {
+    let out = Arc::clone(&schema);
+    let batches = rows.map(move |batch| {
+        let batch = batch?;
+        rows::batch(Arc::clone(&out), batch.columns().to_vec(), batch.num_rows())
+    });
+    rows::from_batches(schema, batches)
 }
 
 fn each<F>(rows: Rows, schema: SchemaRef, mut change: F) -> Rows

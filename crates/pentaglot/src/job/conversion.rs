@@ -119,7 +119,11 @@ impl<'r> Conversion<'r> {
         }
         let info = target.format.info();
         let form = leaving::choose(&schema, info.forms, &word)?;
-        let reshape = reshape::plan(&schema, form)?;
+        let mut reshape = reshape::plan(&schema, form)?;
+        if !info.forms.contains(&form) && info.forms.contains(&Form::Table) {
+            // Asked for by name: the target holds it as the plain table that its rows are.
+            reshape.forget_shape();
+        }
         let mut write = WriteOptions::default();
         write.dialect = target.dialect.map(str::to_owned);
         write.type_text = options.open.type_text.clone();

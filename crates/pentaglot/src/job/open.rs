@@ -95,6 +95,9 @@ pub fn open_source<'r>(
     read.limits = options.limits.clone();
     read.threads = options.threads;
     read.in_place = options.in_place;
+    if let (Some(member), false) = (member, matches!(id, "npz" | "sds")) {
+        return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));
+    }
     let document = format.open(source.clone(), &read).in_format(id)?;
     Ok(Opened { format, document, source: counted, content: source })
 }

@@ -25,9 +25,16 @@ impl Queries {
                 )));
             }
         };
-        let source = Source::open(name)?;
+        let source =
+            if name == "-" { Source::from_reader("-", std::io::stdin()) } else { Source::open(name)? };
         let source =
             if name.to_lowercase().ends_with(".gz") { source.gunzip(&options.limits)? } else { source };
+        if options.from.is_none() {
+            let format = registry.detect(&source)?.info().id;
+            if format != "sds" {
+                return Err(Error::unsupported(format!("queries on {format} (sds has them)")));
+            }
+        }
         let mapped = Mapped::open(&source, kind, &options.limits).in_format("sds")?;
         Ok(Queries { mapped })
     }

@@ -243,6 +243,25 @@ fn gzip_is_taken_off_by_name_and_by_magic() {
 }
 
 #[test]
+fn matrices_without_columns_and_of_complex_numbers_come_back_from_tables() {
+    let registry = Registry::default();
+    let header = |descr: &str, shape: &str| {
+        let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+        let text = format!("{text:<117}\n");
+        [b"\x93NUMPY\x01\x00\x76\x00".as_slice(), text.as_bytes()].concat()
+    };
+    let complex = [header("<c16", "(2, 1)"), (0..32).collect()].concat();
+    for bytes in [header("<f8", "(3, 0)"), header("<f8", "(0, 0)"), complex] {
+        for middle in ["arrow", "arrow-stream", "parquet"] {
+            let there = convert(&registry, bytes.clone(), "npy", "", middle).unwrap().unwrap();
+            let back = convert(&registry, there, middle, "", "npy");
+            let back = back.unwrap_or_else(|| panic!("{middle}: the way back is not exact")).unwrap();
+            assert_eq!(back, bytes, "{middle}");
+        }
+    }
+}
+
+#[test]
 fn rows_and_columns_are_chosen_by_text() {
     assert_eq!(parse_rows("3..").unwrap(), 3..u64::MAX);
     assert_eq!(parse_rows("..5").unwrap(), 0..5);

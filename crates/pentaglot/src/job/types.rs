@@ -3,13 +3,14 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "ds")]
 use crate::formats::ds;
 #[cfg(feature = "dynd")]
 use crate::formats::dynd;
+use crate::hub::Form;
 use crate::hub::json::JsonOptions;
 use crate::hub::type_text;
 use crate::limits::Limits;
@@ -149,6 +150,11 @@ pub(super) fn arrow_type_text(text: &str, limits: &Limits) -> Result<String> {
             Ok(schema) => Arc::new(schema),
             Err(_) => return Err(error),
         },
+    };
+    // The type of a row will do.
+    let schema = match (Form::of(&schema), schema.fields().first().map(|field| field.data_type())) {
+        (Form::Value, Some(DataType::Struct(fields))) => Arc::new(Schema::new(fields.clone())),
+        _ => schema,
     };
     Ok(format!("arrow:{}", type_text::print_exact_schema(&schema)))
 }

@@ -38,7 +38,9 @@ pub(super) enum ScalarCast {
 /// The cast from one type to another and what it does, if there is one.
 pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, crate::hub::Verdict)> {
     use crate::hub::Verdict::{Checked, Lossy, Widened};
-    use DataType::{Binary, Boolean, Dictionary, LargeBinary, LargeUtf8, Utf8, Utf8View};
+    use DataType::{
+        Binary, Boolean, Decimal128, Decimal256, Dictionary, LargeBinary, LargeUtf8, Utf8, Utf8View,
+    };
     let number = |kind: &DataType| kind.is_integer() || kind.is_floating();
     let text = |kind: &DataType| matches!(kind, Utf8 | LargeUtf8 | Utf8View);
     Some(match (from, to) {
@@ -48,6 +50,11 @@ pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, crate:
         (a, b) if number(a) && number(b) => (ScalarCast::Plain, Lossy),
         (Boolean, b) if number(b) => (ScalarCast::Plain, Widened),
         (a, Boolean) if number(a) => (ScalarCast::Truth, Lossy),
+        (Decimal128(p, s) | Decimal256(p, s), Decimal128(q, t) | Decimal256(q, t))
+            if t >= s && i16::from(*q) - i16::from(*t) >= i16::from(*p) - i16::from(*s) =>
+        {
+            (ScalarCast::Plain, Widened)
+        }
         (a, b) if text(a) && text(b) => (ScalarCast::Plain, Widened),
         (Binary | LargeBinary, b) if text(b) => (ScalarCast::Checked, Checked),
         (a, Binary | LargeBinary) if text(a) => (ScalarCast::Plain, Widened),

@@ -141,6 +141,13 @@ pub(super) fn needs_some(of: &Type) -> bool {
     matches!(of, Type::Pointer(_)) && matches!(of.pointee(), Type::Option(_) | Type::Void)
 }
 
+/// The field of something inside a list or struct: Arrow wants Null to be nullable there.
+fn inner_field_of(name: &str, ty: &Type) -> Result<Field> {
+    let field = field_of(name, ty)?;
+    let nullable = field.is_nullable() || field.data_type() == &DataType::Null;
+    Ok(field.with_nullable(nullable))
+}
+
 /// The Arrow field of data of a concrete type.
 pub(super) fn field_of(name: &str, ty: &Type) -> Result<Field> {
     let plain = |data_type| Ok(Field::new(name, data_type, false));
@@ -181,24 +188,25 @@ pub(super) fn field_of(name: &str, ty: &Type) -> Result<Field> {
                     .ok_or_else(|| Error::limit("elements of a tensor", i32::MAX, format!("{dims:?} are")))
             }
             None => {
-                let item = field_of(Field::LIST_FIELD_DEFAULT_NAME, of)?;
+                let item = inner_field_of(Field::LIST_FIELD_DEFAULT_NAME, of)?;
                 plain(DataType::FixedSizeList(Arc::new(item), size(*count)?))
             }
         },
         Type::Var(of) => {
-            let item = field_of(Field::LIST_FIELD_DEFAULT_NAME, of)?;
+            let item = inner_field_of(Field::LIST_FIELD_DEFAULT_NAME, of)?;
             plain(DataType::List(Arc::new(item)))
         }
         Type::Tuple(fields) => {
-            let fields = fields.iter().enumerate().map(|(index, ty)| field_of(&format!("_{index}"), ty));
+            let fields =
+                fields.iter().enumerate().map(|(index, ty)| inner_field_of(&format!("_{index}"), ty));
             extended(DataType::Struct(fields.collect::<Result<Fields>>()?), extension::TUPLE)
         }
         Type::Struct(fields) => {
-            let fields = fields.iter().map(|(name, ty)| field_of(name, ty));
+            let fields = fields.iter().map(|(name, ty)| inner_field_of(name, ty));
             plain(DataType::Struct(fields.collect::<Result<Fields>>()?))
         }
         Type::Option(of) if needs_some(of) => {
-            let some = field_of("some", of.pointee())?;
+            let some = inner_field_of("some", of.pointee())?;
             Ok(Field::new(name, DataType::Struct(vec![some].into()), true))
         }
         Type::Option(of) => Ok(field_of(name, of)?.with_nullable(true)),

@@ -1,7 +1,7 @@
 //! Our own fast index beside a file (`FILE.idx`), bound to its data by length and hash. Never in the format's slots.
 //!
 //! ```text
-//! magic "PENTAIDX" | version 1 | kind | elements of the data | hash of the data (4 elements) | index…
+//! magic "PENTAIDX" | version 1 | kind | elements of the data | hash of the data (4 elements) | index… | hash of all before (4)
 //! ```
 
 use pentaglot_succinct::{Indexed, SharedWords, WordCursor};
@@ -52,7 +52,7 @@ impl Mapped {
 /// The bytes of the side file for a structure over these elements.
 pub fn build_index(object: &Object, words: &SharedWords) -> Result<Vec<u8>> {
     let mut elements: Vec<u64> = vec![MAGIC, VERSION, kind_code(object.kind()), words.as_ref().len() as u64];
-    elements.extend(hash(words));
+    elements.extend(hash(words.as_ref()));
     match object {
         Object::Bit(structure) => structure.write_index(&mut elements)?,
         Object::Sparse(structure) => structure.write_index(&mut elements)?,
@@ -66,11 +66,16 @@ pub fn build_index(object: &Object, words: &SharedWords) -> Result<Vec<u8>> {
             )));
         }
     }
+    elements.extend(hash(&elements));
     Ok(elements.iter().flat_map(|element| element.to_le_bytes()).collect())
 }
 
 /// Takes over an index made by [`build_index`]; one of other data is refused.
 fn attach_index(object: &Object, words: &SharedWords, index: SharedWords) -> Result<()> {
+    let (body, own) = index.as_ref().split_last_chunk::<4>().unwrap_or((&[], &[0; 4]));
+    if hash(body) != *own {
+        return Err(Error::malformed("an index whose hash is right", "another").field("hash"));
+    }
     let mut cursor = WordCursor::new(index);
     let mut check = |name: &'static str, expected: u64| -> Result<()> {
         let at = cursor.position() * 8;
@@ -81,7 +86,7 @@ fn attach_index(object: &Object, words: &SharedWords, index: SharedWords) -> Res
     check("version", VERSION)?;
     check("kind", kind_code(object.kind()))?;
     check("data_elements", words.as_ref().len() as u64)?;
-    for part in hash(words) {
+    for part in hash(words.as_ref()) {
         check("data_hash", part)?;
     }
     match object {
@@ -100,11 +105,11 @@ fn kind_code(kind: Kind) -> u64 {
 }
 
 /// BLAKE3 of the elements.
-fn hash(words: &SharedWords) -> [u64; 4] {
+fn hash(words: &[u64]) -> [u64; 4] {
     let mut hasher = blake3::Hasher::new();
     // Large updates: small ones cost several times as much.
     let mut bytes = Vec::new();
-    for chunk in words.as_ref().chunks(1 << 15) {
+    for chunk in words.chunks(1 << 15) {
         bytes.clear();
         bytes.extend(chunk.iter().flat_map(|word| word.to_le_bytes()));
         hasher.update(&bytes);

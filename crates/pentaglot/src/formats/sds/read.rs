@@ -17,8 +17,8 @@ use super::containers::{Container, Content, StringArray as PackedStrings};
 use super::layout::{self, Object, byte_vector};
 use super::types::Native;
 use super::{ID, outline, validate};
-use crate::error::{Error, Result};
-use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Summary};
+use crate::error::{Error, ErrorKind, Result};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Severity, Summary};
 use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, native, shape};
 use crate::source::Source;
@@ -31,6 +31,8 @@ pub(super) struct SdsDocument {
     object: Arc<Object>,
     member: Option<String>,
     words: SharedWords,
+    /// Whether the file is mapped: then nothing is read that is not asked for.
+    in_place: bool,
 }
 
 impl SdsDocument {
@@ -64,10 +66,28 @@ impl SdsDocument {
         if let Object::Container(container) = &object {
             summary.members = members(container);
         }
-        let mut document =
-            SdsDocument { summary, object: Arc::new(object), member: options.member.clone(), words };
+        let mut document = SdsDocument {
+            summary,
+            object: Arc::new(object),
+            member: options.member.clone(),
+            words,
+            in_place: options.in_place,
+        };
         document.summary.rows = document.row_count()?;
         Ok(document)
+    }
+
+    /// Errs with the first rule that the structure breaks.
+    fn check_sound(&self) -> Result<()> {
+        let mut findings = Findings::new(false);
+        validate::validate(&self.object, &mut findings);
+        let broken = findings.list().iter().find(|finding| finding.severity == Severity::Error);
+        match broken {
+            None => Ok(()),
+            Some(finding) => Err(Error::new(ErrorKind::Malformed, finding.message.clone())
+                .at(finding.offset.unwrap_or(0))
+                .field(finding.path.clone())),
+        }
     }
 
     fn row_count(&self) -> Result<Option<u64>> {
@@ -122,6 +142,9 @@ impl Document for SdsDocument {
             return Err(Error::usage(format!(
                 "several members and none named: FILE::MEMBER with one of {names}"
             )));
+        }
+        if !self.in_place {
+            self.check_sound()?;
         }
         let reader = Reader {
             object: Arc::clone(&self.object),

@@ -196,7 +196,9 @@ fn damage_is_refused_or_found_and_never_panics() {
             document.validate(&mut findings).unwrap();
             let mut request = Request::default();
             request.rows = Some(0..1000);
-            document.rows(&request).unwrap().for_each(drop);
+            let rows = document.rows(&request);
+            assert_eq!(rows.is_ok(), findings.is_valid(), "{} with bit {bit} flipped", path.display());
+            rows.into_iter().for_each(|rows| rows.for_each(drop));
         }
     }
 }
@@ -219,6 +221,23 @@ fn lengths_are_rumours() {
     }
     let error = open(vec![0; 13], Some(Kind::Vec)).err().unwrap();
     assert_eq!(error.to_string(), "at byte 8: expected whole elements of 8 bytes, found 13 bytes");
+}
+
+#[test]
+fn structures_that_grow_past_the_budget_are_a_limit() {
+    let vector = pentaglot_succinct::RunLengthVector::from_runs(1 << 62, [(0, 1 << 60)]).unwrap();
+    let words = pentaglot_succinct::Structure::to_words(&vector, pentaglot_succinct::Supports::Full);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let document = open(bytes, Some(Kind::RunLength)).unwrap();
+    for kind in [Kind::Bit, Kind::Raw, Kind::Sparse] {
+        let rows = document.rows(&Request::default()).unwrap();
+        let mut options = WriteOptions::default();
+        options.dialect = Some(kind.name().to_owned());
+        let (sink, _memory) = Sink::memory();
+        let mut writer = Sds.create(sink, rows.schema(), &options).unwrap();
+        rows.for_each(|batch| writer.write(&batch.unwrap()).unwrap());
+        assert_eq!(writer.finish().unwrap_err().kind(), ErrorKind::Limit, "{kind}");
+    }
 }
 
 #[test]

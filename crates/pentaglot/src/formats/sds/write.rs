@@ -239,9 +239,9 @@ impl Writer for SdsWriter {
     }
 
     fn finish(self: Box<Self>) -> Result<Written> {
-        let SdsWriter { sink, target, rows, values, .. } = *self;
+        let SdsWriter { sink, target, rows, values, budget, .. } = *self;
         let mut out = ByteSink(sink);
-        write_structure(&target, values, &mut out)?;
+        write_structure(&target, values, &budget, &mut out)?;
         let bytes = out.0.position();
         out.0.flush()?;
         out.0.finish()?;
@@ -260,7 +260,7 @@ fn unfit(error: pentaglot_succinct::Error) -> Error {
     }
 }
 
-fn write_structure(target: &Target, values: Values, out: &mut impl WordSink) -> Result<()> {
+fn write_structure(target: &Target, values: Values, budget: &Budget, out: &mut impl WordSink) -> Result<()> {
     let native = &target.native;
     let full = target.supports.unwrap_or(Supports::Full);
     match native.kind {
@@ -292,9 +292,9 @@ fn write_structure(target: &Target, values: Values, out: &mut impl WordSink) -> 
             RunLengthWaveletMatrix::from_values(&values.first).map_err(unfit)?.write_words(full, out)?;
         }
         Kind::RunLength => run_length(target, values)?.write_words(full, out)?,
-        Kind::Sparse => put_sparse(&sparse(target, values)?, target, out)?,
-        Kind::Bit => put_bits(&bit_vector(target, values)?, wanted(target, [true; 3]), out)?,
-        Kind::Raw => bit_vector(target, values)?.bits().write_words(full, out)?,
+        Kind::Sparse => put_sparse(&sparse(target, values, budget)?, target, out)?,
+        Kind::Bit => put_bits(&bit_vector(target, values, budget)?, wanted(target, [true; 3]), out)?,
+        Kind::Raw => bit_vector(target, values, budget)?.bits().write_words(full, out)?,
         Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => {
             return Err(Error::unsupported(format!("writing a {}", native.kind)));
         }
@@ -329,15 +329,22 @@ fn runs(values: &Values) -> impl Iterator<Item = (u64, u64)> + '_ {
     values.first.iter().copied().zip(values.second.iter().copied())
 }
 
-fn bit_vector(target: &Target, values: Values) -> Result<BitVector> {
+/// Holds the words of `len` bits against the budget before they are allocated.
+fn check_bits(len: u64, budget: &Budget) -> Result<()> {
+    budget.check(len / 8)
+}
+
+fn bit_vector(target: &Target, values: Values, budget: &Budget) -> Result<BitVector> {
     match target.input {
         Input::Bits => Ok(BitVector::from(values.bits)),
         Input::Runs => {
             let len = target.native.universe.unwrap_or_else(|| run_end(&values));
+            check_bits(len, budget)?;
             BitVector::from_runs(len, runs(&values)).map_err(unfit)
         }
         _ => {
             let len = universe(&target.native, &values.first);
+            check_bits(len, budget)?;
             BitVector::from_positions(len, values.first).map_err(unfit)
         }
     }
@@ -356,7 +363,7 @@ fn run_length(target: &Target, values: Values) -> Result<RunLengthVector> {
     }
 }
 
-fn sparse(target: &Target, values: Values) -> Result<SparseVector> {
+fn sparse(target: &Target, values: Values, budget: &Budget) -> Result<SparseVector> {
     let native = &target.native;
     let (len, positions): (u64, Vec<u64>) = match target.input {
         Input::Bits => {
@@ -370,6 +377,7 @@ fn sparse(target: &Target, values: Values) -> Result<SparseVector> {
             if ones > len {
                 return Err(Error::lossy(format!("runs of {ones} bits do not fit {len}")));
             }
+            budget.check(ones.saturating_mul(8))?;
             (len, runs(&values).flat_map(|(start, run)| start..start.saturating_add(run)).collect())
         }
         _ => (universe(native, &values.first), values.first),
