@@ -33,7 +33,7 @@ impl Reshape {
 
 fn plain_table(schema: &Schema) -> Schema {
     let mut metadata = schema.metadata().clone();
-    for key in [shape::SHAPE_KEY, shape::ROWS_KEY, shape::COLS_KEY, native::NATIVE_KEY] {
+    for key in [shape::SHAPE_KEY, shape::ROWS_KEY, shape::COLS_KEY, shape::ORDER_KEY, native::NATIVE_KEY] {
         metadata.remove(key);
     }
     Schema::new_with_metadata(schema.fields().clone(), metadata)
@@ -73,6 +73,14 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
     if plan.steps.is_empty() {
         plan.push("", describe(schema), word(to), Verdict::Exact);
     }
+    let out = match schema.metadata().get(shape::ORDER_KEY) {
+        Some(order) if to != Form::Table => {
+            let mut metadata = out.metadata().clone();
+            metadata.insert(shape::ORDER_KEY.to_owned(), order.clone());
+            out.with_metadata(metadata)
+        }
+        _ => out,
+    };
     Ok(Reshape { from, to, schema: Arc::new(out), plan })
 }
 

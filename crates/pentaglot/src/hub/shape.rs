@@ -26,6 +26,9 @@ pub const SHAPE_KEY: &str = "pentaglot.shape";
 pub const ROWS_KEY: &str = "pentaglot.rows";
 /// Schema-metadata key of a matrix's number of columns.
 pub const COLS_KEY: &str = "pentaglot.cols";
+/// Schema-metadata key of the order in which a dense matrix was stored: `F` for column by column. The rows of the stream
+/// are the same; a target that knows both orders keeps it.
+pub const ORDER_KEY: &str = "pentaglot.order";
 /// Name of the single field of a matrix.
 pub const ROW_FIELD: &str = "row";
 /// Name of the single field of an array.
@@ -178,6 +181,11 @@ pub fn matrix_metadata(rows: Option<u64>, cols: u64) -> HashMap<String, String> 
         metadata.insert(ROWS_KEY.to_owned(), rows.to_string());
     }
     metadata
+}
+
+/// Whether a dense matrix was stored column by column.
+pub fn is_column_major(schema: &Schema) -> bool {
+    schema.metadata().get(ORDER_KEY).is_some_and(|order| order == "F") && Form::of(schema) == Form::Dense
 }
 
 /// The number of rows that the schema of a matrix declares.

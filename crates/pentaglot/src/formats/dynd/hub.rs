@@ -95,7 +95,11 @@ pub fn arrow_schema(ty: &Type) -> Result<Schema> {
     let fields = layout.fields()?;
     let metadata = match (layout.shape, layout.rows, &layout.row) {
         (Shape::Matrix, RowCount::Fixed(rows), Type::Fixed(cols, _)) => {
-            shape::matrix_metadata(Some(rows), *cols)
+            let mut metadata = shape::matrix_metadata(Some(rows), *cols);
+            if matches!(ty, Type::Storage { .. }) {
+                metadata.insert(shape::ORDER_KEY.to_owned(), "F".to_owned());
+            }
+            metadata
         }
         (Shape::Table, ..) => [(shape::SHAPE_KEY.to_owned(), Shape::Table.name().to_owned())].into(),
         (shape, ..) => [(shape::SHAPE_KEY.to_owned(), shape.name().to_owned())].into(),
@@ -300,7 +304,11 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
         (Form::Value, 1) => columns.pop().map(|(_, ty)| ty),
         (Form::Dense, 1) => columns.pop().map(|(_, ty)| match shape::matrix_rows(schema) {
             Some(rows) if row_count.is_none_or(|count| count == rows) && i64::try_from(rows).is_ok() => {
-                Type::Fixed(rows, Box::new(ty))
+                let matrix = Type::Fixed(rows, Box::new(ty));
+                match shape::is_column_major(schema) {
+                    true => Type::Storage { of: Box::new(matrix), axis: vec![1, 0] },
+                    false => matrix,
+                }
             }
             _ => Type::Var(Box::new(ty)),
         }),

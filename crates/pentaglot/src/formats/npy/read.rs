@@ -326,7 +326,11 @@ pub(super) fn arrow_schema(header: &Header) -> Result<Schema> {
             let item = item.with_name(Field::LIST_FIELD_DEFAULT_NAME);
             let width = i32::try_from(*cols).unwrap_or(i32::MAX);
             let row = Field::new_fixed_size_list(shape::ROW_FIELD, item, width, false);
-            Ok(Schema::new_with_metadata(vec![row], plain.metadata().clone()))
+            let mut metadata = plain.metadata().clone();
+            if header.is_column_major() {
+                metadata.insert(shape::ORDER_KEY.to_owned(), "F".to_owned());
+            }
+            Ok(Schema::new_with_metadata(vec![row], metadata))
         }
         [_, inner @ ..] => Ok(shape::array_schema(types::tensor(shape::ITEM_FIELD, item, inner)?)),
     }

@@ -45,7 +45,8 @@ impl Target {
         }
         let Derived { dtype, shape: inner, .. } = derive(schema).map_err(Error::unsupported)?;
         let open = encode::is_open(&dtype);
-        Ok(Target { dtype, inner, is_value: is_value(schema), fortran_order: false, verbatim: None, open })
+        let fortran_order = shape::is_column_major(schema);
+        Ok(Target { dtype, inner, is_value: is_value(schema), fortran_order, verbatim: None, open })
     }
 
     fn native(schema: &Schema, native: &Value) -> Option<Target> {
