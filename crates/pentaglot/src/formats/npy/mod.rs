@@ -52,9 +52,8 @@ use read::ArrayFile;
 ///
 /// ```
 /// use pentaglot::formats::{Format, ReadOptions, npy::Npy};
-/// let mut file = b"\x93NUMPY\x01\x00\x36\x00{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }".to_vec();
-/// file.truncate(10 + 0x36 - 1);
-/// file.extend(b"\n\x07\x00\x08\x00");
+/// let mut file = b"\x93NUMPY\x01\x00\x3a\x00{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }\n".to_vec();
+/// file.extend(b"\x07\x00\x08\x00");
 /// let source = pentaglot::Source::from_bytes("two.npy", file);
 /// let document = Npy.open(source, &ReadOptions::default())?;
 /// assert_eq!(document.summary().rows, Some(2));
