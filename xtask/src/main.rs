@@ -48,11 +48,7 @@ fn bench(name: &str, args: &[&str]) -> Result {
     run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]))?;
     let manifest = root().join("benches/Cargo.toml");
     let mut command = cargo();
-    command.args(["run", "--release", "--manifest-path"]).arg(manifest).args([
-        "--package",
-        &format!("bench-{name}"),
-        "--",
-    ]);
+    command.args(["run", "--release", "--manifest-path"]).arg(manifest).args(["--package", name, "--"]);
     run(command.args(args))
 }
 

@@ -57,7 +57,7 @@ impl Matrix {
 /// use pentaglot::formats::ReadOptions;
 /// use pentaglot::Source;
 /// // 1 x 2 cells of uint8, as the document has it: header, position, block header, cells.
-/// let mut file = vec![1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1];
+/// let mut file = vec![1u8, 1, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1];
 /// file.extend([0; 16]);
 /// file.extend([1, 0, 0, 0, 2, 0, 0, 0, 1, 1]);
 /// file.extend([40, 2]);
