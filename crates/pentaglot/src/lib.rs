@@ -1,5 +1,26 @@
 //! Pentaglot reads, writes, checks, explains and converts typed data, with Apache Arrow in the middle.
 
+#![cfg_attr(
+    not(all(
+        feature = "arrow_ipc",
+        feature = "parquet",
+        feature = "csv",
+        feature = "json_lines",
+        feature = "npy",
+        feature = "matrix_market",
+        feature = "dbdf",
+        feature = "ds",
+        feature = "dynd",
+        feature = "bsondf",
+        feature = "sds",
+    )),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "a build with few formats uses few of the parts that they share"
+    )
+)]
+
 pub mod convert;
 pub mod cursor;
 mod error;
