@@ -33,6 +33,29 @@ fn high_compression_is_smaller_and_equal() {
 }
 
 #[test]
+fn empty_buffers_are_the_same_on_all_levels() {
+    let none = |data_type: DataType| arrow_array::new_empty_array(&data_type);
+    let factor = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+    let nested = DataType::List(Arc::new(Field::new_list_field(factor.clone(), true)));
+    let empty = table(vec![
+        ("n", none(DataType::Int32)),
+        ("s", none(DataType::Utf8)),
+        ("f", none(factor)),
+        ("l", none(nested)),
+    ]);
+    let blank = table(vec![("s", Arc::new(StringArray::from(vec!["", ""])))]);
+    for batch in [empty, blank] {
+        for empty in ["5", "4"] {
+            for level in 0..=12 {
+                let options = write_options(&[("level", &level.to_string()), ("empty", empty)]);
+                let bytes = write_batches(batch.schema(), std::slice::from_ref(&batch), &options).unwrap();
+                assert_eq!(read(&bytes).unwrap().columns(), batch.columns(), "level {level}, empty {empty}");
+            }
+        }
+    }
+}
+
+#[test]
 fn repeated_values_under_nulls_are_smaller_and_equal() {
     let times: TimestampNanosecondArray = (0..4000i64)
         .map(|row| (row % 7 != 3).then_some(1_700_000_000_000_000_000 + row * 1_000_000))
