@@ -280,3 +280,33 @@ fn columns_are_checked_at_the_typed_door() {
     let x = Column::new("x", Type::Int32, numbers).unwrap();
     assert!(write_document(&[x.clone(), x], &WriteOptions::default()).is_err());
 }
+
+#[test]
+fn dictionaries_without_rows_are_kept() {
+    for ordered in [false, true] {
+        let values: ArrayRef = Arc::new(StringArray::from(vec!["low", "mid", "high"]));
+        let keys = Int8Array::from(vec![Some(2), None, Some(0)]);
+        let factor: ArrayRef = Arc::new(DictionaryArray::new(keys, Arc::clone(&values)));
+        let kind = factor.data_type().clone();
+        let field = Field::new("f", kind, true).with_dict_is_ordered(ordered);
+        let schema = Arc::new(Schema::new(vec![field]));
+        let batch = RecordBatch::try_new(schema, vec![factor]).unwrap();
+        let bytes = write(&batch.slice(0, 0));
+        let document = open_with(&bytes, &ReadOptions::default()).unwrap();
+        let batches: Vec<_> =
+            document.rows(&Request::default()).unwrap().map(|batch| batch.unwrap()).collect();
+        assert_eq!(batches.len(), 1);
+        assert_eq!(batches[0].num_rows(), 0);
+        assert_eq!(batches[0].column(0).as_any_dictionary().values(), &values);
+        assert_eq!(write(&batches[0]), bytes);
+        // Also of a selection that leaves no row.
+        let document = open_with(&write(&batch), &ReadOptions::default()).unwrap();
+        let request = Request { rows: Some(0..0), ..Request::default() };
+        let batches: Vec<_> = document.rows(&request).unwrap().map(|batch| batch.unwrap()).collect();
+        assert_eq!(write_batches(batches[0].schema(), &batches, &WriteOptions::default()).unwrap(), bytes);
+        // A batch without rows adds nothing to others.
+        let both = [batch.slice(0, 0), batch.clone()];
+        let joined = write_batches(batch.schema(), &both, &WriteOptions::default()).unwrap();
+        assert_eq!(joined, write(&batch));
+    }
+}
