@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pentaglot::formats::Node;
-use pentaglot::{Error, Source, job};
+use pentaglot::{Context, Error, Source, job};
 use serde_json::json;
 
 use crate::args::Dump;
@@ -23,13 +23,19 @@ pub(crate) fn run(session: &Session, args: &Dump) -> Outcome {
     options.in_place = true;
     let opened = job::open(&session.registry, &args.file, &options).about(&args.file)?;
     opened.check_options(&options.options).about(&args.file)?;
+    let id = opened.format.info().id;
     let root = opened.document.outline();
     let (path, node) = match &args.at {
         None => (String::new(), root),
-        Some(at) => find(root, at).about(&args.file)?,
+        Some(at) => find(root, at, id).about(&args.file)?,
     };
-    let mut printer =
-        Printer { out: screen::lines(), source: opened.content.clone(), depth: args.depth, json: args.json };
+    let mut printer = Printer {
+        out: screen::lines(),
+        source: opened.content.clone(),
+        depth: args.depth,
+        json: args.json,
+        id,
+    };
     let shown = printer.node(&path, &node, 0);
     printer.out.flush()?;
     shown.about(&args.file)?;
@@ -41,6 +47,8 @@ struct Printer<W> {
     source: Source,
     depth: u32,
     json: bool,
+    /// The format's.
+    id: &'static str,
 }
 
 impl<W: Write> Printer<W> {
@@ -52,7 +60,7 @@ impl<W: Write> Printer<W> {
             return Ok(());
         }
         for (part, shown) in parts.nodes(0).zip(0..) {
-            let part = part?;
+            let part = part.in_format(self.id)?;
             if shown == SHOWN {
                 if !self.json {
                     let more =
@@ -107,10 +115,10 @@ fn join(path: &str, name: &str) -> String {
 }
 
 /// The node at a path, or the deepest node that holds a byte offset.
-fn find(root: Node, at: &str) -> pentaglot::Result<(String, Node)> {
+fn find(root: Node, at: &str, id: &'static str) -> pentaglot::Result<(String, Node)> {
     let hex = at.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
     if let Ok(offset) = hex.unwrap_or_else(|| at.parse()) {
-        return find_offset(root, offset);
+        return find_offset(root, offset, id);
     }
     let mut path = String::new();
     let mut node = root;
@@ -124,7 +132,7 @@ fn find(root: Node, at: &str) -> pentaglot::Result<(String, Node)> {
             .and_then(|rest| rest.split_once(']'))
             .and_then(|(index, _)| index.parse().ok());
         for part in parts.nodes(index.unwrap_or(0)) {
-            let part = part?;
+            let part = part.in_format(id)?;
             let here = join(&path, &part.name);
             let ends_there = at.len() == here.len() || at[here.len().min(at.len())..].starts_with(['.', '[']);
             if at.starts_with(&here) && ends_there {
@@ -141,7 +149,7 @@ fn find(root: Node, at: &str) -> pentaglot::Result<(String, Node)> {
     Ok((path, node))
 }
 
-fn find_offset(root: Node, offset: u64) -> pentaglot::Result<(String, Node)> {
+fn find_offset(root: Node, offset: u64, id: &'static str) -> pentaglot::Result<(String, Node)> {
     let holds = |node: &Node| offset >= node.offset && offset - node.offset < node.bytes;
     if !holds(&root) {
         return Err(Error::usage(format!("byte {offset} is past the end")));
@@ -152,7 +160,7 @@ fn find_offset(root: Node, offset: u64) -> pentaglot::Result<(String, Node)> {
         let Some(parts) = node.parts.clone() else { break };
         let mut found = None;
         for part in parts.nodes(parts.index_near(offset)) {
-            let part = part?;
+            let part = part.in_format(id)?;
             if holds(&part) {
                 found = Some(part);
                 break;

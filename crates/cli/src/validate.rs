@@ -14,7 +14,17 @@ pub(crate) fn run(session: &Session, args: &Validate) -> Outcome {
     let options = args.open.options(&session.global);
     for_each(&args.files, |file| {
         let mut findings = Findings::new(args.profile == Profile::Strict);
-        let format = job::validate(&session.registry, file, &options, &mut findings).about(file)?;
+        let format = match job::validate(&session.registry, file, &options, &mut findings) {
+            Ok(format) => format,
+            Err(error) => {
+                // Whoever reads the objects finds one for every file, also where the fault is not the file's.
+                if args.json && !error.is_broken_pipe() {
+                    findings.error(&error);
+                    screen::print(format!("{}\n", object(file, error.format(), &findings)).as_bytes())?;
+                }
+                return Err(error).about(file);
+            }
+        };
         if args.json {
             screen::print(format!("{}\n", object(file, format, &findings)).as_bytes())?;
         } else {

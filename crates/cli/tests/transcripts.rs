@@ -57,3 +57,40 @@ fn the_main_job_of_the_readme_runs() {
     assert!(status.success());
     assert!(folder.path().join(output).metadata().unwrap().len() > 1000);
 }
+
+fn run(args: &[&str]) -> (Option<i32>, String, String) {
+    let done = std::process::Command::new(env!("CARGO_BIN_EXE_pentaglot")).args(args).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (done.status.code(), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn dump_names_the_format_of_what_is_broken_inside() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.json");
+    fs::write(&path, r#"{"type":{"columns":{"x":"int32"}},"value":[[1],[2"#).unwrap();
+    let file = path.to_str().unwrap();
+    for more in [["--depth", "9"], ["--at", "value[1]"]] {
+        let (status, _, said) = run(&["dump", file, more[0], more[1]]);
+        assert_eq!(status, Some(1));
+        let expected = "ds: at byte 49: expected `,` or `]`, found the end of the input";
+        assert_eq!(said, format!("{file}: {expected}\n"));
+    }
+}
+
+/// Also of a file that is missing or that a limit stops; the status says which.
+#[test]
+fn validate_prints_an_object_for_every_file() {
+    let ticks = root().join("examples/data/ticks.bson");
+    let ticks = ticks.to_str().unwrap();
+    for (more, status) in [(&["nowhere.npy"][..], 2), (&["--max-alloc", "1K"], 4)] {
+        let (found, printed, _) = run(&[&["validate", "--json", ticks], more].concat());
+        assert_eq!(found, Some(status));
+        let last = printed.lines().last().unwrap();
+        assert!(last.contains("\"valid\":false"), "{last}");
+        let (rule, format) = if status == 2 { ("io", "null") } else { ("limit", "\"bsondf\"") };
+        assert!(last.contains(&format!("\"rule\":\"{rule}\"")), "{last}");
+        assert!(last.contains(&format!("\"format\":{format}")), "{last}");
+        assert_eq!(printed.lines().count(), if status == 2 { 2 } else { 1 });
+    }
+}

@@ -2,6 +2,9 @@
 //!
 //! A reader sets its format's own canonical type; a writer of the same format uses it when that type maps to exactly the
 //! Arrow schema at hand, else ignores it. Identity and diff never look at it.
+//!
+//! Once rows were selected the counts that a native type may hold are no longer true: it is marked `"rows": "sliced"`, and
+//! only a writer that adapts counts looks at it ([`of_sliced`]).
 
 use std::sync::Arc;
 
@@ -19,10 +22,34 @@ pub fn with(schema: Schema, format: &str, native: impl Into<Value>) -> Schema {
     schema.with_metadata(metadata)
 }
 
-/// The native type that `format` left in the schema.
+/// The native type that `format` left in the schema, if all of the rows are there that it describes.
 pub fn of(schema: &Schema, format: &str) -> Option<Value> {
-    let mut native: Value = serde_json::from_str(schema.metadata().get(NATIVE_KEY)?).ok()?;
+    if is_sliced(schema) { None } else { of_sliced(schema, format) }
+}
+
+/// The native type that `format` left in the schema, also if the rows are a selection: for writers whose types hold no
+/// counts of rows, or that adapt them where [`is_sliced`].
+pub fn of_sliced(schema: &Schema, format: &str) -> Option<Value> {
+    let mut native = parse(schema)?;
     (native.get("format")?.as_str()? == format).then(|| native["type"].take())
+}
+
+/// Whether the rows are a selection of those that the native type describes.
+pub fn is_sliced(schema: &Schema) -> bool {
+    parse(schema).is_some_and(|native| native.get("rows").is_some())
+}
+
+fn parse(schema: &Schema) -> Option<Value> {
+    serde_json::from_str(schema.metadata().get(NATIVE_KEY)?).ok()
+}
+
+/// The schema of a selection of rows: the native type, if any, is marked.
+pub fn sliced(schema: &SchemaRef) -> SchemaRef {
+    let Some(Value::Object(mut native)) = parse(schema) else { return without(schema) };
+    native.insert("rows".to_owned(), "sliced".into());
+    let mut metadata = schema.metadata().clone();
+    metadata.insert(NATIVE_KEY.to_owned(), Value::Object(native).to_string());
+    Arc::new(schema.as_ref().clone().with_metadata(metadata))
 }
 
 /// The schema without a native type: for whoever changes columns or types.

@@ -85,11 +85,15 @@ pub fn slice(rows: Rows, range: Range<u64>) -> Rows {
     from_batches(schema, batches)
 }
 
-/// The schema of the rows `range`: a matrix's declared row count and the native type follow the selection.
+/// The schema of the rows `range`: a matrix's declared row count follows the selection, and the native type is marked.
 pub fn sliced_schema(schema: &SchemaRef, range: &Range<u64>) -> SchemaRef {
-    let Some(total) = shape::matrix_rows(schema) else { return native::without(schema) };
+    if *range == (0..u64::MAX) {
+        return Arc::clone(schema);
+    }
+    let sliced = native::sliced(schema);
+    let Some(total) = shape::matrix_rows(schema) else { return sliced };
     let count = range.end.min(total).saturating_sub(range.start);
-    let mut metadata = native::without(schema).metadata().clone();
+    let mut metadata = sliced.metadata().clone();
     metadata.insert(shape::ROWS_KEY.to_owned(), count.to_string());
     Arc::new(schema.as_ref().clone().with_metadata(metadata))
 }

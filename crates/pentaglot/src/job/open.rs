@@ -103,7 +103,7 @@ pub fn open_source<'r>(
 }
 
 /// `.gz` on a name, or a gzip magic, means gzip around it; for some formats only the name decides.
-fn is_gzip(source: &Source, named: Option<&Target<'_>>) -> Result<bool> {
+pub(super) fn is_gzip(source: &Source, named: Option<&Target<'_>>) -> Result<bool> {
     if source.name().to_lowercase().ends_with(".gz") {
         return Ok(true);
     }

@@ -1,6 +1,6 @@
 //! `query` and `index`: formats with a typed door for them.
 
-use super::open::{OpenOptions, target};
+use super::open::{OpenOptions, is_gzip, target};
 use crate::error::{Context, Error, Result};
 use crate::formats::ReadOptions;
 use crate::formats::sds::{self, Kind, Mapped, Query};
@@ -58,8 +58,12 @@ impl Queries {
 /// The bytes of `FILE.idx` for a file of any format that has side indexes.
 pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Vec<u8>> {
     let mut options = options.clone();
+    let source = Source::open(name)?;
+    let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
+    if is_gzip(&source, named.as_ref())? {
+        return Err(Error::unsupported("a gzip file cannot be indexed (unpack it first)"));
+    }
     if options.from.is_none() {
-        let source = Source::open(name)?;
         options.from = Some(registry.detect(&source)?.info().id.to_owned());
     }
     match options.from.as_deref().unwrap_or_default().split(':').next() {
@@ -72,7 +76,7 @@ pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<V
             read.type_text = options.type_text.clone();
             read.options = options.options.clone();
             read.limits = options.limits.clone();
-            crate::formats::ds::build_index(&Source::open(name)?, &read)
+            crate::formats::ds::build_index(&source, &read)
         }
         other => Err(Error::unsupported(format!(
             "an index for {} (sds and ds have one)",

@@ -1,3 +1,4 @@
+use std::io::Write as _;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -268,4 +269,79 @@ fn rows_and_columns_are_chosen_by_text() {
     assert_eq!(parse_rows("7..5").unwrap(), 7..7);
     assert!(parse_rows("5").is_err());
     assert_eq!(parse_columns(r"a,b\,c,"), ["a", "b,c", ""]);
+}
+
+/// Converts a document named `name` to `to`, of the rows wanted.
+fn convert_rows(name: &str, bytes: &[u8], to: &str, rows: std::ops::Range<u64>) -> Vec<u8> {
+    let registry = Registry::default();
+    let mut options = ConvertOptions::default();
+    options.rows = Some(rows);
+    let source = Source::from_bytes(name, bytes.to_vec());
+    let opened = open_source(&registry, source, None, &options.open).unwrap();
+    let target = target(&registry, to).unwrap();
+    let conversion = Conversion::plan_opened(opened, target, &options).unwrap();
+    assert_eq!(conversion.plan.verdict(), Verdict::Exact, "{:?}", conversion.plan);
+    let (sink, memory) = Sink::memory();
+    conversion.run_into(sink).unwrap();
+    memory.take()
+}
+
+#[test]
+fn a_selection_of_rows_keeps_the_native_type_and_adapts_its_count() {
+    let bundle = |rows: &str, value: &str| {
+        let columns = r#"{"x":{"type":"array","underlying":{"type":"struct","fields":{"a":"int32"}}},"n":{"type":"nullable","underlying":{"type":"nullable","underlying":"void"}}}"#;
+        format!(r#"{{"type":{{"type":"tabular","columns":{columns}{rows}}},"value":{value}}}"#)
+    };
+    let whole = bundle(r#","rowCount":3"#, "[[[[1]],null],[[],null],[[[2],[3]],null]]");
+    let rows = |bytes: &str, rows| {
+        String::from_utf8(convert_rows("x.json", bytes.as_bytes(), "ds:json", rows)).unwrap()
+    };
+    assert_eq!(rows(&whole, 0..u64::MAX), whole);
+    assert_eq!(rows(&whole, 1..u64::MAX), bundle(r#","rowCount":2"#, "[[[],null],[[[2],[3]],null]]"));
+    assert_eq!(rows(&whole, 0..1), bundle(r#","rowCount":1"#, "[[[[1]],null]]"));
+    assert_eq!(rows(&whole, 3..9), bundle(r#","rowCount":0"#, "[]"));
+    // None is made up.
+    let free = bundle("", "[[[[1]],null],[[],null]]");
+    assert_eq!(rows(&free, 1..2), bundle("", "[[[],null]]"));
+    // Also by way of another format, cut twice.
+    let array = br#"{"type":{"type":"array","underlying":"int32"},"value":[1,2,3]}"#;
+    let arrow = convert_rows("x.json", array, "arrow", 1..3);
+    let back = convert_rows("x.arrow", &arrow, "ds:json", 0..1);
+    assert_eq!(
+        String::from_utf8(back).unwrap(),
+        r#"{"type":{"type":"array","underlying":"int32"},"value":[2]}"#
+    );
+}
+
+#[test]
+fn half_a_bundle_is_a_bundle_that_lacks_a_key() {
+    let registry = Registry::default();
+    let format = |name: &str, text: &str| {
+        let source = Source::from_bytes(name, text.as_bytes().to_vec());
+        registry.detect(&source).unwrap().info().id
+    };
+    for text in [r#"{"type":"int32"}"#, r#"{"value":3}"#, " {\"value\" : [1]}\n\n"] {
+        assert_eq!(format("x.json", text), "ds", "{text}");
+        assert_eq!(format("x.jsonl", text), "jsonl", "{text}");
+        let source = Source::from_bytes("x.json", text.as_bytes().to_vec());
+        let error = open_source(&registry, source, None, &OpenOptions::default()).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
+    }
+    for text in ["{\"type\":\"a\"}\n{\"type\":\"b\"}\n", "{\"value\":3}\n{\"value\":4}", r#"{"x":3}"#] {
+        assert_eq!(format("x.json", text), "jsonl", "{text}");
+    }
+}
+
+#[test]
+fn a_packed_file_has_no_index() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["x.ds.gz", "x.ds"] {
+        let path = folder.path().join(name);
+        let mut sink = Sink::create(&path, true).unwrap().gzip();
+        sink.write_all(b"\x81\xa6format\xa5int32\x01").unwrap();
+        sink.finish().unwrap();
+        let error = index(&Registry::default(), path.to_str().unwrap(), &OpenOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains("gzip"), "{error}");
+    }
 }

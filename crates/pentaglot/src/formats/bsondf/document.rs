@@ -133,7 +133,8 @@ impl formats::Document for Document {
         let whole = std::iter::once_with(move || decode.columns().in_format(ID));
         let batches = whole.flat_map(move |columns| match columns {
             Ok(columns) => {
-                Slices::Good { columns, schema: Arc::clone(&inner), range: range.clone(), batch_rows }
+                let range = range.clone();
+                Slices::Good { columns, schema: Arc::clone(&inner), range, batch_rows, first: true }
             }
             Err(error) => Slices::Bad(Some(error)),
         });
@@ -179,7 +180,14 @@ pub(super) fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> Result<
 
 /// The batches of decoded columns.
 enum Slices {
-    Good { columns: Vec<ArrayRef>, schema: SchemaRef, range: std::ops::Range<u64>, batch_rows: u64 },
+    Good {
+        columns: Vec<ArrayRef>,
+        schema: SchemaRef,
+        range: std::ops::Range<u64>,
+        batch_rows: u64,
+        /// The first batch comes even without rows: it holds the dictionaries.
+        first: bool,
+    },
     Bad(Option<Error>),
 }
 
@@ -189,10 +197,17 @@ impl Iterator for Slices {
     fn next(&mut self) -> Option<Self::Item> {
         let (columns, schema, range, batch_rows) = match self {
             Slices::Bad(error) => return error.take().map(Err),
-            Slices::Good { range, .. } if range.is_empty() => return None,
-            Slices::Good { columns, schema, range, batch_rows } => (columns, schema, range, *batch_rows),
+            Slices::Good { columns, range, first, .. }
+                if range.is_empty() && (!*first || columns.is_empty()) =>
+            {
+                return None;
+            }
+            Slices::Good { columns, schema, range, batch_rows, first } => {
+                *first = false;
+                (columns, schema, range, *batch_rows)
+            }
         };
-        let count = batch_rows.min(range.end - range.start);
+        let count = batch_rows.min(range.end.saturating_sub(range.start));
         // Both lie within rows that have been decoded, which `usize` counts.
         let (Ok(start), Ok(length)) = (usize::try_from(range.start), usize::try_from(count)) else {
             return None;

@@ -77,7 +77,7 @@ fn dictionary_condition(kind: &Type) -> Option<&'static str> {
 
 /// The type of each column: the one that the rows were read with if it fits, else the one that Arrow's asks for.
 pub(super) fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
-    if let Some(Type::Struct(columns)) = native::of(schema, ID).as_ref().and_then(Type::from_json) {
+    if let Some(Type::Struct(columns)) = native::of_sliced(schema, ID).as_ref().and_then(Type::from_json) {
         let fields = arrow_fields(&columns);
         let fits = |(kept, field): (&Arc<Field>, &Arc<Field>)| {
             kept.name() == field.name() && is_same_field(kept, field)
@@ -101,6 +101,8 @@ pub(super) struct Writer {
     /// The chunks of each column.
     chunks: Vec<Vec<ArrayRef>>,
     rows: u64,
+    /// The columns of a batch without rows: should no other come, its dictionaries are the document's.
+    empty: Option<Vec<ArrayRef>>,
     held: Held,
     encoder: Encoder,
     threads: usize,
@@ -113,13 +115,20 @@ impl Writer {
         let columns = column_types(schema)?;
         let chunks = columns.iter().map(|_| Vec::new()).collect();
         let held = Held { budget, seen: HashSet::new() };
-        Ok(Writer { sink, columns, chunks, rows: 0, held, encoder, threads: options.threads })
+        Ok(Writer { sink, columns, chunks, rows: 0, empty: None, held, encoder, threads: options.threads })
     }
 }
 
 impl formats::Writer for Writer {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         if rows.num_rows() == 0 {
+            if self.rows == 0 && self.empty.is_none() {
+                rows.columns()
+                    .iter()
+                    .try_for_each(|column| self.held.take(&column.to_data()))
+                    .in_format(ID)?;
+                self.empty = Some(rows.columns().to_vec());
+            }
             return Ok(());
         }
         if self.columns.is_empty() {
@@ -134,6 +143,9 @@ impl formats::Writer for Writer {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Written> {
+        if let (0, Some(empty)) = (self.rows, self.empty.take()) {
+            self.chunks.iter_mut().zip(empty).for_each(|(chunks, column)| chunks.push(column));
+        }
         let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.chunks)).collect();
         let encoded = encode(&self.encoder, columns, self.threads).in_format(ID)?;
         let mut bytes = 0;

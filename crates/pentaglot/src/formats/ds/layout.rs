@@ -482,11 +482,24 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
             match first {
                 _ if has("type") && has("value") => Confidence::Likely,
                 Some("value") if bytes.len() >= HEAD_BYTES => Confidence::Likely,
+                // Half a bundle and nothing else, by our name: more likely one that lacks a key than one line of others.
+                Some("type" | "value")
+                    if keys.len() == 1 && head.has_extension(&["json"]) && is_alone(bytes, &limits) =>
+                {
+                    Confidence::Likely
+                }
                 Some("type" | "value") => Confidence::Possible,
                 _ => Confidence::No,
             }
         }
     }
+}
+
+/// Whether a whole text is one JSON value.
+fn is_alone(text: &[u8], limits: &Limits) -> bool {
+    let mut scanner = Scanner::new(text, limits.budget());
+    let value = scanner.skip_byte_order_mark().and_then(|_| scanner.skip_value());
+    value.and_then(|()| scanner.end()).is_ok()
 }
 
 /// The keys of the object that a text begins with, as far as it is sound.

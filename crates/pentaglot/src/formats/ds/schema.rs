@@ -102,7 +102,7 @@ impl Type {
 
     /// The DS type that rows of this schema are written as: the native one where it fits, else the nearest.
     pub fn from_schema(schema: &Schema) -> Result<Type> {
-        let Derived { kind, plan, .. } = derive(schema);
+        let Derived { kind, plan, .. } = derive(schema, None);
         plan.check(true)?;
         kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))
     }
@@ -152,9 +152,10 @@ fn field_image(field: &Field) -> Option<Image> {
     })
 }
 
-/// The native type that a schema carries, if it maps to exactly this schema, and whether its images were decoded.
-fn native_type(schema: &Schema) -> Option<(Type, bool)> {
-    let mut native = native::of(schema, super::ID)?;
+/// The native type that a schema carries, if it maps to exactly this schema, and whether its images were decoded. Of a
+/// selection of rows, `rowCount` is the number of those if it is known.
+fn native_type(schema: &Schema, row_count: Option<u64>) -> Option<(Type, bool)> {
+    let mut native = native::of_sliced(schema, super::ID)?;
     let decoded = native.get_mut(super::DECODED_KEY).map(serde_json::Value::take);
     let (native, decoded) = match decoded {
         Some(inner) => (inner, true),
@@ -164,7 +165,12 @@ fn native_type(schema: &Schema) -> Option<(Type, bool)> {
         serde_json::Value::String(text) if text.starts_with('{') => text,
         other => other.to_string(),
     };
-    let kind = Type::parse_within(&text, &Limits::default()).ok()?;
+    let mut kind = Type::parse_within(&text, &Limits::default()).ok()?;
+    if let Type::Tabular(table) = &mut kind
+        && native::is_sliced(schema)
+    {
+        table.row_count = table.row_count.and(row_count);
+    }
     let own = kind.bare_schema().ok()?;
     let same_shape = Form::of(&own) == Form::of(schema);
     (same_shape && same_fields(own.fields(), schema.fields())).then_some((kind, decoded))
@@ -213,10 +219,10 @@ pub(super) struct Derived {
     pub(super) decoded: bool,
 }
 
-/// What a schema becomes in DS, and what that does to each field.
-pub(super) fn derive(schema: &Schema) -> Derived {
+/// What a schema becomes in DS, and what that does to each field. `row_count`: how many rows there will be, if known.
+pub(super) fn derive(schema: &Schema, row_count: Option<u64>) -> Derived {
     let mut plan = Plan::default();
-    if let Some((kind, decoded)) = native_type(schema) {
+    if let Some((kind, decoded)) = native_type(schema, row_count) {
         for (field, text) in schema.fields().iter().zip(column_texts(&kind)) {
             plan.push(field.name(), from_text(field), text, Verdict::Exact);
         }

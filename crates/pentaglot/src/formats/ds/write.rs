@@ -56,7 +56,7 @@ fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
 
 /// What writing rows of this schema would do to each field.
 pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
-    let Derived { kind, mut plan, decoded } = schema::derive(schema);
+    let Derived { kind, mut plan, decoded } = schema::derive(schema, options.row_count);
     let Some(kind) = kind else { return plan };
     let target = transform(&options.options, decoded).and_then(|transform| transform.apply(&kind));
     let target = match target {
@@ -124,7 +124,7 @@ pub(super) struct BundleWriter {
 
 impl BundleWriter {
     pub(super) fn new(mut sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
-        let Derived { kind, plan, decoded } = schema::derive(schema);
+        let Derived { kind, plan, decoded } = schema::derive(schema, options.row_count);
         plan.check(true)?;
         let kind = kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
         let transform = transform(&options.options, decoded)?;

@@ -14,6 +14,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::ID;
 use super::layout::{Chunks, Footer, Pages, from_parquet};
+use super::levels::{LEVELS_KEY, Levels};
 use super::thrift::PageHeader;
 use super::types;
 use super::write::ROW_COUNT_KEY;
@@ -40,6 +41,8 @@ pub(super) struct Store {
     pub schema: SchemaRef,
     /// The schema that is stored, where rows must be converted from it.
     stored: Option<SchemaRef>,
+    /// The levels of ordered dictionaries.
+    levels: Levels,
     pub total_rows: u64,
     /// Why the file's Arrow schema is not used, if it is not.
     pub schema_note: Option<String>,
@@ -58,6 +61,9 @@ impl Store {
         check_depth(reader.schema(), limits).at(footer.offset)?;
         let mut metadata = reader.schema().metadata().clone();
         metadata.remove(types::SCHEMA_KEY);
+        let levels = metadata.remove(LEVELS_KEY).unwrap_or_default();
+        // A level is at least `0,` in the footer, and an array's element in memory.
+        chunks.budget.take(levels.len().saturating_mul(16) as u64)?;
         let mut total_rows = footer.total_rows;
         if reader.schema().fields().is_empty() {
             let counted = metadata.remove(ROW_COUNT_KEY).and_then(|text| text.parse().ok());
@@ -72,8 +78,9 @@ impl Store {
             Some(schema) => (schema.with_metadata(metadata), Some(Arc::clone(reader.schema()))),
             None => (plain, None),
         };
+        let levels = Levels::from_json(&levels, &schema);
         let (schema, indexed) = (Arc::new(schema), OnceLock::new());
-        Ok(Store { chunks, footer, schema, stored, total_rows, schema_note, reader, indexed })
+        Ok(Store { chunks, footer, schema, stored, levels, total_rows, schema_note, reader, indexed })
     }
 
     pub(super) fn rows(self: &Arc<Self>, request: &Request) -> Result<Rows> {
@@ -101,6 +108,7 @@ impl Store {
                 schema: Arc::clone(&schema),
                 selection,
                 batch_rows: request.batch_rows,
+                bare: range.is_empty() && !self.levels.is_empty(),
                 group: 0,
                 position: 0,
                 range,
@@ -298,6 +306,14 @@ impl Selection {
         Selection { chosen }
     }
 
+    /// Which of the file's columns the one at `place` is.
+    fn column(&self, place: usize) -> Option<usize> {
+        match &self.chosen {
+            None => Some(place),
+            Some((read, order)) => read.get(*order.get(place)?).copied(),
+        }
+    }
+
     fn mask(&self, store: &Store) -> ProjectionMask {
         match &self.chosen {
             None => ProjectionMask::all(),
@@ -314,6 +330,8 @@ struct Reader {
     schema: SchemaRef,
     selection: Selection,
     batch_rows: usize,
+    /// Whether a batch without rows is to come: it holds the levels.
+    bare: bool,
     group: usize,
     /// The first row of the next row group.
     position: u64,
@@ -324,6 +342,9 @@ struct Reader {
 
 impl Reader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if std::mem::take(&mut self.bare) {
+            return self.with_levels(RecordBatch::new_empty(Arc::clone(&self.schema))).map(Some);
+        }
         loop {
             if let Some((reader, left)) = &mut self.current {
                 let index = (self.group - 1) as u64;
@@ -365,7 +386,20 @@ impl Reader {
             Some((_, order)) => batch.project(order)?,
             None => batch,
         };
-        self.store.restore(batch, &self.schema)
+        self.with_levels(self.store.restore(batch, &self.schema)?)
+    }
+
+    fn with_levels(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        if self.store.levels.is_empty() {
+            return Ok(batch);
+        }
+        let columns = batch.columns().iter().enumerate();
+        let columns = columns.map(|(place, column)| {
+            let index = self.selection.column(place);
+            index.map_or_else(|| Ok(Arc::clone(column)), |index| self.store.levels.restore(index, column))
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        rows::batch(Arc::clone(&self.schema), columns, batch.num_rows())
     }
 }
 

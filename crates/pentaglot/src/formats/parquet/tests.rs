@@ -272,3 +272,91 @@ fn the_summary_counts_nulls_from_statistics() {
     assert!(summary.metadata.contains(&("compression".to_owned(), "snappy".to_owned())));
     assert_eq!(expected().column(0).null_count(), 1);
 }
+
+fn ordered(texts: Vec<&str>, keys: Vec<Option<i8>>) -> RecordBatch {
+    let values = Arc::new(arrow_array::StringArray::from(texts));
+    let keys = arrow_array::Int8Array::from(keys);
+    let sizes = arrow_array::DictionaryArray::new(keys, values);
+    let numbers = Arc::new(arrow_array::Int32Array::from_iter_values(0..sizes.len() as i32));
+    let fields = vec![
+        Field::new("n", DataType::Int32, false),
+        Field::new("size", sizes.data_type().clone(), true).with_dict_is_ordered(true),
+    ];
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![numbers, Arc::new(sizes)]).unwrap()
+}
+
+fn levels(array: &arrow_array::ArrayRef) -> Vec<Option<String>> {
+    use arrow_array::cast::AsArray;
+    let values = array.as_any_dictionary().values();
+    values.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect()
+}
+
+#[test]
+fn the_levels_of_ordered_dictionaries_are_kept() {
+    let batch = ordered(vec!["s", "m", "l", "xl"], vec![Some(2), None, Some(0), Some(2)]);
+    let schema = batch.schema();
+    let plan = Parquet.plan(&schema, &WriteOptions::default());
+    assert_eq!(plan.verdict(), Verdict::Checked);
+    let more = ordered(vec!["s", "m", "l", "xl", "xxl"], vec![Some(4)]);
+    let (_, bytes) =
+        Suite::new(&Parquet).encode(&schema, &[batch.slice(0, 2), batch.slice(2, 2), more]).unwrap();
+    let open =
+        |bytes: Vec<u8>| Parquet.open(Source::from_bytes("x", bytes), &ReadOptions::default()).unwrap();
+    let document = open(bytes);
+    assert_eq!(document.summary().schema, schema);
+    let found = collect(document.rows(&Request::default()).unwrap()).unwrap();
+    let all = ["s", "m", "l", "xl", "xxl"].map(|text| Some(text.to_owned()));
+    assert_eq!(levels(found.column(1)), all);
+    assert_eq!(found.slice(0, 4).column(0), batch.column(0));
+    let texts = |array: &arrow_array::ArrayRef| arrow_cast::cast(array, &DataType::Utf8).unwrap();
+    assert_eq!(&texts(&found.column(1).slice(0, 4)), &texts(batch.column(1)));
+    // Of some columns and rows too.
+    let columns = Some(Columns(std::iter::once(1..2).collect()));
+    let request = Request { columns, rows: Some(2..4), batch_rows: 0 };
+    let found = collect(document.rows(&request).unwrap()).unwrap();
+    assert_eq!(levels(found.column(0)), all);
+    assert_eq!(&texts(found.column(0)), &texts(&batch.column(1).slice(2, 2)));
+    // And of none.
+    let request = Request { rows: Some(1..1), ..Request::default() };
+    let found = collect(document.rows(&request).unwrap()).unwrap();
+    assert_eq!((found.num_rows(), levels(found.column(1))), (0, all.to_vec()));
+    // Two orders cannot be one.
+    let (sink, _) = Sink::memory();
+    let mut writer = Parquet.create(sink, Arc::clone(&schema), &WriteOptions::default()).unwrap();
+    writer.write(&batch).unwrap();
+    let error = writer.write(&ordered(vec!["m", "s"], vec![Some(0)])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lossy, "{error}");
+    // Inside a list there is no place for them.
+    let list = Field::new("l", DataType::List(Arc::new(schema.field(1).clone())), true);
+    let plan = Parquet.plan(&Schema::new(vec![list]), &WriteOptions::default());
+    assert_eq!(plan.verdict(), Verdict::Lossy);
+}
+
+#[test]
+fn levels_that_do_not_fit_the_columns_are_passed_over() {
+    let batch = ordered(vec!["s", "m", "l"], vec![Some(2), Some(0)]);
+    let schema = batch.schema();
+    let read = |text: &str| levels::Levels::from_json(text, &schema);
+    for text in [
+        "",
+        "[",
+        "{}",
+        "[1]",
+        r#"[{"column":9,"name":"size","levels":["s"]}]"#,
+        r#"[{"column":1,"name":"n","levels":["s"]}]"#,
+        r#"[{"column":0,"name":"n","levels":["1"]}]"#,
+        r#"[{"column":1,"name":"size","levels":[1]}]"#,
+        r#"[{"column":1,"name":"size"}]"#,
+    ] {
+        assert!(read(text).is_empty(), "{text}");
+    }
+    // Values that are no levels come after them.
+    let found =
+        read(r#"[{"column":1,"name":"size","levels":["l",null,"xl"]}]"#).restore(1, batch.column(1)).unwrap();
+    assert_eq!(
+        levels(&found),
+        [Some("l"), None, Some("xl"), Some("s"), Some("m")].map(|text| text.map(str::to_owned))
+    );
+    let texts = |array: &arrow_array::ArrayRef| arrow_cast::cast(array, &DataType::Utf8).unwrap();
+    assert_eq!(&texts(&found), &texts(batch.column(1)));
+}

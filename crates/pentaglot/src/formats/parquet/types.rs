@@ -8,6 +8,8 @@
 //! | decimal with a negative scale | decimal of scale 0 with more digits | exact, up to 76 digits |
 //! | `Decimal32(1, s)` | `Decimal64(1, s)` | exact |
 //! | run-end encoded numbers, texts, bytes | their values | exact |
+//! | ordered dictionary of texts or integers | a dictionary, and its levels in the footer | checked |
+//! | ordered dictionary of others, or inside a list or struct | a dictionary of the values that occur | lossy |
 //! | dictionary of views, booleans, float16, decimals past 18 digits, intervals or nested values | its values | widened |
 //! | union, run-end encoded null, nested or dictionary values | | impossible |
 
@@ -22,6 +24,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano};
 use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema, SchemaRef};
 
+use super::levels;
 use crate::error::{Error, Result};
 use crate::hub::type_text::print_field;
 use crate::hub::{Plan, Verdict, rows};
@@ -50,7 +53,11 @@ impl Stored {
 pub(super) fn plan(schema: &Schema) -> Plan {
     let mut plan = Plan::default();
     for field in schema.fields() {
-        let (to, stored) = stored_field(field);
+        let (to, mut stored) = stored_field(field);
+        if levels::kept(field).is_some() {
+            stored.verdict = Verdict::Checked;
+            stored.note = Some("all batches must have one order of values");
+        }
         let from = print_field(field);
         let to = if stored.verdict == Verdict::Impossible { "nothing".to_owned() } else { print_field(&to) };
         match stored.note {
@@ -68,7 +75,11 @@ pub(super) fn stored_schema(schema: &Schema) -> Schema {
 }
 
 fn stored_field(field: &Field) -> (Field, Stored) {
-    let stored = stored(field.data_type());
+    let mut stored = stored(field.data_type());
+    if levels::is_ordered(field) && matches!(stored.data_type, DataType::Dictionary(..)) {
+        stored.verdict = Verdict::Lossy;
+        stored.note = Some("its levels will be those that occur, in the order of their first use");
+    }
     (field.clone().with_data_type(stored.data_type.clone()), stored)
 }
 

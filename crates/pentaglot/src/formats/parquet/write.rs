@@ -12,6 +12,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::ID;
 use super::layout::from_parquet;
+use super::levels::{LEVELS_KEY, Levels};
 use super::types;
 use crate::error::{Context, Error, Result};
 use crate::formats::{OptionMap, WriteOptions, Writer, Written};
@@ -68,6 +69,7 @@ pub(super) fn compression(options: &OptionMap) -> Result<Compression> {
 pub(super) struct ParquetWriter {
     inner: ArrowWriter<Sink>,
     stored: SchemaRef,
+    levels: Levels,
     converts: bool,
     rows: u64,
 }
@@ -92,13 +94,15 @@ impl ParquetWriter {
         let properties = properties(&stored, options)?.set_key_value_metadata(Some(pairs)).build();
         let write = ArrowWriterOptions::new().with_properties(properties);
         let inner = ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write);
-        Ok(ParquetWriter { inner: inner.map_err(from_writer)?, stored, converts, rows: 0 })
+        let levels = Levels::gather(schema);
+        Ok(ParquetWriter { inner: inner.map_err(from_writer)?, stored, levels, converts, rows: 0 })
     }
 
     fn write_rows(&mut self, rows: &RecordBatch) -> Result<()> {
         if self.stored.fields().is_empty() {
             return Ok(());
         }
+        self.levels.add(rows)?;
         let bytes = rows.get_array_memory_size().max(1);
         let step = (rows.num_rows().saturating_mul(SLICE_BYTES) / bytes).clamp(1, rows.num_rows().max(1));
         for start in (0..rows.num_rows()).step_by(step) {
@@ -152,6 +156,9 @@ impl Writer for ParquetWriter {
         if self.stored.fields().is_empty() {
             let count = KeyValue::new(ROW_COUNT_KEY.to_owned(), self.rows.to_string());
             self.inner.append_key_value_metadata(count);
+        }
+        if let Some(text) = self.levels.to_json(&self.stored).in_format(ID)? {
+            self.inner.append_key_value_metadata(KeyValue::new(LEVELS_KEY.to_owned(), text));
         }
         let sink = self.inner.into_inner().map_err(from_writer).in_format(ID)?;
         Ok(Written::new(self.rows, sink.finish()?))

@@ -33,6 +33,29 @@ fn high_compression_is_smaller_and_equal() {
 }
 
 #[test]
+fn empty_buffers_are_the_same_on_all_levels() {
+    let none = |data_type: DataType| arrow_array::new_empty_array(&data_type);
+    let factor = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+    let nested = DataType::List(Arc::new(Field::new_list_field(factor.clone(), true)));
+    let empty = table(vec![
+        ("n", none(DataType::Int32)),
+        ("s", none(DataType::Utf8)),
+        ("f", none(factor)),
+        ("l", none(nested)),
+    ]);
+    let blank = table(vec![("s", Arc::new(StringArray::from(vec!["", ""])))]);
+    for batch in [empty, blank] {
+        for empty in ["5", "4"] {
+            for level in 0..=12 {
+                let options = write_options(&[("level", &level.to_string()), ("empty", empty)]);
+                let bytes = write_batches(batch.schema(), std::slice::from_ref(&batch), &options).unwrap();
+                assert_eq!(read(&bytes).unwrap().columns(), batch.columns(), "level {level}, empty {empty}");
+            }
+        }
+    }
+}
+
+#[test]
 fn repeated_values_under_nulls_are_smaller_and_equal() {
     let times: TimestampNanosecondArray = (0..4000i64)
         .map(|row| (row % 7 != 3).then_some(1_700_000_000_000_000_000 + row * 1_000_000))
@@ -256,4 +279,34 @@ fn columns_are_checked_at_the_typed_door() {
     assert!(Column::new("x\0", Type::Int32, Arc::clone(&numbers)).is_err());
     let x = Column::new("x", Type::Int32, numbers).unwrap();
     assert!(write_document(&[x.clone(), x], &WriteOptions::default()).is_err());
+}
+
+#[test]
+fn dictionaries_without_rows_are_kept() {
+    for ordered in [false, true] {
+        let values: ArrayRef = Arc::new(StringArray::from(vec!["low", "mid", "high"]));
+        let keys = Int8Array::from(vec![Some(2), None, Some(0)]);
+        let factor: ArrayRef = Arc::new(DictionaryArray::new(keys, Arc::clone(&values)));
+        let kind = factor.data_type().clone();
+        let field = Field::new("f", kind, true).with_dict_is_ordered(ordered);
+        let schema = Arc::new(Schema::new(vec![field]));
+        let batch = RecordBatch::try_new(schema, vec![factor]).unwrap();
+        let bytes = write(&batch.slice(0, 0));
+        let document = open_with(&bytes, &ReadOptions::default()).unwrap();
+        let batches: Vec<_> =
+            document.rows(&Request::default()).unwrap().map(|batch| batch.unwrap()).collect();
+        assert_eq!(batches.len(), 1);
+        assert_eq!(batches[0].num_rows(), 0);
+        assert_eq!(batches[0].column(0).as_any_dictionary().values(), &values);
+        assert_eq!(write(&batches[0]), bytes);
+        // Also of a selection that leaves no row.
+        let document = open_with(&write(&batch), &ReadOptions::default()).unwrap();
+        let request = Request { rows: Some(0..0), ..Request::default() };
+        let batches: Vec<_> = document.rows(&request).unwrap().map(|batch| batch.unwrap()).collect();
+        assert_eq!(write_batches(batches[0].schema(), &batches, &WriteOptions::default()).unwrap(), bytes);
+        // A batch without rows adds nothing to others.
+        let both = [batch.slice(0, 0), batch.clone()];
+        let joined = write_batches(batch.schema(), &both, &WriteOptions::default()).unwrap();
+        assert_eq!(joined, write(&batch));
+    }
 }
