@@ -1,4 +1,19 @@
-//! Pentaglot reads, writes, checks, explains and converts typed data, with Apache Arrow in the middle.
+//! Pentaglot reads, writes, checks, explains and converts typed data in five published formats, with Apache Arrow in
+//! the middle.
+//!
+//! ```
+//! use pentaglot::{Limits, Registry, Source, job};
+//! let registry = Registry::default();
+//! let source = Source::from_bytes("cities.csv", b"city,people\nBern,134000\n".to_vec());
+//! let opened = job::open_source(&registry, source, None, &job::OpenOptions::default())?;
+//! let batch = opened.rows(&job::View::default(), &Limits::default())?.next().unwrap()?;
+//! assert_eq!((batch.num_rows(), batch.num_columns()), (1, 2));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Three levels, each usable alone: bytes and codes ([`Source`], [`Sink`], [`cursor`]); the formats' own types
+//! ([`formats::dbdf`], [`formats::ds`], [`formats::dynd`], [`formats::bsondf`], [`formats::sds`]); the hub of Arrow rows
+//! ([`hub`], [`convert`], [`job`]).
 
 #![cfg_attr(
     not(all(
