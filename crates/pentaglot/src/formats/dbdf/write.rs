@@ -67,12 +67,14 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
                 let kind = field.data_type();
                 step(&mut plan, field.name(), kind, *value_type, field.is_nullable(), dialect);
                 check_label(&mut plan, field, label, dialect);
+                check_meta(&mut plan, field.name(), kind, *value_type, options);
             }
         }
         _ => {
             let kind = shape::matrix_value_type(schema).unwrap_or(ArrowType::Null);
             let value_type = target.value_types.first().copied().flatten();
             step(&mut plan, shape::ROW_FIELD, &kind, value_type, matrix_is_nullable(schema), dialect);
+            check_meta(&mut plan, shape::ROW_FIELD, &kind, value_type, options);
             let cols = shape::matrix_cols(schema);
             if cols.is_none() {
                 let note = "the schema does not say how many columns";
@@ -144,6 +146,23 @@ fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
     if label.len() > most {
         let from = format!("a label of {} bytes", label.len());
         plan.push_with(field.name(), from, format!("{most} bytes"), Verdict::Impossible, why);
+    }
+}
+
+/// A `.meta` that is asked for must name types that DAPHNE knows; its own dialect has no others.
+fn check_meta(
+    plan: &mut Plan,
+    name: &str,
+    kind: &ArrowType,
+    value_type: Option<ValueType>,
+    options: &WriteOptions,
+) {
+    let spec = dialect(options).is_ok_and(|dialect| dialect == Dialect::Spec);
+    if let (true, Ok(Some(true)), Some(value_type)) = (spec, options.options.bool("meta"), value_type)
+        && !meta::is_known(value_type)
+    {
+        let note = "DAPHNE has no integers of 16 bits that its .meta could name (leave out -O meta=true)";
+        plan.push_with(name, type_text::print_type(kind), ".meta", Verdict::Impossible, note);
     }
 }
 
