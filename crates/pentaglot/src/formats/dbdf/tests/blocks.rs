@@ -247,3 +247,28 @@ fn dump_finds_every_byte() {
         }
     }
 }
+
+#[test]
+fn empty_blocks_cost_little_however_large_they_are() {
+    let side = 4_000_000_000u32;
+    let file = Build::matrix(2, u64::from(side) + 2, u64::from(side), 10);
+    let file = file.block((0, 0), (side, side), 0).block((u64::from(side), 0), (2, side), 3).u8(10).u32(1);
+    let file = file.u32(1).u32(7).f64(2.5).0;
+    let document = open(&file).unwrap();
+    let (sink, memory) = Sink::memory();
+    let rows = document.rows(&Request::default()).unwrap();
+    let mut writer = Dbdf.create(sink, rows.schema(), &options("spec", &[])).unwrap();
+    let (mut count, mut entries) = (0u64, 0);
+    for batch in rows {
+        let batch = batch.unwrap();
+        count += batch.num_rows() as u64;
+        entries += batch.column(0).as_list::<i64>().values().len();
+        writer.write(&batch).unwrap();
+    }
+    writer.finish().unwrap();
+    assert_eq!((count, entries), (u64::from(side) + 2, 1));
+    assert_eq!(memory.take(), file);
+    // A number of rows that is asked for is kept to.
+    let request = Request { batch_rows: 1000, ..Request::default() };
+    assert_eq!(document.rows(&request).unwrap().next().unwrap().unwrap().num_rows(), 1000);
+}
