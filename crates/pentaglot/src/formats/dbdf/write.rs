@@ -11,6 +11,7 @@ use tempfile::SpooledTempFile;
 
 use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, Writer, Written};
+use crate::limits::Budget;
 use crate::hub::{Form, Plan, Verdict, shape, type_text};
 use crate::sink::Sink;
 
@@ -193,7 +194,7 @@ pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) 
     let declared = options.row_count.or_else(|| shape::matrix_rows(&schema));
     let object = Object { dialect, data_type, form, cols, value_types, labels };
     let body = match (dialect, data_type) {
-        (Dialect::Daphne, DataType::CsrMatrix) => Body::Arrays(Box::new(Arrays::new(options))),
+        (Dialect::Daphne, DataType::CsrMatrix) => Body::Arrays(Box::new(Arrays::new(options, declared)?)),
         (Dialect::Daphne, _) => Body::Plain,
         _ => Body::Bands(Box::new(Bands::new(&object, blocks))),
     };
@@ -269,16 +270,20 @@ enum Body {
 }
 
 struct Arrays {
+    budget: Budget,
     offsets: Vec<u64>,
     cols: SpooledTempFile,
     values: SpooledTempFile,
 }
 
 impl Arrays {
-    fn new(options: &WriteOptions) -> Self {
+    fn new(options: &WriteOptions, rows: Option<u64>) -> Result<Self> {
+        let budget = options.limits.budget();
+        // Where every row begins is kept until the end.
+        budget.check(rows.unwrap_or(0).saturating_mul(8))?;
         let memory = usize::try_from(options.limits.max_alloc / 4).unwrap_or(usize::MAX);
         let spool = || tempfile::spooled_tempfile(memory);
-        Arrays { offsets: vec![0], cols: spool(), values: spool() }
+        Ok(Arrays { budget, offsets: vec![0], cols: spool(), values: spool() })
     }
 }
 
@@ -505,6 +510,13 @@ fn sparse_rows(object: &Object, batch: &RecordBatch, first: u64) -> Result<Spars
 impl Arrays {
     fn push(&mut self, object: &Object, batch: &RecordBatch, first: u64) -> Result<()> {
         let rows = sparse_rows(object, batch, first)?;
+        let count = (self.offsets.len() + batch.num_rows()) as u64;
+        self.budget.check(count.saturating_mul(8))?;
+        if rows.ends.first() == rows.ends.last() {
+            let total = self.offsets.last().copied().unwrap_or(0);
+            self.offsets.resize(self.offsets.len() + batch.num_rows(), total);
+            return Ok(());
+        }
         let spool = |error| Error::io("cannot spool to a temporary file", error);
         let index = |end: i64| usize::try_from(end).unwrap_or(0);
         let mut bytes = Vec::new();
