@@ -11,8 +11,8 @@ use tempfile::SpooledTempFile;
 
 use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, Writer, Written};
-use crate::limits::Budget;
 use crate::hub::{Form, Plan, Verdict, shape, type_text};
+use crate::limits::Budget;
 use crate::sink::Sink;
 
 use super::ID;
