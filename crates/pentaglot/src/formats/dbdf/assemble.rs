@@ -104,7 +104,8 @@ pub(super) fn batch(
         _ => build.dense(&pieces).map(|column| vec![column]),
     };
     // Entries and strings are no longer where they were when their values turn out to be wrong.
-    let every = Columns(vec![0..u64::MAX]);
+    let every = 0..u64::MAX;
+    let every = Columns(vec![every]);
     let decoded = if selection.form == Form::Sparse { &every } else { &selection.columns };
     let columns = columns.map_err(|error| validate::place(file, chunk, decoded, error))?;
     rows::batch(Arc::clone(&selection.schema), columns, count)

@@ -29,7 +29,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano};
 use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hub::type_text::print_field;
+use crate::hub::type_text::{print_field, print_type};
 use crate::hub::{Plan, Verdict, rows};
 
 /// Footer key of the true Arrow schema (base64 of an IPC schema message), where it is not the stored one.
@@ -366,7 +366,13 @@ fn convert_parts(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         | DataType::FixedSizeList(item, _)
         | DataType::Map(item, _) => vec![item.data_type()],
         DataType::Dictionary(_, values) => vec![values.as_ref()],
-        _ => return Err(Error::unsupported(format!("{} as {to}", array.data_type()))),
+        _ => {
+            return Err(Error::unsupported(format!(
+                "{} as {}",
+                print_type(array.data_type()),
+                print_type(to)
+            )));
+        }
     };
     let data = array.to_data();
     let parts = data.child_data().iter().zip(types);
