@@ -19,6 +19,7 @@ use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Result};
 use crate::hub::rows::{self, Rows};
 use crate::hub::shape;
+use crate::hub::type_text::print_type;
 use crate::limits::Budget;
 
 /// Rows handled together when rows turn into columns, so that a chunk stays in cache.
@@ -29,7 +30,7 @@ const DENSE_BATCH_BYTES: u64 = 16 << 20;
 fn list_item(field: &Field) -> Result<(&Arc<Field>, i32)> {
     match field.data_type() {
         DataType::FixedSizeList(item, size) => Ok((item, *size)),
-        other => Err(Error::unsupported(format!("a dense matrix with rows of {other}"))),
+        other => Err(Error::unsupported(format!("a dense matrix with rows of {}", print_type(other)))),
     }
 }
 
@@ -147,8 +148,9 @@ fn zero_test(values: &dyn Array) -> Result<Box<dyn Fn(usize) -> bool>> {
         }
         other => (data, other.primitive_width()),
     };
-    let width =
-        width.ok_or_else(|| Error::unsupported(format!("a sparse matrix of {}", values.data_type())))?;
+    let width = width.ok_or_else(|| {
+        Error::unsupported(format!("a sparse matrix of {}", print_type(values.data_type())))
+    })?;
     let bytes = data.buffers()[0].clone();
     let base = data.offset() * data.data_type().primitive_width().unwrap_or(1);
     Ok(match width {
@@ -188,6 +190,11 @@ fn entries(batch: &RecordBatch) -> Result<(UInt64Array, ArrayRef, Vec<i64>)> {
 
 /// `row, col, value`, in stored order.
 pub(super) fn sparse_to_coo(batch: &RecordBatch, schema: &SchemaRef, start: u64) -> Result<RecordBatch> {
+    let ends = batch.column(0).as_list::<i64>().value_offsets();
+    // Long stretches without entries cost nothing.
+    if ends.first() == ends.last() {
+        return Ok(RecordBatch::new_empty(Arc::clone(schema)));
+    }
     let (cols, values, offsets) = entries(batch)?;
     let rows = offsets.windows(2).zip(start..).flat_map(|(ends, row)| (ends[0]..ends[1]).map(move |_| row));
     let rows: ArrayRef = Arc::new(rows.collect::<UInt64Array>());
@@ -211,7 +218,8 @@ fn zero(kind: &DataType) -> Result<ArrayRef> {
         }
         other => {
             let width = other.primitive_width();
-            let width = width.ok_or_else(|| Error::unsupported(format!("a sparse matrix of {other}")))?;
+            let width = width
+                .ok_or_else(|| Error::unsupported(format!("a sparse matrix of {}", print_type(other))))?;
             let data =
                 ArrayData::try_new(other.clone(), 1, None, 0, vec![Buffer::from(vec![0u8; width])], vec![])?;
             make_array(data)

@@ -196,6 +196,12 @@ impl Columns {
 
     fn select_sparse(&self, row: &ArrayRef, schema: &Schema) -> Result<ArrayRef> {
         let list = row.as_list::<i64>();
+        if list.value_offsets().first() == list.value_offsets().last() {
+            // The type is the same, whatever columns are chosen.
+            return Ok(arrow_array::make_array(
+                list.to_data().into_builder().data_type(schema.field(0).data_type().clone()).build()?,
+            ));
+        }
         let entries = list.values().as_struct();
         let cols = arrow_cast::cast(entries.column(0), &DataType::UInt64)?;
         let cols = cols.as_primitive::<arrow_array::types::UInt64Type>();

@@ -345,3 +345,37 @@ fn a_packed_file_has_no_index() {
         assert!(error.to_string().contains("gzip"), "{error}");
     }
 }
+
+/// A plan speaks of types as the command prints them everywhere, never as the program calls them inside.
+#[test]
+fn plans_print_types_as_type_text() {
+    use arrow_schema::{DataType, Field, Fields, UnionFields, UnionMode};
+    let registry = Registry::default();
+    let mut types = Random::leaves();
+    for leaf in types.clone() {
+        let item = Arc::new(Field::new_list_field(leaf.clone(), true));
+        let entries = vec![Field::new("k", DataType::Utf8, false), Field::new("v", leaf.clone(), true)];
+        let entries = Field::new("entries", DataType::Struct(Fields::from(entries)), false);
+        let parts: UnionFields = [(0, Arc::clone(&item))].into_iter().collect();
+        types.extend([
+            DataType::Map(Arc::new(entries), false),
+            DataType::Union(parts, UnionMode::Sparse),
+            DataType::LargeList(Arc::clone(&item)),
+            DataType::ListView(item),
+        ]);
+        if leaf != DataType::Null {
+            types.push(DataType::Dictionary(Box::new(DataType::Int16), Box::new(leaf)));
+        }
+    }
+    for data_type in types {
+        let schema = Schema::new(vec![Field::new("x", data_type, true)]);
+        for format in registry.formats() {
+            let text = format.plan(&schema, &Default::default()).to_string();
+            for word in
+                ["Utf8", "Int16", "Struct(", "Map(", "List(", "Union(", "Timestamp(", "Interval(", "non-null"]
+            {
+                assert!(!text.contains(word), "{}: {text}", format.info().id);
+            }
+        }
+    }
+}

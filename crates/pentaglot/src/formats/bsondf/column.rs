@@ -12,6 +12,7 @@ use super::types::{Type, check_name, is_same_field};
 use super::{ID, write};
 use crate::error::{Context, Error, Result};
 use crate::formats::{ReadOptions, WriteOptions};
+use crate::hub::type_text::print_type;
 use crate::source::Source;
 
 /// A column: its name, its type in the format's words, its values as an Arrow array.
@@ -61,8 +62,11 @@ impl Column {
         // An array does not know whether its dictionary is ordered; its type does.
         let have = want.clone().with_data_type(values.data_type().clone());
         if !is_same_field(&want, &have) {
-            let found = values.data_type();
-            return Err(Error::usage(format!("expected values of type {}, found {found}", want.data_type())));
+            let found = print_type(values.data_type());
+            return Err(Error::usage(format!(
+                "expected values of type {}, found {found}",
+                print_type(want.data_type())
+            )));
         }
         Ok(Column { name, kind, values })
     }

@@ -1,7 +1,7 @@
 //! One batch from the blocks under its rows: dense rows, sparse rows, or columns of a table.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, LargeListArray, RecordBatch, StringArray, StructArray, make_array,
@@ -21,6 +21,7 @@ use super::layout::{Block, Encoding};
 use super::read::{Chunk, File};
 use super::sparse::Piece;
 use super::types::ValueType;
+use super::validate;
 
 /// Rows of a block are copied through a buffer of about this size.
 const SLAB_BYTES: u64 = 256 << 10;
@@ -31,12 +32,30 @@ pub(super) struct Selection {
     pub(super) schema: SchemaRef,
     pub(super) columns: Columns,
     width: u64,
+    /// The offsets of rows without entries, for all batches of such rows.
+    no_entries: OnceLock<OffsetBuffer<i64>>,
 }
 
 impl Selection {
     pub(super) fn new(form: Form, schema: SchemaRef, columns: Columns) -> Self {
         let width = columns.count();
-        Selection { form, schema, columns, width }
+        Selection { form, schema, columns, width, no_entries: OnceLock::new() }
+    }
+
+    /// The offsets of `rows` rows without entries.
+    fn no_entries(&self, rows: u64, budget: &Budget) -> Result<OffsetBuffer<i64>> {
+        let shared = match self.no_entries.get() {
+            Some(shared) if shared.len() as u64 > rows => shared.clone(),
+            _ => {
+                let bytes = rows.saturating_add(1).saturating_mul(8);
+                let zeros = Buffer::from(allocate_zeroed(bytes, budget)?);
+                let zeros = OffsetBuffer::new(ScalarBuffer::from(zeros));
+                // Batches shrink towards the end only, so the first is the one to share.
+                self.no_entries.get_or_init(|| zeros.clone());
+                zeros
+            }
+        };
+        Ok(shared.slice(0, index(rows)))
     }
 
     /// The runs of a block's columns that are wanted: (column in the block, place in the output, length).
@@ -79,11 +98,16 @@ pub(super) fn batch(
     let count = index(chunk.rows.end - chunk.rows.start);
     let build = Build { file, selection, chunk };
     let columns = match selection.form {
-        Form::Sparse => vec![build.sparse(pieces)?],
-        Form::Table => build.table(&pieces)?,
-        Form::Value => vec![build.dense_values(&pieces)?],
-        _ => vec![build.dense(&pieces)?],
+        Form::Sparse => build.sparse(pieces).map(|column| vec![column]),
+        Form::Table => build.table(&pieces),
+        Form::Value => build.dense_values(&pieces).map(|column| vec![column]),
+        _ => build.dense(&pieces).map(|column| vec![column]),
     };
+    // Entries and strings are no longer where they were when their values turn out to be wrong.
+    let every = 0..u64::MAX;
+    let every = Columns(vec![every]);
+    let decoded = if selection.form == Form::Sparse { &every } else { &selection.columns };
+    let columns = columns.map_err(|error| validate::place(file, chunk, decoded, error))?;
     rows::batch(Arc::clone(&selection.schema), columns, count)
 }
 
@@ -350,10 +374,15 @@ impl Build<'_> {
         pieces.retain(|piece| !piece.cols.is_empty());
         pieces.sort_by_key(|piece| piece.col);
         let whole = |piece: &Piece| piece.rows == self.chunk.rows && piece.col == 0;
-        let (ends, cols, values) = match <[Piece; 1]>::try_from(pieces) {
+        let offsets = |ends: Vec<i64>| OffsetBuffer::new(ScalarBuffer::from(ends));
+        let (offsets, cols, values) = match <[Piece; 1]>::try_from(pieces) {
             Ok([piece]) if whole(&piece) => {
                 let values = cast_entries(&piece, value_type, &self.file.budget)?;
-                (piece.ends, Indices::Narrow(piece.cols), values)
+                (offsets(piece.ends), Indices::Narrow(piece.cols), values)
+            }
+            Err(pieces) if pieces.is_empty() => {
+                let none = self.selection.no_entries(self.row_count(), &self.file.budget)?;
+                (none, Indices::Narrow(Vec::new()), Buffer::default())
             }
             Ok([piece]) => self.merge(&[piece], value_type)?,
             Err(pieces) => self.merge(&pieces, value_type)?,
@@ -376,7 +405,6 @@ impl Build<'_> {
         };
         let values = array_of(value_type, values, count)?;
         let entries = StructArray::try_new(fields, vec![cols, values], None)?;
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
         Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
     }
 
@@ -405,7 +433,7 @@ impl Build<'_> {
     }
 
     /// Pieces side by side (in order of their columns) and above each other, as one run of rows.
-    fn merge(&self, pieces: &[Piece], to: ValueType) -> Result<(Vec<i64>, Indices, Buffer)> {
+    fn merge(&self, pieces: &[Piece], to: ValueType) -> Result<(OffsetBuffer<i64>, Indices, Buffer)> {
         let total: u64 = pieces.iter().map(|piece| piece.cols.len() as u64).sum();
         let budget = &self.file.budget;
         let mut ends: Vec<i64> = allocate(self.row_count() + 1, budget)?;
@@ -441,7 +469,7 @@ impl Build<'_> {
             ends.push(done as i64);
         }
         let cols = if wide { Indices::Wide(wide_cols) } else { Indices::Narrow(narrow_cols) };
-        Ok((ends, cols, values.into()))
+        Ok((OffsetBuffer::new(ScalarBuffer::from(ends)), cols, values.into()))
     }
 }
 
@@ -537,11 +565,15 @@ fn array_of(value_type: ValueType, memory: Buffer, count: usize) -> Result<Array
 fn strings(memory: &[u8]) -> Result<ArrayRef> {
     let texts: Vec<&str> = memory
         .chunks_exact(16)
-        .map(|cell| fixed_text(cell).map_err(|found| Error::malformed("UTF-8 text padded with NUL", found)))
+        .map(|cell| fixed_text(cell).map_err(|found| not_fixed_text(found)))
         .collect::<Result<_>>()?;
     let array = StringArray::from(texts);
     debug_assert_eq!(array.len() * 16, memory.len());
     Ok(Arc::new(array))
+}
+
+pub(super) fn not_fixed_text(found: &str) -> Error {
+    Error::malformed("UTF-8 text padded with NUL", found).rule("fixed-string")
 }
 
 /// The text of a 16-byte string, or what is wrong with it.

@@ -91,6 +91,15 @@ impl Bands {
         let most = BAND_BYTES / (4 + object.value_type().size() as u64);
         let mut from = 0;
         let total = rows.ends.len().saturating_sub(1);
+        let free = self.options.rows.is_none() && self.options.forced.is_none();
+        if free && self.sparse_entries == 0 && rows.ends.first() == rows.ends.last() {
+            return self.push_empty(sink, object, total as u64);
+        }
+        // Empty rows may have made the band higher than one with entries is.
+        if self.rows >= self.height {
+            self.flush(sink, object)?;
+        }
+        self.spell_out_empty();
         while from < total {
             let ends = rows.ends.get(from..).unwrap_or_default();
             let start = ends.first().copied().unwrap_or(0);
@@ -119,6 +128,31 @@ impl Bands {
             }
         }
         Ok(())
+    }
+
+    /// Takes rows without entries, after none that have some: one block holds as many as it can count.
+    fn push_empty(&mut self, sink: &mut Sink, object: &Object, mut rows: u64) -> Result<()> {
+        while rows > 0 {
+            let count = (u64::from(u32::MAX) - self.rows).min(rows);
+            self.rows += count;
+            rows -= count;
+            if self.rows == u64::from(u32::MAX) {
+                self.flush(sink, object)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows that were only counted, as entries follow them in the band.
+    fn spell_out_empty(&mut self) {
+        if self.sparse.is_empty() && self.rows > 0 {
+            let ends = vec![0; index(self.rows) + 1].into();
+            self.sparse.push(SparseRows {
+                ends,
+                cols: SparseCols::Narrow(Vec::new().into()),
+                values: Buffer::default(),
+            });
+        }
     }
 
     /// Writes what is left; an object without cells becomes one empty block.
@@ -241,6 +275,13 @@ impl Bands {
         rows: u32,
     ) -> Result<()> {
         let value_type = object.value_type();
+        if parts.is_empty() {
+            for (col, cols) in self.tiles(object.cols)? {
+                self.blocks += 1;
+                encode::write_void(sink, Place { row, col, rows, cols })?;
+            }
+            return Ok(());
+        }
         // A dense matrix that came as sparse rows has no stored zeros to keep.
         debug_assert!(matches!(object.data_type, DataType::CsrMatrix | DataType::DenseMatrix));
         let mut tiles = self.tiles(object.cols)?.peekable();

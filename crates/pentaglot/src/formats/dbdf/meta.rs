@@ -200,6 +200,11 @@ pub(super) fn type_name(value_type: ValueType) -> Option<String> {
     (value_type != ValueType::FixedStr16).then(|| value_type.name().to_owned())
 }
 
+/// Whether DAPHNE knows a type: it has no integers of 16 bits, and takes their names for no type at all.
+pub(super) fn is_known(value_type: ValueType) -> bool {
+    !matches!(value_type, ValueType::UInt16 | ValueType::Int16)
+}
+
 /// The `.meta` text that DAPHNE needs beside a file with these rows.
 ///
 /// Errs with `Unsupported` for what DAPHNE has no name for, and where the number of rows is not known.
@@ -211,7 +216,8 @@ pub fn meta_text(summary: &Summary) -> Result<String> {
     let named = |kind: &ArrowType, name: &str| match kind {
         ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => Ok("str".to_owned()),
         other => {
-            ValueType::from_arrow(other).map(|value_type| value_type.name().to_owned()).ok_or_else(|| {
+            let known = ValueType::from_arrow(other).filter(|value_type| is_known(*value_type));
+            known.map(|value_type| value_type.name().to_owned()).ok_or_else(|| {
                 Error::unsupported(format!(
                     "column {name:?}: DAPHNE has no value type for {}",
                     type_text::print_type(other)

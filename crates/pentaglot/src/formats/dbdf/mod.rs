@@ -27,6 +27,7 @@
 //! Three doors, each usable alone: the bytes ([`Layout`], [`Header`], [`Block`], [`ValueType`]), matrices
 //! ([`read_matrix`]), and rows ([`Dbdf`], as every format).
 
+mod arrays;
 mod assemble;
 mod bands;
 mod cast;

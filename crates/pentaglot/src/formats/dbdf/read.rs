@@ -25,6 +25,10 @@ use super::{ID, outline, tiling, validate};
 /// Bytes of a batch that we choose ourselves.
 const BATCH_BYTES: u64 = 4 << 20;
 
+/// Rows of a sparse matrix over which no block stores anything come in batches of this size at the most, which share
+/// their offsets.
+pub(super) const EMPTY_ROWS: u64 = 1 << 22;
+
 /// An open file.
 pub(super) struct File {
     pub(super) source: Source,
@@ -83,8 +87,12 @@ pub(super) fn read(file: &Arc<File>, request: &Request) -> Result<Rows> {
     }
     check_free(file, form, &range, columns.count())?;
     let batch_rows = request.batch_rows_or(own_batch_rows(file, form, &columns)) as u64;
+    let empty_rows = match request.batch_rows {
+        0 if form == Form::Sparse => EMPTY_ROWS.min(file.budget.limits().max_alloc / 16).max(batch_rows),
+        _ => batch_rows,
+    };
     let selection = Selection::new(form, schema, columns);
-    let rows = Reader::new(Arc::clone(file), selection, range, batch_rows).into_rows();
+    let rows = Reader::new(Arc::clone(file), selection, range, (batch_rows, empty_rows)).into_rows();
     match wanted {
         Some(columns) if form == Form::Sparse => columns.select(rows),
         _ => Ok(rows),
@@ -123,7 +131,9 @@ struct Reader {
     selection: Arc<Selection>,
     rows: Range<u64>,
     batch_rows: u64,
-    /// Blocks that the request needs, by their first row; those before `next` have been met.
+    /// The same where no block stores anything.
+    empty_rows: u64,
+    /// Blocks that the request needs and that store something, by their first row; those before `next` have been met.
     order: Vec<usize>,
     next: usize,
     /// Blocks under the current rows.
@@ -148,9 +158,15 @@ struct Task {
 }
 
 impl Reader {
-    fn new(file: Arc<File>, selection: Selection, rows: Range<u64>, batch_rows: u64) -> Self {
+    fn new(
+        file: Arc<File>,
+        selection: Selection,
+        rows: Range<u64>,
+        (batch_rows, empty_rows): (u64, u64),
+    ) -> Self {
         let needed = |block: &Block| {
             !block.is_void()
+                && file.layout.encoding(block) != Encoding::Empty
                 && block.row < rows.end
                 && block.row_end() > rows.start
                 && selection.columns.0.iter().any(|cols| cols.start < block.col_end() && block.col < cols.end)
@@ -167,6 +183,7 @@ impl Reader {
             selection: Arc::new(selection),
             rows,
             batch_rows: batch_rows.max(1),
+            empty_rows: empty_rows.max(1),
             order,
             next: 0,
             active: Vec::new(),
@@ -194,11 +211,19 @@ impl Reader {
         if self.rows.is_empty() {
             return None;
         }
-        let end = self.rows.start.saturating_add(self.batch_rows).min(self.rows.end);
-        let rows = self.rows.start..end;
-        self.rows.start = end;
+        let start = self.rows.start;
         let blocks = &self.file.layout.blocks;
-        self.active.retain(|index| blocks.get(*index).is_some_and(|block| block.row_end() > rows.start));
+        self.active.retain(|index| blocks.get(*index).is_some_and(|block| block.row_end() > start));
+        let next = self.order.get(self.next).and_then(|index| blocks.get(*index));
+        let next = next.map_or(self.rows.end, |block| block.row.clamp(start, self.rows.end));
+        let count = if self.active.is_empty() && next - start > self.batch_rows {
+            self.empty_rows.min(next - start)
+        } else {
+            self.batch_rows
+        };
+        let end = start.saturating_add(count).min(self.rows.end);
+        let rows = start..end;
+        self.rows.start = end;
         while let Some(index) = self.order.get(self.next)
             && blocks.get(*index).is_some_and(|block| block.row < rows.end)
         {

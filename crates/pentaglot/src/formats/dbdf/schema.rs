@@ -19,17 +19,19 @@ pub(super) fn column_names(header: &Header, meta: Option<&Meta>) -> Vec<String> 
     let labels = meta.and_then(|meta| meta.columns.as_ref());
     let name = |(index, label): (usize, &Vec<u8>)| {
         let from_meta = labels.and_then(|labels| labels.get(index)).map(|(label, _)| label.clone());
-        let own = || match header.dialect {
-            Dialect::Spec => String::from_utf8(label.clone()).ok(),
-            // DAPHNE dumps the memory of its string objects: never text.
-            Dialect::Daphne | Dialect::Daphne01 => None,
-        };
-        from_meta
-            .filter(|label| !label.is_empty())
-            .or_else(own)
-            .unwrap_or_else(|| shape::column_name(index as u64))
+        from_meta.filter(|label| !label.is_empty()).unwrap_or_else(|| own_name(header, index, label))
     };
     header.labels.iter().enumerate().map(name).collect()
+}
+
+/// What a label alone calls its column.
+fn own_name(header: &Header, index: usize, label: &[u8]) -> String {
+    let text = match header.dialect {
+        Dialect::Spec => std::str::from_utf8(label).ok().map(str::to_owned),
+        // DAPHNE dumps the memory of its string objects: never text.
+        Dialect::Daphne | Dialect::Daphne01 => None,
+    };
+    text.unwrap_or_else(|| shape::column_name(index as u64))
 }
 
 /// Whether a matrix comes as dense rows: they must be countable by Arrow and fit the budget.
@@ -68,8 +70,18 @@ fn native_type(header: &Header, names: &[String]) -> Value {
         let value_type = header.value_type(0).map(ValueType::name);
         return json!({ "dataType": data_type, "valueType": value_type });
     }
-    let column = |((name, value_type), label): ((&String, &ValueType), &Vec<u8>)| json!({ "name": name, "valueType": value_type.name(), "label": hex(label) });
-    let columns: Vec<Value> = names.iter().zip(&header.value_types).zip(&header.labels).map(column).collect();
+    let column = |(index, ((name, value_type), label)): (usize, ((&String, &ValueType), &Vec<u8>))| {
+        let mut column = json!({ "name": name, "valueType": value_type.name() });
+        // The bytes of a label count only where they name the column: a name from `.meta` replaces them.
+        if let Some(column) = column.as_object_mut()
+            && own_name(header, index, label) == *name
+        {
+            column.insert("label".to_owned(), Value::String(hex(label)));
+        }
+        column
+    };
+    let columns = names.iter().zip(&header.value_types).zip(&header.labels).enumerate();
+    let columns: Vec<Value> = columns.map(column).collect();
     json!({ "dataType": data_type, "columns": columns })
 }
 
@@ -118,7 +130,10 @@ fn apply_native(target: &mut Target, schema: &Schema, native: &Value) -> Option<
                     return None;
                 }
                 value_types.push(Some(value_type));
-                labels.push(unhex(&text(column, "label")?)?);
+                labels.push(match text(column, "label") {
+                    Some(label) => unhex(&label)?,
+                    None => field.name().clone().into_bytes(),
+                });
             }
             if columns.len() == schema.fields().len() {
                 (target.value_types, target.labels) = (value_types, labels);

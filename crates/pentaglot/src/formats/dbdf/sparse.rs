@@ -25,7 +25,7 @@ pub(super) struct Piece {
     pub(super) rows: Range<u64>,
     /// First column of the block.
     pub(super) col: u64,
-    /// Where each row ends; a zero comes first.
+    /// Where each row ends; a zero comes first. A piece without entries may leave the rows out.
     pub(super) ends: Vec<i64>,
     pub(super) cols: Vec<u32>,
     pub(super) value_type: ValueType,
@@ -338,6 +338,10 @@ impl Decoder<'_> {
         let from = all.entries.partition_point(|entry| u64::from(entry.row) < rows.start);
         let to = all.entries.partition_point(|entry| u64::from(entry.row) < rows.end);
         let chosen = all.entries.get(from..to).unwrap_or_default();
+        // Rows without entries need no ends; so a block costs what it stores, however high it is.
+        if chosen.is_empty() {
+            return Ok(CsrRows { ends: vec![0], cols: Vec::new(), values: Vec::new() });
+        }
         let mut ends: Vec<i64> = allocate(rows.end - rows.start + 1, self.budget)?;
         ends.push(0);
         let mut done = 0;

@@ -20,11 +20,12 @@ use std::collections::HashSet;
 use crate::cursor::allocate;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
+use crate::hub::rows::Columns;
 
-use super::assemble::{does_not_survive, fixed_text};
+use super::assemble::{does_not_survive, fixed_text, not_fixed_text};
 use super::cast::{self, Number};
 use super::layout::{Block, Encoding};
-use super::read::File;
+use super::read::{Chunk, File};
 use super::sparse::{Window, for_each_coordinate, repeated};
 use super::tiling;
 use super::types::{DataType, Dialect, ValueType};
@@ -40,16 +41,8 @@ pub(super) fn run(file: &File, findings: &mut Findings) -> Result<()> {
         if findings.is_full() {
             return Ok(());
         }
-        let mut check = Check { file, block, index: index as u64, findings: &mut *findings };
-        let outcome = match file.layout.encoding(block) {
-            Encoding::Empty => Ok(()),
-            Encoding::Dense | Encoding::FrameRows => check.cells(),
-            Encoding::Sparse => check.rows::<4>(),
-            Encoding::WideSparse => check.rows::<8>(),
-            Encoding::CsrArrays => check.arrays(),
-            Encoding::UltraSparse => check.coordinates(),
-        };
-        match outcome {
+        let mut check = Check { file, block, index: index as u64, findings: &mut *findings, only: None };
+        match check.block() {
             Ok(()) => {}
             // A fault after which the rest of the block makes no sense.
             Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
@@ -59,6 +52,27 @@ pub(super) fn run(file: &File, findings: &mut Findings) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The error of a value among the rows and columns that are read, with its place: decoding knows the place no longer.
+pub(super) fn place(file: &File, chunk: &Chunk, columns: &Columns, error: Error) -> Error {
+    let rule = error.rule_name();
+    if error.offset().is_some() || !["value-range", "fixed-string"].contains(&rule) {
+        return error;
+    }
+    let mut findings = Findings::default();
+    for index in &chunk.blocks {
+        let Some(block) = file.layout.blocks.get(*index) else { continue };
+        let only = Some((chunk, columns));
+        let mut check = Check { file, block, index: *index as u64, findings: &mut findings, only };
+        // What else is wrong is no matter here.
+        let _ = check.block();
+        if let Some(found) = findings.list().iter().find(|finding| finding.rule == rule) {
+            let placed = Error::new(error.kind(), found.message.clone()).field(found.path.clone()).rule(rule);
+            return found.offset.map_or(error, |offset| placed.at(offset));
+        }
+    }
+    error
 }
 
 fn labels(file: &File, findings: &mut Findings) {
@@ -91,9 +105,29 @@ struct Check<'a> {
     block: &'a Block,
     index: u64,
     findings: &'a mut Findings,
+    /// The rows and columns whose values are held against their type, if not all.
+    only: Option<(&'a Chunk, &'a Columns)>,
 }
 
 impl Check<'_> {
+    fn block(&mut self) -> Result<()> {
+        match self.file.layout.encoding(self.block) {
+            Encoding::Empty => Ok(()),
+            Encoding::Dense | Encoding::FrameRows => self.cells(),
+            Encoding::Sparse => self.rows::<4>(),
+            Encoding::WideSparse => self.rows::<8>(),
+            Encoding::CsrArrays => self.arrays(),
+            Encoding::UltraSparse => self.coordinates(),
+        }
+    }
+
+    fn is_asked(&self, row: u64, col: u64) -> bool {
+        self.only.is_none_or(|(chunk, columns)| {
+            let (row, col) = (self.block.row + row, self.block.col + col);
+            chunk.rows.contains(&row) && columns.0.iter().any(|cols| cols.contains(&col))
+        })
+    }
+
     fn report(&mut self, error: Error) {
         self.findings.error(&error.index(self.index).field("block"));
     }
@@ -106,11 +140,11 @@ impl Check<'_> {
     }
 
     fn value(&mut self, bytes: &[u8], row: u64, col: u64, offset: u64) {
-        let Some((from, to)) = self.target(col) else { return };
+        let Some((from, to)) = self.target(col).filter(|_| self.is_asked(row, col)) else { return };
         let mut room = [0; 8];
         let fault = if to == ValueType::FixedStr16 {
             let text = fixed_text(bytes).err();
-            text.map(|found| Error::malformed("UTF-8 text padded with NUL", found).rule("fixed-string"))
+            text.map(not_fixed_text)
         } else {
             let out = room.get_mut(..to.size()).unwrap_or_default();
             let cast = Number::read(from, bytes).and_then(|number| number.write(to, out));

@@ -1,13 +1,12 @@
 //! Rows to a file: the plan, the header, and the body of each dialect.
 
-use std::io::{Read, Seek, Write};
+use std::io::Write;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
-use tempfile::SpooledTempFile;
 
 use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, Writer, Written};
@@ -15,6 +14,7 @@ use crate::hub::{Form, Plan, Verdict, shape, type_text};
 use crate::sink::Sink;
 
 use super::ID;
+use super::arrays::Arrays;
 use super::bands::Bands;
 use super::cast;
 use super::encode::BlockOptions;
@@ -67,12 +67,14 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
                 let kind = field.data_type();
                 step(&mut plan, field.name(), kind, *value_type, field.is_nullable(), dialect);
                 check_label(&mut plan, field, label, dialect);
+                check_meta(&mut plan, field.name(), kind, *value_type, options);
             }
         }
         _ => {
             let kind = shape::matrix_value_type(schema).unwrap_or(ArrowType::Null);
             let value_type = target.value_types.first().copied().flatten();
             step(&mut plan, shape::ROW_FIELD, &kind, value_type, matrix_is_nullable(schema), dialect);
+            check_meta(&mut plan, shape::ROW_FIELD, &kind, value_type, options);
             let cols = shape::matrix_cols(schema);
             if cols.is_none() {
                 let note = "the schema does not say how many columns";
@@ -147,6 +149,23 @@ fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
     }
 }
 
+/// A `.meta` that is asked for must name types that DAPHNE knows; its own dialect has no others.
+fn check_meta(
+    plan: &mut Plan,
+    name: &str,
+    kind: &ArrowType,
+    value_type: Option<ValueType>,
+    options: &WriteOptions,
+) {
+    let spec = dialect(options).is_ok_and(|dialect| dialect == Dialect::Spec);
+    if let (true, Ok(Some(true)), Some(value_type)) = (spec, options.options.bool("meta"), value_type)
+        && !meta::is_known(value_type)
+    {
+        let note = "DAPHNE has no integers of 16 bits that its .meta could name (leave out -O meta=true)";
+        plan.push_with(name, type_text::print_type(kind), ".meta", Verdict::Impossible, note);
+    }
+}
+
 /// Starts a file.
 pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
     let dialect = dialect(options)?;
@@ -174,7 +193,7 @@ pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) 
     let declared = options.row_count.or_else(|| shape::matrix_rows(&schema));
     let object = Object { dialect, data_type, form, cols, value_types, labels };
     let body = match (dialect, data_type) {
-        (Dialect::Daphne, DataType::CsrMatrix) => Body::Arrays(Box::new(Arrays::new(options))),
+        (Dialect::Daphne, DataType::CsrMatrix) => Body::Arrays(Box::new(Arrays::new(options, declared)?)),
         (Dialect::Daphne, _) => Body::Plain,
         _ => Body::Bands(Box::new(Bands::new(&object, blocks))),
     };
@@ -249,20 +268,6 @@ enum Body {
     Arrays(Box<Arrays>),
 }
 
-struct Arrays {
-    offsets: Vec<u64>,
-    cols: SpooledTempFile,
-    values: SpooledTempFile,
-}
-
-impl Arrays {
-    fn new(options: &WriteOptions) -> Self {
-        let memory = usize::try_from(options.limits.max_alloc / 4).unwrap_or(usize::MAX);
-        let spool = || tempfile::spooled_tempfile(memory);
-        Arrays { offsets: vec![0], cols: spool(), values: spool() }
-    }
-}
-
 struct DbdfWriter {
     sink: Sink,
     schema: SchemaRef,
@@ -328,7 +333,7 @@ impl DbdfWriter {
             }
             Body::Plain => {}
             Body::Arrays(arrays) => {
-                nonzeros = arrays.offsets.last().copied();
+                nonzeros = Some(arrays.entries());
                 self.sink.write_all(&self.object.header(self.rows))?;
                 self.sink.write_all(&self.object.daphne_block(self.rows))?;
                 arrays.finish(&mut self.sink)?;
@@ -453,7 +458,7 @@ pub(super) enum SparseCols {
     Wide(ScalarBuffer<u64>),
 }
 
-fn sparse_rows(object: &Object, batch: &RecordBatch, first: u64) -> Result<SparseRows> {
+pub(super) fn sparse_rows(object: &Object, batch: &RecordBatch, first: u64) -> Result<SparseRows> {
     let list = batch
         .column(0)
         .as_list_opt::<i64>()
@@ -481,78 +486,6 @@ fn sparse_rows(object: &Object, batch: &RecordBatch, first: u64) -> Result<Spars
     };
     let values = cells(entries.column(1), object.value_type(), &|index| (row_of(index), "value".to_owned()))?;
     Ok(SparseRows { ends: list.offsets().inner().clone(), cols, values })
-}
-
-impl Arrays {
-    fn push(&mut self, object: &Object, batch: &RecordBatch, first: u64) -> Result<()> {
-        let rows = sparse_rows(object, batch, first)?;
-        let spool = |error| Error::io("cannot spool to a temporary file", error);
-        let index = |end: i64| usize::try_from(end).unwrap_or(0);
-        let mut bytes = Vec::new();
-        let mut seen: Vec<u64> = Vec::new();
-        for (row, pair) in (first..).zip(rows.ends.windows(2)) {
-            let &[start, end] = pair else { continue };
-            seen.clear();
-            match &rows.cols {
-                SparseCols::Narrow(cols) => {
-                    seen.extend(
-                        cols.get(index(start)..index(end))
-                            .unwrap_or_default()
-                            .iter()
-                            .map(|col| u64::from(*col)),
-                    );
-                }
-                SparseCols::Wide(cols) => {
-                    seen.extend_from_slice(cols.get(index(start)..index(end)).unwrap_or_default());
-                }
-            }
-            bytes.extend(seen.iter().flat_map(|col| col.to_le_bytes()));
-            if !seen.is_sorted_by(|one, next| one < next) {
-                seen.sort_unstable();
-                if let Some(pair) = seen.windows(2).find(|pair| pair.first() == pair.last()) {
-                    let col = pair.first().copied().unwrap_or(0);
-                    let found = format!("row {row}, column \"col_{col}\": a second entry for the cell");
-                    return Err(Error::lossy(found));
-                }
-            }
-            if let Some(col) = seen.last().filter(|col| **col >= object.cols) {
-                return Err(Error::lossy(format!("row {row}: column {col} is not below {}", object.cols)));
-            }
-            let total = self.offsets.last().copied().unwrap_or(0) + (end - start).cast_unsigned();
-            self.offsets.push(total);
-            if bytes.len() >= 64 << 10 {
-                self.cols.write_all(&bytes).map_err(spool)?;
-                bytes.clear();
-            }
-        }
-        self.cols.write_all(&bytes).map_err(spool)?;
-        let size = object.value_type().size();
-        let (start, end) = (rows.ends.first().copied().unwrap_or(0), rows.ends.last().copied().unwrap_or(0));
-        let values = rows.values.get(index(start) * size..index(end) * size).unwrap_or_default();
-        self.values.write_all(values).map_err(spool)
-    }
-
-    fn finish(&mut self, sink: &mut Sink) -> Result<()> {
-        let entries = self.offsets.last().copied().unwrap_or(0);
-        sink.write_all(&entries.to_le_bytes())?;
-        for piece in self.offsets.chunks(8 << 10) {
-            let bytes: Vec<u8> = piece.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-            sink.write_all(&bytes)?;
-        }
-        for spool in [&mut self.cols, &mut self.values] {
-            let failed = |error| Error::io("cannot read a temporary file", error);
-            spool.rewind().map_err(failed)?;
-            let mut buffer = vec![0; 256 << 10];
-            loop {
-                let count = spool.read(&mut buffer).map_err(failed)?;
-                if count == 0 {
-                    break;
-                }
-                sink.write_all(buffer.get(..count).unwrap_or_default())?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// DAPHNE's frames: cells of mixed width, row by row.

@@ -15,6 +15,7 @@ use super::layout::fixed_form;
 use super::types::{Fundamental, Image, ImageFormat, Type};
 use crate::error::{Error, Result};
 use crate::hub::json::write_string;
+use crate::hub::type_text::print_type;
 use crate::limits::Budget;
 use crate::wire::msgpack::Output;
 
@@ -96,7 +97,7 @@ impl Cells {
     }
 
     fn bind_values(array: &ArrayRef, kind: &Type, writing: &Writing) -> Result<(Cells, Option<NullBuffer>)> {
-        let odd = || Error::unsupported(format!("writing {} as {kind}", array.data_type()));
+        let odd = || Error::unsupported(format!("writing {} as {kind}", print_type(array.data_type())));
         let cells = match kind {
             Type::Fundamental(fundamental) => {
                 let array = cast(array, &fundamental.data_type())?;

@@ -18,6 +18,7 @@ use super::images;
 use super::types::{Fundamental, Image, ImageFormat, Type};
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
+use crate::hub::type_text::print_type;
 use crate::limits::Budget;
 
 /// What a user allows, and what a batch has cost so far beyond its bytes in the file.
@@ -351,7 +352,7 @@ impl Column {
         ) -> Result<ArrayRef> {
             Ok(Arc::new(PrimitiveArray::<T>::try_new(take(values, budget).into(), nulls)?))
         }
-        let odd = || Error::unsupported(format!("a column of type {}", field.data_type()));
+        let odd = || Error::unsupported(format!("a column of type {}", print_type(field.data_type())));
         Ok(match self {
             Column::Void(len) => Arc::new(NullArray::new(std::mem::take(len))),
             Column::Bool(values) => {

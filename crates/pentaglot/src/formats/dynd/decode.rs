@@ -15,6 +15,7 @@ use super::walk::{
 };
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::hub::type_text::print_type;
 use crate::limits::Budget;
 
 /// The values of one field, while rows are read.
@@ -283,7 +284,7 @@ impl Column {
         let len = self.len;
         let fields = || match field.data_type() {
             DataType::Struct(fields) => Ok(fields),
-            other => Err(Error::unsupported(format!("no data of this type goes into {other}"))),
+            other => Err(Error::unsupported(format!("no data of this type goes into {}", print_type(other)))),
         };
         Ok(match self.kind {
             Kind::Packed { ty, bytes, .. } => unpack(&ty, field, bytes.into(), len, nulls)?,

@@ -14,6 +14,7 @@ use super::types::{Encoding, Type};
 use super::walk::{Care, Walker, char_fits, check_array_type};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::hub::type_text::print_type;
 use crate::limits::Limits;
 use crate::wire::varint;
 
@@ -96,7 +97,8 @@ pub(super) fn plain_type(data_type: &DataType) -> DataType {
 
 impl Encoder {
     pub(super) fn new(ty: &Type, array: &ArrayRef, limits: &Limits) -> Result<Self> {
-        let mismatch = || Error::unsupported(format!("{} does not go into {ty}", array.data_type()));
+        let mismatch =
+            || Error::unsupported(format!("{} does not go into {ty}", print_type(array.data_type())));
         if let Some(size) = ty.fixed_size() {
             let size = usize::try_from(size).map_err(|_| mismatch())?;
             return Ok(Encoder::Packed { size, pack: pack(ty, array)? });

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use super::types::{Encoding, FloatWidth, Kind, Missing, Pattern, Type, Width, Zone};
 use crate::error::{Error, Result};
 use crate::hub::extension::{self, FIXED_SHAPE_TENSOR};
-use crate::hub::type_text::print_field;
+use crate::hub::type_text::{print_field, print_type};
 use crate::hub::{Form, Plan, Shape, Verdict, native, shape};
 
 /// The id under which the native type travels.
@@ -524,7 +524,7 @@ impl Derived {
                 self.worse(Verdict::Widened, "each value is written out");
                 self.data_type(&value.as_ref().clone().with_nullable(false))?
             }
-            other => return Err(format!("{other} has no datashape")),
+            other => return Err(format!("{} has no datashape", print_type(other))),
         })
     }
 

@@ -18,6 +18,7 @@ use super::packed::to_storage_order;
 use super::types::{FloatWidth, Missing, Sentinel, Type, Width};
 use super::walk::encode_fixed_string;
 use crate::error::{Error, Result};
+use crate::hub::type_text::print_type;
 use crate::kernels::records;
 
 /// The bytes of a column, and which of its values do not fit, with the reason. A value that does not fit is an error
@@ -115,7 +116,7 @@ fn pack_plain(ty: &Type, array: &ArrayRef) -> Result<Pack> {
 
 #[cold]
 fn mismatch(ty: &Type, array: &ArrayRef) -> Error {
-    Error::unsupported(format!("{} does not go into {ty}", array.data_type()))
+    Error::unsupported(format!("{} does not go into {ty}", print_type(array.data_type())))
 }
 
 fn pack_bools(bits: &BooleanBuffer) -> Vec<u8> {
@@ -127,7 +128,7 @@ pub(super) fn text(array: &ArrayRef, index: usize) -> Result<&str> {
     match array.data_type() {
         DataType::Utf8 => Ok(array.as_string::<i32>().value(index)),
         DataType::LargeUtf8 => Ok(array.as_string::<i64>().value(index)),
-        other => Err(Error::unsupported(format!("{other} is no text"))),
+        other => Err(Error::unsupported(format!("{} is no text", print_type(other)))),
     }
 }
 

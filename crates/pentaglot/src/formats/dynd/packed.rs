@@ -19,6 +19,7 @@ use super::types::{FloatWidth, Missing, Sentinel, Type, Width};
 use super::value::StorageOrder;
 use super::walk::decode_fixed_string;
 use crate::error::{Error, Result};
+use crate::hub::type_text::print_type;
 use crate::kernels::records;
 
 /// The array of `count` values of a type of fixed size, from their serialization. `nulls` says which are missing.
@@ -159,7 +160,7 @@ pub(super) fn unpack_columns(
 
 #[cold]
 fn mapping(field: &Field) -> Error {
-    Error::unsupported(format!("no data of this type goes into {}", field.data_type()))
+    Error::unsupported(format!("no data of this type goes into {}", print_type(field.data_type())))
 }
 
 fn times(count: usize, size: u64) -> Result<usize> {

@@ -1,10 +1,9 @@
 //! Opening, and rows.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_schema::{Fields, Schema, SchemaRef};
 
 use super::{ID, guess};
 use crate::error::{Error, Result};
@@ -13,7 +12,7 @@ use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Rows, Shape, rows};
 use crate::limits::Budget;
 use crate::source::Source;
-use crate::wire::columns::{MIXED_KEY, Record, check_type};
+use crate::wire::columns::{Record, check_type, fields_without_mixed};
 use crate::wire::json::Scanner;
 use crate::wire::sample::{BoxRead, Sampled, explain_guess};
 
@@ -43,7 +42,7 @@ impl JsonLinesDocument {
             Some(text) => (given_fields(text, options)?, false),
             None => (fields, true),
         };
-        let schema = Arc::new(Schema::new(visible_fields(&fields)));
+        let schema = Arc::new(Schema::new(fields_without_mixed(&fields)));
         let mut summary = Summary::new(ID, schema);
         summary.rows = rows;
         summary.bytes = bytes;
@@ -76,21 +75,6 @@ fn given_fields(text: &str, options: &ReadOptions) -> Result<Fields> {
         check_type(field).map_err(|error| error.field(field.name().clone()))?;
     }
     Ok(schema.fields().clone())
-}
-
-/// The fields without what only the reader needs to know.
-fn visible_fields(fields: &Fields) -> Fields {
-    fn visible(field: &Field) -> Field {
-        let data_type = match field.data_type() {
-            DataType::Struct(fields) => DataType::Struct(visible_fields(fields)),
-            DataType::List(item) => DataType::List(Arc::new(visible(item))),
-            other => other.clone(),
-        };
-        let mut metadata: HashMap<String, String> = field.metadata().clone();
-        metadata.remove(MIXED_KEY);
-        field.clone().with_data_type(data_type).with_metadata(metadata)
-    }
-    fields.iter().map(|field| visible(field)).collect()
 }
 
 /// The rows that are asked for.

@@ -290,3 +290,20 @@ fn files_of_pandas_and_polars_read_equal() {
     let text = std::fs::read_to_string(folder.join("polars.ndjson")).unwrap();
     assert_eq!(lines(&batch), text.lines().collect::<Vec<_>>());
 }
+
+#[test]
+fn values_of_several_kinds_inside_lists_and_objects_are_text() {
+    for (text, schema, line) in [
+        (r#"{"a":[1,"x"]}"#, "struct{a: ?list[?utf8]}", r#"{"a":["1","x"]}"#),
+        (r#"{"a":[[1,"x"]]}"#, "struct{a: ?list[?list[?utf8]]}", r#"{"a":[["1","x"]]}"#),
+        (r#"{"a":{"b":[1,"x"]}}"#, "struct{a: ?struct{b: ?list[?utf8]}}", r#"{"a":{"b":["1","x"]}}"#),
+        (
+            r#"{"a":[{"b":1},{"b":[2]}]}"#,
+            "struct{a: ?list[?struct{b: ?utf8}]}",
+            r#"{"a":[{"b":"1"},{"b":"[2]"}]}"#,
+        ),
+    ] {
+        assert_eq!(guessed(text), schema);
+        assert_eq!(lines(&read(&*open(text)).unwrap()), [line]);
+    }
+}

@@ -140,6 +140,10 @@ impl MarketWriter {
 
     fn write_coordinate(&mut self, row: &ArrayRef) -> Result<()> {
         let list = row.as_list_opt::<i64>().ok_or_else(mismatch)?;
+        let ends = list.value_offsets();
+        if list.null_count() == 0 && ends.first() == ends.last() {
+            return Ok(());
+        }
         let entries = list.values().as_struct_opt().ok_or_else(mismatch)?;
         let [cols, values] = entries.columns() else { return Err(mismatch()) };
         let cols = arrow_cast::cast(cols, &DataType::UInt64)?;

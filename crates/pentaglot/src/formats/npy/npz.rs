@@ -329,6 +329,8 @@ struct SparseBody {
     values: Spool,
     indices: Spool,
     pointers: Spool,
+    /// Rows without entries whose pointers are still to be written.
+    empty: u64,
     entries: u64,
     rows: u64,
 }
@@ -345,6 +347,7 @@ impl SparseBody {
             values: Spool::default(),
             indices: Spool::default(),
             pointers,
+            empty: 0,
             entries: 0,
             rows: 0,
         }
@@ -358,6 +361,10 @@ impl SparseBody {
         }
         let offsets = list.value_offsets();
         let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return Err(no_matrix()) };
+        if first == last {
+            return self.skip(rows.num_rows() as u64, budget);
+        }
+        self.fill()?;
         let (start, end) = (usize::try_from(*first).unwrap_or(0), usize::try_from(*last).unwrap_or(0));
         let entries = list.values().slice(start, end - start);
         let entries = entries.as_struct_opt().ok_or_else(no_matrix)?;
@@ -390,19 +397,37 @@ impl SparseBody {
         Ok(())
     }
 
+    /// Takes rows without entries. A run of them costs no input, so the limits say how many bytes it may become.
+    fn skip(&mut self, rows: u64, budget: &Budget) -> Result<()> {
+        self.empty += rows;
+        self.rows += rows;
+        budget.check(self.empty.saturating_mul(8))
+    }
+
+    /// Writes the pointers of the rows that were skipped.
+    fn fill(&mut self) -> Result<()> {
+        const PIECE: u64 = 8192;
+        let count = usize::try_from(self.empty.min(PIECE)).unwrap_or(0);
+        let piece = self.entries.to_le_bytes().repeat(count);
+        while self.empty > 0 {
+            let count = self.empty.min(PIECE);
+            let bytes = usize::try_from(count * 8).unwrap_or(0);
+            self.pointers.write_all(piece.get(..bytes).unwrap_or_default())?;
+            self.empty -= count;
+        }
+        Ok(())
+    }
+
     /// Whether column numbers fit 32 bits.
     fn is_narrow(&self) -> bool {
         i32::try_from(self.cols).is_ok()
     }
 
-    fn finish(mut self, zip: &mut ZipWriter) -> Result<()> {
+    fn finish(mut self, zip: &mut ZipWriter, budget: &Budget) -> Result<()> {
         // Trailing rows that are empty may not come as rows.
-        if let Some(declared) = self.declared_rows {
-            while self.rows < declared {
-                self.pointers.write_all(&self.entries.to_le_bytes())?;
-                self.rows += 1;
-            }
-        }
+        let missing = self.declared_rows.unwrap_or(0).saturating_sub(self.rows);
+        self.skip(missing, budget)?;
+        self.fill()?;
         let narrow_indices = self.is_narrow();
         // SciPy wants both index arrays of one type: 32 bits if every number fits.
         let narrow_both = narrow_indices && i32::try_from(self.entries.max(self.rows)).is_ok();
@@ -493,10 +518,10 @@ impl Writer for NpzWriter {
     }
 
     fn finish(self: Box<Self>) -> Result<Written> {
-        let NpzWriter { mut zip, body, rows, .. } = *self;
+        let NpzWriter { mut zip, body, rows, budget } = *self;
         match body {
             Body::Single(collector) => zip.member("arr_0", |out| collector.finish(out).map(drop))?,
-            Body::Sparse(body) => body.finish(&mut zip)?,
+            Body::Sparse(body) => body.finish(&mut zip, &budget)?,
             Body::Members(members) => {
                 for (name, collector) in members {
                     zip.member(&name, |out| {

@@ -18,6 +18,7 @@ use super::zip::{Directory, Entry};
 use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
 use crate::formats::Request;
+use crate::hub::type_text::print_type;
 use crate::hub::{Rows, extension, native, rows, shape};
 use crate::kernels::csr_build::{self as csr, Csr, Entries, Index, Value};
 use crate::limits::Budget;
@@ -240,7 +241,7 @@ impl Sparse {
             ($($pattern:pat $(if $guard:expr)? => $native:ty,)*) => {
                 match &value {
                     $($pattern $(if $guard)? => self.sorted_values::<I, $native>(schema, range, batch_rows),)*
-                    other => Err(Error::unsupported(format!("a sparse matrix of {other}"))),
+                    other => Err(Error::unsupported(format!("a sparse matrix of {}", print_type(other)))),
                 }
             };
         }
@@ -270,8 +271,9 @@ impl Sparse {
         batch_rows: usize,
     ) -> Result<Rows> {
         let values = self.values()?;
-        let values: Vec<T> = T::values(&values)
-            .ok_or_else(|| Error::unsupported(format!("values of type {}", values.data_type())))?;
+        let values: Vec<T> = T::values(&values).ok_or_else(|| {
+            Error::unsupported(format!("values of type {}", print_type(values.data_type())))
+        })?;
         let mut kept: Entries<I, T> = Entries::default();
         let mut keep = |row: u64, col: u64, value: &T| -> Result<()> {
             if range.contains(&row) {
@@ -647,5 +649,5 @@ fn summed<I: Index>(
         };
     }
     dispatch!(f64, f32, i64, i32, u64, u32, i16, u16, i8, u8, bool, half::f16, [f32; 2], [f64; 2]);
-    Err(Error::unsupported(format!("a sparse matrix of {}", values.data_type())))
+    Err(Error::unsupported(format!("a sparse matrix of {}", print_type(values.data_type()))))
 }

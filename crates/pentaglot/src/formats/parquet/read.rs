@@ -226,7 +226,7 @@ impl Store {
     /// A batch of the file as one of the hub.
     fn restore(&self, batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
         if self.stored.is_some() {
-            return guarded(|| types::convert_batch(&batch, schema));
+            return guarded(|| types::convert_batch(&batch, schema, 0));
         }
         let count = batch.num_rows();
         rows::batch(Arc::clone(schema), batch.columns().to_vec(), count)

@@ -360,3 +360,47 @@ fn levels_that_do_not_fit_the_columns_are_passed_over() {
     let texts = |array: &arrow_array::ArrayRef| arrow_cast::cast(array, &DataType::Utf8).unwrap();
     assert_eq!(&texts(&found), &texts(batch.column(1)));
 }
+
+/// Parquet has no seconds and only whole days; what is stored is what other programs take for moments.
+#[test]
+fn seconds_and_dates_in_milliseconds_are_stored_as_moments() {
+    use arrow_array::{ArrayRef, Date64Array, Time32SecondArray, TimestampSecondArray};
+    let day = 86_400_000;
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("t", Arc::new(TimestampSecondArray::from(vec![Some(-1), None, Some(5)]))),
+        ("z", Arc::new(TimestampSecondArray::from(vec![1, 2, 3]).with_timezone("+05:30"))),
+        ("h", Arc::new(Time32SecondArray::from(vec![0, 1, 86_399]))),
+        ("d", Arc::new(Date64Array::from(vec![Some(-day), Some(0), None]))),
+    ];
+    let batch =
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap();
+    let suite = Suite::new(&Parquet).keeping_metadata();
+    assert!(suite.check(&batch.schema(), std::slice::from_ref(&batch)));
+    let (plan, bytes) = suite.encode(&batch.schema(), &[batch]).unwrap();
+    assert!(plan.steps.iter().all(|step| step.verdict == Verdict::Checked), "{plan}");
+    // What the file says without the schema that only we know.
+    let file = bytes::Bytes::from(bytes);
+    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    let types: Vec<String> =
+        reader.schema().fields().iter().map(|field| field.data_type().to_string()).collect();
+    assert_eq!(types, ["Timestamp(ms)", "Timestamp(ms, \"+05:30\")", "Time32(ms)", "Date32"]);
+
+    let refused = |name: &str, column: ArrayRef, text: &str| {
+        let batch = RecordBatch::try_from_iter([(name, column)]).unwrap();
+        let mut writer = Parquet.create(Sink::memory().0, batch.schema(), &WriteOptions::default()).unwrap();
+        writer.write(&batch.slice(0, 1)).unwrap();
+        let error = writer.write(&batch.slice(1, 2)).unwrap_err();
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Lossy, text));
+    };
+    let list = |values: Vec<i64>| -> ArrayRef {
+        let item = Arc::new(Field::new_list_field(DataType::Date64, true));
+        let ends = arrow_buffer::OffsetBuffer::from_lengths([1, 1, 1]);
+        Arc::new(arrow_array::ListArray::new(item, ends, Arc::new(Date64Array::from(values)), None))
+    };
+    refused("d", list(vec![0, day, 1]), r#"row 2, column "d": 1 milliseconds are no whole days"#);
+    refused(
+        "t",
+        Arc::new(TimestampSecondArray::from(vec![0, i64::MAX, 1])),
+        r#"row 1, column "t": 9223372036854775807 seconds in milliseconds do not fit 64 bits"#,
+    );
+}

@@ -7,6 +7,9 @@
 //! | interval of months, days and nanoseconds | struct `months`, `days`, `nanoseconds` | exact |
 //! | decimal with a negative scale | decimal of scale 0 with more digits | exact, up to 76 digits |
 //! | `Decimal32(1, s)` | `Decimal64(1, s)` | exact |
+//! | `timestamp[s]`, with a zone or without | `timestamp[ms]` | exact, if milliseconds fit 64 bits |
+//! | `time[s]` | `time[ms]` | exact, if milliseconds fit 32 bits |
+//! | `date64` | `date32` | exact, if every value is a whole day |
 //! | run-end encoded numbers, texts, bytes | their values | exact |
 //! | ordered dictionary of texts or integers | a dictionary, and its levels in the footer | checked |
 //! | ordered dictionary of others, or inside a list or struct | a dictionary of the values that occur | lossy |
@@ -16,17 +19,20 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type, IntervalMonthDayNanoType};
+use arrow_array::types::{
+    Date32Type, Date64Type, Int32Type, Int64Type, IntervalMonthDayNanoType, Time32MillisecondType,
+    Time32SecondType, TimestampMillisecondType, TimestampSecondType,
+};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, Int32Array, Int64Array, IntervalMonthDayNanoArray,
-    RecordBatch, StructArray, make_array,
+    PrimitiveArray, RecordBatch, StructArray, UInt64Array, make_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano};
-use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
 use super::levels;
-use crate::error::{Error, Result};
-use crate::hub::type_text::print_field;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hub::type_text::{print_field, print_type};
 use crate::hub::{Plan, Verdict, rows};
 
 /// Footer key of the true Arrow schema (base64 of an IPC schema message), where it is not the stored one.
@@ -46,6 +52,10 @@ impl Stored {
 
     fn as_type(data_type: DataType, note: &'static str) -> Self {
         Stored { data_type, verdict: Verdict::Exact, note: Some(note) }
+    }
+
+    fn checked(data_type: DataType, note: &'static str) -> Self {
+        Stored { data_type, verdict: Verdict::Checked, note: Some(note) }
     }
 }
 
@@ -120,6 +130,18 @@ fn stored(data_type: &DataType) -> Stored {
             DataType::Struct(interval_fields()),
             "stored as a struct: Parquet's interval has no nanoseconds",
         ),
+        DataType::Timestamp(TimeUnit::Second, zone) => Stored::checked(
+            DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
+            "stored in milliseconds, which must fit 64 bits: Parquet has no seconds",
+        ),
+        DataType::Time32(TimeUnit::Second) => Stored::checked(
+            DataType::Time32(TimeUnit::Millisecond),
+            "stored in milliseconds, which must fit 32 bits: Parquet has no seconds",
+        ),
+        DataType::Date64 => Stored::checked(
+            DataType::Date32,
+            "stored in days, so each must be a whole one: Parquet has no other dates",
+        ),
         DataType::Decimal32(1, scale @ 0..) => {
             Stored::as_type(DataType::Decimal64(1, *scale), "stored with 64 bits")
         }
@@ -158,6 +180,10 @@ fn stored(data_type: &DataType) -> Stored {
             let inner = stored(values);
             let verdict = inner.verdict.max(Verdict::Widened);
             Stored { verdict, note: inner.note.or(Some("stored as its values")), ..inner }
+        }
+        DataType::Dictionary(key, values) => {
+            let inner = stored(values);
+            Stored { data_type: DataType::Dictionary(key.clone(), Box::new(inner.data_type)), ..inner }
         }
         DataType::List(item) => one(item, DataType::List),
         DataType::LargeList(item) => one(item, DataType::LargeList),
@@ -217,11 +243,32 @@ fn restored(data_type: &DataType) -> DataType {
     }
 }
 
-/// A batch with every column in the type that `schema` has: to storage, or back from it.
-pub(super) fn convert_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+/// A batch with every column in the type that `schema` has: to storage, or back from it. `first` is the number of its
+/// first row.
+pub(super) fn convert_batch(batch: &RecordBatch, schema: &SchemaRef, first: u64) -> Result<RecordBatch> {
     let columns = batch.columns().iter().zip(schema.fields());
-    let columns = columns.map(|(column, field)| convert(column, field.data_type())).collect::<Result<_>>()?;
+    let columns = columns
+        .map(|(column, field)| match convert(column, field.data_type()) {
+            Err(error) if error.kind() == ErrorKind::Lossy => convert_rows(column, field, first),
+            converted => converted,
+        })
+        .collect::<Result<_>>()?;
     rows::batch(Arc::clone(schema), columns, batch.num_rows())
+}
+
+/// Converts what the rows hold and no more: a slice of lists still has the values of all of them. The error names the
+/// first row with a value that does not fit.
+fn convert_rows(column: &ArrayRef, field: &Field, first: u64) -> Result<ArrayRef> {
+    let rows = |rows: std::ops::Range<u64>| {
+        let held = arrow_select::take::take(column, &rows.collect::<UInt64Array>(), None)?;
+        convert(&held, field.data_type())
+    };
+    let count = column.len() as u64;
+    rows(0..count).map_err(|error| {
+        let row = (0..count).find(|row| rows(*row..row + 1).is_err());
+        let place = row.map_or(0, |row| first + row);
+        Error::lossy(format!("row {place}, column {:?}: {}", field.name(), error.message()))
+    })
 }
 
 fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
@@ -255,10 +302,68 @@ fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         (_, DataType::RunEndEncoded(_, values)) => {
             Ok(arrow_cast::cast(&convert(array, values.data_type())?, to)?)
         }
+        (DataType::Timestamp(TimeUnit::Second, _), DataType::Timestamp(TimeUnit::Millisecond, _)) => {
+            let lossy = |value| Error::lossy(format!("{value} seconds in milliseconds do not fit 64 bits"));
+            let from = array.as_primitive::<TimestampSecondType>();
+            let wide: PrimitiveArray<TimestampMillisecondType> =
+                from.try_unary(|value| value.checked_mul(1000).ok_or_else(|| lossy(value)))?;
+            Ok(Arc::new(wide.with_data_type(to.clone())))
+        }
+        (DataType::Timestamp(TimeUnit::Millisecond, _), DataType::Timestamp(TimeUnit::Second, _)) => {
+            let from = array.as_primitive::<TimestampMillisecondType>();
+            let seconds: PrimitiveArray<TimestampSecondType> = from.try_unary(whole_seconds)?;
+            Ok(Arc::new(seconds.with_data_type(to.clone())))
+        }
+        (DataType::Time32(TimeUnit::Second), DataType::Time32(TimeUnit::Millisecond)) => {
+            let lossy = |value| Error::lossy(format!("{value} seconds in milliseconds do not fit 32 bits"));
+            let from = array.as_primitive::<Time32SecondType>();
+            let wide: PrimitiveArray<Time32MillisecondType> =
+                from.try_unary(|value| value.checked_mul(1000).ok_or_else(|| lossy(value)))?;
+            Ok(Arc::new(wide))
+        }
+        (DataType::Time32(TimeUnit::Millisecond), DataType::Time32(TimeUnit::Second)) => {
+            let from = array.as_primitive::<Time32MillisecondType>();
+            let seconds: PrimitiveArray<Time32SecondType> = from.try_unary(whole_seconds)?;
+            Ok(Arc::new(seconds))
+        }
+        (DataType::Date64, DataType::Date32) => {
+            let from = array.as_primitive::<Date64Type>();
+            let days: PrimitiveArray<Date32Type> = from.try_unary(|value| {
+                let days = (value % DAY == 0).then(|| i32::try_from(value / DAY).ok()).flatten();
+                days.ok_or_else(|| Error::lossy(format!("{value} milliseconds are no whole days")))
+            })?;
+            Ok(Arc::new(days))
+        }
+        (DataType::Date32, DataType::Date64) => {
+            let from = array.as_primitive::<Date32Type>();
+            let moments: PrimitiveArray<Date64Type> = from.unary(|days| i64::from(days) * DAY);
+            Ok(Arc::new(moments))
+        }
+        (DataType::Dictionary(..), DataType::Dictionary(..)) => convert_parts(array, to),
         (DataType::Dictionary(_, values), to) => convert(&arrow_cast::cast(array, values)?, to),
         (from, to) if from.is_decimal() && to.is_decimal() => Ok(arrow_cast::cast(array, to)?),
         _ => convert_parts(array, to),
     }
+}
+
+/// Milliseconds in a day.
+const DAY: i64 = 86_400_000;
+
+/// Seconds that were stored as milliseconds; others than ours would be a change of the file.
+fn whole_seconds<T>(value: T) -> Result<T>
+where
+    T: Copy
+        + std::fmt::Display
+        + From<i16>
+        + std::ops::Rem<Output = T>
+        + std::ops::Div<Output = T>
+        + PartialEq,
+{
+    let thousand = T::from(1000);
+    if value % thousand != T::from(0) {
+        return Err(Error::malformed("whole seconds, as the stored schema says", format_args!("{value} ms")));
+    }
+    Ok(value / thousand)
 }
 
 /// The same array over converted parts.
@@ -271,7 +376,14 @@ fn convert_parts(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         | DataType::LargeListView(item)
         | DataType::FixedSizeList(item, _)
         | DataType::Map(item, _) => vec![item.data_type()],
-        _ => return Err(Error::unsupported(format!("{} as {to}", array.data_type()))),
+        DataType::Dictionary(_, values) => vec![values.as_ref()],
+        _ => {
+            return Err(Error::unsupported(format!(
+                "{} as {}",
+                print_type(array.data_type()),
+                print_type(to)
+            )));
+        }
     };
     let data = array.to_data();
     let parts = data.child_data().iter().zip(types);

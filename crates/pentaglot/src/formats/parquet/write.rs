@@ -103,12 +103,13 @@ impl ParquetWriter {
             return Ok(());
         }
         self.levels.add(rows)?;
+        let first = self.rows - rows.num_rows() as u64;
         let bytes = rows.get_array_memory_size().max(1);
         let step = (rows.num_rows().saturating_mul(SLICE_BYTES) / bytes).clamp(1, rows.num_rows().max(1));
         for start in (0..rows.num_rows()).step_by(step) {
             let slice = rows.slice(start, step.min(rows.num_rows() - start));
             if self.converts {
-                self.inner.write(&types::convert_batch(&slice, &self.stored)?)
+                self.inner.write(&types::convert_batch(&slice, &self.stored, first + start as u64)?)
             } else {
                 self.inner.write(&slice)
             }

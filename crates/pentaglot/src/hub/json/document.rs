@@ -99,6 +99,10 @@ impl<W: Write> JsonDocument<W> {
 
     fn write_sparse(&mut self, batch: &RecordBatch) -> Result<()> {
         let list = batch.column(0).as_list::<i64>();
+        if list.value_offsets().first() == list.value_offsets().last() {
+            self.seen_rows += batch.num_rows() as u64;
+            return Ok(());
+        }
         let entries = list.values().as_struct();
         let cols = indices(entries.column(0))?;
         let values = encoder(&entries.fields()[1], entries.column(1).as_ref(), &self.options)?;

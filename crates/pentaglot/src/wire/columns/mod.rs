@@ -10,10 +10,11 @@ mod tests;
 mod words;
 
 use std::io::Read;
+use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{NullBuffer, NullBufferBuilder};
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef, Fields};
 
 pub(crate) use nested::Record;
 pub(crate) use scalar::{is_special_float, parse_bool, parse_special_cell};
@@ -26,6 +27,24 @@ use crate::limits::Budget;
 
 /// Field metadata: values of any kind are taken as text, because inference met several kinds. Never shown to a user.
 pub(crate) const MIXED_KEY: &str = "pentaglot.mixed";
+
+/// The field without [`MIXED_KEY`], all the way down: how its arrays call it.
+pub(crate) fn without_mixed(field: &Field) -> Field {
+    let data_type = match field.data_type() {
+        DataType::Struct(fields) => DataType::Struct(fields_without_mixed(fields)),
+        DataType::List(item) => DataType::List(Arc::new(without_mixed(item))),
+        // Inference makes no other nested types.
+        other => other.clone(),
+    };
+    let mut metadata = field.metadata().clone();
+    metadata.remove(MIXED_KEY);
+    field.clone().with_data_type(data_type).with_metadata(metadata)
+}
+
+/// [`without_mixed`] of each field.
+pub(crate) fn fields_without_mixed(fields: &Fields) -> Fields {
+    fields.iter().map(|field| without_mixed(field)).collect()
+}
 
 /// Where the JSON text of columns comes from.
 pub(crate) trait Input: Read + Send + 'static {}

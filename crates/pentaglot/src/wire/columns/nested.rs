@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 
-use super::{Column, Decode, Decoder, Input};
+use super::{Column, Decode, Decoder, Input, fields_without_mixed, without_mixed};
 use crate::error::{Context, Error, Result};
 use crate::hub::json::write_string;
 use crate::hub::type_text::print_type;
@@ -67,7 +67,7 @@ impl<R: Input, O: OffsetSizeTrait> List<R, O> {
     fn new(item: &FieldRef, view: bool, budget: &Budget) -> Result<Self> {
         Ok(List {
             items: Column::new(item, budget)?,
-            item: Arc::clone(item),
+            item: Arc::new(without_mixed(item)),
             ends: Vec::new(),
             view,
             count: 0,
@@ -343,7 +343,7 @@ pub(super) struct Struct<R> {
 
 impl<R: Input> Struct<R> {
     fn new(fields: &Fields, budget: &Budget) -> Result<Self> {
-        Ok(Struct { record: Record::new(fields, |_| true, budget)?, fields: fields.clone() })
+        Ok(Struct { record: Record::new(fields, |_| true, budget)?, fields: fields_without_mixed(fields) })
     }
 
     /// A struct whose keys have other names than its fields.

@@ -54,7 +54,7 @@ impl Kind {
 
 /// Reads JSON from a stream, as far as its caller asks.
 ///
-/// ```ignore
+/// ```text
 /// let mut scanner = Scanner::new(&b"[1, 2]"[..], Budget::default());
 /// scanner.begin_array()?;
 /// while scanner.next_element()? {

@@ -264,3 +264,27 @@ fn a_budget_of_little_memory_still_reads_wide_dense_rows_as_sparse_ones() {
     let (offsets, cols, _) = entries(&all(&*document).unwrap());
     assert_eq!((offsets, cols), (vec![0, 0, 1], vec![99_999]));
 }
+
+#[test]
+fn a_value_that_does_not_fit_has_the_place_that_validate_names() {
+    // f64 in the header, entries of u64 in blocks: 2^63 + 1 does not survive.
+    let odd = (1u64 << 63) + 1;
+    let matrix = || Build::matrix(2, 2, 6, 10);
+    let sparse = matrix().block((0, 0), (2, 3), 2).u8(4).u64(2).u32(0).u32(2).u32(1).u64(60).u32(2).u64(odd);
+    let sparse = sparse.block((0, 3), (2, 3), 0);
+    let ultra =
+        matrix().block((0, 0), (2, 3), 0).block((0, 3), (2, 3), 3).u8(4).u32(1).u32(1).u32(2).u64(odd);
+    let mut text = Build::matrix(1, 2, 1, 9).block((0, 0), (2, 1), 1).u8(9).bytes(&[0; 32]).0;
+    *text.last_mut().unwrap() = 7;
+    for (bytes, path) in [
+        (sparse.0, "block[0].row[1].col[2]"),
+        (ultra.0, "block[1].row[1].col[2]"),
+        (text, "block[0].row[1].col[0]"),
+    ] {
+        let findings = findings(&bytes);
+        let [finding] = findings.list() else { panic!("{findings:?}") };
+        assert_eq!(finding.path, path);
+        let place = format!("dbdf: at byte {}, {path}: {}", finding.offset.unwrap(), finding.message);
+        assert_eq!(outcome(&bytes), place);
+    }
+}

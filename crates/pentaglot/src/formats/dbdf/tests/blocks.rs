@@ -247,3 +247,57 @@ fn dump_finds_every_byte() {
         }
     }
 }
+
+#[test]
+fn empty_blocks_cost_little_however_large_they_are() {
+    let side = 4_000_000_000u32;
+    let file = Build::matrix(2, u64::from(side) + 2, u64::from(side), 10);
+    let file = file.block((0, 0), (side, side), 0).block((u64::from(side), 0), (2, side), 3).u8(10).u32(1);
+    let file = file.u32(1).u32(7).f64(2.5).0;
+    let document = open(&file).unwrap();
+    let (sink, memory) = Sink::memory();
+    let rows = document.rows(&Request::default()).unwrap();
+    let mut writer = Dbdf.create(sink, rows.schema(), &options("spec", &[])).unwrap();
+    let (mut count, mut entries) = (0u64, 0);
+    for batch in rows {
+        let batch = batch.unwrap();
+        count += batch.num_rows() as u64;
+        entries += batch.column(0).as_list::<i64>().values().len();
+        writer.write(&batch).unwrap();
+    }
+    writer.finish().unwrap();
+    assert_eq!((count, entries), (u64::from(side) + 2, 1));
+    assert_eq!(memory.take(), file);
+    // A number of rows that is asked for is kept to.
+    let request = Request { batch_rows: 1000, ..Request::default() };
+    assert_eq!(document.rows(&request).unwrap().next().unwrap().unwrap().num_rows(), 1000);
+}
+
+#[test]
+fn a_block_of_coordinates_costs_what_it_stores() {
+    let side = 4_000_000_000u32;
+    let file = Build::matrix(2, u64::from(side), u64::from(side), 10).block((0, 0), (side, side), 3);
+    let file = file.u8(10).u32(2).u32(5).u32(7).f64(2.5).u32(side - 1).u32(side - 1).f64(1.0).0;
+    let mut found = Vec::new();
+    let mut first = 0u64;
+    for batch in open(&file).unwrap().rows(&Request::default()).unwrap() {
+        let batch = batch.unwrap();
+        let list = batch.column(0).as_list::<i64>();
+        if !list.values().is_empty() {
+            found.extend(
+                (0..list.len()).filter(|row| list.value_length(*row) > 0).map(|row| first + row as u64),
+            );
+        }
+        first += batch.num_rows() as u64;
+    }
+    assert_eq!((first, found), (u64::from(side), vec![5, u64::from(side) - 1]));
+    // Dense rows of the same kind of block.
+    let file =
+        Build::matrix(1, 100_000, 1, 1).block((0, 0), (100_000, 1), 3).u8(1).u32(1).u32(99_999).u8(3).0;
+    let request = Request { batch_rows: 1000, ..Request::default() };
+    let bits = dense_bits(&rows(&*open(&file).unwrap(), &request).unwrap());
+    assert_eq!(
+        (bits.len(), bits.iter().filter(|bit| **bit == 0).count(), bits[99_999]),
+        (100_000, 99_999, 3)
+    );
+}

@@ -32,6 +32,25 @@ fn labels_of_a_daphne_frame_come_from_it() {
 }
 
 #[test]
+fn labels_from_it_are_written() {
+    let meta = r#"{"numCols":3,"numRows":2,"schema":[{"label":"foo","valueType":"si64"},{"label":"π","valueType":"f64"},{"label":"","valueType":"ui8"}]}"#;
+    let file = read("frame_2x3_defaultlabels.dbdf");
+    let batch = all(&*with_meta(&file, meta).unwrap()).unwrap();
+    for dialect in ["spec", "daphne"] {
+        let written = write(&batch, &options(dialect, &[])).unwrap();
+        let labels = written.get(21..).unwrap();
+        assert_eq!(&labels[..9], b"\x03\0foo\x02\0\xcf\x80", "{dialect}");
+    }
+    let written = write(&batch, &options("spec", &[])).unwrap();
+    let names: Vec<String> =
+        open(&written).unwrap().summary().schema.fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!(names[..2], ["foo", "π"]);
+    // Without it the labels are the file's own bytes.
+    let batch = all(&*open(&file).unwrap()).unwrap();
+    assert_eq!(write(&batch, &options("daphne", &[])).unwrap(), file);
+}
+
+#[test]
 fn a_disagreement_names_both() {
     let file = read("dense_f64_5x3.dbdf");
     let cases = [

@@ -249,3 +249,21 @@ fn options_are_checked() {
         assert_eq!(error.kind(), ErrorKind::Usage, "{key}");
     }
 }
+
+#[test]
+fn a_meta_names_no_type_that_daphne_lacks() {
+    let table = RecordBatch::try_from_iter([
+        ("a", Arc::new(arrow_array::Int32Array::from(vec![1])) as ArrayRef),
+        ("b", Arc::new(arrow_array::UInt16Array::from(vec![1])) as ArrayRef),
+    ])
+    .unwrap();
+    let error = write(&table, &options("spec", &[("meta", "true")])).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
+    assert!(error.to_string().contains("16 bits"), "{error}");
+    assert!(error.to_string().contains('b'), "{error}");
+    let written = write(&table, &options("spec", &[])).unwrap();
+    let error = super::super::meta_text(open(&written).unwrap().summary()).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
+    assert_eq!(error.message(), r#"column "b": DAPHNE has no value type for uint16"#);
+    write(&table, &options("daphne", &[])).unwrap();
+}

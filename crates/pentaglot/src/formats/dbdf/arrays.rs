@@ -1,0 +1,112 @@
+//! DAPHNE's CSR on its way out: three arrays, of which none can be written before the last row is seen.
+
+use std::io::{Read, Seek, Write};
+
+use arrow_array::RecordBatch;
+use tempfile::SpooledTempFile;
+
+use crate::error::{Error, Result};
+use crate::formats::WriteOptions;
+use crate::limits::Budget;
+use crate::sink::Sink;
+
+use super::write::{Object, SparseCols, sparse_rows};
+
+/// The arrays so far: where each row begins, and the columns and values of entries.
+pub(super) struct Arrays {
+    budget: Budget,
+    offsets: Vec<u64>,
+    cols: SpooledTempFile,
+    values: SpooledTempFile,
+}
+
+impl Arrays {
+    pub(super) fn new(options: &WriteOptions, rows: Option<u64>) -> Result<Self> {
+        let budget = options.limits.budget();
+        // Where every row begins is kept until the end.
+        budget.check(rows.unwrap_or(0).saturating_mul(8))?;
+        let memory = usize::try_from(options.limits.max_alloc / 4).unwrap_or(usize::MAX);
+        let spool = || tempfile::spooled_tempfile(memory);
+        Ok(Arrays { budget, offsets: vec![0], cols: spool(), values: spool() })
+    }
+
+    /// Entries so far.
+    pub(super) fn entries(&self) -> u64 {
+        self.offsets.last().copied().unwrap_or(0)
+    }
+
+    pub(super) fn push(&mut self, object: &Object, batch: &RecordBatch, first: u64) -> Result<()> {
+        let rows = sparse_rows(object, batch, first)?;
+        let count = (self.offsets.len() + batch.num_rows()) as u64;
+        self.budget.check(count.saturating_mul(8))?;
+        if rows.ends.first() == rows.ends.last() {
+            self.offsets.resize(self.offsets.len() + batch.num_rows(), self.entries());
+            return Ok(());
+        }
+        let spool = |error| Error::io("cannot spool to a temporary file", error);
+        let index = |end: i64| usize::try_from(end).unwrap_or(0);
+        let mut bytes = Vec::new();
+        let mut seen: Vec<u64> = Vec::new();
+        for (row, pair) in (first..).zip(rows.ends.windows(2)) {
+            let &[start, end] = pair else { continue };
+            seen.clear();
+            match &rows.cols {
+                SparseCols::Narrow(cols) => {
+                    seen.extend(
+                        cols.get(index(start)..index(end))
+                            .unwrap_or_default()
+                            .iter()
+                            .map(|col| u64::from(*col)),
+                    );
+                }
+                SparseCols::Wide(cols) => {
+                    seen.extend_from_slice(cols.get(index(start)..index(end)).unwrap_or_default());
+                }
+            }
+            bytes.extend(seen.iter().flat_map(|col| col.to_le_bytes()));
+            if !seen.is_sorted_by(|one, next| one < next) {
+                seen.sort_unstable();
+                if let Some(pair) = seen.windows(2).find(|pair| pair.first() == pair.last()) {
+                    let col = pair.first().copied().unwrap_or(0);
+                    let found = format!("row {row}, column \"col_{col}\": a second entry for the cell");
+                    return Err(Error::lossy(found));
+                }
+            }
+            if let Some(col) = seen.last().filter(|col| **col >= object.cols) {
+                return Err(Error::lossy(format!("row {row}: column {col} is not below {}", object.cols)));
+            }
+            let total = self.entries() + (end - start).cast_unsigned();
+            self.offsets.push(total);
+            if bytes.len() >= 64 << 10 {
+                self.cols.write_all(&bytes).map_err(spool)?;
+                bytes.clear();
+            }
+        }
+        self.cols.write_all(&bytes).map_err(spool)?;
+        let size = object.value_type().size();
+        let (start, end) = (rows.ends.first().copied().unwrap_or(0), rows.ends.last().copied().unwrap_or(0));
+        let values = rows.values.get(index(start) * size..index(end) * size).unwrap_or_default();
+        self.values.write_all(values).map_err(spool)
+    }
+
+    pub(super) fn finish(&mut self, sink: &mut Sink) -> Result<()> {
+        sink.write_all(&self.entries().to_le_bytes())?;
+        for piece in self.offsets.chunks(8 << 10) {
+            let bytes: Vec<u8> = piece.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+            sink.write_all(&bytes)?;
+        }
+        for spool in [&mut self.cols, &mut self.values] {
+            let failed = |error| Error::io("cannot read a temporary file", error);
+            spool.rewind().map_err(failed)?;
+            let mut buffer = vec![0; 256 << 10];
+            loop {
+                let count = spool.read(&mut buffer).map_err(failed)?;
+                if count == 0 {
+                    break;
+                }
+                sink.write_all(buffer.get(..count).unwrap_or_default())?;
+            }
+        }
+        Ok(())
+    }
+}
