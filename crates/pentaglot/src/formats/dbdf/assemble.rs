@@ -565,7 +565,7 @@ fn array_of(value_type: ValueType, memory: Buffer, count: usize) -> Result<Array
 fn strings(memory: &[u8]) -> Result<ArrayRef> {
     let texts: Vec<&str> = memory
         .chunks_exact(16)
-        .map(|cell| fixed_text(cell).map_err(|found| not_fixed_text(found)))
+        .map(|cell| fixed_text(cell).map_err(not_fixed_text))
         .collect::<Result<_>>()?;
     let array = StringArray::from(texts);
     debug_assert_eq!(array.len() * 16, memory.len());
