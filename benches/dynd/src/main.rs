@@ -9,7 +9,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use harness::Race;
 use pentaglot::arrow::array::cast::AsArray;
 use pentaglot::arrow::array::types::{Float64Type, Int16Type, Int32Type, Int64Type, UInt8Type};
-use pentaglot::arrow::array::{Array, RecordBatch};
+use pentaglot::arrow::array::RecordBatch;
 use pentaglot::formats::dynd::{Dynd, Type};
 use pentaglot::formats::{Format, ReadOptions, Request, WriteOptions};
 use pentaglot::{Limits, Sink, Source};
@@ -128,7 +128,8 @@ fn numbers() {
         std::hint::black_box(&to);
         data.len() as u64
     });
-    race.add("dynd writer", || write(&batches, &target) - header);
+    let (arrays, place) = (&batches, &target);
+    race.add("dynd writer", move || write(arrays, place) - header);
     let laps = race.run(ROUNDS);
     assert_eq!(laps[0].checksum, laps[1].checksum);
     let written = target.0.lock().unwrap();
@@ -184,8 +185,9 @@ fn structs() {
         data.len() as u64
     });
     // The bytes are handed on as they are made; that they are right was just seen.
-    race.add("dynd writer", || write_to(&batches, Sink::pipe(io::sink())) - header);
-    race.add("dynd writer, copied once more", || write(&batches, &target) - header);
+    let (arrays, place) = (&batches, &target);
+    race.add("dynd writer", move || write_to(arrays, Sink::pipe(io::sink())) - header);
+    race.add("dynd writer, copied once more", move || write(arrays, place) - header);
     let laps = race.run(ROUNDS);
     assert!(laps.iter().all(|lap| lap.checksum == laps[0].checksum));
 
