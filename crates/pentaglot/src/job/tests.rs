@@ -16,8 +16,8 @@ use crate::testing::arbitrary::Random;
 use crate::testing::conformance::collect;
 
 /// Formats that hold tables, with the dialect that is written.
-const TABLES: [&str; 9] =
-    ["dbdf", "ds:msgpack", "ds:json", "dynd", "bsondf", "arrow", "arrow-stream", "parquet", "csv"];
+const TABLES: [&str; 10] =
+    ["dbdf", "ds:msgpack", "ds:json", "dynd", "bsondf", "arrow", "arrow-stream", "parquet", "csv", "jsonl"];
 
 fn arrow_file(registry: &Registry, schema: &SchemaRef, batches: &[RecordBatch]) -> Vec<u8> {
     let arrow = registry.get("arrow").unwrap();
@@ -38,7 +38,7 @@ fn convert(
 ) -> Option<Result<Vec<u8>>> {
     let mut options = ConvertOptions::default();
     options.open.from = Some(from.to_owned());
-    options.open.type_text = (from == "csv").then(|| type_text.to_owned());
+    options.open.type_text = matches!(from, "csv" | "jsonl").then(|| type_text.to_owned());
     let opened = open_source(registry, Source::from_bytes("data", bytes), None, &options.open).unwrap();
     let target = target(registry, to).unwrap();
     let conversion = Conversion::plan_opened(opened, target, &options).unwrap();
@@ -52,7 +52,7 @@ fn convert(
 fn read(registry: &Registry, bytes: Vec<u8>, from: &str, type_text: &str) -> RecordBatch {
     let mut options = OpenOptions::default();
     options.from = Some(from.to_owned());
-    options.type_text = (from == "csv").then(|| type_text.to_owned());
+    options.type_text = matches!(from, "csv" | "jsonl").then(|| type_text.to_owned());
     let opened = open_source(registry, Source::from_bytes("data", bytes), None, &options).unwrap();
     collect(opened.rows(&View::default(), &Default::default()).unwrap()).unwrap()
 }

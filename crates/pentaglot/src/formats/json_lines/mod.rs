@@ -80,8 +80,8 @@ impl Format for JsonLines {
         Ok(Box::new(document))
     }
 
-    fn plan(&self, schema: &Schema, _: &WriteOptions) -> Plan {
-        write::plan(schema)
+    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
+        write::plan(schema, &options.json)
     }
 
     fn create(&self, sink: Sink, _: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {

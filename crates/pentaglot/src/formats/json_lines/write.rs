@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
 use crate::error::Result;
 use crate::formats::{Writer, Written};
+use crate::hub::extension;
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Verdict};
@@ -17,7 +18,7 @@ use crate::wire::columns::check_type;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Exact: what is read back with the same `--type` is equal.
-pub(super) fn plan(schema: &Schema) -> Plan {
+pub(super) fn plan(schema: &Schema, json: &JsonOptions) -> Plan {
     let mut plan = Plan::default();
     match Form::of(schema) {
         Form::Table | Form::Columns => {}
@@ -40,6 +41,8 @@ pub(super) fn plan(schema: &Schema) -> Plan {
             (Verdict::Lossy, Some("no type reads it back"))
         } else if field.dict_is_ordered() == Some(true) {
             (Verdict::Widened, Some("the order of the dictionary's values is not written"))
+        } else if json.dynd_value.is_some() && holds_array(field) {
+            (Verdict::Widened, Some("arrays are written as their values, not as their bytes"))
         } else {
             (Verdict::Exact, None)
         };
@@ -49,6 +52,12 @@ pub(super) fn plan(schema: &Schema) -> Plan {
         }
     }
     plan
+}
+
+/// Whether a dynd array stands in the field.
+fn holds_array(field: &Field) -> bool {
+    let schema = Schema::new(vec![field.clone()]);
+    schema.flattened_fields().iter().any(|field| extension::name(field) == Some(extension::DYND_ARRAY))
 }
 
 /// Whether a struct inside has two fields of one name.
