@@ -1,4 +1,8 @@
 //! How every bench here measures: contestants interleaved in rotating order, medians, ratios in one run.
+//!
+//! `BENCH_ONLY=WORD` runs only the races that have WORD in their title.
+//! `BENCH_CPU=1` measures the processor time of this process: steadier where other programs run, blind to peers in
+//! processes of their own.
 
 use std::time::{Duration, Instant};
 
@@ -41,15 +45,21 @@ impl<'a> Race<'a> {
     /// Runs `rounds` interleaved rounds (after one warm-up round), rotating who goes first, and prints
     /// one line per contestant: median time and speed relative to the floor (above 1 is faster).
     pub fn run(&mut self, rounds: usize) -> Vec<Lap> {
+        if let Ok(word) = std::env::var("BENCH_ONLY")
+            && !self.title.contains(&word)
+        {
+            return Vec::new();
+        }
+        let by_processor = std::env::var_os("BENCH_CPU").is_some();
         let count = self.contestants.len();
         let mut times: Vec<Vec<Duration>> = vec![Vec::new(); count];
         let mut checksums = vec![0; count];
         for round in 0..=rounds {
             for turn in 0..count {
                 let index = (turn + round) % count;
-                let start = Instant::now();
+                let (start, used) = (Instant::now(), processor_time());
                 let checksum = std::hint::black_box((self.contestants[index].run)());
-                let time = start.elapsed();
+                let time = if by_processor { processor_time() - used } else { start.elapsed() };
                 checksums[index] = checksum;
                 if round > 0 {
                     times[index].push(time);
@@ -74,4 +84,14 @@ impl<'a> Race<'a> {
         }
         laps
     }
+}
+
+/// What all threads of this process have used, on Linux; elsewhere nothing.
+fn processor_time() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let used = tasks.filter_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(used.sum::<u64>())
 }

@@ -14,7 +14,8 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
 
-const BUFFER_BYTES: usize = 256 << 10;
+/// Small writes are gathered up to this size; larger ones go through as they are.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Temporary files of unfinished sinks, for [`remove_unfinished`].
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -45,6 +46,8 @@ pub struct Sink {
     force: bool,
     gzip: bool,
     siblings: Vec<(Pending, PathBuf)>,
+    /// Where [`Sink::append`] puts bytes together for a target that is not memory.
+    piece: Vec<u8>,
 }
 
 enum Body {
@@ -167,7 +170,13 @@ impl Sink {
 
     /// Memory; the bytes are there after [`finish`](Self::finish).
     pub fn memory() -> (Self, Memory) {
-        let memory = Memory::default();
+        Sink::memory_in(Vec::new())
+    }
+
+    /// Memory that is there already: what `room` holds is dropped, its capacity is used again.
+    pub fn memory_in(mut room: Vec<u8>) -> (Self, Memory) {
+        room.clear();
+        let memory = Memory(Arc::new(Mutex::new(room)));
         (Sink::new(Target::Memory(memory.clone())), memory)
     }
 
@@ -184,6 +193,7 @@ impl Sink {
             force: false,
             gzip: false,
             siblings: Vec::new(),
+            piece: Vec::new(),
         }
     }
 
@@ -236,6 +246,24 @@ impl Sink {
                     other => other,
                 };
         }
+    }
+
+    /// Writes what `fill` appends. It is appended in place where the target is memory; elsewhere it is put together
+    /// first, so it should be of a size that a cache holds.
+    pub(crate) fn append(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        if let (Body::Plain(Target::Memory(memory)), false) = (&self.body, self.gzip) {
+            let mut bytes = memory.lock();
+            let before = bytes.len();
+            fill(&mut bytes);
+            self.position += (bytes.len() - before) as u64;
+            return Ok(());
+        }
+        let mut piece = std::mem::take(&mut self.piece);
+        piece.clear();
+        fill(&mut piece);
+        let written = self.write_all(&piece);
+        self.piece = piece;
+        written
     }
 
     /// Overwrites bytes that were written before.

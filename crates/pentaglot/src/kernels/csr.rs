@@ -31,40 +31,55 @@ raw!(u8 u16 u32 u64 i128);
 /// Pairs that the fast versions move at a time, and how many they may write too much.
 const LANES: usize = 16;
 
-/// Appends the pairs of the whole rows that stand in `bytes`, `entries` in all, and the end of each row to `ends`.
-/// Stops at a row that is not whole or past `entries`.
+/// How many rows to split, and what they may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// Rows at most.
+    pub(crate) rows: usize,
+    /// Entries of all rows together at most.
+    pub(crate) entries: usize,
+    /// Entries of one row at most.
+    pub(crate) of_row: usize,
+}
+
+/// Appends the pairs of the rows that stand in `bytes`, and the end of each row to `ends`. Stops when it has what is
+/// wanted, at a row that is not whole, and at one that holds more than is wanted; gives the bytes of the rows before.
 pub(crate) fn split_rows<V: Raw>(
     bytes: &[u8],
-    entries: usize,
+    wanted: Wanted,
     ends: &mut Vec<i64>,
     cols: &mut Vec<u32>,
     values: &mut Vec<V>,
-) {
+) -> usize {
     #[cfg(target_arch = "x86_64")]
     if matches!(V::SIZE, 4 | 8) && std::arch::is_x86_feature_detected!("avx512f") {
         // SAFETY: the CPU has AVX-512F.
-        return unsafe { avx512::split_rows(bytes, entries, ends, cols, values) };
+        return unsafe { avx512::split_rows(bytes, wanted, ends, cols, values) };
     }
-    split_rows_plain(bytes, entries, ends, cols, values);
+    split_rows_plain(bytes, wanted, ends, cols, values)
 }
 
 fn split_rows_plain<V: Raw>(
     bytes: &[u8],
-    entries: usize,
+    wanted: Wanted,
     ends: &mut Vec<i64>,
     cols: &mut Vec<u32>,
     values: &mut Vec<V>,
-) {
-    let most = cols.len() + entries;
-    for row in (Rows { rest: bytes, pair: 4 + V::SIZE }) {
-        if cols.len() + row.len() / (4 + V::SIZE) > most {
+) -> usize {
+    let most = cols.len() + wanted.entries;
+    let mut used = 0;
+    for row in (Rows { rest: bytes, pair: 4 + V::SIZE }).take(wanted.rows) {
+        let count = row.len() / (4 + V::SIZE);
+        if count > wanted.of_row || cols.len() + count > most {
             break;
         }
         let pairs = row.chunks_exact(4 + V::SIZE);
         cols.extend(pairs.clone().map(u32::get));
         values.extend(pairs.map(|pair| V::get(&pair[4..])));
         ends.push(cols.len() as i64);
+        used += 4 + row.len();
     }
+    used
 }
 
 /// The pairs of each whole row.
@@ -165,7 +180,7 @@ fn order_plain(ends: &[i64], cols: &[u32]) -> Order {
 mod avx512 {
     use std::arch::x86_64::*;
 
-    use super::{LANES, Raw, Rows};
+    use super::{LANES, Raw, Rows, Wanted};
 
     /// Where the columns and values of 16 pairs of `WORDS` dwords stand in the loaded dwords.
     const fn every(words: u32, from: u32) -> [u32; LANES] {
@@ -318,29 +333,37 @@ mod avx512 {
     #[expect(clippy::disallowed_methods, reason = "sized by the pairs at hand")]
     pub(super) fn split_rows<V: Raw>(
         bytes: &[u8],
-        entries: usize,
+        wanted: Wanted,
         ends: &mut Vec<i64>,
         cols: &mut Vec<u32>,
         values: &mut Vec<V>,
-    ) {
+    ) -> usize {
         let pair = 4 + V::SIZE;
-        let entries = entries.min(bytes.len() / pair);
-        cols.reserve(entries + LANES);
-        values.reserve(entries + LANES);
+        let entries = wanted.entries.min(bytes.len() / pair);
         let (base, value_base) = (cols.len(), values.len());
         let bytes_end = bytes.as_ptr_range().end;
-        let mut done = 0;
-        for row in (Rows { rest: bytes, pair }) {
+        let (mut done, mut used, mut room) = (0, 0, 0);
+        for row in (Rows { rest: bytes, pair }).take(wanted.rows) {
             let count = row.len() / pair;
-            if done + count > entries {
+            if count > wanted.of_row || done + count > entries {
                 break;
+            }
+            if done + count > room {
+                // SAFETY: every place up to `done` has been written.
+                unsafe {
+                    cols.set_len(base + done);
+                    values.set_len(value_base + done);
+                }
+                cols.reserve(count + LANES);
+                values.reserve(count + LANES);
+                room = (cols.capacity() - base).min(values.capacity() - value_base) - LANES;
             }
             let mut at = 0;
             while at < count {
                 let from = row[at * pair..].as_ptr();
                 let place = base + done + at;
                 if bytes_end as usize - from as usize >= LANES * pair {
-                    // SAFETY: 16 pairs are left in `bytes`; at least one of `entries` is left, and 16 more have room.
+                    // SAFETY: 16 pairs are left in `bytes`; the row has `room`, and 16 pairs more.
                     unsafe {
                         let cols = cols.as_mut_ptr().add(place);
                         let values = values.as_mut_ptr().add(value_base + done + at).cast();
@@ -352,7 +375,7 @@ mod avx512 {
                     at += LANES;
                 } else {
                     let entry = &row[at * pair..];
-                    // SAFETY: at least one of `entries` is left, for which there is room.
+                    // SAFETY: the row has `room`.
                     unsafe {
                         cols.as_mut_ptr().add(place).write(u32::get(entry));
                         values.as_mut_ptr().add(value_base + done + at).write(V::get(&entry[4..]));
@@ -361,6 +384,7 @@ mod avx512 {
                 }
             }
             done += count;
+            used += 4 + row.len();
             ends.push((base + done) as i64);
         }
         // SAFETY: every place up to `done` has been written, within what was reserved.
@@ -368,6 +392,7 @@ mod avx512 {
             cols.set_len(base + done);
             values.set_len(value_base + done);
         }
+        used
     }
 
     /// See [`super::join_rows`].
@@ -449,16 +474,35 @@ mod tests {
         join_rows::<V>(&ends, &cols, &values, &mut fast);
         assert_eq!(fast, plain);
         for split in [split_rows_plain::<V>, split_rows::<V>] {
+            let bytes = &plain[1..];
             let (mut got_ends, mut got_cols, mut got) = (vec![0], Vec::new(), Vec::new());
-            split(&plain[1..], cols.len(), &mut got_ends, &mut got_cols, &mut got);
-            assert_eq!((&got_ends, &got_cols, &got), (&ends, &cols, &wanted));
-            // Fewer entries or bytes than the rows claim: whole rows only, and no harm.
+            let all = Wanted { rows: rows.len(), entries: cols.len(), of_row: cols.len() };
+            let used = split(bytes, all, &mut got_ends, &mut got_cols, &mut got);
+            assert_eq!((used, &got_ends, &got_cols, &got), (bytes.len(), &ends, &cols, &wanted));
+            // Fewer rows, entries or bytes than there are: whole rows only, and what was used ends with the last.
             for short in [0, cols.len() / 2, cols.len().saturating_sub(1)] {
-                let (mut ends, mut cols, mut got) = (vec![0], Vec::new(), Vec::new());
-                split(&plain[1..], short, &mut ends, &mut cols, &mut got);
-                assert!(cols.len() <= short && got.len() == cols.len());
-                let cut = (plain.len() - 1).saturating_sub(short % 3);
-                split(&plain[1..][..cut], usize::MAX >> 8, &mut ends, &mut cols, &mut got);
+                let few = [
+                    (bytes, Wanted { entries: short, ..all }),
+                    (bytes, Wanted { of_row: short, ..all }),
+                    (bytes, Wanted { rows: short, ..all }),
+                    (&bytes[..bytes.len().saturating_sub(short)], Wanted { entries: usize::MAX >> 8, ..all }),
+                ];
+                for (bytes, few) in few {
+                    let (mut some_ends, mut some_cols, mut some) = (vec![0], Vec::new(), Vec::new());
+                    let used = split(bytes, few, &mut some_ends, &mut some_cols, &mut some);
+                    let count = some_ends.len() - 1;
+                    assert!(count <= few.rows && some_cols.len() <= few.entries && some.len() == some_cols.len());
+                    assert_eq!((&some_ends[..], &some_cols[..]), (&ends[..=count], &cols[..some_cols.len()]));
+                    assert_eq!(used, count * 4 + some.len() * (4 + V::SIZE));
+                    // It stopped for a reason.
+                    let next = rows.get(count).map(Vec::len);
+                    assert!(next.is_none_or(|next| {
+                        count == few.rows
+                            || next > few.of_row
+                            || some.len() + next > few.entries
+                            || used + 4 + next * (4 + V::SIZE) > bytes.len()
+                    }));
+                }
             }
         }
         let naive = Order {

@@ -372,7 +372,7 @@ impl Build<'_> {
             Ok(())
         })?;
         pieces.retain(|piece| !piece.cols.is_empty());
-        pieces.sort_by_key(|piece| piece.col);
+        pieces.sort_by_key(|piece| (piece.col, piece.rows.start));
         let whole = |piece: &Piece| piece.rows == self.chunk.rows && piece.col == 0;
         let offsets = |ends: Vec<i64>| OffsetBuffer::new(ScalarBuffer::from(ends));
         let (offsets, cols, values) = match <[Piece; 1]>::try_from(pieces) {
@@ -444,29 +444,47 @@ impl Build<'_> {
         let mut values = allocate_zeroed(total.saturating_mul(to.size() as u64), budget)?;
         let cast: Vec<Buffer> =
             pieces.iter().map(|piece| cast_entries(piece, to, budget)).collect::<Result<_>>()?;
+        let size = to.size();
         let mut done = 0;
-        for row in self.chunk.rows.clone() {
-            for (piece, from) in pieces.iter().zip(&cast) {
-                let Some(local) = row.checked_sub(piece.rows.start).map(index) else { continue };
-                let Some(&[start, end]) = piece.ends.get(local..).and_then(|ends| ends.first_chunk()) else {
-                    continue;
-                };
-                let span = index(start.cast_unsigned())..index(end.cast_unsigned());
-                let cols = piece.cols.get(span.clone()).unwrap_or_default();
-                if wide {
-                    wide_cols.extend(cols.iter().map(|col| piece.col + u64::from(*col)));
-                } else {
-                    let base = u32::try_from(piece.col).unwrap_or(u32::MAX);
-                    narrow_cols.extend(cols.iter().map(|col| base.wrapping_add(*col)));
-                }
-                let size = to.size();
-                let bytes = from.get(span.start * size..span.end * size).unwrap_or_default();
-                let place =
-                    values.as_slice_mut().get_mut(done * size..).and_then(|out| out.get_mut(..bytes.len()));
-                place.unwrap_or_default().copy_from_slice(bytes);
-                done += cols.len();
+        // Entries of a piece, in bulk.
+        let mut take = |piece: &Piece, from: &Buffer, span: Range<usize>| {
+            let cols = piece.cols.get(span.clone()).unwrap_or_default();
+            if wide {
+                wide_cols.extend(cols.iter().map(|col| piece.col + u64::from(*col)));
+            } else {
+                let base = u32::try_from(piece.col).unwrap_or(u32::MAX);
+                narrow_cols.extend(cols.iter().map(|col| base.wrapping_add(*col)));
             }
-            ends.push(done as i64);
+            let bytes = from.get(span.start * size..span.end * size).unwrap_or_default();
+            let place =
+                values.as_slice_mut().get_mut(done * size..).and_then(|out| out.get_mut(..bytes.len()));
+            place.unwrap_or_default().copy_from_slice(bytes);
+            done += cols.len();
+            done as i64
+        };
+        let rows = self.chunk.rows.clone();
+        if pieces.is_sorted_by(|above, below| above.rows.end <= below.rows.start) {
+            // None beside another: each goes over whole.
+            for (piece, from) in pieces.iter().zip(&cast) {
+                let before = ends.last().copied().unwrap_or(0);
+                ends.resize(index(piece.rows.start - rows.start) + 1, before);
+                take(piece, from, 0..piece.cols.len());
+                ends.extend(piece.ends.iter().skip(1).map(|end| before + end));
+            }
+            ends.resize(index(self.row_count()) + 1, total.cast_signed());
+        } else {
+            for row in rows {
+                let mut end = ends.last().copied().unwrap_or(0);
+                for (piece, from) in pieces.iter().zip(&cast) {
+                    let local = row.checked_sub(piece.rows.start).map(index);
+                    if let Some(&[first, last]) =
+                        local.and_then(|local| piece.ends.get(local..)).and_then(|ends| ends.first_chunk())
+                    {
+                        end = take(piece, from, index(first.cast_unsigned())..index(last.cast_unsigned()));
+                    }
+                }
+                ends.push(end);
+            }
         }
         let cols = if wide { Indices::Wide(wide_cols) } else { Indices::Narrow(narrow_cols) };
         Ok((OffsetBuffer::new(ScalarBuffer::from(ends)), cols, values.into()))

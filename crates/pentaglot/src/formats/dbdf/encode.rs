@@ -11,8 +11,8 @@ use super::cast::{self, Number};
 use super::sparse::{by_size, repeated};
 use super::types::{BlockType, Dialect, ValueType};
 
-/// Rows are put together in pieces of about this size.
-const PIECE_BYTES: usize = 64 << 10;
+/// Rows are put together in pieces of about this size: they stay in a cache, and a sink takes them as they are.
+const PIECE_BYTES: usize = 192 << 10;
 
 /// How blocks are to be written.
 #[derive(Debug, Clone, Default)]
@@ -276,7 +276,7 @@ pub(super) fn write_entries(
         match block_type {
             BlockType::Empty => {}
             BlockType::Sparse if to == value_type => by_size!(size, Bits => {
-                join_rows::<Bits>(sink, part, &mut out)?;
+                join_rows::<Bits>(sink, part)?;
             }),
             _ => {
                 for span in part.rows() {
@@ -312,7 +312,7 @@ pub(super) fn write_entries(
     Ok(sink.write_all(&out)?)
 }
 
-fn join_rows<V: Raw>(sink: &mut Sink, part: &Entries<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn join_rows<V: Raw>(sink: &mut Sink, part: &Entries<'_>) -> Result<()> {
     // So many rows at a time that a piece stays in a cache.
     let mut ends = part.ends;
     while ends.len() > 1 {
@@ -320,10 +320,8 @@ fn join_rows<V: Raw>(sink: &mut Sink, part: &Entries<'_>, out: &mut Vec<u8>) -> 
         let room = PIECE_BYTES / (4 + V::SIZE);
         let rows = ends.partition_point(|end| position(Some(end)) <= start + room).clamp(2, PIECE_BYTES / 4);
         let (now, _) = ends.split_at(rows.min(ends.len()));
-        csr::join_rows::<V>(now, part.cols, part.values, out);
+        sink.append(|out| csr::join_rows::<V>(now, part.cols, part.values, out))?;
         ends = ends.get(now.len() - 1..).unwrap_or_default();
-        sink.write_all(out)?;
-        out.clear();
     }
     Ok(())
 }

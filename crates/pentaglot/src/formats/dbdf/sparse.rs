@@ -8,7 +8,7 @@ use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
 
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
-use crate::kernels::csr::{self, Raw};
+use crate::kernels::csr::{self, Raw, Wanted};
 use crate::limits::Budget;
 use crate::source::Source;
 
@@ -127,44 +127,23 @@ impl Decoder<'_> {
         rows: Range<u64>,
         state: &mut State,
     ) -> Result<CsrRows<V>> {
-        let pair = WORD + V::SIZE;
         let mut out = self.room::<V>(rows.end - rows.start)?;
         let mut window = Window::new(self.source, self.block);
         if state.row == 0 {
             *state = State { offset: self.block.data_offset, ..State::default() };
         }
         while state.row < rows.end {
-            let wanted = rows.end - state.row;
             let bytes = window.at(state.offset, WORD as u64, self.budget)?;
-            let mut whole = self.whole_rows::<WORD>(bytes, pair, wanted, state)?;
-            let bytes = if whole.rows == 0 {
-                // A row longer than the window.
-                let bytes = window.at(state.offset, whole.bytes, self.budget)?;
-                whole = self.whole_rows::<WORD>(bytes, pair, 1, state)?;
-                bytes
-            } else {
-                bytes
-            };
-            let bytes = bytes.get(..usize::try_from(whole.bytes).unwrap_or(usize::MAX)).unwrap_or_default();
-            let (before_rows, before) = (out.ends.len() - 1, out.cols.len());
-            if state.row >= rows.start || state.row + whole.rows > rows.start {
-                self.budget.check((before as u64 + whole.entries).saturating_mul(4 + V::SIZE as u64))?;
-                if WORD == 4 {
-                    let entries = usize::try_from(whole.entries).unwrap_or(usize::MAX);
-                    csr::split_rows::<V>(bytes, entries, &mut out.ends, &mut out.cols, &mut out.values);
-                } else {
-                    split_wide_rows(bytes, &mut out);
-                }
-                let ends = out.ends.get(before_rows..).unwrap_or_default();
-                self.check_columns(ends, &out.cols, state.row, |row, entry| {
-                    entry_offset::<WORD>(bytes, pair, row, entry).map_or(0, |at| state.offset + at)
-                })?;
-                let early = usize::try_from(rows.start.saturating_sub(state.row)).unwrap_or(usize::MAX);
-                out.drop_rows(early);
+            let mut taken = self.take_rows::<V, WORD>(bytes, &rows, state, &mut out)?;
+            if taken.rows == 0 {
+                // The row is longer than the window, or not as it should be.
+                let row = self.whole_rows::<WORD>(bytes, WORD + V::SIZE, 1, state)?;
+                let bytes = window.at(state.offset, row.bytes, self.budget)?;
+                taken = self.take_rows::<V, WORD>(bytes, &rows, state, &mut out)?;
             }
-            state.row += whole.rows;
-            state.offset += whole.bytes;
-            state.entries += whole.entries;
+            state.row += taken.rows;
+            state.offset += taken.bytes;
+            state.entries += taken.entries;
         }
         if state.row == self.block.rows && state.entries != self.block.entries {
             let expected = format!("{} entries in all rows, as the block says", self.block.entries);
@@ -174,6 +153,44 @@ impl Decoder<'_> {
                 .rule("entry-count"));
         }
         Ok(out)
+    }
+
+    /// Splits the next rows that stand whole in `bytes`; those before the first of `rows` are only stepped over.
+    fn take_rows<V: Raw, const WORD: usize>(
+        &self,
+        bytes: &[u8],
+        rows: &Range<u64>,
+        state: &State,
+        out: &mut CsrRows<V>,
+    ) -> Result<Whole> {
+        let pair = WORD + V::SIZE;
+        if state.row < rows.start {
+            return self.whole_rows::<WORD>(bytes, pair, rows.start - state.row, state);
+        }
+        let left = self.block.entries - state.entries;
+        let (before_rows, before) = (out.ends.len() - 1, out.cols.len());
+        let most = before as u64 + left.min((bytes.len() / pair) as u64);
+        self.budget.check(most.saturating_mul(4 + V::SIZE as u64))?;
+        let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let wanted = Wanted {
+            rows: number(rows.end - state.row),
+            entries: number(left),
+            of_row: number(left.min(self.block.cols)),
+        };
+        let used = if WORD == 4 {
+            csr::split_rows::<V>(bytes, wanted, &mut out.ends, &mut out.cols, &mut out.values)
+        } else {
+            split_wide_rows(bytes, wanted, out)
+        };
+        let ends = out.ends.get(before_rows..).unwrap_or_default();
+        self.check_columns(ends, &out.cols, state.row, |row, entry| {
+            entry_offset::<WORD>(bytes, pair, row, entry).map_or(0, |at| state.offset + at)
+        })?;
+        Ok(Whole {
+            rows: (ends.len() - 1) as u64,
+            bytes: used as u64,
+            entries: (out.cols.len() - before) as u64,
+        })
     }
 
     /// How many whole rows, at most `wanted`, stand in `bytes`; if none, how many bytes the first one takes.
@@ -359,21 +376,6 @@ impl Decoder<'_> {
     }
 }
 
-impl<V> CsrRows<V> {
-    /// Drops rows from the front.
-    fn drop_rows(&mut self, count: usize) {
-        let count = count.min(self.ends.len() - 1);
-        if count == 0 {
-            return;
-        }
-        let entries = self.ends.get(count).copied().unwrap_or(0);
-        self.ends.drain(..count);
-        self.ends.iter_mut().for_each(|end| *end -= entries);
-        self.cols.drain(..to_index(entries));
-        self.values.drain(..to_index(entries));
-    }
-}
-
 #[derive(Default)]
 struct Whole {
     rows: u64,
@@ -533,11 +535,16 @@ fn word<const WORD: usize>(bytes: &[u8]) -> Option<u64> {
 }
 
 /// As the kernel does, for the u64 counts and columns of DAPHNE 0.1.
-fn split_wide_rows<V: Raw>(bytes: &[u8], out: &mut CsrRows<V>) {
+fn split_wide_rows<V: Raw>(bytes: &[u8], wanted: Wanted, out: &mut CsrRows<V>) -> usize {
+    let most = out.cols.len().saturating_add(wanted.entries);
     let mut rest = bytes;
-    while let Some((count, tail)) = rest.split_first_chunk() {
+    for _ in 0..wanted.rows {
+        let Some((count, tail)) = rest.split_first_chunk() else { break };
         let count = usize::try_from(u64::from_le_bytes(*count)).unwrap_or(usize::MAX);
-        let (row, tail) = tail.split_at(count.saturating_mul(8 + V::SIZE).min(tail.len()));
+        if count > wanted.of_row || count > most - out.cols.len() {
+            break;
+        }
+        let Some((row, tail)) = tail.split_at_checked(count.saturating_mul(8 + V::SIZE)) else { break };
         for pair in row.chunks_exact(8 + V::SIZE) {
             // A column past 32 bits is past any block, and so is the largest one.
             out.cols.push(u32::try_from(u64::get(pair)).unwrap_or(u32::MAX));
@@ -546,6 +553,7 @@ fn split_wide_rows<V: Raw>(bytes: &[u8], out: &mut CsrRows<V>) {
         out.ends.push(out.cols.len() as i64);
         rest = tail;
     }
+    bytes.len() - rest.len()
 }
 
 /// Where an entry stands in whole rows of pairs.
