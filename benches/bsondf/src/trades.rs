@@ -20,26 +20,25 @@ impl Random {
     }
 }
 
-/// So many trades of one day in 100 symbols, prices in cents that walk, quantities in lots.
+/// So many trades of one feed in eight symbols: some milliseconds apart, at a price in cents that walks, in lots.
 pub fn table(rows: usize, note: bool) -> RecordBatch {
     let mut random = Random(7);
     let mut time = 1_567_843_200_000_000_000i64;
     let times: TimestampNanosecondArray = (0..rows)
         .map(|_| {
-            time += random.below(5_000) as i64 * 1_000;
+            time += (random.below(39) as i64 + 1) * 1_000_000;
             Some(time)
         })
         .collect();
-    let symbols: Vec<i32> = (0..rows).map(|_| random.below(100) as i32).collect();
-    let mut cents = [10_000i64; 100];
-    let prices = symbols.iter().map(|symbol| {
-        let price = &mut cents[*symbol as usize];
-        *price = (*price + random.below(11) as i64 - 5).max(1);
-        *price as f64 / 100.0
+    let symbols: Vec<i32> = (0..rows).map(|_| random.below(8) as i32).collect();
+    let mut cents = 10_000i64;
+    let prices = symbols.iter().map(|_| {
+        cents = (cents + random.below(5) as i64 - 2).max(1);
+        cents as f64 / 100.0
     });
     let prices: Vec<f64> = prices.collect();
-    let quantities: Vec<i32> = (0..rows).map(|_| (random.below(20) as i32 + 1) * 100).collect();
-    let names: StringArray = (0..100).map(|symbol| Some(format!("SYM{symbol:03}"))).collect();
+    let quantities: Vec<i32> = (0..rows).map(|_| (random.below(19) as i32 + 1) * 100).collect();
+    let names: StringArray = (0..8).map(|symbol| Some(format!("SYM{symbol:03}"))).collect();
     let symbols = DictionaryArray::<Int32Type>::new(symbols.into(), Arc::new(names));
     let mut columns: Vec<(&str, ArrayRef)> = vec![
         ("time", Arc::new(times)),

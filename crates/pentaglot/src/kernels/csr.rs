@@ -491,7 +491,9 @@ mod tests {
                     let (mut some_ends, mut some_cols, mut some) = (vec![0], Vec::new(), Vec::new());
                     let used = split(bytes, few, &mut some_ends, &mut some_cols, &mut some);
                     let count = some_ends.len() - 1;
-                    assert!(count <= few.rows && some_cols.len() <= few.entries && some.len() == some_cols.len());
+                    assert!(
+                        count <= few.rows && some_cols.len() <= few.entries && some.len() == some_cols.len()
+                    );
                     assert_eq!((&some_ends[..], &some_cols[..]), (&ends[..=count], &cols[..some_cols.len()]));
                     assert_eq!(used, count * 4 + some.len() * (4 + V::SIZE));
                     // It stopped for a reason.

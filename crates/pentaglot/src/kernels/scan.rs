@@ -29,20 +29,26 @@ pub(crate) fn prefix_sums_u32(values: &mut [u32]) -> bool {
     plain::prefix_sums_u32(values, 0, 0)
 }
 
-/// Each number but the first becomes its difference from the one before it, modulo 2^64.
-pub(crate) fn differences_u64(values: &mut [u64]) {
-    let mut previous = 0u64;
+/// Each little-endian number becomes its difference from the one before it, modulo 2^64; `previous` comes before the first. Gives
+/// the last number.
+pub(crate) fn differences_u64(values: &mut [[u8; 8]], mut previous: u64) -> u64 {
     for value in values {
-        (*value, previous) = (value.wrapping_sub(previous), *value);
+        let number = u64::from_le_bytes(*value);
+        *value = number.wrapping_sub(previous).to_le_bytes();
+        previous = number;
     }
+    previous
 }
 
-/// Each number but the first becomes its difference from the one before it, modulo 2^32.
-pub(crate) fn differences_u32(values: &mut [u32]) {
-    let mut previous = 0u32;
+/// Each little-endian number becomes its difference from the one before it, modulo 2^32; `previous` comes before the first. Gives
+/// the last number.
+pub(crate) fn differences_u32(values: &mut [[u8; 4]], mut previous: u32) -> u32 {
     for value in values {
-        (*value, previous) = (value.wrapping_sub(previous), *value);
+        let number = u32::from_le_bytes(*value);
+        *value = number.wrapping_sub(previous).to_le_bytes();
+        previous = number;
     }
+    previous
 }
 
 /// Turns the bit order of each byte round.
@@ -161,8 +167,13 @@ mod tests {
                 let fits = if dispatch { prefix_sums_u32(&mut sums) } else { plain::prefix_sums_u32(&mut sums, 0, 0) };
                 prop_assert_eq!(fits, small);
                 prop_assert!(sums.iter().zip(&naive).all(|(sum, naive)| *sum == *naive as u32));
-                differences_u32(&mut sums);
-                prop_assert_eq!(&sums, &values);
+                let last = sums.last().copied().unwrap_or(0);
+                let mut numbers: Vec<[u8; 4]> = sums.iter().map(|sum| sum.to_le_bytes()).collect();
+                // In two pieces, as batches come.
+                let (one, other) = numbers.split_at_mut(values.len() / 3);
+                let previous = differences_u32(one, 0);
+                prop_assert_eq!(differences_u32(other, previous), last);
+                prop_assert!(numbers.iter().map(|bytes| u32::from_le_bytes(*bytes)).eq(values.iter().copied()));
             }
         }
 
@@ -173,8 +184,11 @@ mod tests {
             if let [first, second, ..] = values[..] {
                 prop_assert_eq!(sums[1], first.wrapping_add(second));
             }
-            differences_u64(&mut sums);
-            prop_assert_eq!(sums, values);
+            let mut numbers: Vec<[u8; 8]> = sums.iter().map(|sum| sum.to_le_bytes()).collect();
+            let (one, other) = numbers.split_at_mut(values.len() / 3);
+            let previous = differences_u64(one, 0);
+            differences_u64(other, previous);
+            prop_assert!(numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).eq(values.iter().copied()));
         }
 
         #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, OffsetSizeTrait, UInt64Array};
-use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBuffer, ToByteSlice};
+use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, ToByteSlice};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_ord::ord::make_comparator;
 use arrow_schema::{DataType, SortOptions};
@@ -16,10 +16,10 @@ use arrow_select::concat::concat;
 use arrow_select::take::take;
 
 use super::types::Type;
-use crate::cursor::allocate_zeroed;
+use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
 use crate::formats::OptionMap;
-use crate::kernels::scan;
+use crate::kernels::{arrays, scan};
 use crate::limits::Budget;
 use crate::wire::bson::{Kind, Writer};
 use crate::wire::lz4;
@@ -55,14 +55,14 @@ impl Encoder {
         match kind {
             Type::Null => out.int64("d", i64::try_from(rows).unwrap_or(i64::MAX)),
             Type::Bytes | Type::Utf8 => {
-                let mut lengths = Lengths::default();
+                let mut lengths = Lengths::new(rows, &self.budget)?;
                 let parts: Vec<Buffer> =
                     chunks.iter().map(|chunk| lengths.append_bytes(chunk)).collect::<Result<_>>()?;
                 self.buffer(out, "d", &self.joined(&parts)?).field("d")?;
                 counts = Some(lengths);
             }
             Type::List(item) => {
-                let mut lengths = Lengths::default();
+                let mut lengths = Lengths::new(rows, &self.budget)?;
                 let parts: Vec<ArrayRef> =
                     chunks.iter().map(|chunk| lengths.append_lists(chunk)).collect::<Result<_>>()?;
                 self.array(out, "d", item, &parts).field("d")?;
@@ -87,7 +87,15 @@ impl Encoder {
                 out.end(documents)?;
                 out.end(data)?;
             }
-            _ => self.buffer(out, "d", &self.values(kind, &chunks)?).field("d")?,
+            _ => {
+                let parts: Vec<Buffer> =
+                    chunks.iter().map(|chunk| raw_values(chunk, width_of(kind))).collect();
+                match as_they_are(kind, &chunks, &parts) {
+                    Some(bytes) => self.buffer(out, "d", bytes),
+                    None => self.buffer(out, "d", &self.values(kind, &chunks, &parts)?),
+                }
+                .field("d")?;
+            }
         }
         self.buffer(out, "m", &mask(&chunks, rows)).field("m")?;
         write_type(out, kind)?;
@@ -106,21 +114,15 @@ impl Encoder {
         out.binary(key, packed)
     }
 
-    /// The buffer `d` of values of fixed width. What needs no work is not copied.
-    fn values(&self, kind: &Type, chunks: &[ArrayRef]) -> Result<Buffer> {
-        let width = usize::try_from(kind.width().unwrap_or(1)).unwrap_or(1).max(1);
-        if let [chunk] = chunks
-            && chunk.null_count() == 0
-            && *kind != Type::Bool
-            && !kind.is_difference_encoded()
-        {
-            return Ok(raw_values(chunk, width));
-        }
+    /// The buffer `d` of values of fixed width.
+    fn values(&self, kind: &Type, chunks: &[ArrayRef], parts: &[Buffer]) -> Result<MutableBuffer> {
+        let width = width_of(kind);
         let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
         let mut memory = allocate_zeroed(rows.saturating_mul(width) as u64, &self.budget)?;
         let mut rest = memory.as_slice_mut();
         let mut last = vec![0; width];
-        for chunk in chunks {
+        let mut previous = 0;
+        for (chunk, part) in chunks.iter().zip(parts) {
             let Some((place, more)) = rest.split_at_mut_checked(chunk.len().saturating_mul(width)) else {
                 break;
             };
@@ -129,7 +131,7 @@ impl Encoder {
                 Some(bools) => {
                     place.iter_mut().zip(bools.values()).for_each(|(byte, bit)| *byte = u8::from(bit));
                 }
-                None => place.copy_from_slice(&raw_values(chunk, width)),
+                None => place.copy_from_slice(part),
             }
             if let Some(nulls) = chunk.nulls() {
                 if !self.repeat {
@@ -145,33 +147,54 @@ impl Encoder {
             {
                 last.copy_from_slice(value);
             }
-        }
-        if kind.is_difference_encoded() {
-            match width {
-                4 => scan::differences_u32(memory.typed_data_mut()),
-                _ => scan::differences_u64(memory.typed_data_mut()),
+            if kind.is_difference_encoded() {
+                previous = differences(place, width, previous);
             }
         }
-        Ok(memory.into())
+        Ok(memory)
     }
 
-    /// The parts as one piece of memory; a single one is not copied.
+    /// The parts as one piece of memory; slices of one array are not copied.
     fn joined<'p>(&self, parts: &'p [Buffer]) -> Result<Cow<'p, [u8]>> {
-        if let [only] = parts {
-            return Ok(Cow::Borrowed(only.as_slice()));
+        if let Some(bytes) = arrays::adjacent(parts) {
+            return Ok(Cow::Borrowed(bytes));
         }
         let bytes: usize = parts.iter().map(Buffer::len).sum();
-        self.budget.check(bytes as u64)?;
-        let mut joined = Vec::new();
+        let mut joined = allocate(bytes as u64, &self.budget)?;
         parts.iter().for_each(|part| joined.extend_from_slice(part));
         Ok(Cow::Owned(joined))
     }
 }
 
-/// The bytes of the values of an array of fixed width.
+/// The bytes of a value of fixed width.
+fn width_of(kind: &Type) -> usize {
+    usize::try_from(kind.width().unwrap_or(1)).unwrap_or(1).max(1)
+}
+
+/// The values where they lie, if they need no work and no gathering.
+fn as_they_are<'p>(kind: &Type, chunks: &[ArrayRef], parts: &'p [Buffer]) -> Option<&'p [u8]> {
+    let untouched = *kind != Type::Bool
+        && !kind.is_difference_encoded()
+        && chunks.iter().all(|chunk| chunk.null_count() == 0);
+    untouched.then(|| arrays::adjacent(parts)).flatten()
+}
+
+/// Difference encoding of values of 4 or 8 bytes, after the value `previous`; gives the last value.
+fn differences(values: &mut [u8], width: usize, previous: u64) -> u64 {
+    match width {
+        4 => {
+            let previous = u32::try_from(previous).unwrap_or_default();
+            u64::from(scan::differences_u32(values.as_chunks_mut().0, previous))
+        }
+        _ => scan::differences_u64(values.as_chunks_mut().0, previous),
+    }
+}
+
+/// The bytes of the values of an array of fixed width; nothing for booleans, whose values are bits.
 fn raw_values(array: &ArrayRef, width: usize) -> Buffer {
     let data = array.to_data();
     match data.buffers() {
+        _ if *array.data_type() == DataType::Boolean => Buffer::default(),
         [values, ..] => values.slice_with_length(data.offset() * width, data.len() * width),
         [] => Buffer::default(),
     }
@@ -231,13 +254,13 @@ fn mask(chunks: &[ArrayRef], rows: usize) -> Vec<u8> {
 /// The buffer `o`: 0, then the length of each element.
 struct Lengths(Vec<i32>);
 
-impl Default for Lengths {
-    fn default() -> Self {
-        Lengths(vec![0])
-    }
-}
-
 impl Lengths {
+    fn new(rows: usize, budget: &Budget) -> Result<Self> {
+        let mut lengths = allocate(rows as u64 + 1, budget)?;
+        lengths.push(0);
+        Ok(Lengths(lengths))
+    }
+
     /// Adds the lengths of strings; gives their bytes. Nothing is kept under a missing one.
     fn append_bytes(&mut self, chunk: &ArrayRef) -> Result<Buffer> {
         match chunk.data_type() {

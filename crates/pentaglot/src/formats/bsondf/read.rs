@@ -203,7 +203,8 @@ impl Decoder {
         }
         let fits = scan::prefix_sums_u32(lengths);
         if !fits || lengths.last().is_some_and(|last| u64::from(*last) != total) {
-            scan::differences_u32(lengths);
+            scan::differences_u32(buffer.as_slice_mut().as_chunks_mut().0, 0);
+            let lengths: &[u32] = buffer.typed_data();
             let negative = lengths.iter().position(|length| length.cast_signed() < 0);
             return Err(match negative {
                 Some(index) => {
