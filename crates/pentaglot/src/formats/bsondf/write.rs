@@ -148,11 +148,12 @@ impl formats::Writer for Writer {
         }
         let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.chunks)).collect();
         let encoded = encode(&self.encoder, columns, self.threads).in_format(ID)?;
-        let mut bytes = 0;
+        let bytes: usize = encoded.iter().map(Vec::len).sum();
+        self.sink.expect(bytes);
         for piece in encoded {
-            bytes += piece.len() as u64;
             self.sink.write_all(&piece)?;
         }
+        let bytes = bytes as u64;
         self.sink.finish()?;
         let mut written = Written::new(self.rows, bytes);
         if bytes > MONGODB_BYTES {
