@@ -3,7 +3,7 @@
 //! tests it and is what other processors run. Every function here is safe to call: what its unsafe blocks need is
 //! checked first.
 
-#[cfg(feature = "bsondf")]
+#[cfg(any(feature = "bsondf", feature = "dynd"))]
 pub(crate) mod arrays;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod column_major;
@@ -18,3 +18,5 @@ pub(crate) mod pages;
 pub(crate) mod records;
 #[cfg(feature = "bsondf")]
 pub(crate) mod scan;
+#[cfg(feature = "dynd")]
+pub(crate) mod slices;

@@ -16,6 +16,7 @@ use super::walk::{
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::hub::type_text::print_type;
+use crate::kernels::arrays;
 use crate::limits::Budget;
 
 /// The values of one field, while rows are read.
@@ -97,7 +98,7 @@ impl Slices {
 
     fn text(self, nulls: Option<NullBuffer>) -> Result<StringArray> {
         let (offsets, bytes) = self.parts();
-        StringArray::try_new(offsets, bytes, nulls)
+        arrays::strings(offsets, bytes, nulls)
             .map_err(|_| Error::malformed("UTF-8", "other bytes").rule("utf8"))
     }
 
@@ -105,6 +106,15 @@ impl Slices {
         let (offsets, bytes) = self.parts();
         Ok(BinaryArray::try_new(offsets, bytes, nulls)?)
     }
+}
+
+/// The array of slices of a type, from where they end and their bytes.
+pub(super) fn slice_array(ty: &Type, offsets: Vec<i32>, bytes: Vec<u8>) -> Result<ArrayRef> {
+    let slices = Slices { offsets, bytes };
+    Ok(match ty {
+        Type::Bytes { .. } => Arc::new(slices.binary(None)?),
+        _ => Arc::new(slices.text(None)?),
+    })
 }
 
 #[inline]

@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::{Fields, SchemaRef};
 
-use super::decode::Column;
+use super::decode::{Column, slice_array};
 use super::hub::{ID, arrow_schema};
 use super::layout::{Header, trailing};
 use super::packed::{to_logical_order, unpack, unpack_columns};
@@ -20,6 +20,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Summary};
 use crate::hub::Shape;
 use crate::hub::rows::{self, Rows};
+use crate::kernels::slices::{self, Part, Split};
 use crate::limits::{Budget, Limits};
 use crate::source::Source;
 
@@ -197,6 +198,49 @@ impl Decoder {
             .collect()
     }
 
+    /// The parts of a row and whether they are wanted, if each column is one of them.
+    fn parts(&self) -> Option<Vec<(Part, bool)>> {
+        let part = |(index, ty): (usize, &Type)| {
+            let part = match ty {
+                Type::String | Type::Json | Type::Bytes { .. } => Part::Slice,
+                _ => Part::Fixed(usize::try_from(ty.fixed_size()?).ok()?),
+            };
+            Some((part, self.wanted.contains(&index)))
+        };
+        let parts: Option<Vec<_>> = self.types.iter().enumerate().map(part).collect();
+        parts.filter(|_| self.is_table)
+    }
+
+    /// The batch of rows that were split.
+    fn assemble(&self, found: Split) -> Result<RecordBatch> {
+        let rows = found.rows;
+        let array = |(index, column)| {
+            let field = self
+                .wanted
+                .iter()
+                .position(|want| *want == index)
+                .and_then(|at| self.schema.fields().get(at));
+            let (Some(field), Some(ty)) = (field, self.types.get(index)) else { return Ok(None) };
+            Ok(match column {
+                slices::Column::Skipped => None,
+                slices::Column::Fixed(bytes) => Some(unpack(ty, field, bytes.into(), rows, None)?),
+                slices::Column::Slices(offsets, bytes) => Some(slice_array(ty, offsets, bytes)?),
+            })
+        };
+        let arrays: Vec<Option<ArrayRef>> =
+            found.columns.into_iter().enumerate().map(array).collect::<Result<_>>()?;
+        rows::batch(Arc::clone(&self.schema), self.in_order(&arrays)?, rows)
+    }
+
+    /// The wanted ones of all arrays.
+    fn in_order(&self, arrays: &[Option<ArrayRef>]) -> Result<Vec<ArrayRef>> {
+        let array = |index: &usize| {
+            let array = arrays.get(*index).cloned().flatten();
+            array.ok_or_else(|| Error::usage(format!("there is no column {index}")))
+        };
+        self.wanted.iter().map(array).collect()
+    }
+
     /// The error of a batch, told again with its place by a careful walk.
     #[cold]
     fn locate(&self, error: Error, bytes: &Buffer, offset: u64, first: u64, count: usize) -> Error {
@@ -307,6 +351,7 @@ fn expect_end(reader: &mut impl Read, offset: u64) -> Result<()> {
 /// Rows of any size: first where they end, then what they hold.
 fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows: u64) -> Result<Rows> {
     let mut window = Window::open(header, &decoder.row, &decoder.limits)?;
+    let parts = decoder.parts();
     let schema = Arc::clone(&decoder.schema);
     let (rows, mut position, mut ended) = (header.rows, 0, false);
     let batches = std::iter::from_fn(move || {
@@ -321,6 +366,21 @@ fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows:
                 let skips = position < range.start;
                 let wanted =
                     if skips { range.start - position } else { batch_rows.min(range.end - position) };
+                if let (false, Some(parts)) = (skips, &parts) {
+                    let (offset, bytes) = window.bytes()?;
+                    let most = usize::try_from(wanted).unwrap_or(usize::MAX);
+                    let found = slices::split(bytes, most, parts);
+                    // If not one row is whole, the walk below makes the window larger, or tells what is wrong.
+                    if let (used, count @ 1..) = (found.bytes, found.rows) {
+                        let batch = decoder.assemble(found).map_err(|error| {
+                            let bytes = bytes.get(..used).unwrap_or_default();
+                            decoder.locate(error, &Buffer::from(bytes), offset, position, count)
+                        })?;
+                        window.take(used);
+                        position += count as u64;
+                        return Ok(Some(batch));
+                    }
+                }
                 let (count, offset, bytes) = window.rows(&decoder.row, wanted, position)?;
                 let batch = match skips {
                     true => None,
@@ -403,6 +463,20 @@ impl Window {
             }
             target = target.max((self.buffer.len() - self.start) as u64).saturating_mul(2);
         }
+    }
+
+    /// What is at hand of the next rows, and where it begins.
+    fn bytes(&mut self) -> Result<(u64, &[u8])> {
+        self.fill(batch_bytes(&self.limits))?;
+        let bytes = self.buffer.get(self.start..).unwrap_or_default();
+        let most = usize::try_from(BATCH_BYTES).unwrap_or(usize::MAX);
+        Ok((self.offset, bytes.get(..most).unwrap_or(bytes)))
+    }
+
+    /// Goes past so many bytes, which were whole rows.
+    fn take(&mut self, bytes: usize) {
+        self.end = self.start + bytes;
+        self.advance();
     }
 
     /// Goes past the rows that were given.

@@ -143,6 +143,11 @@ impl DyndWriter {
             return self.put(&pack.bytes);
         }
         let types: Vec<&Type> = types.iter().collect();
+        if self.stored.is_none() && self.spool.is_none() {
+            let mut joined = Ok(());
+            self.sink.append(|out| joined = join_packs(&types, &packs, count, out))?;
+            return joined;
+        }
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         join_packs(&types, &packs, count, &mut buffer)?;
