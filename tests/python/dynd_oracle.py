@@ -73,8 +73,8 @@ def random_value(rng, ty, depth=0):
         return (random_value(rng, ("float", ty[1])), random_value(rng, ("float", ty[1])))
     if kind == "date":
         return rng.randint(-(1 << 31), (1 << 31) - 1)
-    if kind in ("time", "datetime"):  # within what nanoseconds hold
-        return rng.randint(-(1 << 56), 1 << 56)
+    if kind in ("time", "datetime"):  # past what nanoseconds hold, too
+        return rng.choice([rng.randint(-(1 << 56), 1 << 56), rng.randint(1 - (1 << 63), (1 << 63) - 1)])
     if kind == "char":
         return rng.randrange(128) if ty[1] == "ascii" else rng.choice([0, 0x41, 0xE9, 0xD7FF, 0xE000, 0xFFFF])
     if kind in ("string", "json"):

@@ -39,7 +39,7 @@ fn test() -> Result {
 /// Rewrites the golden transcripts and the generated pages; read the diff before you commit it.
 fn bless() -> Result {
     run(cargo()
-        .args(["test", "--package", "pentaglot-cli", "--test", "transcripts"])
+        .args(["test", "--workspace", "--lib", "--test", "transcripts", "--test", "docs"])
         .env("TRYCMD", "overwrite"))
 }
 

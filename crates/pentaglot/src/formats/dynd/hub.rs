@@ -108,6 +108,27 @@ pub fn arrow_schema(ty: &Type) -> Result<Schema> {
     Ok(native::with(schema, ID, ty.to_string()))
 }
 
+/// The schema with times as numbers of their ticks, which hold what 64 bits of nanoseconds do not. In a schema of
+/// [`arrow_schema`] no other type than `time` and `datetime` becomes a time in nanoseconds.
+pub(super) fn with_ticks(schema: &Schema) -> Schema {
+    fn field(field: &Arc<Field>) -> Arc<Field> {
+        Arc::new(field.as_ref().clone().with_data_type(data_type(field.data_type())))
+    }
+    fn data_type(of: &DataType) -> DataType {
+        match of {
+            DataType::Timestamp(..) | DataType::Time64(_) => DataType::Int64,
+            DataType::List(item) => DataType::List(field(item)),
+            DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field(item), *size),
+            DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+            other => other.clone(),
+        }
+    }
+    Schema::new_with_metadata(
+        schema.fields().iter().map(field).collect::<Fields>(),
+        schema.metadata().clone(),
+    )
+}
+
 /// Plain numbers: what matrices and tensors are made of.
 pub(super) fn plain_number(ty: &Type) -> Option<DataType> {
     Some(match ty {
@@ -256,7 +277,10 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
         };
         count_fits
             && ty.is_concrete()
-            && arrow_schema(ty).is_ok_and(|own| same_fields(own.fields(), schema.fields()))
+            && arrow_schema(ty).is_ok_and(|own| {
+                same_fields(own.fields(), schema.fields())
+                    || same_fields(with_ticks(&own).fields(), schema.fields())
+            })
     };
     // `--type` is said of the input; it holds for the output too if these rows are of that type.
     let given = given.and_then(|text| text.parse::<Type>().ok()).filter(fits);

@@ -77,12 +77,21 @@ static INFO: FormatInfo = FormatInfo {
     extensions: &["dynd"],
     media_types: &["application/vnd.dynd"],
     forms: &[Form::Table, Form::Dense, Form::Array, Form::Value, Form::Columns, Form::Coo],
-    options: &[OptionInfo {
-        key: "options",
-        values: "sentinel|flag",
-        default: "sentinel",
-        help: "how a missing value of a type with a sentinel is written: flag writes ?pointer[T], which has none",
-    }],
+    options: &[
+        OptionInfo {
+            key: "options",
+            values: "sentinel|flag",
+            default: "sentinel",
+            help: "how a missing value of a type with a sentinel is written: flag writes ?pointer[T], which has none",
+        },
+        OptionInfo {
+            key: "times",
+            values: "auto|timestamps|ticks",
+            default: "auto",
+            help: "how time and datetime are read: as nanoseconds, as numbers of 100 ns, or (auto) the latter where a file \
+                   holds one that 64 bits of nanoseconds do not",
+        },
+    ],
     gzip_by_magic: true,
     spec: "https://github.com/libdynd/libdynd/blob/master/devdocs/serialization-design.md",
 };

@@ -266,6 +266,7 @@ fn ticks(ty: &Type, array: &ArrayRef) -> Result<Pack> {
         };
     }
     let (values, times, divisor): (Vec<i64>, i64, i64) = match array.data_type() {
+        DataType::Int64 => (of!(Int64Type), 1, 1),
         DataType::Time32(TimeUnit::Second) => (of!(Time32SecondType), 10_000_000, 1),
         DataType::Time32(_) => (of!(Time32MillisecondType), 10_000, 1),
         DataType::Time64(TimeUnit::Microsecond) => (of!(Time64MicrosecondType), 10, 1),

@@ -48,6 +48,9 @@ pub(super) fn unpack(
         }
         Type::FixedBytes { size, .. } => fixed_binary(*size, bytes, nulls)?,
         Type::Date => numbers::<Date32Type>(bytes, nulls),
+        Type::Time(_) | Type::Datetime(_) if *field.data_type() == DataType::Int64 => {
+            numbers::<Int64Type>(bytes, nulls)
+        }
         Type::Time(_) => Arc::new(Time64NanosecondArray::new(nanoseconds(bytes, nulls.as_ref())?, nulls)),
         Type::Datetime(_) => {
             let values = nanoseconds(bytes, nulls.as_ref())?;
@@ -258,7 +261,9 @@ fn nanoseconds(bytes: Buffer, nulls: Option<&NullBuffer>) -> Result<ScalarBuffer
     let checked = ticks.iter().enumerate().map(|(index, tick)| match fits(*tick) {
         true => Ok(tick * 100),
         false if is_null(index) => Ok(0),
-        false => Err(Error::lossy(format!("{tick} ticks of 100 ns do not fit 64 bits of nanoseconds"))),
+        false => Err(Error::lossy(format!(
+            "{tick} ticks of 100 ns do not fit 64 bits of nanoseconds (-O times=ticks reads numbers)"
+        ))),
     });
     checked.collect::<Result<Vec<i64>>>().map(ScalarBuffer::from)
 }

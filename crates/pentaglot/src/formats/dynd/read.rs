@@ -9,7 +9,7 @@ use arrow_buffer::Buffer;
 use arrow_schema::{Fields, SchemaRef};
 
 use super::decode::{Column, slice_array};
-use super::hub::{ID, arrow_schema};
+use super::hub::{ID, arrow_schema, with_ticks};
 use super::layout::{Header, trailing};
 use super::packed::{to_logical_order, unpack, unpack_columns};
 use super::types::Type;
@@ -45,8 +45,35 @@ pub(super) struct DyndDocument {
 impl DyndDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
         let file_bytes = source.len();
-        let header = Header::read(source, options)?;
-        let schema = Arc::new(arrow_schema(&header.ty)?);
+        let mut header = Header::read(source, options)?;
+        let times = options.options.word("times", &["auto", "timestamps", "ticks"])?;
+        let schema = arrow_schema(&header.ty)?;
+        let ticks = with_ticks(&schema);
+        let by_content = ticks != schema && times.unwrap_or("auto") == "auto";
+        if by_content {
+            // The rows are looked through before they are read.
+            header.source = header.source.seekable()?;
+        }
+        let schema = Arc::new(if times == Some("ticks") { ticks } else { schema });
+        let mut document = DyndDocument::new(header, schema, file_bytes, options);
+        if by_content && document.has_far_times() {
+            let summary = &mut document.summary;
+            summary.schema = Arc::new(with_ticks(&summary.schema));
+            let note = "times are numbers of 100 ns: at least one does not fit 64 bits of nanoseconds";
+            summary.notes.push(note.to_owned());
+        }
+        Ok(document)
+    }
+
+    /// Whether a time is too far from 1970 for 64 bits of nanoseconds. Other faults are for those who read the rows.
+    fn has_far_times(&self) -> bool {
+        let is_far = |batch: std::result::Result<RecordBatch, arrow_schema::ArrowError>| {
+            batch.err().map(|error| Error::from(error).kind() == ErrorKind::Lossy)
+        };
+        self.rows(&Request::default()).is_ok_and(|mut rows| rows.find_map(is_far).unwrap_or(false))
+    }
+
+    fn new(header: Header, schema: SchemaRef, file_bytes: Option<u64>, options: &ReadOptions) -> Self {
         let mut summary = Summary::new(ID, schema);
         summary.dialect = Some(header.dialect.name());
         summary.dialect_reason = Some(header.reason.clone());
@@ -55,7 +82,7 @@ impl DyndDocument {
         summary.metadata.push(("type".to_owned(), header.ty.to_string()));
         if let Some(bytes) = header.recoded {
             summary.part("item", 0, bytes);
-            return Ok(DyndDocument { header, summary, limits: options.limits.clone() });
+            return DyndDocument { header, summary, limits: options.limits.clone() };
         }
         if let Some((offset, bytes)) = header.type_text {
             summary.part("type", offset, bytes);
@@ -66,7 +93,7 @@ impl DyndDocument {
         if let Some(end) = header.end {
             summary.part("data", header.first_row, end.saturating_sub(header.first_row));
         }
-        Ok(DyndDocument { header, summary, limits: options.limits.clone() })
+        DyndDocument { header, summary, limits: options.limits.clone() }
     }
 
     /// How many rows a batch has.

@@ -7,6 +7,8 @@ use arrow_array::{
     ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
 };
 
+use arrow_schema::{DataType, TimeUnit};
+
 use super::super::*;
 use super::hub::{array_any, batches, dialect, open, raw, write};
 use crate::formats::{Findings, OptionMap, Request};
@@ -192,13 +194,33 @@ fn times_are_ticks_of_100_nanoseconds() {
     let micros: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![3]));
     let bytes = write(table(vec![("t", micros, false)]), &WriteOptions::default()).unwrap();
     assert_eq!(bytes, any("var * {t: datetime}", &[1, 30, 0, 0, 0, 0, 0, 0, 0]));
-    // A time past 64 bits of nanoseconds has no place in the hub.
+    // Past 64 bits of nanoseconds, times are read as their ticks, unless timestamps are asked for.
     let ty: Type = "var * {n: int8, t: ?datetime}".parse().unwrap();
     let row = |ticks: i128| Value::List(vec![Value::Int(0), Value::some(Value::Int(ticks))]);
     let bytes = array_any(&ty, &Value::List(vec![row(5), row(i128::from(i64::MAX))]));
-    let error = refused(&bytes, &ReadOptions::default());
+    let document = open(&bytes, &ReadOptions::default()).unwrap();
+    assert_eq!(document.summary().schema.field(1).data_type(), &DataType::Int64);
+    assert!(document.summary().notes[0].starts_with("times are numbers of 100 ns"));
+    assert_eq!(write(document.rows(&Request::default()).unwrap(), &WriteOptions::default()).unwrap(), bytes);
+    let mut timestamps = ReadOptions::default();
+    timestamps.options.set("times", "timestamps");
+    let error = refused(&bytes, &timestamps);
     assert_eq!(error.kind(), ErrorKind::Lossy);
     assert!(error.to_string().starts_with("dynd: row 1, column \"t\": "), "{error}");
+    // Where all fit, they are timestamps; ticks are there for the asking.
+    let bytes = array_any(&ty, &Value::List(vec![row(5), Value::List(vec![Value::Int(1), Value::Missing])]));
+    let mut ticks = ReadOptions::default();
+    ticks.options.set("times", "ticks");
+    for (options, expected) in
+        [(ReadOptions::default(), DataType::Timestamp(TimeUnit::Nanosecond, None)), (ticks, DataType::Int64)]
+    {
+        let document = open(&bytes, &options).unwrap();
+        assert_eq!(document.summary().schema.field(1).data_type(), &expected);
+        assert_eq!(
+            write(document.rows(&Request::default()).unwrap(), &WriteOptions::default()).unwrap(),
+            bytes
+        );
+    }
 }
 
 #[test]

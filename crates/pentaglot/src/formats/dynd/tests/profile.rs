@@ -55,22 +55,129 @@ fn the_worked_examples_of_the_page_hold() {
     }
 }
 
+/// Every constructor of the profile.
+const DATASHAPES: &[&str] = &[
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int128",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint128",
+    "float16",
+    "float32",
+    "float64",
+    "float128",
+    "complex[float32]",
+    "complex[float64]",
+    "void",
+    "?void",
+    "string",
+    "json",
+    "char",
+    "type",
+    "bytes",
+    "bytes[16]",
+    "fixed_string[10]",
+    "date",
+    "time",
+    "datetime",
+    "datetime[tz='UTC']",
+    "3 * string",
+    "2 * 3 * float64",
+    "2 * 3 * ?float64",
+    "var * int32",
+    "(int8, string)",
+    "{a: int8, b: ?bool}",
+    "?int32",
+    "?string",
+    "pointer[int32]",
+    "?pointer[?int32]",
+    "array[Any]",
+    "storage[2 * 3 * int8, axis=[1, 0]]",
+];
+
+/// Every type of Arrow that can stand in a file, those with parameters once or for each unit.
+const ARROW_TYPES: &[&str] = &[
+    "null",
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "utf8",
+    "large_utf8",
+    "binary",
+    "large_binary",
+    "fixed_binary[4]",
+    "date32",
+    "date64",
+    "time[s]",
+    "time[us]",
+    "time[ns]",
+    "timestamp[us]",
+    "timestamp[ns, 'UTC']",
+    "list[int32]",
+    "list[?int32]",
+    "large_list[utf8]",
+    "fixed_list[3, float32]",
+    "struct{a: int8}",
+    "dict[int32, utf8]",
+    "decimal128[10, 2]",
+    "duration[s]",
+    "map[utf8, utf8]",
+];
+
+/// Holds the lines between the marks of `name` against `made`; `cargo xtask bless` writes them.
+fn check_made(name: &str, made: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dynd-profile.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let mark = format!("<!-- made by `cargo xtask bless`: {name} -->\n");
+    let (before, rest) = page.split_once(&mark).unwrap();
+    let (found, after) = rest.split_once("<!-- end -->\n").unwrap();
+    if std::env::var("TRYCMD").is_ok_and(|mode| mode == "overwrite") {
+        std::fs::write(&path, format!("{before}{mark}{made}<!-- end -->\n{after}")).unwrap();
+    } else {
+        assert_eq!(found, made, "cargo xtask bless writes docs/dynd-profile.md");
+    }
+}
+
 #[test]
-fn the_arrow_tables_of_the_page_hold() {
-    for row in table("Arrow", "datashape") {
-        let field = super::super::hub::field_of("x", &row[0].parse().unwrap()).unwrap();
-        assert_eq!(type_text::print_field(&field), row[1], "{}", row[0]);
-        assert_eq!(extension::name(&field).unwrap_or_default(), row[2], "{}", row[0]);
+fn the_arrow_tables_of_the_page_are_made() {
+    let mut table = "| datashape | Arrow | extension |\n|---|---|---|\n".to_owned();
+    for text in DATASHAPES {
+        let field = super::super::hub::field_of("x", &text.parse().unwrap()).unwrap();
+        let extension = extension::name(&field).map(|name| format!("`{name}`")).unwrap_or_default();
+        table += &format!("| `{text}` | `{}` | {extension} |\n", type_text::print_field(&field));
     }
-    for row in table("Arrow", "Arrow") {
-        for (mark, expected) in [("", &row[1]), ("?", &row[2])] {
-            let text = format!("struct{{x: {mark}{}}}", row[0]);
+    let mut back = "| Arrow | datashape | nullable |\n|---|---|---|\n".to_owned();
+    for arrow in ARROW_TYPES {
+        let datashape = |mark: &str| {
+            let text = format!("struct{{x: {mark}{arrow}}}");
             let schema = type_text::parse_schema(&text, &Limits::default()).unwrap();
-            let found = type_of_schema(&schema).map(|ty| ty.to_string());
-            match expected.as_str() {
-                "refused" => assert!(found.is_err(), "{text}"),
-                expected => assert_eq!(found.unwrap(), format!("var * {{x: {expected}}}"), "{text}"),
+            match type_of_schema(&schema) {
+                Ok(Type::Var(row)) => match *row {
+                    Type::Struct(fields) => format!("`{}`", fields[0].1),
+                    other => panic!("{other}"),
+                },
+                Ok(other) => panic!("{other}"),
+                Err(_) => "refused".to_owned(),
             }
-        }
+        };
+        back += &format!("| `{arrow}` | {} | {} |\n", datashape(""), datashape("?"));
     }
+    // One after the other: both rewrite the page.
+    check_made("datashape to Arrow", &table);
+    check_made("Arrow to datashape", &back);
 }
