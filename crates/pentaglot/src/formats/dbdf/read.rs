@@ -222,9 +222,9 @@ impl Reader {
             self.batch_rows
         };
         let mut end = start.saturating_add(count).min(self.rows.end);
-        // Where a block ends not far before, the batch ends with it: rows of two blocks would have to be put together.
+        // Where a block ends before, the batch ends with it: rows of two blocks would have to be put together.
         let seams = self.active.iter().filter_map(|index| blocks.get(*index)).map(Block::row_end);
-        let near = start + count / 2..end;
+        let near = start + count / 8..end;
         end = seams.filter(|seam| near.contains(seam)).max().unwrap_or(end);
         let rows = start..end;
         self.rows.start = end;
