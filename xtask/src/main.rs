@@ -19,9 +19,8 @@ fn main() -> ExitCode {
         ["fuzz", format] => fuzz(format, "60"),
         ["fuzz", format, seconds] => fuzz(format, seconds),
         ["valgrind"] => valgrind(),
-        _ => {
-            Err("usage: cargo xtask test | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind".to_owned())
-        }
+        _ => Err("usage: cargo xtask test | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind"
+            .to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

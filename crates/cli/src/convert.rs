@@ -34,11 +34,14 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     drop(progress);
     let report = report.about(&args.input)?;
     if !session.global.quiet {
-        report.notes.iter().for_each(|note| screen::say(&escape(&format!("{}: note: {note}", args.output))));
+        for (name, notes) in [(&args.input, &report.input_notes), (&args.output, &report.notes)] {
+            notes.iter().for_each(|note| screen::say(&escape(&format!("{name}: note: {note}"))));
+        }
     }
     if args.json {
         let object = json!({
-            "input": args.input, "output": args.output, "rows": report.rows, "bytes": report.bytes, "notes": report.notes,
+            "input": args.input, "output": args.output, "rows": report.rows, "bytes": report.bytes,
+            "notes": [report.input_notes, report.notes].concat(),
         });
         screen::say_or_print(&object.to_string(), args.output == "-")?;
     } else if session.global.verbose {

@@ -61,7 +61,9 @@ pub struct Report {
     pub rows: u64,
     /// Bytes written, before gzip.
     pub bytes: u64,
-    /// What the user should know.
+    /// What the user should know of the input.
+    pub input_notes: Vec<String>,
+    /// What the user should know of the output.
     pub notes: Vec<String>,
 }
 
@@ -184,9 +186,8 @@ impl<'r> Conversion<'r> {
             writer.write(&batch).in_format(to)?;
         }
         let written = writer.finish().in_format(to)?;
-        let mut notes = self.opened.document.summary().notes.clone();
-        notes.extend(written.notes);
-        Ok(Report { rows: written.rows, bytes: written.bytes, notes })
+        let input_notes = self.opened.document.summary().notes.clone();
+        Ok(Report { rows: written.rows, bytes: written.bytes, input_notes, notes: written.notes })
     }
 }
 
