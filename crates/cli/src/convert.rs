@@ -39,9 +39,10 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         }
     }
     if args.json {
+        let notes = [report.input_notes, report.notes].concat();
         let object = json!({
             "input": args.input, "output": args.output, "rows": report.rows, "bytes": report.bytes,
-            "notes": [report.input_notes, report.notes].concat(),
+            "notes": notes,
         });
         screen::say_or_print(&object.to_string(), args.output == "-")?;
     } else if session.global.verbose {
