@@ -1,7 +1,8 @@
 //! One pass over the words for everything that queries need.
 
-use super::inventory::{Inventory, Sampler};
+use super::inventory::Inventory;
 use super::rank::{BLOCK, pack_block};
+use super::sampler::Sampler;
 use crate::bits::low_mask;
 use crate::cpu::{Isa, dispatch};
 

@@ -6,6 +6,8 @@ mod iter;
 mod layout;
 mod query;
 pub(crate) mod rank;
+mod sampler;
+mod scan;
 mod select_support;
 
 use std::io;

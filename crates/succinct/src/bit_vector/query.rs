@@ -3,7 +3,7 @@
 use super::rank::{rank9, rank9_unchecked};
 use super::{BitVector, Positions, Runs};
 use crate::bits::{scan_backward, scan_forward};
-use crate::cpu::{Bmi2, Isa, dispatch, fast, prefetch};
+use crate::cpu::{Bmi2, Isa, dispatch, prefetch};
 use crate::queries::{BATCH, BitQueries};
 use crate::storage::Words;
 
@@ -13,8 +13,13 @@ const NEARBY: usize = 8;
 impl<W: Words> BitVector<W> {
     #[inline(always)]
     pub(super) fn select_kind<const ONE: bool>(&self, rank: u64) -> Option<u64> {
-        if let (Some(isa), Some(inventory)) = (fast(), self.ready_inventory::<ONE>()) {
-            return inventory.select::<ONE, _>(isa, self.bits.words(), || self.pairs(), rank);
+        if let Some(inventory) = self.ready_inventory::<ONE>()
+            && let Some(isa) = inventory.fast(rank)
+        {
+            // SAFETY: `fast` has compared the rank with the count.
+            return unsafe {
+                inventory.select_unchecked::<ONE, _>(isa, self.bits.words(), || self.pairs(), rank)
+            };
         }
         self.select_slowly::<ONE>(rank)
     }
@@ -129,7 +134,7 @@ impl<W: Words> BitVector<W> {
         let words = self.bits.words();
         dispatch!(isa => for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             ranks.iter().for_each(|&rank| inventory.prefetch_sample(rank));
-            ranks.iter().for_each(|&rank| inventory.prefetch_words(isa, words, rank));
+            ranks.iter().for_each(|&rank| inventory.prefetch_words(words, rank));
             for (answer, &rank) in answers.iter_mut().zip(ranks) {
                 *answer = inventory.select::<ONE, _>(isa, words, || self.pairs(), rank);
             }
