@@ -15,8 +15,7 @@ use crate::storage::SharedWords;
 ///
 /// A sample says in which word its bit is, and how many bits of the kind come before it in that word: both as one
 /// number, 64 times the word plus the count. So a query knows what to count to before it has seen the word. Strides come
-/// in groups: a group has the position of its first bit, a stride its sample relative to the start of that bit's word, in
-/// 16 bits. A query reads both, which lie in the second-level cache up to some 10^8 bits, and counts at most four words:
+/// in groups: a group has the start of the word where it begins, a stride its sample relative to that, in 16 bits. A query reads both, which lie in the second-level cache up to some 10^8 bits, and counts at most four words:
 /// one cache miss. A kind that is at most one bit in 64 has every bit sampled (`log` 0), by its position.
 ///
 /// Where the bits are clustered a stride may span much more, and its group says so: up to 512 bits per bit of the kind,
@@ -28,7 +27,7 @@ pub(crate) struct Inventory {
     count: u64,
     // `count` on a fast processor, else 0.
     fast_count: u64,
-    // One per group: kind in the top two bits; below, a position or an index into `listed`.
+    // One per group: kind in the top two bits; below, where it starts or an index into `listed`.
     // There is a group for every stride, and a stride for every bit: `new` and `read` make sure of it.
     groups: SharedWords,
     // One per stride, four to a word.
@@ -102,12 +101,11 @@ impl Inventory {
         pairs: impl FnOnce() -> &'p [u64],
         rank: u64,
     ) -> Option<u64> {
-        // SAFETY: the rank is below the count.
-        if rank < self.count {
-            unsafe { self.select_unchecked::<ONE, I>(isa, words, pairs, rank) }
-        } else {
-            None
+        if rank >= self.count {
+            return None;
         }
+        // SAFETY: the rank is below the count.
+        unsafe { self.select_unchecked::<ONE, I>(isa, words, pairs, rank) }
     }
 
     /// [`select`](Self::select) without the check of the rank.
@@ -134,8 +132,8 @@ impl Inventory {
             // SAFETY: the rank is below the count.
             let (group, offset) = unsafe { self.sample(stride >> GROUP_LOG, stride) };
             if group < SEARCH {
-                let mark = (group & !63) + offset;
-                let left = isa.low_bits(rank, u64::from(self.log)) + mark % 64;
+                let mark = group + offset;
+                let left = isa.low_bits(rank, u64::from(self.log)) + offset % 64;
                 return find::<ONE, I>(isa, words, (mark / 64) as usize, left);
             }
         }
@@ -165,13 +163,15 @@ impl Inventory {
         // The last block with at most `rank` bits before it; it starts before the next group does.
         let mut low = start / BLOCK;
         let blocks = pairs.len() as u64 / 2;
-        let mut high = self.group(group + 1).map_or(blocks, |(_, end)| end / BLOCK + 1).min(blocks);
+        let mut high = self.start(group + 1).map_or(blocks, |end| end / BLOCK + 1).min(blocks);
         while low + 1 < high {
             let middle = low + (high - low) / 2;
             if before(middle) <= rank { low = middle } else { high = middle }
         }
         if low * BLOCK <= start {
-            return find_from::<ONE, I>(isa, words, start, within);
+            // SAFETY: the stride is the first of the group of `rank`.
+            let (_, first) = unsafe { self.sample(group, group << self.group_log()) };
+            return find_from::<ONE, I>(isa, words, start, within + first);
         }
         find::<ONE, I>(isa, words, (low * BLOCK / 64) as usize, rank.wrapping_sub(before(low)))
     }
@@ -197,15 +197,19 @@ impl Inventory {
         }
     }
 
-    /// Rank and position of the first bit of a group, for searches over many.
-    pub(crate) fn group(&self, group: u64) -> Option<(u64, u64)> {
+    /// Where a group starts, at most a word before its first bit.
+    fn start(&self, group: u64) -> Option<u64> {
         let entry = *self.groups.as_ref().get(usize::try_from(group).ok()?)?;
-        let position = if entry >= LISTED {
-            *self.listed.as_ref().get((entry & VALUE) as usize)?
+        if entry >= LISTED {
+            self.listed.as_ref().get((entry & VALUE) as usize).copied()
         } else {
-            entry & VALUE
-        };
-        Some((group << self.log << self.group_log(), position))
+            Some(entry & VALUE)
+        }
+    }
+
+    /// Rank of the first bit of a group.
+    pub(crate) fn first_of_group(&self, group: u64) -> Option<u64> {
+        (group < self.group_count()).then(|| group << self.log << self.group_log())
     }
 
     /// How many groups there are.

@@ -12,11 +12,12 @@ mod select_support;
 
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use self::build::{ONES, RANK, ZEROS, build};
 pub(crate) use self::inventory::Inventory;
 pub use self::iter::{Positions, Runs};
+use self::rank::FastRank;
 use self::select_support::SelectSupport;
 use crate::cpu::fast;
 use crate::cursor::WordCursor;
@@ -62,9 +63,9 @@ pub struct BitVector<W = Vec<u64>> {
 #[derive(Debug, Default)]
 struct Index {
     pairs: OnceLock<SharedWords>,
-    // The rank support once it is there, if the processor is fast; null before.
+    // The rank support once it is there, if the processor is fast.
     // It points to the pairs for all bits, in `BitVector::pairs` or `Index::pairs`, neither of which ever changes.
-    fast_pairs: AtomicPtr<u64>,
+    fast_rank: FastRank,
     ones: OnceLock<Inventory>,
     zeros: OnceLock<Inventory>,
     // Selects answered from the file's own support so far.
@@ -79,7 +80,7 @@ impl Clone for Index {
         let patience = AtomicU32::new(self.patience.load(Ordering::Relaxed));
         let (pairs, ones, zeros) = (self.pairs.clone(), self.ones.clone(), self.zeros.clone());
         // The clone of a vector has words of its own: its pointer is set when it is first needed.
-        Index { pairs, fast_pairs: AtomicPtr::default(), ones, zeros, patience }
+        Index { pairs, fast_rank: FastRank::default(), ones, zeros, patience }
     }
 }
 
@@ -169,16 +170,12 @@ impl<W: Words> BitVector<W> {
         }
     }
 
-    /// The rank support as a pointer for the fast processor; null until somebody has asked for a rank.
-    #[inline(always)]
-    fn fast_pairs(&self) -> *const u64 {
-        self.index.fast_pairs.load(Ordering::Acquire)
-    }
-
-    /// Makes [`fast_pairs`](Self::fast_pairs) ready if the processor is fast.
+    /// Makes [`Index::fast_rank`] ready if the processor is fast.
     fn remember_pairs(&self) {
-        if fast().is_some() && self.pairs().len() as u64 == rank::pair_elements(self.bits.len()) {
-            self.index.fast_pairs.store(self.pairs().as_ptr().cast_mut(), Ordering::Release);
+        if let Some(isa) = fast()
+            && self.pairs().len() as u64 == rank::pair_elements(self.bits.len())
+        {
+            self.index.fast_rank.set(isa, self.bits.len(), self.pairs());
         }
     }
 
@@ -214,6 +211,12 @@ impl<W: Words> BitVector<W> {
             let make = || build::<ZEROS>(words, len, self.ones).zeros.expect(missing);
             self.index.zeros.get_or_init(make)
         }
+    }
+
+    /// Rank and position of the first unset bit of a group of the inventory, for searches over many.
+    pub(crate) fn first_zero_of_group(&self, group: u64) -> Option<(u64, u64)> {
+        let rank = self.inventory::<false>().first_of_group(group)?;
+        Some((rank, self.select_kind::<false>(rank)?))
     }
 
     /// The inventory if it is there.

@@ -3,7 +3,7 @@
 use super::rank::{rank9, rank9_unchecked};
 use super::{BitVector, Positions, Runs};
 use crate::bits::{scan_backward, scan_forward};
-use crate::cpu::{Bmi2, Isa, dispatch, prefetch};
+use crate::cpu::{Isa, dispatch, prefetch};
 use crate::queries::{BATCH, BitQueries};
 use crate::storage::Words;
 
@@ -42,13 +42,16 @@ impl<W: Words> BitVector<W> {
     #[inline(always)]
     fn is_listed(&self) -> bool {
         self.ones <= self.bits.len() / 64
-            && !self.fast_pairs().is_null()
+            && self.index.fast_rank.is_set()
             && self.ready_inventory::<true>().is_some()
     }
 
-    /// Rank on the first query, and on other processors.
+    /// Rank past the end, on the first query, and on other processors.
     #[inline(never)]
     fn rank_slowly(&self, index: u64) -> u64 {
+        if index >= self.bits.len() {
+            return self.ones;
+        }
         self.remember_pairs();
         let (pairs, words) = (self.pairs(), self.bits.words());
         dispatch!(isa => rank9(isa, pairs, words, index))
@@ -61,13 +64,7 @@ impl<W: Words> BitVector<W> {
     /// `index` must be below the number of bits.
     #[inline]
     pub unsafe fn rank_unchecked(&self, index: u64) -> u64 {
-        let pairs = self.fast_pairs();
-        if pairs.is_null() {
-            return self.rank_slowly(index);
-        }
-        // SAFETY: the caller keeps `index` below the length; the pointer is to the pairs of all bits, and is only set
-        // on a fast processor.
-        unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index).1 }
+        self.rank(index)
     }
 
     /// [`BitQueries::select`] without the check of the argument.
@@ -83,25 +80,14 @@ impl<W: Words> BitVector<W> {
     /// Bit `index` and the ones before it; (false, all ones) past the end.
     #[inline]
     pub(crate) fn bit_and_rank_at(&self, index: u64) -> (bool, u64) {
-        if index >= self.bits.len() {
-            return (false, self.ones);
+        match self.index.fast_rank.at(index) {
+            // SAFETY: `index` is below the length, and the pointer is to the pairs of all bits.
+            Some((isa, pairs)) => unsafe {
+                let bit = self.bits.get_unchecked(index);
+                (bit, rank9_unchecked(isa, pairs, self.bits.words().as_ptr(), index))
+            },
+            None => (self.bits.get(index).unwrap_or(false), self.rank_slowly(index)),
         }
-        let pairs = self.fast_pairs();
-        if pairs.is_null() {
-            return self.bit_and_rank_slowly(index);
-        }
-        // SAFETY: `index` is below the length; the pointer is to the pairs of all bits, and is only set on a fast
-        // processor.
-        let (bits, rank) =
-            unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index) };
-        (bits & 1 == 1, rank)
-    }
-
-    #[inline(never)]
-    fn bit_and_rank_slowly(&self, index: u64) -> (bool, u64) {
-        self.remember_pairs();
-        let pairs = self.pairs();
-        dispatch!(isa => self.bit_and_rank(isa, pairs, index))
     }
 
     /// Bit `index` and the ones before it; `index` must be below the length.
@@ -195,16 +181,11 @@ impl<W: Words> BitQueries for BitVector<W> {
 
     #[inline]
     fn rank(&self, index: u64) -> u64 {
-        if index >= self.bits.len() {
-            return self.ones;
+        match self.index.fast_rank.at(index) {
+            // SAFETY: `index` is below the length, and the pointer is to the pairs of all bits.
+            Some((isa, pairs)) => unsafe { rank9_unchecked(isa, pairs, self.bits.words().as_ptr(), index) },
+            None => self.rank_slowly(index),
         }
-        let pairs = self.fast_pairs();
-        if pairs.is_null() {
-            return self.rank_slowly(index);
-        }
-        // SAFETY: `index` is below the length; the pointer is to the pairs of all bits, and is only set on a fast
-        // processor.
-        unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index).1 }
     }
 
     #[inline]

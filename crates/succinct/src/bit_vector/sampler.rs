@@ -52,24 +52,21 @@ impl Sampler {
             let within = self.next - self.count;
             if self.log == 0 {
                 let at = position + isa.select_in_word(word, within);
-                self.push(at, at, at);
-            } else if self.strides.is_multiple_of(GROUP) {
-                self.push(position + isa.select_in_word(word, within), position, position + within);
+                self.push(at, at);
             } else {
-                self.push(position, position, position + within);
+                self.push(position, position + within);
             }
             self.next += 1 << self.log;
         }
         self.count += count;
     }
 
-    /// Adds a sample: the bit is `at` (needed only where a group starts), offsets count from `origin` on if it starts a
-    /// group, and `mark` is what the sample says.
+    /// Adds a sample that says `mark`; if it starts a group, offsets count from `origin` on.
     #[inline(always)]
-    fn push(&mut self, at: u64, origin: u64, mark: u64) {
+    fn push(&mut self, origin: u64, mark: u64) {
         if self.strides.is_multiple_of(self.group()) {
-            self.close(at);
-            self.groups.push(at);
+            self.close(mark);
+            self.groups.push(origin);
             (self.origin, self.widest) = (origin, 0);
         } else {
             self.widest = self.widest.max(mark - self.last);
@@ -101,8 +98,13 @@ impl Sampler {
         self.close(len);
         let mut listed = Vec::new();
         let bits = self.group() << self.log;
-        for group in self.groups.iter_mut().filter(|group| **group >= LISTED) {
+        for (index, group) in self.groups.iter_mut().enumerate().filter(|(_, group)| **group >= LISTED) {
             let mut at = *group & VALUE;
+            // Its first sample says how many bits of its word belong to the group before.
+            let first = self.offsets[index * (bits >> self.log) as usize / 4] & 0xFFFF;
+            for _ in 0..first {
+                at = scan_forward(words, at, ONE, 1).map_or(at, |position| position + 1);
+            }
             *group = LISTED | listed.len() as u64;
             for _ in 0..bits {
                 let Some(position) = scan_forward(words, at, ONE, usize::MAX).filter(|&p| p < len) else {

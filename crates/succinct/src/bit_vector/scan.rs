@@ -29,7 +29,7 @@ pub(crate) fn find<const ONE: bool, I: Isa>(isa: I, words: &[u64], index: usize,
     if rank >= isa.popcount(word) {
         return find_slowly::<ONE, I>(isa, words, place, rank);
     }
-    Some(place as u64 * 64 + isa.select_in_word(word, rank))
+    Some(place as u64 * 64 + isa.select_present(word, rank))
 }
 
 /// The bit of the kind with `rank` others before it, counted from bit `from` on.
