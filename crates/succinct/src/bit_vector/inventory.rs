@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::rank::BLOCK;
+use super::rank::{BLOCK, RankSupport};
 use super::sampler::LOG_LIMIT;
 use super::scan::{find, find_from};
 use crate::cpu::{Bmi2, Isa, Level, level, prefetch};
@@ -92,20 +92,20 @@ impl Inventory {
         }
     }
 
-    /// The position of the bit of rank `rank`; `pairs` gives the rank support where it is needed.
+    /// The position of the bit of rank `rank`; `support` gives the rank support where it is needed.
     #[inline(always)]
     pub(crate) fn select<'p, const ONE: bool, I: Isa>(
         &self,
         isa: I,
         words: &[u64],
-        pairs: impl FnOnce() -> &'p [u64],
+        support: impl FnOnce() -> RankSupport<'p>,
         rank: u64,
     ) -> Option<u64> {
         if rank >= self.count {
             return None;
         }
         // SAFETY: the rank is below the count.
-        unsafe { self.select_unchecked::<ONE, I>(isa, words, pairs, rank) }
+        unsafe { self.select_unchecked::<ONE, I>(isa, words, support, rank) }
     }
 
     /// [`select`](Self::select) without the check of the rank.
@@ -118,7 +118,7 @@ impl Inventory {
         &self,
         isa: I,
         words: &[u64],
-        pairs: impl FnOnce() -> &'p [u64],
+        support: impl FnOnce() -> RankSupport<'p>,
         rank: u64,
     ) -> Option<u64> {
         if self.log == 0 {
@@ -137,7 +137,7 @@ impl Inventory {
                 return find::<ONE, I>(isa, words, (mark / 64) as usize, left);
             }
         }
-        self.select_in_wide_group::<ONE, I>(isa, words, pairs(), rank)
+        self.select_in_wide_group::<ONE, I>(isa, words, support(), rank)
     }
 
     #[cold]
@@ -146,7 +146,7 @@ impl Inventory {
         &self,
         isa: I,
         words: &[u64],
-        pairs: &[u64],
+        support: RankSupport<'_>,
         rank: u64,
     ) -> Option<u64> {
         let (bits_log, group) = (self.log + self.group_log(), rank >> self.log >> self.group_log());
@@ -157,12 +157,12 @@ impl Inventory {
         }
         let start = entry & VALUE;
         let before = |block: u64| {
-            let ones = pairs.get(2 * block as usize).copied().unwrap_or(u64::MAX);
+            let ones = support.before(8 * block as usize);
             if ONE { ones } else { (block * BLOCK).wrapping_sub(ones) }
         };
         // The last block with at most `rank` bits before it; it starts before the next group does.
         let mut low = start / BLOCK;
-        let blocks = pairs.len() as u64 / 2;
+        let blocks = words.len().div_ceil(8) as u64;
         let mut high = self.start(group + 1).map_or(blocks, |end| end / BLOCK + 1).min(blocks);
         while low + 1 < high {
             let middle = low + (high - low) / 2;

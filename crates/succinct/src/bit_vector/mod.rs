@@ -1,6 +1,7 @@
 //! Plain bits with rank and select.
 
 mod build;
+mod fast_rank;
 mod inventory;
 mod iter;
 mod layout;
@@ -15,9 +16,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use self::build::{ONES, RANK, ZEROS, build};
+use self::fast_rank::FastRank;
 pub(crate) use self::inventory::Inventory;
 pub use self::iter::{Positions, Runs};
-use self::rank::FastRank;
+use self::rank::{Counts, RankSupport};
 use self::select_support::SelectSupport;
 use crate::cpu::fast;
 use crate::cursor::WordCursor;
@@ -62,9 +64,9 @@ pub struct BitVector<W = Vec<u64>> {
 /// What is not in the file, or faster than what is.
 #[derive(Debug, Default)]
 struct Index {
-    pairs: OnceLock<SharedWords>,
-    // The rank support once it is there, if the processor is fast.
-    // It points to the pairs for all bits, in `BitVector::pairs` or `Index::pairs`, neither of which ever changes.
+    // Our own rank support, if the file has none.
+    counts: OnceLock<SharedWords>,
+    // The same once it is there, if the processor is fast: it points into `counts`, which never change.
     fast_rank: FastRank,
     ones: OnceLock<Inventory>,
     zeros: OnceLock<Inventory>,
@@ -78,9 +80,9 @@ const PATIENCE: u32 = 64;
 impl Clone for Index {
     fn clone(&self) -> Self {
         let patience = AtomicU32::new(self.patience.load(Ordering::Relaxed));
-        let (pairs, ones, zeros) = (self.pairs.clone(), self.ones.clone(), self.zeros.clone());
-        // The clone of a vector has words of its own: its pointer is set when it is first needed.
-        Index { pairs, fast_rank: FastRank::default(), ones, zeros, patience }
+        let (counts, ones, zeros) = (self.counts.clone(), self.ones.clone(), self.zeros.clone());
+        // Pointers are set when they are first needed.
+        Index { counts, fast_rank: FastRank::default(), ones, zeros, patience }
     }
 }
 
@@ -155,38 +157,33 @@ impl<W: Words> BitVector<W> {
 
     /// The rank support: the file's, or our own.
     #[inline]
-    pub(crate) fn pairs(&self) -> &[u64] {
-        match self.ready_pairs() {
-            Some(pairs) => pairs,
-            None => self.build_pairs(),
+    pub(crate) fn rank_support(&self) -> RankSupport<'_> {
+        match (&self.pairs, self.ready_counts()) {
+            (Some(pairs), _) => RankSupport::Pairs(pairs.as_ref()),
+            (None, Some(counts)) => RankSupport::Counts(counts),
+            (None, None) => RankSupport::Counts(self.build_counts()),
         }
     }
 
     #[inline(always)]
-    pub(crate) fn ready_pairs(&self) -> Option<&[u64]> {
-        match &self.pairs {
-            Some(pairs) => Some(pairs.as_ref()),
-            None => self.index.pairs.get().map(AsRef::as_ref),
-        }
+    fn ready_counts(&self) -> Option<Counts<'_>> {
+        Counts::new(self.index.counts.get()?.as_ref(), self.bits.words().len())
     }
 
-    /// Makes [`Index::fast_rank`] ready if the processor is fast.
-    fn remember_pairs(&self) {
-        if let Some(isa) = fast()
-            && self.pairs().len() as u64 == rank::pair_elements(self.bits.len())
-        {
-            self.index.fast_rank.set(isa, self.bits.len(), self.pairs());
+    /// Makes [`Index::fast_rank`] ready if the processor is fast and the counts are there.
+    fn remember_counts(&self) {
+        if let (Some(isa), Some(counts)) = (fast(), self.ready_counts()) {
+            self.index.fast_rank.set(isa, self.bits.len(), counts);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn build_pairs(&self) -> &[u64] {
+    fn build_counts(&self) -> Counts<'_> {
         let words = self.bits.words();
-        self.index
-            .pairs
-            .get_or_init(|| SharedWords::new(build::<RANK>(words, self.bits.len(), self.ones).pairs))
-            .as_ref()
+        let make = || SharedWords::new(build::<RANK>(words, self.bits.len(), self.ones).counts);
+        let counts = self.index.counts.get_or_init(make);
+        Counts::new(counts.as_ref(), words.len()).expect("a pass counts every word")
     }
 
     /// The inventory of the ones or the zeros, built if need be.
@@ -249,18 +246,18 @@ impl<W: Words> BitVector<W> {
         if missing != [true, true] {
             self.inventory::<true>();
             self.inventory::<false>();
-            self.pairs();
+            self.rank_support();
             return;
         }
         let (words, len) = (self.bits.words(), self.bits.len());
-        let built = if self.pairs.is_some() || self.index.pairs.get().is_some() {
+        let built = if self.pairs.is_some() || self.index.counts.get().is_some() {
             build::<{ ONES | ZEROS }>(words, len, self.ones)
         } else {
             build::<{ RANK | ONES | ZEROS }>(words, len, self.ones)
         };
         if self.pairs.is_none() {
             // Another thread may have been faster: its parts are as good.
-            let _ = self.index.pairs.set(SharedWords::new(built.pairs));
+            let _ = self.index.counts.set(SharedWords::new(built.counts));
         }
         for (slot, inventory) in [(&self.index.ones, built.ones), (&self.index.zeros, built.zeros)] {
             let _ = inventory.map(|inventory| slot.set(inventory));
@@ -271,15 +268,16 @@ impl<W: Words> BitVector<W> {
 impl<W: Words> Indexed for BitVector<W> {
     fn build_index(&self) {
         self.build_parts();
-        self.remember_pairs();
+        self.remember_counts();
     }
 
     fn write_index(&self, sink: &mut impl WordSink) -> io::Result<()> {
         self.build_index();
         // The file's own rank support is as good as ours: then there is nothing to keep.
-        let pairs = if self.pairs.is_some() { &[] } else { self.pairs() };
-        sink.put(&[self.bits.len(), self.ones, pairs.len() as u64])?;
-        sink.put(pairs)?;
+        let counts = if self.pairs.is_some() { None } else { self.index.counts.get() };
+        let counts = counts.map_or(&[][..], AsRef::as_ref);
+        sink.put(&[self.bits.len(), self.ones, counts.len() as u64])?;
+        sink.put(counts)?;
         self.inventory::<true>().write(sink)?;
         self.inventory::<false>().write(sink)
     }
@@ -292,15 +290,15 @@ impl<W: Words> Indexed for BitVector<W> {
                 return Err(Error::malformed(at + offset, name, value, found));
             }
         }
-        let pairs = cursor.vector(1, "pairs")?;
-        let (count, needed) = (pairs.as_ref().len() as u64, rank::pair_elements(self.bits.len()));
-        if count != needed && (count != 0 || self.pairs.is_none()) {
-            return Err(Error::malformed(at + 2, "pairs", needed, count));
+        let counts = cursor.vector(1, "counts")?;
+        let (found, needed) = (counts.as_ref().len(), rank::count_elements(self.bits.words().len()));
+        if found != needed && (found != 0 || self.pairs.is_none()) {
+            return Err(Error::malformed(at + 2, "counts", needed, found));
         }
         let ones = Inventory::read(cursor, self.bits.len()).map_err(|error| error.within("ones"))?;
         let zeros = Inventory::read(cursor, self.bits.len()).map_err(|error| error.within("zeros"))?;
-        if count == needed {
-            let _ = self.index.pairs.set(pairs);
+        if found == needed {
+            let _ = self.index.counts.set(counts);
         }
         let _ = self.index.ones.set(ones);
         let _ = self.index.zeros.set(zeros);
