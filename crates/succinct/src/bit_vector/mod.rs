@@ -34,8 +34,8 @@ use crate::storage::{SharedWords, Words};
 /// | | space (bits per bit) | cache misses per query |
 /// |---|---|---|
 /// | the bits | 1 | 1 for `get`, predecessor, successor nearby |
-/// | rank: rank9 (Vigna, *Broadword implementation of rank/select queries*, WEA 2008), as in the file | 0.25 | 2 |
-/// | select, select0: an inventory with adaptive strides (in the manner of Vigna's `SelectAdapt`), in memory only | 0.1 to 0.2 each; up to 0.31 for a kind that is one bit in 64 | 3; 2 for a kind that is at most one bit in 64; up to 11 more steps in the rank support where bits are clustered |
+/// | rank: rank9 (Vigna, *Broadword implementation of rank/select queries*, WEA 2008), if the file has it; else a 16-bit count for every word, in memory only | 0.25 | 2 at once |
+/// | select, select0: an inventory with adaptive strides (in the manner of Vigna's `SelectAdapt`), in memory only | 0.09 to 0.18 each; up to 0.31 for a kind that is one bit in 64 | 1 in the bits, after 1 in the inventory; only that one for a kind that is at most one bit in 64; up to 13 more steps in the rank support where bits are clustered |
 ///
 /// The rank support of a file is used in place. The rest is built when first needed, in one pass; until a few
 /// selects have been asked, a file's own select support answers them.
