@@ -13,6 +13,11 @@ pub(crate) trait Isa: Copy {
     fn popcount(self, word: u64) -> u64;
     /// Position of the set bit of rank `rank`; some position below 64 if there are not so many.
     fn select_in_word(self, word: u64, rank: u64) -> u64;
+    /// Position of the set bit of rank `rank`, which must be there.
+    #[inline(always)]
+    fn select_present(self, word: u64, rank: u64) -> u64 {
+        self.select_in_word(word, rank)
+    }
     /// The bits of `word` under `mask`, gathered at the low end.
     fn extract(self, word: u64, mask: u64) -> u64;
     /// The low bits of `word`, scattered to the positions in `mask`.
@@ -22,6 +27,31 @@ pub(crate) trait Isa: Copy {
     #[inline(always)]
     fn low_bits(self, word: u64, count: u64) -> u64 {
         word & !(u64::MAX << (count % 64))
+    }
+
+    /// Number of set bits in the word at `words + OFFSET`, in bytes.
+    ///
+    /// # Safety
+    ///
+    /// That word must be there to read.
+    #[inline(always)]
+    unsafe fn popcount_at<const OFFSET: usize>(self, words: *const u64) -> u64 {
+        // SAFETY: as the caller promises.
+        self.popcount(unsafe { words.byte_add(OFFSET).read() })
+    }
+
+    /// One step of a search by counting. `found` is what is left of `rank` at some word, and that word's number. If the
+    /// bit of that rank is past the first `BITS` bits, `ones` of which are set, the same for the word there, which must be
+    /// the next one. Set bits are counted if `ONE`, else unset ones.
+    #[inline(always)]
+    fn step<const ONE: bool, const BITS: u64>(
+        self,
+        rank: u64,
+        found: (u64, usize),
+        ones: u64,
+    ) -> (u64, usize) {
+        let count = if ONE { ones } else { BITS - ones };
+        if rank >= count { (rank - count, found.1 + 1) } else { found }
     }
 
     /// `word` shifted right by `count % 64`.
@@ -212,11 +242,14 @@ impl Isa for Popcnt {
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn popcnt(_: Popcnt, mut word: u64) -> u64 {
+fn popcnt(_: Popcnt, word: u64) -> u64 {
+    let count: u64;
     // SAFETY: a `Popcnt` or `Bmi2` value exists only after POPCNT was detected.
-    // SAFETY: the instruction reads and writes the one register and the flags.
-    unsafe { std::arch::asm!("popcnt {0}, {0}", inlateout(reg) word, options(pure, nomem, nostack)) };
-    word
+    // SAFETY: the instruction reads and writes the named registers and the flags.
+    unsafe {
+        std::arch::asm!("popcnt {0}, {1}", lateout(reg) count, in(reg) word, options(pure, nomem, nostack));
+    }
+    count
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -230,7 +263,7 @@ impl Bmi2 {
     ///
     /// # Safety
     ///
-    /// [`fast`] or [`level`] must have returned it before.
+    /// [`level`] must have returned it before.
     #[inline(always)]
     pub(crate) unsafe fn found_earlier() -> Self {
         Bmi2(())
@@ -246,6 +279,11 @@ impl Isa for Bmi2 {
 
     #[inline(always)]
     fn select_in_word(self, word: u64, rank: u64) -> u64 {
+        self.select_present(word, rank) & 63
+    }
+
+    #[inline(always)]
+    fn select_present(self, word: u64, rank: u64) -> u64 {
         let position: u64;
         // SAFETY: a `Bmi2` value exists only after BMI1 and BMI2 were detected.
         // SAFETY: the instructions read and write the named registers and the flags.
@@ -261,7 +299,49 @@ impl Isa for Bmi2 {
                 options(pure, nomem, nostack)
             );
         }
-        position & 63
+        position
+    }
+
+    #[inline(always)]
+    unsafe fn popcount_at<const OFFSET: usize>(self, words: *const u64) -> u64 {
+        let count: u64;
+        // SAFETY: a `Bmi2` value exists only after POPCNT was detected.
+        // SAFETY: the instruction reads the word, which the caller promises to be there, and writes one register and
+        // the flags.
+        unsafe {
+            std::arch::asm!("popcnt {0}, qword ptr [{1} + {2}]", lateout(reg) count, in(reg) words, const OFFSET,
+                options(pure, readonly, nostack));
+        }
+        count
+    }
+
+    /// Without a branch, which nobody could predict: subtract; without a borrow, take the difference and the next word.
+    #[inline(always)]
+    fn step<const ONE: bool, const BITS: u64>(
+        self,
+        rank: u64,
+        found: (u64, usize),
+        ones: u64,
+    ) -> (u64, usize) {
+        let (mut left, mut place) = found;
+        // SAFETY: the instructions read and write the named registers and the flags.
+        unsafe {
+            if ONE {
+                std::arch::asm!(
+                    "sub {rest}, {ones}", "cmovae {left}, {rest}", "sbb {place}, -1",
+                    rest = inout(reg) rank => _, left = inout(reg) left, place = inout(reg) place, ones = in(reg) ones,
+                    options(pure, nomem, nostack)
+                );
+            } else {
+                std::arch::asm!(
+                    "lea {rest}, [{rank} + {ones}]", "sub {rest}, {bits}", "cmovae {left}, {rest}", "sbb {place}, -1",
+                    rest = out(reg) _, rank = in(reg) rank, left = inout(reg) left, place = inout(reg) place,
+                    ones = in(reg) ones, bits = const BITS,
+                    options(pure, nomem, nostack)
+                );
+            }
+        }
+        (left, place)
     }
 
     #[inline(always)]
@@ -373,8 +453,17 @@ mod tests {
             assert_eq!(isa.popcount(word), (0..64).filter(|&bit| word >> bit & 1 == 1).count() as u64);
             for (rank, bit) in (0..64).filter(|&bit| word >> bit & 1 == 1).enumerate() {
                 assert_eq!(isa.select_in_word(word, rank as u64), bit, "{word:#x} {rank}");
+                assert_eq!(isa.select_present(word, rank as u64), bit, "{word:#x} {rank}");
             }
             assert!(isa.select_in_word(word, 63) < 64 && isa.select_in_word(word, 64) < 64);
+            // SAFETY: the second word is there.
+            assert_eq!(unsafe { isa.popcount_at::<8>([0, word].as_ptr()) }, isa.popcount(word));
+            let ones = isa.popcount(word);
+            for rank in 0..130 {
+                let expected = |count: u64| if rank < count { (99, 7) } else { (rank - count, 8) };
+                assert_eq!(isa.step::<true, 64>(rank, (99, 7), ones), expected(ones));
+                assert_eq!(isa.step::<false, 128>(rank, (99, 7), ones), expected(128 - ones));
+            }
             let mask = word.rotate_left(13) ^ 0xF0F0;
             assert_eq!(isa.extract(word, mask), Portable.extract(word, mask));
             assert_eq!(isa.deposit(word, mask), Portable.deposit(word, mask));
@@ -390,7 +479,7 @@ mod tests {
 
     #[test]
     fn fast_shifts_are_right() {
-        let Some(isa) = fast() else { return };
+        let Level::Bmi2(isa) = level() else { return };
         for word in words() {
             for count in 0..200 {
                 assert_eq!(isa.low_bits(word, count), word & !(u64::MAX << (count % 64)));

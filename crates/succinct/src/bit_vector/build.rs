@@ -1,14 +1,16 @@
 //! One pass over the words for everything that queries need.
 
-use super::inventory::{Inventory, Sampler};
-use super::rank::{BLOCK, pack_block};
+use super::inventory::Inventory;
+use super::rank::{BLOCK, Counter};
+use super::sampler::Sampler;
 use crate::bits::low_mask;
 use crate::cpu::{Isa, dispatch};
 
 /// What a pass has built.
 #[derive(Default)]
 pub(crate) struct Built {
-    pub(crate) pairs: Vec<u64>,
+    /// Our own counts for rank.
+    pub(crate) counts: Vec<u64>,
     pub(crate) ones: Option<Inventory>,
     pub(crate) zeros: Option<Inventory>,
 }
@@ -26,14 +28,11 @@ pub(crate) fn build<const PARTS: u8>(words: &[u64], len: u64, ones: u64) -> Buil
 fn pass<const PARTS: u8, I: Isa>(isa: I, words: &[u64], len: u64, ones: u64) -> Built {
     let mut one = Sampler::new(PARTS & ONES != 0, ones, len);
     let mut zero = Sampler::new(PARTS & ZEROS != 0, len.saturating_sub(ones), len);
-    let mut pairs = Vec::with_capacity(if PARTS & RANK != 0 { 2 * words.len().div_ceil(8) } else { 0 });
-    let mut before = 0;
+    let mut counter = Counter::new(if PARTS & RANK != 0 { words.len() } else { 0 });
     let mut position = 0;
     for block in words.chunks(8) {
-        let (packed, count) = pack_block(isa, block);
         if PARTS & RANK != 0 {
-            pairs.extend_from_slice(&[before, packed]);
-            before += count;
+            counter.take(isa, block);
         }
         // Unused bits of a last word are neither ones nor zeros, whatever a damaged file has there.
         let bits = (len - position).min(BLOCK);
@@ -52,7 +51,7 @@ fn pass<const PARTS: u8, I: Isa>(isa: I, words: &[u64], len: u64, ones: u64) -> 
         }
         position += bits;
     }
-    let mut built = Built { pairs, ..Built::default() };
+    let mut built = Built { counts: counter.finish(), ..Built::default() };
     if PARTS & ONES != 0 {
         built.ones = Some(one.finish::<true>(words, len));
     }

@@ -2,242 +2,142 @@
 
 use std::io;
 
-use super::rank::BLOCK;
-use crate::bits::{bit_len, scan_forward};
-use crate::cpu::{Isa, prefetch};
+use super::rank::{BLOCK, RankSupport};
+use super::sampler::LOG_LIMIT;
+use super::scan::{find, find_from};
+use crate::cpu::{Bmi2, Isa, Level, level, prefetch};
 use crate::cursor::WordCursor;
 use crate::error::Error;
 use crate::layout::WordSink;
 use crate::storage::SharedWords;
 
-/// The position of every 2^`log`-th bit of one kind, chosen so that a stride spans about [`SPAN`] bits.
+/// Samples of every 2^`log`-th bit of one kind, chosen so that a stride spans 96 to 192 bits.
 ///
-/// Strides come in groups of [`GROUP`]: a group has the position of its first bit, a stride the offset from there in
-/// 16 bits. A query reads both and counts a few words. Where the bits are clustered a stride may span much more, and
-/// its group says so: up to 512 bits per bit of the kind, the rank support is searched instead of the words; above,
-/// all positions of the group are listed, which costs less than an eighth of the bits they span.
+/// A sample says in which word its bit is, and how many bits of the kind come before it in that word: both as one
+/// number, 64 times the word plus the count. So a query knows what to count to before it has seen the word. Strides come
+/// in groups: a group has the start of the word where it begins, a stride its sample relative to that, in 16 bits. A query reads both, which lie in the second-level cache up to some 10^8 bits, and counts at most four words:
+/// one cache miss. A kind that is at most one bit in 64 has every bit sampled (`log` 0), by its position.
+///
+/// Where the bits are clustered a stride may span much more, and its group says so: up to 512 bits per bit of the kind,
+/// the rank support is searched instead of the words; above, all positions of the group are listed, which costs less than
+/// an eighth of the bits they span.
 #[derive(Debug, Clone)]
 pub(crate) struct Inventory {
     log: u32,
     count: u64,
-    // One per group: kind in the top two bits; below, a position or an index into `listed`.
+    // `count` on a fast processor, else 0.
+    fast_count: u64,
+    // One per group: kind in the top two bits; below, where it starts or an index into `listed`.
+    // There is a group for every stride, and a stride for every bit: `new` and `read` make sure of it.
     groups: SharedWords,
-    // Four to a word.
+    // One per stride, four to a word.
     offsets: SharedWords,
     listed: SharedWords,
 }
 
-/// Aimed-at bits per stride.
-const SPAN: u64 = 192;
-/// Up to one bit of the kind in so many, every one is sampled.
-const FEW: u64 = 64;
-/// The longest stride, as a logarithm.
-const LOG_LIMIT: u32 = 8;
-/// Strides per group.
-const GROUP: u64 = 16;
-/// A stride is scanned word by word up to this many bits.
-const SCAN: u64 = 2048;
+/// Strides per group, and its logarithm.
+pub(crate) const GROUP: u64 = 1 << GROUP_LOG;
+const GROUP_LOG: u32 = 6;
+/// The same where every bit is sampled.
+pub(crate) const FEW_GROUP: u64 = 1 << FEW_GROUP_LOG;
+const FEW_GROUP_LOG: u32 = 4;
 const KIND_SHIFT: u32 = 62;
-const SEARCH: u64 = 1 << KIND_SHIFT;
-const LISTED: u64 = 2 << KIND_SHIFT;
-const VALUE: u64 = SEARCH - 1;
-
-#[inline(always)]
-fn flip<const ONE: bool>() -> u64 {
-    if ONE { 0 } else { u64::MAX }
-}
-
-/// The bit of rank `rank` in a chunk of four words, or how many bits of the kind the chunk has.
-///
-/// In words: add up the counts of words until they exceed the rank; the bit is in that word. This needs no branch: the
-/// counts up to each word are compared with the rank all at once.
-#[inline(always)]
-fn find_in_chunk<const ONE: bool, I: Isa>(isa: I, chunk: &[u64; 4], rank: u64) -> Result<u64, u64> {
-    let [a, b, c, d] = chunk.map(|word| isa.popcount(word ^ flip::<ONE>()));
-    let (ab, abc) = (a + b, a + b + c);
-    if rank >= abc + d {
-        return Err(abc + d);
-    }
-    let past = [rank >= a, rank >= ab, rank >= abc].map(u64::from);
-    let before = (a & past[0].wrapping_neg()) + (b & past[1].wrapping_neg()) + (c & past[2].wrapping_neg());
-    let place = past[0] + past[1] + past[2];
-    let word = chunk[place as usize & 3] ^ flip::<ONE>();
-    Ok(place * 64 + isa.select_in_word(word, rank - before))
-}
-
-/// Counts words from `from` to the bit of rank `rank` among those at or after `from`.
-#[inline(always)]
-pub(crate) fn scan<const ONE: bool, I: Isa>(isa: I, words: &[u64], from: u64, rank: u64) -> Option<u64> {
-    let index = (from / 64) as usize;
-    let rest = words.get(index..)?;
-    let Some(chunk) = rest.first_chunk::<4>() else {
-        return scan_rest::<ONE, I>(
-            isa,
-            words,
-            index,
-            rank_in_words::<ONE, I>(isa, *rest.first()?, from, rank),
-        );
-    };
-    let rank = rank_in_words::<ONE, I>(isa, chunk[0], from, rank);
-    match find_in_chunk::<ONE, I>(isa, chunk, rank) {
-        Ok(place) => Some(from / 64 * 64 + place),
-        Err(count) => scan_rest::<ONE, I>(isa, words, index + 4, rank - count),
-    }
-}
-
-/// Bits of the first word before `from` count as well if the whole word is counted, and so does the rank.
-#[inline(always)]
-fn rank_in_words<const ONE: bool, I: Isa>(isa: I, first: u64, from: u64, rank: u64) -> u64 {
-    rank.wrapping_add(isa.popcount(isa.low_bits(first ^ flip::<ONE>(), from)))
-}
-
-#[cold]
-#[inline(never)]
-fn scan_rest<const ONE: bool, I: Isa>(isa: I, words: &[u64], mut index: usize, mut rank: u64) -> Option<u64> {
-    while let Some(chunk) = words.get(index..).and_then(|words| words.first_chunk::<4>()) {
-        match find_in_chunk::<ONE, I>(isa, chunk, rank) {
-            Ok(place) => return Some(index as u64 * 64 + place),
-            Err(count) => rank -= count,
-        }
-        index += 4;
-    }
-    for &word in words.get(index..)? {
-        let word = word ^ flip::<ONE>();
-        let count = isa.popcount(word);
-        if rank < count {
-            return Some(index as u64 * 64 + isa.select_in_word(word, rank));
-        }
-        rank -= count;
-        index += 1;
-    }
-    None
-}
-
-/// Takes the position of every 2^`log`-th bit, in order.
-pub(crate) struct Sampler {
-    log: u32,
-    // The next rank to be sampled, and the bits so far.
-    next: u64,
-    count: u64,
-    groups: Vec<u64>,
-    offsets: Vec<u64>,
-    strides: u64,
-    start: u64,
-    last: u64,
-    widest: u64,
-}
-
-impl Sampler {
-    /// For about `count` bits of the kind among `len`; the choice of strides is all that depends on it.
-    pub(crate) fn new(wanted: bool, count: u64, len: u64) -> Self {
-        let per_span = (u128::from(count) * u128::from(SPAN) / u128::from(len.max(1))) as u64;
-        // Few bits are best all sampled: then nothing is counted at all.
-        let log = if per_span < SPAN.div_ceil(FEW) { 0 } else { (bit_len(per_span) - 1).min(LOG_LIMIT) };
-        let strides = if wanted { (count.min(len) >> log) + 1 } else { 0 };
-        let groups = Vec::with_capacity((strides / GROUP + 1) as usize);
-        let offsets = Vec::with_capacity((strides / 4 + 1) as usize);
-        Sampler { log, next: 0, count: 0, groups, offsets, strides: 0, start: 0, last: 0, widest: 0 }
-    }
-
-    /// The bits of the kind in the word at `position`, `count` of them.
-    #[inline(always)]
-    pub(crate) fn take<I: Isa>(&mut self, isa: I, word: u64, count: u64, position: u64) {
-        while self.next < self.count + count {
-            self.push(position + isa.select_in_word(word, self.next - self.count));
-            self.next += 1 << self.log;
-        }
-        self.count += count;
-    }
-
-    #[inline(always)]
-    fn push(&mut self, position: u64) {
-        if self.strides.is_multiple_of(GROUP) {
-            self.close(position);
-            self.groups.push(position);
-            (self.start, self.widest) = (position, 0);
-        } else {
-            self.widest = self.widest.max(position - self.last);
-        }
-        let lane = self.strides % 4;
-        let offset = (position - self.start) & 0xFFFF;
-        match self.offsets.last_mut() {
-            Some(word) if lane != 0 => *word |= offset << (16 * lane),
-            _ => self.offsets.push(offset),
-        }
-        self.last = position;
-        self.strides += 1;
-    }
-
-    /// Decides about the last group, which ends before `limit`.
-    #[inline(always)]
-    fn close(&mut self, limit: u64) {
-        let widest = self.widest.max(limit - self.last);
-        if let Some(group) = self.groups.last_mut()
-            && (widest > SCAN && self.log > 0 || self.last - self.start > 0xFFFF)
-        {
-            let bits = GROUP << self.log;
-            *group |= if limit - self.start >= bits * BLOCK { LISTED } else { SEARCH };
-        }
-    }
-
-    /// The inventory of the `len` bits in `words`.
-    pub(crate) fn finish<const ONE: bool>(mut self, words: &[u64], len: u64) -> Inventory {
-        self.close(len);
-        let mut listed = Vec::new();
-        for group in self.groups.iter_mut().filter(|group| **group >= LISTED) {
-            let mut at = *group & VALUE;
-            *group = LISTED | listed.len() as u64;
-            for _ in 0..GROUP << self.log {
-                let Some(position) = scan_forward(words, at, ONE, usize::MAX).filter(|&p| p < len) else {
-                    break;
-                };
-                listed.push(position);
-                at = position + 1;
-            }
-        }
-        let [groups, offsets, listed] = [self.groups, self.offsets, listed].map(SharedWords::new);
-        Inventory { log: self.log, count: self.count, groups, offsets, listed }
-    }
-}
+// Both are negative as signed numbers.
+pub(crate) const SEARCH: u64 = 2 << KIND_SHIFT;
+pub(crate) const LISTED: u64 = 3 << KIND_SHIFT;
+pub(crate) const VALUE: u64 = !LISTED;
 
 impl Inventory {
+    /// Takes over what a pass has found: one offset for each stride of `count` bits, one group for each so many.
+    pub(crate) fn new(log: u32, count: u64, groups: Vec<u64>, offsets: Vec<u64>, listed: Vec<u64>) -> Self {
+        assert_eq!(
+            (groups.len() as u64, offsets.len() as u64),
+            shape(log, count),
+            "a sample for every stride"
+        );
+        let [groups, offsets, listed] = [groups, offsets, listed].map(SharedWords::new);
+        Inventory { log, count, fast_count: fast_count(count), groups, offsets, listed }
+    }
+
     /// How many bits of the kind there are.
     #[inline]
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Where the stride of `rank` starts, with the kind of its group.
+    /// The processor, if it is fast and there is a bit of rank `rank`.
     #[inline(always)]
-    fn start<I: Isa>(&self, isa: I, rank: u64) -> Option<u64> {
-        let stride = isa.shift_right(rank, u64::from(self.log));
-        let group = *self.groups.as_ref().get((stride / GROUP) as usize)?;
-        let offset =
-            isa.shift_right(*self.offsets.as_ref().get((stride / 4) as usize)?, 16 * stride) & 0xFFFF;
-        // A wide group is far from the next kind, whatever the offset adds.
-        Some(group.wrapping_add(offset))
+    pub(crate) fn fast(&self, rank: u64) -> Option<Bmi2> {
+        // SAFETY: `fast_count` is not 0 only after `level` has returned this processor.
+        if rank < self.fast_count { Some(unsafe { Bmi2::found_earlier() }) } else { None }
     }
 
-    /// The position of the bit of rank `rank`; `pairs` gives the rank support where it is needed.
+    fn group_log(&self) -> u32 {
+        if self.log == 0 { FEW_GROUP_LOG } else { GROUP_LOG }
+    }
+
+    /// The entry of a group and the offset of a stride in it.
+    ///
+    /// # Safety
+    ///
+    /// The stride must be one of those of `count` bits, and the group the one it is in.
+    #[inline(always)]
+    unsafe fn sample(&self, group: u64, stride: u64) -> (u64, u64) {
+        let lane = if cfg!(target_endian = "big") { stride ^ 3 } else { stride };
+        // SAFETY: there are as many groups and offsets (four to a word) as `count` bits have.
+        unsafe {
+            let group = *self.groups.as_ref().get_unchecked(group as usize);
+            let offset = *self.offsets.as_ref().as_ptr().cast::<u16>().add(lane as usize);
+            (group, u64::from(offset))
+        }
+    }
+
+    /// The position of the bit of rank `rank`; `support` gives the rank support where it is needed.
     #[inline(always)]
     pub(crate) fn select<'p, const ONE: bool, I: Isa>(
         &self,
         isa: I,
         words: &[u64],
-        pairs: impl FnOnce() -> &'p [u64],
+        support: impl FnOnce() -> RankSupport<'p>,
         rank: u64,
     ) -> Option<u64> {
         if rank >= self.count {
             return None;
         }
-        let start = self.start(isa, rank)?;
-        if start < SEARCH {
-            if self.log == 0 {
-                return Some(start);
+        // SAFETY: the rank is below the count.
+        unsafe { self.select_unchecked::<ONE, I>(isa, words, support, rank) }
+    }
+
+    /// [`select`](Self::select) without the check of the rank.
+    ///
+    /// # Safety
+    ///
+    /// `rank` must be below `count`.
+    #[inline(always)]
+    pub(crate) unsafe fn select_unchecked<'p, const ONE: bool, I: Isa>(
+        &self,
+        isa: I,
+        words: &[u64],
+        support: impl FnOnce() -> RankSupport<'p>,
+        rank: u64,
+    ) -> Option<u64> {
+        if self.log == 0 {
+            // SAFETY: the rank is below the count.
+            let (group, offset) = unsafe { self.sample(rank >> FEW_GROUP_LOG, rank) };
+            if group < SEARCH {
+                return Some(group + offset);
             }
-            return scan::<ONE, I>(isa, words, start, isa.low_bits(rank, u64::from(self.log)));
+        } else {
+            let stride = isa.shift_right(rank, u64::from(self.log));
+            // SAFETY: the rank is below the count.
+            let (group, offset) = unsafe { self.sample(stride >> GROUP_LOG, stride) };
+            if group < SEARCH {
+                let mark = group + offset;
+                let left = isa.low_bits(rank, u64::from(self.log)) + offset % 64;
+                return find::<ONE, I>(isa, words, (mark / 64) as usize, left);
+            }
         }
-        self.select_in_wide_group::<ONE, I>(isa, words, pairs(), rank)
+        self.select_in_wide_group::<ONE, I>(isa, words, support(), rank)
     }
 
     #[cold]
@@ -246,61 +146,70 @@ impl Inventory {
         &self,
         isa: I,
         words: &[u64],
-        pairs: &[u64],
+        support: RankSupport<'_>,
         rank: u64,
     ) -> Option<u64> {
-        let (group_log, group) = (self.log + GROUP.ilog2(), rank >> self.log >> GROUP.ilog2());
-        let within = rank & ((1 << group_log) - 1);
+        let (bits_log, group) = (self.log + self.group_log(), rank >> self.log >> self.group_log());
+        let within = rank & ((1 << bits_log) - 1);
         let entry = *self.groups.as_ref().get(group as usize)?;
         if entry >= LISTED {
             return self.listed.as_ref().get((entry & VALUE).checked_add(within)? as usize).copied();
         }
         let start = entry & VALUE;
         let before = |block: u64| {
-            let ones = pairs.get(2 * block as usize).copied().unwrap_or(u64::MAX);
+            let ones = support.before(8 * block as usize);
             if ONE { ones } else { (block * BLOCK).wrapping_sub(ones) }
         };
         // The last block with at most `rank` bits before it; it starts before the next group does.
         let mut low = start / BLOCK;
-        let blocks = pairs.len() as u64 / 2;
-        let mut high = self.group(group + 1).map_or(blocks, |(_, end)| end / BLOCK + 1).min(blocks);
+        let blocks = words.len().div_ceil(8) as u64;
+        let mut high = self.start(group + 1).map_or(blocks, |end| end / BLOCK + 1).min(blocks);
         while low + 1 < high {
             let middle = low + (high - low) / 2;
             if before(middle) <= rank { low = middle } else { high = middle }
         }
         if low * BLOCK <= start {
-            return scan::<ONE, I>(isa, words, start, within);
+            // SAFETY: the stride is the first of the group of `rank`.
+            let (_, first) = unsafe { self.sample(group, group << self.group_log()) };
+            return find_from::<ONE, I>(isa, words, start, within + first);
         }
-        scan::<ONE, I>(isa, words, low * BLOCK, rank.wrapping_sub(before(low)))
+        find::<ONE, I>(isa, words, (low * BLOCK / 64) as usize, rank.wrapping_sub(before(low)))
     }
 
     /// Asks for the sample of `rank`.
     #[inline(always)]
     pub(crate) fn prefetch_sample(&self, rank: u64) {
         let stride = rank >> self.log;
-        prefetch(self.groups.as_ref(), (stride / GROUP) as usize);
+        prefetch(self.groups.as_ref(), (stride >> self.group_log()) as usize);
         prefetch(self.offsets.as_ref(), (stride / 4) as usize);
     }
 
     /// Asks for the words where the search for `rank` will start.
     #[inline(always)]
-    pub(crate) fn prefetch_words<I: Isa>(&self, isa: I, words: &[u64], rank: u64) {
-        if let Some(start) = self.start(isa, rank) {
-            let word = ((start & VALUE) / 64) as usize;
+    pub(crate) fn prefetch_words(&self, words: &[u64], rank: u64) {
+        if rank < self.count && self.log > 0 {
+            let stride = rank >> self.log;
+            // SAFETY: the rank is below the count.
+            let (group, offset) = unsafe { self.sample(stride >> GROUP_LOG, stride) };
+            let word = (((group & VALUE) + offset) / 64) as usize;
             prefetch(words, word);
-            prefetch(words, word + 4);
+            prefetch(words, word + 3);
         }
     }
 
-    /// Rank and position of the first bit of a group, for searches over many.
-    pub(crate) fn group(&self, group: u64) -> Option<(u64, u64)> {
+    /// Where a group starts, at most a word before its first bit.
+    fn start(&self, group: u64) -> Option<u64> {
         let entry = *self.groups.as_ref().get(usize::try_from(group).ok()?)?;
-        let position = if entry >= LISTED {
-            *self.listed.as_ref().get((entry & VALUE) as usize)?
+        if entry >= LISTED {
+            self.listed.as_ref().get((entry & VALUE) as usize).copied()
         } else {
-            entry & VALUE
-        };
-        Some((group << self.log << GROUP.ilog2(), position))
+            Some(entry & VALUE)
+        }
+    }
+
+    /// Rank of the first bit of a group.
+    pub(crate) fn first_of_group(&self, group: u64) -> Option<u64> {
+        (group < self.group_count()).then(|| group << self.log << self.group_log())
     }
 
     /// How many groups there are.
@@ -329,15 +238,26 @@ impl Inventory {
         let log = log as u32;
         let groups = cursor.vector(1, "groups")?;
         let offsets = cursor.vector(1, "offsets")?;
-        let strides = count.div_ceil(1 << log);
+        let needed = shape(log, count);
         for (name, found, needed) in [
-            ("groups", groups.as_ref().len() as u64, strides.div_ceil(GROUP)),
-            ("offsets", offsets.as_ref().len() as u64, strides.div_ceil(4)),
+            ("groups", groups.as_ref().len() as u64, needed.0),
+            ("offsets", offsets.as_ref().len() as u64, needed.1),
         ] {
             if found != needed {
                 return Err(Error::malformed(at + 2, name, needed, found));
             }
         }
-        Ok(Inventory { log, count, groups, offsets, listed: cursor.vector(1, "listed")? })
+        let listed = cursor.vector(1, "listed")?;
+        Ok(Inventory { log, count, fast_count: fast_count(count), groups, offsets, listed })
     }
+}
+
+/// How many groups, and words of offsets, `count` bits have.
+fn shape(log: u32, count: u64) -> (u64, u64) {
+    let strides = count.div_ceil(1 << log);
+    (strides.div_ceil(if log == 0 { FEW_GROUP } else { GROUP }), strides.div_ceil(4))
+}
+
+fn fast_count(count: u64) -> u64 {
+    if let Level::Bmi2(_) = level() { count } else { 0 }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::rank::{pack_block, pair_elements};
+use super::rank::{pack_block, pair_elements, pairs_of};
 use super::select_support::SelectSupport;
 use super::{BitVector, Index};
 use crate::cpu::dispatch;
@@ -47,7 +47,7 @@ impl<W: Words> BitVector<W> {
         let support = match kind {
             0 => {
                 // Always from the bits: a file's own support is a rumour.
-                let pairs = super::build::<{ super::RANK }>(words, len, self.ones).pairs;
+                let pairs = dispatch!(isa => pairs_of(isa, words));
                 sink.put(&[1 + pairs.len() as u64, pairs.len() as u64 / 2])?;
                 return sink.put(&pairs);
             }

@@ -1,20 +1,25 @@
 //! Plain bits with rank and select.
 
 mod build;
+mod fast_rank;
 mod inventory;
 mod iter;
 mod layout;
 mod query;
 pub(crate) mod rank;
+mod sampler;
+mod scan;
 mod select_support;
 
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use self::build::{ONES, RANK, ZEROS, build};
+use self::fast_rank::FastRank;
 pub(crate) use self::inventory::Inventory;
 pub use self::iter::{Positions, Runs};
+use self::rank::{Counts, RankSupport};
 use self::select_support::SelectSupport;
 use crate::cpu::fast;
 use crate::cursor::WordCursor;
@@ -29,8 +34,8 @@ use crate::storage::{SharedWords, Words};
 /// | | space (bits per bit) | cache misses per query |
 /// |---|---|---|
 /// | the bits | 1 | 1 for `get`, predecessor, successor nearby |
-/// | rank: rank9 (Vigna, *Broadword implementation of rank/select queries*, WEA 2008), as in the file | 0.25 | 2 |
-/// | select, select0: an inventory with adaptive strides (in the manner of Vigna's `SelectAdapt`), in memory only | 0.1 to 0.2 each; up to 0.31 for a kind that is one bit in 64 | 3; 2 for a kind that is at most one bit in 64; up to 11 more steps in the rank support where bits are clustered |
+/// | rank: rank9 (Vigna, *Broadword implementation of rank/select queries*, WEA 2008), if the file has it; else a 16-bit count for every word, in memory only | 0.25 | 2 at once |
+/// | select, select0: an inventory with adaptive strides (in the manner of Vigna's `SelectAdapt`), in memory only | 0.09 to 0.18 each; up to 0.31 for a kind that is one bit in 64 | 1 in the bits, after 1 in the inventory; only that one for a kind that is at most one bit in 64; up to 13 more steps in the rank support where bits are clustered |
 ///
 /// The rank support of a file is used in place. The rest is built when first needed, in one pass; until a few
 /// selects have been asked, a file's own select support answers them.
@@ -59,10 +64,10 @@ pub struct BitVector<W = Vec<u64>> {
 /// What is not in the file, or faster than what is.
 #[derive(Debug, Default)]
 struct Index {
-    pairs: OnceLock<SharedWords>,
-    // The rank support once it is there, if the processor is fast; null before.
-    // It points to the pairs for all bits, in `BitVector::pairs` or `Index::pairs`, neither of which ever changes.
-    fast_pairs: AtomicPtr<u64>,
+    // Our own rank support, if the file has none.
+    counts: OnceLock<SharedWords>,
+    // The same once it is there, if the processor is fast: it points into `counts`, which never change.
+    fast_rank: FastRank,
     ones: OnceLock<Inventory>,
     zeros: OnceLock<Inventory>,
     // Selects answered from the file's own support so far.
@@ -75,9 +80,9 @@ const PATIENCE: u32 = 64;
 impl Clone for Index {
     fn clone(&self) -> Self {
         let patience = AtomicU32::new(self.patience.load(Ordering::Relaxed));
-        let (pairs, ones, zeros) = (self.pairs.clone(), self.ones.clone(), self.zeros.clone());
-        // The clone of a vector has words of its own: its pointer is set when it is first needed.
-        Index { pairs, fast_pairs: AtomicPtr::default(), ones, zeros, patience }
+        let (counts, ones, zeros) = (self.counts.clone(), self.ones.clone(), self.zeros.clone());
+        // Pointers are set when they are first needed.
+        Index { counts, fast_rank: FastRank::default(), ones, zeros, patience }
     }
 }
 
@@ -152,42 +157,33 @@ impl<W: Words> BitVector<W> {
 
     /// The rank support: the file's, or our own.
     #[inline]
-    pub(crate) fn pairs(&self) -> &[u64] {
-        match self.ready_pairs() {
-            Some(pairs) => pairs,
-            None => self.build_pairs(),
+    pub(crate) fn rank_support(&self) -> RankSupport<'_> {
+        match (&self.pairs, self.ready_counts()) {
+            (Some(pairs), _) => RankSupport::Pairs(pairs.as_ref()),
+            (None, Some(counts)) => RankSupport::Counts(counts),
+            (None, None) => RankSupport::Counts(self.build_counts()),
         }
     }
 
     #[inline(always)]
-    pub(crate) fn ready_pairs(&self) -> Option<&[u64]> {
-        match &self.pairs {
-            Some(pairs) => Some(pairs.as_ref()),
-            None => self.index.pairs.get().map(AsRef::as_ref),
-        }
+    fn ready_counts(&self) -> Option<Counts<'_>> {
+        Counts::new(self.index.counts.get()?.as_ref(), self.bits.words().len())
     }
 
-    /// The rank support as a pointer for the fast processor; null until somebody has asked for a rank.
-    #[inline(always)]
-    fn fast_pairs(&self) -> *const u64 {
-        self.index.fast_pairs.load(Ordering::Acquire)
-    }
-
-    /// Makes [`fast_pairs`](Self::fast_pairs) ready if the processor is fast.
-    fn remember_pairs(&self) {
-        if fast().is_some() && self.pairs().len() as u64 == rank::pair_elements(self.bits.len()) {
-            self.index.fast_pairs.store(self.pairs().as_ptr().cast_mut(), Ordering::Release);
+    /// Makes [`Index::fast_rank`] ready if the processor is fast and the counts are there.
+    fn remember_counts(&self) {
+        if let (Some(isa), Some(counts)) = (fast(), self.ready_counts()) {
+            self.index.fast_rank.set(isa, self.bits.len(), counts);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn build_pairs(&self) -> &[u64] {
+    fn build_counts(&self) -> Counts<'_> {
         let words = self.bits.words();
-        self.index
-            .pairs
-            .get_or_init(|| SharedWords::new(build::<RANK>(words, self.bits.len(), self.ones).pairs))
-            .as_ref()
+        let make = || SharedWords::new(build::<RANK>(words, self.bits.len(), self.ones).counts);
+        let counts = self.index.counts.get_or_init(make);
+        Counts::new(counts.as_ref(), words.len()).expect("a pass counts every word")
     }
 
     /// The inventory of the ones or the zeros, built if need be.
@@ -212,6 +208,12 @@ impl<W: Words> BitVector<W> {
             let make = || build::<ZEROS>(words, len, self.ones).zeros.expect(missing);
             self.index.zeros.get_or_init(make)
         }
+    }
+
+    /// Rank and position of the first unset bit of a group of the inventory, for searches over many.
+    pub(crate) fn first_zero_of_group(&self, group: u64) -> Option<(u64, u64)> {
+        let rank = self.inventory::<false>().first_of_group(group)?;
+        Some((rank, self.select_kind::<false>(rank)?))
     }
 
     /// The inventory if it is there.
@@ -244,18 +246,18 @@ impl<W: Words> BitVector<W> {
         if missing != [true, true] {
             self.inventory::<true>();
             self.inventory::<false>();
-            self.pairs();
+            self.rank_support();
             return;
         }
         let (words, len) = (self.bits.words(), self.bits.len());
-        let built = if self.pairs.is_some() || self.index.pairs.get().is_some() {
+        let built = if self.pairs.is_some() || self.index.counts.get().is_some() {
             build::<{ ONES | ZEROS }>(words, len, self.ones)
         } else {
             build::<{ RANK | ONES | ZEROS }>(words, len, self.ones)
         };
         if self.pairs.is_none() {
             // Another thread may have been faster: its parts are as good.
-            let _ = self.index.pairs.set(SharedWords::new(built.pairs));
+            let _ = self.index.counts.set(SharedWords::new(built.counts));
         }
         for (slot, inventory) in [(&self.index.ones, built.ones), (&self.index.zeros, built.zeros)] {
             let _ = inventory.map(|inventory| slot.set(inventory));
@@ -266,15 +268,16 @@ impl<W: Words> BitVector<W> {
 impl<W: Words> Indexed for BitVector<W> {
     fn build_index(&self) {
         self.build_parts();
-        self.remember_pairs();
+        self.remember_counts();
     }
 
     fn write_index(&self, sink: &mut impl WordSink) -> io::Result<()> {
         self.build_index();
         // The file's own rank support is as good as ours: then there is nothing to keep.
-        let pairs = if self.pairs.is_some() { &[] } else { self.pairs() };
-        sink.put(&[self.bits.len(), self.ones, pairs.len() as u64])?;
-        sink.put(pairs)?;
+        let counts = if self.pairs.is_some() { None } else { self.index.counts.get() };
+        let counts = counts.map_or(&[][..], AsRef::as_ref);
+        sink.put(&[self.bits.len(), self.ones, counts.len() as u64])?;
+        sink.put(counts)?;
         self.inventory::<true>().write(sink)?;
         self.inventory::<false>().write(sink)
     }
@@ -287,15 +290,15 @@ impl<W: Words> Indexed for BitVector<W> {
                 return Err(Error::malformed(at + offset, name, value, found));
             }
         }
-        let pairs = cursor.vector(1, "pairs")?;
-        let (count, needed) = (pairs.as_ref().len() as u64, rank::pair_elements(self.bits.len()));
-        if count != needed && (count != 0 || self.pairs.is_none()) {
-            return Err(Error::malformed(at + 2, "pairs", needed, count));
+        let counts = cursor.vector(1, "counts")?;
+        let (found, needed) = (counts.as_ref().len(), rank::count_elements(self.bits.words().len()));
+        if found != needed && (found != 0 || self.pairs.is_none()) {
+            return Err(Error::malformed(at + 2, "counts", needed, found));
         }
         let ones = Inventory::read(cursor, self.bits.len()).map_err(|error| error.within("ones"))?;
         let zeros = Inventory::read(cursor, self.bits.len()).map_err(|error| error.within("zeros"))?;
-        if count == needed {
-            let _ = self.index.pairs.set(pairs);
+        if found == needed {
+            let _ = self.index.counts.set(counts);
         }
         let _ = self.index.ones.set(ones);
         let _ = self.index.zeros.set(zeros);

@@ -1,9 +1,9 @@
 //! The queries of a plain bit vector.
 
-use super::rank::{rank9, rank9_unchecked};
+use super::rank::{RankSupport, rank_in_pairs};
 use super::{BitVector, Positions, Runs};
 use crate::bits::{scan_backward, scan_forward};
-use crate::cpu::{Bmi2, Isa, dispatch, fast, prefetch};
+use crate::cpu::{Isa, dispatch, fast, prefetch};
 use crate::queries::{BATCH, BitQueries};
 use crate::storage::Words;
 
@@ -13,8 +13,13 @@ const NEARBY: usize = 8;
 impl<W: Words> BitVector<W> {
     #[inline(always)]
     pub(super) fn select_kind<const ONE: bool>(&self, rank: u64) -> Option<u64> {
-        if let (Some(isa), Some(inventory)) = (fast(), self.ready_inventory::<ONE>()) {
-            return inventory.select::<ONE, _>(isa, self.bits.words(), || self.pairs(), rank);
+        if let Some(inventory) = self.ready_inventory::<ONE>()
+            && let Some(isa) = inventory.fast(rank)
+        {
+            // SAFETY: `fast` has compared the rank with the count.
+            return unsafe {
+                inventory.select_unchecked::<ONE, _>(isa, self.bits.words(), || self.rank_support(), rank)
+            };
         }
         self.select_slowly::<ONE>(rank)
     }
@@ -24,7 +29,7 @@ impl<W: Words> BitVector<W> {
         match self.ready_inventory::<ONE>() {
             Some(inventory) => {
                 let words = self.bits.words();
-                dispatch!(isa => inventory.select::<ONE, _>(isa, words, || self.pairs(), rank))
+                dispatch!(isa => inventory.select::<ONE, _>(isa, words, || self.rank_support(), rank))
             }
             None if rank < if ONE { self.ones } else { self.count_zeros() } => {
                 self.select_unprepared::<ONE>(rank)
@@ -37,16 +42,24 @@ impl<W: Words> BitVector<W> {
     #[inline(always)]
     fn is_listed(&self) -> bool {
         self.ones <= self.bits.len() / 64
-            && !self.fast_pairs().is_null()
+            && (self.pairs.is_some() || self.index.fast_rank.is_set())
             && self.ready_inventory::<true>().is_some()
     }
 
-    /// Rank on the first query, and on other processors.
+    /// Rank past the end, in a file's own rank support, on the first query, and on other processors.
     #[inline(never)]
     fn rank_slowly(&self, index: u64) -> u64 {
-        self.remember_pairs();
-        let (pairs, words) = (self.pairs(), self.bits.words());
-        dispatch!(isa => rank9(isa, pairs, words, index))
+        if index >= self.bits.len() {
+            return self.ones;
+        }
+        let words = self.bits.words();
+        if let (Some(isa), Some(pairs)) = (fast(), &self.pairs) {
+            // SAFETY: `index` is below the length; only as many pairs as there are blocks are taken for the rank support.
+            return unsafe { rank_in_pairs(isa, pairs.as_ref().as_ptr(), words.as_ptr(), index) };
+        }
+        let support = self.rank_support();
+        self.remember_counts();
+        dispatch!(isa => support.rank(isa, words, index))
     }
 
     /// [`BitQueries::rank`] without the check of the argument.
@@ -56,13 +69,7 @@ impl<W: Words> BitVector<W> {
     /// `index` must be below the number of bits.
     #[inline]
     pub unsafe fn rank_unchecked(&self, index: u64) -> u64 {
-        let pairs = self.fast_pairs();
-        if pairs.is_null() {
-            return self.rank_slowly(index);
-        }
-        // SAFETY: the caller keeps `index` below the length; the pointer is to the pairs of all bits, and is only set
-        // on a fast processor.
-        unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index).1 }
+        self.rank(index)
     }
 
     /// [`BitQueries::select`] without the check of the argument.
@@ -78,39 +85,21 @@ impl<W: Words> BitVector<W> {
     /// Bit `index` and the ones before it; (false, all ones) past the end.
     #[inline]
     pub(crate) fn bit_and_rank_at(&self, index: u64) -> (bool, u64) {
-        if index >= self.bits.len() {
-            return (false, self.ones);
-        }
-        let pairs = self.fast_pairs();
-        if pairs.is_null() {
-            return self.bit_and_rank_slowly(index);
-        }
-        // SAFETY: `index` is below the length; the pointer is to the pairs of all bits, and is only set on a fast
-        // processor.
-        let (bits, rank) =
-            unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index) };
-        (bits & 1 == 1, rank)
-    }
-
-    #[inline(never)]
-    fn bit_and_rank_slowly(&self, index: u64) -> (bool, u64) {
-        self.remember_pairs();
-        let pairs = self.pairs();
-        dispatch!(isa => self.bit_and_rank(isa, pairs, index))
+        (self.bits.get(index).unwrap_or(false), self.rank(index))
     }
 
     /// Bit `index` and the ones before it; `index` must be below the length.
     #[inline(always)]
-    pub(crate) fn bit_and_rank<I: Isa>(&self, isa: I, pairs: &[u64], index: u64) -> (bool, u64) {
+    pub(crate) fn bit_and_rank<I: Isa>(&self, isa: I, support: RankSupport<'_>, index: u64) -> (bool, u64) {
         let words = self.bits.words();
         let bit = words.get((index / 64) as usize).map_or(0, |word| word >> (index % 64)) & 1 == 1;
-        (bit, rank9(isa, pairs, words, index))
+        (bit, support.rank(isa, words, index))
     }
 
     /// Asks for the lines that `rank(index)` will read.
     #[inline(always)]
-    pub(crate) fn prefetch_rank(&self, pairs: &[u64], index: u64) {
-        prefetch(pairs, (index / 512 * 2) as usize);
+    pub(crate) fn prefetch_rank(&self, support: RankSupport<'_>, index: u64) {
+        support.prefetch((index / 64) as usize);
         prefetch(self.bits.words(), (index / 64) as usize);
     }
 
@@ -129,9 +118,9 @@ impl<W: Words> BitVector<W> {
         let words = self.bits.words();
         dispatch!(isa => for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             ranks.iter().for_each(|&rank| inventory.prefetch_sample(rank));
-            ranks.iter().for_each(|&rank| inventory.prefetch_words(isa, words, rank));
+            ranks.iter().for_each(|&rank| inventory.prefetch_words(words, rank));
             for (answer, &rank) in answers.iter_mut().zip(ranks) {
-                *answer = inventory.select::<ONE, _>(isa, words, || self.pairs(), rank);
+                *answer = inventory.select::<ONE, _>(isa, words, || self.rank_support(), rank);
             }
         });
     }
@@ -190,16 +179,11 @@ impl<W: Words> BitQueries for BitVector<W> {
 
     #[inline]
     fn rank(&self, index: u64) -> u64 {
-        if index >= self.bits.len() {
-            return self.ones;
+        // SAFETY: the counts are of as many bits as there are words for.
+        match unsafe { self.index.fast_rank.rank(self.bits.words().as_ptr(), index) } {
+            Some(rank) => rank,
+            None => self.rank_slowly(index),
         }
-        let pairs = self.fast_pairs();
-        if pairs.is_null() {
-            return self.rank_slowly(index);
-        }
-        // SAFETY: `index` is below the length; the pointer is to the pairs of all bits, and is only set on a fast
-        // processor.
-        unsafe { rank9_unchecked(Bmi2::found_earlier(), pairs, self.bits.words().as_ptr(), index).1 }
     }
 
     #[inline]
@@ -252,12 +236,11 @@ impl<W: Words> BitQueries for BitVector<W> {
 
     fn rank_many(&self, indexes: &[u64], answers: &mut [u64]) {
         let answers = &mut answers[..indexes.len()];
-        let (pairs, words, len) = (self.pairs(), self.bits.words(), self.bits.len());
-        self.remember_pairs();
+        let (support, words, len) = (self.rank_support(), self.bits.words(), self.bits.len());
         dispatch!(isa => for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
-            indexes.iter().for_each(|&index| self.prefetch_rank(pairs, index));
+            indexes.iter().for_each(|&index| self.prefetch_rank(support, index));
             for (answer, &index) in answers.iter_mut().zip(indexes) {
-                *answer = if index >= len { self.ones } else { rank9(isa, pairs, words, index) };
+                *answer = if index >= len { self.ones } else { support.rank(isa, words, index) };
             }
         });
     }
@@ -282,9 +265,9 @@ impl<W: Words> BitQueries for BitVector<W> {
     }
 
     fn inverse_select_many(&self, indexes: &[u64], answers: &mut [Option<(u64, bool)>]) {
-        let (answers, pairs) = (&mut answers[..indexes.len()], self.pairs());
+        let (answers, support) = (&mut answers[..indexes.len()], self.rank_support());
         for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
-            indexes.iter().for_each(|&index| self.prefetch_rank(pairs, index));
+            indexes.iter().for_each(|&index| self.prefetch_rank(support, index));
             for (answer, &index) in answers.iter_mut().zip(indexes) {
                 *answer = self.inverse_select(index);
             }

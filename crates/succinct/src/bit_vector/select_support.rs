@@ -3,7 +3,7 @@
 //! Values (ones, or zeros) come in superblocks of 4096. A superblock that spans at least bit_len(n)^4 bits is
 //! *long*: all its positions are listed as offsets from its first. Otherwise it is *short*: every 64th is.
 
-use super::inventory::scan;
+use super::scan::find_from;
 use crate::bits::{bit_len, scan_forward};
 use crate::cpu::{Isa, dispatch};
 use crate::cursor::WordCursor;
@@ -84,7 +84,7 @@ impl<'a> SelectSupport<&'a [u64]> {
             start.checked_add(self.long.get((pointer / 2).checked_add(within)?)?)?
         } else {
             let from = start.checked_add(self.short.get((pointer / 2).checked_add(within / BLOCK)?)?)?;
-            dispatch!(isa => scan::<ONE, _>(isa, words, from, within % BLOCK))?
+            dispatch!(isa => find_from::<ONE, _>(isa, words, from, within % BLOCK))?
         };
         let bit = words.get((position / 64) as usize)? >> (position % 64) & 1 == 1;
         (bit == ONE && position < len).then_some(position)

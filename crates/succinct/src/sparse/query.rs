@@ -162,14 +162,14 @@ impl<W: Words> SparseVector<W> {
         };
         while low < high {
             let middle = low + (high - low) / 2;
-            match inventory.group(middle) {
+            match self.high.first_zero_of_group(middle) {
                 Some((zero, position)) if fits(zero, position) => low = middle + 1,
                 _ => high = middle,
             }
         }
         let (mut first, mut position) = (0, 0);
-        let mut limit = inventory.group(low).map_or(inventory.count(), |(zero, _)| zero + 1);
-        if let Some((zero, at)) = low.checked_sub(1).and_then(|group| inventory.group(group)) {
+        let mut limit = self.high.first_zero_of_group(low).map_or(inventory.count(), |(zero, _)| zero + 1);
+        if let Some((zero, at)) = low.checked_sub(1).and_then(|group| self.high.first_zero_of_group(group)) {
             (first, position) = (zero + 1, at + 1);
         }
         // The last bucket in `first..limit` with at most `rank` zeros before it.

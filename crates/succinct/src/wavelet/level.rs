@@ -1,7 +1,6 @@
 //! What a wavelet matrix asks of the bit vectors on its levels.
 
 use crate::bit_vector::BitVector;
-use crate::bit_vector::rank::rank9;
 use crate::cpu::dispatch;
 use crate::queries::BitQueries;
 use crate::run_length::RunLengthVector;
@@ -35,30 +34,30 @@ impl<W: Words> Level for BitVector<W> {
     }
 
     fn descend(&self, positions: &mut [u64], values: &mut [u64], next: Option<&Self>) {
-        let (pairs, len, zeros) = (self.pairs(), self.len(), self.count_zeros());
-        let next = next.map(|next| (next, next.pairs()));
+        let (support, len, zeros) = (self.rank_support(), self.len(), self.count_zeros());
+        let next = next.map(|next| (next, next.rank_support()));
         dispatch!(isa => for (position, value) in positions.iter_mut().zip(values) {
             let index = (*position).min(len.wrapping_sub(1));
-            let (bit, rank) = BitVector::bit_and_rank(self, isa, pairs, index);
+            let (bit, rank) = BitVector::bit_and_rank(self, isa, support, index);
             *value = *value << 1 | u64::from(bit);
             *position = if bit { zeros.wrapping_add(rank) } else { index.wrapping_sub(rank) };
-            if let Some((next, pairs)) = next {
-                next.prefetch_rank(pairs, *position);
+            if let Some((next, support)) = next {
+                next.prefetch_rank(support, *position);
             }
         });
     }
 
     fn descend_with(&self, positions: &mut [u64], values: &[u64], bit: u32, next: Option<&Self>) {
-        let (pairs, len, zeros) = (self.pairs(), self.len(), self.count_zeros());
+        let (support, len, zeros) = (self.rank_support(), self.len(), self.count_zeros());
         let (words, ones) = (self.bits().words(), self.count_ones());
-        let next = next.map(|next| (next, next.pairs()));
+        let next = next.map(|next| (next, next.rank_support()));
         dispatch!(isa => for (position, value) in positions.iter_mut().zip(values) {
             let index = (*position).min(len);
-            let rank = if index >= len { ones } else { rank9(isa, pairs, words, index) };
+            let rank = if index >= len { ones } else { support.rank(isa, words, index) };
             let set = value >> bit & 1 == 1;
             *position = if set { zeros.wrapping_add(rank) } else { index.wrapping_sub(rank) };
-            if let Some((next, pairs)) = next {
-                next.prefetch_rank(pairs, *position);
+            if let Some((next, support)) = next {
+                next.prefetch_rank(support, *position);
             }
         });
     }
