@@ -15,5 +15,7 @@ pub(crate) mod csr_build;
 pub(crate) mod number_text;
 #[cfg(feature = "dynd")]
 pub(crate) mod records;
+#[cfg(feature = "ds")]
+pub(crate) mod rows;
 #[cfg(feature = "bsondf")]
 pub(crate) mod scan;

@@ -19,6 +19,7 @@ use super::types::{Fundamental, Image, ImageFormat, Type};
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::hub::type_text::print_type;
+use crate::kernels::rows::{self, Values};
 use crate::limits::Budget;
 
 /// What a user allows, and what a batch has cost so far beyond its bytes in the file.
@@ -210,6 +211,32 @@ impl Column {
             Fundamental::String => Column::Text(Blob::new()),
             Fundamental::Void => Column::Void(0),
         }
+    }
+
+    /// Where the quick loop puts values; `None` if it cannot read values of this type.
+    pub(super) fn plain(&mut self) -> Option<rows::Column<'_>> {
+        let values = match self {
+            Column::Bool(values) => Values::Bool(values),
+            Column::UInt8(values) => Values::UInt8(values),
+            Column::Int8(values) => Values::Int8(values),
+            Column::UInt32(values) => Values::UInt32(values),
+            Column::Int32(values) => Values::Int32(values),
+            Column::UInt64(values) => Values::UInt64(values),
+            Column::Int64(values) => Values::Int64(values),
+            Column::Float32(values) => Values::Float32(values),
+            Column::Float64(values) => Values::Float64(values),
+            Column::Text(blob) => Values::Text(&mut blob.offsets, &mut blob.bytes),
+            Column::Image(blob, Picture::Plain(size)) => {
+                let size = usize::try_from(*size).ok()?;
+                Values::Fixed(&mut blob.offsets, &mut blob.bytes, size)
+            }
+            Column::Nullable { valid, inner } => {
+                let inner = inner.plain()?;
+                return Some(rows::Column { valid: Some(valid), ..inner });
+            }
+            _ => return None,
+        };
+        Some(rows::Column { values, valid: None })
     }
 
     /// How many values are complete.

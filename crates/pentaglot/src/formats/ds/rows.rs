@@ -3,7 +3,7 @@
 //! At the root a table has rows, each an array of cells; an array has elements; any other type is one element. Errors
 //! get their place here: `row 17, column "x"`, `value[3]`, `value`.
 
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -17,6 +17,7 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::hub::Shape;
 use crate::hub::rows::{self, Columns};
+use crate::kernels::rows::{self as kernels, Json, MsgPack, Values, Wire};
 use crate::wire::json::Scanner;
 use crate::wire::msgpack;
 
@@ -38,6 +39,12 @@ pub(super) fn root_shape(kind: &Type) -> Shape {
     }
 }
 
+/// What a batch may still take.
+pub(super) struct BatchLimits {
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+}
+
 struct Slot {
     name: String,
     /// `None` if nobody asked for it.
@@ -56,6 +63,30 @@ pub(super) struct RowBuilder {
     pub(super) len: usize,
     /// The number of the next element in the file.
     pub(super) row: u64,
+    plain: PlainRows,
+}
+
+/// When rows are tried many at a time.
+#[derive(Debug, Default)]
+struct PlainRows {
+    /// So many rows are read one by one before the next trial …
+    wait: u32,
+    /// … and this many after a trial that did not pay; more each time.
+    patience: u32,
+}
+
+impl PlainRows {
+    /// Whether to try now.
+    fn due(&mut self) -> bool {
+        let due = self.wait == 0;
+        self.wait = self.wait.saturating_sub(1);
+        due
+    }
+
+    fn tried(&mut self, rows: usize) {
+        self.patience = if rows < 32 { (2 * self.patience + 1).min(255) } else { 0 };
+        self.wait = self.patience;
+    }
 }
 
 impl RowBuilder {
@@ -81,7 +112,8 @@ impl RowBuilder {
             column: order.contains(&index).then(|| Column::new(kind, &reading)),
         });
         let slots = slots.collect();
-        Ok(RowBuilder { shape: root_shape(kind), slots, order, schema, reading, len: 0, row })
+        let (shape, plain) = (root_shape(kind), PlainRows::default());
+        Ok(RowBuilder { shape, slots, order, schema, reading, len: 0, row, plain })
     }
 
     /// Makes builders like [`new`](Self::new) does, one for each thread.
@@ -106,6 +138,59 @@ impl RowBuilder {
     /// Bytes that the batch takes beyond what it took in the file.
     pub(super) fn stand_ins(&self) -> u64 {
         self.reading.stand_ins
+    }
+
+    /// Reads rows many at a time, for as long as they are plain and within `limits`.
+    fn read_plain(&mut self, wire: &mut impl Wire, limits: &BatchLimits) -> Result<usize> {
+        let columns = self.slots.iter_mut().map(|slot| match &mut slot.column {
+            Some(column) => column.plain(),
+            None => Some(kernels::Column { values: Values::Skipped, valid: None }),
+        });
+        let Some(mut columns) = columns.collect::<Option<Vec<_>>>() else {
+            self.plain.wait = u32::MAX;
+            return Ok(0);
+        };
+        let rows = usize::try_from(limits.rows).unwrap_or(usize::MAX);
+        let until = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
+        let taken = kernels::read_rows(wire, &mut columns, rows, until);
+        self.plain.tried(taken.rows);
+        self.len += taken.rows;
+        self.row += taken.rows as u64;
+        self.reading.stand_ins += taken.stand_ins;
+        self.reading.budget.check(self.reading.stand_ins)?;
+        Ok(taken.rows)
+    }
+
+    /// Reads one element, or many rows that are plain.
+    pub(super) fn read_some_msgpack(&mut self, cursor: &mut Cursor<'_>, limits: &BatchLimits) -> Result<()> {
+        if self.shape == Shape::Table && self.plain.due() {
+            let mut wire = MsgPack::new(cursor.rest(), self.reading.lenient);
+            if self.read_plain(&mut wire, limits)? > 0 {
+                return cursor.skip(wire.position() as u64);
+            }
+        }
+        self.read_msgpack(cursor)
+    }
+
+    /// Reads rows of JSON that are plain, if they stand next in the scanner; `memory` is all of its input, if that is
+    /// in memory. Gives how many.
+    pub(super) fn read_plain_json<R: Read + Seek>(
+        &mut self,
+        scanner: &mut Scanner<R>,
+        memory: Option<&[u8]>,
+        limits: &BatchLimits,
+    ) -> Result<usize> {
+        if self.shape != Shape::Table || !self.plain.due() {
+            return Ok(0);
+        }
+        let Some((window, fresh)) = scanner.elements() else { return Ok(0) };
+        let offset = usize::try_from(scanner.offset()).unwrap_or(usize::MAX);
+        let mut wire = Json::new(memory.and_then(|memory| memory.get(offset..)).unwrap_or(window), fresh);
+        let rows = self.read_plain(&mut wire, limits)?;
+        if rows > 0 {
+            scanner.skip_elements(wire.position())?;
+        }
+        Ok(rows)
     }
 
     /// Reads one element.

@@ -323,6 +323,31 @@ impl<R: Read> Scanner<R> {
         Ok(true)
     }
 
+    /// What stands in the window for whoever reads elements of an array without the scanner, and whether the first has
+    /// no comma before it; `None` if they would lie too deep.
+    #[cfg(feature = "ds")]
+    pub(crate) fn elements(&self) -> Option<(&[u8], bool)> {
+        (self.depth < self.budget.limits().max_depth).then(|| (self.rest(), self.fresh))
+    }
+
+    /// Passes over whole elements that were read without the scanner, in the window or beyond it.
+    #[cfg(feature = "ds")]
+    pub(crate) fn skip_elements(&mut self, bytes: usize) -> Result<()>
+    where
+        R: std::io::Seek,
+    {
+        self.fresh = false;
+        let beyond = bytes.saturating_sub(self.end - self.position);
+        self.position += bytes - beyond;
+        if beyond > 0 {
+            self.base += (self.end + beyond) as u64;
+            (self.position, self.end) = (0, 0);
+            let beyond = i64::try_from(beyond).map_err(|_| self.unexpected("an element"))?;
+            self.input.seek_relative(beyond)?;
+        }
+        Ok(())
+    }
+
     /// Reads `{`.
     #[inline]
     pub(crate) fn begin_object(&mut self) -> Result<()> {

@@ -1,0 +1,131 @@
+//! Rows that are read many at a time, against the same rows one by one: the same values, the same errors.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cursor::Cursor;
+use crate::error::Context;
+use crate::formats::ds::columns::Reading;
+use crate::formats::ds::rows::RowBuilder;
+use crate::formats::ds::types::Type;
+use crate::limits::Budget;
+use crate::source::HEAD_BYTES;
+
+const TYPE: &str = r#"{"columns":{
+    "a":"int32","b":{"type":"nullable","underlying":"int64"},"c":"float64","d":"bool","e":"string",
+    "f":{"type":"image","width":2,"height":2,"components":{"black":{"componentType":"uint8"}}},
+    "g":"uint8","h":"float32","i":{"type":"nullable","underlying":"string"},"j":"uint64"}}"#;
+
+const ROWS: usize = 60;
+
+/// Rows without a header, each of them plain.
+fn rows(fixed: bool) -> Vec<u8> {
+    let texts = (0..ROWS).map(|row| {
+        let null = |text: String| if row % 5 == 0 { "null".to_owned() } else { text };
+        let (b, i) =
+            (null(format!("{}", (row as i64 - 20) << (row % 50))), null(format!("\"{}\"", "é".repeat(row))));
+        format!(
+            "[{row},{b},{row}.25,{},\"row {row}\",\"AAECAw==\",{row},0.5,{i},{}]",
+            row % 2 == 0,
+            u64::MAX >> row
+        )
+    });
+    let json = format!("{{\"type\":{TYPE},\"value\":[{}]}}", texts.collect::<Vec<_>>().join(","));
+    let batch = read(json.as_bytes(), &[]).unwrap();
+    let bytes = write(&batch, if fixed { "msgpack-fixed" } else { "msgpack" }, &[]).unwrap();
+    bytes[Type::parse(TYPE).unwrap().header().unwrap().len()..].to_vec()
+}
+
+/// The rows one by one, each with all that is checked on the way.
+fn one_by_one(bytes: &[u8], lenient: bool) -> Result<RecordBatch> {
+    let kind = Type::parse(TYPE).unwrap();
+    let reading =
+        Reading { lenient, nan_null: false, decode: false, budget: Budget::default(), stand_ins: 0 };
+    let schema = Arc::new(kind.schema().unwrap());
+    let mut builder = RowBuilder::new(&kind, None, schema, reading, 0)?;
+    let mut cursor = Cursor::new(bytes);
+    while !cursor.is_empty() {
+        builder.read_msgpack(&mut cursor).in_format("ds")?;
+    }
+    builder.finish()
+}
+
+fn same(quick: Result<RecordBatch>, careful: Result<RecordBatch>) {
+    match (quick, careful) {
+        (Ok(quick), Ok(careful)) => assert_eq!(quick, careful),
+        (Err(quick), Err(careful)) => assert_eq!(quick.to_string(), careful.to_string()),
+        (quick, careful) => panic!("{quick:?} against {careful:?}"),
+    }
+}
+
+/// A reader that gives one byte at a time: behind what is looked at for detection, no row ever stands whole in a window.
+struct Drop(std::vec::IntoIter<u8>);
+
+impl std::io::Read for Drop {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let (Some(slot), Some(byte)) = (buffer.first_mut(), self.0.next()) else { return Ok(0) };
+        *slot = byte;
+        Ok(1)
+    }
+}
+
+fn read_from(source: Source, pairs: &[(&str, &str)]) -> Result<RecordBatch> {
+    let document = Ds.open(source, &read_options(pairs))?;
+    let rows = document.rows(&Request::default())?;
+    let schema = rows.schema();
+    let batches = rows.collect::<Result<Vec<_>, _>>()?;
+    Ok(arrow_select::concat::concat_batches(&schema, &batches)?)
+}
+
+#[test]
+fn plain_rows_are_the_same_one_by_one() {
+    for bytes in [rows(false), rows(true)] {
+        let quick = read(&bytes, &[("type", TYPE)]);
+        assert_eq!(quick.as_ref().unwrap().num_rows(), ROWS);
+        same(quick, one_by_one(&bytes, false));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(250))]
+
+    #[test]
+    fn damaged_rows_give_the_same_values_or_errors(
+        fixed: bool,
+        lenient: bool,
+        place: prop::sample::Index,
+        with in prop::collection::vec(prop_oneof![any::<u8>(), Just(0xc0), Just(0xca), Just(0xcb), Just(0xff)], 1..3),
+        kept: bool,
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = rows(fixed);
+        let start = place.index(bytes.len());
+        let end = if kept { (start + with.len()).min(bytes.len()) } else { start };
+        bytes.splice(start..end, with);
+        bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len() + 1)));
+        let flag = if lenient { "true" } else { "false" };
+        same(read(&bytes, &[("type", TYPE), ("lenient", flag), ("dialect", "msgpack")]), one_by_one(&bytes, lenient));
+    }
+
+    #[test]
+    fn damaged_json_gives_the_same_values_or_errors(
+        place: prop::sample::Index,
+        with in "[-0-9.eE,\" \\]\\[\\\\a=\u{e9}\n]{0,3}",
+        end in 0..3usize,
+    ) {
+        let batch = read(&rows(false), &[("type", TYPE)]).unwrap();
+        let mut text = write(&batch, "json", &[]).unwrap();
+        let body = text.windows(8).position(|window| window == b"\"value\":").unwrap() + 8;
+        let start = body + place.index(text.len() - body);
+        let end = (start + end).min(text.len());
+        text.splice(start..end, with.into_bytes());
+        text.splice(body..body, vec![b' '; HEAD_BYTES]);
+        let careful = read_from(Source::from_reader("test", Drop(text.clone().into_iter())), &[("dialect", "json")]);
+        same(read(&text, &[("dialect", "json")]), careful);
+        // By way of the scanner's window, not of memory.
+        let stream = Source::from_reader("test", std::io::Cursor::new(text.clone()));
+        same(read_from(stream, &[("dialect", "json")]), read(&text, &[("dialect", "json")]));
+    }
+}
