@@ -16,7 +16,6 @@ use arrow_schema::{DataType, Field};
 
 use super::images;
 use super::types::{Fundamental, Image, ImageFormat, Type};
-use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::hub::type_text::print_type;
 use crate::kernels::rows::{self, Values};
@@ -60,7 +59,7 @@ pub(super) enum Column {
 /// Byte strings one after another.
 #[derive(Debug)]
 pub(super) struct Blob {
-    offsets: Vec<i32>,
+    pub(super) offsets: Vec<i32>,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -82,13 +81,9 @@ impl Blob {
         self.bytes.truncate(end);
     }
 
-    fn take(&mut self, budget: &Budget) -> (OffsetBuffer<i32>, Buffer) {
-        let mut offsets = take(&mut self.offsets, budget);
-        self.offsets.push(0);
-        if offsets.is_empty() {
-            offsets.push(0);
-        }
-        (OffsetBuffer::new(offsets.into()), Buffer::from_vec(take(&mut self.bytes, budget)))
+    fn take(&mut self) -> (OffsetBuffer<i32>, Buffer) {
+        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
+        (OffsetBuffer::new(offsets.into()), Buffer::from_vec(std::mem::take(&mut self.bytes)))
     }
 }
 
@@ -153,11 +148,11 @@ pub(super) fn offset(len: usize) -> Result<i32> {
     })
 }
 
-/// What was gathered; room for as much again stays, and some more, since batches differ a little.
-fn take<T>(items: &mut Vec<T>, budget: &Budget) -> Vec<T> {
-    let count = items.len() as u64;
-    let room = allocate(count + count / 8, budget).unwrap_or_default();
-    std::mem::replace(items, room)
+/// Takes the bits out; the memory stays.
+fn take_bits(values: &mut Vec<bool>) -> BooleanBuffer {
+    let bits = BooleanBuffer::collect_bool(values.len(), |index| values.get(index) == Some(&true));
+    values.clear();
+    bits
 }
 
 impl Column {
@@ -366,54 +361,44 @@ impl Column {
     }
 
     /// The values as an array of `field`'s type; the column is empty again.
-    pub(super) fn finish(
-        &mut self,
-        field: &Field,
-        nulls: Option<NullBuffer>,
-        budget: &Budget,
-    ) -> Result<ArrayRef> {
+    pub(super) fn finish(&mut self, field: &Field, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         fn primitive<T: ArrowPrimitiveType>(
             values: &mut Vec<T::Native>,
             nulls: Option<NullBuffer>,
-            budget: &Budget,
         ) -> Result<ArrayRef> {
-            Ok(Arc::new(PrimitiveArray::<T>::try_new(take(values, budget).into(), nulls)?))
+            Ok(Arc::new(PrimitiveArray::<T>::try_new(std::mem::take(values).into(), nulls)?))
         }
         let odd = || Error::unsupported(format!("a column of type {}", print_type(field.data_type())));
         Ok(match self {
             Column::Void(len) => Arc::new(NullArray::new(std::mem::take(len))),
-            Column::Bool(values) => {
-                let bits = BooleanBuffer::from(take(values, budget));
-                Arc::new(BooleanArray::new(bits, nulls))
-            }
-            Column::UInt8(values) => primitive::<UInt8Type>(values, nulls, budget)?,
-            Column::Int8(values) => primitive::<Int8Type>(values, nulls, budget)?,
-            Column::UInt32(values) => primitive::<UInt32Type>(values, nulls, budget)?,
-            Column::Int32(values) => primitive::<Int32Type>(values, nulls, budget)?,
-            Column::UInt64(values) => primitive::<UInt64Type>(values, nulls, budget)?,
-            Column::Int64(values) => primitive::<Int64Type>(values, nulls, budget)?,
-            Column::Float32(values) => primitive::<Float32Type>(values, nulls, budget)?,
-            Column::Float64(values) => primitive::<Float64Type>(values, nulls, budget)?,
+            Column::Bool(values) => Arc::new(BooleanArray::new(take_bits(values), nulls)),
+            Column::UInt8(values) => primitive::<UInt8Type>(values, nulls)?,
+            Column::Int8(values) => primitive::<Int8Type>(values, nulls)?,
+            Column::UInt32(values) => primitive::<UInt32Type>(values, nulls)?,
+            Column::Int32(values) => primitive::<Int32Type>(values, nulls)?,
+            Column::UInt64(values) => primitive::<UInt64Type>(values, nulls)?,
+            Column::Int64(values) => primitive::<Int64Type>(values, nulls)?,
+            Column::Float32(values) => primitive::<Float32Type>(values, nulls)?,
+            Column::Float64(values) => primitive::<Float64Type>(values, nulls)?,
             Column::Text(blob) => {
-                let (offsets, bytes) = blob.take(budget);
+                let (offsets, bytes) = blob.take();
                 Arc::new(StringArray::try_new(offsets, bytes, nulls)?)
             }
             Column::Image(blob, _) => {
-                let (offsets, bytes) = blob.take(budget);
+                let (offsets, bytes) = blob.take();
                 Arc::new(BinaryArray::try_new(offsets, bytes, nulls)?)
             }
             Column::Tensor { item, len, .. } => {
                 let DataType::FixedSizeList(inner, size) = field.data_type() else { return Err(odd()) };
-                let values = item.finish(inner, None, budget)?;
+                let values = item.finish(inner, None)?;
                 let len = std::mem::take(len);
                 let inner = Arc::clone(inner);
                 Arc::new(FixedSizeListArray::try_new_with_length(inner, *size, values, nulls, len)?)
             }
             Column::List { offsets, item, .. } => {
                 let DataType::List(inner) = field.data_type() else { return Err(odd()) };
-                let values = item.finish(inner, None, budget)?;
-                let ends = take(offsets, budget);
-                offsets.push(0);
+                let values = item.finish(inner, None)?;
+                let ends = std::mem::replace(offsets, vec![0]);
                 Arc::new(ListArray::try_new(
                     Arc::clone(inner),
                     OffsetBuffer::new(ends.into()),
@@ -423,16 +408,15 @@ impl Column {
             }
             Column::Struct { fields, len, .. } => {
                 let DataType::Struct(inner) = field.data_type() else { return Err(odd()) };
-                let arrays =
-                    fields.iter_mut().zip(inner).map(|(column, field)| column.finish(field, None, budget));
+                let arrays = fields.iter_mut().zip(inner).map(|(column, field)| column.finish(field, None));
                 let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
                 let len = std::mem::take(len);
                 Arc::new(StructArray::try_new_with_length(inner.clone(), arrays, nulls, len)?)
             }
             Column::Nullable { valid, inner } => {
-                let nulls = NullBuffer::new(BooleanBuffer::from(take(valid, budget)));
+                let nulls = NullBuffer::new(take_bits(valid));
                 let nulls = (nulls.null_count() > 0).then_some(nulls);
-                return inner.finish(field, nulls, budget);
+                return inner.finish(field, nulls);
             }
         })
     }

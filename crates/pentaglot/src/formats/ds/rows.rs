@@ -12,6 +12,7 @@ use arrow_schema::SchemaRef;
 use super::columns::{Column, Reading};
 use super::from_json::begin_cells;
 use super::from_msgpack::wrong_arity;
+use super::room::Lengths;
 use super::types::Type;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -64,6 +65,8 @@ pub(super) struct RowBuilder {
     /// The number of the next element in the file.
     pub(super) row: u64,
     plain: PlainRows,
+    /// How much the last batch held, until the next one begins.
+    last_batch: Lengths,
 }
 
 /// When rows are tried many at a time.
@@ -113,7 +116,8 @@ impl RowBuilder {
         });
         let slots = slots.collect();
         let (shape, plain) = (root_shape(kind), PlainRows::default());
-        Ok(RowBuilder { shape, slots, order, schema, reading, len: 0, row, plain })
+        let last_batch = Lengths::default();
+        Ok(RowBuilder { shape, slots, order, schema, reading, len: 0, row, plain, last_batch })
     }
 
     /// Makes builders like [`new`](Self::new) does, one for each thread.
@@ -140,8 +144,22 @@ impl RowBuilder {
         self.reading.stand_ins
     }
 
+    fn columns(&mut self) -> impl Iterator<Item = &mut Column> {
+        self.slots.iter_mut().filter_map(|slot| slot.column.as_mut())
+    }
+
+    /// Before the first element of a batch: room for as many as the last one had.
+    #[inline]
+    fn begin(&mut self) {
+        if self.len == 0 && !self.last_batch.is_empty() {
+            let budget = self.reading.budget.clone();
+            std::mem::take(&mut self.last_batch).make_room(self.columns(), &budget);
+        }
+    }
+
     /// Reads rows many at a time, for as long as they are plain and within `limits`.
     fn read_plain(&mut self, wire: &mut impl Wire, limits: &BatchLimits) -> Result<usize> {
+        self.begin();
         let columns = self.slots.iter_mut().map(|slot| match &mut slot.column {
             Some(column) => column.plain(),
             None => Some(kernels::Column { values: Values::Skipped, valid: None }),
@@ -196,6 +214,7 @@ impl RowBuilder {
     /// Reads one element.
     #[inline]
     pub(super) fn read_msgpack(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        self.begin();
         let (shape, row) = (self.shape, self.row);
         if shape == Shape::Table {
             read_row_header(cursor, self.slots.len()).map_err(|error| place(error, shape, row))?;
@@ -216,6 +235,7 @@ impl RowBuilder {
 
     /// Reads one element.
     pub(super) fn read_json<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
+        self.begin();
         let (shape, row) = (self.shape, self.row);
         if shape != Shape::Table {
             if let Some(Slot { column: Some(column), .. }) = self.slots.first_mut() {
@@ -279,7 +299,7 @@ impl RowBuilder {
     /// Forgets what was begun of the next element.
     pub(super) fn undo(&mut self) {
         let len = self.len;
-        self.slots.iter_mut().filter_map(|slot| slot.column.as_mut()).for_each(|column| column.truncate(len));
+        self.columns().for_each(|column| column.truncate(len));
     }
 
     /// Forgets all elements of the batch.
@@ -291,7 +311,7 @@ impl RowBuilder {
 
     /// The batch; the builder is empty again.
     pub(super) fn finish(&mut self) -> Result<RecordBatch> {
-        let budget = self.reading.budget.clone();
+        self.last_batch = Lengths::measure(self.columns());
         let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.slots.len()];
         let mut columns = Vec::new();
         for (index, field) in self.order.iter().zip(self.schema.fields()) {
@@ -301,7 +321,7 @@ impl RowBuilder {
             if array.is_none()
                 && let Some(column) = &mut slot.column
             {
-                *array = Some(column.finish(field, None, &budget)?);
+                *array = Some(column.finish(field, None)?);
             }
             columns.extend(array.clone());
         }

@@ -155,8 +155,9 @@ enum Slot<'a> {
 type Room<'a, T> = &'a mut [MaybeUninit<T>];
 
 fn read_some<W: Wire>(wire: &mut W, columns: &mut [Column<'_>], limit: usize, until: usize) -> Taken {
+    let left = until.min(wire.len()).saturating_sub(wire.position());
     let mut slots: Vec<(Slot<'_>, Option<Room<'_, bool>>)> =
-        columns.iter_mut().map(|column| column.slot(limit)).collect();
+        columns.iter_mut().map(|column| column.slot(limit, left)).collect();
     let mut taken = Taken::default();
     let mut stand_ins = 0;
     while taken.rows < limit && wire.position() < until {
@@ -248,7 +249,8 @@ impl Slot<'_> {
 }
 
 impl Column<'_> {
-    fn slot(&mut self, limit: usize) -> (Slot<'_>, Option<Room<'_, bool>>) {
+    /// Room for `limit` values, which stand in `left` bytes.
+    fn slot(&mut self, limit: usize, left: usize) -> (Slot<'_>, Option<Room<'_, bool>>) {
         #[expect(clippy::disallowed_methods, reason = "for no more rows than the bytes at hand can hold")]
         fn room<T>(values: &mut Vec<T>, limit: usize) -> Room<'_, T> {
             values.reserve(limit);
@@ -266,7 +268,10 @@ impl Column<'_> {
             Values::Float32(values) => Slot::Float32(room(values, limit)),
             Values::Float64(values) => Slot::Float64(room(values, limit)),
             Values::Text(offsets, bytes) => Slot::Text(room(offsets, limit), bytes),
-            Values::Fixed(offsets, bytes, len) => Slot::Fixed(room(offsets, limit), bytes, *len),
+            Values::Fixed(offsets, bytes, len) => {
+                room(bytes, len.saturating_mul(limit).min(left));
+                Slot::Fixed(room(offsets, limit), bytes, *len)
+            }
         };
         (slot, self.valid.as_mut().map(|valid| room(valid, limit)))
     }

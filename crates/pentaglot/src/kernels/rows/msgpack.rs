@@ -23,7 +23,7 @@ impl<'a> MsgPack<'a> {
     }
 
     #[inline(always)]
-    fn skip(&mut self, count: usize) -> Option<()> {
+    fn advance(&mut self, count: usize) -> Option<()> {
         self.rest = self.rest.get(count..)?;
         Some(())
     }
@@ -39,7 +39,7 @@ impl<'a> MsgPack<'a> {
             0xc6 | 0xdb => (u32::from_be_bytes([a, b, c, d]), 5),
             _ => return None,
         };
-        self.skip(header)?;
+        self.advance(header)?;
         Some(len as usize)
     }
 }
@@ -99,7 +99,7 @@ impl Wire for MsgPack<'_> {
         if count as usize != cells {
             return None;
         }
-        self.skip(header)
+        self.advance(header)
     }
 
     #[inline(always)]
@@ -143,7 +143,7 @@ impl Wire for MsgPack<'_> {
         let bits = word >> form.shift;
         // Sign extension: the top bit of the number, if it means a sign, is turned over and taken away again.
         let sign = u64::from(!form.unsigned) << (63 - form.shift);
-        self.skip(form.len as usize)?;
+        self.advance(form.len as usize)?;
         T::from_bits((bits ^ sign).wrapping_sub(sign), form.unsigned)
     }
 
@@ -151,11 +151,11 @@ impl Wire for MsgPack<'_> {
     fn float64(&mut self) -> Option<f64> {
         let [code, a, b, c, d, e, f, g, h] = *self.peek()?;
         if code == 0xcb {
-            self.skip(9)?;
+            self.advance(9)?;
             return Some(f64::from_be_bytes([a, b, c, d, e, f, g, h]));
         }
         if code == 0xca {
-            self.skip(5)?;
+            self.advance(5)?;
             return Some(f64::from(f32::from_be_bytes([a, b, c, d])));
         }
         if !self.lenient {
@@ -169,11 +169,11 @@ impl Wire for MsgPack<'_> {
         let [code, a, b, c, d, e, f, g, h] = *self.peek()?;
         match code {
             0xca => {
-                self.skip(5)?;
+                self.advance(5)?;
                 Some(f32::from_be_bytes([a, b, c, d]))
             }
             0xcb => {
-                self.skip(9)?;
+                self.advance(9)?;
                 let double = f64::from_be_bytes([a, b, c, d, e, f, g, h]);
                 let single = double as f32;
                 (single.is_finite() || !double.is_finite()).then_some(single)
@@ -186,7 +186,7 @@ impl Wire for MsgPack<'_> {
     fn text(&mut self, text: &mut Vec<u8>) -> Option<()> {
         let len = self.length()?;
         append(self.rest, len, text)?;
-        self.skip(len)
+        self.advance(len)
     }
 
     #[inline(always)]
@@ -211,6 +211,6 @@ impl Wire for MsgPack<'_> {
                 len => len as usize,
             },
         };
-        MsgPack::skip(self, len)
+        self.advance(len)
     }
 }

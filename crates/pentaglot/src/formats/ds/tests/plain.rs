@@ -10,6 +10,7 @@ use crate::error::Context;
 use crate::formats::ds::columns::Reading;
 use crate::formats::ds::rows::RowBuilder;
 use crate::formats::ds::types::Type;
+use crate::hub::rows::Columns;
 use crate::limits::Budget;
 use crate::source::HEAD_BYTES;
 
@@ -39,12 +40,15 @@ fn rows(fixed: bool) -> Vec<u8> {
 }
 
 /// The rows one by one, each with all that is checked on the way.
-fn one_by_one(bytes: &[u8], lenient: bool) -> Result<RecordBatch> {
+fn one_by_one(bytes: &[u8], lenient: bool, columns: Option<&Columns>) -> Result<RecordBatch> {
     let kind = Type::parse(TYPE).unwrap();
     let reading =
         Reading { lenient, nan_null: false, decode: false, budget: Budget::default(), stand_ins: 0 };
-    let schema = Arc::new(kind.schema().unwrap());
-    let mut builder = RowBuilder::new(&kind, None, schema, reading, 0)?;
+    let mut schema = Arc::new(kind.schema().unwrap());
+    if let Some(columns) = columns {
+        schema = columns.schema(&schema).unwrap();
+    }
+    let mut builder = RowBuilder::new(&kind, columns, schema, reading, 0)?;
     let mut cursor = Cursor::new(bytes);
     while !cursor.is_empty() {
         builder.read_msgpack(&mut cursor).in_format("ds")?;
@@ -71,9 +75,9 @@ impl std::io::Read for Drop {
     }
 }
 
-fn read_from(source: Source, pairs: &[(&str, &str)]) -> Result<RecordBatch> {
+fn read_from(source: Source, pairs: &[(&str, &str)], request: &Request) -> Result<RecordBatch> {
     let document = Ds.open(source, &read_options(pairs))?;
-    let rows = document.rows(&Request::default())?;
+    let rows = document.rows(request)?;
     let schema = rows.schema();
     let batches = rows.collect::<Result<Vec<_>, _>>()?;
     Ok(arrow_select::concat::concat_batches(&schema, &batches)?)
@@ -84,7 +88,7 @@ fn plain_rows_are_the_same_one_by_one() {
     for bytes in [rows(false), rows(true)] {
         let quick = read(&bytes, &[("type", TYPE)]);
         assert_eq!(quick.as_ref().unwrap().num_rows(), ROWS);
-        same(quick, one_by_one(&bytes, false));
+        same(quick, one_by_one(&bytes, false, None));
     }
 }
 
@@ -99,6 +103,8 @@ proptest! {
         with in prop::collection::vec(prop_oneof![any::<u8>(), Just(0xc0), Just(0xca), Just(0xcb), Just(0xff)], 1..3),
         kept: bool,
         cut in prop::option::of(any::<prop::sample::Index>()),
+        batch_rows in 0..50usize,
+        some: bool,
     ) {
         let mut bytes = rows(fixed);
         let start = place.index(bytes.len());
@@ -106,7 +112,12 @@ proptest! {
         bytes.splice(start..end, with);
         bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len() + 1)));
         let flag = if lenient { "true" } else { "false" };
-        same(read(&bytes, &[("type", TYPE), ("lenient", flag), ("dialect", "msgpack")]), one_by_one(&bytes, lenient));
+        let mut request = Request::default();
+        request.batch_rows = batch_rows;
+        request.columns = some.then(|| Columns(vec![1..2, 4..6, 8..9]));
+        let careful = one_by_one(&bytes, lenient, request.columns.as_ref());
+        let options = [("type", TYPE), ("lenient", flag), ("dialect", "msgpack")];
+        same(read_from(Source::from_bytes("test", bytes), &options, &request), careful);
     }
 
     #[test]
@@ -114,6 +125,7 @@ proptest! {
         place: prop::sample::Index,
         with in "[-0-9.eE,\" \\]\\[\\\\a=\u{e9}\n]{0,3}",
         end in 0..3usize,
+        batch_rows in 0..50usize,
     ) {
         let batch = read(&rows(false), &[("type", TYPE)]).unwrap();
         let mut text = write(&batch, "json", &[]).unwrap();
@@ -122,10 +134,12 @@ proptest! {
         let end = (start + end).min(text.len());
         text.splice(start..end, with.into_bytes());
         text.splice(body..body, vec![b' '; HEAD_BYTES]);
-        let careful = read_from(Source::from_reader("test", Drop(text.clone().into_iter())), &[("dialect", "json")]);
-        same(read(&text, &[("dialect", "json")]), careful);
+        let mut request = Request::default();
+        request.batch_rows = batch_rows;
+        let read = |source: Source| read_from(source, &[("dialect", "json")], &request);
+        let careful = || read(Source::from_reader("test", Drop(text.clone().into_iter())));
+        same(read(Source::from_bytes("test", text.clone())), careful());
         // By way of the scanner's window, not of memory.
-        let stream = Source::from_reader("test", std::io::Cursor::new(text.clone()));
-        same(read_from(stream, &[("dialect", "json")]), read(&text, &[("dialect", "json")]));
+        same(read(Source::from_reader("test", std::io::Cursor::new(text.clone()))), careful());
     }
 }
