@@ -35,6 +35,14 @@ pub(super) struct Reading {
     pub(super) stand_ins: u64,
 }
 
+impl Reading {
+    /// Counts bytes that stand in for nulls.
+    pub(super) fn stood_in(&mut self, bytes: u64) -> Result<()> {
+        self.stand_ins = self.stand_ins.saturating_add(bytes);
+        self.budget.check(self.stand_ins)
+    }
+}
+
 /// One column, or a part of one.
 #[derive(Debug)]
 pub(super) enum Column {
@@ -289,11 +297,7 @@ impl Column {
     /// Appends what stands in for `count` nulls.
     pub(super) fn push_stand_ins(&mut self, count: usize, reading: &mut Reading) -> Result<()> {
         let to = self.len().saturating_add(count);
-        let mut cost = |size: usize| {
-            let bytes = (count as u64).saturating_mul(size as u64);
-            reading.stand_ins = reading.stand_ins.saturating_add(bytes);
-            reading.budget.check(reading.stand_ins)
-        };
+        let mut cost = |size: usize| reading.stood_in((count as u64).saturating_mul(size as u64));
         match self {
             Column::Void(len) => *len = to,
             Column::Bool(values) => {

@@ -86,8 +86,8 @@ impl PlainRows {
         due
     }
 
-    fn tried(&mut self, rows: usize) {
-        self.patience = if rows < 32 { (2 * self.patience + 1).min(255) } else { 0 };
+    fn tried(&mut self, paid: bool) {
+        self.patience = if paid { 0 } else { (2 * self.patience + 1).min(255) };
         self.wait = self.patience;
     }
 }
@@ -171,11 +171,10 @@ impl RowBuilder {
         let rows = usize::try_from(limits.rows).unwrap_or(usize::MAX);
         let until = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
         let taken = kernels::read_rows(wire, &mut columns, rows, until);
-        self.plain.tried(taken.rows);
+        self.plain.tried(taken.rows >= 32 || taken.rows == rows || wire.position() >= 4096);
         self.len += taken.rows;
         self.row += taken.rows as u64;
-        self.reading.stand_ins += taken.stand_ins;
-        self.reading.budget.check(self.reading.stand_ins)?;
+        self.reading.stood_in(taken.stand_ins)?;
         Ok(taken.rows)
     }
 
@@ -206,7 +205,7 @@ impl RowBuilder {
         let mut wire = Json::new(memory.and_then(|memory| memory.get(offset..)).unwrap_or(window), fresh);
         let rows = self.read_plain(&mut wire, limits)?;
         if rows > 0 {
-            scanner.skip_elements(wire.position())?;
+            scanner.seek_elements(wire.position())?;
         }
         Ok(rows)
     }

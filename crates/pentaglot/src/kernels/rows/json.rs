@@ -9,6 +9,8 @@ pub(crate) struct Json<'a> {
     len: usize,
     /// Whether no comma stands before the next row.
     fresh: bool,
+    /// Whether each row is a cell without brackets.
+    bare: bool,
 }
 
 /// Powers of ten that are exact as a double.
@@ -22,7 +24,12 @@ const TOPS: u64 = 0x8080_8080_8080_8080;
 
 impl<'a> Json<'a> {
     pub(crate) fn new(bytes: &'a [u8], fresh: bool) -> Self {
-        Json { rest: bytes, len: bytes.len(), fresh }
+        Json { rest: bytes, len: bytes.len(), fresh, bare: false }
+    }
+
+    /// The elements of an array, each like a row of one cell.
+    pub(crate) fn elements(bytes: &'a [u8], fresh: bool) -> Self {
+        Json { bare: true, ..Json::new(bytes, fresh) }
     }
 
     /// Passes over white space.
@@ -181,8 +188,10 @@ impl Wire for Json<'_> {
             self.space();
         }
         self.fresh = false;
-        self.byte(b'[')?;
-        self.space();
+        if !self.bare {
+            self.byte(b'[')?;
+            self.space();
+        }
         Some(())
     }
 
@@ -199,6 +208,10 @@ impl Wire for Json<'_> {
     #[inline(always)]
     fn end(&mut self) -> Option<()> {
         self.space();
+        if self.bare {
+            // It ends where the array goes on or ends; the byte there belongs to what comes next.
+            return matches!(self.rest.first()?, b',' | b']').then_some(());
+        }
         self.byte(b']')
     }
 

@@ -9,11 +9,18 @@ pub(crate) struct MsgPack<'a> {
     len: usize,
     /// Integers are taken as floats.
     lenient: bool,
+    /// Whether each row is a cell without a header.
+    bare: bool,
 }
 
 impl<'a> MsgPack<'a> {
     pub(crate) fn new(bytes: &'a [u8], lenient: bool) -> Self {
-        MsgPack { rest: bytes, len: bytes.len(), lenient }
+        MsgPack { rest: bytes, len: bytes.len(), lenient, bare: false }
+    }
+
+    /// The elements of an array, each like a row of one cell.
+    pub(crate) fn elements(bytes: &'a [u8], lenient: bool) -> Self {
+        MsgPack { bare: true, ..MsgPack::new(bytes, lenient) }
     }
 
     /// The next 9 bytes, of which some code takes as many as it needs.
@@ -89,6 +96,9 @@ impl Wire for MsgPack<'_> {
 
     #[inline(always)]
     fn begin(&mut self, cells: usize) -> Option<()> {
+        if self.bare {
+            return Some(());
+        }
         let [code, a, b, c, d, ..] = *self.peek()?;
         let (count, header) = match code {
             0x90..=0x9f => (u32::from(code & 0x0f), 1),

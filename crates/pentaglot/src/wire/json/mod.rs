@@ -330,15 +330,21 @@ impl<R: Read> Scanner<R> {
         (self.depth < self.budget.limits().max_depth).then(|| (self.rest(), self.fresh))
     }
 
-    /// Passes over whole elements that were read without the scanner, in the window or beyond it.
+    /// Passes over whole elements, with the comma before them, that were read in the window without the scanner.
     #[cfg(feature = "ds")]
-    pub(crate) fn skip_elements(&mut self, bytes: usize) -> Result<()>
+    pub(crate) fn skip_elements(&mut self, bytes: usize) {
+        self.fresh &= bytes == 0;
+        self.position = self.end.min(self.position + bytes);
+    }
+
+    /// Passes over whole elements, with the comma before them, that were read in the window or beyond it.
+    #[cfg(feature = "ds")]
+    pub(crate) fn seek_elements(&mut self, bytes: usize) -> Result<()>
     where
         R: std::io::Seek,
     {
-        self.fresh = false;
         let beyond = bytes.saturating_sub(self.end - self.position);
-        self.position += bytes - beyond;
+        self.skip_elements(bytes);
         if beyond > 0 {
             self.base += (self.end + beyond) as u64;
             (self.position, self.end) = (0, 0);

@@ -19,7 +19,27 @@ const TYPE: &str = r#"{"columns":{
     "f":{"type":"image","width":2,"height":2,"components":{"black":{"componentType":"uint8"}}},
     "g":"uint8","h":"float32","i":{"type":"nullable","underlying":"string"},"j":"uint64"}}"#;
 
+const NESTED: &str = r#"{"columns":{
+    "t":{"type":"tensor","componentType":"float32","shape":[3,4]},
+    "a":{"type":"array","underlying":{"type":"nullable","underlying":"int64"}},
+    "s":{"type":"array","underlying":"string"},"n":"int32"}}"#;
+
 const ROWS: usize = 60;
+
+/// A JSON bundle of rows with tensors and arrays.
+fn nested() -> String {
+    let list = |count: usize, item: &dyn Fn(usize) -> String| {
+        format!("[{}]", (0..count).map(item).collect::<Vec<_>>().join(","))
+    };
+    let rows = list(ROWS, &|row| {
+        let tensor = list(12, &|at| format!("{}.5", row * at));
+        let array =
+            list(row % 23, &|at| if at % 4 == 1 { "null".to_owned() } else { (at << row).to_string() });
+        let texts = list(row % 11, &|at| format!("\"{}\"", "ü".repeat(at)));
+        format!("[{tensor},{array},{texts},{row}]")
+    });
+    format!("{{\"type\":{NESTED},\"value\":{rows}}}")
+}
 
 /// Rows without a header, each of them plain.
 fn rows(fixed: bool) -> Vec<u8> {
@@ -65,13 +85,12 @@ fn same(quick: Result<RecordBatch>, careful: Result<RecordBatch>) {
 }
 
 /// A reader that gives one byte at a time: behind what is looked at for detection, no row ever stands whole in a window.
-struct Drop(std::vec::IntoIter<u8>);
+struct Drop(std::io::Cursor<Vec<u8>>);
 
 impl std::io::Read for Drop {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let (Some(slot), Some(byte)) = (buffer.first_mut(), self.0.next()) else { return Ok(0) };
-        *slot = byte;
-        Ok(1)
+        let len = buffer.len().min(1);
+        self.0.read(&mut buffer[..len])
     }
 }
 
@@ -90,6 +109,42 @@ fn plain_rows_are_the_same_one_by_one() {
         assert_eq!(quick.as_ref().unwrap().num_rows(), ROWS);
         same(quick, one_by_one(&bytes, false, None));
     }
+}
+
+/// Rows that a scanner sees byte by byte.
+fn drop_by_drop(text: &[u8], request: &Request) -> Result<RecordBatch> {
+    let source = Source::from_reader("test", Drop(std::io::Cursor::new(text.to_vec())));
+    read_from(source, &[("dialect", "json")], request)
+}
+
+/// Moves the value of a bundle behind what is looked at for detection.
+fn moved(text: &[u8]) -> Vec<u8> {
+    let mut text = text.to_vec();
+    let body = text.windows(8).position(|window| window == b"\"value\":").unwrap() + 8;
+    text.splice(body..body, vec![b' '; HEAD_BYTES]);
+    text
+}
+
+#[test]
+fn elements_of_tensors_and_arrays_are_the_same_one_by_one() {
+    let text = moved(nested().as_bytes());
+    let careful = drop_by_drop(&text, &Request::default()).unwrap();
+    assert_eq!(careful.num_rows(), ROWS);
+    assert_eq!(read(&text, &[]).unwrap(), careful);
+    for dialect in ["msgpack", "msgpack-fixed"] {
+        assert_eq!(read(&write(&careful, dialect, &[]).unwrap(), &[]).unwrap(), careful);
+    }
+}
+
+#[test]
+fn an_element_that_is_not_plain_is_named() {
+    let kind = r#"{"columns":{"t":{"type":"tensor","componentType":"float32","shape":[3,4]}}}"#;
+    let mut bytes = vec![0x91, 0x9c];
+    (0..12).for_each(|_| bytes.extend([0xca, 0x3f, 0, 0, 0]));
+    assert_eq!(read(&bytes, &[("type", kind)]).unwrap().num_rows(), 1);
+    bytes[2 + 7 * 5] = 0xc3;
+    let error = read(&bytes, &[("type", kind), ("dialect", "msgpack")]).unwrap_err().to_string();
+    assert_eq!(error, "ds: at byte 37, row 0, column \"t\"[7]: expected a float, found a bool");
 }
 
 proptest! {
@@ -126,20 +181,24 @@ proptest! {
         with in "[-0-9.eE,\" \\]\\[\\\\a=\u{e9}\n]{0,3}",
         end in 0..3usize,
         batch_rows in 0..50usize,
+        flat: bool,
     ) {
-        let batch = read(&rows(false), &[("type", TYPE)]).unwrap();
-        let mut text = write(&batch, "json", &[]).unwrap();
+        let mut text = if flat {
+            write(&read(&rows(false), &[("type", TYPE)]).unwrap(), "json", &[]).unwrap()
+        } else {
+            nested().into_bytes()
+        };
         let body = text.windows(8).position(|window| window == b"\"value\":").unwrap() + 8;
         let start = body + place.index(text.len() - body);
         let end = (start + end).min(text.len());
         text.splice(start..end, with.into_bytes());
-        text.splice(body..body, vec![b' '; HEAD_BYTES]);
+        let text = moved(&text);
         let mut request = Request::default();
         request.batch_rows = batch_rows;
         let read = |source: Source| read_from(source, &[("dialect", "json")], &request);
-        let careful = || read(Source::from_reader("test", Drop(text.clone().into_iter())));
-        same(read(Source::from_bytes("test", text.clone())), careful());
+        same(read(Source::from_bytes("test", text.clone())), drop_by_drop(&text, &request));
         // By way of the scanner's window, not of memory.
-        same(read(Source::from_reader("test", std::io::Cursor::new(text.clone()))), careful());
+        let stream = Source::from_reader("test", std::io::Cursor::new(text.clone()));
+        same(read(stream), drop_by_drop(&text, &request));
     }
 }
