@@ -269,7 +269,8 @@ impl Column<'_> {
             Values::Float64(values) => Slot::Float64(room(values, limit)),
             Values::Text(offsets, bytes) => Slot::Text(room(offsets, limit), bytes),
             Values::Fixed(offsets, bytes, len) => {
-                room(bytes, len.saturating_mul(limit).min(left));
+                // The length is what the type says, whatever the input holds.
+                room(bytes, limit.min(left / len.saturating_add(1)) * *len);
                 Slot::Fixed(room(offsets, limit), bytes, *len)
             }
         };

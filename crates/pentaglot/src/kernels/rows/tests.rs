@@ -109,6 +109,19 @@ fn rows_that_a_column_does_not_have_are_refused() {
     write_rows(&[Cells { values: Given::UInt8(&[1, 2]), nulls: None }], 1..3, false, &mut Vec::new());
 }
 
+#[test]
+fn a_length_that_no_input_has_costs_nothing() {
+    for len in [usize::MAX, usize::MAX / 2, 1 << 40] {
+        let (mut offsets, mut bytes) = (vec![0], vec![]);
+        let mut columns = [Column { values: Values::Fixed(&mut offsets, &mut bytes, len), valid: None }];
+        let input = padded(&[0x91, 0xc6, 0xff, 0xff, 0xff, 0xff]);
+        let taken = read_rows(&mut MsgPack::new(&input, false), &mut columns, 100, input.len());
+        let text = padded(b"[\"AAAA\"]");
+        let read = read_rows(&mut Json::new(&text, true), &mut columns, 100, text.len());
+        assert_eq!((taken.rows, read.rows, bytes.capacity()), (0, 0, 0));
+    }
+}
+
 /// One row of each kind of column.
 type Row = (Option<i32>, i64, f64, bool, Option<String>, [u8; 5], u64, f32);
 
