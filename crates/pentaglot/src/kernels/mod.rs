@@ -16,6 +16,8 @@ pub(crate) mod number_text;
 pub(crate) mod pages;
 #[cfg(feature = "dynd")]
 pub(crate) mod records;
+#[cfg(feature = "ds")]
+pub(crate) mod rows;
 #[cfg(feature = "bsondf")]
 pub(crate) mod scan;
 #[cfg(feature = "dynd")]

@@ -16,6 +16,7 @@ use super::types::{Fundamental, Image, ImageFormat, Type};
 use crate::error::{Error, Result};
 use crate::hub::json::write_string;
 use crate::hub::type_text::print_type;
+use crate::kernels::rows::{self, Given};
 use crate::limits::Budget;
 use crate::wire::msgpack::Output;
 
@@ -188,6 +189,31 @@ impl Cells {
             Fundamental::String => Cells::Text(array.as_string::<i32>().clone()),
             Fundamental::Void => Cells::Void,
         }
+    }
+
+    /// What the quick loop writes; `None` if it cannot write all of these values.
+    pub(super) fn plain(&self) -> Option<rows::Cells<'_>> {
+        let values = match self {
+            Cells::Bool(array) => Given::Bool(array.values()),
+            Cells::UInt8(values) => Given::UInt8(values),
+            Cells::Int8(values) => Given::Int8(values),
+            Cells::UInt32(values) => Given::UInt32(values),
+            Cells::Int32(values) => Given::Int32(values),
+            Cells::UInt64(values) => Given::UInt64(values),
+            Cells::Int64(values) => Given::Int64(values),
+            Cells::Float32(values) => Given::Float32(values),
+            Cells::Float64(values) => Given::Float64(values),
+            Cells::Text(array) => Given::Text(array.offsets(), array.value_data()),
+            Cells::Image(picture) if picture.is_plain() => {
+                Given::Bytes(picture.bytes.offsets(), picture.bytes.value_data())
+            }
+            Cells::Masked { nulls, inner, allowed: true } => {
+                let inner = inner.plain()?;
+                return Some(rows::Cells { nulls: Some(nulls), ..inner });
+            }
+            _ => return None,
+        };
+        Some(rows::Cells { values, nulls: None })
     }
 
     /// Writes value `index` as MessagePack.
@@ -380,6 +406,16 @@ fn list_range(ends: &[usize], index: usize, row_count: Option<u64>) -> Result<st
 }
 
 impl Picture {
+    /// Whether all images are plain ones, of the right size, and stay so.
+    fn is_plain(&self) -> bool {
+        let Some(size) = self.image.plain_bytes().filter(|_| self.image.format == ImageFormat::Plain) else {
+            return false;
+        };
+        let target = self.transform.image(&self.image);
+        target.is_ok_and(|target| target.format == ImageFormat::Plain)
+            && self.bytes.offsets().lengths().all(|len| len as u64 == size)
+    }
+
     /// Calls `write` with the bytes of an image, checked and transformed.
     fn with(&self, index: usize, write: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
         let bytes = self.bytes.value(index);

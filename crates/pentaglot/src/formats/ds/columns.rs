@@ -16,9 +16,9 @@ use arrow_schema::{DataType, Field};
 
 use super::images;
 use super::types::{Fundamental, Image, ImageFormat, Type};
-use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::hub::type_text::print_type;
+use crate::kernels::rows::{self, Values};
 use crate::limits::Budget;
 
 /// What a user allows, and what a batch has cost so far beyond its bytes in the file.
@@ -33,6 +33,14 @@ pub(super) struct Reading {
     pub(super) budget: Budget,
     /// Bytes of values that stand in for nulls: a null tensor is one byte in the file.
     pub(super) stand_ins: u64,
+}
+
+impl Reading {
+    /// Counts bytes that stand in for nulls.
+    pub(super) fn stood_in(&mut self, bytes: u64) -> Result<()> {
+        self.stand_ins = self.stand_ins.saturating_add(bytes);
+        self.budget.check(self.stand_ins)
+    }
 }
 
 /// One column, or a part of one.
@@ -59,7 +67,7 @@ pub(super) enum Column {
 /// Byte strings one after another.
 #[derive(Debug)]
 pub(super) struct Blob {
-    offsets: Vec<i32>,
+    pub(super) offsets: Vec<i32>,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -81,13 +89,9 @@ impl Blob {
         self.bytes.truncate(end);
     }
 
-    fn take(&mut self, budget: &Budget) -> (OffsetBuffer<i32>, Buffer) {
-        let mut offsets = take(&mut self.offsets, budget);
-        self.offsets.push(0);
-        if offsets.is_empty() {
-            offsets.push(0);
-        }
-        (OffsetBuffer::new(offsets.into()), Buffer::from_vec(take(&mut self.bytes, budget)))
+    fn take(&mut self) -> (OffsetBuffer<i32>, Buffer) {
+        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
+        (OffsetBuffer::new(offsets.into()), Buffer::from_vec(std::mem::take(&mut self.bytes)))
     }
 }
 
@@ -152,11 +156,11 @@ pub(super) fn offset(len: usize) -> Result<i32> {
     })
 }
 
-/// What was gathered; room for as much again stays, and some more, since batches differ a little.
-fn take<T>(items: &mut Vec<T>, budget: &Budget) -> Vec<T> {
-    let count = items.len() as u64;
-    let room = allocate(count + count / 8, budget).unwrap_or_default();
-    std::mem::replace(items, room)
+/// Takes the bits out; the memory stays.
+fn take_bits(values: &mut Vec<bool>) -> BooleanBuffer {
+    let bits = BooleanBuffer::collect_bool(values.len(), |index| values.get(index) == Some(&true));
+    values.clear();
+    bits
 }
 
 impl Column {
@@ -210,6 +214,32 @@ impl Column {
             Fundamental::String => Column::Text(Blob::new()),
             Fundamental::Void => Column::Void(0),
         }
+    }
+
+    /// Where the quick loop puts values; `None` if it cannot read values of this type.
+    pub(super) fn plain(&mut self) -> Option<rows::Column<'_>> {
+        let values = match self {
+            Column::Bool(values) => Values::Bool(values),
+            Column::UInt8(values) => Values::UInt8(values),
+            Column::Int8(values) => Values::Int8(values),
+            Column::UInt32(values) => Values::UInt32(values),
+            Column::Int32(values) => Values::Int32(values),
+            Column::UInt64(values) => Values::UInt64(values),
+            Column::Int64(values) => Values::Int64(values),
+            Column::Float32(values) => Values::Float32(values),
+            Column::Float64(values) => Values::Float64(values),
+            Column::Text(blob) => Values::Text(&mut blob.offsets, &mut blob.bytes),
+            Column::Image(blob, Picture::Plain(size)) => {
+                let size = usize::try_from(*size).ok()?;
+                Values::Fixed(&mut blob.offsets, &mut blob.bytes, size)
+            }
+            Column::Nullable { valid, inner } => {
+                let inner = inner.plain()?;
+                return Some(rows::Column { valid: Some(valid), ..inner });
+            }
+            _ => return None,
+        };
+        Some(rows::Column { values, valid: None })
     }
 
     /// How many values are complete.
@@ -267,11 +297,7 @@ impl Column {
     /// Appends what stands in for `count` nulls.
     pub(super) fn push_stand_ins(&mut self, count: usize, reading: &mut Reading) -> Result<()> {
         let to = self.len().saturating_add(count);
-        let mut cost = |size: usize| {
-            let bytes = (count as u64).saturating_mul(size as u64);
-            reading.stand_ins = reading.stand_ins.saturating_add(bytes);
-            reading.budget.check(reading.stand_ins)
-        };
+        let mut cost = |size: usize| reading.stood_in((count as u64).saturating_mul(size as u64));
         match self {
             Column::Void(len) => *len = to,
             Column::Bool(values) => {
@@ -339,54 +365,44 @@ impl Column {
     }
 
     /// The values as an array of `field`'s type; the column is empty again.
-    pub(super) fn finish(
-        &mut self,
-        field: &Field,
-        nulls: Option<NullBuffer>,
-        budget: &Budget,
-    ) -> Result<ArrayRef> {
+    pub(super) fn finish(&mut self, field: &Field, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         fn primitive<T: ArrowPrimitiveType>(
             values: &mut Vec<T::Native>,
             nulls: Option<NullBuffer>,
-            budget: &Budget,
         ) -> Result<ArrayRef> {
-            Ok(Arc::new(PrimitiveArray::<T>::try_new(take(values, budget).into(), nulls)?))
+            Ok(Arc::new(PrimitiveArray::<T>::try_new(std::mem::take(values).into(), nulls)?))
         }
         let odd = || Error::unsupported(format!("a column of type {}", print_type(field.data_type())));
         Ok(match self {
             Column::Void(len) => Arc::new(NullArray::new(std::mem::take(len))),
-            Column::Bool(values) => {
-                let bits = BooleanBuffer::from(take(values, budget));
-                Arc::new(BooleanArray::new(bits, nulls))
-            }
-            Column::UInt8(values) => primitive::<UInt8Type>(values, nulls, budget)?,
-            Column::Int8(values) => primitive::<Int8Type>(values, nulls, budget)?,
-            Column::UInt32(values) => primitive::<UInt32Type>(values, nulls, budget)?,
-            Column::Int32(values) => primitive::<Int32Type>(values, nulls, budget)?,
-            Column::UInt64(values) => primitive::<UInt64Type>(values, nulls, budget)?,
-            Column::Int64(values) => primitive::<Int64Type>(values, nulls, budget)?,
-            Column::Float32(values) => primitive::<Float32Type>(values, nulls, budget)?,
-            Column::Float64(values) => primitive::<Float64Type>(values, nulls, budget)?,
+            Column::Bool(values) => Arc::new(BooleanArray::new(take_bits(values), nulls)),
+            Column::UInt8(values) => primitive::<UInt8Type>(values, nulls)?,
+            Column::Int8(values) => primitive::<Int8Type>(values, nulls)?,
+            Column::UInt32(values) => primitive::<UInt32Type>(values, nulls)?,
+            Column::Int32(values) => primitive::<Int32Type>(values, nulls)?,
+            Column::UInt64(values) => primitive::<UInt64Type>(values, nulls)?,
+            Column::Int64(values) => primitive::<Int64Type>(values, nulls)?,
+            Column::Float32(values) => primitive::<Float32Type>(values, nulls)?,
+            Column::Float64(values) => primitive::<Float64Type>(values, nulls)?,
             Column::Text(blob) => {
-                let (offsets, bytes) = blob.take(budget);
+                let (offsets, bytes) = blob.take();
                 Arc::new(StringArray::try_new(offsets, bytes, nulls)?)
             }
             Column::Image(blob, _) => {
-                let (offsets, bytes) = blob.take(budget);
+                let (offsets, bytes) = blob.take();
                 Arc::new(BinaryArray::try_new(offsets, bytes, nulls)?)
             }
             Column::Tensor { item, len, .. } => {
                 let DataType::FixedSizeList(inner, size) = field.data_type() else { return Err(odd()) };
-                let values = item.finish(inner, None, budget)?;
+                let values = item.finish(inner, None)?;
                 let len = std::mem::take(len);
                 let inner = Arc::clone(inner);
                 Arc::new(FixedSizeListArray::try_new_with_length(inner, *size, values, nulls, len)?)
             }
             Column::List { offsets, item, .. } => {
                 let DataType::List(inner) = field.data_type() else { return Err(odd()) };
-                let values = item.finish(inner, None, budget)?;
-                let ends = take(offsets, budget);
-                offsets.push(0);
+                let values = item.finish(inner, None)?;
+                let ends = std::mem::replace(offsets, vec![0]);
                 Arc::new(ListArray::try_new(
                     Arc::clone(inner),
                     OffsetBuffer::new(ends.into()),
@@ -396,16 +412,15 @@ impl Column {
             }
             Column::Struct { fields, len, .. } => {
                 let DataType::Struct(inner) = field.data_type() else { return Err(odd()) };
-                let arrays =
-                    fields.iter_mut().zip(inner).map(|(column, field)| column.finish(field, None, budget));
+                let arrays = fields.iter_mut().zip(inner).map(|(column, field)| column.finish(field, None));
                 let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
                 let len = std::mem::take(len);
                 Arc::new(StructArray::try_new_with_length(inner.clone(), arrays, nulls, len)?)
             }
             Column::Nullable { valid, inner } => {
-                let nulls = NullBuffer::new(BooleanBuffer::from(take(valid, budget)));
+                let nulls = NullBuffer::new(take_bits(valid));
                 let nulls = (nulls.null_count() > 0).then_some(nulls);
-                return inner.finish(field, nulls, budget);
+                return inner.finish(field, nulls);
             }
         })
     }

@@ -7,6 +7,7 @@ use super::from_msgpack::{out_of_range, wrong_arity, wrong_row_count};
 use super::types::Fundamental;
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
+use crate::kernels::rows::{Json, Wire, read_rows};
 use crate::limits::Budget;
 use crate::wire::json::{Kind, Scanner};
 
@@ -53,6 +54,21 @@ fn null_as_nan<R: Read>(scanner: &mut Scanner<R>, reading: &Reading) -> Result<b
 }
 
 impl Column {
+    /// Reads elements of an array for as long as they are plain and in the scanner's window: `limit` of them at the most.
+    fn read_plain_json<R: Read>(
+        &mut self,
+        scanner: &mut Scanner<R>,
+        limit: usize,
+        reading: &mut Reading,
+    ) -> Result<usize> {
+        let (Some(column), Some((window, fresh))) = (self.plain(), scanner.elements()) else { return Ok(0) };
+        let mut wire = Json::elements(window, fresh);
+        let taken = read_rows(&mut wire, &mut [column], limit, usize::MAX);
+        scanner.skip_elements(wire.position());
+        reading.stood_in(taken.stand_ins)?;
+        Ok(taken.rows)
+    }
+
     /// Reads one value behind the others.
     pub(super) fn read_json<R: Read>(
         &mut self,
@@ -134,7 +150,7 @@ impl Column {
                 expect(scanner, Kind::Array)?;
                 let start = scanner.offset();
                 scanner.begin_array()?;
-                let mut found = 0;
+                let mut found = item.read_plain_json(scanner, *count, reading)?;
                 while scanner.next_element()? {
                     if found == *count {
                         return Err(wrong_arity("a tensor", *count, "more", start));
@@ -151,7 +167,7 @@ impl Column {
                 expect(scanner, Kind::Array)?;
                 let start = scanner.offset();
                 scanner.begin_array()?;
-                let mut found = 0;
+                let mut found = item.read_plain_json(scanner, usize::MAX, reading)? as u64;
                 while scanner.next_element()? {
                     item.read_json(scanner, reading).map_err(|error| error.index(found))?;
                     found += 1;

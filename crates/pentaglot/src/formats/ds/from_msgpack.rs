@@ -4,7 +4,11 @@ use super::columns::{Column, Reading, offset};
 use super::types::Fundamental;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::kernels::rows::{MsgPack, Wire, read_rows};
 use crate::wire::msgpack::{self, Float, Integer};
+
+/// From this many elements on it pays to read an array's elements many at a time.
+const PLAIN_ELEMENTS: usize = 8;
 
 /// The error that a number does not fit its column.
 #[cold]
@@ -56,6 +60,21 @@ fn single(value: f64) -> Option<f32> {
 }
 
 impl Column {
+    /// Reads elements of an array for as long as they are plain; gives how many of the `count` that there are.
+    fn read_plain_msgpack(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        count: usize,
+        reading: &mut Reading,
+    ) -> Result<usize> {
+        let Some(column) = self.plain().filter(|_| count >= PLAIN_ELEMENTS) else { return Ok(0) };
+        let mut wire = MsgPack::elements(cursor.rest(), reading.lenient);
+        let taken = read_rows(&mut wire, &mut [column], count, usize::MAX);
+        cursor.skip(wire.position() as u64)?;
+        reading.stood_in(taken.stand_ins)?;
+        Ok(taken.rows)
+    }
+
     /// Reads one value behind the others.
     pub(super) fn read_msgpack(&mut self, cursor: &mut Cursor<'_>, reading: &mut Reading) -> Result<()> {
         match self {
@@ -123,7 +142,7 @@ impl Column {
                 if found != *count {
                     return Err(wrong_arity("a tensor", *count, found, offset));
                 }
-                for index in 0..found {
+                for index in item.read_plain_msgpack(cursor, found, reading)?..found {
                     item.read_msgpack(cursor, reading).map_err(|error| error.index(index as u64))?;
                 }
                 *len += 1;
@@ -136,7 +155,7 @@ impl Column {
                 {
                     return Err(wrong_row_count(expected, found, start));
                 }
-                for index in 0..found {
+                for index in item.read_plain_msgpack(cursor, found, reading)?..found {
                     item.read_msgpack(cursor, reading).map_err(|error| error.index(index as u64))?;
                 }
                 offsets.push(offset(item.len())?);

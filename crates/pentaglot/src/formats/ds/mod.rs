@@ -32,6 +32,7 @@ mod layout;
 mod outline;
 mod read;
 mod read_json;
+mod room;
 mod rows;
 mod schema;
 #[cfg(test)]

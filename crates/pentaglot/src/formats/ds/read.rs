@@ -13,7 +13,7 @@ use super::from_msgpack::wrong_row_count;
 use super::images::Transform;
 use super::index::{Index, Segment};
 use super::layout::{Layout, Profile, Stride, Wire};
-use super::rows::{RowBuilder, place, root_shape};
+use super::rows::{BatchLimits, RowBuilder, place, root_shape};
 use super::types::Type;
 use super::window::Window;
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -320,7 +320,10 @@ impl MsgPackRows {
             let read = if builder.row < wanted.start {
                 builder.skip_msgpack(&mut cursor)
             } else {
-                builder.read_msgpack(&mut cursor)
+                let rows =
+                    (wanted.end.min(declared) - builder.row).min((self.batch_rows - builder.len) as u64);
+                let bytes = BATCH_BYTES.saturating_sub(reached - start + builder.stand_ins());
+                builder.read_some_msgpack(&mut cursor, &BatchLimits { rows, bytes })
             };
             if let Err(error) = read {
                 builder.undo();
@@ -432,7 +435,9 @@ impl<F: Fn(u64) -> Result<RowBuilder>> SegmentRows<F> {
                 builder.skip_msgpack(&mut cursor)?;
                 continue;
             }
-            builder.read_msgpack(&mut cursor)?;
+            let rows = (end - builder.row).min((self.batch_rows - builder.len) as u64);
+            let bytes = BATCH_BYTES.saturating_sub(cursor.offset() - start + builder.stand_ins());
+            builder.read_some_msgpack(&mut cursor, &BatchLimits { rows, bytes })?;
             let bytes = cursor.offset() - start + builder.stand_ins();
             if builder.len >= self.batch_rows || bytes >= BATCH_BYTES {
                 batches.push(builder.finish()?);

@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
 use arrow_schema::SchemaRef;
 
 use super::from_json::begin_cells;
 use super::from_msgpack::wrong_row_count;
 use super::layout::{Layout, json_rule};
 use super::read::{BATCH_BYTES, Bundle, declared_rows};
-use super::rows::{RowBuilder, place, root_shape};
+use super::rows::{BatchLimits, RowBuilder, place, root_shape};
 use crate::error::{Context, Error, Result};
 use crate::formats::Request;
 use crate::hub::Shape;
@@ -26,6 +27,7 @@ impl Bundle {
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let rows = JsonRows {
             scanner: self.scanner()?,
+            memory: self.layout.source.memory().cloned(),
             builder: self.builder(request, schema, 0)?,
             shape: root_shape(&self.layout.kind),
             wanted,
@@ -58,6 +60,8 @@ enum State {
 /// The elements of a JSON value, in order.
 struct JsonRows {
     scanner: Scanner<SourceReader>,
+    /// All of the input, if it is in memory: then it need not pass through the scanner's window.
+    memory: Option<Buffer>,
     builder: RowBuilder,
     shape: Shape,
     wanted: Range<u64>,
@@ -102,6 +106,16 @@ impl JsonRows {
             if row >= self.wanted.end && row < declared {
                 self.state = State::Done;
                 return Ok(());
+            }
+            if row >= self.wanted.start && row < self.wanted.end.min(declared) {
+                let rows =
+                    (self.wanted.end.min(declared) - row).min((self.batch_rows - self.builder.len) as u64);
+                let bytes = BATCH_BYTES - (self.scanner.offset() - start + self.builder.stand_ins());
+                let memory = self.memory.as_deref();
+                let limits = BatchLimits { rows, bytes };
+                if self.builder.read_plain_json(&mut self.scanner, memory, &limits)? > 0 {
+                    continue;
+                }
             }
             let another = match self.shape {
                 Shape::Value => row == 0,

@@ -3,7 +3,7 @@
 //! At the root a table has rows, each an array of cells; an array has elements; any other type is one element. Errors
 //! get their place here: `row 17, column "x"`, `value[3]`, `value`.
 
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -12,11 +12,13 @@ use arrow_schema::SchemaRef;
 use super::columns::{Column, Reading};
 use super::from_json::begin_cells;
 use super::from_msgpack::wrong_arity;
+use super::room::Lengths;
 use super::types::Type;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::hub::Shape;
 use crate::hub::rows::{self, Columns};
+use crate::kernels::rows::{self as kernels, Json, MsgPack, Values, Wire};
 use crate::wire::json::Scanner;
 use crate::wire::msgpack;
 
@@ -38,6 +40,12 @@ pub(super) fn root_shape(kind: &Type) -> Shape {
     }
 }
 
+/// What a batch may still take.
+pub(super) struct BatchLimits {
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+}
+
 struct Slot {
     name: String,
     /// `None` if nobody asked for it.
@@ -56,6 +64,32 @@ pub(super) struct RowBuilder {
     pub(super) len: usize,
     /// The number of the next element in the file.
     pub(super) row: u64,
+    plain: PlainRows,
+    /// How much the last batch held, until the next one begins.
+    last_batch: Lengths,
+}
+
+/// When rows are tried many at a time.
+#[derive(Debug, Default)]
+struct PlainRows {
+    /// So many rows are read one by one before the next trial …
+    wait: u32,
+    /// … and this many after a trial that did not pay; more each time.
+    patience: u32,
+}
+
+impl PlainRows {
+    /// Whether to try now.
+    fn due(&mut self) -> bool {
+        let due = self.wait == 0;
+        self.wait = self.wait.saturating_sub(1);
+        due
+    }
+
+    fn tried(&mut self, paid: bool) {
+        self.patience = if paid { 0 } else { (2 * self.patience + 1).min(255) };
+        self.wait = self.patience;
+    }
 }
 
 impl RowBuilder {
@@ -81,7 +115,9 @@ impl RowBuilder {
             column: order.contains(&index).then(|| Column::new(kind, &reading)),
         });
         let slots = slots.collect();
-        Ok(RowBuilder { shape: root_shape(kind), slots, order, schema, reading, len: 0, row })
+        let (shape, plain) = (root_shape(kind), PlainRows::default());
+        let last_batch = Lengths::default();
+        Ok(RowBuilder { shape, slots, order, schema, reading, len: 0, row, plain, last_batch })
     }
 
     /// Makes builders like [`new`](Self::new) does, one for each thread.
@@ -108,9 +144,76 @@ impl RowBuilder {
         self.reading.stand_ins
     }
 
+    fn columns(&mut self) -> impl Iterator<Item = &mut Column> {
+        self.slots.iter_mut().filter_map(|slot| slot.column.as_mut())
+    }
+
+    /// Before the first element of a batch: room for as many as the last one had.
+    #[inline]
+    fn begin(&mut self) {
+        if self.len == 0 && !self.last_batch.is_empty() {
+            let budget = self.reading.budget.clone();
+            std::mem::take(&mut self.last_batch).make_room(self.columns(), &budget);
+        }
+    }
+
+    /// Reads rows many at a time, for as long as they are plain and within `limits`.
+    fn read_plain(&mut self, wire: &mut impl Wire, limits: &BatchLimits) -> Result<usize> {
+        self.begin();
+        let columns = self.slots.iter_mut().map(|slot| match &mut slot.column {
+            Some(column) => column.plain(),
+            None => Some(kernels::Column { values: Values::Skipped, valid: None }),
+        });
+        let Some(mut columns) = columns.collect::<Option<Vec<_>>>() else {
+            self.plain.wait = u32::MAX;
+            return Ok(0);
+        };
+        let rows = usize::try_from(limits.rows).unwrap_or(usize::MAX);
+        let until = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
+        let taken = kernels::read_rows(wire, &mut columns, rows, until);
+        self.plain.tried(taken.rows >= 32 || taken.rows == rows || wire.position() >= 4096);
+        self.len += taken.rows;
+        self.row += taken.rows as u64;
+        self.reading.stood_in(taken.stand_ins)?;
+        Ok(taken.rows)
+    }
+
+    /// Reads one element, or many rows that are plain.
+    pub(super) fn read_some_msgpack(&mut self, cursor: &mut Cursor<'_>, limits: &BatchLimits) -> Result<()> {
+        if self.shape == Shape::Table && self.plain.due() {
+            let mut wire = MsgPack::new(cursor.rest(), self.reading.lenient);
+            if self.read_plain(&mut wire, limits)? > 0 {
+                return cursor.skip(wire.position() as u64);
+            }
+        }
+        self.read_msgpack(cursor)
+    }
+
+    /// Reads rows of JSON that are plain, if they stand next in the scanner; `memory` is all of its input, if that is
+    /// in memory. Gives how many.
+    pub(super) fn read_plain_json<R: Read + Seek>(
+        &mut self,
+        scanner: &mut Scanner<R>,
+        memory: Option<&[u8]>,
+        limits: &BatchLimits,
+    ) -> Result<usize> {
+        if self.shape != Shape::Table || !self.plain.due() {
+            return Ok(0);
+        }
+        let Some((window, fresh)) = scanner.elements() else { return Ok(0) };
+        let offset = usize::try_from(scanner.offset()).unwrap_or(usize::MAX);
+        let mut wire = Json::new(memory.and_then(|memory| memory.get(offset..)).unwrap_or(window), fresh);
+        let rows = self.read_plain(&mut wire, limits)?;
+        if rows > 0 {
+            scanner.seek_elements(wire.position())?;
+        }
+        Ok(rows)
+    }
+
     /// Reads one element.
     #[inline]
     pub(super) fn read_msgpack(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        self.begin();
         let (shape, row) = (self.shape, self.row);
         if shape == Shape::Table {
             read_row_header(cursor, self.slots.len()).map_err(|error| place(error, shape, row))?;
@@ -131,6 +234,7 @@ impl RowBuilder {
 
     /// Reads one element.
     pub(super) fn read_json<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
+        self.begin();
         let (shape, row) = (self.shape, self.row);
         if shape != Shape::Table {
             if let Some(Slot { column: Some(column), .. }) = self.slots.first_mut() {
@@ -194,7 +298,7 @@ impl RowBuilder {
     /// Forgets what was begun of the next element.
     pub(super) fn undo(&mut self) {
         let len = self.len;
-        self.slots.iter_mut().filter_map(|slot| slot.column.as_mut()).for_each(|column| column.truncate(len));
+        self.columns().for_each(|column| column.truncate(len));
     }
 
     /// Forgets all elements of the batch.
@@ -206,7 +310,7 @@ impl RowBuilder {
 
     /// The batch; the builder is empty again.
     pub(super) fn finish(&mut self) -> Result<RecordBatch> {
-        let budget = self.reading.budget.clone();
+        self.last_batch = Lengths::measure(self.columns());
         let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.slots.len()];
         let mut columns = Vec::new();
         for (index, field) in self.order.iter().zip(self.schema.fields()) {
@@ -216,7 +320,7 @@ impl RowBuilder {
             if array.is_none()
                 && let Some(column) = &mut slot.column
             {
-                *array = Some(column.finish(field, None, &budget)?);
+                *array = Some(column.finish(field, None)?);
             }
             columns.extend(array.clone());
         }

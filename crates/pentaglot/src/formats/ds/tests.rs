@@ -3,6 +3,7 @@
 mod access;
 mod hub;
 mod images;
+mod plain;
 mod reject;
 mod robust;
 mod values;

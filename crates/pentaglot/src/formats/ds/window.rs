@@ -7,6 +7,7 @@ use std::io::Read;
 
 use arrow_buffer::Buffer;
 
+use super::read::BATCH_BYTES;
 use crate::cursor::{Cursor, allocate};
 use crate::error::{Error, Result};
 use crate::limits::Budget;
@@ -72,6 +73,8 @@ impl Window {
         let size = (left as u64 * 2).max(WINDOW_BYTES);
         match &mut self.feed {
             Feed::Seekable(source, end) => {
+                // What is in memory already is not copied: a window is as large as a batch.
+                let size = if source.memory().is_some() { size.max(BATCH_BYTES) } else { size };
                 let size = size.min(end.saturating_sub(offset));
                 self.bytes = source.read_range(offset, size, &self.budget)?;
                 self.last = offset + size >= *end;

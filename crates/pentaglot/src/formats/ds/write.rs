@@ -14,11 +14,14 @@ use super::types::{Fundamental, Type};
 use crate::error::{Error, Result};
 use crate::formats::{OptionMap, WriteOptions, Writer, Written};
 use crate::hub::{Plan, Shape, Verdict};
+use crate::kernels::rows;
 use crate::sink::Sink;
 use crate::wire::msgpack::Output;
 
 /// What is written is handed on when there is this much of it.
 const FLUSH_BYTES: usize = 256 << 10;
+/// Plain rows are written so many at a time.
+const PLAIN_ROWS: usize = 4096;
 /// Elements whose number is not known wait in memory up to this size, then in a temporary file.
 const SPOOL_BYTES: usize = 8 << 20;
 
@@ -119,6 +122,7 @@ pub(super) struct BundleWriter {
     /// How many rows there must be.
     declared: Option<u64>,
     output: Output,
+    /// What was written but not by way of `output`.
     text: Vec<u8>,
 }
 
@@ -163,13 +167,30 @@ impl BundleWriter {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let bytes = if self.form == Form::Json { self.text.as_slice() } else { self.output.bytes() };
-        match &mut self.spool {
-            Some(spool) => spool.write_all(bytes)?,
-            None => self.sink.write_all(bytes)?,
+        for bytes in [self.output.bytes(), self.text.as_slice()] {
+            match &mut self.spool {
+                Some(spool) => spool.write_all(bytes)?,
+                None => self.sink.write_all(bytes)?,
+            }
         }
         self.text.clear();
         self.output.clear();
+        Ok(())
+    }
+
+    /// Writes all rows of a table of MessagePack, many at a time.
+    fn write_plain(&mut self, columns: &[rows::Cells<'_>], count: usize) -> Result<()> {
+        let mut start = 0;
+        while start < count {
+            let mut end = count.min(start + PLAIN_ROWS);
+            while end - start > 1 && rows::most_bytes(columns, &(start..end)) > FLUSH_BYTES {
+                end = start + (end - start) / 2;
+            }
+            rows::write_rows(columns, start..end, self.writing.fixed, &mut self.text);
+            self.flush()?;
+            self.rows += (end - start) as u64;
+            start = end;
+        }
         Ok(())
     }
 
@@ -183,6 +204,12 @@ impl BundleWriter {
             bound.map_err(|error| place_cell(error, shape, self.rows, name))
         });
         let cells = cells.collect::<Result<Vec<Cells>>>()?;
+        if self.form != Form::Json
+            && shape == Shape::Table
+            && let Some(columns) = cells.iter().map(Cells::plain).collect::<Option<Vec<_>>>()
+        {
+            return self.write_plain(&columns, rows.num_rows());
+        }
         for index in 0..rows.num_rows() {
             let row = self.rows;
             match self.form {

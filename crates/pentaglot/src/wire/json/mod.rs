@@ -323,6 +323,37 @@ impl<R: Read> Scanner<R> {
         Ok(true)
     }
 
+    /// What stands in the window for whoever reads elements of an array without the scanner, and whether the first has
+    /// no comma before it; `None` if they would lie too deep.
+    #[cfg(feature = "ds")]
+    pub(crate) fn elements(&self) -> Option<(&[u8], bool)> {
+        (self.depth < self.budget.limits().max_depth).then(|| (self.rest(), self.fresh))
+    }
+
+    /// Passes over whole elements, with the comma before them, that were read in the window without the scanner.
+    #[cfg(feature = "ds")]
+    pub(crate) fn skip_elements(&mut self, bytes: usize) {
+        self.fresh &= bytes == 0;
+        self.position = self.end.min(self.position + bytes);
+    }
+
+    /// Passes over whole elements, with the comma before them, that were read in the window or beyond it.
+    #[cfg(feature = "ds")]
+    pub(crate) fn seek_elements(&mut self, bytes: usize) -> Result<()>
+    where
+        R: std::io::Seek,
+    {
+        let beyond = bytes.saturating_sub(self.end - self.position);
+        self.skip_elements(bytes);
+        if beyond > 0 {
+            self.base += (self.end + beyond) as u64;
+            (self.position, self.end) = (0, 0);
+            let beyond = i64::try_from(beyond).map_err(|_| self.unexpected("an element"))?;
+            self.input.seek_relative(beyond)?;
+        }
+        Ok(())
+    }
+
     /// Reads `{`.
     #[inline]
     pub(crate) fn begin_object(&mut self) -> Result<()> {

@@ -1,0 +1,373 @@
+//! Rows of simple cells to columns: the loop that MessagePack and JSON tables share.
+//!
+//! In plain words: for each row, for each column, read a cell and push it. What makes it quick is what it leaves out.
+//! There are no errors and no places: [`read_rows`] stops before the first row that is not plain (cut off by the end of
+//! the window, of another type, out of range, badly spelt), and its caller reads that row again the careful way, which
+//! knows what to say. Memory is made for many rows at once, and texts are held against UTF-8 many at a time.
+
+#![allow(unsafe_code, reason = "vectors get the length that was written behind their end")]
+
+mod json;
+mod msgpack;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::mem::MaybeUninit;
+
+pub(crate) use json::Json;
+pub(crate) use msgpack::MsgPack;
+pub(crate) use write::{Cells, Given, most_bytes, write_rows};
+
+/// How many rows are read before their texts are looked at.
+const ROWS: usize = 4096;
+
+/// Where the cells of one column go, behind those that are there.
+pub(crate) struct Column<'a> {
+    pub(crate) values: Values<'a>,
+    /// Whether each cell is there, if it may be null.
+    pub(crate) valid: Option<&'a mut Vec<bool>>,
+}
+
+/// The vectors of one column. Of byte strings the first offset stands already.
+pub(crate) enum Values<'a> {
+    /// Nobody asked for it.
+    Skipped,
+    Bool(&'a mut Vec<bool>),
+    UInt8(&'a mut Vec<u8>),
+    Int8(&'a mut Vec<i8>),
+    UInt32(&'a mut Vec<u32>),
+    Int32(&'a mut Vec<i32>),
+    UInt64(&'a mut Vec<u64>),
+    Int64(&'a mut Vec<i64>),
+    Float32(&'a mut Vec<f32>),
+    Float64(&'a mut Vec<f64>),
+    /// UTF-8.
+    Text(&'a mut Vec<i32>, &'a mut Vec<u8>),
+    /// Byte strings of this length.
+    Fixed(&'a mut Vec<i32>, &'a mut Vec<u8>, usize),
+}
+
+/// An integer of up to 64 bits.
+pub(crate) trait Integer: Copy + Default + std::str::FromStr {
+    const SIGNED: bool;
+    /// From 64 bits, which are below 0 if their top bit is set, unless they are `unsigned`.
+    fn from_bits(bits: u64, unsigned: bool) -> Option<Self>;
+}
+
+macro_rules! integer {
+    ($($native:ty, $signed:literal;)*) => {
+        $(impl Integer for $native {
+            const SIGNED: bool = $signed;
+
+            #[inline(always)]
+            #[allow(clippy::unnecessary_cast, reason = "not for the narrow types")]
+            fn from_bits(bits: u64, unsigned: bool) -> Option<Self> {
+                let value = bits as $native;
+                let same = value as i64 as u64 == bits;
+                // The top bit means two things; where it would mean the other one, the number is out of range.
+                let high = (bits >> 63 == 1) & (unsigned == $signed);
+                (same & !high).then_some(value)
+            }
+        })*
+    };
+}
+
+integer! { u8, false; i8, true; u32, false; i32, true; u64, false; i64, true; }
+
+/// Cells of rows as they stand in some encoding. Whatever is not plain is `None`; then the place does not matter.
+pub(crate) trait Wire: Clone {
+    /// How many bytes there are in all.
+    fn len(&self) -> usize;
+    /// How many bytes have been read.
+    fn position(&self) -> usize;
+    /// What stands before the cells of a row.
+    fn begin(&mut self, cells: usize) -> Option<()>;
+    /// What stands before a cell.
+    fn separator(&mut self, first: bool) -> Option<()>;
+    /// What stands behind the cells of a row.
+    fn end(&mut self) -> Option<()>;
+    /// Whether null stands next; it is then read.
+    fn null(&mut self) -> bool;
+    fn bool(&mut self) -> Option<bool>;
+    fn integer<T: Integer>(&mut self) -> Option<T>;
+    fn float64(&mut self) -> Option<f64>;
+    fn float32(&mut self) -> Option<f32>;
+    /// Appends a text, which need not be UTF-8.
+    fn text(&mut self, text: &mut Vec<u8>) -> Option<()>;
+    /// Appends a byte string of this length.
+    fn bytes(&mut self, len: usize, bytes: &mut Vec<u8>) -> Option<()>;
+    fn skip(&mut self) -> Option<()>;
+}
+
+/// What [`read_rows`] has read.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) rows: usize,
+    /// The bytes of values that stand in for nulls.
+    pub(crate) stand_ins: u64,
+}
+
+/// Reads rows that are plain: up to `limit` of them, none that begins at `until` or later.
+pub(crate) fn read_rows<W: Wire>(
+    wire: &mut W,
+    columns: &mut [Column<'_>],
+    limit: usize,
+    until: usize,
+) -> Taken {
+    // A row takes a byte a cell at the least: memory is made for no more rows than the input can hold.
+    let limit = limit.min(until.min(wire.len()) / (columns.len() + 1) + 1);
+    let mut all = Taken::default();
+    while all.rows < limit {
+        let start = wire.clone();
+        let wanted = ROWS.min(limit - all.rows);
+        let mut taken = read_some(wire, columns, wanted, until);
+        if let Some(sound) = first_broken_text(columns, taken.rows) {
+            *wire = start;
+            columns.iter_mut().for_each(|column| column.forget(taken.rows));
+            taken = read_some(wire, columns, sound, until);
+        }
+        all.rows += taken.rows;
+        all.stand_ins += taken.stand_ins;
+        if taken.rows < wanted {
+            break;
+        }
+    }
+    all
+}
+
+/// A column while rows are read: the room behind its end.
+enum Slot<'a> {
+    Skipped,
+    Bool(Room<'a, bool>),
+    UInt8(Room<'a, u8>),
+    Int8(Room<'a, i8>),
+    UInt32(Room<'a, u32>),
+    Int32(Room<'a, i32>),
+    UInt64(Room<'a, u64>),
+    Int64(Room<'a, i64>),
+    Float32(Room<'a, f32>),
+    Float64(Room<'a, f64>),
+    Text(Room<'a, i32>, &'a mut Vec<u8>),
+    Fixed(Room<'a, i32>, &'a mut Vec<u8>, usize),
+}
+
+type Room<'a, T> = &'a mut [MaybeUninit<T>];
+
+fn read_some<W: Wire>(wire: &mut W, columns: &mut [Column<'_>], limit: usize, until: usize) -> Taken {
+    let left = until.min(wire.len()).saturating_sub(wire.position());
+    let mut slots: Vec<(Slot<'_>, Option<Room<'_, bool>>)> =
+        columns.iter_mut().map(|column| column.slot(limit, left)).collect();
+    let mut taken = Taken::default();
+    let mut stand_ins = 0;
+    while taken.rows < limit && wire.position() < until {
+        let before = wire.clone();
+        if read_row(wire, &mut slots, taken.rows, &mut stand_ins).is_none() {
+            *wire = before;
+            break;
+        }
+        taken.rows += 1;
+        taken.stand_ins = stand_ins;
+    }
+    // SAFETY: each column had room for `limit` more values, and the first `taken.rows` of them were written: a row
+    // counts only if all its cells were read, and whatever reads a cell of row `r` writes place `r`.
+    unsafe { columns.iter_mut().for_each(|column| column.keep(taken.rows)) };
+    taken
+}
+
+#[inline(always)]
+fn read_row<W: Wire>(
+    wire: &mut W,
+    slots: &mut [(Slot<'_>, Option<Room<'_, bool>>)],
+    row: usize,
+    stand_ins: &mut u64,
+) -> Option<()> {
+    #[inline(always)]
+    fn put<T>(room: &mut Room<'_, T>, row: usize, value: T) -> Option<()> {
+        room.get_mut(row)?.write(value);
+        Some(())
+    }
+    wire.begin(slots.len())?;
+    for (index, (slot, valid)) in slots.iter_mut().enumerate() {
+        wire.separator(index == 0)?;
+        if let Some(valid) = valid {
+            let null = wire.null();
+            put(valid, row, !null)?;
+            if null {
+                *stand_ins += slot.put_default(row)?;
+                continue;
+            }
+        }
+        match slot {
+            Slot::Int32(room) => put(room, row, wire.integer()?)?,
+            Slot::Int64(room) => put(room, row, wire.integer()?)?,
+            Slot::Float64(room) => put(room, row, wire.float64()?)?,
+            Slot::Bool(room) => put(room, row, wire.bool()?)?,
+            Slot::Text(room, bytes) => {
+                wire.text(bytes)?;
+                put(room, row, i32::try_from(bytes.len()).ok()?)?;
+            }
+            Slot::Fixed(room, bytes, len) => {
+                wire.bytes(*len, bytes)?;
+                put(room, row, i32::try_from(bytes.len()).ok()?)?;
+            }
+            Slot::UInt8(room) => put(room, row, wire.integer()?)?,
+            Slot::Int8(room) => put(room, row, wire.integer()?)?,
+            Slot::UInt32(room) => put(room, row, wire.integer()?)?,
+            Slot::UInt64(room) => put(room, row, wire.integer()?)?,
+            Slot::Float32(room) => put(room, row, wire.float32()?)?,
+            Slot::Skipped => wire.skip()?,
+        }
+    }
+    wire.end()
+}
+
+impl Slot<'_> {
+    /// Puts what stands in for a null; gives its bytes.
+    fn put_default(&mut self, row: usize) -> Option<u64> {
+        fn put<T: Default>(room: &mut Room<'_, T>, row: usize) -> Option<u64> {
+            room.get_mut(row)?.write(T::default());
+            Some(size_of::<T>() as u64)
+        }
+        match self {
+            Slot::Skipped => Some(0),
+            Slot::Bool(room) => put(room, row),
+            Slot::UInt8(room) => put(room, row),
+            Slot::Int8(room) => put(room, row),
+            Slot::UInt32(room) => put(room, row),
+            Slot::Int32(room) => put(room, row),
+            Slot::UInt64(room) => put(room, row),
+            Slot::Int64(room) => put(room, row),
+            Slot::Float32(room) => put(room, row),
+            Slot::Float64(room) => put(room, row),
+            Slot::Text(room, bytes) | Slot::Fixed(room, bytes, _) => {
+                room.get_mut(row)?.write(i32::try_from(bytes.len()).ok()?);
+                Some(4)
+            }
+        }
+    }
+}
+
+impl Column<'_> {
+    /// Room for `limit` values, which stand in `left` bytes.
+    fn slot(&mut self, limit: usize, left: usize) -> (Slot<'_>, Option<Room<'_, bool>>) {
+        #[expect(clippy::disallowed_methods, reason = "for no more rows than the bytes at hand can hold")]
+        fn room<T>(values: &mut Vec<T>, limit: usize) -> Room<'_, T> {
+            values.reserve(limit);
+            &mut values.spare_capacity_mut()[..limit]
+        }
+        let slot = match &mut self.values {
+            Values::Skipped => Slot::Skipped,
+            Values::Bool(values) => Slot::Bool(room(values, limit)),
+            Values::UInt8(values) => Slot::UInt8(room(values, limit)),
+            Values::Int8(values) => Slot::Int8(room(values, limit)),
+            Values::UInt32(values) => Slot::UInt32(room(values, limit)),
+            Values::Int32(values) => Slot::Int32(room(values, limit)),
+            Values::UInt64(values) => Slot::UInt64(room(values, limit)),
+            Values::Int64(values) => Slot::Int64(room(values, limit)),
+            Values::Float32(values) => Slot::Float32(room(values, limit)),
+            Values::Float64(values) => Slot::Float64(room(values, limit)),
+            Values::Text(offsets, bytes) => Slot::Text(room(offsets, limit), bytes),
+            Values::Fixed(offsets, bytes, len) => {
+                // The length is what the type says, whatever the input holds.
+                room(bytes, limit.min(left / len.saturating_add(1)) * *len);
+                Slot::Fixed(room(offsets, limit), bytes, *len)
+            }
+        };
+        (slot, self.valid.as_mut().map(|valid| room(valid, limit)))
+    }
+
+    /// Makes `rows` values that were written behind the end part of the column.
+    ///
+    /// # Safety
+    /// The vectors (but for the bytes of byte strings) have room for `rows` more values, which were written.
+    unsafe fn keep(&mut self, rows: usize) {
+        /// # Safety
+        /// As above.
+        unsafe fn keep<T>(values: &mut Vec<T>, rows: usize) {
+            // SAFETY: the caller's promise.
+            unsafe { values.set_len(values.len() + rows) };
+        }
+        // SAFETY: the caller's promise, for each vector.
+        unsafe {
+            match &mut self.values {
+                Values::Skipped => {}
+                Values::Bool(values) => keep(values, rows),
+                Values::UInt8(values) => keep(values, rows),
+                Values::Int8(values) => keep(values, rows),
+                Values::UInt32(values) => keep(values, rows),
+                Values::Int32(values) => keep(values, rows),
+                Values::UInt64(values) => keep(values, rows),
+                Values::Int64(values) => keep(values, rows),
+                Values::Float32(values) => keep(values, rows),
+                Values::Float64(values) => keep(values, rows),
+                Values::Text(offsets, bytes) | Values::Fixed(offsets, bytes, _) => {
+                    keep(offsets, rows);
+                    bytes.truncate(end(offsets));
+                }
+            }
+            if let Some(valid) = &mut self.valid {
+                keep(valid, rows);
+            }
+        }
+    }
+
+    /// Takes the last `rows` values away.
+    fn forget(&mut self, rows: usize) {
+        fn cut<T>(values: &mut Vec<T>, rows: usize) {
+            values.truncate(values.len() - rows);
+        }
+        match &mut self.values {
+            Values::Skipped => {}
+            Values::Bool(values) => cut(values, rows),
+            Values::UInt8(values) => cut(values, rows),
+            Values::Int8(values) => cut(values, rows),
+            Values::UInt32(values) => cut(values, rows),
+            Values::Int32(values) => cut(values, rows),
+            Values::UInt64(values) => cut(values, rows),
+            Values::Int64(values) => cut(values, rows),
+            Values::Float32(values) => cut(values, rows),
+            Values::Float64(values) => cut(values, rows),
+            Values::Text(offsets, bytes) | Values::Fixed(offsets, bytes, _) => {
+                cut(offsets, rows);
+                bytes.truncate(end(offsets));
+            }
+        }
+        if let Some(valid) = &mut self.valid {
+            cut(valid, rows);
+        }
+    }
+}
+
+fn end(offsets: &[i32]) -> usize {
+    offsets.last().map_or(0, |end| *end as usize)
+}
+
+/// Among the last `rows` rows, the first with a text that is not UTF-8.
+fn first_broken_text(columns: &[Column<'_>], rows: usize) -> Option<usize> {
+    let broken = columns.iter().filter_map(|column| {
+        let Values::Text(offsets, bytes) = &column.values else { return None };
+        let offsets = &offsets[offsets.len() - rows - 1..];
+        if bytes[offsets[0] as usize..].is_ascii() {
+            return None;
+        }
+        let text = |ends: &[i32]| simdutf8::basic::from_utf8(&bytes[ends[0] as usize..ends[1] as usize]);
+        offsets.windows(2).position(|ends| text(ends).is_err())
+    });
+    broken.min()
+}
+
+/// Appends the first `len` bytes of `rest`; short ones as 32 bytes, cut afterwards: a copy of a length that is known
+/// is two instructions, any other one a call.
+#[inline(always)]
+fn append(rest: &[u8], len: usize, to: &mut Vec<u8>) -> Option<()> {
+    match rest.first_chunk::<32>() {
+        Some(chunk) if len <= 32 => {
+            let end = to.len() + len;
+            to.extend_from_slice(chunk);
+            to.truncate(end);
+        }
+        _ => to.extend_from_slice(rest.get(..len)?),
+    }
+    Some(())
+}
