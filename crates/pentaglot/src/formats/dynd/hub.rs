@@ -284,8 +284,14 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
     };
     // `--type` is said of the input; it holds for the output too if these rows are of that type.
     let given = given.and_then(|text| text.parse::<Type>().ok()).filter(fits);
-    let known = given
-        .or_else(|| native::of(schema, ID).and_then(|native| native.as_str()?.parse().ok()).filter(fits));
+    let native = || native::of_sliced(schema, ID).and_then(|native| native.as_str()?.parse().ok());
+    let known = given.or_else(|| {
+        let native = native().map(|ty: Type| match native::is_sliced(schema) {
+            true => with_row_count(ty, row_count),
+            false => ty,
+        });
+        native.filter(fits)
+    });
     if let Some(ty) = known {
         let ty = if flag { with_flags(&ty) } else { ty };
         for (field, column) in schema.fields().iter().zip(Layout::of(&ty).columns()) {
@@ -339,6 +345,20 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
         _ => Some(Type::Var(Box::new(Type::Struct(columns)))),
     };
     Planned { ty, plan }
+}
+
+/// The type of a selection of the rows of `ty`.
+fn with_row_count(ty: Type, rows: Option<u64>) -> Type {
+    match (ty, rows) {
+        (Type::Fixed(_, of), Some(rows)) => Type::Fixed(rows, of),
+        (Type::Fixed(_, of), None) => Type::Var(of),
+        (Type::Storage { of, axis }, Some(_)) => {
+            Type::Storage { of: Box::new(with_row_count(*of, rows)), axis }
+        }
+        (Type::Storage { of, .. }, None) => with_row_count(*of, None),
+        (Type::Pointer(of), _) => Type::Pointer(Box::new(with_row_count(*of, rows))),
+        (other, _) => other,
+    }
 }
 
 fn push(plan: &mut Plan, field: &Field, ty: &Type, verdict: Verdict, note: Option<String>) {

@@ -81,6 +81,22 @@ fn every_vector_goes_through_the_hub_to_its_own_bytes() {
 }
 
 #[test]
+fn a_selection_of_rows_keeps_its_type() {
+    for (text, count, expected) in [
+        ("4 * {a: ?int8, s: string}", Some(2), "2 * {a: ?int8, s: string}"),
+        ("4 * ?date", Some(2), "2 * ?date"),
+        ("4 * ?date", None, "var * ?date"),
+        ("var * char", Some(2), "var * char"),
+        ("storage[4 * 2 * int8, axis=[1, 0]]", Some(2), "storage[2 * 2 * int8, axis=[1, 0]]"),
+    ] {
+        let ty: Type = text.parse().unwrap();
+        let schema = crate::hub::native::sliced(&Arc::new(arrow_schema(&ty).unwrap()));
+        let found = super::super::hub::plan_type(&schema, None, count, false).ty.unwrap();
+        assert_eq!(found.to_string(), expected, "{text}");
+    }
+}
+
+#[test]
 fn malformed_data_is_refused_by_rows_and_found_by_validate() {
     for vector in golden()["malformed"].as_array().unwrap() {
         let text = vector["type"].as_str().unwrap();
