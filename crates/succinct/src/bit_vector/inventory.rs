@@ -201,12 +201,6 @@ impl Sampler {
 }
 
 impl Inventory {
-    /// How many bits of the kind there are.
-    #[inline]
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
     /// Where the stride of `rank` starts, with the kind of its group.
     #[inline(always)]
     fn start<I: Isa>(&self, isa: I, rank: u64) -> Option<u64> {
@@ -301,11 +295,6 @@ impl Inventory {
             entry & VALUE
         };
         Some((group << self.log << GROUP.ilog2(), position))
-    }
-
-    /// How many groups there are.
-    pub(crate) fn group_count(&self) -> u64 {
-        self.groups.as_ref().len() as u64
     }
 
     pub(crate) fn write(&self, sink: &mut impl WordSink) -> io::Result<()> {

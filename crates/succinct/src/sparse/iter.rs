@@ -3,11 +3,13 @@
 use std::marker::PhantomData;
 
 use super::SparseVector;
-use crate::bits::{low_mask, read_int, read_window};
+use crate::bits::{low_mask, read_int};
 use crate::queries::BitQueries;
 use crate::storage::Words;
 
 /// Values of a sparse vector, in order.
+///
+/// Nothing in `next` takes the address of the state, so that a loop keeps it in registers.
 #[derive(Debug, Clone)]
 pub struct SparseValues<'a, W> {
     // Words of the high part after the current one, and what is left of that one.
@@ -15,20 +17,21 @@ pub struct SparseValues<'a, W> {
     word: u64,
     // The position of the current word's first bit, less the rank of the next value.
     base: u64,
-    // The low parts: where the next one is, where they end, and up to where one load of eight bytes will do.
+    // The low parts: where the next one is, and where they end.
     low: &'a [u64],
     width: u32,
     mask: u64,
     bit: u64,
     end: u64,
-    window_end: u64,
+    // The last byte where a load of eight starts, if one load is enough for a low part.
+    last_load: Option<u64>,
     storage: PhantomData<&'a W>,
 }
 
 impl<'a, W: Words> SparseValues<'a, W> {
     pub(super) fn new(vector: &'a SparseVector<W>, rank: u64) -> Self {
         let (low, width, count) = (vector.low().bits().words(), vector.low().width(), vector.count_ones());
-        let position = if rank == 0 { Some(0) } else { vector.high().select(rank) };
+        let position = if rank == 0 { Some(0) } else { vector.select_high(rank) };
         let rank = if position.is_some() { rank.min(count) } else { count };
         let (mut rest, mut word, mut base) = ([].iter(), 0, 0_u64);
         if let Some(position) = position {
@@ -36,62 +39,50 @@ impl<'a, W: Words> SparseValues<'a, W> {
             rest = vector.high().bits().words().get((position / 64) as usize..).unwrap_or_default().iter();
             word = rest.next().map_or(0, |word| word & (u64::MAX << (position % 64)));
         }
-        let window_end = if width <= 57 { (low.len() as u64).saturating_sub(1) * 64 } else { 0 };
+        let one_load = width <= 57 && cfg!(target_endian = "little");
+        let last_load = if one_load { (low.len() as u64 * 8).checked_sub(8) } else { None };
         // Opening has seen that all low parts together have fewer than 2^64 bits.
         let (bit, end) = (rank * u64::from(width), count * u64::from(width));
-        SparseValues {
-            rest,
-            word,
-            base: base.wrapping_sub(rank),
-            low,
-            width,
-            mask: low_mask(width),
-            bit,
-            end,
-            window_end: window_end.min(end),
-            storage: PhantomData,
-        }
+        let mask = low_mask(width);
+        let (base, storage) = (base.wrapping_sub(rank), PhantomData);
+        SparseValues { rest, word, base, low, width, mask, bit, end, last_load, storage }
     }
 
-    /// The value at the next bit of `word`, which must have one, with low part `low`.
+    /// The low part at `bit`.
     #[inline(always)]
-    fn take(&mut self, low: u64) -> u64 {
-        let high = self.base.wrapping_add(u64::from(self.word.trailing_zeros()));
-        self.word &= self.word.wrapping_sub(1);
-        self.base = self.base.wrapping_sub(1);
-        self.bit += u64::from(self.width);
-        // With a width of 64 there is no high part.
-        high.wrapping_shl(self.width) | low
-    }
-
-    #[inline(never)]
-    fn next_slowly(&mut self) -> Option<u64> {
-        if self.bit >= self.end {
-            return None;
-        }
-        while self.word == 0 {
-            self.word = *self.rest.next()?;
-            self.base = self.base.wrapping_add(64);
-        }
-        Some(self.take(read_int(self.low, self.bit, self.width)))
+    fn low_part(&self) -> u64 {
+        let Some(last_load) = self.last_load else {
+            return read_int(self.low, self.bit, self.width);
+        };
+        let byte = (self.bit / 8).min(last_load);
+        // SAFETY: eight bytes are left from `last_load` on, within the slice; the load is unaligned.
+        let window =
+            unsafe { self.low.as_ptr().cast::<u8>().add(byte as usize).cast::<u64>().read_unaligned() };
+        // Below 8, or below 64 in the last word.
+        (window >> ((self.bit - byte * 8) % 64)) & self.mask
     }
 }
 
 impl<W: Words> Iterator for SparseValues<'_, W> {
     type Item = u64;
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<u64> {
-        if self.word == 0 {
-            self.word = self.rest.next().copied().unwrap_or(0);
+        while self.word == 0 {
+            self.word = *self.rest.next()?;
             self.base = self.base.wrapping_add(64);
         }
-        if self.word == 0 || self.bit >= self.window_end {
-            return self.next_slowly();
+        // A damaged file may have more bits than values.
+        if self.bit >= self.end {
+            return None;
         }
-        // SAFETY: before `window_end` there is another word after the one with the bit.
-        let low = unsafe { read_window(self.low, self.bit) } & self.mask;
-        Some(self.take(low))
+        let high = self.base.wrapping_add(u64::from(self.word.trailing_zeros()));
+        let low = self.low_part();
+        self.word &= self.word - 1;
+        self.base = self.base.wrapping_sub(1);
+        self.bit += u64::from(self.width);
+        // With a width of 64 there is no high part.
+        Some(high.wrapping_shl(self.width) | low)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
