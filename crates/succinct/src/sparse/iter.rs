@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::SparseVector;
-use crate::bits::{low_mask, read_int};
+use crate::bits::{low_mask, read_int, read_window};
 use crate::queries::BitQueries;
 use crate::storage::Words;
 
@@ -17,14 +17,13 @@ pub struct SparseValues<'a, W> {
     word: u64,
     // The position of the current word's first bit, less the rank of the next value.
     base: u64,
-    // The low parts: where the next one is, and where they end.
+    // The low parts: where the next one is, where they end, and up to where one load of eight bytes will do.
     low: &'a [u64],
     width: u32,
     mask: u64,
     bit: u64,
     end: u64,
-    // The last byte where a load of eight starts, if one load is enough for a low part.
-    last_load: Option<u64>,
+    window_end: u64,
     storage: PhantomData<&'a W>,
 }
 
@@ -39,28 +38,19 @@ impl<'a, W: Words> SparseValues<'a, W> {
             rest = vector.high().bits().words().get((position / 64) as usize..).unwrap_or_default().iter();
             word = rest.next().map_or(0, |word| word & (u64::MAX << (position % 64)));
         }
-        let one_load = width <= 57 && cfg!(target_endian = "little");
-        let last_load = if one_load { (low.len() as u64 * 8).checked_sub(8) } else { None };
         // Opening has seen that all low parts together have fewer than 2^64 bits.
         let (bit, end) = (rank * u64::from(width), count * u64::from(width));
-        let mask = low_mask(width);
+        let window_end = if width <= 57 { (low.len() as u64).saturating_sub(1) * 64 } else { 0 };
+        let (mask, window_end) = (low_mask(width), window_end.min(end));
         let (base, storage) = (base.wrapping_sub(rank), PhantomData);
-        SparseValues { rest, word, base, low, width, mask, bit, end, last_load, storage }
+        SparseValues { rest, word, base, low, width, mask, bit, end, window_end, storage }
     }
+}
 
-    /// The low part at `bit`.
-    #[inline(always)]
-    fn low_part(&self) -> u64 {
-        let Some(last_load) = self.last_load else {
-            return read_int(self.low, self.bit, self.width);
-        };
-        let byte = (self.bit / 8).min(last_load);
-        // SAFETY: eight bytes are left from `last_load` on, within the slice; the load is unaligned.
-        let window =
-            unsafe { self.low.as_ptr().cast::<u8>().add(byte as usize).cast::<u64>().read_unaligned() };
-        // Below 8, or below 64 in the last word.
-        (window >> ((self.bit - byte * 8) % 64)) & self.mask
-    }
+#[cold]
+#[inline(never)]
+fn last_low_part(low: &[u64], bit: u64, width: u32) -> u64 {
+    read_int(low, bit, width)
 }
 
 impl<W: Words> Iterator for SparseValues<'_, W> {
@@ -72,12 +62,16 @@ impl<W: Words> Iterator for SparseValues<'_, W> {
             self.word = *self.rest.next()?;
             self.base = self.base.wrapping_add(64);
         }
-        // A damaged file may have more bits than values.
-        if self.bit >= self.end {
+        let low = if self.bit < self.window_end {
+            // SAFETY: before `window_end` there is another word after the one with the bit.
+            (unsafe { read_window(self.low, self.bit) }) & self.mask
+        } else if self.bit < self.end {
+            last_low_part(self.low, self.bit, self.width)
+        } else {
+            // A damaged file may have more bits than values.
             return None;
-        }
+        };
         let high = self.base.wrapping_add(u64::from(self.word.trailing_zeros()));
-        let low = self.low_part();
         self.word &= self.word - 1;
         self.base = self.base.wrapping_sub(1);
         self.bit += u64::from(self.width);
