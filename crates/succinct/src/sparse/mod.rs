@@ -7,6 +7,8 @@ mod hints;
 mod iter;
 mod layout;
 mod query;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::sync::OnceLock;
