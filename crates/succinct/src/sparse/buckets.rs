@@ -209,7 +209,7 @@ impl Lanes {
     ) -> Option<u64> {
         let mut bit = rank.wrapping_mul(self.width);
         let limits = limit.wrapping_mul(self.lows);
-        let mut below = 0;
+        let (mut below, mut seen) = (0, 0);
         loop {
             if (bit / 64) as usize + 1 >= low.len() {
                 return None;
@@ -218,7 +218,9 @@ impl Lanes {
             let window = unsafe { read_window(low, bit) };
             let reached = (isa.deposit(window, self.items) | self.tops).wrapping_sub(limits) & self.tops;
             below += u64::from(reached.trailing_zeros() >> self.log);
-            if reached != 0 || below >= count {
+            seen += 64 >> self.log;
+            // The count first: that a bucket has few values is easy to predict, what they are is not.
+            if seen >= count || reached != 0 {
                 return Some(below.min(count));
             }
             bit += self.width << (6 - self.log);
