@@ -60,7 +60,9 @@ pub use raw_vector::{Bools, RawVector};
 pub use run_length::{RunLengthBuilder, RunLengthOnes, RunLengthRuns, RunLengthVector, RunLengthZeros};
 pub use sparse::{SparseBuilder, SparseOptions, SparseValues, SparseVector};
 pub use storage::{Section, SharedWords, StableWords, Words};
-pub use stream::{IntVectorWriter, RawVectorWriter, SparseVectorWriter};
+pub use stream::{
+    BitVectorWriter, IntVectorWriter, RawVectorWriter, RunLengthVectorWriter, SparseVectorWriter,
+};
 pub use wavelet::{
     DEFAULT_ALPHABET_LIMIT, Level, RunLengthWaveletMatrix, Values, Wavelet, WaveletCore, WaveletMatrix,
 };

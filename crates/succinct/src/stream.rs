@@ -1,6 +1,16 @@
 //! Writing vectors that are larger than memory: elements go out as they come, headers are filled in at the end.
+//!
+//! | structure | writer | needs |
+//! |---|---|---|
+//! | raw, int, bit | [`RawVectorWriter`], [`IntVectorWriter`], [`BitVectorWriter`] | an output that can seek |
+//! | sparse | [`SparseVectorWriter`] | the same; universe and number of positions at the start |
+//! | run-length | [`RunLengthVectorWriter`] | any output; a scratch file for what belongs after the samples |
 
 use std::io::{self, Seek, SeekFrom, Write};
+
+mod run_length;
+
+pub use self::run_length::RunLengthVectorWriter;
 
 use crate::bits::low_mask;
 use crate::error::Error;
@@ -133,7 +143,74 @@ impl<O: Write + Seek> RawVectorWriter<O> {
     }
 }
 
+/// Writes a [`BitVector`](crate::BitVector) without supports, bit by bit.
+///
+/// ```
+/// use std::io::Cursor;
+/// use pentaglot_succinct::BitVectorWriter;
+/// let mut writer = BitVectorWriter::new(Cursor::new(Vec::new())).unwrap();
+/// for bit in [true, false, true] {
+///     writer.push(bit).unwrap();
+/// }
+/// let bytes = writer.finish().unwrap().into_inner();
+/// assert_eq!(bytes, [2_u64, 3, 1, 5, 0, 0, 0].map(u64::to_le_bytes).concat());
+/// ```
+#[derive(Debug)]
+pub struct BitVectorWriter<O> {
+    ones: u64,
+    bits: RawVectorWriter<O>,
+}
+
+impl<O: Write + Seek> BitVectorWriter<O> {
+    /// Starts a vector at the output's position.
+    pub fn new(output: O) -> io::Result<Self> {
+        Ok(BitVectorWriter { ones: 0, bits: RawVectorWriter::with_header(output, 1)? })
+    }
+
+    /// The number of bits so far.
+    pub fn len(&self) -> u64 {
+        self.bits.len()
+    }
+
+    /// Whether there are no bits yet.
+    pub fn is_empty(&self) -> bool {
+        self.bits.is_empty()
+    }
+
+    /// Appends a bit.
+    #[inline]
+    pub fn push(&mut self, bit: bool) -> io::Result<()> {
+        self.push_int(u64::from(bit), 1)
+    }
+
+    /// Appends the lowest `width` bits of `value`; widths above 64 count as 64.
+    #[inline]
+    pub fn push_int(&mut self, value: u64, width: u32) -> io::Result<()> {
+        self.ones += u64::from((value & low_mask(width)).count_ones());
+        self.bits.push_int(value, width)
+    }
+
+    /// Completes the vector and leaves the output after it. Without this the header is missing.
+    pub fn finish(self) -> io::Result<O> {
+        let mut output = self.bits.finish_with(&[self.ones])?;
+        // Three supports that are absent.
+        output.write_all(&[0; 3 * 8])?;
+        output.flush()?;
+        Ok(output)
+    }
+}
+
 /// Writes an [`IntVector`] item by item.
+///
+/// ```
+/// use std::io::Cursor;
+/// use pentaglot_succinct::IntVectorWriter;
+/// let mut writer = IntVectorWriter::new(Cursor::new(Vec::new()), 8).unwrap();
+/// writer.push(3).unwrap();
+/// writer.push(5).unwrap();
+/// let bytes = writer.finish().unwrap().into_inner();
+/// assert_eq!(bytes, [2_u64, 8, 16, 1, 5 << 8 | 3].map(u64::to_le_bytes).concat());
+/// ```
 #[derive(Debug)]
 pub struct IntVectorWriter<O> {
     width: u32,
@@ -175,6 +252,18 @@ impl<O: Write + Seek> IntVectorWriter<O> {
 ///
 /// Universe and number of positions are known from the start, so both parts have their places and are written side
 /// by side.
+///
+/// ```
+/// use std::io::Cursor;
+/// use pentaglot_succinct::{SparseOptions, SparseVector, SparseVectorWriter, Structure, Supports};
+/// let output = Cursor::new(Vec::new());
+/// let mut writer = SparseVectorWriter::new(output, 1_000_000, 2, SparseOptions::default()).unwrap();
+/// writer.push(17).unwrap();
+/// writer.push(999_999).unwrap();
+/// let bytes = writer.finish().unwrap().into_inner();
+/// let words = SparseVector::from_sorted(1_000_000, &[17, 999_999]).unwrap().to_words(Supports::Lean);
+/// assert_eq!(bytes, words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>());
+/// ```
 #[derive(Debug)]
 pub struct SparseVectorWriter<O> {
     output: O,

@@ -32,10 +32,60 @@ fn streamed_vectors_are_the_same_bytes() {
             let mut expected = RawVector::new();
             values.iter().for_each(|&value| expected.push_int(value, width));
             expected.push(true);
-            let expected = bytes_of(&expected.to_words(Supports::AsIs));
-            assert_eq!(bytes[..expected.len()], expected);
+            let raw = bytes_of(&expected.to_words(Supports::AsIs));
+            assert_eq!(bytes[..raw.len()], raw);
+
+            let mut output = Cursor::new(Vec::new());
+            output.write_all(&[7; 8]).unwrap();
+            let mut writer = BitVectorWriter::new(output).unwrap();
+            values.iter().for_each(|&value| writer.push_int(value, width).unwrap());
+            writer.push(true).unwrap();
+            assert_eq!((writer.len(), writer.is_empty()), (expected.len(), false));
+            let mut output = writer.finish().unwrap();
+            let bits = bytes_of(&BitVector::from(expected).to_words(Supports::Lean));
+            assert_eq!(output.stream_position().unwrap(), 8 + bits.len() as u64);
+            assert_eq!(output.get_ref()[8..], bits);
         }
     }
+}
+
+#[test]
+fn streamed_run_length_vectors_are_the_same_bytes() {
+    let mut random = Random(37);
+    for (count, gap, run) in [
+        (0, 1, 1),
+        (1, 1, 1),
+        (1, 1 << 62, 1 << 61),
+        (40, 1 << 40, 1 << 50),
+        (5000, 9, 4),
+        (20_000, 300, 2000),
+    ] {
+        let (mut runs, mut at) = (Vec::new(), 0);
+        for _ in 0..count {
+            // Some runs touch the one before, some are empty.
+            let start = at + random.next() % gap;
+            let run = random.next() % run;
+            runs.push((start, run));
+            at = start + run;
+        }
+        for len in [at, at + 1000] {
+            let expected = RunLengthVector::from_runs(len, runs.iter().copied()).unwrap();
+            let mut scratch = Cursor::new(vec![9; 100]);
+            scratch.seek(SeekFrom::Start(60)).unwrap();
+            let mut writer = RunLengthVectorWriter::new(vec![1, 2, 3], scratch).unwrap();
+            for &(start, run) in &runs {
+                writer.push_run(start, run).unwrap();
+                assert_eq!(writer.len(), start + run);
+            }
+            assert!(at == 0 || writer.push_run(at - 1, 1).is_err(), "overlaps");
+            let bytes = writer.finish(len).unwrap();
+            assert_eq!(bytes[..3], [1, 2, 3]);
+            assert_eq!(bytes[3..], bytes_of(&expected.to_words(Supports::AsIs)));
+        }
+    }
+    let mut writer = RunLengthVectorWriter::new(Vec::new(), Cursor::new(Vec::new())).unwrap();
+    writer.push_run(5, 5).unwrap();
+    assert!(writer.finish(9).is_err());
 }
 
 #[test]

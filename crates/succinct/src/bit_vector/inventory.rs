@@ -59,12 +59,6 @@ impl Inventory {
         Inventory { log, count, fast_count: fast_count(count), groups, offsets, listed }
     }
 
-    /// How many bits of the kind there are.
-    #[inline]
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
     /// The processor, if it is fast and there is a bit of rank `rank`.
     #[inline(always)]
     pub(crate) fn fast(&self, rank: u64) -> Option<Bmi2> {
@@ -205,16 +199,6 @@ impl Inventory {
         } else {
             Some(entry & VALUE)
         }
-    }
-
-    /// Rank of the first bit of a group.
-    pub(crate) fn first_of_group(&self, group: u64) -> Option<u64> {
-        (group < self.group_count()).then(|| group << self.log << self.group_log())
-    }
-
-    /// How many groups there are.
-    pub(crate) fn group_count(&self) -> u64 {
-        self.groups.as_ref().len() as u64
     }
 
     pub(crate) fn write(&self, sink: &mut impl WordSink) -> io::Result<()> {

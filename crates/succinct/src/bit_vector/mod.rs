@@ -210,12 +210,6 @@ impl<W: Words> BitVector<W> {
         }
     }
 
-    /// Rank and position of the first unset bit of a group of the inventory, for searches over many.
-    pub(crate) fn first_zero_of_group(&self, group: u64) -> Option<(u64, u64)> {
-        let rank = self.inventory::<false>().first_of_group(group)?;
-        Some((rank, self.select_kind::<false>(rank)?))
-    }
-
     /// The inventory if it is there.
     #[inline(always)]
     fn ready_inventory<const ONE: bool>(&self) -> Option<&Inventory> {

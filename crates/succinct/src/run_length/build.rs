@@ -1,10 +1,10 @@
-//! Encoding runs.
+//! Building a run-length encoded vector from runs.
 
 use super::RunLengthVector;
-use super::decode::BLOCK_UNITS;
-use crate::bits::bit_len;
+use super::encode::{CodedBlock, Encoder, Joiner, sample_width};
 use crate::error::Error;
 use crate::int_vector::IntVector;
+use crate::raw_vector::RawVector;
 
 /// Takes runs in order; runs that touch become one.
 ///
@@ -21,50 +21,10 @@ use crate::int_vector::IntVector;
 /// ```
 #[derive(Debug, Default)]
 pub struct RunLengthBuilder {
-    // The run that may still grow, if its length is not 0.
-    start: u64,
-    run: u64,
-    // Bits so far, unset ones at the end included.
-    len: u64,
+    joiner: Joiner,
     encoder: Encoder,
-}
-
-/// Writes finished runs.
-#[derive(Debug)]
-struct Encoder {
     samples: Vec<u64>,
-    data: IntVector,
-    ones: u64,
-    tail: u64,
-}
-
-impl Default for Encoder {
-    fn default() -> Self {
-        let data = IntVector::new(4).expect("4 is a width");
-        Encoder { samples: Vec::new(), data, ones: 0, tail: 0 }
-    }
-}
-
-impl Encoder {
-    fn put(&mut self, start: u64, run: u64) {
-        let numbers = [start - self.tail, run - 1];
-        let needed: u64 = numbers.iter().map(|&number| u64::from(bit_len(number).div_ceil(3))).sum();
-        let room = self.samples.len() as u64 / 2 * BLOCK_UNITS;
-        if self.data.len() + needed > room {
-            // The rest of a block that is left is padded.
-            self.data.extend(std::iter::repeat_n(0, (room - self.data.len()) as usize));
-            self.samples.extend([self.ones, self.tail]);
-        }
-        for mut number in numbers {
-            while number > 7 {
-                self.data.push(number & 7 | 8);
-                number >>= 3;
-            }
-            self.data.push(number);
-        }
-        self.ones += run;
-        self.tail = start + run;
-    }
+    words: Vec<u64>,
 }
 
 impl RunLengthBuilder {
@@ -76,21 +36,17 @@ impl RunLengthBuilder {
     /// Appends a run of set bits that starts at `start`, at or after the end of what there is; a run of length 0
     /// only extends the vector to `start`.
     pub fn push_run(&mut self, start: u64, run: u64) -> Result<(), Error> {
-        let end = start.checked_add(run);
-        let (true, Some(end)) = (start >= self.len, end) else {
-            let expected = format!("a run at or after {} that ends by {}", self.len, u64::MAX);
-            return Err(Error::malformed(0, "runs", expected, format!("{start} + {run}")));
-        };
-        if run > 0 {
-            if self.run > 0 && start == self.start + self.run {
-                self.run += run;
-            } else {
-                self.flush();
-                (self.start, self.run) = (start, run);
-            }
+        if let Some((start, run)) = self.joiner.push(start, run)?
+            && let Some(block) = self.encoder.put(start, run)
+        {
+            self.put_block(&block);
         }
-        self.len = end;
         Ok(())
+    }
+
+    fn put_block(&mut self, block: &CodedBlock) {
+        self.samples.extend(block.sample);
+        self.words.extend(block.words);
     }
 
     /// Appends unset bits until there are `len` bits.
@@ -100,24 +56,29 @@ impl RunLengthBuilder {
 
     /// Appends a bit.
     pub fn push(&mut self, bit: bool) -> Result<(), Error> {
-        if bit { self.push_run(self.len, 1) } else { self.extend_to(self.len.saturating_add(1)) }
-    }
-
-    fn flush(&mut self) {
-        if self.run > 0 {
-            self.encoder.put(self.start, self.run);
-        }
-        self.run = 0;
+        let len = self.joiner.len;
+        if bit { self.push_run(len, 1) } else { self.extend_to(len.saturating_add(1)) }
     }
 
     /// The vector of `len` bits, which must not be fewer than there are.
     pub fn finish(mut self, len: u64) -> Result<RunLengthVector, Error> {
         self.extend_to(len)?;
-        self.flush();
-        let Encoder { samples, data, ones, .. } = self.encoder;
-        // Spec, "minimal width": simple-sds takes that of the bits before the last block, and 1 without blocks.
-        let width = samples.last().map_or(1, |&bits| bit_len(bits));
-        RunLengthVector::try_from_parts(len, ones, IntVector::from_values(width, samples)?, data)
+        if let Some((start, run)) = self.joiner.last()
+            && let Some(block) = self.encoder.put(start, run)
+        {
+            self.put_block(&block);
+        }
+        let last = self.encoder.last();
+        let mut units = self.words.len() as u64 * 16;
+        if let Some(block) = last {
+            units += block.units;
+            self.put_block(&block);
+        }
+        self.words.truncate(units.div_ceil(16) as usize);
+        let width = sample_width(last.map(|block| block.sample));
+        let samples = IntVector::from_values(width, self.samples)?;
+        let data = IntVector::try_from_parts(units, 4, RawVector::from_trimmed(units * 4, self.words))?;
+        RunLengthVector::try_from_parts(len, self.encoder.ones, samples, data)
     }
 }
 
@@ -139,7 +100,7 @@ impl FromIterator<bool> for RunLengthVector {
     fn from_iter<I: IntoIterator<Item = bool>>(bits: I) -> Self {
         let (mut builder, fits) = (RunLengthBuilder::new(), "fewer than 2^64 bits are in memory");
         bits.into_iter().for_each(|bit| builder.push(bit).expect(fits));
-        let len = builder.len;
+        let len = builder.joiner.len;
         builder.finish(len).expect(fits)
     }
 }

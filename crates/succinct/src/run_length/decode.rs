@@ -46,6 +46,12 @@ impl<'a> Block<'a> {
             return None;
         }
         let window = self.window();
+        if window & 0x88 == 0 {
+            // Both in one unit. What follows need not wait for the window: the next unit is known if the branch is
+            // predicted.
+            self.unit += 2;
+            return Some(self.advance(window & 7, (window >> 4) & 7));
+        }
         let gap_stops = !window & FLAGS;
         let gap_end = gap_stops & gap_stops.wrapping_neg();
         let run_stops = gap_stops ^ gap_end;
@@ -58,13 +64,22 @@ impl<'a> Block<'a> {
             self.unit += u64::from(run_end) / 4 + 1;
             (gap, run)
         } else {
-            (self.long_integer(), self.long_integer())
+            let (gap, after_gap) = long_integer(self.words, self.unit, self.limit);
+            let (run, after_run) = long_integer(self.words, after_gap, self.limit);
+            self.unit = after_run;
+            (gap, run)
         };
+        Some(self.advance(gap, run))
+    }
+
+    /// A run of `run + 1` ones after `gap` zeros.
+    #[inline(always)]
+    fn advance(&mut self, gap: u64, run: u64) -> Run {
         let start = self.tail.wrapping_add(gap);
         let len = run.wrapping_add(1);
         self.tail = start.wrapping_add(len);
         self.ones = self.ones.wrapping_add(len);
-        Some(Run { start, len })
+        Run { start, len }
     }
 
     /// The next unit.
@@ -82,21 +97,23 @@ impl<'a> Block<'a> {
         }
         read_int(self.words, self.unit * 4, 64)
     }
+}
 
-    /// One integer, unit by unit; bits past 64 are lost, units past the block are 0.
-    #[cold]
-    #[inline(never)]
-    fn long_integer(&mut self) -> u64 {
-        let (mut value, mut shift) = (0_u64, 0_u32);
-        while self.unit < self.limit {
-            let unit = read_int(self.words, self.unit * 4, 4);
-            self.unit += 1;
-            value |= (unit & 7).checked_shl(shift).unwrap_or(0);
-            shift += 3;
-            if unit & 8 == 0 {
-                break;
-            }
+/// One integer, unit by unit, and the unit after it; bits past 64 are lost, units past the block are 0.
+///
+/// It takes no reference to the decoder, so that loops keep that in registers.
+#[cold]
+#[inline(never)]
+fn long_integer(words: &[u64], mut unit: u64, limit: u64) -> (u64, u64) {
+    let (mut value, mut shift) = (0_u64, 0_u32);
+    while unit < limit {
+        let bits = read_int(words, unit * 4, 4);
+        unit += 1;
+        value |= (bits & 7).checked_shl(shift).unwrap_or(0);
+        shift += 3;
+        if bits & 8 == 0 {
+            break;
         }
-        value
     }
+    (value, unit)
 }

@@ -3,6 +3,7 @@
 mod build;
 mod decode;
 mod directory;
+pub(crate) mod encode;
 mod iter;
 mod layout;
 mod query;

@@ -7,6 +7,9 @@ use crate::cpu::{Isa, dispatch, prefetch};
 use crate::queries::{BATCH, BitQueries};
 use crate::storage::Words;
 
+/// A directory's entry mostly leaves this many blocks to choose from, and one.
+const FEW: u64 = 4;
+
 impl<W: Words> RunLengthVector<W> {
     /// The last block sampled with at most `value`; block 0 if there is none, which may not exist.
     #[inline(always)]
@@ -32,8 +35,21 @@ impl<W: Words> RunLengthVector<W> {
         }
     }
 
+    /// The last of the blocks from `first` to `last` sampled with at most `value`, or `first`.
     #[inline(always)]
     fn search(&self, key: Key, value: u64, first: u64, last: u64) -> u64 {
+        // Samples are in order, so those of few blocks are counted: that has no branches to guess wrong.
+        let few = last.wrapping_sub(first);
+        if few <= FEW && last < self.blocks() {
+            let fits =
+                |step: u64| u64::from(step <= few) & u64::from(self.sample(first + step, key) <= value);
+            return first + fits(1) + fits(2) + fits(3) + fits(4);
+        }
+        self.search_by_halves(key, value, first, last)
+    }
+
+    #[inline(never)]
+    fn search_by_halves(&self, key: Key, value: u64, first: u64, last: u64) -> u64 {
         let mut low = first.min(self.blocks().saturating_sub(1));
         let mut high = last.saturating_add(1).min(self.blocks());
         while low + 1 < high {

@@ -125,7 +125,8 @@ impl SparseBuilder {
             return Err(Error::malformed(0, "positions", format!("{} positions", self.ones), self.count));
         }
         let multiset = OnceLock::from(self.repeated);
-        Ok(SparseVector { universe: self.universe, high: self.high.into(), low: self.low, multiset })
+        let (universe, high, low) = (self.universe, self.high.into(), self.low);
+        Ok(SparseVector { universe, high, low, multiset, index: super::Index::default() })
     }
 }
 

@@ -8,6 +8,8 @@ use crate::queries::BitQueries;
 use crate::storage::Words;
 
 /// Values of a sparse vector, in order.
+///
+/// Nothing in `next` takes the address of the state, so that a loop keeps it in registers.
 #[derive(Debug, Clone)]
 pub struct SparseValues<'a, W> {
     // Words of the high part after the current one, and what is left of that one.
@@ -28,7 +30,7 @@ pub struct SparseValues<'a, W> {
 impl<'a, W: Words> SparseValues<'a, W> {
     pub(super) fn new(vector: &'a SparseVector<W>, rank: u64) -> Self {
         let (low, width, count) = (vector.low().bits().words(), vector.low().width(), vector.count_ones());
-        let position = if rank == 0 { Some(0) } else { vector.high().select(rank) };
+        let position = if rank == 0 { Some(0) } else { vector.select_high(rank) };
         let rank = if position.is_some() { rank.min(count) } else { count };
         let (mut rest, mut word, mut base) = ([].iter(), 0, 0_u64);
         if let Some(position) = position {
@@ -36,62 +38,45 @@ impl<'a, W: Words> SparseValues<'a, W> {
             rest = vector.high().bits().words().get((position / 64) as usize..).unwrap_or_default().iter();
             word = rest.next().map_or(0, |word| word & (u64::MAX << (position % 64)));
         }
-        let window_end = if width <= 57 { (low.len() as u64).saturating_sub(1) * 64 } else { 0 };
         // Opening has seen that all low parts together have fewer than 2^64 bits.
         let (bit, end) = (rank * u64::from(width), count * u64::from(width));
-        SparseValues {
-            rest,
-            word,
-            base: base.wrapping_sub(rank),
-            low,
-            width,
-            mask: low_mask(width),
-            bit,
-            end,
-            window_end: window_end.min(end),
-            storage: PhantomData,
-        }
+        let window_end = if width <= 57 { (low.len() as u64).saturating_sub(1) * 64 } else { 0 };
+        let (mask, window_end) = (low_mask(width), window_end.min(end));
+        let (base, storage) = (base.wrapping_sub(rank), PhantomData);
+        SparseValues { rest, word, base, low, width, mask, bit, end, window_end, storage }
     }
+}
 
-    /// The value at the next bit of `word`, which must have one, with low part `low`.
-    #[inline(always)]
-    fn take(&mut self, low: u64) -> u64 {
-        let high = self.base.wrapping_add(u64::from(self.word.trailing_zeros()));
-        self.word &= self.word.wrapping_sub(1);
-        self.base = self.base.wrapping_sub(1);
-        self.bit += u64::from(self.width);
-        // With a width of 64 there is no high part.
-        high.wrapping_shl(self.width) | low
-    }
-
-    #[inline(never)]
-    fn next_slowly(&mut self) -> Option<u64> {
-        if self.bit >= self.end {
-            return None;
-        }
-        while self.word == 0 {
-            self.word = *self.rest.next()?;
-            self.base = self.base.wrapping_add(64);
-        }
-        Some(self.take(read_int(self.low, self.bit, self.width)))
-    }
+#[cold]
+#[inline(never)]
+fn last_low_part(low: &[u64], bit: u64, width: u32) -> u64 {
+    read_int(low, bit, width)
 }
 
 impl<W: Words> Iterator for SparseValues<'_, W> {
     type Item = u64;
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<u64> {
-        if self.word == 0 {
-            self.word = self.rest.next().copied().unwrap_or(0);
+        while self.word == 0 {
+            self.word = *self.rest.next()?;
             self.base = self.base.wrapping_add(64);
         }
-        if self.word == 0 || self.bit >= self.window_end {
-            return self.next_slowly();
-        }
-        // SAFETY: before `window_end` there is another word after the one with the bit.
-        let low = unsafe { read_window(self.low, self.bit) } & self.mask;
-        Some(self.take(low))
+        let low = if self.bit < self.window_end {
+            // SAFETY: before `window_end` there is another word after the one with the bit.
+            (unsafe { read_window(self.low, self.bit) }) & self.mask
+        } else if self.bit < self.end {
+            last_low_part(self.low, self.bit, self.width)
+        } else {
+            // A damaged file may have more bits than values.
+            return None;
+        };
+        let high = self.base.wrapping_add(u64::from(self.word.trailing_zeros()));
+        self.word &= self.word - 1;
+        self.base = self.base.wrapping_sub(1);
+        self.bit += u64::from(self.width);
+        // With a width of 64 there is no high part.
+        Some(high.wrapping_shl(self.width) | low)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -1,17 +1,26 @@
 //! Sorted integers, a few bits each.
 
+mod buckets;
 mod build;
+mod fast;
+mod hints;
 mod iter;
 mod layout;
 mod query;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use self::buckets::Buckets;
 pub(crate) use self::build::low_width;
 pub use self::build::{SparseBuilder, SparseOptions};
+use self::hints::Hints;
 pub use self::iter::SparseValues;
 use crate::bit_vector::BitVector;
+use crate::cpu::dispatch;
 use crate::cursor::WordCursor;
 use crate::error::Error;
 use crate::index::Indexed;
@@ -26,8 +35,9 @@ use crate::storage::{SharedWords, Words};
 /// as a unary count per value (Elias, *Efficient storage and retrieval by content and address of static files*,
 /// JACM 1974; Fano 1971; the width after Ma, Puglisi, Raman and Zhukova, DCC 2021).
 ///
-/// Space: about `w + 2.4` bits per position, and 0.3 for the inventory of the high part. Cache misses: `select` 3,
-/// `rank`, `get`, predecessor and successor 3 to 4, iteration sequential.
+/// Space: about `w + 2.4` bits per position; half a bit for the index of `select`, 1 to 2 for that of the other queries,
+/// each built when first needed. Cache misses: 3 per query (index, high part, low parts; for `select` the last two do
+/// not depend on each other), iteration sequential. Where values are in clusters the high part's own select is used.
 ///
 /// With equal values it is a *multiset*, see [`BitQueries`]; nothing in a file tells, so the first query that
 /// needs to know reads all values once.
@@ -48,6 +58,26 @@ pub struct SparseVector<W = Vec<u64>> {
     high: BitVector<W>,
     low: IntVector<W>,
     multiset: OnceLock<bool>,
+    index: Index,
+}
+
+/// What is not in the file: where values and buckets are in the high part.
+#[derive(Debug, Default)]
+struct Index {
+    ones: OnceLock<Hints>,
+    buckets: OnceLock<Buckets>,
+    // Queries answered by the file's own supports so far.
+    patience: AtomicU32,
+}
+
+/// So many queries are answered by the file's own select supports before hints are built.
+const PATIENCE: u32 = 64;
+
+impl Clone for Index {
+    fn clone(&self) -> Self {
+        let patience = AtomicU32::new(self.patience.load(Ordering::Relaxed));
+        Index { ones: self.ones.clone(), buckets: self.buckets.clone(), patience }
+    }
 }
 
 /// The number of values that `high` counts for: positions below `universe` in units of 2^`width`.
@@ -80,7 +110,7 @@ impl<W: Words> SparseVector<W> {
             let expected = format!("{ones} set bits and {buckets} buckets");
             return Err(Error::malformed(at + 2, "high.bits.len", expected, high.len()));
         }
-        Ok(SparseVector { universe, high, low, multiset: OnceLock::new() })
+        Ok(SparseVector { universe, high, low, multiset: OnceLock::new(), index: Index::default() })
     }
 
     /// The high parts: for each bucket its values as ones, then a zero.
@@ -106,15 +136,30 @@ impl<W: Words> SparseVector<W> {
     }
 }
 
+impl<W: Words> SparseVector<W> {
+    fn build_hints(&self) -> &Hints {
+        let (words, len, count) = (self.high.bits().words(), self.high.len(), self.high.count_ones());
+        self.index.ones.get_or_init(|| dispatch!(isa => Hints::build(isa, words, len, count)))
+    }
+
+    fn build_buckets(&self) -> &Buckets {
+        let (words, len, count) = (self.high.bits().words(), self.high.len(), self.high.count_zeros());
+        let build = || dispatch!(isa => Buckets::build(isa, words, len, count, self.low.width()));
+        self.index.buckets.get_or_init(build)
+    }
+}
+
 impl<W: Words> Indexed for SparseVector<W> {
     fn build_index(&self) {
-        self.high.build_index();
+        self.build_hints();
+        self.build_buckets();
         self.is_multiset();
     }
 
     fn write_index(&self, sink: &mut impl WordSink) -> io::Result<()> {
-        sink.put(&[u64::from(self.is_multiset())])?;
-        self.high.write_index(sink)
+        sink.put(&[u64::from(self.is_multiset()), self.high.len(), self.count_ones()])?;
+        self.build_hints().write(sink)?;
+        self.build_buckets().write(sink)
     }
 
     fn attach_index(&self, cursor: &mut WordCursor<SharedWords>) -> Result<(), Error> {
@@ -123,7 +168,16 @@ impl<W: Words> Indexed for SparseVector<W> {
         if multiset > 1 {
             return Err(Error::malformed(at, "multiset", "0 or 1", multiset));
         }
-        self.high.attach_index(cursor).map_err(|error| error.within("high"))?;
+        for (offset, name, value) in [(1, "high.len", self.high.len()), (2, "ones", self.count_ones())] {
+            let found = cursor.element(name)?;
+            if found != value {
+                return Err(Error::malformed(at + offset, name, value, found));
+            }
+        }
+        let ones = Hints::read(cursor, self.high.count_ones()).map_err(|error| error.within("ones"))?;
+        let buckets = Buckets::read(cursor, self.high.count_zeros(), self.low.width())?;
+        let _ = self.index.ones.set(ones);
+        let _ = self.index.buckets.set(buckets);
         let _ = self.multiset.set(multiset == 1);
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! The queries of a sparse vector.
 
-use super::{SparseValues, SparseVector};
+use std::sync::atomic::Ordering;
+
+use super::{PATIENCE, SparseValues, SparseVector};
 use crate::bits::{low_mask, scan_backward, scan_forward};
-use crate::cpu::prefetch;
+use crate::cpu::fast;
 use crate::queries::{BATCH, BitQueries};
 use crate::storage::Words;
 
@@ -25,22 +27,50 @@ impl<W: Words> SparseVector<W> {
         high.checked_shl(self.low.width()).unwrap_or(0) | self.low.read(rank)
     }
 
+    /// Whether an index is worth its building: the file has no support, or has been asked often.
+    fn is_impatient(&self, support: usize) -> bool {
+        self.high.stored_supports()[support].is_none()
+            || self.index.patience.fetch_add(1, Ordering::Relaxed) >= PATIENCE
+    }
+
+    /// The bit of the value of rank `rank` in the high part, whatever the processor and the data.
+    pub(super) fn select_high(&self, rank: u64) -> Option<u64> {
+        if self.index.ones.get().is_none() && self.is_impatient(1) {
+            self.build_hints();
+        }
+        let hints = fast().zip(self.index.ones.get());
+        let hinted = hints.and_then(|(isa, hints)| hints.select(isa, self.high.bits().words(), rank));
+        hinted.or_else(|| self.high.select(rank))
+    }
+
+    /// Where the bucket `high` starts in the high part, whatever the processor and the data.
+    fn bucket_start(&self, high: u64) -> Option<u64> {
+        if high == 0 {
+            return Some(0);
+        }
+        if self.index.buckets.get().is_none() && self.is_impatient(2) {
+            self.build_buckets();
+        }
+        let buckets = fast().zip(self.index.buckets.get());
+        let hinted = buckets.and_then(|(isa, buckets)| {
+            buckets.start(isa, self.high.bits().words(), self.low.bits().words(), high)
+        });
+        hinted.or_else(|| Some(self.high.select0(high - 1)? + 1))
+    }
+
     /// The bucket of `value`, which must be below the universe.
-    #[inline(always)]
     fn bucket(&self, value: u64) -> Option<Bucket> {
         let high = value.checked_shr(self.low.width()).unwrap_or(0);
-        let position = if high == 0 { 0 } else { self.high.select0(high - 1)? + 1 };
-        self.bucket_at(high, position)
+        self.bucket_at(high, self.bucket_start(high)?)
     }
 
     /// The bucket `high` that starts at bit `position`.
-    #[inline(always)]
     fn bucket_at(&self, high: u64, position: u64) -> Option<Bucket> {
         let words = self.high.bits().words();
         let start = position.wrapping_sub(high);
         let zero = match scan_forward(words, position, false, NEARBY) {
             Some(zero) => zero,
-            None => self.high.select0(high)?,
+            None => self.bucket_start(high + 1)? - 1,
         };
         Some(Bucket { high, position, start, end: start.wrapping_add(zero.wrapping_sub(position)) })
     }
@@ -68,11 +98,6 @@ impl<W: Words> SparseVector<W> {
     #[inline(always)]
     fn low_of(&self, value: u64) -> u64 {
         value & low_mask(self.low.width())
-    }
-
-    #[inline(always)]
-    fn rank_in(&self, bucket: &Bucket, value: u64) -> u64 {
-        self.lower_bound(bucket, self.low_of(value)).min(self.count_ones())
     }
 
     /// The value of rank `rank - 1`, given that it is the last at or below the bucket's `value`.
@@ -111,76 +136,87 @@ impl<W: Words> SparseVector<W> {
         Some((rank, self.select(rank)?))
     }
 
-    /// Finds the buckets of up to [`BATCH`] values with prefetching, then answers each.
-    fn by_bucket<T: Copy>(
-        &self,
-        values: &[u64],
-        answers: &mut [T],
-        past_end: impl Fn() -> T,
-        nothing: T,
-        answer: impl Fn(&Bucket, u64) -> T,
-    ) {
-        let answers = &mut answers[..values.len()];
-        let (mut highs, mut zeros) = ([0; BATCH], [None; BATCH]);
-        let words = self.high.bits().words();
+    /// Answers values one by one, after the lines of [`BATCH`] of them were asked for.
+    fn by_bucket<T>(&self, values: &[u64], answers: &mut [T], answer: impl Fn(u64) -> T) {
+        let (answers, words) = (&mut answers[..values.len()], self.high.bits().words());
+        if values.len() >= BATCH {
+            self.build_buckets();
+        }
+        let bucket_of = |value: &u64| value.checked_shr(self.low.width()).unwrap_or(0);
         for (values, answers) in values.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
-            for (high, value) in highs.iter_mut().zip(values) {
-                *high = value.checked_shr(self.low.width()).unwrap_or(0).wrapping_sub(1);
+            if let (Some(isa), Some(buckets)) = (fast(), self.index.buckets.get()) {
+                values.iter().map(bucket_of).for_each(|bucket| buckets.prefetch(bucket));
+                values.iter().map(bucket_of).for_each(|bucket| buckets.prefetch_words(isa, words, bucket));
+                let low = self.low.bits().words();
+                values.iter().map(bucket_of).for_each(|bucket| buckets.prefetch_low(isa, low, bucket));
             }
-            self.high.select0_many(&highs[..values.len()], &mut zeros);
-            for (&zero, &high) in zeros.iter().zip(&highs).take(values.len()) {
-                let position = zero.map_or(0, |zero: u64| zero + 1);
-                prefetch(words, (position / 64) as usize);
-                self.low.prefetch(position.wrapping_sub(high.wrapping_add(1)));
-            }
-            for (((place, &value), &zero), &high) in answers.iter_mut().zip(values).zip(&zeros).zip(&highs) {
-                let high = high.wrapping_add(1);
-                *place = if value >= self.universe {
-                    past_end()
-                } else {
-                    let position = if high == 0 { Some(0) } else { zero.map(|zero| zero + 1) };
-                    let bucket = position.and_then(|position| self.bucket_at(high, position));
-                    bucket.map_or(nothing, |bucket| answer(&bucket, value))
-                };
+            for (place, &value) in answers.iter_mut().zip(values) {
+                *place = answer(value);
             }
         }
     }
 
-    /// Zeros before the first value of bucket `bucket`, whose ones before it are `ones`.
-    fn zeros_before_bucket(&self, bucket: u64, ones: u64) -> u128 {
-        (u128::from(bucket) << self.low.width()).saturating_sub(u128::from(ones))
+    #[inline(never)]
+    fn select_slowly(&self, rank: u64) -> Option<u64> {
+        let position = self.select_high(rank)?;
+        Some(self.combine(position.wrapping_sub(rank), rank))
     }
 
-    /// Select0 on a set: a search over the inventory of buckets, then over the buckets of one group, then over
-    /// the values of one bucket.
+    #[inline(never)]
+    fn rank_slowly(&self, value: u64) -> u64 {
+        let bucket = self.bucket(value);
+        bucket.map_or(0, |bucket| self.lower_bound(&bucket, self.low_of(value)).min(self.count_ones()))
+    }
+
+    #[inline(never)]
+    fn predecessor_slowly(&self, value: u64) -> Option<(u64, u64)> {
+        self.bucket(value).and_then(|bucket| self.predecessor_in(&bucket, value))
+    }
+
+    #[inline(never)]
+    fn predecessor_plainly(&self, value: u64) -> Option<u64> {
+        self.predecessor_ranked(value).map(|(_, value)| value)
+    }
+
+    #[inline(never)]
+    fn successor_plainly(&self, value: u64) -> Option<u64> {
+        self.successor_ranked(value).map(|(_, value)| value)
+    }
+
+    #[inline(never)]
+    fn successor_slowly(&self, value: u64) -> Option<(u64, u64)> {
+        self.bucket(value).and_then(|bucket| self.successor_in(&bucket, value))
+    }
+
+    /// Select0 on a set: a search over every 64th bucket, then over the buckets between two of those, then over the
+    /// values of one bucket.
     fn select0_of_set(&self, rank: u64) -> Option<u64> {
-        let inventory = self.high.inventory::<false>();
-        // Zero z of `high` at bit p ends bucket z: bucket z + 1 has p - z values before it.
-        let (mut low, mut high) = (0, inventory.group_count());
-        let fits = |zero: u64, position: u64| {
-            self.zeros_before_bucket(zero + 1, position.wrapping_sub(zero)) <= u128::from(rank)
+        let buckets = self.build_buckets();
+        // Whether there are at most `rank` zeros before a bucket that has so many values before it.
+        let fits = |bucket: u64, values: u64| {
+            let zeros = (u128::from(bucket) << self.low.width()).saturating_sub(u128::from(values));
+            zeros <= u128::from(rank)
         };
+        let record = |record| buckets.record(record, |bucket| self.bucket_start(bucket));
+        let (mut low, mut high) = (0, buckets.record_count());
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.high.first_zero_of_group(middle) {
-                Some((zero, position)) if fits(zero, position) => low = middle + 1,
+            match record(middle) {
+                Some((bucket, values)) if fits(bucket, values) => low = middle + 1,
                 _ => high = middle,
             }
         }
-        let (mut first, mut position) = (0, 0);
-        let mut limit = self.high.first_zero_of_group(low).map_or(inventory.count(), |(zero, _)| zero + 1);
-        if let Some((zero, at)) = low.checked_sub(1).and_then(|group| self.high.first_zero_of_group(group)) {
-            (first, position) = (zero + 1, at + 1);
-        }
+        let mut first = low.checked_sub(1).and_then(record).map_or(0, |(bucket, _)| bucket);
+        let mut limit = record(low).map_or(self.high.count_zeros(), |(bucket, _)| bucket).max(first + 1);
         // The last bucket in `first..limit` with at most `rank` zeros before it.
-        limit = limit.max(first + 1);
         while first + 1 < limit {
             let middle = first + (limit - first) / 2;
-            match self.high.select0(middle - 1) {
-                Some(at) if fits(middle - 1, at) => (first, position) = (middle, at + 1),
+            match self.bucket_start(middle) {
+                Some(start) if fits(middle, start.wrapping_sub(middle)) => first = middle,
                 _ => limit = middle,
             }
         }
+        let position = self.bucket_start(first)?;
         let bucket = self.bucket_at(first, position)?;
         // The first value of the bucket with more than `rank` zeros before it.
         let (mut low, mut high) = (bucket.start, bucket.end.max(bucket.start));
@@ -238,7 +274,10 @@ impl<W: Words> BitQueries for SparseVector<W> {
         if index >= self.universe {
             return self.count_ones();
         }
-        self.bucket(index).map_or(0, |bucket| self.rank_in(&bucket, index))
+        match self.rank_fast(index) {
+            Some(rank) => rank,
+            None => self.rank_slowly(index),
+        }
     }
 
     fn rank0(&self, index: u64) -> Option<u64> {
@@ -253,8 +292,10 @@ impl<W: Words> BitQueries for SparseVector<W> {
         if rank >= self.low.len() {
             return None;
         }
-        let position = self.high.select(rank)?;
-        Some(self.combine(position.wrapping_sub(rank), rank))
+        match self.select_fast(rank) {
+            Some(value) => Some(value),
+            None => self.select_slowly(rank),
+        }
     }
 
     fn select0(&self, rank: u64) -> Option<u64> {
@@ -276,12 +317,18 @@ impl<W: Words> BitQueries for SparseVector<W> {
 
     #[inline]
     fn predecessor(&self, index: u64) -> Option<u64> {
-        self.predecessor_ranked(index).map(|(_, value)| value)
+        match self.predecessor_fast(index) {
+            Some((_, value)) if index < self.universe => Some(value),
+            _ => self.predecessor_plainly(index),
+        }
     }
 
     #[inline]
     fn successor(&self, index: u64) -> Option<u64> {
-        self.successor_ranked(index).map(|(_, value)| value)
+        match self.successor_fast(index) {
+            Some((_, value)) if index < self.universe => Some(value),
+            _ => self.successor_plainly(index),
+        }
     }
 
     #[inline]
@@ -289,7 +336,10 @@ impl<W: Words> BitQueries for SparseVector<W> {
         if index >= self.universe {
             return self.last();
         }
-        self.bucket(index).and_then(|bucket| self.predecessor_in(&bucket, index))
+        match self.predecessor_fast(index) {
+            Some(found) => Some(found),
+            None => self.predecessor_slowly(index),
+        }
     }
 
     #[inline]
@@ -297,40 +347,38 @@ impl<W: Words> BitQueries for SparseVector<W> {
         if index >= self.universe {
             return None;
         }
-        self.bucket(index).and_then(|bucket| self.successor_in(&bucket, index))
+        match self.successor_fast(index) {
+            Some(found) => Some(found),
+            None => self.successor_slowly(index),
+        }
     }
 
     fn rank_many(&self, indexes: &[u64], answers: &mut [u64]) {
-        let all = self.count_ones();
-        self.by_bucket(indexes, answers, || all, 0, |bucket, value| self.rank_in(bucket, value));
+        self.by_bucket(indexes, answers, |index| self.rank(index));
     }
 
     fn select_many(&self, ranks: &[u64], answers: &mut [Option<u64>]) {
-        let answers = &mut answers[..ranks.len()];
+        let (answers, words) = (&mut answers[..ranks.len()], self.high.bits().words());
+        if ranks.len() >= BATCH {
+            self.build_hints();
+        }
         for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             ranks.iter().for_each(|&rank| self.low.prefetch(rank));
-            self.high.select_many(ranks, answers);
+            if let (Some(isa), Some(hints)) = (fast(), self.index.ones.get()) {
+                ranks.iter().for_each(|&rank| hints.prefetch(rank));
+                ranks.iter().for_each(|&rank| hints.prefetch_words(isa, words, rank));
+            }
             for (answer, &rank) in answers.iter_mut().zip(ranks) {
-                let position = answer.filter(|_| rank < self.low.len());
-                *answer = position.map(|position| self.combine(position.wrapping_sub(rank), rank));
+                *answer = self.select(rank);
             }
         }
     }
 
     fn predecessor_many(&self, indexes: &[u64], answers: &mut [Option<u64>]) {
-        let last = || self.last().map(|(_, value)| value);
-        self.by_bucket(indexes, answers, last, None, |bucket, value| {
-            self.predecessor_in(bucket, value).map(|(_, value)| value)
-        });
+        self.by_bucket(indexes, answers, |index| self.predecessor(index));
     }
 
     fn successor_many(&self, indexes: &[u64], answers: &mut [Option<u64>]) {
-        self.by_bucket(
-            indexes,
-            answers,
-            || None,
-            None,
-            |bucket, value| self.successor_in(bucket, value).map(|(_, value)| value),
-        );
+        self.by_bucket(indexes, answers, |index| self.successor(index));
     }
 }

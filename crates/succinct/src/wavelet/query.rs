@@ -1,8 +1,13 @@
 //! Queries by position and value, one at a time and batched.
 
+use std::hint::select_unpredictable;
+
 use super::{Level, Wavelet};
 use crate::queries::BATCH;
 use crate::storage::Words;
+
+/// Levels up to this many bits are taken to be in a cache near the processor.
+const CACHED: u64 = 1 << 22;
 
 impl<L: Level, W: Words> Wavelet<L, W> {
     /// The value at `index`, or `None` past the end.
@@ -17,13 +22,28 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         if index >= self.len() {
             return None;
         }
+        Some(if self.len() > CACHED { self.follow::<true>(index) } else { self.follow::<false>(index) })
+    }
+
+    /// Goes down by the bits on the way, each as good as random.
+    ///
+    /// A wrong guess costs more than waiting for the bit if that is in a cache. If it has to come from memory, guessing is
+    /// better: every other time the next level's lines are under way long before the bit is known.
+    #[inline(always)]
+    fn follow<const GUESS: bool>(&self, index: u64) -> (u64, u64) {
         let (mut position, mut value) = (index, 0);
         for level in &self.core.levels {
             let (bit, rank) = level.bit_and_rank(position);
             value = value << 1 | u64::from(bit);
-            position = if bit { level.count_zeros().wrapping_add(rank) } else { position.wrapping_sub(rank) };
+            position = if !GUESS {
+                select_unpredictable(bit, level.count_zeros().wrapping_add(rank), position.wrapping_sub(rank))
+            } else if bit {
+                level.count_zeros().wrapping_add(rank)
+            } else {
+                position.wrapping_sub(rank)
+            };
         }
-        Some((position, value))
+        (position, value)
     }
 
     /// Where the values equal to `value` before `index` end in the reordered sequence.
@@ -32,12 +52,9 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         let mut position = index.min(self.len());
         for (level, bit) in self.core.levels.iter().zip((0..self.width()).rev()) {
             let rank = level.rank(position);
-            let set = value >> bit & 1 == 1;
-            position = if set {
-                level.count_zeros().wrapping_add(rank)
-            } else {
-                position.min(level.len()).wrapping_sub(rank)
-            };
+            let if_set = level.count_zeros().wrapping_add(rank);
+            let if_not = position.min(level.len()).wrapping_sub(rank);
+            position = select_unpredictable(value >> bit & 1 == 1, if_set, if_not);
         }
         position
     }
