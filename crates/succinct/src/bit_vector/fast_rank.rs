@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use super::rank::Counts;
-use crate::cpu::Bmi2;
+use super::rank::{Counts, LARGE};
+use crate::cpu::{Bmi2, prefetch};
 
 /// What rank on a fast processor needs, side by side, once there are counts of our own.
 ///
@@ -48,6 +48,49 @@ impl FastRank {
         let isa = unsafe { Bmi2::found_earlier() };
         // SAFETY: `index` is below the length that `words` and the counts have.
         Some(unsafe { rank_in_counts(isa, small, large, words, index) })
+    }
+}
+
+/// The words and counts of a vector, for many queries.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FastBits<'a> {
+    isa: Bmi2,
+    words: &'a [u64],
+    len: u64,
+    counts: Counts<'a>,
+}
+
+impl<'a> FastBits<'a> {
+    /// `None` if there is no bit, the words are not as many as `len` bits take, or the counts not as many as the words.
+    pub(crate) fn new(isa: Bmi2, words: &'a [u64], len: u64, counts: Counts<'a>) -> Option<Self> {
+        let fits = len > 0
+            && words.len() as u64 == len.div_ceil(64)
+            && counts.small.len() == words.len().div_ceil(4)
+            && counts.large.len() == words.len().div_ceil(LARGE);
+        fits.then_some(FastBits { isa, words, len, counts })
+    }
+
+    /// Bit `index` and the ones before it; of the last bit if `index` is past the end.
+    #[inline(always)]
+    pub(crate) fn bit_and_rank(self, index: u64) -> (bool, u64) {
+        let index = index.min(self.len - 1);
+        let (small, large) = (self.counts.small.as_ptr(), self.counts.large.as_ptr());
+        // SAFETY: `index` is below the number of bits, and words and counts are as many as `new` found they must be.
+        unsafe {
+            let word = self.words.as_ptr().add((index / 64) as usize).read();
+            (
+                word >> (index % 64) & 1 == 1,
+                rank_in_counts(self.isa, small, large, self.words.as_ptr(), index),
+            )
+        }
+    }
+
+    /// Asks for the lines that a query for `index` reads.
+    #[inline(always)]
+    pub(crate) fn prefetch(self, index: u64) {
+        let word = (index / 64) as usize;
+        prefetch(self.words, word);
+        prefetch(self.counts.small, word / 4);
     }
 }
 

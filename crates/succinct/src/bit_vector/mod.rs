@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use self::build::{ONES, RANK, ZEROS, build};
-use self::fast_rank::FastRank;
+use self::fast_rank::{FastBits, FastRank};
 pub(crate) use self::inventory::Inventory;
 pub use self::iter::{Positions, Runs};
 use self::rank::{Counts, RankSupport};
@@ -168,6 +168,15 @@ impl<W: Words> BitVector<W> {
     #[inline(always)]
     fn ready_counts(&self) -> Option<Counts<'_>> {
         Counts::new(self.index.counts.get()?.as_ref(), self.bits.words().len())
+    }
+
+    /// What batches of queries read, if the processor is fast and the counts are our own.
+    pub(crate) fn fast_bits(&self) -> Option<FastBits<'_>> {
+        let isa = fast()?;
+        match self.rank_support() {
+            RankSupport::Pairs(_) => None,
+            RankSupport::Counts(counts) => FastBits::new(isa, self.bits.words(), self.bits.len(), counts),
+        }
     }
 
     /// Makes [`Index::fast_rank`] ready if the processor is fast and the counts are there.

@@ -5,7 +5,7 @@ use crate::cpu::{Bmi2, Isa, prefetch};
 /// Bits per block of rank9.
 pub(crate) const BLOCK: u64 = 512;
 /// Words per large count of our own.
-const LARGE: usize = 1024;
+pub(crate) const LARGE: usize = 1024;
 
 /// Elements that the pairs for `len` bits take.
 pub(crate) fn pair_elements(len: u64) -> u64 {

@@ -1,5 +1,7 @@
 //! What a wavelet matrix asks of the bit vectors on its levels.
 
+use std::hint::select_unpredictable;
+
 use crate::bit_vector::BitVector;
 use crate::cpu::dispatch;
 use crate::queries::BitQueries;
@@ -34,13 +36,26 @@ impl<W: Words> Level for BitVector<W> {
     }
 
     fn descend(&self, positions: &mut [u64], values: &mut [u64], next: Option<&Self>) {
-        let (support, len, zeros) = (self.rank_support(), self.len(), self.count_zeros());
+        let (len, zeros) = (self.len(), self.count_zeros());
+        if let Some(bits) = self.fast_bits() {
+            let next = next.and_then(Self::fast_bits);
+            for (position, value) in positions.iter_mut().zip(values) {
+                let (bit, rank) = bits.bit_and_rank(*position);
+                *value = *value << 1 | u64::from(bit);
+                *position = select_unpredictable(bit, zeros.wrapping_add(rank), position.wrapping_sub(rank));
+                if let Some(next) = next {
+                    next.prefetch(*position);
+                }
+            }
+            return;
+        }
+        let support = self.rank_support();
         let next = next.map(|next| (next, next.rank_support()));
         dispatch!(isa => for (position, value) in positions.iter_mut().zip(values) {
             let index = (*position).min(len.wrapping_sub(1));
             let (bit, rank) = BitVector::bit_and_rank(self, isa, support, index);
             *value = *value << 1 | u64::from(bit);
-            *position = if bit { zeros.wrapping_add(rank) } else { index.wrapping_sub(rank) };
+            *position = select_unpredictable(bit, zeros.wrapping_add(rank), index.wrapping_sub(rank));
             if let Some((next, support)) = next {
                 next.prefetch_rank(support, *position);
             }
@@ -48,14 +63,27 @@ impl<W: Words> Level for BitVector<W> {
     }
 
     fn descend_with(&self, positions: &mut [u64], values: &[u64], bit: u32, next: Option<&Self>) {
-        let (support, len, zeros) = (self.rank_support(), self.len(), self.count_zeros());
-        let (words, ones) = (self.bits().words(), self.count_ones());
+        let (len, zeros, ones) = (self.len(), self.count_zeros(), self.count_ones());
+        if let Some(bits) = self.fast_bits() {
+            let next = next.and_then(Self::fast_bits);
+            for (position, value) in positions.iter_mut().zip(values) {
+                let index = (*position).min(len);
+                let rank = if index == len { ones } else { bits.bit_and_rank(index).1 };
+                let set = value >> bit & 1 == 1;
+                *position = select_unpredictable(set, zeros.wrapping_add(rank), index.wrapping_sub(rank));
+                if let Some(next) = next {
+                    next.prefetch(*position);
+                }
+            }
+            return;
+        }
+        let (support, words) = (self.rank_support(), self.bits().words());
         let next = next.map(|next| (next, next.rank_support()));
         dispatch!(isa => for (position, value) in positions.iter_mut().zip(values) {
             let index = (*position).min(len);
             let rank = if index >= len { ones } else { support.rank(isa, words, index) };
             let set = value >> bit & 1 == 1;
-            *position = if set { zeros.wrapping_add(rank) } else { index.wrapping_sub(rank) };
+            *position = select_unpredictable(set, zeros.wrapping_add(rank), index.wrapping_sub(rank));
             if let Some((next, support)) = next {
                 next.prefetch_rank(support, *position);
             }
