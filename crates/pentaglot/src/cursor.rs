@@ -3,8 +3,8 @@
 use arrow_buffer::MutableBuffer;
 
 use crate::error::{Error, Result};
-use crate::kernels::pages;
 use crate::limits::Budget;
+use crate::pages;
 
 /// An empty vector with room for `count` items, if the budget allows their bytes. Nothing is taken from the budget.
 ///

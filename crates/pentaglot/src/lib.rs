@@ -46,6 +46,7 @@ mod kernels;
 mod limits;
 #[cfg(feature = "sds")]
 pub mod map;
+mod pages;
 mod registry;
 pub mod sink;
 mod source;

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
-use crate::kernels::pages;
+use crate::pages;
 
 /// Small writes are gathered up to this size; larger ones go through as they are.
 const BUFFER_BYTES: usize = 64 << 10;

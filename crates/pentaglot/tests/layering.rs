@@ -8,19 +8,20 @@ use std::path::{Path, PathBuf};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("limits", &["error"]),
-    ("cursor", &["error", "limits"]),
+    ("pages", &[]),
+    ("cursor", &["error", "limits", "pages"]),
     ("source", &["error", "limits", "cursor"]),
-    ("sink", &["error"]),
+    ("sink", &["error", "pages"]),
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
     ("hub", &["error", "limits", "cursor", "kernels", "hub"]),
     ("convert", &["error", "limits", "cursor", "kernels", "hub", "convert"]),
-    ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "hub", "wire"]),
+    ("wire", &["error", "limits", "pages", "cursor", "source", "sink", "kernels", "hub", "wire"]),
     ("registry", &["error", "source", "formats"]),
 ];
 
 const CORE: &[&str] =
-    &["error", "limits", "cursor", "source", "sink", "map", "kernels", "hub", "wire", "testing"];
+    &["error", "limits", "pages", "cursor", "source", "sink", "map", "kernels", "hub", "wire", "testing"];
 
 #[test]
 fn nothing_calls_upward_or_sideways() {

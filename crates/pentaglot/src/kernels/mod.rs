@@ -13,7 +13,6 @@ pub(crate) mod csr;
 pub(crate) mod csr_build;
 #[cfg(feature = "matrix_market")]
 pub(crate) mod number_text;
-pub(crate) mod pages;
 #[cfg(feature = "dynd")]
 pub(crate) mod records;
 #[cfg(feature = "ds")]

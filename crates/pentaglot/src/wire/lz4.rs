@@ -6,8 +6,8 @@ use arrow_buffer::MutableBuffer;
 
 use crate::cursor::allocate_zeroed;
 use crate::error::{Error, Result};
-use crate::kernels::pages;
 use crate::limits::Budget;
+use crate::pages;
 
 /// `LZ4_MAX_INPUT_SIZE`: the library neither packs nor unpacks more.
 pub(crate) const MAX_BYTES: u64 = 0x7e00_0000;
