@@ -2,8 +2,8 @@
 //!
 //! In plain words: a row is its parts one after the other. A fixed part is copied to its column; of a slice the bytes
 //! are appended to the column's bytes and their end to its offsets. The walk goes on as long as whole rows are there. What makes
-//! it fast: room for all rows is made first, so a part costs one check of what is left to read; and short slices are
-//! copied as 16 or 32 bytes, whatever their length, since what is written too much the next one overwrites.
+//! it fast: room for all values of fixed width is made first, so such a part costs one check of what is left to read; and
+//! short slices are copied as 16 or 32 bytes, whatever their length, since what is written too much the next one overwrites.
 
 #![allow(unsafe_code, reason = "writes into memory that was reserved and not zeroed")]
 
@@ -48,15 +48,15 @@ const SHORT: usize = 32;
 #[expect(clippy::disallowed_methods, reason = "sized by the bytes at hand")]
 pub(crate) fn split(bytes: &[u8], rows: usize, parts: &[(Part, bool)]) -> Split {
     let bytes = &bytes[..bytes.len().min(i32::MAX as usize)];
-    let least: usize = parts
-        .iter()
-        .map(|(part, _)| match part {
-            Part::Fixed(width) => *width,
-            Part::Slice => 1,
-        })
-        .sum();
+    let least = parts.iter().fold(0usize, |sum, (part, _)| match part {
+        Part::Fixed(width) => sum.saturating_add(*width),
+        Part::Slice => sum.saturating_add(1),
+    });
     // Rows without a byte are not for this walk.
     let rows = bytes.len().checked_div(least).map_or(0, |most| rows.min(most));
+    // All columns together get about as much room as there are bytes.
+    let slices = parts.iter().filter(|part| **part == (Part::Slice, true)).count();
+    let room = bytes.len() / slices.max(1) + SHORT;
     let mut columns: Vec<Column> = parts
         .iter()
         .map(|(part, wanted)| match part {
@@ -65,7 +65,7 @@ pub(crate) fn split(bytes: &[u8], rows: usize, parts: &[(Part, bool)]) -> Split 
             Part::Slice => {
                 let mut offsets = Vec::with_capacity(rows + 1);
                 offsets.push(0);
-                Column::Slices(offsets, Vec::with_capacity(bytes.len() + SHORT))
+                Column::Slices(offsets, Vec::with_capacity(room))
             }
         })
         .collect();
@@ -119,10 +119,11 @@ fn split_row(
                 at = start + length;
                 if let Column::Slices(offsets, out) = column {
                     let (end, whole) = (out.len(), bytes.len() - start >= SHORT);
-                    // SAFETY: `out` has room for all of `bytes` and SHORT more; each byte of a slice is taken from `bytes`
-                    // once, so `end + length` is at most their number, and what follows has SHORT bytes of room. SHORT
-                    // bytes can be read from `start` on where `whole` says so. The bytes up to the new length have been
-                    // written.
+                    if out.capacity() - end < length + SHORT {
+                        more_room(out, length);
+                    }
+                    // SAFETY: `out` has room for the slice and SHORT bytes more, made above. SHORT bytes can be read from
+                    // `start` on where `whole` says so. The bytes up to the new length have been written.
                     unsafe {
                         let to = out.as_mut_ptr().add(end);
                         match length {
@@ -138,6 +139,13 @@ fn split_row(
         }
     }
     Some(at)
+}
+
+/// Makes room for a slice, and [`SHORT`] bytes more.
+#[cold]
+#[expect(clippy::disallowed_methods, reason = "sized by a slice at hand")]
+fn more_room(out: &mut Vec<u8>, length: usize) {
+    out.reserve(length + SHORT);
 }
 
 /// # Safety
@@ -160,11 +168,12 @@ unsafe fn copy_value(value: &[u8], to: *mut u8) {
 /// A varint of two to five bytes in its shortest form, and where it ends.
 #[cold]
 fn long_varint(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
-    let mut value = 0usize;
+    let mut value = 0u64;
     for (index, byte) in bytes.get(at..)?.iter().take(5).enumerate() {
-        value |= usize::from(byte & 0x7f).checked_shl(index as u32 * 7)?;
+        value |= u64::from(byte & 0x7f) << (index * 7);
         if *byte < 0x80 {
-            return (*byte > 0 || index == 0).then_some((value, at + index + 1));
+            let value = usize::try_from(value).ok().filter(|_| *byte > 0 || index == 0)?;
+            return Some((value, at + index + 1));
         }
     }
     None
@@ -257,5 +266,40 @@ mod tests {
         }
         let long: Vec<u8> = [&[0xc8, 0x01][..], &[9; 200]].concat();
         assert_eq!(split(&long, 10, &parts).bytes, 202);
+    }
+
+    #[test]
+    fn widths_past_all_memory_end_the_walk() {
+        let wide = Part::Fixed(usize::MAX / 2);
+        for parts in [
+            vec![(wide, true), (wide, true), (Part::Fixed(2), true), (Part::Slice, true)],
+            vec![
+                (Part::Slice, true),
+                (wide, false),
+                (wide, true),
+                (Part::Fixed(1), true),
+                (Part::Slice, false),
+            ],
+        ] {
+            assert_eq!(split(&[1; 100], 3, &parts).rows, 0);
+        }
+    }
+
+    #[test]
+    fn many_slices_take_little_memory() {
+        let parts = vec![(Part::Slice, true); 1000];
+        let found = split(&vec![0; 1 << 20], usize::MAX, &parts);
+        assert_eq!(found.rows, (1 << 20) / 1000);
+        let room = |column: &Column| match column {
+            Column::Slices(_, bytes) => bytes.capacity(),
+            _ => 0,
+        };
+        assert!(found.columns.iter().map(room).sum::<usize>() < 1 << 21);
+        // Slices of one column that need the room of all.
+        let parts = [(Part::Slice, true), (Part::Slice, true)];
+        let row: Vec<u8> = [&[0x00, 0xe8, 0x07][..], &[7; 1000]].concat();
+        let found = split(&row.repeat(100), usize::MAX, &parts);
+        let [Column::Slices(..), Column::Slices(offsets, bytes)] = &found.columns[..] else { panic!("two") };
+        assert_eq!((found.rows, offsets.last(), bytes), (100, Some(&100_000), &vec![7; 100_000]));
     }
 }

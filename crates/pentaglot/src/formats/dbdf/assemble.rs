@@ -1,5 +1,6 @@
 //! One batch from the blocks under its rows: dense rows, sparse rows, or columns of a table.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -473,12 +474,23 @@ impl Build<'_> {
             }
             ends.resize(index(self.row_count()) + 1, total.cast_signed());
         } else {
+            // Those that the row goes through, in order of their columns; the others wait, the first at the end.
+            let mut waiting: Vec<_> = pieces.iter().zip(&cast).enumerate().collect();
+            waiting.sort_by_key(|(_, (piece, _))| Reverse(piece.rows.start));
+            let mut active: Vec<(usize, (&Piece, &Buffer))> = Vec::new();
             for row in rows {
+                active.retain(|(_, (piece, _))| row < piece.rows.end);
+                let before = active.len();
+                while let Some(next) = waiting.pop_if(|(_, (piece, _))| piece.rows.start <= row) {
+                    active.push(next);
+                }
+                if active.len() > before {
+                    active.sort_unstable_by_key(|(order, _)| *order);
+                }
                 let mut end = ends.last().copied().unwrap_or(0);
-                for (piece, from) in pieces.iter().zip(&cast) {
-                    let local = row.checked_sub(piece.rows.start).map(index);
-                    if let Some(&[first, last]) =
-                        local.and_then(|local| piece.ends.get(local..)).and_then(|ends| ends.first_chunk())
+                for (_, (piece, from)) in &active {
+                    let local = index(row - piece.rows.start);
+                    if let Some(&[first, last]) = piece.ends.get(local..).and_then(|ends| ends.first_chunk())
                     {
                         end = take(piece, from, index(first.cast_unsigned())..index(last.cast_unsigned()));
                     }

@@ -224,7 +224,7 @@ impl Reader {
         let mut end = start.saturating_add(count).min(self.rows.end);
         // Where a block ends before, the batch ends with it: rows of two blocks would have to be put together.
         let seams = self.active.iter().filter_map(|index| blocks.get(*index)).map(Block::row_end);
-        let near = start + count / 8..end;
+        let near = start.saturating_add(count / 8)..end;
         end = seams.filter(|seam| near.contains(seam)).max().unwrap_or(end);
         let rows = start..end;
         self.rows.start = end;

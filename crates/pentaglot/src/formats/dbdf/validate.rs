@@ -170,7 +170,8 @@ impl Check<'_> {
         let mut offset = block.data_offset;
         for row in 0..block.rows {
             for col in 0..block.cols {
-                let size = block.value_type.or(header.value_type(block.col + col)).map_or(0, ValueType::size);
+                let value_type = block.value_type.or_else(|| header.value_type(block.col.checked_add(col)?));
+                let size = value_type.map_or(0, ValueType::size);
                 if self.target(col).is_some() {
                     let bytes = window.at(offset, size as u64, &self.file.budget)?;
                     let mut cell = [0; 16];

@@ -227,35 +227,38 @@ impl Decoder {
 
     /// The parts of a row and whether they are wanted, if each column is one of them.
     fn parts(&self) -> Option<Vec<(Part, bool)>> {
-        let part = |(index, ty): (usize, &Type)| {
+        let part = |ty: &Type| {
             let part = match ty {
                 Type::String | Type::Json | Type::Bytes { .. } => Part::Slice,
                 _ => Part::Fixed(usize::try_from(ty.fixed_size()?).ok()?),
             };
-            Some((part, self.wanted.contains(&index)))
+            Some((part, false))
         };
-        let parts: Option<Vec<_>> = self.types.iter().enumerate().map(part).collect();
-        parts.filter(|_| self.is_table)
+        let mut parts: Vec<_> = self.types.iter().map(part).collect::<Option<_>>()?;
+        for index in &self.wanted {
+            parts.get_mut(*index)?.1 = true;
+        }
+        Some(parts).filter(|_| self.is_table)
     }
 
     /// The batch of rows that were split.
     fn assemble(&self, found: Split) -> Result<RecordBatch> {
         let rows = found.rows;
-        let array = |(index, column)| {
-            let field = self
-                .wanted
-                .iter()
-                .position(|want| *want == index)
-                .and_then(|at| self.schema.fields().get(at));
-            let (Some(field), Some(ty)) = (field, self.types.get(index)) else { return Ok(None) };
-            Ok(match column {
+        let mut columns: Vec<Option<slices::Column>> = found.columns.into_iter().map(Some).collect();
+        let mut arrays: Vec<Option<ArrayRef>> = vec![None; columns.len()];
+        for (index, field) in self.wanted.iter().zip(self.schema.fields()) {
+            let column = columns.get_mut(*index).and_then(Option::take);
+            let (Some(column), Some(ty), Some(slot)) =
+                (column, self.types.get(*index), arrays.get_mut(*index))
+            else {
+                continue;
+            };
+            *slot = match column {
                 slices::Column::Skipped => None,
                 slices::Column::Fixed(bytes) => Some(unpack(ty, field, bytes.into(), rows, None)?),
                 slices::Column::Slices(offsets, bytes) => Some(slice_array(ty, offsets, bytes)?),
-            })
-        };
-        let arrays: Vec<Option<ArrayRef>> =
-            found.columns.into_iter().enumerate().map(array).collect::<Result<_>>()?;
+            };
+        }
         rows::batch(Arc::clone(&self.schema), self.in_order(&arrays)?, rows)
     }
 

@@ -84,7 +84,7 @@ pub(crate) fn write_rows(columns: &[Cells<'_>], rows: Range<usize>, fixed: bool,
     out.reserve(most_bytes(columns, &rows));
     let header = array_header(columns.len());
     let start = out.len();
-    let mut pen = Pen { at: out.as_mut_ptr_range().end };
+    let mut pen = Pen { at: out.spare_capacity_mut().as_mut_ptr().cast() };
     for row in rows {
         // SAFETY: there is room for the longest tokens of these rows, with `SHORT` bytes behind them. What comes before
         // this row takes no more than its part, a header no more than 5 bytes, and each cell below no more than 9 (or 5

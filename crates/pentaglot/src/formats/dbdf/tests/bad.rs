@@ -123,6 +123,12 @@ fn tilings_with_gaps_and_overlaps_are_refused() {
         .block((9, 9), (1, 1), 0)
         .0;
     assert_eq!(rules(&file), ["block-outside", "block-overlap", "block-gap"]);
+    // And the cells of a block past the last number of a column, too.
+    for at in [(0, u64::MAX), (u64::MAX, 0)] {
+        let file = Build::matrix(1, 4, 4, 1).block(at, (2, 2), 1).u8(10);
+        let file = [3.5, 0.0, 1.0, 2.0].into_iter().fold(file, Build::f64).0;
+        assert_eq!(rules(&file), ["block-outside", "block-gap", "value-range"]);
+    }
 }
 
 #[test]

@@ -301,3 +301,26 @@ fn a_block_of_coordinates_costs_what_it_stores() {
         (100_000, 99_999, 3)
     );
 }
+
+#[test]
+fn many_blocks_beside_each_other_cost_what_they_store() {
+    // The left column in blocks of one row, the right one in blocks of three: each row takes a step for its two blocks
+    // only, not for all of the batch.
+    let height = 21_000u32;
+    let mut file = Build::matrix(2, u64::from(height), 2, 1);
+    for row in (0..u64::from(height)).step_by(3) {
+        file = file.block((row, 1), (3, 1), 2).u8(1).u64(2);
+        // Its second row is empty.
+        file = file.u32(1).u32(0).u8(4).u32(0).u32(1).u32(0).u8(5);
+        for left in 0..3 {
+            file = file.block((row + left, 0), (1, 1), 2).u8(1).u64(1).u32(1).u32(0).u8(left as u8 + 1);
+        }
+    }
+    let start = std::time::Instant::now();
+    let (offsets, cols, values) = entries(&all(&*open(&file.0).unwrap()).unwrap());
+    assert!(start.elapsed().as_secs() < 10);
+    let rounds = height as usize / 3;
+    assert_eq!(offsets[..4], [0, 2, 3, 5]);
+    assert_eq!((offsets.len(), offsets.last()), (height as usize + 1, Some(&(5 * rounds as i64))));
+    assert_eq!((cols, values), ([0, 1, 0, 0, 1].repeat(rounds), [1, 4, 2, 3, 5].repeat(rounds)));
+}

@@ -248,3 +248,18 @@ fn patterns_match_as_in_libdynd() {
     assert!(matches("?T", "?int8") && !matches("?T", "int8") && !matches("T", "3 * int8"));
     assert!(matches("Dim * T", "var * int8") && matches("pointer[Int]", "pointer[int8]"));
 }
+
+#[test]
+fn rows_wider_than_all_memory_are_cut_off() {
+    // The widths of the fixed fields add up to 2^64.
+    let half = "2147483647 * 2147483647 * 2 * {a: int8}";
+    let fixed = format!("a: {half}, b: {half}, c: 2147483647 * 8 * {{a: int8}}, d: 4 * {{a: int8}}");
+    for text in [format!("var * {{{fixed}, s: string}}"), format!("var * {{s: string, {fixed}}}")] {
+        let data = [&[3][..], &[1; 100]].concat();
+        assert_eq!(
+            refused(&any(&text, &data), &ReadOptions::default()).kind(),
+            ErrorKind::Truncated,
+            "{text}"
+        );
+    }
+}
