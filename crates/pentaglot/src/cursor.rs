@@ -4,7 +4,6 @@ use arrow_buffer::MutableBuffer;
 
 use crate::error::{Error, Result};
 use crate::limits::Budget;
-use crate::pages;
 
 /// An empty vector with room for `count` items, if the budget allows their bytes. Nothing is taken from the budget.
 ///
@@ -22,7 +21,6 @@ pub fn allocate<T>(count: u64, budget: &Budget) -> Result<Vec<T>> {
     items
         .try_reserve_exact(count)
         .map_err(|_| Error::limit("memory", "exhausted", format!("{bytes} bytes are")))?;
-    pages::advise_large(items.spare_capacity_mut());
     Ok(items)
 }
 
@@ -31,9 +29,7 @@ pub fn allocate_zeroed(bytes: u64, budget: &Budget) -> Result<MutableBuffer> {
     budget.check(bytes)?;
     let bytes = usize::try_from(bytes).map_err(|_| Error::limit("address space", usize::MAX, bytes))?;
     // Alignment past 16 would make the allocator write the zeros itself; so the system hands out zeroed pages on first use.
-    let mut words = vec![0i128; bytes.div_ceil(size_of::<i128>())];
-    pages::advise_large(&mut words);
-    let mut memory = MutableBuffer::from(words);
+    let mut memory = MutableBuffer::from(vec![0i128; bytes.div_ceil(size_of::<i128>())]);
     memory.truncate(bytes);
     Ok(memory)
 }

@@ -46,7 +46,6 @@ mod kernels;
 mod limits;
 #[cfg(feature = "sds")]
 pub mod map;
-mod pages;
 mod registry;
 pub mod sink;
 mod source;

@@ -13,7 +13,6 @@ use flate2::write::GzEncoder;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
-use crate::pages;
 
 /// Small writes are gathered up to this size; larger ones go through as they are.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -253,9 +252,7 @@ impl Sink {
     #[expect(clippy::disallowed_methods, reason = "sized by bytes that are there already")]
     pub(crate) fn expect(&mut self, bytes: usize) {
         if let (Body::Plain(Target::Memory(memory)), false) = (&self.body, self.gzip) {
-            let mut memory = memory.lock();
-            memory.reserve(bytes);
-            pages::advise_large(memory.spare_capacity_mut());
+            memory.lock().reserve(bytes);
         }
     }
 

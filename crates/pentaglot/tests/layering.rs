@@ -8,20 +8,19 @@ use std::path::{Path, PathBuf};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("limits", &["error"]),
-    ("pages", &[]),
-    ("cursor", &["error", "limits", "pages"]),
+    ("cursor", &["error", "limits"]),
     ("source", &["error", "limits", "cursor"]),
-    ("sink", &["error", "pages"]),
+    ("sink", &["error"]),
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
     ("hub", &["error", "limits", "cursor", "kernels", "hub"]),
     ("convert", &["error", "limits", "cursor", "kernels", "hub", "convert"]),
-    ("wire", &["error", "limits", "pages", "cursor", "source", "sink", "kernels", "hub", "wire"]),
+    ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "hub", "wire"]),
     ("registry", &["error", "source", "formats"]),
 ];
 
 const CORE: &[&str] =
-    &["error", "limits", "pages", "cursor", "source", "sink", "map", "kernels", "hub", "wire", "testing"];
+    &["error", "limits", "cursor", "source", "sink", "map", "kernels", "hub", "wire", "testing"];
 
 #[test]
 fn nothing_calls_upward_or_sideways() {

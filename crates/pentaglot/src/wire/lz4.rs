@@ -7,7 +7,6 @@ use arrow_buffer::MutableBuffer;
 use crate::cursor::allocate_zeroed;
 use crate::error::{Error, Result};
 use crate::limits::Budget;
-use crate::pages;
 
 /// `LZ4_MAX_INPUT_SIZE`: the library neither packs nor unpacks more.
 pub(crate) const MAX_BYTES: u64 = 0x7e00_0000;
@@ -57,7 +56,6 @@ pub(crate) fn compress_with_length(plain: &[u8], level: i32) -> Result<Vec<u8>> 
     };
     let mode = (level > 0).then_some(CompressionMode::HIGHCOMPRESSION(level));
     let mut packed = vec![0; 4 + bound.map_err(|_| too_long())?];
-    pages::advise_large(&mut packed);
     let written = compress_to_buffer(plain, mode, true, &mut packed)
         .map_err(|error| Error::io("LZ4 compression", error))?;
     packed.truncate(written);
