@@ -11,6 +11,8 @@ pub(crate) mod column_major;
 pub(crate) mod csr;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod csr_build;
+#[cfg(feature = "bsondf")]
+pub(crate) mod lz4;
 #[cfg(feature = "matrix_market")]
 pub(crate) mod number_text;
 #[cfg(feature = "dynd")]

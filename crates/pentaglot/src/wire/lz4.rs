@@ -4,8 +4,9 @@ use lz4::block::{CompressionMode, compress_bound, compress_to_buffer, decompress
 
 use arrow_buffer::MutableBuffer;
 
-use crate::cursor::allocate_zeroed;
+use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Result};
+use crate::kernels::lz4 as kernel;
 use crate::limits::Budget;
 
 /// `LZ4_MAX_INPUT_SIZE`: the library neither packs nor unpacks more.
@@ -26,17 +27,26 @@ pub(crate) fn decompress(block: &[u8], length: u64, budget: &Budget) -> Result<M
             .rule("lz4-length"));
     }
     budget.limits().check_ratio(block.len() as u64, length)?;
-    let mut memory = allocate_zeroed(length, budget)?;
+    let words: Vec<i128> = allocate(length.div_ceil(16), budget)?;
+    let size = usize::try_from(length).unwrap_or(usize::MAX);
+    kernel::decompress(block, size, words.into()).ok_or_else(|| fault(block, length, budget))
+}
+
+/// What is wrong with a block that did not become `length` bytes.
+#[cold]
+fn fault(block: &[u8], length: u64, budget: &Budget) -> Error {
+    let mut memory = match allocate_zeroed(length, budget) {
+        Ok(memory) => memory,
+        Err(error) => return error,
+    };
     let size = i32::try_from(length).unwrap_or(i32::MAX);
-    let written = decompress_to_buffer(block, Some(size), memory.as_slice_mut());
-    match written {
-        Ok(written) if written as u64 == length => Ok(memory),
+    match decompress_to_buffer(block, Some(size), memory.as_slice_mut()) {
         Ok(written) => {
-            Err(Error::malformed(format_args!("{length} bytes in the LZ4 block"), written).rule("lz4-length"))
+            Error::malformed(format_args!("{length} bytes in the LZ4 block"), written).rule("lz4-length")
         }
         Err(_) => {
             let expected = format!("an LZ4 block of {length} bytes");
-            Err(Error::malformed(expected, "one that is damaged or longer").rule("lz4-block"))
+            Error::malformed(expected, "one that is damaged or longer").rule("lz4-block")
         }
     }
 }
@@ -54,7 +64,11 @@ pub(crate) fn compress_with_length(plain: &[u8], level: i32) -> Result<Vec<u8>> 
         Ok(length) if u64::from(length) <= MAX_BYTES => compress_bound(plain.len()),
         _ => return Err(too_long()),
     };
-    let mode = (level > 0).then_some(CompressionMode::HIGHCOMPRESSION(level));
+    if level == 0 {
+        let mut packed = u32::try_from(plain.len()).map_err(|_| too_long())?.to_le_bytes().to_vec();
+        return kernel::compress(plain, &mut packed).map(|()| packed).ok_or_else(too_long);
+    }
+    let mode = Some(CompressionMode::HIGHCOMPRESSION(level));
     let mut packed = vec![0; 4 + bound.map_err(|_| too_long())?];
     let written = compress_to_buffer(plain, mode, true, &mut packed)
         .map_err(|error| Error::io("LZ4 compression", error))?;
