@@ -137,6 +137,11 @@ pub(crate) struct Order {
 /// Looks at the columns of rows; `ends` are positions in `cols`, the start of the first row comes first.
 pub(crate) fn order(ends: &[i64], cols: &[u32]) -> Order {
     #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        // SAFETY: the CPU has AVX-512F.
+        return unsafe { avx512::order(ends, cols) }.unwrap_or_else(|| order_plain(ends, cols));
+    }
+    #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         #[target_feature(enable = "avx2")]
         fn wide(ends: &[i64], cols: &[u32]) -> Order {
@@ -180,7 +185,7 @@ fn order_plain(ends: &[i64], cols: &[u32]) -> Order {
 mod avx512 {
     use std::arch::x86_64::*;
 
-    use super::{LANES, Raw, Rows, Wanted};
+    use super::{LANES, Order, Raw, Rows, Wanted};
 
     /// Where the columns and values of 16 pairs of `WORDS` dwords stand in the loaded dwords.
     const fn every(words: u32, from: u32) -> [u32; LANES] {
@@ -393,6 +398,35 @@ mod avx512 {
             values.set_len(value_base + done);
         }
         used
+    }
+
+    /// See [`super::order`]: 16 columns of a row and their neighbours at a time. `None` if a row is not there.
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn order(ends: &[i64], cols: &[u32]) -> Option<Order> {
+        let lanes = |count: usize| ((1u32 << count.min(LANES)) - 1) as u16;
+        let (mut most, mut falls) = (_mm512_setzero_si512(), 0);
+        for pair in ends.windows(2) {
+            let (start, end) = (pair[0] as usize, pair[1] as usize);
+            if start > end || end > cols.len() {
+                return None;
+            }
+            let mut at = start;
+            while at < end {
+                let (here, pairs) = (lanes(end - at), lanes(end - at - 1));
+                // SAFETY: the lanes of the masks are columns before `end`; the others are not touched.
+                let (one, next) = unsafe {
+                    let from = cols.as_ptr().add(at).cast::<i32>();
+                    (
+                        _mm512_maskz_loadu_epi32(here, from),
+                        _mm512_maskz_loadu_epi32(pairs, from.wrapping_add(1)),
+                    )
+                };
+                most = _mm512_max_epu32(most, one);
+                falls |= _mm512_mask_cmpge_epu32_mask(pairs, one, next);
+                at += LANES;
+            }
+        }
+        Some(Order { most: _mm512_reduce_max_epu32(most), rising: falls == 0 })
     }
 
     /// See [`super::join_rows`].
