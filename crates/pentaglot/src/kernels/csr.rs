@@ -304,13 +304,13 @@ mod avx512 {
         }
     }
 
-    /// Joins 16 pairs.
+    /// Joins 16 pairs, of which at least the first `wanted` are kept.
     ///
     /// # Safety
     /// `cols` and `values` have 16 to read, `to` has room for 16 pairs; `SIZE` is 4 or 8.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    unsafe fn join<const SIZE: usize>(cols: *const u32, values: *const u8, to: *mut u8) {
+    unsafe fn join<const SIZE: usize>(cols: *const u32, values: *const u8, to: *mut u8, wanted: usize) {
         // SAFETY: the caller's promise; loads and stores need no alignment.
         unsafe {
             let c = _mm512_loadu_si512(cols.cast());
@@ -328,7 +328,10 @@ mod avx512 {
                 let last = _mm512_permutex2var_epi32(v1, places(const { joined(2) }), c);
                 _mm512_storeu_si512(to.cast(), first);
                 _mm512_storeu_si512(to.add(64).cast(), middle);
-                _mm512_storeu_si512(to.add(128).cast(), last);
+                // Ten pairs are within the first two thirds.
+                if wanted > 10 {
+                    _mm512_storeu_si512(to.add(128).cast(), last);
+                }
             }
         }
     }
@@ -461,8 +464,8 @@ mod avx512 {
                     unsafe {
                         let (cols, values) = (cols.as_ptr().add(entry), values.as_ptr().add(entry * V::SIZE));
                         match V::SIZE {
-                            4 => join::<4>(cols, values, to.add(at * pair)),
-                            _ => join::<8>(cols, values, to.add(at * pair)),
+                            4 => join::<4>(cols, values, to.add(at * pair), count - at),
+                            _ => join::<8>(cols, values, to.add(at * pair), count - at),
                         }
                     }
                     at += LANES;
