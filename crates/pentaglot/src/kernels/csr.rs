@@ -102,14 +102,16 @@ impl<'a> Iterator for Rows<'a> {
 }
 
 /// Appends rows of pairs, each with its count in front. `ends` are positions in `cols` and in the values, whose bytes
-/// are `values`; the start of the first row comes first. Stops at a row that is not there.
-pub(crate) fn join_rows<V: Raw>(ends: &[i64], cols: &[u32], values: &[u8], out: &mut Vec<u8>) {
+/// are `values`; the start of the first row comes first. Stops at a row that is not there. Tells the order of the columns.
+pub(crate) fn join_rows<V: Raw>(ends: &[i64], cols: &[u32], values: &[u8], out: &mut Vec<u8>) -> Order {
     #[cfg(target_arch = "x86_64")]
     if matches!(V::SIZE, 4 | 8) && std::arch::is_x86_feature_detected!("avx512f") {
         // SAFETY: the CPU has AVX-512F.
-        return unsafe { avx512::join_rows::<V>(ends, cols, values, out) };
+        let order = unsafe { avx512::join_rows::<V>(ends, cols, values, out) };
+        return order.unwrap_or_else(|| order_plain(ends, cols));
     }
     join_rows_plain::<V>(ends, cols, values, out);
+    order(ends, cols)
 }
 
 fn join_rows_plain<V: Raw>(ends: &[i64], cols: &[u32], values: &[u8], out: &mut Vec<u8>) {
@@ -435,18 +437,26 @@ mod avx512 {
     /// See [`super::join_rows`].
     #[target_feature(enable = "avx512f")]
     #[expect(clippy::disallowed_methods, reason = "sized by the pairs at hand")]
-    pub(super) fn join_rows<V: Raw>(ends: &[i64], cols: &[u32], values: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn join_rows<V: Raw>(
+        ends: &[i64],
+        cols: &[u32],
+        values: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<Order> {
         let pair = 4 + V::SIZE;
-        let (Some(first), Some(last)) = (ends.first(), ends.last()) else { return };
+        let (Some(first), Some(last)) = (ends.first(), ends.last()) else { return None };
         let most = (last.saturating_sub(*first).max(0) as usize).min(cols.len());
         out.reserve(ends.len() * 4 + most * pair + LANES * pair);
         let room = out.capacity() - LANES * pair;
         let readable = cols.len().min(values.len() / V::SIZE);
         let mut len = out.len();
+        let lanes = |count: usize| ((1u32 << count.min(LANES)) - 1) as u16;
+        let (mut most, mut falls, mut whole) = (_mm512_setzero_si512(), 0, true);
         for span in ends.windows(2) {
             let (start, end) = (span[0] as usize, span[1] as usize);
             // Falling or outside ends: nothing that is there.
             if start > end || end > readable || len + 4 + (end - start) * pair > room {
+                whole = false;
                 break;
             }
             let count = end - start;
@@ -459,6 +469,17 @@ mod avx512 {
             let mut at = 0;
             while at < count {
                 let entry = start + at;
+                let (here, pairs) = (lanes(count - at), lanes(count - at - 1));
+                // SAFETY: the lanes of the masks are columns of this row; the others are not touched.
+                let (one, next) = unsafe {
+                    let from = cols.as_ptr().add(entry).cast::<i32>();
+                    (
+                        _mm512_maskz_loadu_epi32(here, from),
+                        _mm512_maskz_loadu_epi32(pairs, from.wrapping_add(1)),
+                    )
+                };
+                most = _mm512_max_epu32(most, one);
+                falls |= _mm512_mask_cmpge_epu32_mask(pairs, one, next);
                 if readable - entry >= LANES {
                     // SAFETY: 16 entries are there to read from `entry` on; room as above.
                     unsafe {
@@ -484,6 +505,7 @@ mod avx512 {
         }
         // SAFETY: every byte up to `len` has been written, within the capacity.
         unsafe { out.set_len(len) };
+        whole.then(|| Order { most: _mm512_reduce_max_epu32(most), rising: falls == 0 })
     }
 }
 
@@ -508,7 +530,7 @@ mod tests {
         }
         let (mut plain, mut fast) = (vec![9u8], vec![9u8]);
         join_rows_plain::<V>(&ends, &cols, &values, &mut plain);
-        join_rows::<V>(&ends, &cols, &values, &mut fast);
+        let joined = join_rows::<V>(&ends, &cols, &values, &mut fast);
         assert_eq!(fast, plain);
         for split in [split_rows_plain::<V>, split_rows::<V>] {
             let bytes = &plain[1..];
@@ -548,7 +570,7 @@ mod tests {
             most: cols.iter().copied().max().unwrap_or(0),
             rising: rows.iter().all(|row| row.is_sorted_by(|one, next| one.0 < next.0)),
         };
-        assert_eq!(order(&ends, &cols), naive);
+        assert_eq!((order(&ends, &cols), joined), (naive, naive));
         assert_eq!(order_plain(&ends, &cols), naive);
     }
 

@@ -246,7 +246,9 @@ pub(super) fn write_entries(
     options: &BlockOptions,
 ) -> Result<()> {
     let size = value_type.size();
-    let sorted = check_entries(place, parts)?;
+    // Where nothing depends on the order, the rows are checked as they are written.
+    let late = options.forced == Some(BlockType::Sparse) && !options.narrow;
+    let sorted = !late && check_entries(place, parts)?;
     let entries: u64 = parts.iter().map(Entries::count).sum();
     let to = narrowest(value_type, parts.iter().map(|part| part.value_bytes(size)), options);
     let stored_zero = || by_size!(size, Bits => find_zero::<Bits>(place, parts));
@@ -276,7 +278,8 @@ pub(super) fn write_entries(
         match block_type {
             BlockType::Empty => {}
             BlockType::Sparse if to == value_type => by_size!(size, Bits => {
-                join_rows::<Bits>(sink, part)?;
+                join_rows::<Bits>(sink, part, Place { row: place.row + u64::from(row), ..place })?;
+                row += u32::try_from(part.ends.len().saturating_sub(1)).unwrap_or(u32::MAX);
             }),
             _ => {
                 for span in part.rows() {
@@ -312,7 +315,8 @@ pub(super) fn write_entries(
     Ok(sink.write_all(&out)?)
 }
 
-fn join_rows<V: Raw>(sink: &mut Sink, part: &Entries<'_>) -> Result<()> {
+/// Writes rows of pairs, which begin at a row of the object; errs as [`check_entries`] does.
+fn join_rows<V: Raw>(sink: &mut Sink, part: &Entries<'_>, mut place: Place) -> Result<()> {
     // So many rows at a time that a piece stays in a cache.
     let mut ends = part.ends;
     while ends.len() > 1 {
@@ -320,7 +324,12 @@ fn join_rows<V: Raw>(sink: &mut Sink, part: &Entries<'_>) -> Result<()> {
         let room = PIECE_BYTES / (4 + V::SIZE);
         let rows = ends.partition_point(|end| position(Some(end)) <= start + room).clamp(2, PIECE_BYTES / 4);
         let (now, _) = ends.split_at(rows.min(ends.len()));
-        sink.append(|out| csr::join_rows::<V>(now, part.cols, part.values, out))?;
+        let mut order = None;
+        sink.append(|out| order = Some(csr::join_rows::<V>(now, part.cols, part.values, out)))?;
+        if order.is_none_or(|order| !order.rising || order.most >= place.cols) {
+            check_entries(place, &[Entries { ends: now, ..*part }])?;
+        }
+        place.row += now.len() as u64 - 1;
         ends = ends.get(now.len() - 1..).unwrap_or_default();
     }
     Ok(())
