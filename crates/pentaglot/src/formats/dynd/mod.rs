@@ -30,6 +30,7 @@ mod pack;
 mod packed;
 mod parse;
 mod pattern;
+mod plan;
 mod read;
 mod types;
 mod validate;
@@ -46,8 +47,9 @@ compile_error!("numbers are moved as bytes between files and Arrow: dynd needs a
 use arrow_schema::{Schema, SchemaRef};
 
 pub use cbor::{from_cbor, to_cbor};
-pub use hub::{arrow_schema, type_of_schema};
+pub use hub::arrow_schema;
 pub use json::{array_json, write_value_json};
+pub use plan::type_of_schema;
 pub use types::{Base, Callable, Encoding, FloatWidth, Kind, Pattern, Type, Width, Zone};
 pub use value::{Value, deserialize, is_nan_bits, serialize};
 
@@ -126,7 +128,7 @@ impl Format for Dynd {
 
     fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
         match write::wants_flags(options) {
-            Ok(flag) => hub::plan_type(schema, options.type_text.as_deref(), options.row_count, flag).plan,
+            Ok(flag) => plan::plan_type(schema, options.type_text.as_deref(), options.row_count, flag).plan,
             Err(error) => {
                 let mut plan = Plan::default();
                 plan.push_with("", "rows", hub::ID, Verdict::Impossible, error.message());

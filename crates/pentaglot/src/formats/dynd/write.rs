@@ -9,10 +9,11 @@ use arrow_schema::SchemaRef;
 
 use super::cbor;
 use super::encode::{Encoder, plain_type};
-use super::hub::{ID, Layout, RowCount, plan_type};
+use super::hub::{ID, Layout, RowCount};
 use super::layout::Dialect;
 use super::pack::{Pack, join_packs, pack};
 use super::packed::to_storage_order;
+use super::plan::plan_type;
 use super::types::Type;
 use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, Writer, Written};

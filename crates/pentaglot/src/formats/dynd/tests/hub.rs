@@ -91,7 +91,7 @@ fn a_selection_of_rows_keeps_its_type() {
     ] {
         let ty: Type = text.parse().unwrap();
         let schema = crate::hub::native::sliced(&Arc::new(arrow_schema(&ty).unwrap()));
-        let found = super::super::hub::plan_type(&schema, None, count, false).ty.unwrap();
+        let found = super::super::plan::plan_type(&schema, None, count, false).ty.unwrap();
         assert_eq!(found.to_string(), expected, "{text}");
     }
 }
