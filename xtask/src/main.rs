@@ -36,6 +36,12 @@ fn test() -> Result {
     // This builds the command too. Always the whole workspace: another selection of packages would build other
     // features of the same dependencies, all over again.
     run(cargo().args(["test", "--workspace"]))?;
+    // The succinct structures once more, as other processors run them.
+    for processor in ["bmi2", "portable"] {
+        run(cargo()
+            .args(["test", "--workspace", "--test", "naive", "--test", "vectors"])
+            .env("PENTAGLOT_SUCCINCT_CPU", processor))?;
+    }
     python_tests()
 }
 

@@ -64,8 +64,8 @@ pub(crate) fn write_int(words: &mut [u64], bit: u64, width: u32, value: u64) {
 /// The number of set bits in `words`.
 pub(crate) fn count_ones(words: &[u64]) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if words.len() >= 64 && std::arch::is_x86_feature_detected!("avx512vpopcntdq") {
-        // SAFETY: the two features were detected (AVX512_VPOPCNTDQ implies AVX512F).
+    if words.len() >= 64 && crate::cpu::wide().is_some() {
+        // SAFETY: a `Wide` value exists only after the two features were detected.
         return unsafe { count_ones_avx512(words) };
     }
     dispatch!(isa => words.iter().map(|&word| isa.popcount(word)).sum())

@@ -22,7 +22,7 @@
 //! allocated on the word of a file.
 //!
 //! **Processors.** POPCNT, BMI2 and AVX-512 are used where they are found at run time; no compiler flags are
-//! needed. The environment variable `PENTAGLOT_SUCCINCT_CPU=portable` (or `popcnt`) limits them, for tests. The
+//! needed. The environment variable `PENTAGLOT_SUCCINCT_CPU=portable` (or `popcnt`, `bmi2`) limits them, for tests. The
 //! crate has no dependencies.
 //!
 //! ```

@@ -187,6 +187,19 @@ proptest! {
     }
 }
 
+/// From some size on, queries ask for lines before they know whether they need them.
+#[test]
+fn large_wavelet_matrices_answer_as_their_twin() {
+    let mut random = Random(11);
+    // Half of it as good as random, half in order: guesses are good in one, bad in the other.
+    let values: Vec<u64> =
+        (0..135_000).map(|_| random.next() % 65_536).chain((0..135_000).map(|index| index / 7)).collect();
+    let matrix = WaveletMatrix::from_values(&values).unwrap();
+    check_wavelet(&values, &matrix);
+    let words = matrix.to_words(Supports::Full);
+    check_wavelet(&values, &WaveletMatrix::from_words(&mut WordCursor::new(&words[..])).unwrap());
+}
+
 #[test]
 fn runs_of_any_length_are_found_again() {
     let mut random = Random(5);

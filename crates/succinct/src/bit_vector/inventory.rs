@@ -5,18 +5,20 @@ use std::io;
 use super::rank::{BLOCK, RankSupport};
 use super::sampler::LOG_LIMIT;
 use super::scan::{find, find_from};
-use crate::cpu::{Bmi2, Isa, Level, level, prefetch};
+use crate::cpu::{Bmi2, Isa, Level, Wide, level, prefetch, wide};
 use crate::cursor::WordCursor;
 use crate::error::Error;
 use crate::layout::WordSink;
 use crate::storage::SharedWords;
 
-/// Samples of every 2^`log`-th bit of one kind, chosen so that a stride spans 96 to 192 bits.
+/// Samples of every 2^`log`-th bit of one kind, chosen so that a stride nearly always ends within the words that the
+/// processor looks at in one go: four, or eight with AVX-512.
 ///
 /// A sample says in which word its bit is, and how many bits of the kind come before it in that word: both as one
 /// number, 64 times the word plus the count. So a query knows what to count to before it has seen the word. Strides come
-/// in groups: a group has the start of the word where it begins, a stride its sample relative to that, in 16 bits. A query reads both, which lie in the second-level cache up to some 10^8 bits, and counts at most four words:
-/// one cache miss. A kind that is at most one bit in 64 has every bit sampled (`log` 0), by its position.
+/// in groups: a group has the start of the word where it begins, a stride its sample relative to that, in 16 bits. A
+/// query reads both, which lie in the second-level cache up to some 10^8 bits, and counts words: one cache miss. A kind
+/// that is at most one bit in 64 has every bit sampled (`log` 0), by its position.
 ///
 /// Where the bits are clustered a stride may span much more, and its group says so: up to 512 bits per bit of the kind,
 /// the rank support is searched instead of the words; above, all positions of the group are listed, which costs less than
@@ -25,8 +27,9 @@ use crate::storage::SharedWords;
 pub(crate) struct Inventory {
     log: u32,
     count: u64,
-    // `count` on a fast processor, else 0.
+    // `count` on a fast processor, else 0; the same for a wide one.
     fast_count: u64,
+    wide_count: u64,
     // One per group: kind in the top two bits; below, where it starts or an index into `listed`.
     // There is a group for every stride, and a stride for every bit: `new` and `read` make sure of it.
     groups: SharedWords,
@@ -56,7 +59,15 @@ impl Inventory {
             "a sample for every stride"
         );
         let [groups, offsets, listed] = [groups, offsets, listed].map(SharedWords::new);
-        Inventory { log, count, fast_count: fast_count(count), groups, offsets, listed }
+        Inventory {
+            log,
+            count,
+            fast_count: fast_count(count),
+            wide_count: wide_count(count),
+            groups,
+            offsets,
+            listed,
+        }
     }
 
     /// The processor, if it is fast and there is a bit of rank `rank`.
@@ -64,6 +75,13 @@ impl Inventory {
     pub(crate) fn fast(&self, rank: u64) -> Option<Bmi2> {
         // SAFETY: `fast_count` is not 0 only after `level` has returned this processor.
         if rank < self.fast_count { Some(unsafe { Bmi2::found_earlier() }) } else { None }
+    }
+
+    /// The processor, if it is wide and there is a bit of rank `rank`.
+    #[inline(always)]
+    pub(crate) fn wide(&self, rank: u64) -> Option<Wide> {
+        // SAFETY: `wide_count` is not 0 only after `wide` has returned this processor.
+        if rank < self.wide_count { Some(unsafe { Wide::found_earlier() }) } else { None }
     }
 
     fn group_log(&self) -> u32 {
@@ -180,15 +198,29 @@ impl Inventory {
 
     /// Asks for the words where the search for `rank` will start.
     #[inline(always)]
-    pub(crate) fn prefetch_words(&self, words: &[u64], rank: u64) {
+    pub(crate) fn prefetch_words(&self, words: &[u64], rank: u64, chunk: usize) {
         if rank < self.count && self.log > 0 {
             let stride = rank >> self.log;
             // SAFETY: the rank is below the count.
             let (group, offset) = unsafe { self.sample(stride >> GROUP_LOG, stride) };
             let word = (((group & VALUE) + offset) / 64) as usize;
             prefetch(words, word);
-            prefetch(words, word + 3);
+            prefetch(words, word + chunk - 1);
         }
+    }
+
+    /// About where the bit of rank `rank` is, from the starts of its group and the next; asks for what select will read.
+    #[inline(always)]
+    pub(crate) fn select_roughly(&self, words: &[u64], rank: u64) -> u64 {
+        let (groups, bits_log) = (self.groups.as_ref(), self.log + self.group_log());
+        let group = (rank >> bits_log) as usize;
+        let (Some(start), end) = (groups.get(group), groups.get(group + 1)) else { return 0 };
+        let (start, end) = (start & VALUE, end.unwrap_or(start) & VALUE);
+        let within = rank & ((1 << bits_log) - 1);
+        let position = start.wrapping_add(end.wrapping_sub(start).wrapping_mul(within) >> bits_log);
+        prefetch(self.offsets.as_ref(), ((rank >> self.log) / 4) as usize);
+        prefetch(words, (position / 64) as usize);
+        position
     }
 
     /// Where a group starts, at most a word before its first bit.
@@ -232,7 +264,15 @@ impl Inventory {
             }
         }
         let listed = cursor.vector(1, "listed")?;
-        Ok(Inventory { log, count, fast_count: fast_count(count), groups, offsets, listed })
+        Ok(Inventory {
+            log,
+            count,
+            fast_count: fast_count(count),
+            wide_count: wide_count(count),
+            groups,
+            offsets,
+            listed,
+        })
     }
 }
 
@@ -244,4 +284,8 @@ fn shape(log: u32, count: u64) -> (u64, u64) {
 
 fn fast_count(count: u64) -> u64 {
     if let Level::Bmi2(_) = level() { count } else { 0 }
+}
+
+fn wide_count(count: u64) -> u64 {
+    if wide().is_some() { count } else { 0 }
 }

@@ -16,7 +16,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use self::build::{ONES, RANK, ZEROS, build};
-use self::fast_rank::{FastBits, FastRank};
+pub(crate) use self::fast_rank::FastBits;
+use self::fast_rank::FastRank;
 pub(crate) use self::inventory::Inventory;
 pub use self::iter::{Positions, Runs};
 use self::rank::{Counts, RankSupport};
@@ -35,7 +36,7 @@ use crate::storage::{SharedWords, Words};
 /// |---|---|---|
 /// | the bits | 1 | 1 for `get`, predecessor, successor nearby |
 /// | rank: rank9 (Vigna, *Broadword implementation of rank/select queries*, WEA 2008), if the file has it; else a 16-bit count for every word, in memory only | 0.25 | 2 at once |
-/// | select, select0: an inventory with adaptive strides (in the manner of Vigna's `SelectAdapt`), in memory only | 0.09 to 0.18 each; up to 0.31 for a kind that is one bit in 64 | 1 in the bits, after 1 in the inventory; only that one for a kind that is at most one bit in 64; up to 13 more steps in the rank support where bits are clustered |
+/// | select, select0: an inventory with adaptive strides (in the manner of Vigna's `SelectAdapt`), in memory only | 0.07 to 0.18 each; up to 0.31 for a kind that is one bit in 64 | 1 in the bits, after 1 in the inventory; only that one for a kind that is at most one bit in 64; up to 13 more steps in the rank support where bits are clustered |
 ///
 /// The rank support of a file is used in place. The rest is built when first needed, in one pass; until a few
 /// selects have been asked, a file's own select support answers them.
@@ -171,18 +172,23 @@ impl<W: Words> BitVector<W> {
     }
 
     /// What batches of queries read, if the processor is fast and the counts are our own.
+    #[inline]
     pub(crate) fn fast_bits(&self) -> Option<FastBits<'_>> {
-        let isa = fast()?;
-        match self.rank_support() {
-            RankSupport::Pairs(_) => None,
-            RankSupport::Counts(counts) => FastBits::new(isa, self.bits.words(), self.bits.len(), counts),
+        if !self.index.fast_rank.is_set() {
+            self.rank_support();
+            self.remember_counts();
         }
+        // SAFETY: the counts are of as many bits as there are words for.
+        unsafe { self.index.fast_rank.bits(self.bits.words()) }
     }
 
     /// Makes [`Index::fast_rank`] ready if the processor is fast and the counts are there.
     fn remember_counts(&self) {
-        if let (Some(isa), Some(counts)) = (fast(), self.ready_counts()) {
-            self.index.fast_rank.set(isa, self.bits.len(), counts);
+        let len = self.bits.len();
+        if let (Some(isa), Some(counts)) = (fast(), self.ready_counts())
+            && self.bits.words().len() as u64 == len.div_ceil(64)
+        {
+            self.index.fast_rank.set(isa, len, counts);
         }
     }
 
@@ -217,6 +223,12 @@ impl<W: Words> BitVector<W> {
             let make = || build::<ZEROS>(words, len, self.ones).zeros.expect(missing);
             self.index.zeros.get_or_init(make)
         }
+    }
+
+    /// Takes over an inventory of the ones, if there is none yet.
+    pub(crate) fn attach_ones(&self, inventory: Inventory) {
+        // Another thread may have been faster: its inventory is as good.
+        let _ = self.index.ones.set(inventory);
     }
 
     /// The inventory if it is there.
@@ -263,7 +275,9 @@ impl<W: Words> BitVector<W> {
             let _ = self.index.counts.set(SharedWords::new(built.counts));
         }
         for (slot, inventory) in [(&self.index.ones, built.ones), (&self.index.zeros, built.zeros)] {
-            let _ = inventory.map(|inventory| slot.set(inventory));
+            if let Some(inventory) = inventory {
+                let _ = slot.set(inventory);
+            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The queries of a plain bit vector.
 
-use super::rank::{RankSupport, rank_in_pairs};
-use super::{BitVector, Positions, Runs};
+use super::fast_rank::{PART, between};
+use super::rank::{BLOCK, RankSupport, rank_in_pairs};
+use super::{BitVector, Inventory, Positions, Runs};
 use crate::bits::{scan_backward, scan_forward};
-use crate::cpu::{Isa, dispatch, fast, prefetch};
+use crate::cpu::{Isa, dispatch, fast, prefetch, wide};
 use crate::queries::{BATCH, BitQueries};
 use crate::storage::Words;
 
@@ -13,13 +14,16 @@ const NEARBY: usize = 8;
 impl<W: Words> BitVector<W> {
     #[inline(always)]
     pub(super) fn select_kind<const ONE: bool>(&self, rank: u64) -> Option<u64> {
-        if let Some(inventory) = self.ready_inventory::<ONE>()
-            && let Some(isa) = inventory.fast(rank)
-        {
-            // SAFETY: `fast` has compared the rank with the count.
-            return unsafe {
-                inventory.select_unchecked::<ONE, _>(isa, self.bits.words(), || self.rank_support(), rank)
-            };
+        if let Some(inventory) = self.ready_inventory::<ONE>() {
+            let (words, support) = (self.bits.words(), || self.rank_support());
+            if let Some(isa) = inventory.wide(rank) {
+                // SAFETY: `wide` has compared the rank with the count.
+                return unsafe { inventory.select_unchecked::<ONE, _>(isa, words, support, rank) };
+            }
+            if let Some(isa) = inventory.fast(rank) {
+                // SAFETY: `fast` has compared the rank with the count.
+                return unsafe { inventory.select_unchecked::<ONE, _>(isa, words, support, rank) };
+            }
         }
         self.select_slowly::<ONE>(rank)
     }
@@ -103,6 +107,39 @@ impl<W: Words> BitVector<W> {
         prefetch(self.bits.words(), (index / 64) as usize);
     }
 
+    /// About how many ones there are before `index`, from counts so far apart that they are in a near cache; 0 if nothing
+    /// is known.
+    #[inline(always)]
+    pub(crate) fn rank_roughly(&self, index: u64) -> u64 {
+        match (self.index.fast_rank.rank_roughly(index), &self.pairs) {
+            (Some(rank), _) => rank,
+            (None, Some(pairs)) => {
+                let pairs = pairs.as_ref();
+                let pair = |part: u64| pairs.get((2 * part * (PART / BLOCK)) as usize);
+                let part = index / PART;
+                pair(part).map_or(0, |&before| between(before, *pair(part + 1).unwrap_or(&before), index))
+            }
+            (None, None) => 0,
+        }
+    }
+
+    /// Asks for the lines that `rank(index)` will read.
+    #[inline(always)]
+    pub(crate) fn prefetch_index(&self, index: u64) {
+        prefetch(self.bits.words(), (index / 64) as usize);
+        match &self.pairs {
+            None => self.index.fast_rank.prefetch_counts(index),
+            Some(pairs) => prefetch(pairs.as_ref(), (index / BLOCK * 2) as usize),
+        }
+    }
+
+    /// About where the bit of rank `rank` is, 0 if nothing is known; asks for the lines that select will read.
+    #[inline(always)]
+    pub(crate) fn select_roughly<const ONE: bool>(&self, rank: u64) -> u64 {
+        let words = self.bits.words();
+        self.ready_inventory::<ONE>().map_or(0, |inventory| inventory.select_roughly(words, rank))
+    }
+
     fn select_kind_many<const ONE: bool>(&self, ranks: &[u64], answers: &mut [Option<u64>]) {
         let answers = &mut answers[..ranks.len()];
         let inventory = match self.ready_inventory::<ONE>() {
@@ -115,14 +152,27 @@ impl<W: Words> BitVector<W> {
             }
             None => self.inventory::<ONE>(),
         };
+        match wide() {
+            Some(isa) => self.select_batches::<ONE, _>(isa, inventory, ranks, answers),
+            None => dispatch!(isa => self.select_batches::<ONE, _>(isa, inventory, ranks, answers)),
+        }
+    }
+
+    fn select_batches<const ONE: bool, I: Isa>(
+        &self,
+        isa: I,
+        inventory: &Inventory,
+        ranks: &[u64],
+        answers: &mut [Option<u64>],
+    ) {
         let words = self.bits.words();
-        dispatch!(isa => for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+        for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             ranks.iter().for_each(|&rank| inventory.prefetch_sample(rank));
-            ranks.iter().for_each(|&rank| inventory.prefetch_words(words, rank));
+            ranks.iter().for_each(|&rank| inventory.prefetch_words(words, rank, I::CHUNK));
             for (answer, &rank) in answers.iter_mut().zip(ranks) {
                 *answer = inventory.select::<ONE, _>(isa, words, || self.rank_support(), rank);
             }
-        });
+        }
     }
 
     fn prefetched<T>(&self, indexes: &[u64], answers: &mut [T], answer: impl Fn(u64) -> T) {

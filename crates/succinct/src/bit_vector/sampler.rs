@@ -2,15 +2,13 @@
 
 use super::inventory::{FEW_GROUP, GROUP, Inventory, LISTED, SEARCH, VALUE};
 use super::rank::BLOCK;
-use crate::bits::{bit_len, scan_forward};
-use crate::cpu::Isa;
+use crate::bits::scan_forward;
+use crate::cpu::{Isa, wide};
 
-/// Aimed-at bits per stride: with the rest of its first word, it ends within four words.
-const SPAN: u64 = 192;
 /// Up to one bit of the kind in so many, every one is sampled.
 const FEW: u64 = 64;
-/// The longest stride, as a logarithm.
-pub(crate) const LOG_LIMIT: u32 = 8;
+/// The longest stride, as a logarithm: with the bits before it in its first word, less than 255.
+pub(crate) const LOG_LIMIT: u32 = 7;
 /// A stride is scanned word by word up to this many bits.
 const SCAN: u64 = 2048;
 
@@ -32,9 +30,7 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// For about `count` bits of the kind among `len`; the choice of strides is all that depends on it.
     pub(crate) fn new(wanted: bool, count: u64, len: u64) -> Self {
-        let per_span = (u128::from(count) * u128::from(SPAN) / u128::from(len.max(1))) as u64;
-        // Few bits are best all sampled: then nothing is counted at all.
-        let log = if per_span < SPAN.div_ceil(FEW) { 0 } else { (bit_len(per_span) - 1).min(LOG_LIMIT) };
+        let log = log_of_strides(count, len);
         let strides = if wanted { (count.min(len) >> log) + 1 } else { 0 };
         let groups = Vec::with_capacity((strides / FEW_GROUP + 1) as usize);
         let offsets = Vec::with_capacity((strides / 4 + 1) as usize);
@@ -116,4 +112,19 @@ impl Sampler {
         }
         Inventory::new(self.log, self.count, self.groups, self.offsets, listed)
     }
+}
+
+/// The longest strides, as a logarithm, that nearly always end within the words that the processor looks at in one go,
+/// with up to a word before them. Few bits are best all sampled: then nothing is counted at all.
+fn log_of_strides(count: u64, len: u64) -> u32 {
+    if count <= len / FEW {
+        return 0;
+    }
+    let density = (count as f64 / len as f64).min(1.0);
+    let fits = |log: u32| {
+        let bits = f64::from(1_u32 << log);
+        let (mean, deviation) = (bits / density, (bits * (1.0 - density)).sqrt() / density);
+        if wide().is_some() { mean + 3.0 * deviation <= 448.0 } else { mean <= 192.0 }
+    };
+    (1..=LOG_LIMIT).rev().find(|&log| fits(log)).unwrap_or(1)
 }

@@ -2,34 +2,19 @@
 
 use crate::cpu::Isa;
 
-/// So many words are looked at without a branch.
-const CHUNK: usize = 4;
-
 /// The bit of the kind with `rank` others before it, counted from the start of word `index`.
 ///
-/// In words: go from word to word, subtracting counts, until the rank is below the next count; the bit is in that
-/// word. The first [`CHUNK`] words are nearly always enough, and how many of them are passed nobody could predict: so
-/// they are all counted, and the rank is compared with each sum of counts, without a branch.
+/// The first chunk of words is nearly always enough.
 #[inline(always)]
 pub(crate) fn find<const ONE: bool, I: Isa>(isa: I, words: &[u64], index: usize, rank: u64) -> Option<u64> {
-    if index.checked_add(CHUNK).is_none_or(|end| end > words.len()) {
+    if index.checked_add(I::CHUNK).is_none_or(|end| end > words.len()) {
         return find_slowly::<ONE, I>(isa, words, index, rank);
     }
-    // SAFETY: four words from `index` on are there; three of them are counted, and `place` is at most the fourth.
-    let (rank, place, word) = unsafe {
-        let chunk = words.as_ptr().add(index);
-        let one = isa.popcount_at::<0>(chunk);
-        let two = one + isa.popcount_at::<8>(chunk);
-        let three = two + isa.popcount_at::<16>(chunk);
-        let found = isa.step::<ONE, 64>(rank, (rank, index), one);
-        let found = isa.step::<ONE, 128>(rank, found, two);
-        let (left, place) = isa.step::<ONE, 192>(rank, found, three);
-        (left, place, of_kind::<ONE>(*words.get_unchecked(place)))
-    };
-    if rank >= isa.popcount(word) {
-        return find_slowly::<ONE, I>(isa, words, place, rank);
+    // SAFETY: a chunk from `index` on is there.
+    match unsafe { isa.find_in_chunk::<ONE>(words.as_ptr().add(index), rank) } {
+        Some(position) => Some(64 * index as u64 + position),
+        None => find_slowly::<ONE, I>(isa, words, index, rank),
     }
-    Some(place as u64 * 64 + isa.select_present(word, rank))
 }
 
 /// The bit of the kind with `rank` others before it, counted from bit `from` on.

@@ -22,6 +22,14 @@ pub(super) struct Buckets {
     pub(super) lanes: Lanes,
 }
 
+/// A bucket: bits `start..end` of a window of the high part, which starts at its bit `from`.
+pub(super) struct Found {
+    pub(super) window: u64,
+    pub(super) from: u64,
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
 /// Buckets per record.
 const RECORD: u64 = 64;
 /// Buckets per quarter.
@@ -29,7 +37,7 @@ const QUARTER: u64 = 16;
 /// The upper bits of a record that says nothing: more values than there can be.
 const UNKNOWN: u64 = (1 << 40) - 1;
 /// Low parts up to this width are read by one load.
-pub(super) const WINDOW: u32 = 57;
+const WINDOW: u32 = 57;
 
 impl Buckets {
     /// For the `len` bits of a high part with `count` buckets, and low parts of `width` bits.
@@ -76,22 +84,31 @@ impl Buckets {
         Buckets { records: SharedWords::new(records), lanes: Lanes::new(width) }
     }
 
-    /// The bit where bucket `bucket` starts; it and the 57 bits that follow are within `words`.
+    /// The bits of bucket `bucket`, and some before and after.
     ///
-    /// In words: from the zero before the quarter on, skip a zero for each bucket of the quarter.
+    /// In words: from the zero before the quarter on, skip a zero for each bucket of the quarter; the next zero ends the
+    /// bucket. For the first buckets of a quarter the window starts a byte earlier, so that it has some values before.
     #[inline(always)]
-    pub(super) fn start(&self, isa: Bmi2, words: &[u64], low: &[u64], bucket: u64) -> Option<u64> {
+    pub(super) fn find(&self, isa: Bmi2, words: &[u64], low: &[u64], bucket: u64) -> Option<Found> {
         let zero = self.quarter(isa, bucket)?;
         // Their line comes while the high part's is waited for.
         self.prefetch_low_from(low, zero, bucket);
-        if (zero / 64) as usize + 3 >= words.len() {
+        let earlier = if bucket % QUARTER < 4 { 8 } else { 0 };
+        let from = zero.wrapping_sub(earlier);
+        if (from / 64) as usize + 1 >= words.len() {
             return None;
         }
-        // SAFETY: three words follow the one with the bit.
-        let zeros = isa.shift_right(!unsafe { read_window(words, zero / 8 * 8) }, zero % 8);
-        let bit = isa.deposit(1 << (bucket % QUARTER), zeros);
-        // At most 64 bits on.
-        (bit != 0).then_some(zero + u64::from(bit.trailing_zeros()) + 1)
+        // SAFETY: another word follows the one with the bit.
+        let bytes = unsafe { read_window(words, from / 8 * 8) };
+        let (window, zeros) = (isa.shift_right(bytes, from % 8), isa.shift_right(!bytes, from % 8 + earlier));
+        // The zero before the bucket, and the one that ends it.
+        let both = isa.deposit(3 << (bucket % QUARTER), zeros);
+        let end = both & both.wrapping_sub(1);
+        if end == 0 {
+            return None;
+        }
+        let start = earlier + u64::from(both.trailing_zeros()) + 1;
+        Some(Found { window, from, start, end: earlier + u64::from(end.trailing_zeros()) })
     }
 
     /// The zero before the quarter of `bucket`; the first quarter has none.
@@ -179,8 +196,9 @@ pub(super) struct Lanes {
     items: u64,
     lows: u64,
     tops: u64,
-    // Bits per lane, as a logarithm.
-    log: u32,
+    // Bits per lane, as a logarithm, and lanes.
+    log: u64,
+    per_load: u64,
 }
 
 impl Lanes {
@@ -194,7 +212,7 @@ impl Lanes {
         };
         let lows = u64::MAX / low_mask(1 << log);
         let (items, tops) = (lows * low_mask(width), lows << ((1 << log) - 1));
-        Lanes { width: u64::from(width), items, lows, tops, log }
+        Lanes { width: u64::from(width), items, lows, tops, log, per_load: 64 >> log }
     }
 
     /// How many of the `count` low parts from `rank` on are below `limit`, of those at the front.
@@ -207,24 +225,39 @@ impl Lanes {
         count: u64,
         limit: u64,
     ) -> Option<u64> {
-        let mut bit = rank.wrapping_mul(self.width);
-        let limits = limit.wrapping_mul(self.lows);
-        let (mut below, mut seen) = (0, 0);
-        loop {
-            if (bit / 64) as usize + 1 >= low.len() {
-                return None;
-            }
-            // SAFETY: another word follows the one with the bit.
-            let window = unsafe { read_window(low, bit) };
-            let reached = (isa.deposit(window, self.items) | self.tops).wrapping_sub(limits) & self.tops;
-            below += u64::from(reached.trailing_zeros() >> self.log);
-            seen += 64 >> self.log;
-            // The count first: that a bucket has few values is easy to predict, what they are is not.
-            if seen >= count || reached != 0 {
-                return Some(below.min(count));
-            }
-            bit += self.width << (6 - self.log);
+        let below = self.count_in_load(isa, low, rank, limit)?;
+        if count <= self.per_load {
+            return Some(below.min(count));
         }
+        self.count_in_loads(isa, low, rank, count, limit)
+    }
+
+    /// The same if one load does not hold all of them.
+    #[inline(never)]
+    fn count_in_loads(&self, isa: Bmi2, low: &[u64], rank: u64, count: u64, limit: u64) -> Option<u64> {
+        let mut seen = 0;
+        while seen < count {
+            let below = self.count_in_load(isa, low, rank.wrapping_add(seen), limit)?;
+            if below < self.per_load {
+                return Some((seen + below).min(count));
+            }
+            seen += self.per_load;
+        }
+        Some(count)
+    }
+
+    /// How many of the low parts in one load are below `limit`, of those at the front.
+    #[inline(always)]
+    fn count_in_load(&self, isa: Bmi2, low: &[u64], rank: u64, limit: u64) -> Option<u64> {
+        let bit = rank.wrapping_mul(self.width);
+        if (bit / 64) as usize + 1 >= low.len() {
+            return None;
+        }
+        // SAFETY: another word follows the one with the bit.
+        let window = unsafe { read_window(low, bit) };
+        let limits = limit.wrapping_mul(self.lows);
+        let reached = (isa.deposit(window, self.items) | self.tops).wrapping_sub(limits) & self.tops;
+        Some(isa.shift_right(u64::from(reached.trailing_zeros()), self.log))
     }
 
     /// The value of rank `rank`, whose bit in the high part is `bit`.

@@ -30,7 +30,7 @@ pub struct SparseValues<'a, W> {
 impl<'a, W: Words> SparseValues<'a, W> {
     pub(super) fn new(vector: &'a SparseVector<W>, rank: u64) -> Self {
         let (low, width, count) = (vector.low().bits().words(), vector.low().width(), vector.count_ones());
-        let position = if rank == 0 { Some(0) } else { vector.select_high(rank) };
+        let position = if rank == 0 { Some(0) } else { vector.high.select(rank) };
         let rank = if position.is_some() { rank.min(count) } else { count };
         let (mut rest, mut word, mut base) = ([].iter(), 0, 0_u64);
         if let Some(position) = position {

@@ -3,7 +3,6 @@
 mod buckets;
 mod build;
 mod fast;
-mod hints;
 mod iter;
 mod layout;
 mod query;
@@ -17,9 +16,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use self::buckets::Buckets;
 pub(crate) use self::build::low_width;
 pub use self::build::{SparseBuilder, SparseOptions};
-use self::hints::Hints;
 pub use self::iter::SparseValues;
-use crate::bit_vector::BitVector;
+use crate::bit_vector::{BitVector, Inventory};
 use crate::cpu::dispatch;
 use crate::cursor::WordCursor;
 use crate::error::Error;
@@ -35,7 +33,8 @@ use crate::storage::{SharedWords, Words};
 /// as a unary count per value (Elias, *Efficient storage and retrieval by content and address of static files*,
 /// JACM 1974; Fano 1971; the width after Ma, Puglisi, Raman and Zhukova, DCC 2021).
 ///
-/// Space: about `w + 2.4` bits per position; half a bit for the index of `select`, 1 to 2 for that of the other queries,
+/// Space: about `w + 2.4` bits per position; about a quarter of a bit for the index of `select`, 1 to 2 bits for that of the
+/// other queries,
 /// each built when first needed. Cache misses: 3 per query (index, high part, low parts; for `select` the last two do
 /// not depend on each other), iteration sequential. Where values are in clusters the high part's own select is used.
 ///
@@ -61,22 +60,21 @@ pub struct SparseVector<W = Vec<u64>> {
     index: Index,
 }
 
-/// What is not in the file: where values and buckets are in the high part.
+/// What is not in the file: where buckets are in the high part. Where values are, the high part knows by itself.
 #[derive(Debug, Default)]
 struct Index {
-    ones: OnceLock<Hints>,
     buckets: OnceLock<Buckets>,
     // Queries answered by the file's own supports so far.
     patience: AtomicU32,
 }
 
-/// So many queries are answered by the file's own select supports before hints are built.
+/// So many queries are answered by the file's own select supports before an index is built.
 const PATIENCE: u32 = 64;
 
 impl Clone for Index {
     fn clone(&self) -> Self {
         let patience = AtomicU32::new(self.patience.load(Ordering::Relaxed));
-        Index { ones: self.ones.clone(), buckets: self.buckets.clone(), patience }
+        Index { buckets: self.buckets.clone(), patience }
     }
 }
 
@@ -137,11 +135,6 @@ impl<W: Words> SparseVector<W> {
 }
 
 impl<W: Words> SparseVector<W> {
-    fn build_hints(&self) -> &Hints {
-        let (words, len, count) = (self.high.bits().words(), self.high.len(), self.high.count_ones());
-        self.index.ones.get_or_init(|| dispatch!(isa => Hints::build(isa, words, len, count)))
-    }
-
     fn build_buckets(&self) -> &Buckets {
         let (words, len, count) = (self.high.bits().words(), self.high.len(), self.high.count_zeros());
         let build = || dispatch!(isa => Buckets::build(isa, words, len, count, self.low.width()));
@@ -151,14 +144,14 @@ impl<W: Words> SparseVector<W> {
 
 impl<W: Words> Indexed for SparseVector<W> {
     fn build_index(&self) {
-        self.build_hints();
+        self.high.inventory::<true>();
         self.build_buckets();
         self.is_multiset();
     }
 
     fn write_index(&self, sink: &mut impl WordSink) -> io::Result<()> {
         sink.put(&[u64::from(self.is_multiset()), self.high.len(), self.count_ones()])?;
-        self.build_hints().write(sink)?;
+        self.high.inventory::<true>().write(sink)?;
         self.build_buckets().write(sink)
     }
 
@@ -174,9 +167,9 @@ impl<W: Words> Indexed for SparseVector<W> {
                 return Err(Error::malformed(at + offset, name, value, found));
             }
         }
-        let ones = Hints::read(cursor, self.high.count_ones()).map_err(|error| error.within("ones"))?;
+        let ones = Inventory::read(cursor, self.high.len()).map_err(|error| error.within("ones"))?;
         let buckets = Buckets::read(cursor, self.high.count_zeros(), self.low.width())?;
-        let _ = self.index.ones.set(ones);
+        self.high.attach_ones(ones);
         let _ = self.index.buckets.set(buckets);
         let _ = self.multiset.set(multiset == 1);
         Ok(())

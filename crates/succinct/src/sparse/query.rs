@@ -27,20 +27,10 @@ impl<W: Words> SparseVector<W> {
         high.checked_shl(self.low.width()).unwrap_or(0) | self.low.read(rank)
     }
 
-    /// Whether an index is worth its building: the file has no support, or has been asked often.
-    fn is_impatient(&self, support: usize) -> bool {
-        self.high.stored_supports()[support].is_none()
+    /// Whether an index of buckets is worth its building: the file has no support, or has been asked often.
+    fn is_impatient(&self) -> bool {
+        self.high.stored_supports()[2].is_none()
             || self.index.patience.fetch_add(1, Ordering::Relaxed) >= PATIENCE
-    }
-
-    /// The bit of the value of rank `rank` in the high part, whatever the processor and the data.
-    pub(super) fn select_high(&self, rank: u64) -> Option<u64> {
-        if self.index.ones.get().is_none() && self.is_impatient(1) {
-            self.build_hints();
-        }
-        let hints = fast().zip(self.index.ones.get());
-        let hinted = hints.and_then(|(isa, hints)| hints.select(isa, self.high.bits().words(), rank));
-        hinted.or_else(|| self.high.select(rank))
     }
 
     /// Where the bucket `high` starts in the high part, whatever the processor and the data.
@@ -48,14 +38,14 @@ impl<W: Words> SparseVector<W> {
         if high == 0 {
             return Some(0);
         }
-        if self.index.buckets.get().is_none() && self.is_impatient(2) {
+        if self.index.buckets.get().is_none() && self.is_impatient() {
             self.build_buckets();
         }
         let buckets = fast().zip(self.index.buckets.get());
-        let hinted = buckets.and_then(|(isa, buckets)| {
-            buckets.start(isa, self.high.bits().words(), self.low.bits().words(), high)
+        let found = buckets.and_then(|(isa, buckets)| {
+            buckets.find(isa, self.high.bits().words(), self.low.bits().words(), high)
         });
-        hinted.or_else(|| Some(self.high.select0(high - 1)? + 1))
+        found.map(|found| found.from + found.start).or_else(|| Some(self.high.select0(high - 1)? + 1))
     }
 
     /// The bucket of `value`, which must be below the universe.
@@ -154,12 +144,6 @@ impl<W: Words> SparseVector<W> {
                 *place = answer(value);
             }
         }
-    }
-
-    #[inline(never)]
-    fn select_slowly(&self, rank: u64) -> Option<u64> {
-        let position = self.select_high(rank)?;
-        Some(self.combine(position.wrapping_sub(rank), rank))
     }
 
     #[inline(never)]
@@ -292,10 +276,8 @@ impl<W: Words> BitQueries for SparseVector<W> {
         if rank >= self.low.len() {
             return None;
         }
-        match self.select_fast(rank) {
-            Some(value) => Some(value),
-            None => self.select_slowly(rank),
-        }
+        let bit = self.high.select(rank)?;
+        Some(self.combine(bit.wrapping_sub(rank), rank))
     }
 
     fn select0(&self, rank: u64) -> Option<u64> {
@@ -358,18 +340,12 @@ impl<W: Words> BitQueries for SparseVector<W> {
     }
 
     fn select_many(&self, ranks: &[u64], answers: &mut [Option<u64>]) {
-        let (answers, words) = (&mut answers[..ranks.len()], self.high.bits().words());
-        if ranks.len() >= BATCH {
-            self.build_hints();
-        }
+        let (answers, mut bits) = (&mut answers[..ranks.len()], [None; BATCH]);
         for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             ranks.iter().for_each(|&rank| self.low.prefetch(rank));
-            if let (Some(isa), Some(hints)) = (fast(), self.index.ones.get()) {
-                ranks.iter().for_each(|&rank| hints.prefetch(rank));
-                ranks.iter().for_each(|&rank| hints.prefetch_words(isa, words, rank));
-            }
-            for (answer, &rank) in answers.iter_mut().zip(ranks) {
-                *answer = self.select(rank);
+            self.high.select_many(ranks, &mut bits);
+            for ((answer, &rank), bit) in answers.iter_mut().zip(ranks).zip(bits) {
+                *answer = bit.map(|bit| self.combine(bit.wrapping_sub(rank), rank));
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use std::hint::select_unpredictable;
 
-use crate::bit_vector::BitVector;
+use crate::bit_vector::{BitVector, FastBits};
 use crate::cpu::dispatch;
-use crate::queries::BitQueries;
+use crate::queries::{BATCH, BitQueries};
 use crate::run_length::RunLengthVector;
 use crate::storage::Words;
 
@@ -15,83 +15,143 @@ mod sealed {
 }
 
 /// A bit vector that can be a level of a wavelet matrix: [`BitVector`] and [`RunLengthVector`].
-pub trait Level: BitQueries + sealed::Sealed {
+pub trait Level: BitQueries + Sized + sealed::Sealed {
     /// Bit `index` and the ones before it; (false, all ones) past the end.
     #[doc(hidden)]
     fn bit_and_rank(&self, index: u64) -> (bool, u64);
 
-    /// Moves `positions` down by their own bits, which are appended to `values`; prefetches in `next`.
+    /// Whether the guesses below mean anything.
     #[doc(hidden)]
-    fn descend(&self, positions: &mut [u64], values: &mut [u64], next: Option<&Self>);
+    const FORESEES: bool;
 
-    /// Moves `positions` down by bit `bit` of `values`; prefetches in `next`.
+    /// About how many ones there are before `index`: a guess from what is in a near cache.
     #[doc(hidden)]
-    fn descend_with(&self, positions: &mut [u64], values: &[u64], bit: u32, next: Option<&Self>);
+    fn rank_roughly(&self, index: u64) -> u64;
+
+    /// Asks for what `bit_and_rank(index)` will read.
+    #[doc(hidden)]
+    fn prefetch(&self, index: u64);
+
+    /// About where the bit of a kind and a rank is; asks for what select will read.
+    #[doc(hidden)]
+    fn select_roughly(&self, bit: bool, rank: u64) -> u64;
+
+    /// Moves `positions` down all levels by their own bits, which are appended to `values`.
+    #[doc(hidden)]
+    fn descend(levels: &[Self], positions: &mut [u64], values: &mut [u64]);
+
+    /// Moves `positions` down all levels by the bits of `values`.
+    #[doc(hidden)]
+    fn descend_with(levels: &[Self], positions: &mut [u64], values: &[u64]);
 }
 
 impl<W: Words> Level for BitVector<W> {
+    const FORESEES: bool = true;
+
     #[inline(always)]
     fn bit_and_rank(&self, index: u64) -> (bool, u64) {
         self.bit_and_rank_at(index)
     }
 
-    fn descend(&self, positions: &mut [u64], values: &mut [u64], next: Option<&Self>) {
-        let (len, zeros) = (self.len(), self.count_zeros());
-        if let Some(bits) = self.fast_bits() {
-            let next = next.and_then(Self::fast_bits);
-            for (position, value) in positions.iter_mut().zip(values) {
-                let (bit, rank) = bits.bit_and_rank(*position);
-                *value = *value << 1 | u64::from(bit);
-                *position = select_unpredictable(bit, zeros.wrapping_add(rank), position.wrapping_sub(rank));
-                if let Some(next) = next {
-                    next.prefetch(*position);
-                }
+    #[inline(always)]
+    fn rank_roughly(&self, index: u64) -> u64 {
+        self.rank_roughly(index)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, index: u64) {
+        self.prefetch_index(index);
+    }
+
+    #[inline(always)]
+    fn select_roughly(&self, bit: bool, rank: u64) -> u64 {
+        if bit { self.select_roughly::<true>(rank) } else { self.select_roughly::<false>(rank) }
+    }
+
+    fn descend(levels: &[Self], positions: &mut [u64], values: &mut [u64]) {
+        let mut fast = levels.first().and_then(Self::fast_bits);
+        for (depth, level) in levels.iter().enumerate() {
+            let (zeros, next) = (level.count_zeros(), levels.get(depth + 1).and_then(Self::fast_bits));
+            match fast {
+                Some(bits) => for_each_prefetched(positions, &mut *values, next, |position, value| {
+                    let (bit, rank) = bits.bit_and_rank(position);
+                    *value = *value << 1 | u64::from(bit);
+                    select_unpredictable(bit, zeros.wrapping_add(rank), position.wrapping_sub(rank))
+                }),
+                None => level.descend_slowly(positions, values),
             }
-            return;
+            fast = next;
         }
-        let support = self.rank_support();
-        let next = next.map(|next| (next, next.rank_support()));
+    }
+
+    fn descend_with(levels: &[Self], positions: &mut [u64], values: &[u64]) {
+        let mut fast = levels.first().and_then(Self::fast_bits);
+        for (depth, level) in levels.iter().enumerate() {
+            let (zeros, next) = (level.count_zeros(), levels.get(depth + 1).and_then(Self::fast_bits));
+            let mask = 1 << (levels.len() - 1 - depth);
+            match fast {
+                Some(bits) => for_each_prefetched(positions, values, next, |position, value| {
+                    let rank = bits.rank(position);
+                    select_unpredictable(
+                        value & mask != 0,
+                        zeros.wrapping_add(rank),
+                        position.wrapping_sub(rank),
+                    )
+                }),
+                None => level.descend_with_slowly(positions, values, mask),
+            }
+            fast = next;
+        }
+    }
+}
+
+impl<W: Words> BitVector<W> {
+    /// One level of [`Level::descend`], with a file's own rank support or on other processors.
+    fn descend_slowly(&self, positions: &mut [u64], values: &mut [u64]) {
+        let (support, last, zeros) = (self.rank_support(), self.len().wrapping_sub(1), self.count_zeros());
+        positions.iter().for_each(|&position| self.prefetch_rank(support, position));
         dispatch!(isa => for (position, value) in positions.iter_mut().zip(values) {
-            let index = (*position).min(len.wrapping_sub(1));
+            let index = (*position).min(last);
             let (bit, rank) = BitVector::bit_and_rank(self, isa, support, index);
             *value = *value << 1 | u64::from(bit);
             *position = select_unpredictable(bit, zeros.wrapping_add(rank), index.wrapping_sub(rank));
-            if let Some((next, support)) = next {
-                next.prefetch_rank(support, *position);
-            }
         });
     }
 
-    fn descend_with(&self, positions: &mut [u64], values: &[u64], bit: u32, next: Option<&Self>) {
-        let (len, zeros, ones) = (self.len(), self.count_zeros(), self.count_ones());
-        if let Some(bits) = self.fast_bits() {
-            let next = next.and_then(Self::fast_bits);
-            for (position, value) in positions.iter_mut().zip(values) {
-                let index = (*position).min(len);
-                let rank = if index == len { ones } else { bits.bit_and_rank(index).1 };
-                let set = value >> bit & 1 == 1;
-                *position = select_unpredictable(set, zeros.wrapping_add(rank), index.wrapping_sub(rank));
-                if let Some(next) = next {
-                    next.prefetch(*position);
-                }
-            }
-            return;
-        }
+    /// One level of [`Level::descend_with`], likewise.
+    fn descend_with_slowly(&self, positions: &mut [u64], values: &[u64], mask: u64) {
         let (support, words) = (self.rank_support(), self.bits().words());
-        let next = next.map(|next| (next, next.rank_support()));
+        let (len, zeros, ones) = (self.len(), self.count_zeros(), self.count_ones());
+        positions.iter().for_each(|&position| self.prefetch_rank(support, position));
         dispatch!(isa => for (position, value) in positions.iter_mut().zip(values) {
             let index = (*position).min(len);
             let rank = if index >= len { ones } else { support.rank(isa, words, index) };
-            let set = value >> bit & 1 == 1;
-            *position = select_unpredictable(set, zeros.wrapping_add(rank), index.wrapping_sub(rank));
-            if let Some((next, support)) = next {
-                next.prefetch_rank(support, *position);
-            }
+            *position = select_unpredictable(value & mask != 0, zeros.wrapping_add(rank), index.wrapping_sub(rank));
         });
     }
 }
 
+/// Moves each position, with what goes with it, and asks for what `next` will be asked there.
+#[inline(always)]
+fn for_each_prefetched<T>(
+    positions: &mut [u64],
+    values: impl IntoIterator<Item = T>,
+    next: Option<FastBits<'_>>,
+    mut down: impl FnMut(u64, T) -> u64,
+) {
+    let moves = positions.iter_mut().zip(values);
+    match next {
+        Some(next) => moves.for_each(|(position, value)| {
+            *position = down(*position, value);
+            next.prefetch(*position);
+        }),
+        None => moves.for_each(|(position, value)| *position = down(*position, value)),
+    }
+}
+
 impl<W: Words> Level for RunLengthVector<W> {
+    const FORESEES: bool = false;
+
     #[inline]
     fn bit_and_rank(&self, index: u64) -> (bool, u64) {
         match self.inverse_select(index) {
@@ -101,24 +161,38 @@ impl<W: Words> Level for RunLengthVector<W> {
         }
     }
 
-    fn descend(&self, positions: &mut [u64], values: &mut [u64], _: Option<&Self>) {
-        let mut answers = [None; crate::queries::BATCH];
-        let zeros = self.count_zeros();
-        self.inverse_select_many(positions, &mut answers);
-        for ((position, value), answer) in positions.iter_mut().zip(values).zip(answers) {
-            let (rank, bit) = answer.unwrap_or((0, false));
-            *value = *value << 1 | u64::from(bit);
-            *position = if bit { zeros.wrapping_add(rank) } else { rank };
+    fn rank_roughly(&self, _: u64) -> u64 {
+        0
+    }
+
+    fn prefetch(&self, _: u64) {}
+
+    fn select_roughly(&self, _: bool, _: u64) -> u64 {
+        0
+    }
+
+    fn descend(levels: &[Self], positions: &mut [u64], values: &mut [u64]) {
+        let mut answers = [None; BATCH];
+        for level in levels {
+            let zeros = level.count_zeros();
+            level.inverse_select_many(positions, &mut answers);
+            for ((position, value), answer) in positions.iter_mut().zip(&mut *values).zip(answers) {
+                let (rank, bit) = answer.unwrap_or((0, false));
+                *value = *value << 1 | u64::from(bit);
+                *position = if bit { zeros.wrapping_add(rank) } else { rank };
+            }
         }
     }
 
-    fn descend_with(&self, positions: &mut [u64], values: &[u64], bit: u32, _: Option<&Self>) {
-        let mut ranks = [0; crate::queries::BATCH];
-        let (len, zeros) = (self.len(), self.count_zeros());
-        self.rank_many(positions, &mut ranks);
-        for ((position, value), rank) in positions.iter_mut().zip(values).zip(ranks) {
-            let set = value >> bit & 1 == 1;
-            *position = if set { zeros.wrapping_add(rank) } else { (*position).min(len).wrapping_sub(rank) };
+    fn descend_with(levels: &[Self], positions: &mut [u64], values: &[u64]) {
+        let mut ranks = [0; BATCH];
+        for (depth, level) in levels.iter().enumerate() {
+            let (len, zeros, mask) = (level.len(), level.count_zeros(), 1 << (levels.len() - 1 - depth));
+            level.rank_many(positions, &mut ranks);
+            for ((position, value), rank) in positions.iter_mut().zip(values).zip(ranks) {
+                let if_not = (*position).min(len).wrapping_sub(rank);
+                *position = if value & mask != 0 { zeros.wrapping_add(rank) } else { if_not };
+            }
         }
     }
 }

@@ -60,8 +60,10 @@ pub struct WaveletCore<L> {
 ///
 /// Space: `width` bits per value, plus the supports of each level (0.25 for rank; up to 0.13 for each of select and
 /// select0 once they are used), plus one position per value of the alphabet, which is therefore limited when
-/// building. Cache misses: 2 per level for access and rank, 3 for select; batched queries go through the levels
-/// together, 32 at a time, and overlap them.
+/// building. Cache misses: 2 per level for access and rank, 3 for select. Large matrices of plain bit vectors foresee
+/// them: counts 65,536 bits apart, which stay in a near cache, tell about where a position goes, so that its lines are
+/// asked for before it is known, for rank on all levels at once. Where values are as good as random this is mostly the
+/// right line; elsewhere nothing is lost but the asking. Batched queries go through the levels together, 32 at a time.
 #[derive(Debug, Clone)]
 pub struct Wavelet<L, W> {
     core: WaveletCore<L>,

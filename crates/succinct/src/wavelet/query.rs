@@ -6,8 +6,14 @@ use super::{Level, Wavelet};
 use crate::queries::BATCH;
 use crate::storage::Words;
 
-/// Levels up to this many bits are taken to be in a cache near the processor.
+/// Matrices of fewer bits are taken to be in a cache near the processor.
 const CACHED: u64 = 1 << 22;
+
+/// Where a position of a level goes on the next one, if its bit is not set and if it is; `rank` ones are before it.
+#[inline(always)]
+fn children(level: &impl Level, position: u64, rank: u64) -> [u64; 2] {
+    [position.wrapping_sub(rank), level.count_zeros().wrapping_add(rank)]
+}
 
 impl<L: Level, W: Words> Wavelet<L, W> {
     /// The value at `index`, or `None` past the end.
@@ -16,32 +22,38 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         self.map_down(index).map(|(_, value)| value)
     }
 
+    /// Bits on all levels that can foresee.
+    #[inline(always)]
+    fn bits(&self) -> u64 {
+        if L::FORESEES { self.len().saturating_mul(u64::from(self.width())) } else { 0 }
+    }
+
     /// Where `index` ends up in the reordered sequence, and its value.
     #[inline]
     pub fn map_down(&self, index: u64) -> Option<(u64, u64)> {
         if index >= self.len() {
             return None;
         }
-        Some(if self.len() > CACHED { self.follow::<true>(index) } else { self.follow::<false>(index) })
+        Some(if self.bits() < CACHED { self.follow::<false>(index) } else { self.follow::<true>(index) })
     }
 
     /// Goes down by the bits on the way, each as good as random.
     ///
-    /// A wrong guess costs more than waiting for the bit if that is in a cache. If it has to come from memory, guessing is
-    /// better: every other time the next level's lines are under way long before the bit is known.
+    /// Each level has to be waited for, since the position on the next depends on it. But about where that will be, for a
+    /// set and for an unset bit, is known earlier: with `AHEAD`, both are asked for meanwhile.
     #[inline(always)]
-    fn follow<const GUESS: bool>(&self, index: u64) -> (u64, u64) {
+    fn follow<const AHEAD: bool>(&self, index: u64) -> (u64, u64) {
         let (mut position, mut value) = (index, 0);
-        for level in &self.core.levels {
+        let levels = &self.core.levels;
+        for (depth, level) in levels.iter().enumerate() {
+            if AHEAD && let Some(next) = levels.get(depth + 1) {
+                let below = children(level, position, level.rank_roughly(position));
+                below.into_iter().for_each(|position| next.prefetch(position));
+            }
             let (bit, rank) = level.bit_and_rank(position);
             value = value << 1 | u64::from(bit);
-            position = if !GUESS {
-                select_unpredictable(bit, level.count_zeros().wrapping_add(rank), position.wrapping_sub(rank))
-            } else if bit {
-                level.count_zeros().wrapping_add(rank)
-            } else {
-                position.wrapping_sub(rank)
-            };
+            let [if_not, if_set] = children(level, position, rank);
+            position = select_unpredictable(bit, if_set, if_not);
         }
         (position, value)
     }
@@ -49,14 +61,19 @@ impl<L: Level, W: Words> Wavelet<L, W> {
     /// Where the values equal to `value` before `index` end in the reordered sequence.
     #[inline]
     fn map_down_with(&self, index: u64, value: u64) -> u64 {
-        let mut position = index.min(self.len());
-        for (level, bit) in self.core.levels.iter().zip((0..self.width()).rev()) {
-            let rank = level.rank(position);
-            let if_set = level.count_zeros().wrapping_add(rank);
-            let if_not = position.min(level.len()).wrapping_sub(rank);
-            position = select_unpredictable(value >> bit & 1 == 1, if_set, if_not);
+        let start = index.min(self.len());
+        let levels = || self.core.levels.iter().zip((0..self.width()).rev());
+        let down = |level: &L, bit: u32, position: u64, rank: u64| {
+            let [if_not, if_set] = children(level, position, rank);
+            select_unpredictable(value >> bit & 1 == 1, if_set, if_not)
+        };
+        if self.bits() >= CACHED {
+            levels().fold(start, |position, (level, bit)| {
+                level.prefetch(position);
+                down(level, bit, position, level.rank_roughly(position))
+            });
         }
-        position
+        levels().fold(start, |position, (level, bit)| down(level, bit, position, level.rank(position)))
     }
 
     /// Where `value` starts in the reordered sequence; `None` if it does not occur.
@@ -79,14 +96,20 @@ impl<L: Level, W: Words> Wavelet<L, W> {
     /// The position of the occurrence of `value` that has `rank` before it.
     pub fn select(&self, rank: u64, value: u64) -> Option<u64> {
         let mut position = self.start(value)?.checked_add(rank)?;
-        // A position in the wrong half of some level belongs to another value.
-        for (level, bit) in self.core.levels.iter().rev().zip(0..) {
-            let zeros = level.count_zeros();
-            position = if value >> bit & 1 == 1 {
-                level.select(position.checked_sub(zeros)?)?
-            } else {
-                level.select0(position)?
-            };
+        let (levels, ahead) = (&self.core.levels, self.bits() >= CACHED);
+        let is_set = |bit: usize| value >> bit & 1 == 1;
+        // A position in the wrong half of some level belongs to another value: its rank is more than there are.
+        let rank_of = |level: &L, bit: usize, position: u64| {
+            position.wrapping_sub(if is_set(bit) { level.count_zeros() } else { 0 })
+        };
+        for (bit, level) in levels.iter().rev().enumerate() {
+            let rank = rank_of(level, bit, position);
+            if ahead && bit + 1 < levels.len() {
+                let (above, next) =
+                    (level.select_roughly(is_set(bit), rank), &levels[levels.len() - bit - 2]);
+                next.select_roughly(is_set(bit + 1), rank_of(next, bit + 1, above));
+            }
+            position = if is_set(bit) { level.select(rank)? } else { level.select0(rank)? };
         }
         Some(position)
     }
@@ -132,9 +155,7 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         let (positions, values) = (&mut positions[..indexes.len()], &mut values[..indexes.len()]);
         positions.copy_from_slice(indexes);
         values.fill(0);
-        for (depth, level) in self.core.levels.iter().enumerate() {
-            level.descend(positions, values, self.core.levels.get(depth + 1));
-        }
+        L::descend(&self.core.levels, positions, values);
     }
 
     /// [`inverse_select`](Self::inverse_select) for many indexes.
@@ -159,14 +180,11 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         let (mut positions, mut values) = ([0; BATCH], [0; BATCH]);
         for (queries, answers) in queries.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             for ((position, value), &query) in positions.iter_mut().zip(&mut values).zip(queries) {
-                (*position, *value) = query;
+                (*position, *value) = (query.0.min(self.len()), query.1);
                 self.first.prefetch(*value);
             }
             let (positions, values) = (&mut positions[..queries.len()], &values[..queries.len()]);
-            for (depth, level) in self.core.levels.iter().enumerate() {
-                let bit = self.width() - 1 - depth as u32;
-                level.descend_with(positions, values, bit, self.core.levels.get(depth + 1));
-            }
+            L::descend_with(&self.core.levels, positions, values);
             for ((answer, &position), &value) in answers.iter_mut().zip(&*positions).zip(values) {
                 *answer = self.start(value).map_or(0, |start| position.saturating_sub(start));
             }

@@ -1,7 +1,7 @@
 //! Our own fast index beside a file (`FILE.idx`), bound to its data by length and hash. Never in the format's slots.
 //!
 //! ```text
-//! magic "PENTAIDX" | version 2 | kind | elements of the data | hash of the data (4 elements) | index… | hash of all before (4)
+//! magic "PENTAIDX" | version 3 | kind | elements of the data | hash of the data (4 elements) | index… | hash of all before (4)
 //! ```
 
 use pentaglot_succinct::{Indexed, SharedWords, WordCursor};
@@ -14,7 +14,7 @@ use crate::source::Source;
 
 /// `PENTAIDX`, as a little-endian element.
 const MAGIC: u64 = u64::from_le_bytes(*b"PENTAIDX");
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// The side file's suffix.
 const SUFFIX: &str = ".idx";

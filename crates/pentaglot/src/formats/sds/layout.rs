@@ -27,7 +27,6 @@ use crate::source::Source;
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "there is one for an open file, and it is not moved about")]
 pub enum Object {
     /// A pangenome container or a part of one.
     Container(Container),
