@@ -55,10 +55,10 @@ pub use error::Error;
 pub use index::Indexed;
 pub use int_vector::{IntVector, Items};
 pub use layout::{ByteSink, Finding, Part, Severity, Structure, Supports, Walk, WordSink};
-pub use queries::BitQueries;
+pub use queries::{BitQueries, Zeros};
 pub use raw_vector::{Bools, RawVector};
-pub use run_length::{RunLengthBuilder, RunLengthOnes, RunLengthRuns, RunLengthVector, RunLengthZeros};
-pub use sparse::{SparseBuilder, SparseOptions, SparseValues, SparseVector};
+pub use run_length::{RunLengthBuilder, RunLengthOnes, RunLengthRuns, RunLengthVector};
+pub use sparse::{SparseBuilder, SparseOptions, SparseRuns, SparseValues, SparseVector};
 pub use storage::{Section, SharedWords, StableWords, Words};
 pub use stream::{
     BitVectorWriter, IntVectorWriter, RawVectorWriter, RunLengthVectorWriter, SparseVectorWriter,

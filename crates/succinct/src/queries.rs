@@ -127,5 +127,41 @@ fn each<T>(questions: &[u64], answers: &mut [T], answer: impl Fn(u64) -> T) {
     }
 }
 
+/// Positions of unset bits, in order: those between runs.
+#[derive(Debug, Clone)]
+pub struct Zeros<R> {
+    runs: R,
+    next: u64,
+    end: u64,
+    // Where the run after `end` ends.
+    after: u64,
+    len: u64,
+}
+
+impl<R> Zeros<R> {
+    /// The positions from `from` on, below `len`, that are in none of the `runs` (start, length) from there on.
+    pub(crate) fn new(runs: R, from: u64, len: u64) -> Self {
+        Zeros { runs, next: from, end: from, after: from, len }
+    }
+}
+
+impl<R: Iterator<Item = (u64, u64)>> Iterator for Zeros<R> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        while self.next >= self.end {
+            self.next = self.after;
+            match self.runs.next() {
+                Some((start, len)) => (self.end, self.after) = (start, start.wrapping_add(len)),
+                None if self.next < self.len => (self.end, self.after) = (self.len, self.len),
+                None => return None,
+            }
+        }
+        self.next += 1;
+        Some(self.next - 1)
+    }
+}
+
 /// How many queries a batched form has in flight.
 pub(crate) const BATCH: usize = 32;

@@ -42,6 +42,8 @@ fn ask_matrix<L: Level, W: Words>(matrix: &Wavelet<L, W>) {
     }
     matrix.rank_many(&pairs, &mut vec![0; pairs.len()]);
     matrix.select_many(&pairs, &mut vec![None; pairs.len()]);
+    matrix.predecessor_many(&pairs, &mut vec![None; pairs.len()]);
+    matrix.successor_many(&pairs, &mut vec![None; pairs.len()]);
     matrix.access_many(&[0, 5, u64::MAX], &mut [None; 3]);
     matrix.inverse_select_many(&[0, 5, u64::MAX], &mut [None; 3]);
     matrix.iter_from(matrix.len() / 2).take(100).for_each(drop);
@@ -71,6 +73,7 @@ fn try_everything(kind: &str, words: &[u64]) -> bool {
         "SparseVector" => open(words, |sparse: &SparseVector<&[u64]>| {
             ask(sparse);
             let _ = (sparse.iter().count(), sparse.iter_from(3).count(), sparse.ones_from(1 << 40).count());
+            let _ = (sparse.runs_from(1).count(), sparse.zeros_from(5).take(99).count());
         }),
         "RLVector" => open(words, |runs: &RunLengthVector<&[u64]>| {
             ask(runs);

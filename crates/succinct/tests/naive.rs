@@ -89,6 +89,7 @@ proptest! {
             .map(|(index, _)| index).collect::<Vec<_>>();
         prop_assert_eq!(vector.ones_from(from).collect::<Vec<_>>(), expected(true));
         prop_assert_eq!(vector.zeros_from(from).collect::<Vec<_>>(), expected(false));
+        prop_assert_eq!(vector.zeros().count() as u64, vector.count_zeros());
         prop_assert!(vector.bools_from(from).eq(bits.iter().copied().skip(from as usize)));
         let again = RunLengthVector::from_sorted(bits.len() as u64, naive.ones.iter().copied()).unwrap();
         prop_assert_eq!(again.to_words(Supports::AsIs), vector.to_words(Supports::AsIs));
@@ -112,6 +113,12 @@ proptest! {
         prop_assert!(vector.iter_from(from as u64).eq(naive.ones[from..].iter().copied()));
         let from = naive.len / 3;
         prop_assert!(vector.ones_from(from).eq(naive.ones.iter().copied().filter(|&one| one >= from)));
+        prop_assert!(vector.zeros_from(from).eq((from..naive.len).filter(|&index| !bits[index as usize])));
+        prop_assert_eq!(vector.zeros().count() as u64, vector.count_zeros());
+        prop_assert_eq!(vector.runs().collect::<Vec<_>>(), runs_of(&bits));
+        let cut = |(start, run): (u64, u64)| (start.max(from), (start + run).saturating_sub(start.max(from)));
+        let runs = runs_of(&bits).into_iter().map(cut).filter(|run| run.1 > 0);
+        prop_assert!(vector.runs_from(from).eq(runs));
     }
 
     #[test]

@@ -76,6 +76,17 @@ impl<W: Words> BitVector<W> {
         self.rank(index)
     }
 
+    /// [`BitQueries::get`] without the check of the argument.
+    ///
+    /// # Safety
+    ///
+    /// `index` must be below the number of bits.
+    #[inline]
+    pub unsafe fn get_unchecked(&self, index: u64) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { self.bits.get_unchecked(index) }
+    }
+
     /// [`BitQueries::select`] without the check of the argument.
     ///
     /// # Safety
@@ -84,6 +95,16 @@ impl<W: Words> BitVector<W> {
     #[inline]
     pub unsafe fn select_unchecked(&self, rank: u64) -> u64 {
         self.select_kind::<true>(rank).unwrap_or(0)
+    }
+
+    /// [`BitQueries::select0`] without the check of the argument.
+    ///
+    /// # Safety
+    ///
+    /// `rank` must be below the number of unset bits.
+    #[inline]
+    pub unsafe fn select0_unchecked(&self, rank: u64) -> u64 {
+        self.select_kind::<false>(rank).unwrap_or(0)
     }
 
     /// Bit `index` and the ones before it; (false, all ones) past the end.

@@ -3,7 +3,7 @@
 use super::decode::Block;
 use super::{Key, RunLengthVector};
 use crate::cpu::{Isa, dispatch};
-use crate::queries::BitQueries;
+use crate::queries::{BitQueries, Zeros};
 use crate::storage::Words;
 
 impl<W: Words> RunLengthVector<W> {
@@ -43,9 +43,14 @@ impl<W: Words> RunLengthVector<W> {
         RunLengthOnes { runs: self.runs_from(from), next: 0, end: 0 }
     }
 
+    /// Positions of unset bits, in order.
+    pub fn zeros(&self) -> Zeros<RunLengthRuns<'_, W>> {
+        self.zeros_from(0)
+    }
+
     /// Positions of unset bits at or after `from`, in order.
-    pub fn zeros_from(&self, from: u64) -> RunLengthZeros<'_, W> {
-        RunLengthZeros { runs: self.runs_from(from), next: from, end: from, after: from, len: self.len }
+    pub fn zeros_from(&self, from: u64) -> Zeros<RunLengthRuns<'_, W>> {
+        Zeros::new(self.runs_from(from), from, self.len)
     }
 }
 
@@ -112,35 +117,6 @@ impl<W: Words> Iterator for RunLengthOnes<'_, W> {
         while self.next >= self.end {
             let (start, len) = self.runs.next()?;
             (self.next, self.end) = (start, start.wrapping_add(len));
-        }
-        self.next += 1;
-        Some(self.next - 1)
-    }
-}
-
-/// Positions of unset bits, in order.
-#[derive(Debug, Clone)]
-pub struct RunLengthZeros<'a, W> {
-    runs: RunLengthRuns<'a, W>,
-    next: u64,
-    end: u64,
-    // Where the run after `end` ends.
-    after: u64,
-    len: u64,
-}
-
-impl<W: Words> Iterator for RunLengthZeros<'_, W> {
-    type Item = u64;
-
-    #[inline]
-    fn next(&mut self) -> Option<u64> {
-        while self.next >= self.end {
-            self.next = self.after;
-            match self.runs.next() {
-                Some((start, len)) => (self.end, self.after) = (start, start.wrapping_add(len)),
-                None if self.next < self.len => (self.end, self.after) = (self.len, self.len),
-                None => return None,
-            }
         }
         self.next += 1;
         Some(self.next - 1)

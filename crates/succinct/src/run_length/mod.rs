@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub use self::build::RunLengthBuilder;
 use self::decode::{BLOCK_UNITS, Block};
 use self::directory::Directory;
-pub use self::iter::{RunLengthOnes, RunLengthRuns, RunLengthZeros};
+pub use self::iter::{RunLengthOnes, RunLengthRuns};
 use crate::cursor::WordCursor;
 use crate::error::Error;
 use crate::index::Indexed;

@@ -86,3 +86,36 @@ impl<W: Words> Iterator for SparseValues<'_, W> {
 }
 
 impl<W: Words> std::iter::FusedIterator for SparseValues<'_, W> {}
+
+/// Maximal runs of consecutive values as (start, length), in order; equal values count once.
+#[derive(Debug, Clone)]
+pub struct SparseRuns<'a, W> {
+    values: SparseValues<'a, W>,
+    next: Option<u64>,
+}
+
+impl<'a, W: Words> SparseRuns<'a, W> {
+    pub(super) fn new(mut values: SparseValues<'a, W>) -> Self {
+        let next = values.next();
+        SparseRuns { values, next }
+    }
+}
+
+impl<W: Words> Iterator for SparseRuns<'_, W> {
+    type Item = (u64, u64);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u64, u64)> {
+        let (start, mut len) = (self.next?, 1);
+        loop {
+            self.next = self.values.next();
+            match self.next.map(|value| value.wrapping_sub(start)) {
+                Some(distance) if distance < len => {}
+                Some(distance) if distance == len => len += 1,
+                _ => return Some((start, len)),
+            }
+        }
+    }
+}
+
+impl<W: Words> std::iter::FusedIterator for SparseRuns<'_, W> {}

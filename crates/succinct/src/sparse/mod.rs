@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use self::buckets::Buckets;
 pub(crate) use self::build::low_width;
 pub use self::build::{SparseBuilder, SparseOptions};
-pub use self::iter::SparseValues;
+pub use self::iter::{SparseRuns, SparseValues};
 use crate::bit_vector::{BitVector, Inventory};
 use crate::cpu::dispatch;
 use crate::cursor::WordCursor;

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{PATIENCE, SparseValues, SparseVector};
+use super::{PATIENCE, SparseRuns, SparseValues, SparseVector};
 use crate::bits::{low_mask, scan_backward, scan_forward};
 use crate::cpu::fast;
-use crate::queries::{BATCH, BitQueries};
+use crate::queries::{BATCH, BitQueries, Zeros};
 use crate::storage::Words;
 
 /// Values of one bucket are searched one by one up to this many.
@@ -229,6 +229,26 @@ impl<W: Words> SparseVector<W> {
     pub fn ones_from(&self, value: u64) -> SparseValues<'_, W> {
         self.iter_from(self.rank(value))
     }
+
+    /// Maximal runs of consecutive values as (start, length), in order; equal values count once.
+    pub fn runs(&self) -> SparseRuns<'_, W> {
+        self.runs_from(0)
+    }
+
+    /// Maximal runs of consecutive values from `from` on; a run that holds `from` starts there.
+    pub fn runs_from(&self, from: u64) -> SparseRuns<'_, W> {
+        SparseRuns::new(self.ones_from(from))
+    }
+
+    /// Positions that are no values, in order.
+    pub fn zeros(&self) -> Zeros<SparseRuns<'_, W>> {
+        self.zeros_from(0)
+    }
+
+    /// Positions that are no values at or after `from`, in order.
+    pub fn zeros_from(&self, from: u64) -> Zeros<SparseRuns<'_, W>> {
+        Zeros::new(self.runs_from(from), from, self.universe)
+    }
 }
 
 impl<W: Words> BitQueries for SparseVector<W> {
@@ -335,8 +355,20 @@ impl<W: Words> BitQueries for SparseVector<W> {
         }
     }
 
+    fn get_many(&self, indexes: &[u64], answers: &mut [Option<bool>]) {
+        self.by_bucket(indexes, answers, |index| self.get(index));
+    }
+
     fn rank_many(&self, indexes: &[u64], answers: &mut [u64]) {
         self.by_bucket(indexes, answers, |index| self.rank(index));
+    }
+
+    fn rank0_many(&self, indexes: &[u64], answers: &mut [Option<u64>]) {
+        self.by_bucket(indexes, answers, |index| self.rank0(index));
+    }
+
+    fn inverse_select_many(&self, indexes: &[u64], answers: &mut [Option<(u64, bool)>]) {
+        self.by_bucket(indexes, answers, |index| self.inverse_select(index));
     }
 
     fn select_many(&self, ranks: &[u64], answers: &mut [Option<u64>]) {

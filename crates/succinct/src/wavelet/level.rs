@@ -16,13 +16,13 @@ mod sealed {
 
 /// A bit vector that can be a level of a wavelet matrix: [`BitVector`] and [`RunLengthVector`].
 pub trait Level: BitQueries + Sized + sealed::Sealed {
-    /// Bit `index` and the ones before it; (false, all ones) past the end.
-    #[doc(hidden)]
-    fn bit_and_rank(&self, index: u64) -> (bool, u64);
-
     /// Whether the guesses below mean anything.
     #[doc(hidden)]
     const FORESEES: bool;
+
+    /// Bit `index` and the ones before it; (false, all ones) past the end.
+    #[doc(hidden)]
+    fn bit_and_rank(&self, index: u64) -> (bool, u64);
 
     /// About how many ones there are before `index`: a guess from what is in a near cache.
     #[doc(hidden)]

@@ -224,4 +224,42 @@ impl<L: Level, W: Words> Wavelet<L, W> {
             }
         }
     }
+
+    /// [`predecessor`](Self::predecessor) for many pairs of an index and a value.
+    pub fn predecessor_many(&self, queries: &[(u64, u64)], answers: &mut [Option<(u64, u64)>]) {
+        self.neighbours(queries, answers, |index| index.saturating_add(1), |rank| rank.checked_sub(1));
+    }
+
+    /// [`successor`](Self::successor) for many pairs of an index and a value.
+    pub fn successor_many(&self, queries: &[(u64, u64)], answers: &mut [Option<(u64, u64)>]) {
+        // Past the end there is none: the rank there is that of no occurrence.
+        self.neighbours(queries, answers, |index| index, Some);
+    }
+
+    /// Rank and position of the occurrence whose rank `choose` makes of that `before` some index.
+    fn neighbours(
+        &self,
+        queries: &[(u64, u64)],
+        answers: &mut [Option<(u64, u64)>],
+        before: impl Fn(u64) -> u64,
+        choose: impl Fn(u64) -> Option<u64>,
+    ) {
+        let answers = &mut answers[..queries.len()];
+        let (mut pairs, mut ranks, mut positions) = ([(0, 0); BATCH], [0; BATCH], [None; BATCH]);
+        for (queries, answers) in queries.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            let pairs = &mut pairs[..queries.len()];
+            for (pair, &(index, value)) in pairs.iter_mut().zip(queries) {
+                *pair = (before(index), value);
+            }
+            self.rank_many(pairs, &mut ranks);
+            for (pair, rank) in pairs.iter_mut().zip(ranks) {
+                // What is not chosen is not there either.
+                pair.0 = choose(rank).unwrap_or(u64::MAX);
+            }
+            self.select_many(pairs, &mut positions);
+            for ((answer, &(rank, _)), position) in answers.iter_mut().zip(&*pairs).zip(positions) {
+                *answer = position.map(|position| (rank, position));
+            }
+        }
+    }
 }

@@ -175,7 +175,8 @@ pub(crate) fn check_wavelet<L: Level, W: Words>(values: &[u64], matrix: &Wavelet
     let mut inverted = vec![None; indexes.len()];
     matrix.inverse_select_many(&indexes, &mut inverted);
     assert!(inverted.iter().copied().eq(indexes.iter().map(|&index| inverse(index))));
-    let (mut queries, mut ranks, mut selects) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut queries, mut ranks, mut selects, mut neighbours) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for &value in &symbols {
         let occurrences: Vec<u64> = (0..len).filter(|&index| at(index) == Some(value)).collect();
         assert_eq!(matrix.contains(value), !occurrences.is_empty());
@@ -192,6 +193,7 @@ pub(crate) fn check_wavelet<L: Level, W: Words>(values: &[u64], matrix: &Wavelet
             queries.push((index, value));
             ranks.push(before as u64);
             selects.push(select);
+            neighbours.push((pred, succ));
         }
         for (rank, &occurrence) in occurrences.iter().enumerate().take(40) {
             assert_eq!(matrix.select(rank as u64, value), Some(occurrence));
@@ -203,6 +205,10 @@ pub(crate) fn check_wavelet<L: Level, W: Words>(values: &[u64], matrix: &Wavelet
     let mut answers = vec![None; queries.len()];
     matrix.select_many(&queries, &mut answers);
     assert_eq!(answers, selects);
+    let (mut before, mut after) = (vec![None; queries.len()], vec![None; queries.len()]);
+    matrix.predecessor_many(&queries, &mut before);
+    matrix.successor_many(&queries, &mut after);
+    assert!(before.into_iter().zip(after).eq(neighbours));
     check_ranges(values, matrix, &symbols);
     assert!(matrix.iter().eq(values.iter().copied()));
     assert!(matrix.iter_from(len / 2).eq(values[values.len() / 2..].iter().copied()));
