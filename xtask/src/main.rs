@@ -37,9 +37,9 @@ fn test() -> Result {
     // features of the same dependencies, all over again.
     run(cargo().args(["test", "--workspace"]))?;
     // The succinct structures once more, as other processors run them.
-    for processor in ["bmi2", "portable"] {
+    for processor in ["bmi2", "popcnt", "portable"] {
         run(cargo()
-            .args(["test", "--workspace", "--test", "naive", "--test", "vectors"])
+            .args(["test", "--workspace", "--test", "naive", "--test", "vectors", "--test", "damage"])
             .env("PENTAGLOT_SUCCINCT_CPU", processor))?;
     }
     python_tests()

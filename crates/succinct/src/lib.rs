@@ -33,6 +33,9 @@
 //! assert_eq!(opened.predecessor(5000), Some(4096));
 //! ```
 
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("vectors have up to 2^64 bits: a word's number must fit a `usize`");
+
 mod bit_vector;
 mod bits;
 mod cpu;

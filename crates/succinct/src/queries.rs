@@ -151,9 +151,12 @@ impl<R: Iterator<Item = (u64, u64)>> Iterator for Zeros<R> {
     #[inline]
     fn next(&mut self) -> Option<u64> {
         while self.next >= self.end {
-            self.next = self.after;
+            // Runs of a damaged file may be out of order, or past the end.
+            self.next = self.next.max(self.after);
             match self.runs.next() {
-                Some((start, len)) => (self.end, self.after) = (start, start.wrapping_add(len)),
+                Some((start, len)) => {
+                    (self.end, self.after) = (start.min(self.len), start.saturating_add(len));
+                }
                 None if self.next < self.len => (self.end, self.after) = (self.len, self.len),
                 None => return None,
             }

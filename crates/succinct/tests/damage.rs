@@ -287,3 +287,48 @@ fn indexes_of_other_data_never_panic() {
         }
     }
 }
+
+/// Levels that do not belong together, and indexes of other levels; large enough for queries to look ahead.
+#[test]
+fn large_matrices_of_nonsense_never_panic() {
+    let mut random = Random(19);
+    let words = |random: &mut Random| (0..1100).map(|_| random.next()).collect::<Vec<_>>();
+    let levels: Vec<RawVector> =
+        (0..60).map(|_| RawVector::try_from_parts(1100 * 64, words(&mut random)).unwrap()).collect();
+    let first = IntVector::from_values_packed(&[0, 70_399, 5, 70_400, 1 << 40]);
+    let matrix = || {
+        let levels = levels.iter().cloned().map(BitVector::from).collect();
+        WaveletMatrix::try_from_parts(WaveletCore::try_from_levels(levels).unwrap(), first.clone()).unwrap()
+    };
+    ask_matrix(&matrix());
+    let mut side = Vec::new();
+    matrix().write_index(&mut side).unwrap();
+    for _ in 0..20 {
+        let mut side = side.clone();
+        for _ in 0..20 {
+            let place = random.next() as usize % side.len();
+            side[place] ^= random.next() >> (random.next() % 64);
+        }
+        let matrix = matrix();
+        let _ = matrix.attach_index(&mut WordCursor::new(SharedWords::new(side)));
+        ask_matrix(&matrix);
+    }
+}
+
+#[test]
+fn zeros_stay_below_the_length_and_in_order() {
+    let high: BitVector = [true, false].into_iter().collect();
+    let past_the_end = IntVector::from_values(60, [1 << 59]).unwrap();
+    let vector = SparseVector::try_from_parts(5000, high, past_the_end).unwrap();
+    assert_eq!(vector.zeros().count(), 5000);
+    let high: BitVector = [true, true].into_iter().chain([false; 313]).collect();
+    let out_of_order = IntVector::from_values(4, [9, 3]).unwrap();
+    let vector = SparseVector::try_from_parts(5000, high, out_of_order).unwrap();
+    assert!(vector.zeros().is_sorted_by(|one, two| one < two));
+}
+
+#[test]
+fn values_are_read_up_to_the_last_of_the_longest_sequence() {
+    let matrix = RunLengthWaveletMatrix::from_runs(&[(1, u64::MAX)]).unwrap();
+    assert_eq!(matrix.iter_from(u64::MAX - 2).collect::<Vec<_>>(), [1, 1]);
+}

@@ -235,9 +235,31 @@ fn runs_of_any_length_are_found_again() {
     }
 }
 
+/// One bit in a hundred, and so many that neighbours are looked for eight words at a time.
+#[test]
+fn neighbours_in_large_sparse_bits_are_found() {
+    let mut random = Random(23);
+    let (len, mut at, mut ones) = ((1_u64 << 24) + 5000, 0, Vec::new());
+    while at < len {
+        ones.push(at);
+        // Now and then a gap of more than eight words.
+        at += 1 + random.next() % if random.next().is_multiple_of(100) { 2000 } else { 190 };
+    }
+    let bits = BitVector::from_positions(len, ones.iter().copied()).unwrap();
+    bits.build_index();
+    let near = ones.iter().step_by(97).flat_map(|&one| [one.saturating_sub(1), one, one + 1]);
+    let random = std::iter::repeat_with(|| random.next() % len).take(20_000);
+    for index in near.chain(random).chain(0..1500).chain(len - 1500..len + 5).chain([u64::MAX]) {
+        let before = ones.partition_point(|&one| one <= index).checked_sub(1).map(|rank| ones[rank]);
+        let after = ones.get(ones.partition_point(|&one| one < index)).copied();
+        assert_eq!(bits.predecessor(index), before, "before {index}");
+        assert_eq!(bits.successor(index), after.filter(|_| index < len), "after {index}");
+    }
+}
+
 #[test]
 fn clustered_bits_use_every_kind_of_stride() {
-    // Dense and empty stretches of growing length; strides of 512 ones that span up to 2^20 bits.
+    // Dense and empty stretches of growing length; strides that span up to 2^20 bits.
     let mut raw = RawVector::new();
     let mut random = Random(3);
     for round in 0..14 {

@@ -9,12 +9,18 @@ use crate::cpu::{Bmi2, Isa, prefetch_at};
 /// Bits per large count.
 pub(crate) const PART: u64 = 64 * LARGE as u64;
 
-/// About how many ones there are before `index`, if there are `before` and `after` where its part starts and ends.
+/// About how many ones there are before `index`, which must be below `len`, if there are `ones`. `before` tells how many
+/// there are before a part, for each that starts below `len`.
 ///
 /// Where bits are as good as random this is off by some 50 on average: mostly in the right cache line.
 #[inline(always)]
-pub(crate) fn between(before: u64, after: u64, index: u64) -> u64 {
-    before.wrapping_add(after.wrapping_sub(before).wrapping_mul(index % PART) / PART)
+pub(crate) fn rank_between(index: u64, len: u64, ones: u64, before: impl Fn(u64) -> u64) -> u64 {
+    let (part, last) = (index / PART, (len - 1) / PART);
+    let start = before(part);
+    if part < last {
+        return start.wrapping_add(before(part + 1).wrapping_sub(start).wrapping_mul(index % PART) / PART);
+    }
+    start.wrapping_add(ones.wrapping_sub(start).wrapping_mul(index % PART) / (len - last * PART))
 }
 
 /// What rank on a fast processor needs, side by side, once there are counts of our own.
@@ -77,18 +83,16 @@ impl FastRank {
         Some(FastBits { isa, words: words.as_ptr(), small, large, last, lifetime: PhantomData })
     }
 
-    /// About how many ones there are before `index`, as [`between`] has it; `None` if the counts are not known.
+    /// About how many of all `ones` are before `index`; `None` if the counts are not known.
     #[inline(always)]
-    pub(crate) fn rank_roughly(&self, index: u64) -> Option<u64> {
+    pub(crate) fn rank_roughly(&self, index: u64, ones: u64) -> Option<u64> {
         let len = self.len.load(Ordering::Acquire);
         if index >= len {
-            return None;
+            return if len == 0 { None } else { Some(ones) };
         }
         let large = self.large.load(Ordering::Relaxed);
-        let (part, last) = (index / PART, (len - 1) / PART);
         // SAFETY: there is a large count for every part that starts below the length.
-        let [before, after] = [part, (part + 1).min(last)].map(|part| unsafe { *large.add(part as usize) });
-        Some(between(before, after, index))
+        Some(rank_between(index, len, ones, |part| unsafe { *large.add(part as usize) }))
     }
 
     /// Asks for the counts that `rank(index)` will read.
@@ -168,8 +172,8 @@ unsafe fn rank_in_counts(
 ) -> u64 {
     let rank: u64;
     // SAFETY: a `Bmi2` value exists only after POPCNT, BMI1 and BMI2 were detected.
-    // SAFETY: the caller keeps `index` within the bits, which take `index / 64` words rounded up, with a small count for each
-    // and a large one for each 1024; nothing else is read, and nothing written but the named registers and the flags.
+    // SAFETY: the caller keeps `index` within the bits, whose words have a small count each and a
+    // large one for each 1024; nothing else is read, and nothing written but the named registers and the flags.
     unsafe {
         std::arch::asm!(
             "and {index:e}, 63",
@@ -200,8 +204,8 @@ unsafe fn rank_in_counts(
     index: u64,
 ) -> u64 {
     let word = (index / 64) as usize;
-    // SAFETY: the caller keeps `index` within the bits, which take `index / 64` words rounded up, with a small count for each
-    // and a large one for each 1024.
+    // SAFETY: the caller keeps `index` within the bits, whose words have a small count each and a
+    // large one for each 1024.
     let (small, large, bits) =
         unsafe { (*small.add(word / 4), *large.add((index / 65536) as usize), *words.add(word)) };
     let small = (small >> (16 * (word % 4))) & 0xFFFF;

@@ -205,17 +205,17 @@ impl Inventory {
             let (group, offset) = unsafe { self.sample(stride >> GROUP_LOG, stride) };
             let word = (((group & VALUE) + offset) / 64) as usize;
             prefetch(words, word);
-            prefetch(words, word + chunk - 1);
+            prefetch(words, word.wrapping_add(chunk - 1));
         }
     }
 
     /// About where the bit of rank `rank` is, from the starts of its group and the next; asks for what select will read.
     #[inline(always)]
     pub(crate) fn select_roughly(&self, words: &[u64], rank: u64) -> u64 {
-        let (groups, bits_log) = (self.groups.as_ref(), self.log + self.group_log());
-        let group = (rank >> bits_log) as usize;
-        let (Some(start), end) = (groups.get(group), groups.get(group + 1)) else { return 0 };
-        let (start, end) = (start & VALUE, end.unwrap_or(start) & VALUE);
+        let bits_log = self.log + self.group_log();
+        let group = rank >> bits_log;
+        let Some(start) = self.start(group) else { return 0 };
+        let end = self.start(group + 1).unwrap_or(start);
         let within = rank & ((1 << bits_log) - 1);
         let position = start.wrapping_add(end.wrapping_sub(start).wrapping_mul(within) >> bits_log);
         prefetch(self.offsets.as_ref(), ((rank >> self.log) / 4) as usize);
@@ -242,14 +242,15 @@ impl Inventory {
         Ok(())
     }
 
-    pub(crate) fn read(cursor: &mut WordCursor<SharedWords>, len: u64) -> Result<Self, Error> {
+    /// The inventory of `expected` bits.
+    pub(crate) fn read(cursor: &mut WordCursor<SharedWords>, expected: u64) -> Result<Self, Error> {
         let at = cursor.position();
         let (log, count) = (cursor.element("log")?, cursor.element("count")?);
         if log > u64::from(LOG_LIMIT) {
             return Err(Error::malformed(at, "log", format!("0 to {LOG_LIMIT}"), log));
         }
-        if count > len {
-            return Err(Error::malformed(at + 1, "count", format!("at most {len}"), count));
+        if count != expected {
+            return Err(Error::malformed(at + 1, "count", expected, count));
         }
         let log = log as u32;
         let groups = cursor.vector(1, "groups")?;

@@ -312,8 +312,9 @@ impl<W: Words> Indexed for BitVector<W> {
         if found != needed && (found != 0 || self.pairs.is_none()) {
             return Err(Error::malformed(at + 2, "counts", needed, found));
         }
-        let ones = Inventory::read(cursor, self.bits.len()).map_err(|error| error.within("ones"))?;
-        let zeros = Inventory::read(cursor, self.bits.len()).map_err(|error| error.within("zeros"))?;
+        let ones = Inventory::read(cursor, self.ones).map_err(|error| error.within("ones"))?;
+        let zeros = Inventory::read(cursor, self.bits.len().saturating_sub(self.ones))
+            .map_err(|error| error.within("zeros"))?;
         if found == needed {
             let _ = self.index.counts.set(counts);
         }

@@ -157,7 +157,7 @@ pub(crate) fn pairs_of<I: Isa>(isa: I, words: &[u64]) -> Vec<u64> {
 #[inline(always)]
 pub(crate) unsafe fn rank_in_pairs(isa: Bmi2, pairs: *const u64, words: *const u64, index: u64) -> u64 {
     let (pair, word) = ((index / 512 * 2) as usize, (index / 64) as usize);
-    // SAFETY: the caller keeps `index` within the bits, which take `index / 64` words rounded up and a pair for each eight
+    // SAFETY: the caller keeps `index` within the bits, whose words have a pair for each eight
     // of them.
     let (before, packed, bits) = unsafe { (*pairs.add(pair), *pairs.add(pair + 1), *words.add(word)) };
     let within = isa.shift_right(packed, 9 * ((word as u64).wrapping_sub(1) & 7)) & 511;

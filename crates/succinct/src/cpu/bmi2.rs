@@ -47,7 +47,7 @@ impl Bmi2 {
     ///
     /// # Safety
     ///
-    /// [`level`] must have returned it before.
+    /// [`level`](super::level) must have returned it before.
     #[inline(always)]
     pub(crate) unsafe fn found_earlier() -> Self {
         Bmi2(())

@@ -217,6 +217,7 @@ pub(crate) fn fast() -> Option<Bmi2> {
 }
 
 /// The wide processor, if it is one.
+#[inline(always)]
 pub(crate) fn wide() -> Option<Wide> {
     level();
     if LEVEL.load(Ordering::Relaxed) == 4 { Some(Wide(())) } else { None }

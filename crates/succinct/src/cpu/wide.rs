@@ -12,6 +12,34 @@ impl Wide {
     pub(crate) unsafe fn found_earlier() -> Self {
         Wide(())
     }
+
+    /// Which of eight words have a set bit.
+    ///
+    /// # Safety
+    ///
+    /// So many words must be there to read.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) unsafe fn words_with_ones(self, chunk: *const u64) -> u64 {
+        let words: u64;
+        // SAFETY: a `Wide` value exists only after AVX-512 was detected.
+        // SAFETY: the caller promises eight words to read; nothing is written but the named registers.
+        unsafe {
+            std::arch::asm!(
+                "vmovdqu64 zmm16, zmmword ptr [{chunk}]", "vptestmq k1, zmm16, zmm16", "kmovb {words:e}, k1",
+                chunk = in(reg) chunk, words = lateout(reg) words, out("xmm16") _, out("k1") _,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        words
+    }
+
+    /// As above, on processors of which none is called wide.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) unsafe fn words_with_ones(self, chunk: *const u64) -> u64 {
+        // SAFETY: as the caller promises.
+        (0..8).map(|index| u64::from(unsafe { *chunk.add(index) } != 0) << index).sum()
+    }
 }
 
 /// For each of eight words, whether the bit of rank `$rank` is past it, and the bits of the kind in those words.
@@ -53,7 +81,7 @@ macro_rules! pass {
 }
 
 impl Isa for Wide {
-    const CHUNK: usize = 8;
+    const CHUNK: usize = if cfg!(target_arch = "x86_64") { 8 } else { 4 };
 
     /// All that waits for the words but the end waits in the vector unit, which leaves room for more queries under way.
     #[cfg(target_arch = "x86_64")]

@@ -30,6 +30,27 @@ pub(super) struct Found {
     pub(super) end: u64,
 }
 
+impl Found {
+    /// `zeros` is what the window has no values in, from the zero before the quarter on, `earlier` bits after `from`.
+    #[inline(always)]
+    fn new(isa: Bmi2, bucket: u64, window: u64, zeros: u64, from: u64, earlier: u64) -> Option<Self> {
+        // The zero before the bucket, and the one that ends it.
+        let both = isa.deposit(3 << (bucket % QUARTER), zeros);
+        let end = both & both.wrapping_sub(1);
+        if end == 0 {
+            return None;
+        }
+        let start = earlier + u64::from(both.trailing_zeros()) + 1;
+        Some(Found { window, from, start, end: earlier + u64::from(end.trailing_zeros()) })
+    }
+
+    /// A bucket of the first quarter: its window is the first word, after a zero that is not there.
+    #[cold]
+    fn first(isa: Bmi2, word: u64, bucket: u64) -> Option<Self> {
+        Found::new(isa, bucket, word << 1, !(word << 1), u64::MAX, 0)
+    }
+}
+
 /// Buckets per record.
 const RECORD: u64 = 64;
 /// Buckets per quarter.
@@ -96,19 +117,12 @@ impl Buckets {
         let earlier = if bucket % QUARTER < 4 { 8 } else { 0 };
         let from = zero.wrapping_sub(earlier);
         if (from / 64) as usize + 1 >= words.len() {
-            return None;
+            return if bucket < QUARTER { Found::first(isa, *words.first()?, bucket) } else { None };
         }
         // SAFETY: another word follows the one with the bit.
         let bytes = unsafe { read_window(words, from / 8 * 8) };
         let (window, zeros) = (isa.shift_right(bytes, from % 8), isa.shift_right(!bytes, from % 8 + earlier));
-        // The zero before the bucket, and the one that ends it.
-        let both = isa.deposit(3 << (bucket % QUARTER), zeros);
-        let end = both & both.wrapping_sub(1);
-        if end == 0 {
-            return None;
-        }
-        let start = earlier + u64::from(both.trailing_zeros()) + 1;
-        Some(Found { window, from, start, end: earlier + u64::from(end.trailing_zeros()) })
+        Found::new(isa, bucket, window, zeros, from, earlier)
     }
 
     /// The zero before the quarter of `bucket`; the first quarter has none.
@@ -125,7 +139,7 @@ impl Buckets {
         prefetch(self.records.as_ref(), (bucket / RECORD) as usize);
     }
 
-    /// Asks for the words that `start` will read.
+    /// Asks for the words that `find` will read.
     #[inline(always)]
     pub(super) fn prefetch_words(&self, isa: Bmi2, words: &[u64], bucket: u64) {
         if let Some(zero) = self.quarter(isa, bucket) {

@@ -33,10 +33,10 @@ use crate::storage::{SharedWords, Words};
 /// as a unary count per value (Elias, *Efficient storage and retrieval by content and address of static files*,
 /// JACM 1974; Fano 1971; the width after Ma, Puglisi, Raman and Zhukova, DCC 2021).
 ///
-/// Space: about `w + 2.4` bits per position; about a quarter of a bit for the index of `select`, 1 to 2 bits for that of the
-/// other queries,
-/// each built when first needed. Cache misses: 3 per query (index, high part, low parts; for `select` the last two do
-/// not depend on each other), iteration sequential. Where values are in clusters the high part's own select is used.
+/// Space: about `w + 2.4` bits per position; about a quarter of a bit for the index of `select`, 1 to 2 bits for that of
+/// the other queries, each built when first needed. Cache misses: 3 per query (index, high part, low parts; for `select`
+/// the last two do not depend on each other), iteration sequential. Where values are in clusters, buckets are found by
+/// the high part's own select.
 ///
 /// With equal values it is a *multiset*, see [`BitQueries`]; nothing in a file tells, so the first query that
 /// needs to know reads all values once.
@@ -167,7 +167,7 @@ impl<W: Words> Indexed for SparseVector<W> {
                 return Err(Error::malformed(at + offset, name, value, found));
             }
         }
-        let ones = Inventory::read(cursor, self.high.len()).map_err(|error| error.within("ones"))?;
+        let ones = Inventory::read(cursor, self.high.count_ones()).map_err(|error| error.within("ones"))?;
         let buckets = Buckets::read(cursor, self.high.count_zeros(), self.low.width())?;
         self.high.attach_ones(ones);
         let _ = self.index.buckets.set(buckets);

@@ -45,7 +45,9 @@ impl<W: Words> SparseVector<W> {
         let found = buckets.and_then(|(isa, buckets)| {
             buckets.find(isa, self.high.bits().words(), self.low.bits().words(), high)
         });
-        found.map(|found| found.from + found.start).or_else(|| Some(self.high.select0(high - 1)? + 1))
+        found
+            .map(|found| found.from.wrapping_add(found.start))
+            .or_else(|| Some(self.high.select0(high - 1)? + 1))
     }
 
     /// The bucket of `value`, which must be below the universe.
@@ -377,6 +379,7 @@ impl<W: Words> BitQueries for SparseVector<W> {
             ranks.iter().for_each(|&rank| self.low.prefetch(rank));
             self.high.select_many(ranks, &mut bits);
             for ((answer, &rank), bit) in answers.iter_mut().zip(ranks).zip(bits) {
+                let bit = bit.filter(|_| rank < self.low.len());
                 *answer = bit.map(|bit| self.combine(bit.wrapping_sub(rank), rank));
             }
         }

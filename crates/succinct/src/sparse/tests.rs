@@ -52,7 +52,8 @@ fn buckets_start_where_they_start_or_nothing_is_said() {
         let zeros: Vec<u64> = (0..len).filter(|&i| words[(i / 64) as usize] >> (i % 64) & 1 == 0).collect();
         let buckets = Buckets::build(isa, words, len, zeros.len() as u64, 5);
         let found = zeros.iter().zip(1..).filter(|&(&zero, bucket)| {
-            let start = buckets.find(isa, words, &[], bucket).map(|found| found.from + found.start);
+            let start =
+                buckets.find(isa, words, &[], bucket).map(|found| found.from.wrapping_add(found.start));
             assert!(
                 start.is_none_or(|start| start == zero + 1),
                 "bucket {bucket}: {start:?}, not {zero} + 1"
@@ -60,7 +61,10 @@ fn buckets_start_where_they_start_or_nothing_is_said() {
             start.is_some()
         });
         assert!(found.count() > answered);
-        for bucket in [0, zeros.len() as u64 + 200, u64::MAX] {
+        let first = buckets.find(isa, words, &[], 0);
+        let first = first.map(|found| (found.from.wrapping_add(found.start), found.end - found.start));
+        assert_eq!(first, (zeros[0] < 63).then_some((0, zeros[0])));
+        for bucket in [zeros.len() as u64 + 200, u64::MAX] {
             assert!(buckets.find(isa, words, &[], bucket).is_none());
         }
     }

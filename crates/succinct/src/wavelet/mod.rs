@@ -58,7 +58,7 @@ pub struct WaveletCore<L> {
 
 /// A wavelet matrix: an immutable sequence that answers access, rank, select and range queries.
 ///
-/// Space: `width` bits per value, plus the supports of each level (0.25 for rank; up to 0.13 for each of select and
+/// Space: `width` bits per value, plus the supports of each level (0.25 for rank; up to 0.18 for each of select and
 /// select0 once they are used), plus one position per value of the alphabet, which is therefore limited when
 /// building. Cache misses: 2 per level for access and rank, 3 for select. Large matrices of plain bit vectors foresee
 /// them: counts 65,536 bits apart, which stay in a near cache, tell about where a position goes, so that its lines are

@@ -116,7 +116,7 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         std::iter::from_fn(move || {
             if used == count {
                 count = (self.len() - next).min(BATCH as u64) as usize;
-                let indexes: [u64; BATCH] = std::array::from_fn(|place| next + place as u64);
+                let indexes: [u64; BATCH] = std::array::from_fn(|place| next.wrapping_add(place as u64));
                 self.access_many(&indexes[..count], &mut buffer);
                 (next, used) = (next + count as u64, 0);
             }
