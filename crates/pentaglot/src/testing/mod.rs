@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a failed case says which one it was")]
 
 pub(crate) mod arbitrary;
+mod arrays;
 pub(crate) mod columnar;
 pub(crate) mod conformance;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]

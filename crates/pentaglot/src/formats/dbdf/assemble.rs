@@ -1,20 +1,17 @@
 //! One batch from the blocks under its rows: dense rows, sparse rows, or columns of a table.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, LargeListArray, RecordBatch, StringArray, StructArray, make_array,
-};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, RecordBatch, StringArray, make_array};
 use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType as ArrowType, SchemaRef};
 
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
+use crate::hub::Form;
 use crate::hub::rows::{self, Columns};
-use crate::hub::{Form, shape};
 use crate::limits::Budget;
 
 use super::cast::{self, Number};
@@ -44,7 +41,7 @@ impl Selection {
     }
 
     /// The offsets of `rows` rows without entries.
-    fn no_entries(&self, rows: u64, budget: &Budget) -> Result<OffsetBuffer<i64>> {
+    pub(super) fn no_entries(&self, rows: u64, budget: &Budget) -> Result<OffsetBuffer<i64>> {
         let shared = match self.no_entries.get() {
             Some(shared) if shared.len() as u64 > rows => shared.clone(),
             _ => {
@@ -60,7 +57,7 @@ impl Selection {
     }
 
     /// The runs of a block's columns that are wanted: (column in the block, place in the output, length).
-    fn spans(&self, block: &Block) -> Vec<Span> {
+    pub(super) fn spans(&self, block: &Block) -> Vec<Span> {
         let mut place = 0;
         let mut spans = Vec::new();
         for cols in &self.columns.0 {
@@ -79,13 +76,13 @@ impl Selection {
     }
 }
 
-struct Span {
-    from: usize,
-    to: usize,
-    count: usize,
+pub(super) struct Span {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) count: usize,
 }
 
-fn index(number: u64) -> usize {
+pub(super) fn index(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
@@ -112,19 +109,22 @@ pub(super) fn batch(
     rows::batch(Arc::clone(&selection.schema), columns, count)
 }
 
-struct Build<'a> {
-    file: &'a File,
-    selection: &'a Selection,
-    chunk: &'a Chunk,
+pub(super) struct Build<'a> {
+    pub(super) file: &'a File,
+    pub(super) selection: &'a Selection,
+    pub(super) chunk: &'a Chunk,
 }
 
 impl Build<'_> {
-    fn row_count(&self) -> u64 {
+    pub(super) fn row_count(&self) -> u64 {
         self.chunk.rows.end - self.chunk.rows.start
     }
 
     /// Calls `each` for the blocks of this chunk that hold plain cells, with the rows that are wanted of them.
-    fn plain_blocks(&self, mut each: impl FnMut(u64, &Block, Range<u64>) -> Result<()>) -> Result<()> {
+    pub(super) fn plain_blocks(
+        &self,
+        mut each: impl FnMut(u64, &Block, Range<u64>) -> Result<()>,
+    ) -> Result<()> {
         let layout = &self.file.layout;
         for number in &self.chunk.blocks {
             let Some(block) = layout.blocks.get(*number) else { continue };
@@ -137,7 +137,7 @@ impl Build<'_> {
     }
 
     /// Calls `each` with slabs of whole rows of a block: the first row of the slab and its bytes.
-    fn slabs(
+    pub(super) fn slabs(
         &self,
         block: &Block,
         rows: Range<u64>,
@@ -363,174 +363,6 @@ impl Build<'_> {
         }
         Ok(())
     }
-
-    fn sparse(&self, mut pieces: Vec<Piece>) -> Result<ArrayRef> {
-        let Some(value_type) = self.file.layout.header.value_type(0) else {
-            return Err(Error::unsupported("a matrix without a value type"));
-        };
-        self.plain_blocks(|_, block, rows| {
-            pieces.push(self.entries_of_cells(block, rows)?);
-            Ok(())
-        })?;
-        pieces.retain(|piece| !piece.cols.is_empty());
-        pieces.sort_by_key(|piece| (piece.col, piece.rows.start));
-        let whole = |piece: &Piece| piece.rows == self.chunk.rows && piece.col == 0;
-        let offsets = |ends: Vec<i64>| OffsetBuffer::new(ScalarBuffer::from(ends));
-        let (offsets, cols, values) = match <[Piece; 1]>::try_from(pieces) {
-            Ok([piece]) if whole(&piece) => {
-                let values = cast_entries(&piece, value_type, &self.file.budget)?;
-                (offsets(piece.ends), Indices::Narrow(piece.cols), values)
-            }
-            Err(pieces) if pieces.is_empty() => {
-                let none = self.selection.no_entries(self.row_count(), &self.file.budget)?;
-                (none, Indices::Narrow(Vec::new()), Buffer::default())
-            }
-            Ok([piece]) => self.merge(&[piece], value_type)?,
-            Err(pieces) => self.merge(&pieces, value_type)?,
-        };
-        let schema = &self.selection.schema;
-        let ArrowType::LargeList(entry) = schema.field(0).data_type() else {
-            return Err(Error::unsupported("a sparse matrix whose rows are no lists"));
-        };
-        let fields = shape::entry_fields(value_type.arrow(), self.file.layout.header.cols);
-        let wide = fields.first().is_some_and(|field| *field.data_type() == ArrowType::UInt64);
-        let count = cols.len();
-        let cols: ArrayRef = match cols {
-            Indices::Narrow(cols) if !wide => {
-                Arc::new(arrow_array::UInt32Array::new(ScalarBuffer::from(cols), None))
-            }
-            Indices::Narrow(cols) => {
-                Arc::new(cols.iter().map(|col| u64::from(*col)).collect::<arrow_array::UInt64Array>())
-            }
-            Indices::Wide(cols) => Arc::new(arrow_array::UInt64Array::new(ScalarBuffer::from(cols), None)),
-        };
-        let values = array_of(value_type, values, count)?;
-        let entries = StructArray::try_new(fields, vec![cols, values], None)?;
-        Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
-    }
-
-    /// Cells to entries: what is not zero to the bit.
-    fn entries_of_cells(&self, block: &Block, rows: Range<u64>) -> Result<Piece> {
-        let value_type = block.value_type.unwrap_or(ValueType::Float64);
-        let size = value_type.size();
-        let row_bytes = block.cols * size as u64;
-        let mut ends: Vec<i64> = allocate(rows.end - rows.start + 1, &self.file.budget)?;
-        ends.push(0);
-        let (mut cols, mut values) = (Vec::new(), MutableBuffer::new(0));
-        self.slabs(block, rows.clone(), row_bytes, |_, slab| {
-            for cells in slab.chunks_exact(index(row_bytes).max(1)) {
-                for (col, cell) in (0u32..).zip(cells.chunks_exact(size)) {
-                    if cell.iter().any(|byte| *byte != 0) {
-                        cols.push(col);
-                        values.extend_from_slice(cell);
-                    }
-                }
-                self.file.budget.check((cols.len() as u64).saturating_mul(4 + size as u64))?;
-                ends.push(cols.len() as i64);
-            }
-            Ok(())
-        })?;
-        Ok(Piece { rows, col: block.col, ends, cols, value_type, values: values.into() })
-    }
-
-    /// Pieces side by side (in order of their columns) and above each other, as one run of rows.
-    fn merge(&self, pieces: &[Piece], to: ValueType) -> Result<(OffsetBuffer<i64>, Indices, Buffer)> {
-        let total: u64 = pieces.iter().map(|piece| piece.cols.len() as u64).sum();
-        let budget = &self.file.budget;
-        let mut ends: Vec<i64> = allocate(self.row_count() + 1, budget)?;
-        ends.push(0);
-        let wide = self.file.layout.header.cols > 1 << 32;
-        let mut narrow_cols: Vec<u32> = allocate(if wide { 0 } else { total }, budget)?;
-        let mut wide_cols: Vec<u64> = allocate(if wide { total } else { 0 }, budget)?;
-        let mut values = allocate_zeroed(total.saturating_mul(to.size() as u64), budget)?;
-        let cast: Vec<Buffer> =
-            pieces.iter().map(|piece| cast_entries(piece, to, budget)).collect::<Result<_>>()?;
-        let size = to.size();
-        let mut done = 0;
-        // Entries of a piece, in bulk.
-        let mut take = |piece: &Piece, from: &Buffer, span: Range<usize>| {
-            let cols = piece.cols.get(span.clone()).unwrap_or_default();
-            if wide {
-                wide_cols.extend(cols.iter().map(|col| piece.col + u64::from(*col)));
-            } else {
-                let base = u32::try_from(piece.col).unwrap_or(u32::MAX);
-                narrow_cols.extend(cols.iter().map(|col| base.wrapping_add(*col)));
-            }
-            let bytes = from.get(span.start * size..span.end * size).unwrap_or_default();
-            let place =
-                values.as_slice_mut().get_mut(done * size..).and_then(|out| out.get_mut(..bytes.len()));
-            place.unwrap_or_default().copy_from_slice(bytes);
-            done += cols.len();
-            done as i64
-        };
-        let rows = self.chunk.rows.clone();
-        if pieces.is_sorted_by(|above, below| above.rows.end <= below.rows.start) {
-            // None beside another: each goes over whole.
-            for (piece, from) in pieces.iter().zip(&cast) {
-                let before = ends.last().copied().unwrap_or(0);
-                ends.resize(index(piece.rows.start - rows.start) + 1, before);
-                take(piece, from, 0..piece.cols.len());
-                ends.extend(piece.ends.iter().skip(1).map(|end| before + end));
-            }
-            ends.resize(index(self.row_count()) + 1, total.cast_signed());
-        } else {
-            // Those that the row goes through, in order of their columns; the others wait, the first at the end.
-            let mut waiting: Vec<_> = pieces.iter().zip(&cast).enumerate().collect();
-            waiting.sort_by_key(|(_, (piece, _))| Reverse(piece.rows.start));
-            let mut active: Vec<(usize, (&Piece, &Buffer))> = Vec::new();
-            for row in rows {
-                active.retain(|(_, (piece, _))| row < piece.rows.end);
-                let before = active.len();
-                while let Some(next) = waiting.pop_if(|(_, (piece, _))| piece.rows.start <= row) {
-                    active.push(next);
-                }
-                if active.len() > before {
-                    active.sort_unstable_by_key(|(order, _)| *order);
-                }
-                let mut end = ends.last().copied().unwrap_or(0);
-                for (_, (piece, from)) in &active {
-                    let local = index(row - piece.rows.start);
-                    if let Some(&[first, last]) = piece.ends.get(local..).and_then(|ends| ends.first_chunk())
-                    {
-                        end = take(piece, from, index(first.cast_unsigned())..index(last.cast_unsigned()));
-                    }
-                }
-                ends.push(end);
-            }
-        }
-        let cols = if wide { Indices::Wide(wide_cols) } else { Indices::Narrow(narrow_cols) };
-        Ok((OffsetBuffer::new(ScalarBuffer::from(ends)), cols, values.into()))
-    }
-}
-
-enum Indices {
-    Narrow(Vec<u32>),
-    Wide(Vec<u64>),
-}
-
-impl Indices {
-    fn len(&self) -> usize {
-        match self {
-            Indices::Narrow(cols) => cols.len(),
-            Indices::Wide(cols) => cols.len(),
-        }
-    }
-}
-
-/// The values of a piece as the object's type.
-fn cast_entries(piece: &Piece, to: ValueType, budget: &Budget) -> Result<Buffer> {
-    let from = piece.value_type;
-    if from == to {
-        return Ok(piece.values.clone());
-    }
-    let mut out = allocate_zeroed((piece.cols.len() as u64).saturating_mul(to.size() as u64), budget)?;
-    cast::cast(&piece.values, from, to, out.as_slice_mut()).map_err(|entry| {
-        let bytes = piece.values.get(index(entry) * from.size()..).unwrap_or_default();
-        let row = piece.ends.partition_point(|end| *end <= entry.cast_signed()).saturating_sub(1) as u64;
-        let col = piece.col + u64::from(piece.cols.get(index(entry)).copied().unwrap_or(0));
-        does_not_survive(bytes, from, to).index(col).field("col").index(piece.rows.start + row).field("row")
-    })?;
-    Ok(out.into())
 }
 
 fn copy_column<'a>(
@@ -583,7 +415,7 @@ fn array(value_type: ValueType, memory: MutableBuffer, count: usize) -> Result<A
     array_of(value_type, memory.into(), count)
 }
 
-fn array_of(value_type: ValueType, memory: Buffer, count: usize) -> Result<ArrayRef> {
+pub(super) fn array_of(value_type: ValueType, memory: Buffer, count: usize) -> Result<ArrayRef> {
     if value_type == ValueType::FixedStr16 {
         return strings(&memory);
     }

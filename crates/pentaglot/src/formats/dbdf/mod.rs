@@ -35,6 +35,7 @@ mod dialect;
 mod encode;
 mod layout;
 mod matrix;
+mod merge;
 mod meta;
 mod outline;
 mod read;

@@ -32,6 +32,7 @@ mod parse;
 mod pattern;
 mod plan;
 mod read;
+mod tokens;
 mod types;
 mod validate;
 mod value;

@@ -16,6 +16,7 @@
 //! | archives | stored and deflated members, zip64; several members: `FILE::MEMBER` | stored, or deflated with `compressed=true` |
 //! | sparse `.npz` | csr, csc, coo, bsr as one sparse matrix, repeats summed | csr |
 
+mod csr_stream;
 mod decode;
 mod encode;
 mod layout;

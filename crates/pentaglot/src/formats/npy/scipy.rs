@@ -5,22 +5,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_buffer::{Buffer, OffsetBuffer};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use serde_json::json;
 
+use super::csr_stream::{CsrStream, Indices, Numbers, Pointers};
 use super::decode;
 use super::layout::Extent;
-use super::read::{ArrayFile, Bands};
+use super::read::ArrayFile;
 use super::types::{Dtype, Kind, complex};
 use super::zip::{Directory, Entry};
-use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
 use crate::formats::Request;
 use crate::hub::type_text::print_type;
 use crate::hub::{Rows, extension, native, rows, shape};
-use crate::kernels::csr_build::{self as csr, Csr, Entries, Index, Value};
+use crate::kernels::csr_build::{self as csr, Entries, Index, Value};
 use crate::limits::Budget;
 use crate::source::Source;
 
@@ -49,14 +48,14 @@ impl Layout {
 pub(super) struct Sparse {
     source: Source,
     directory: Directory,
-    budget: Budget,
+    pub(super) budget: Budget,
     pub(super) layout: Layout,
     pub(super) rows: u64,
     pub(super) cols: u64,
     /// Stored entries.
     pub(super) entries: u64,
     /// Rows and columns of a block; 1 and 1 but for BSR.
-    block: (u64, u64),
+    pub(super) block: (u64, u64),
     pub(super) schema: SchemaRef,
 }
 
@@ -150,7 +149,7 @@ impl Sparse {
         })
     }
 
-    fn array(&self, name: &'static str) -> Result<ArrayFile> {
+    pub(super) fn array(&self, name: &'static str) -> Result<ArrayFile> {
         let entry = self.entry(name)?;
         let extent: Extent = entry.extent(&self.source, self.budget.limits())?;
         ArrayFile::open(extent, "npz", &self.budget).field(name)
@@ -363,291 +362,4 @@ pub(super) fn with_complex(schema: Schema) -> Schema {
     let entry = entry.as_ref().clone().with_data_type(DataType::Struct(fields));
     let field = field.with_data_type(DataType::LargeList(Arc::new(entry)));
     Schema::new_with_metadata(vec![field], schema.metadata().clone())
-}
-
-/// Whole numbers of any width, one after another.
-struct Numbers {
-    bands: Bands,
-    array: ArrayFile,
-    position: u64,
-}
-
-impl Numbers {
-    fn open(array: ArrayFile, range: Range<u64>) -> Result<Numbers> {
-        let position = range.start;
-        Ok(Numbers { bands: array.bands(range)?, array, position })
-    }
-
-    fn place(&self, index: u64) -> u64 {
-        self.array.element_offset(index)
-    }
-
-    fn next(&mut self, count: u64) -> Result<Vec<u64>> {
-        let bytes = self.bands.next(count)?;
-        let Dtype::Scalar(scalar) = self.array.header.dtype else {
-            return Err(Error::malformed("whole numbers", "structs").at(self.array.extent.base));
-        };
-        let bytes: Buffer =
-            if scalar.big_endian { decode::swap(&bytes, scalar.bytes, &self.array.budget)? } else { bytes };
-        let mut numbers: Vec<u64> = allocate(count, &self.array.budget)?;
-        match (scalar.kind, scalar.bytes) {
-            (Kind::Int, 4) => {
-                widen::<4>(&bytes, &mut numbers, |bytes| i64::from(i32::from_le_bytes(bytes)).cast_unsigned())
-            }
-            (Kind::Int, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
-            (Kind::Int, 2) => {
-                widen::<2>(&bytes, &mut numbers, |bytes| i64::from(i16::from_le_bytes(bytes)).cast_unsigned())
-            }
-            (Kind::Int, _) => {
-                widen::<1>(&bytes, &mut numbers, |bytes| i64::from(i8::from_le_bytes(bytes)).cast_unsigned())
-            }
-            (Kind::Uint, 4) => widen::<4>(&bytes, &mut numbers, |bytes| u64::from(u32::from_le_bytes(bytes))),
-            (Kind::Uint, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
-            (Kind::Uint, 2) => widen::<2>(&bytes, &mut numbers, |bytes| u64::from(u16::from_le_bytes(bytes))),
-            (Kind::Uint, _) => widen::<1>(&bytes, &mut numbers, |bytes| u64::from(u8::from_le_bytes(bytes))),
-            _ => return Err(Error::malformed("whole numbers", scalar.text()).at(self.array.extent.base)),
-        }
-        // A negative number is past 2^63 now.
-        if let Some(bad) = numbers.iter().position(|number| i64::try_from(*number).is_err()) {
-            let value = numbers.get(bad).copied().unwrap_or(0).cast_signed();
-            let index = self.position + bad as u64;
-            return Err(Error::malformed("a number from 0 on", value)
-                .at(self.place(index))
-                .index(index)
-                .rule("sparse-index"));
-        }
-        self.position += count;
-        Ok(numbers)
-    }
-}
-
-fn widen<const N: usize>(bytes: &[u8], numbers: &mut Vec<u64>, number: impl Fn([u8; N]) -> u64) {
-    numbers.extend(bytes.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)));
-}
-
-/// Row or column numbers, held against the matrix.
-struct Indices {
-    numbers: Numbers,
-    bound: u64,
-    name: &'static str,
-}
-
-impl Indices {
-    fn next(&mut self, count: u64) -> Result<Vec<u64>> {
-        let first = self.numbers.position;
-        let numbers = self.numbers.next(count).field(self.name)?;
-        if let Some(bad) = numbers.iter().position(|number| *number >= self.bound) {
-            let index = first + bad as u64;
-            let found = numbers.get(bad).copied().unwrap_or(0);
-            return Err(Error::malformed(format_args!("an index below {}", self.bound), found)
-                .at(self.numbers.place(index))
-                .index(index)
-                .field(self.name)
-                .rule("sparse-index"));
-        }
-        Ok(numbers)
-    }
-
-    fn end(&mut self) -> Result<()> {
-        // What SciPy would prune stays unread; only then is there no end to check.
-        if self.numbers.position == self.numbers.array.header.rows() {
-            self.numbers.bands.end().field(self.name)
-        } else {
-            Ok(())
-        }
-    }
-}
-
-/// The row pointers, as lengths.
-struct Pointers {
-    numbers: Numbers,
-    last: u64,
-    entries: u64,
-}
-
-impl Pointers {
-    /// The lengths of `runs` runs from `first` on.
-    fn open(sparse: &Sparse, first: u64, end: u64) -> Result<Pointers> {
-        let array = sparse.array("indptr")?;
-        let per_block = sparse.block.0.saturating_mul(sparse.block.1).max(1);
-        let mut numbers = Numbers::open(array, first..end.saturating_add(1))?;
-        let last = numbers.next(1).field("indptr")?.first().copied().unwrap_or(0);
-        let entries = sparse.entries / per_block;
-        if first == 0 && last != 0 || last > entries {
-            let expected = if first == 0 { "0".to_owned() } else { format!("at most {entries}") };
-            return Err(Error::malformed(expected, last)
-                .at(numbers.place(first))
-                .index(first)
-                .field("indptr")
-                .rule("sparse-indptr"));
-        }
-        Ok(Pointers { numbers, last, entries })
-    }
-
-    fn next(&mut self, count: u64) -> Result<Vec<u64>> {
-        let first = self.numbers.position;
-        let mut numbers = self.numbers.next(count).field("indptr")?;
-        for (index, number) in numbers.iter_mut().enumerate() {
-            let end = *number;
-            if end < self.last || end > self.entries {
-                let index = first + index as u64;
-                let expected = format_args!("a pointer in {}..={}", self.last, self.entries);
-                return Err(Error::malformed(expected, end)
-                    .at(self.numbers.place(index))
-                    .index(index)
-                    .field("indptr")
-                    .rule("sparse-indptr"));
-            }
-            *number = end - self.last;
-            self.last = end;
-        }
-        Ok(numbers)
-    }
-
-    fn end(&mut self) -> Result<()> {
-        self.numbers.bands.end().field("indptr")
-    }
-}
-
-/// CSR rows, streamed.
-struct CsrStream {
-    sparse: Sparse,
-    schema: SchemaRef,
-    pointers: Pointers,
-    indices: Indices,
-    data: ArrayFile,
-    values: Bands,
-    next: u64,
-    end: u64,
-    /// Lengths of rows that were read ahead, the next one last.
-    lengths: Vec<u64>,
-    batch_rows: usize,
-    ended: bool,
-}
-
-impl CsrStream {
-    fn open(sparse: Sparse, schema: SchemaRef, range: Range<u64>, batch_rows: usize) -> Result<CsrStream> {
-        let pointers = Pointers::open(&sparse, range.start, range.end)?;
-        let stored = pointers.last..sparse.entries;
-        let numbers = Numbers::open(sparse.array("indices")?, stored.clone())?;
-        let indices = Indices { numbers, bound: sparse.cols, name: "indices" };
-        let data = sparse.array("data")?;
-        let values = data.bands(stored)?;
-        let (next, end) = (range.start, range.end);
-        let lengths = Vec::new();
-        Ok(CsrStream {
-            sparse,
-            schema,
-            pointers,
-            indices,
-            data,
-            values,
-            next,
-            end,
-            lengths,
-            batch_rows,
-            ended: false,
-        })
-    }
-
-    fn next(&mut self) -> Result<Option<RecordBatch>> {
-        if self.next >= self.end {
-            return if std::mem::replace(&mut self.ended, true) {
-                Ok(None)
-            } else {
-                self.finish().map(|()| None)
-            };
-        }
-        let first_entry = self.pointers.last - self.lengths.iter().sum::<u64>();
-        if self.lengths.is_empty() {
-            let count = (csr::BATCH_ROWS as u64).min(self.end - self.next);
-            self.lengths = self.pointers.next(count)?;
-            self.lengths.reverse();
-        }
-        let mut offsets: Vec<i64> = vec![0];
-        let mut total = 0i64;
-        while let Some(length) = self.lengths.last().copied() {
-            let length = i64::try_from(length).unwrap_or(i64::MAX);
-            let after = total.saturating_add(length);
-            let rows = offsets.len() - 1;
-            if rows > 0 && after > csr::BATCH_ENTRIES || rows >= self.batch_rows {
-                break;
-            }
-            total = after;
-            offsets.push(total);
-            self.lengths.pop();
-        }
-        let count = u64::try_from(total).unwrap_or(0);
-        let cols = self.indices.next(count)?;
-        let bytes = self.values.next(count).field("data")?;
-        let place = |index: u64| self.data.element_offset(first_entry + index);
-        let len = usize::try_from(count).unwrap_or(0);
-        let values = decode::decode(&self.data.header.dtype, &bytes, len, &place, &self.sparse.budget)
-            .field("data")?;
-        let first_row = self.next;
-        self.next += offsets.len() as u64 - 1;
-        let batch = if self.sparse.cols > 1 << 32 {
-            self.batch::<u64>(offsets, cols, values, first_row)
-        } else {
-            let narrow: Vec<u32> = cols.iter().map(|col| u32::try_from(*col).unwrap_or(u32::MAX)).collect();
-            self.batch::<u32>(offsets, narrow, values, first_row)
-        };
-        batch.map(Some)
-    }
-
-    fn batch<I: Index>(
-        &self,
-        offsets: Vec<i64>,
-        cols: Vec<I>,
-        values: ArrayRef,
-        first_row: u64,
-    ) -> Result<RecordBatch> {
-        let count = offsets.len() - 1;
-        let ascending = offsets.array_windows::<2>().all(|[start, end]| {
-            let row = usize::try_from(*start).ok().zip(usize::try_from(*end).ok());
-            row.and_then(|(start, end)| cols.get(start..end))
-                .is_some_and(|row| row.is_sorted_by(|one, two| one < two))
-        });
-        let (offsets, cols, values) = if ascending {
-            (offsets, I::array(cols), values)
-        } else {
-            summed(offsets, cols, values, first_row)?
-        };
-        let list = csr::list_array(&self.schema, OffsetBuffer::new(offsets.into()), cols, values)?;
-        rows::batch(Arc::clone(&self.schema), vec![Arc::new(list)], count)
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        self.pointers.end()?;
-        self.indices.end()?;
-        if self.pointers.last == self.sparse.entries { self.values.end().field("data") } else { Ok(()) }
-    }
-}
-
-/// Sums repeats, whatever the type of the values.
-fn summed<I: Index>(
-    offsets: Vec<i64>,
-    cols: Vec<I>,
-    values: ArrayRef,
-    first_row: u64,
-) -> Result<(Vec<i64>, ArrayRef, ArrayRef)> {
-    fn typed<I: Index, T: Value>(
-        offsets: Vec<i64>,
-        cols: Vec<I>,
-        values: Vec<T>,
-        first_row: u64,
-    ) -> Result<(Vec<i64>, ArrayRef, ArrayRef)> {
-        let mut csr = Csr { offsets, cols, values };
-        csr::sum_repeats(&mut csr, first_row)?;
-        Ok((csr.offsets, I::array(csr.cols), T::array(csr.values)))
-    }
-    macro_rules! dispatch {
-        ($($native:ty),*) => {
-            $(if let Some(values) = <$native as Value>::values(&values) {
-                return typed(offsets, cols, values, first_row);
-            })*
-        };
-    }
-    dispatch!(f64, f32, i64, i32, u64, u32, i16, u16, i8, u8, bool, half::f16, [f32; 2], [f64; 2]);
-    Err(Error::unsupported(format!("a sparse matrix of {}", print_type(values.data_type()))))
 }

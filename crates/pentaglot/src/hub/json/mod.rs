@@ -26,6 +26,7 @@
 
 mod document;
 mod encode;
+mod nested;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -33,7 +34,7 @@ mod time;
 
 pub use document::JsonDocument;
 pub use encode::Columns;
-pub(crate) use encode::is_text;
+pub(crate) use nested::is_text;
 pub(crate) use text::{Float, PlainRun, parse_decimal, plain_run, special_float, write_string};
 pub(crate) use time::{parse_date, parse_time, parse_timestamp};
 

@@ -3,10 +3,13 @@
 //! A [`Column`] is made once for a field; values are appended one by one, from a scanner or from the text of a cell, and
 //! taken out as an Arrow array.
 
+mod floats;
 mod nested;
 mod scalar;
+mod stamps;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod words;
 
 use std::io::Read;
@@ -16,8 +19,9 @@ use arrow_array::ArrayRef;
 use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 
+pub(crate) use floats::{is_special_float, parse_special_cell};
 pub(crate) use nested::Record;
-pub(crate) use scalar::{is_special_float, parse_bool, parse_special_cell};
+pub(crate) use scalar::parse_bool;
 
 use super::json::Scanner;
 use crate::error::{Error, Result};
@@ -162,7 +166,7 @@ fn decoder<R: Input>(field: &FieldRef, budget: &Budget) -> Result<Decoder<R>> {
         return Ok(decoder);
     }
     if field.metadata().contains_key(MIXED_KEY) {
-        return Ok(Box::new(scalar::Strings::new(field.data_type(), true)));
+        return Ok(Box::new(texts::Strings::new(field.data_type(), true)));
     }
     match field.data_type() {
         data_type if data_type.is_nested() || matches!(data_type, DataType::RunEndEncoded(_, _)) => {
