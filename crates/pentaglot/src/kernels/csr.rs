@@ -28,9 +28,6 @@ macro_rules! raw {
 }
 raw!(u8 u16 u32 u64 i128);
 
-/// Pairs that the fast versions move at a time, and how many they may write too much.
-const LANES: usize = 16;
-
 /// How many rows to split, and what they may hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {

@@ -14,11 +14,6 @@ impl Isa for Popcnt {
     }
 
     #[inline]
-    fn extract(self, word: u64, mask: u64) -> u64 {
-        Portable.extract(word, mask)
-    }
-
-    #[inline]
     fn deposit(self, word: u64, mask: u64) -> u64 {
         Portable.deposit(word, mask)
     }
@@ -174,20 +169,15 @@ impl Isa for Bmi2 {
     }
 
     #[inline(always)]
-    fn extract(self, word: u64, mask: u64) -> u64 {
+    fn join_octal(self, units: u64) -> u64 {
         let result: u64;
         // SAFETY: a `Bmi2` value exists only after BMI2 was detected.
         // SAFETY: the instruction reads and writes the named registers.
         unsafe {
-            std::arch::asm!("pext {0}, {1}, {2}", lateout(reg) result, in(reg) word, in(reg) mask,
+            std::arch::asm!("pext {0}, {1}, {2}", lateout(reg) result, in(reg) units, in(reg) 0x7777_7777_7777_7777_u64,
                 options(pure, nomem, nostack, preserves_flags));
         }
         result
-    }
-
-    #[inline(always)]
-    fn join_octal(self, units: u64) -> u64 {
-        self.extract(units, 0x7777_7777_7777_7777)
     }
 
     #[inline(always)]
@@ -213,11 +203,6 @@ impl Isa for Bmi2 {
     #[inline]
     fn select_in_word(self, word: u64, rank: u64) -> u64 {
         Portable.select_in_word(word, rank)
-    }
-
-    #[inline]
-    fn extract(self, word: u64, mask: u64) -> u64 {
-        Portable.extract(word, mask)
     }
 
     #[inline]

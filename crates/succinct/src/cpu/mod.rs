@@ -22,8 +22,6 @@ pub(crate) trait Isa: Copy {
     fn select_present(self, word: u64, rank: u64) -> u64 {
         self.select_in_word(word, rank)
     }
-    /// The bits of `word` under `mask`, gathered at the low end.
-    fn extract(self, word: u64, mask: u64) -> u64;
     /// The low bits of `word`, scattered to the positions in `mask`.
     fn deposit(self, word: u64, mask: u64) -> u64;
 

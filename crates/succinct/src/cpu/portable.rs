@@ -27,19 +27,6 @@ impl Isa for Portable {
     }
 
     #[inline]
-    fn extract(self, word: u64, mut mask: u64) -> u64 {
-        let (mut result, mut bit) = (0, 1_u64);
-        while mask != 0 {
-            if word & mask & mask.wrapping_neg() != 0 {
-                result |= bit;
-            }
-            mask &= mask - 1;
-            bit <<= 1;
-        }
-        result
-    }
-
-    #[inline]
     fn deposit(self, word: u64, mut mask: u64) -> u64 {
         let (mut result, mut bit) = (0, 1_u64);
         while mask != 0 {

@@ -128,11 +128,6 @@ impl Isa for Wide {
     }
 
     #[inline(always)]
-    fn extract(self, word: u64, mask: u64) -> u64 {
-        Bmi2(()).extract(word, mask)
-    }
-
-    #[inline(always)]
     fn deposit(self, word: u64, mask: u64) -> u64 {
         Bmi2(()).deposit(word, mask)
     }

@@ -2,7 +2,10 @@
 
 use std::arch::x86_64::*;
 
-use super::{LANES, Order, Raw, Rows, Wanted};
+use super::{Order, Raw, Rows, Wanted};
+
+/// Pairs that are moved at a time, and how many may be written too much.
+const LANES: usize = 16;
 
 /// Where the columns and values of 16 pairs of `WORDS` dwords stand in the loaded dwords.
 const fn every(words: u32, from: u32) -> [u32; LANES] {
