@@ -58,16 +58,13 @@ impl Inventory {
             shape(log, count),
             "a sample for every stride"
         );
-        let [groups, offsets, listed] = [groups, offsets, listed].map(SharedWords::new);
-        Inventory {
-            log,
-            count,
-            fast_count: fast_count(count),
-            wide_count: wide_count(count),
-            groups,
-            offsets,
-            listed,
-        }
+        Self::from_parts(log, count, [groups, offsets, listed].map(SharedWords::new))
+    }
+
+    fn from_parts(log: u32, count: u64, [groups, offsets, listed]: [SharedWords; 3]) -> Self {
+        let fast_count = if matches!(level(), Level::Bmi2(_)) { count } else { 0 };
+        let wide_count = if wide().is_some() { count } else { 0 };
+        Inventory { log, count, fast_count, wide_count, groups, offsets, listed }
     }
 
     /// The processor, if it is fast and there is a bit of rank `rank`.
@@ -265,15 +262,7 @@ impl Inventory {
             }
         }
         let listed = cursor.vector(1, "listed")?;
-        Ok(Inventory {
-            log,
-            count,
-            fast_count: fast_count(count),
-            wide_count: wide_count(count),
-            groups,
-            offsets,
-            listed,
-        })
+        Ok(Self::from_parts(log, count, [groups, offsets, listed]))
     }
 }
 
@@ -281,12 +270,4 @@ impl Inventory {
 fn shape(log: u32, count: u64) -> (u64, u64) {
     let strides = count.div_ceil(1 << log);
     (strides.div_ceil(if log == 0 { FEW_GROUP } else { GROUP }), strides.div_ceil(4))
-}
-
-fn fast_count(count: u64) -> u64 {
-    if let Level::Bmi2(_) = level() { count } else { 0 }
-}
-
-fn wide_count(count: u64) -> u64 {
-    if wide().is_some() { count } else { 0 }
 }
