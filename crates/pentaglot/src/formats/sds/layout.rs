@@ -76,7 +76,7 @@ impl Object {
         match cursor.left() {
             0 => Ok(object),
             left => Err(Error::malformed(
-                format_args!("the end of a {kind}"),
+                format_args!("the end of the {kind}"),
                 format_args!("{left} more elements"),
             )
             .at(cursor.position() * 8)
