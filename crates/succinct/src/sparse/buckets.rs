@@ -136,7 +136,13 @@ impl Buckets {
     /// Asks for the record of `bucket`.
     #[inline(always)]
     pub(super) fn prefetch(&self, bucket: u64) {
-        prefetch(self.records.as_ref(), (bucket / RECORD) as usize);
+        self.prefetch_record(bucket / RECORD);
+    }
+
+    /// Asks for record `record`.
+    #[inline(always)]
+    pub(super) fn prefetch_record(&self, record: u64) {
+        prefetch(self.records.as_ref(), record as usize);
     }
 
     /// Asks for the words that `find` will read.

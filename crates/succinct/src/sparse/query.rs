@@ -174,31 +174,37 @@ impl<W: Words> SparseVector<W> {
         self.bucket(value).and_then(|bucket| self.successor_in(&bucket, value))
     }
 
-    /// Select0 on a set: a search over every 64th bucket, then over the buckets between two of those, then over the
-    /// values of one bucket.
-    fn select0_of_set(&self, rank: u64) -> Option<u64> {
-        let buckets = self.build_buckets();
-        // Whether there are at most `rank` zeros before a bucket that has so many values before it.
-        let fits = |bucket: u64, values: u64| {
-            let zeros = (u128::from(bucket) << self.low.width()).saturating_sub(u128::from(values));
-            zeros <= u128::from(rank)
-        };
-        let record = |record| buckets.record(record, |bucket| self.bucket_start(bucket));
-        let (mut low, mut high) = (0, buckets.record_count());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match record(middle) {
-                Some((bucket, values)) if fits(bucket, values) => low = middle + 1,
-                _ => high = middle,
-            }
+    /// Whether there are at most `rank` zeros before a bucket that has so many values before it.
+    fn has_at_most(&self, rank: u64, bucket: u64, values: u64) -> bool {
+        let zeros = (u128::from(bucket) << self.low.width()).saturating_sub(u128::from(values));
+        zeros <= u128::from(rank)
+    }
+
+    /// The first bucket of a record and the values before it.
+    fn record(&self, record: u64) -> Option<(u64, u64)> {
+        self.build_buckets().record(record, |bucket| self.bucket_start(bucket))
+    }
+
+    /// One step of the search for the first record in `low..high` with more than `rank` zeros before it.
+    fn narrow(&self, rank: u64, (low, high): (u64, u64)) -> (u64, u64) {
+        let middle = low.midpoint(high);
+        match self.record(middle) {
+            Some((bucket, values)) if self.has_at_most(rank, bucket, values) => (middle + 1, high),
+            _ => (low, middle),
         }
-        let mut first = low.checked_sub(1).and_then(record).map_or(0, |(bucket, _)| bucket);
-        let mut limit = record(low).map_or(self.high.count_zeros(), |(bucket, _)| bucket).max(first + 1);
+    }
+
+    /// Select0 on a set, once the first record with more than `rank` zeros before it is found: a search over the buckets
+    /// before that, then over the values of one bucket.
+    fn select0_before(&self, record: u64, rank: u64) -> Option<u64> {
+        let bucket_of = |record| self.record(record).map(|(bucket, _)| bucket);
+        let mut first = record.checked_sub(1).and_then(bucket_of).unwrap_or(0);
+        let mut limit = bucket_of(record).unwrap_or_else(|| self.high.count_zeros()).max(first + 1);
         // The last bucket in `first..limit` with at most `rank` zeros before it.
         while first + 1 < limit {
             let middle = first + (limit - first) / 2;
             match self.bucket_start(middle) {
-                Some(start) if fits(middle, start.wrapping_sub(middle)) => first = middle,
+                Some(start) if self.has_at_most(rank, middle, start.wrapping_sub(middle)) => first = middle,
                 _ => limit = middle,
             }
         }
@@ -306,7 +312,11 @@ impl<W: Words> BitQueries for SparseVector<W> {
         if rank >= self.count_zeros() || self.is_multiset() {
             return None;
         }
-        self.select0_of_set(rank)
+        let mut range = (0, self.build_buckets().record_count());
+        while range.0 < range.1 {
+            range = self.narrow(rank, range);
+        }
+        self.select0_before(range.0, rank)
     }
 
     fn inverse_select(&self, index: u64) -> Option<(u64, bool)> {
@@ -381,6 +391,29 @@ impl<W: Words> BitQueries for SparseVector<W> {
             for ((answer, &rank), bit) in answers.iter_mut().zip(ranks).zip(bits) {
                 let bit = bit.filter(|_| rank < self.low.len());
                 *answer = bit.map(|bit| self.combine(bit.wrapping_sub(rank), rank));
+            }
+        }
+    }
+
+    fn select0_many(&self, ranks: &[u64], answers: &mut [Option<u64>]) {
+        let answers = &mut answers[..ranks.len()];
+        if self.is_multiset() {
+            return answers.fill(None);
+        }
+        let buckets = self.build_buckets();
+        for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            let mut ranges = [(0, buckets.record_count()); BATCH];
+            let ranges = &mut ranges[..ranks.len()];
+            // All searches side by side: each asks for its next record before the first of them needs one.
+            while ranges.iter().any(|range| range.0 < range.1) {
+                ranges.iter().for_each(|range| buckets.prefetch_record(range.0.midpoint(range.1)));
+                for (range, &rank) in ranges.iter_mut().zip(ranks).filter(|(range, _)| range.0 < range.1) {
+                    *range = self.narrow(rank, *range);
+                }
+            }
+            for ((answer, &rank), range) in answers.iter_mut().zip(ranks).zip(&*ranges) {
+                let known = rank < self.count_zeros();
+                *answer = if known { self.select0_before(range.0, rank) } else { None };
             }
         }
     }
