@@ -61,6 +61,12 @@ pub(crate) fn write_int(words: &mut [u64], bit: u64, width: u32, value: u64) {
     }
 }
 
+/// Where the 16 bits of number `index` are in memory, if words hold four of them each, the first at the low end.
+#[inline(always)]
+pub(crate) fn lane(index: usize) -> usize {
+    if cfg!(target_endian = "big") { index ^ 3 } else { index }
+}
+
 /// The number of set bits in `words`.
 pub(crate) fn count_ones(words: &[u64]) -> u64 {
     #[cfg(target_arch = "x86_64")]

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::rank::{Counts, LARGE};
+use crate::bits::lane;
 use crate::cpu::{Bmi2, Isa, prefetch_at};
 
 /// Bits per large count.
@@ -133,7 +134,7 @@ impl FastBits<'_> {
         let (bits, small, large) = unsafe {
             (
                 *self.words.add(word as usize),
-                *self.small.add(lane(word) as usize),
+                *self.small.add(lane(word as usize)),
                 *self.large.add(word as usize / LARGE),
             )
         };
@@ -148,12 +149,6 @@ impl FastBits<'_> {
         prefetch_at(self.words, word);
         prefetch_at(self.small, word);
     }
-}
-
-/// Where the 16 bits of number `index` are in memory, four to a word.
-#[inline(always)]
-fn lane(index: u64) -> u64 {
-    if cfg!(target_endian = "big") { index ^ 3 } else { index }
 }
 
 /// The large count, the small count, and the bits before `index` in its word.

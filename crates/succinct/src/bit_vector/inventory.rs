@@ -5,6 +5,7 @@ use std::io;
 use super::rank::{BLOCK, RankSupport};
 use super::sampler::LOG_LIMIT;
 use super::scan::{find, find_from};
+use crate::bits::lane;
 use crate::cpu::{Bmi2, Isa, Level, Wide, level, prefetch, wide};
 use crate::cursor::WordCursor;
 use crate::error::Error;
@@ -92,11 +93,10 @@ impl Inventory {
     /// The stride must be one of those of `count` bits, and the group the one it is in.
     #[inline(always)]
     unsafe fn sample(&self, group: u64, stride: u64) -> (u64, u64) {
-        let lane = if cfg!(target_endian = "big") { stride ^ 3 } else { stride };
         // SAFETY: there are as many groups and offsets (four to a word) as `count` bits have.
         unsafe {
             let group = *self.groups.as_ref().get_unchecked(group as usize);
-            let offset = *self.offsets.as_ref().as_ptr().cast::<u16>().add(lane as usize);
+            let offset = *self.offsets.as_ref().as_ptr().cast::<u16>().add(lane(stride as usize));
             (group, u64::from(offset))
         }
     }
