@@ -10,7 +10,7 @@
 
 use std::collections::HashSet;
 
-use super::tokens::Parser;
+use super::tokens::{Parser, excerpt};
 use super::types::{Base, Callable, Encoding, FloatWidth, Kind, Pattern, Type, Width, Zone};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -40,14 +40,6 @@ pub(super) fn parse_canonical(text: &str, base: u64, limits: &Limits) -> Result<
         return Err(error.at(base + same).rule("type-noncanonical"));
     }
     Ok(ty)
-}
-
-/// The text of a type in messages: whole if it is short.
-pub(super) fn excerpt(text: &str) -> String {
-    match text.char_indices().nth(80) {
-        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default().escape_debug()),
-        None => format!("`{}`", text.escape_debug()),
-    }
 }
 
 impl Parser<'_> {

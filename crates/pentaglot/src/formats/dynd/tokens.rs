@@ -2,9 +2,16 @@
 
 use std::fmt::Display;
 
-use super::parse::excerpt;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+
+/// The text of a type in messages: whole if it is short.
+pub(super) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default().escape_debug()),
+        None => format!("`{}`", text.escape_debug()),
+    }
+}
 
 /// A place in the text of a type.
 pub(super) struct Parser<'a> {

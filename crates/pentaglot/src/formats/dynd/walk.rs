@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::parse::{excerpt, parse, parse_canonical};
+use super::parse::{parse, parse_canonical};
+use super::tokens::excerpt;
 use super::types::{Encoding, Missing, Type};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, Result};
