@@ -62,7 +62,7 @@ pub fn build_index(object: &Object, words: &SharedWords) -> Result<Vec<u8>> {
         other => {
             let kind = other.kind();
             return Err(Error::unsupported(format!(
-                "an index for a {kind} (bit, sparse, rl, wm, rlwm have one)"
+                "there is no index for a {kind} (bit, sparse, rl, wm, rlwm have one)"
             )));
         }
     }
