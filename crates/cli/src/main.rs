@@ -17,7 +17,7 @@ mod validate;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use pentaglot::{Error, ErrorKind, Registry};
+use pentaglot::{Error, ErrorKind, Hint, Registry};
 
 use args::{Cli, Verb};
 
@@ -79,12 +79,30 @@ impl Failure {
         if self.error.is_broken_pipe() {
             return DONE;
         }
-        let text = match &self.file {
+        let mut text = match &self.file {
             Some(file) => format!("{file}: {}", self.error),
             None => self.error.to_string(),
         };
+        if let Some(hint) = self.error.advice() {
+            text.push_str(&format!(" ({})", advice(hint)));
+        }
         screen::say(&screen::escape(&text));
         self.status()
+    }
+}
+
+/// A hint of the library in the words of the command line.
+fn advice(hint: &Hint) -> String {
+    match hint {
+        Hint::From => "--from names the format".to_owned(),
+        Hint::To => "--to names the format".to_owned(),
+        Hint::Type => "--type gives the type".to_owned(),
+        Hint::Force => "--force replaces it".to_owned(),
+        Hint::AllowLossy => "--allow-lossy permits it".to_owned(),
+        Hint::Limit(name) => format!("--{name} raises the limit"),
+        Hint::Option(option) => format!("try -O {option}"),
+        Hint::Advice(text) => text.clone().into_owned(),
+        other => format!("{other:?}"),
     }
 }
 

@@ -40,6 +40,28 @@ pub enum Step {
     Index(u64),
 }
 
+/// What a user can set or do to get further. The library names no flags: each front end says it in its own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hint {
+    /// Name the input's format.
+    From,
+    /// Name the output's format.
+    To,
+    /// Give the type of the data.
+    Type,
+    /// Allow an existing output to be replaced.
+    Force,
+    /// Allow lossy steps.
+    AllowLossy,
+    /// Raise a limit, by its name in [`Limits`](crate::Limits), such as `max-alloc`.
+    Limit(&'static str),
+    /// Set an option of a format: `key=value`.
+    Option(Cow<'static, str>),
+    /// Advice in plain words.
+    Advice(Cow<'static, str>),
+}
+
 /// What went wrong, where, and who is to blame.
 ///
 /// ```
@@ -61,6 +83,7 @@ struct Inner {
     path: Vec<Step>,
     rule: Option<&'static str>,
     message: String,
+    hint: Option<Hint>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -75,6 +98,7 @@ impl Error {
             path: Vec::new(),
             rule: None,
             message: message.into(),
+            hint: None,
             source: None,
         }))
     }
@@ -156,6 +180,18 @@ impl Error {
     pub fn rule(mut self, rule: &'static str) -> Self {
         self.0.rule.get_or_insert(rule);
         self
+    }
+
+    /// Says what would help, unless a deeper place has said it. Not part of the message.
+    #[must_use]
+    pub fn hint(mut self, hint: Hint) -> Self {
+        self.0.hint.get_or_insert(hint);
+        self
+    }
+
+    /// What would help, if that is known.
+    pub fn advice(&self) -> Option<&Hint> {
+        self.0.hint.as_ref()
     }
 
     /// Who is to blame.

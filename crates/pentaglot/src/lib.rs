@@ -53,7 +53,7 @@ mod source;
 mod testing;
 mod wire;
 
-pub use error::{Context, Error, ErrorKind, Result, Step};
+pub use error::{Context, Error, ErrorKind, Hint, Result, Step};
 pub use limits::{Budget, Limits};
 pub use registry::Registry;
 pub use sink::Sink;
