@@ -32,6 +32,8 @@ mod detect;
 mod findings;
 mod options;
 mod outline;
+#[cfg(any(feature = "ds", feature = "sds"))]
+mod side_index;
 mod summary;
 
 #[cfg(feature = "arrow_ipc")]
