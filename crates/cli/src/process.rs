@@ -1,6 +1,6 @@
 //! What the operating system does to the process: the one fence round unsafe code in the command.
 
-#![expect(unsafe_code, reason = "signals, and code that runs before `main`")]
+#![allow(unsafe_code, reason = "signals, and code that runs before `main`")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -219,7 +219,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     let layout = chosen.layout;
     read::check_decodable(&layout)?;
     let header = &layout.header;
-    let (meta, ignored) = beside.settle(header)?;
+    let (meta, ignored_meta) = beside.settle(header)?;
     let names = schema::column_names(header, meta.as_ref());
     let schema = schema::of(header, &names, &options.limits)?;
     let mut summary = Summary::new(ID, Arc::new(schema));
@@ -227,13 +227,13 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     summary.dialect_reason = Some(chosen.reason);
     summary.also_fits = chosen.also_fits.iter().map(|dialect| format!("{ID}:{dialect}")).collect();
     summary.notes.extend(chosen.note);
-    summary.notes.extend(ignored);
+    summary.notes.extend(ignored_meta.clone());
     summary.rows = Some(header.rows);
     summary.bytes = Some(layout.bytes);
     summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };
     summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
     describe(&mut summary, &layout, meta.is_some());
-    Ok(File { source, layout, summary, budget, threads: options.threads })
+    Ok(File { source, layout, summary, ignored_meta, budget, threads: options.threads })
 }
 
 /// Blocks past this many share one part of the summary.

@@ -128,7 +128,13 @@ fn one_that_disagrees_with_a_file_of_the_document_is_ignored() {
     ];
     for (meta, why) in cases {
         let note = format!("the .meta file beside it is ignored: {why}");
-        assert_eq!(name(meta), ("own".to_owned(), vec![note]));
+        assert_eq!(name(meta), ("own".to_owned(), vec![note.clone()]));
+        let mut findings = Findings::default();
+        with_meta(&file, meta).unwrap().validate(&mut findings).unwrap();
+        assert!(findings.is_valid());
+        let found: Vec<_> =
+            findings.list().iter().map(|found| (found.rule.as_str(), &found.message)).collect();
+        assert_eq!(found, [("meta-ignored", &note)]);
     }
 }
 
