@@ -6,10 +6,12 @@ mod convert;
 mod dump;
 mod formats;
 mod inspect;
+mod process;
 mod progress;
 mod query;
 mod schema;
 mod screen;
+mod stdout;
 mod table;
 mod types;
 mod validate;
@@ -43,7 +45,7 @@ struct Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure { file: None, error }
+        Failure { file: error.output().map(str::to_owned), error }
     }
 }
 
@@ -53,14 +55,14 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Names the file that an error is about.
+/// Names the file that an error is about, unless it is about the output.
 trait About<T> {
     fn about(self, file: &str) -> Result<T, Failure>;
 }
 
 impl<T> About<T> for pentaglot::Result<T> {
     fn about(self, file: &str) -> Result<T, Failure> {
-        self.map_err(|error| Failure { file: Some(file.to_owned()), error })
+        self.map_err(|error| Failure { file: Some(error.output().unwrap_or(file).to_owned()), error })
     }
 }
 
@@ -107,6 +109,7 @@ fn advice(hint: &Hint) -> String {
 }
 
 fn main() -> ExitCode {
+    process::ignore_file_size_signal();
     let Cli { verb, global } = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
@@ -117,13 +120,14 @@ fn main() -> ExitCode {
             screen::say(line.strip_prefix("error: ").unwrap_or(&line));
             return ExitCode::from(2);
         }
-        Err(help) => help.exit(),
+        Err(help) => {
+            // `--help` and `--version`: like all that is printed, they may fail.
+            let shown = screen::show(&help.render().ansi().to_string());
+            return ExitCode::from(shown.map_or_else(|error| Failure::from(error).report(), |()| DONE));
+        }
     };
-    let handler = ctrlc::set_handler(|| {
-        pentaglot::sink::remove_unfinished();
-        std::process::exit(130);
-    });
-    if let Err(error) = handler {
+    // An unfinished output has no name yet, so there is nothing to clean up.
+    if let Err(error) = ctrlc::set_handler(|| std::process::exit(130)) {
         screen::say(&format!("cannot catch interrupts: {error}"));
     }
     // A decoder that panics on a broken file is reported as that file's error, in one line.

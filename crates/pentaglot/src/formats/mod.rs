@@ -33,6 +33,8 @@ mod findings;
 mod options;
 mod outline;
 mod planned;
+#[cfg(any(feature = "ds", feature = "sds"))]
+mod side_index;
 mod splits;
 mod summary;
 

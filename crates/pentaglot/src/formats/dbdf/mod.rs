@@ -30,6 +30,7 @@
 mod arrays;
 mod assemble;
 mod bands;
+mod beside;
 mod cast;
 mod dialect;
 mod encode;
@@ -41,6 +42,7 @@ mod outline;
 mod read;
 mod schema;
 mod sparse;
+mod stamp;
 #[cfg(test)]
 mod tests;
 mod tiling;
@@ -68,6 +70,7 @@ pub use matrix::{Matrix, read_matrix};
 pub use meta::meta_text;
 pub use types::{BlockType, DataType, Dialect, ValueType};
 
+use beside::Beside;
 use read::{File, Open};
 
 const ID: &str = "dbdf";
@@ -217,17 +220,15 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     // The exact length decides the dialect, so a stream must end before it can be read.
     let source = source.seekable()?;
     let budget = options.limits.budget();
-    let meta = match options.options.bool("meta")? {
-        Some(false) => None,
-        _ => meta::Meta::beside(&source)?,
+    let beside = match options.options.bool("meta")? {
+        Some(false) => Beside::default(),
+        _ => Beside::read(&source)?,
     };
-    let chosen = dialect::choose(&source, forced, meta.as_ref(), &budget)?;
+    let chosen = dialect::choose(&source, forced, beside.candidate(), &budget)?;
     let layout = chosen.layout;
     read::check_decodable(&layout)?;
     let header = &layout.header;
-    if let Some(meta) = &meta {
-        meta.check(header)?;
-    }
+    let (meta, ignored_meta) = beside.settle(header)?;
     let names = schema::column_names(header, meta.as_ref());
     let schema = schema::of(header, &names, &options.limits)?;
     let mut summary = Summary::new(ID, Arc::new(schema));
@@ -235,12 +236,13 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     summary.dialect_reason = Some(chosen.reason);
     summary.also_fits = chosen.also_fits.iter().map(|dialect| format!("{ID}:{dialect}")).collect();
     summary.notes.extend(chosen.note);
+    summary.notes.extend(ignored_meta.clone());
     summary.rows = Some(header.rows);
     summary.bytes = Some(layout.bytes);
     summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };
     summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
     describe(&mut summary, &layout, meta.is_some());
-    Ok(File { source, layout, summary, budget, threads: options.threads })
+    Ok(File { source, layout, summary, ignored_meta, budget, threads: options.threads })
 }
 
 /// Blocks past this many share one part of the summary.

@@ -11,6 +11,7 @@
 //! | `fixed-string` | a 16-byte string is UTF-8 text, padded with NUL |
 //! | `unsorted` (note) | the columns of a row rise |
 //! | `label-text`, `label-repeated`, `label-length` (warnings) | labels are text, differ, and DAPHNE can read them |
+//! | `meta-ignored` (warning) | a `.meta` file beside it belongs to it and agrees with it |
 //!
 //! What keeps a file from being opened is reported under `version`, `data-type`, `value-type`, `block-type`,
 //! `block-position`, `block-shape`, `block-value-type`, `truncated`, `trailing`, `meta`, `meta-disagrees`.
@@ -25,6 +26,7 @@ use crate::hub::Columns;
 use super::assemble::{does_not_survive, fixed_text, not_fixed_text};
 use super::cast::{self, Number};
 use super::layout::{Block, Encoding};
+use super::meta;
 use super::read::{Chunk, File};
 use super::sparse::{Window, for_each_coordinate, repeated};
 use super::tiling;
@@ -37,6 +39,10 @@ pub(super) fn run(file: &File, findings: &mut Findings) -> Result<()> {
         !findings.is_full()
     });
     labels(file, findings);
+    if let Some(why) = &file.ignored_meta {
+        findings
+            .warning(&Error::new(ErrorKind::Malformed, why.clone()).field(meta::SUFFIX).rule("meta-ignored"));
+    }
     for (index, block) in file.layout.blocks.iter().enumerate() {
         if findings.is_full() {
             return Ok(());

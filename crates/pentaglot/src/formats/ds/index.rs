@@ -20,12 +20,12 @@ use super::window::Window;
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::ReadOptions;
+use crate::formats::side_index::{self, DS_MAGIC as MAGIC};
 use crate::hub::Shape;
 use crate::limits::Budget;
 use crate::source::Source;
 use crate::wire::msgpack;
 
-const MAGIC: &[u8; 8] = b"PGDSIDX1";
 const HASH_BYTES: u64 = 32;
 const HEADER_BYTES: u64 = 8 + 4 * 8 + HASH_BYTES;
 const ENTRY_BYTES: u64 = 8 + HASH_BYTES;
@@ -33,7 +33,7 @@ const ENTRY_BYTES: u64 = 8 + HASH_BYTES;
 const SEGMENT_BYTES: u64 = 256 << 10;
 
 /// The suffix of the side file's name.
-pub const INDEX_SUFFIX: &str = ".idx";
+pub const INDEX_SUFFIX: &str = side_index::SUFFIX;
 
 type Hash = [u8; 32];
 

@@ -12,6 +12,7 @@ use super::rows::{place_cell, root_columns, root_shape};
 use super::schema::{self, Derived};
 use super::types::{Fundamental, Type};
 use crate::error::{Error, Result};
+use crate::formats::side_index;
 use crate::formats::{OptionMap, WriteOptions, Writer, Written};
 use crate::hub::{Plan, Shape, Verdict};
 use crate::kernels::rows;
@@ -132,6 +133,7 @@ impl BundleWriter {
         let transform = transform(&options.options, decoded)?;
         let target = transform.apply(&kind)?;
         let form = form(options);
+        side_index::prepare(&mut sink)?;
         let writing = Writing {
             fixed: form == Form::MsgPack { fixed: true },
             nan_null: options.options.word("nan", &["null"])?.is_some(),
