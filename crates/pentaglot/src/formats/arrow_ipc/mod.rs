@@ -133,7 +133,7 @@ impl Format for ArrowStream {
 }
 
 fn open_file(source: &Source, limits: &Limits) -> Result<Box<dyn Document>> {
-    let source = source.seekable()?;
+    let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
     let mut magic = [0; 6];
     let count = source.read_at(0, &mut magic)?;
     if magic.starts_with(b"FEA1") {

@@ -32,7 +32,9 @@ impl Document {
     /// Walks over the document's lengths; no buffer is read, unless text is to be told from bytes.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let utf8 = options.options.word("utf8", &["text", "bytes"])?;
-        let source = source.seekable()?;
+        // A length of at least 5, then a column or the end.
+        let plausible = |head: &[u8]| matches!(head, [5, 0, 0, 0, 0] | [_, _, _, 0..=0x7f, 3, ..]);
+        let source = source.seekable_if(plausible)?;
         let bytes = source.len().unwrap_or(0);
         let mut layout = Layout::read(&source, bytes, &options.limits)?;
         let mut notes = Vec::new();

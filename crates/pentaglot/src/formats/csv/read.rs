@@ -344,16 +344,20 @@ struct Reader {
 
 impl Reader {
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        let start = self.records.offset();
+        // Rows that are skipped do not count.
+        let mut start = self.records.offset();
         while self.table.rows < self.batch_rows
             && self.row < self.to
-            && self.records.offset() - start < BATCH_BYTES
+            && (self.table.rows == 0 || self.records.offset() - start < BATCH_BYTES)
             && self.records.next_record().map_err(|error| error.index(self.row).field("row"))?
         {
             if skipped(&self.records, self.columns) {
                 continue;
             }
             if self.row >= self.from {
+                if self.table.rows == 0 {
+                    start = self.records.record_offset();
+                }
                 self.table.read(&self.records, |error| {
                     Err(explain_guess(error.index(self.row).field("row"), self.guessed))
                 })?;

@@ -197,6 +197,11 @@ fn header_is_plausible(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether a file of any dialect may begin so: with its version and data type.
+fn header_may_be(bytes: &[u8]) -> bool {
+    matches!(bytes, [1, code, ..] if DataType::from_code(*code).is_some())
+}
+
 /// Opens a file: finds its dialect, walks its headers, reads its `.meta`.
 fn open(source: Source, options: &ReadOptions) -> Result<File> {
     let forced = match &options.dialect {
@@ -206,7 +211,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
         })?),
     };
     // The exact length decides the dialect, so a stream must end before it can be read.
-    let source = source.seekable()?;
+    let source = source.seekable_if(header_may_be)?;
     let budget = options.limits.budget();
     let meta = match options.options.bool("meta")? {
         Some(false) => None,

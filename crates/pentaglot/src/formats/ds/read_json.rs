@@ -97,11 +97,16 @@ impl JsonRows {
                 begin_cells(&mut self.scanner).field("value")?;
             }
         }
-        let start = self.scanner.offset();
+        let mut start = self.scanner.offset();
         let declared = self.declared.unwrap_or(u64::MAX);
         while self.builder.len < self.batch_rows
-            && self.scanner.offset() - start + self.builder.stand_ins() < BATCH_BYTES
+            && (self.builder.len == 0
+                || self.scanner.offset() - start + self.builder.stand_ins() < BATCH_BYTES)
         {
+            // Elements that are skipped do not count.
+            if self.builder.len == 0 {
+                start = self.scanner.offset();
+            }
             let row = self.builder.row;
             if row >= self.wanted.end && row < declared {
                 self.state = State::Done;
@@ -110,7 +115,8 @@ impl JsonRows {
             if row >= self.wanted.start && row < self.wanted.end.min(declared) {
                 let rows =
                     (self.wanted.end.min(declared) - row).min((self.batch_rows - self.builder.len) as u64);
-                let bytes = BATCH_BYTES - (self.scanner.offset() - start + self.builder.stand_ins());
+                let taken = self.scanner.offset() - start + self.builder.stand_ins();
+                let bytes = BATCH_BYTES.saturating_sub(taken);
                 let memory = self.memory.as_deref();
                 let limits = BatchLimits { rows, bytes };
                 if self.builder.read_plain_json(&mut self.scanner, memory, &limits)? > 0 {

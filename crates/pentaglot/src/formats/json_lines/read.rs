@@ -18,6 +18,8 @@ use crate::wire::sample::{BoxRead, Sampled, explain_guess};
 
 /// Rows per batch, unless asked otherwise.
 const BATCH_ROWS: usize = 8192;
+/// A batch has fewer rows where there are so many columns that it would have more cells than this.
+const BATCH_CELLS: usize = 8 << 20;
 /// A batch ends early when it has taken this many bytes of text.
 const BATCH_BYTES: u64 = 16 << 20;
 
@@ -105,7 +107,7 @@ pub(super) fn rows(document: &JsonLinesDocument, request: &Request) -> Result<Ro
         row: 0,
         from: range.start,
         to: range.end,
-        batch_rows: request.batch_rows_or(BATCH_ROWS),
+        batch_rows: request.batch_rows_or((BATCH_CELLS / full.fields().len().max(1)).clamp(1, BATCH_ROWS)),
         guessed: document.guessed,
     };
     Ok(rows::from_batches(schema, reader))
@@ -125,12 +127,16 @@ struct Reader {
 
 impl Reader {
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        let start = self.scanner.offset();
+        // Rows that are skipped do not count.
+        let mut start = self.scanner.offset();
         while self.record.rows() < self.batch_rows
             && self.row < self.to
-            && self.scanner.offset() - start < BATCH_BYTES
+            && (self.record.rows() == 0 || self.scanner.offset() - start < BATCH_BYTES)
             && self.scanner.skip_space()?.is_some()
         {
+            if self.record.rows() == 0 {
+                start = self.scanner.offset();
+            }
             self.one().map_err(|error| {
                 explain_guess(error.index(self.row).field("row"), self.guessed).in_format(ID)
             })?;
