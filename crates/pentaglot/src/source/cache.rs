@@ -114,6 +114,23 @@ impl Cached {
         Some(start..end)
     }
 
+    /// Fetches the blocks of `range` that are missing, up to the first that is not, in one request.
+    pub(super) fn prefetch(&self, range: Range<u64>) -> io::Result<()> {
+        let end = range.end.min(self.inner.len()).min(range.start.saturating_add(KEPT_BYTES / 2));
+        let state = self.state();
+        let is_missing = |index: &u64| !state.blocks.contains_key(index);
+        let wanted = range.start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
+        let first = wanted.clone().find(is_missing).unwrap_or(wanted.end);
+        let last = (first..wanted.end).take_while(is_missing).last();
+        drop(state);
+        match last {
+            Some(last) => {
+                self.fetch(&(first * BLOCK_BYTES..((last + 1) * BLOCK_BYTES).min(self.inner.len())))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn fetch(&self, range: &Range<u64>) -> io::Result<()> {
         let count = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
         let mut bytes = vec![0; count];

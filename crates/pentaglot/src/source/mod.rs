@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_buffer::Buffer;
 
+use self::cache::Cached;
 pub use self::read_at::ReadAt;
 use self::read_at::{FileBytes, MemoryBytes, sibling_path};
 pub(crate) use self::spool::Spool;
@@ -59,7 +60,15 @@ struct Shared {
 
 enum Bytes {
     At(Arc<dyn ReadAt>),
+    /// Costly bytes, behind a cache.
+    Cached(Arc<Cached>),
     Stream(Mutex<Stream>),
+}
+
+impl Bytes {
+    fn of(bytes: Arc<dyn ReadAt>) -> Self {
+        if bytes.is_costly() { Bytes::Cached(Arc::new(Cached::new(bytes))) } else { Bytes::At(bytes) }
+    }
 }
 
 impl Source {
@@ -88,8 +97,7 @@ impl Source {
 
     /// Bytes that can be read at any offset. Costly ones are read through a cache.
     pub fn from_read_at(name: impl Into<String>, bytes: Arc<dyn ReadAt>) -> Self {
-        let bytes = if bytes.is_costly() { Arc::new(cache::Cached::new(bytes)) } else { bytes };
-        Source::new(name.into(), None, Bytes::At(bytes), None)
+        Source::new(name.into(), None, Bytes::of(bytes), None)
     }
 
     /// A stream, which can be read once.
@@ -104,16 +112,21 @@ impl Source {
     }
 
     /// The bytes, if they can be read at any offset.
-    fn bytes(&self) -> Result<&Arc<dyn ReadAt>> {
+    fn bytes(&self) -> Result<&dyn ReadAt> {
         match &self.shared.bytes {
-            Bytes::At(bytes) => Ok(bytes),
+            Bytes::At(bytes) => Ok(&**bytes),
+            Bytes::Cached(bytes) => Ok(&**bytes),
             Bytes::Stream(_) => Err(Error::usage("a stream cannot be read at an offset")),
         }
     }
 
     /// The bytes that side files are named after.
-    fn beside(&self) -> Option<&Arc<dyn ReadAt>> {
-        self.shared.beside.as_ref().or(self.bytes().ok())
+    fn beside(&self) -> Option<Arc<dyn ReadAt>> {
+        self.shared.beside.clone().or_else(|| match &self.shared.bytes {
+            Bytes::At(bytes) => Some(Arc::clone(bytes)),
+            Bytes::Cached(bytes) => Some(Arc::clone(bytes) as _),
+            Bytes::Stream(_) => None,
+        })
     }
 
     /// Sets how many bytes of a stream may be spooled; see [`Limits::max_spool`].
@@ -160,7 +173,8 @@ impl Source {
     pub fn head(&self) -> Result<Vec<u8>> {
         match &self.shared.bytes {
             Bytes::Stream(stream) => stream.lock().unwrap_or_else(PoisonError::into_inner).head(),
-            Bytes::At(bytes) => {
+            _ => {
+                let bytes = self.bytes()?;
                 let mut head = vec![0; HEAD_BYTES.min(usize::try_from(bytes.len()).unwrap_or(usize::MAX))];
                 let count = self.read_at(0, &mut head)?;
                 head.truncate(count);
@@ -210,12 +224,23 @@ impl Source {
             total = total.saturating_add(len);
         }
         if !self.is_costly() {
-            return ranges.iter().map(|range| self.read_range(range.start, range.end - range.start, budget)).collect();
+            return ranges
+                .iter()
+                .map(|range| self.read_range(range.start, range.end - range.start, budget))
+                .collect();
         }
         budget.check(total)?;
         let parts = self.bytes()?.read_ranges(ranges)?;
         self.count(total);
         Ok(parts)
+    }
+
+    /// Says that the bytes of a range will be read next: where reads are costly they come in one, up to 4 MiB.
+    pub(crate) fn prefetch(&self, range: Range<u64>) -> Result<()> {
+        match &self.shared.bytes {
+            Bytes::Cached(bytes) => Ok(bytes.prefetch(range)?),
+            _ => Ok(()),
+        }
     }
 
     fn check_range(&self, offset: u64, len: u64) -> Result<()> {
@@ -237,11 +262,8 @@ impl Source {
 
     /// Whether the bytes are still those that were opened, as far as that can be told cheaply.
     pub fn unchanged(&self) -> Result<bool> {
-        Ok(match &self.shared.bytes {
-            Bytes::At(bytes) => bytes.unchanged()?,
-            // Whatever reads the bytes of a stream looks itself whether they are unchanged.
-            Bytes::Stream(_) => true,
-        })
+        // Whatever reads the bytes of a stream looks itself whether they are unchanged.
+        Ok(self.bytes().map_or(Ok(true), |bytes| bytes.unchanged())?)
     }
 
     /// All bytes from the start. A stream gives them once.
@@ -257,7 +279,7 @@ impl Source {
                 io::copy(&mut reader.by_ref().take(offset), &mut io::sink())?;
                 Some(reader)
             }
-            Bytes::At(_) => None,
+            _ => None,
         };
         Ok(SourceReader { source: self.clone(), offset, stream })
     }
@@ -294,7 +316,7 @@ impl Source {
     pub fn gunzip(&self, limits: &Limits) -> Result<Source> {
         let stream = Bytes::Stream(Mutex::new(Stream::gunzip(self, limits)?));
         let name = self.name().strip_suffix(".gz").unwrap_or(self.name()).to_owned();
-        let unpacked = Source::new(name, self.shared.path.clone(), stream, self.beside().cloned());
+        let unpacked = Source::new(name, self.shared.path.clone(), stream, self.beside());
         unpacked.set_max_spool(limits.max_spool);
         Ok(unpacked)
     }
@@ -304,9 +326,10 @@ impl Source {
         let Some(beside) = self.beside() else { return Ok(None) };
         let Some(bytes) = beside.sibling(suffix)? else { return Ok(None) };
         let path = self.sibling_path(suffix);
-        let name = path.as_ref().map_or_else(|| format!("{}{suffix}", self.name()), |path| path.display().to_string());
-        let bytes = if bytes.is_costly() { Arc::new(cache::Cached::new(bytes)) } else { bytes };
-        Ok(Some(Source::new(name, path, Bytes::At(bytes), None)))
+        let name = path
+            .as_ref()
+            .map_or_else(|| format!("{}{suffix}", self.name()), |path| path.display().to_string());
+        Ok(Some(Source::new(name, path, Bytes::of(bytes), None)))
     }
 
     /// The path that [`sibling`](Self::sibling) would open.

@@ -145,7 +145,9 @@ impl ReadAt for FileBytes {
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(_) if !path.exists() => return Ok(None),
-            Err(error) => return Err(Error::io("cannot open", error).field(path.display().to_string()).into()),
+            Err(error) => {
+                return Err(Error::io("cannot open", error).field(path.display().to_string()).into());
+            }
         };
         if !file.metadata()?.is_file() {
             let error = Error::usage("expected a regular file, found something else");

@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use arrow_buffer::Buffer;
 
 use super::{Source, SourceReader};
+use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::limits::Budget;
 
@@ -44,6 +45,15 @@ impl<R> Window<R> {
         }
     }
 
+    /// A window that is bytes `start..end` of `memory`, which is a whole file; `input` is not read.
+    pub(crate) fn shared(input: R, memory: &Buffer, start: u64, end: u64, budget: Budget) -> Self {
+        let within = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(memory.len());
+        let mut window = Window::new(input, 0, 0, budget);
+        (window.position, window.end) = (within(start), within(end));
+        (window.memory, window.ended) = (memory.clone(), true);
+        window
+    }
+
     /// Starts anew with other input, keeping the memory.
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.input = input;
@@ -78,7 +88,17 @@ impl<R> Window<R> {
     /// Goes past `count` bytes that are in memory.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize) {
-        self.position = self.end.min(self.position + count);
+        self.position = self.end.min(self.position.saturating_add(count));
+    }
+
+    /// Goes past everything before `offset`, which a cursor has reached.
+    pub(crate) fn advance_to(&mut self, offset: u64) {
+        self.advance(usize::try_from(offset.saturating_sub(self.offset())).unwrap_or(usize::MAX));
+    }
+
+    /// A cursor over what is in memory and not used.
+    pub(crate) fn cursor(&self) -> Cursor<'_> {
+        Cursor::at(self.rest(), self.offset())
     }
 
     /// Whether nothing follows what is in memory.
@@ -102,6 +122,26 @@ impl<R: Read> Window<R> {
             }
         }
         Ok(true)
+    }
+
+    /// Brings in as much again for a reader that needs more than is in memory. `false` if that is all there is, and the
+    /// reader has been able to know: [`is_last`](Self::is_last) was true before, or nothing is left.
+    pub(crate) fn grow(&mut self) -> Result<bool> {
+        let (held, was_last) = (self.rest().len(), self.ended);
+        self.fill(held.saturating_mul(2).max(self.step))?;
+        Ok(self.rest().len() > held || (self.ended && !was_last && held > 0))
+    }
+
+    /// Reads to the end; gives how many bytes were left.
+    pub(crate) fn drain(&mut self) -> Result<u64> {
+        let mut count = self.rest().len() as u64;
+        self.position = self.end;
+        if !self.ended {
+            let left = self.limit - self.offset();
+            count += io::copy(&mut self.input.by_ref().take(left), &mut io::sink())?;
+            self.ended = true;
+        }
+        Ok(count)
     }
 
     /// Reads once into memory of at least `least` bytes.
@@ -144,24 +184,50 @@ fn read_once(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
+impl<R> Window<R> {
+    /// A window over `input`, which is a source's bytes from `start`; over the bytes themselves, if they are in memory.
+    pub(crate) fn with_input(
+        source: &Source,
+        input: R,
+        start: u64,
+        end: Option<u64>,
+        step: usize,
+        budget: Budget,
+    ) -> Self {
+        let limit = end.unwrap_or(u64::MAX);
+        match source.memory() {
+            Some(memory) => Window::shared(input, memory, start, limit, budget),
+            None => Window { limit, ..Window::new(input, start, step, budget) },
+        }
+    }
+}
+
 impl Window {
     /// A window over the bytes of a source from `start` to `end`, or to the end of the source.
-    pub(crate) fn over(source: &Source, start: u64, end: Option<u64>, step: usize, budget: Budget) -> Result<Self> {
-        let mut window = Window::new(source.reader_at(start)?, start, step, budget);
-        window.limit = end.unwrap_or(u64::MAX);
-        if let Some(memory) = source.memory() {
-            let within = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(memory.len());
-            (window.position, window.end) = (within(start), within(window.limit));
-            (window.memory, window.base, window.ended) = (memory.clone(), 0, true);
-        }
-        Ok(window)
+    pub(crate) fn over(
+        source: &Source,
+        start: u64,
+        end: Option<u64>,
+        step: usize,
+        budget: Budget,
+    ) -> Result<Self> {
+        let input = source.reader_at(start)?;
+        Ok(Window::with_input(source, input, start, end, step, budget))
+    }
+
+    /// A window over the bytes of a source that can be read at any offset, up to `end`; it stands at the first.
+    pub(crate) fn anywhere(source: &Source, end: u64, step: usize, budget: Budget) -> Self {
+        let input = SourceReader { source: source.clone(), offset: 0, stream: None };
+        Window::with_input(source, input, 0, Some(end), step, budget)
     }
 
     /// Goes to `offset`, which lies before the window's end.
     pub(crate) fn seek(&mut self, offset: u64) -> Result<()> {
         let held = offset.checked_sub(self.base).and_then(|count| usize::try_from(count).ok());
         match held {
-            Some(position) if position <= self.end || self.is_whole() => self.position = position.min(self.end),
+            Some(position) if position <= self.end || self.is_whole() => {
+                self.position = position.min(self.end)
+            }
             _ => {
                 self.input.seek(SeekFrom::Start(offset))?;
                 (self.position, self.end, self.base, self.ended) = (0, 0, offset, false);

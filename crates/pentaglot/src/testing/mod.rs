@@ -7,6 +7,10 @@ pub(crate) mod arbitrary;
 mod arrays;
 pub(crate) mod columnar;
 pub(crate) mod conformance;
+pub(crate) mod costly;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod plain;
+#[cfg(test)]
+mod requests;
+mod streams;
 mod survival;

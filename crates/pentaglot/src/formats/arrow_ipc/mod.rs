@@ -25,6 +25,7 @@ mod dictionary;
 mod layout;
 mod outline;
 mod read;
+mod slice;
 #[cfg(test)]
 mod tests;
 mod validate;

@@ -73,7 +73,7 @@ fn demote_text(layout: &mut Layout, source: &Source, limits: &Limits, notes: &mu
     for column in &mut layout.columns {
         let name = column.name.clone();
         let mut is_text = |array: &super::layout::Array| {
-            let decoder = Decoder { source: source.clone(), budget: limits.budget() };
+            let decoder = Decoder { source: source.clone(), budget: limits.budget(), first_rows: None };
             match decoder.array(array) {
                 Err(error) if error.rule_name() == "utf8" => {
                     notes.push(format!("column {name:?}: text that is not UTF-8 is read as bytes"));
@@ -124,7 +124,11 @@ impl formats::Document for Document {
             None => schema,
         };
         let decode = Decode {
-            decoder: Decoder { source: self.source.clone(), budget: self.limits.budget() },
+            decoder: Decoder {
+                source: self.source.clone(),
+                budget: self.limits.budget(),
+                first_rows: self.source.is_costly().then_some(range.end),
+            },
             layout: Arc::clone(&self.layout),
             wanted,
             threads: self.threads,

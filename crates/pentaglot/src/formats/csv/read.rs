@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::guess::Seen;
-use super::layout::{Cell, Records};
+use super::layout::{Cell, Records, WINDOW_BYTES};
 use super::{ID, Layout};
 use crate::error::{Context, Error, Result};
 use crate::formats::{ReadOptions, Request, Summary};
@@ -67,7 +67,8 @@ impl CsvDocument {
 
     /// The records, past the header.
     pub(super) fn records(&self) -> Result<Records<BoxRead>> {
-        let mut records = Records::new(self.input.reader()?, self.layout.delimiter, self.budget.clone());
+        let window = self.input.window(WINDOW_BYTES, self.budget.clone())?;
+        let mut records = Records::of(window, self.layout.delimiter);
         records.skip_byte_order_mark()?;
         if self.layout.header {
             records.next_record().field("header")?;

@@ -154,8 +154,10 @@ impl Format for Dbdf {
         let Some(source) = known else {
             return if header_is_plausible(bytes) { Confidence::Likely } else { Confidence::No };
         };
-        // A walk over millions of blocks costs their headers only, and memory within this.
-        let limits = Limits { max_alloc: 16 << 20, ..Limits::default() };
+        // A walk over millions of blocks costs their headers only, and memory within this; where each header may be a
+        // request, a few must do.
+        let max_alloc = if source.is_costly() { 8 << 10 } else { 16 << 20 };
+        let limits = Limits { max_alloc, ..Limits::default() };
         let fits = |dialect: &Dialect| match Layout::read(&source, *dialect, &limits.budget()) {
             Ok(_) => true,
             Err(error) => error.kind() == crate::ErrorKind::Limit,

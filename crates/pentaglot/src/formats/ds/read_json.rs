@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
-use arrow_buffer::Buffer;
 use arrow_schema::SchemaRef;
 
 use super::from_json::begin_cells;
@@ -27,7 +26,6 @@ impl Bundle {
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let rows = JsonRows {
             scanner: self.scanner()?,
-            memory: self.layout.source.memory().cloned(),
             builder: self.builder(request, schema, 0)?,
             shape: root_shape(&self.layout.kind),
             wanted,
@@ -42,7 +40,7 @@ impl Bundle {
     /// A scanner at the value.
     fn scanner(&self) -> Result<Scanner<SourceReader>> {
         let body = self.layout.body;
-        let mut scanner = Scanner::at(self.layout.source.reader_at(body)?, body, self.reading.budget.clone());
+        let mut scanner = Scanner::over(&self.layout.source, body, self.reading.budget.clone())?;
         if !self.layout.described {
             scanner.skip_byte_order_mark()?;
         }
@@ -60,8 +58,6 @@ enum State {
 /// The elements of a JSON value, in order.
 struct JsonRows {
     scanner: Scanner<SourceReader>,
-    /// All of the input, if it is in memory: then it need not pass through the scanner's window.
-    memory: Option<Buffer>,
     builder: RowBuilder,
     shape: Shape,
     wanted: Range<u64>,
@@ -117,9 +113,8 @@ impl JsonRows {
                     (self.wanted.end.min(declared) - row).min((self.batch_rows - self.builder.len) as u64);
                 let taken = self.scanner.offset() - start + self.builder.stand_ins();
                 let bytes = BATCH_BYTES.saturating_sub(taken);
-                let memory = self.memory.as_deref();
                 let limits = BatchLimits { rows, bytes };
-                if self.builder.read_plain_json(&mut self.scanner, memory, &limits)? > 0 {
+                if self.builder.read_plain_json(&mut self.scanner, &limits)? > 0 {
                     continue;
                 }
             }

@@ -13,7 +13,7 @@ use crate::hub::{Rows, Shape, rows};
 use crate::limits::Budget;
 use crate::source::Source;
 use crate::wire::columns::{Record, check_type, fields_without_mixed};
-use crate::wire::json::Scanner;
+use crate::wire::json::{self, Scanner};
 use crate::wire::sample::{BoxRead, Sampled, explain_guess};
 
 /// Rows per batch, unless asked otherwise.
@@ -59,7 +59,8 @@ impl JsonLinesDocument {
 
     /// A scanner at the first row.
     pub(super) fn scanner(&self) -> Result<Scanner<BoxRead>> {
-        let mut scanner = Scanner::new(self.input.reader()?, self.budget.clone());
+        let window = self.input.window(json::WINDOW_BYTES, self.budget.clone())?;
+        let mut scanner = Scanner::of(window, self.budget.clone());
         scanner.skip_byte_order_mark()?;
         Ok(scanner)
     }

@@ -27,8 +27,10 @@ mod containers;
 mod index;
 mod layout;
 mod outline;
+mod partial;
 mod query;
 mod read;
+mod skeleton;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -131,6 +133,9 @@ impl Format for Sds {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+        if let Some(document) = partial::PartialDocument::open(&source, options)? {
+            return Ok(Box::new(document));
+        }
         Ok(Box::new(read::SdsDocument::open(source, options)?))
     }
 

@@ -143,6 +143,11 @@ impl<R: Input> Column<R> {
         }
     }
 
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        self.nulls.len()
+    }
+
     /// Whether an object must have this column's key.
     fn is_required(&self) -> bool {
         !self.field.is_nullable() && *self.field.data_type() != DataType::Null

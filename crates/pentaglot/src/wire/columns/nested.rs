@@ -237,9 +237,10 @@ impl<R: Input> Record<R> {
             quoted
         });
         let by_name = names.iter().cloned().enumerate().map(|(index, name)| (name, index));
-        let required = columns.iter().enumerate().filter_map(|(index, column)| {
-            column.as_ref().is_some_and(Column::is_required).then_some(index)
-        });
+        let required = columns
+            .iter()
+            .enumerate()
+            .filter_map(|(index, column)| column.as_ref().is_some_and(Column::is_required).then_some(index));
         Record {
             quoted: quoted.collect(),
             by_name: by_name.collect(),
@@ -250,6 +251,12 @@ impl<R: Input> Record<R> {
             objects: 0,
             rows: 0,
         }
+    }
+
+    /// How many values each wanted column holds.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> Vec<usize> {
+        self.columns.iter().flatten().map(Column::held).collect()
     }
 
     /// How many rows are held.
