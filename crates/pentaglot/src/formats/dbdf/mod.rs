@@ -168,8 +168,10 @@ impl Format for Dbdf {
         let Some(source) = known else {
             return if header_is_plausible(bytes) { Confidence::Likely } else { Confidence::No };
         };
-        // A walk over millions of blocks costs their headers only, and memory within this.
-        let limits = Limits { max_alloc: 16 << 20, ..Limits::default() };
+        // A walk over millions of blocks costs their headers only, and memory within this; where each header may be a
+        // request, a few must do.
+        let max_alloc = if source.is_costly() { 8 << 10 } else { 16 << 20 };
+        let limits = Limits { max_alloc, ..Limits::default() };
         let fits = |dialect: &Dialect| match Layout::read(&source, *dialect, &limits.budget()) {
             Ok(_) => true,
             Err(error) => error.kind() == crate::ErrorKind::Limit,
@@ -209,6 +211,11 @@ fn header_is_plausible(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether a file of any dialect may begin so: with its version and data type.
+fn header_may_be(bytes: &[u8]) -> bool {
+    matches!(bytes, [1, code, ..] if DataType::from_code(*code).is_some())
+}
+
 /// Opens a file: finds its dialect, walks its headers, reads its `.meta`.
 fn open(source: Source, options: &ReadOptions) -> Result<File> {
     let forced = match &options.dialect {
@@ -218,7 +225,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
         })?),
     };
     // The exact length decides the dialect, so a stream must end before it can be read.
-    let source = source.seekable()?;
+    let source = source.seekable_if(header_may_be)?;
     let budget = options.limits.budget();
     let beside = match options.options.bool("meta")? {
         Some(false) => Beside::default(),

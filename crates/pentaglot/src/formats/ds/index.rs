@@ -14,16 +14,16 @@ use std::io::Read;
 use std::ops::Range;
 
 use super::layout::{Layout, Wire};
+use super::read::WINDOW_BYTES;
 use super::rows::{place, read_row_header};
 use super::types::Type;
-use super::window::Window;
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::ReadOptions;
 use crate::formats::side_index::{self, DS_MAGIC as MAGIC};
 use crate::hub::Shape;
 use crate::limits::Budget;
-use crate::source::Source;
+use crate::source::{Source, Window};
 use crate::wire::msgpack;
 
 const HASH_BYTES: u64 = 32;
@@ -156,7 +156,7 @@ fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
         return Err(Error::unsupported("only a MessagePack stream has an index"));
     }
     let budget = options.limits.budget();
-    let mut window = Window::new(source, layout.body, None, budget)?;
+    let mut window = Window::over(source, layout.body, None, WINDOW_BYTES, budget)?;
     let mut offsets = Vec::new();
     let (mut row_count, mut every) = (0u64, None);
     loop {
@@ -194,7 +194,7 @@ fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
             }
             _ => {}
         }
-        if !window.more()? {
+        if !window.grow()? {
             break;
         }
     }
