@@ -10,6 +10,7 @@ use super::layout::{Object, from_succinct, open_object, read_words};
 use super::types::Kind;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::map::InPlace;
 use crate::source::Source;
 
 /// `PENTAIDX`, as a little-endian element.
@@ -19,7 +20,7 @@ const VERSION: u64 = 3;
 /// The side file's suffix.
 const SUFFIX: &str = ".idx";
 
-/// A structure open for queries: in place, with the index beside it if there is one that fits.
+/// A structure open for queries, with the index beside it if there is one that fits.
 #[non_exhaustive]
 pub struct Mapped {
     /// The structure.
@@ -31,14 +32,19 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// Opens a file in place by a memory map (see [`crate::map`] for its hazard); anything else in memory.
-    pub fn open(source: &Source, kind: Option<Kind>, limits: &Limits) -> Result<Self> {
+    /// Opens a file in place by a memory map if that is permitted; anything else in memory.
+    pub fn open(
+        source: &Source,
+        kind: Option<Kind>,
+        in_place: Option<InPlace>,
+        limits: &Limits,
+    ) -> Result<Self> {
         let budget = limits.budget();
-        let words = read_words(source, true, &budget)?;
+        let words = read_words(source, in_place, &budget)?;
         let (object, _) = open_object(&words, kind.map(Kind::name))?;
         let attached = match source.sibling(SUFFIX)? {
             Some(side) => {
-                read_words(&side, true, &budget).and_then(|index| attach_index(&object, &words, index))
+                read_words(&side, in_place, &budget).and_then(|index| attach_index(&object, &words, index))
             }
             None => Ok(()),
         };

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::layout::Object;
-use super::{Kind, Mapped, Query, Sds, answer, build_index};
+use super::layout::{self, Object};
+use super::{Kind, Mapped, Query, Sds, answer, build_index, containers, detect};
 use crate::error::{ErrorKind, Result};
-use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
+use crate::formats::{Confidence, Document, Findings, Format, Head, ReadOptions, Request, WriteOptions};
 use crate::limits::Limits;
+use crate::map::InPlace;
 use crate::sink::Sink;
 use crate::source::Source;
 
@@ -110,7 +111,8 @@ fn answers_are_those_of_simple_sds() {
         ) {
             continue;
         }
-        let object = Object::open(&Source::open(&path).unwrap(), Some(kind), true).unwrap();
+        let object =
+            Object::open(&Source::open(&path).unwrap(), Some(kind), Some(InPlace::in_tests())).unwrap();
         let wavelet = matches!(kind, Kind::Wavelet | Kind::RunLengthWavelet);
         let multiset = matches!(&object, Object::Sparse(vector) if vector.is_multiset());
         for (name, cases) in entry["expected"].as_object().unwrap() {
@@ -262,7 +264,10 @@ fn an_index_is_used_for_its_own_data_only() {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         fs::write(&path, bytes).unwrap();
     };
-    let open = || Mapped::open(&Source::open(&path).unwrap(), Some(Kind::Bit), &Limits::default()).unwrap();
+    let open = || {
+        let source = Source::open(&path).unwrap();
+        Mapped::open(&source, Some(Kind::Bit), Some(InPlace::in_tests()), &Limits::default()).unwrap()
+    };
     write(&(0..10_000).map(|i| i % 7 == 0).collect());
     let index = build_index(&open().object, &open().words).unwrap();
     fs::write(folder.path().join("x.sds.idx"), &index).unwrap();
@@ -273,6 +278,32 @@ fn an_index_is_used_for_its_own_data_only() {
     let mapped = open();
     assert!(mapped.note.unwrap().contains("data_hash"));
     assert_eq!(answer(&mapped.object, &"select 100".parse().unwrap()).unwrap(), Some("701".to_owned()));
+}
+
+#[test]
+fn detection_follows_the_lengths_of_headers() {
+    for (path, entry) in vectors() {
+        let bytes = fs::read(&path).unwrap();
+        if bytes.is_empty() {
+            continue;
+        }
+        let source = Source::from_bytes("x", bytes.clone());
+        let words = layout::own_words(bytes.into());
+        for kind in Kind::ALL.into_iter().filter(|kind| containers::tag(*kind).is_none()) {
+            if Object::from_words(kind, words.clone()).is_ok() {
+                let head = Head::new(&source, &[]);
+                assert!(detect::fits(&head, kind), "{} {entry} as {kind}", path.display());
+            }
+        }
+    }
+    let values: Vec<u64> = (0..1 << 18).map(|i: u64| i * i % 251).collect();
+    let vector = pentaglot_succinct::WaveletMatrix::from_values(&values).unwrap();
+    let words = pentaglot_succinct::Structure::to_words(&vector, pentaglot_succinct::Supports::Full);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let source = Source::from_bytes("x", bytes);
+    let head = source.head().unwrap();
+    assert_eq!(Sds.detect(&Head::new(&source, &head)), Confidence::Likely);
+    assert!(source.bytes_read() < 66 << 10, "{} bytes are read", source.bytes_read());
 }
 
 #[test]
