@@ -26,7 +26,7 @@ use crate::source::Source;
 
 /// A format under test, and how it is to be opened and written.
 pub(crate) struct Suite<'a> {
-    format: &'a dyn Format,
+    pub(crate) format: &'a dyn Format,
     pub(crate) read: ReadOptions,
     pub(crate) write: WriteOptions,
     metadata: bool,

@@ -6,7 +6,7 @@
 
 use pentaglot_succinct::{Indexed, SharedWords, WordCursor};
 
-use super::layout::{Object, from_succinct, open_object, read_words};
+use super::layout::{Object, open_object, read_words};
 use super::types::Kind;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -85,7 +85,7 @@ fn attach_index(object: &Object, words: &SharedWords, index: SharedWords) -> Res
     let mut cursor = WordCursor::new(index);
     let mut check = |name: &'static str, expected: u64| -> Result<()> {
         let at = cursor.position() * 8;
-        let found = cursor.element(name).map_err(from_succinct)?;
+        let found = cursor.element(name)?;
         if found == expected { Ok(()) } else { Err(Error::malformed(expected, found).at(at).field(name)) }
     };
     check("magic", MAGIC)?;
@@ -95,15 +95,15 @@ fn attach_index(object: &Object, words: &SharedWords, index: SharedWords) -> Res
     for part in hash(words.as_ref()) {
         check("data_hash", part)?;
     }
-    match object {
+    let attached = match object {
         Object::Bit(structure) => structure.attach_index(&mut cursor),
         Object::Sparse(structure) => structure.attach_index(&mut cursor),
         Object::RunLength(structure) => structure.attach_index(&mut cursor),
         Object::Wavelet(structure) => structure.attach_index(&mut cursor),
         Object::RunLengthWavelet(structure) => structure.attach_index(&mut cursor),
         _ => Ok(()),
-    }
-    .map_err(from_succinct)
+    };
+    Ok(attached?)
 }
 
 fn kind_code(kind: Kind) -> u64 {

@@ -72,7 +72,7 @@ impl Object {
     /// Opens elements as a structure of this kind, which must use all of them.
     pub(super) fn from_words(kind: Kind, words: SharedWords) -> Result<Self> {
         let mut cursor = WordCursor::new(words);
-        let object = Object::read(kind, &mut cursor).map_err(from_succinct)?;
+        let object = Object::read(kind, &mut cursor)?;
         match cursor.left() {
             0 => Ok(object),
             left => Err(Error::malformed(
@@ -84,10 +84,7 @@ impl Object {
         }
     }
 
-    pub(super) fn read(
-        kind: Kind,
-        cursor: &mut WordCursor<SharedWords>,
-    ) -> std::result::Result<Self, pentaglot_succinct::Error> {
+    pub(super) fn read(kind: Kind, cursor: &mut WordCursor<SharedWords>) -> Result<Self> {
         Ok(match kind {
             Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => {
                 Object::Container(Container::read(kind, cursor)?)
@@ -107,7 +104,7 @@ impl Object {
                 let text = byte_vector(bytes, &words);
                 if let Err(error) = simdutf8::compat::from_utf8(&text) {
                     let found = format!("other bytes after {} bytes", error.valid_up_to());
-                    return Err(pentaglot_succinct::Error::malformed(1, "string", "UTF-8", found));
+                    return Err(Error::malformed("UTF-8", found).at(8).field("string"));
                 }
                 Object::String(bytes, words)
             }
@@ -175,17 +172,19 @@ pub(super) fn byte_vector(bytes: u64, words: &SharedWords) -> Vec<u8> {
 }
 
 /// An error of the structures' own crate, with bytes instead of elements.
-pub(super) fn from_succinct(error: pentaglot_succinct::Error) -> Error {
-    use pentaglot_succinct::Error as Inner;
-    match error {
-        Inner::Truncated { at, path, needed, left } => {
-            Error::truncated(format_args!("{needed} elements"), left).at(at.saturating_mul(8)).field(path)
+impl From<pentaglot_succinct::Error> for Error {
+    fn from(error: pentaglot_succinct::Error) -> Self {
+        use pentaglot_succinct::Error as Inner;
+        match error {
+            Inner::Truncated { at, path, needed, left } => {
+                Error::truncated(format_args!("{needed} elements"), left).at(at.saturating_mul(8)).field(path)
+            }
+            Inner::Malformed { at, path, expected, found } => {
+                Error::malformed(expected, found).at(at.saturating_mul(8)).field(path)
+            }
+            Inner::Limit { name, limit, found } => Error::limit(name, limit, format_args!("{found} are")),
+            other => Error::malformed("a sound structure", other),
         }
-        Inner::Malformed { at, path, expected, found } => {
-            Error::malformed(expected, found).at(at.saturating_mul(8)).field(path)
-        }
-        Inner::Limit { name, limit, found } => Error::limit(name, limit, format_args!("{found} are")),
-        other => Error::malformed("a sound structure", other),
     }
 }
 

@@ -62,8 +62,14 @@ fn rows(fixed: bool) -> Vec<u8> {
 /// The rows one by one, each with all that is checked on the way.
 fn one_by_one(bytes: &[u8], lenient: bool, columns: Option<&Columns>) -> Result<RecordBatch> {
     let kind = Type::parse(TYPE).unwrap();
-    let reading =
-        Reading { lenient, nan_null: false, decode: false, budget: Budget::default(), stand_ins: 0 };
+    let reading = Reading {
+        lenient,
+        nan_null: false,
+        decode: false,
+        check_images: false,
+        budget: Budget::default(),
+        stand_ins: 0,
+    };
     let mut schema = Arc::new(kind.schema().unwrap());
     if let Some(columns) = columns {
         schema = columns.schema(&schema).unwrap();
