@@ -73,6 +73,8 @@ pub(super) fn read(file: &Arc<File>, request: &Request) -> Result<Rows> {
     let mut schema = Arc::clone(full);
     if range != (0..header.rows) {
         schema = rows::sliced_schema(&schema, &range);
+    } else {
+        check_void_blocks(file)?;
     }
     let form = Form::of(full);
     // Sparse rows are cut to the chosen columns after decoding; everything else is decoded that way.
@@ -97,6 +99,20 @@ pub(super) fn read(file: &Arc<File>, request: &Request) -> Result<Rows> {
         Some(columns) if form == Form::Sparse => columns.select(rows),
         _ => Ok(rows),
     }
+}
+
+/// A sparse block without cells gives no rows, but what it stores must agree with that.
+fn check_void_blocks(file: &File) -> Result<()> {
+    for (index, block) in file.layout.blocks.iter().enumerate().filter(|(_, block)| block.is_void()) {
+        let encoding = file.layout.encoding(block);
+        if !matches!(encoding, Encoding::Empty | Encoding::Dense | Encoding::FrameRows) {
+            let rows = block.row..block.row_end();
+            sparse::decode(&file.source, &file.budget, (block, encoding), rows, &mut State::default())
+                .index(index as u64)
+                .field("block")?;
+        }
+    }
+    Ok(())
 }
 
 /// Rows or cells that no byte of the file stands for are limited: there are at least as many as bytes are too few.
