@@ -11,8 +11,10 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::arbitrary::Random;
 use super::conformance::Suite;
 use crate::formats::Format;
+use crate::hub::type_text::{parse_schema, print_exact_schema};
 use crate::hub::{Form, Verdict, extension, shape};
 use crate::job::{Language, print_type};
+use crate::limits::Limits;
 use crate::registry::Registry;
 
 /// Random cases of each form.
@@ -22,6 +24,7 @@ const SMALL_BYTES: usize = 400;
 
 #[test]
 fn every_format_and_dialect_passes_the_suite() {
+    let mut failed = Vec::new();
     for format in Registry::default().formats() {
         let written = format.info().dialects.iter().filter(|dialect| dialect.write);
         let mut dialects: Vec<Option<&str>> = written.map(|dialect| Some(dialect.name)).collect();
@@ -30,14 +33,16 @@ fn every_format_and_dialect_passes_the_suite() {
         }
         for dialect in dialects {
             let name = format!("{}:{}", format.info().id, dialect.unwrap_or("-"));
-            let checked = check(format, dialect, &name);
-            assert!(checked > 0, "{name}: no case could be written");
+            if check(format, dialect, &name, &mut failed) == 0 {
+                failed.push(format!("{name}: no case could be written"));
+            }
         }
     }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 /// Gives how many cases were written and read.
-fn check(format: &dyn Format, dialect: Option<&str>, name: &str) -> usize {
+fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Vec<String>) -> usize {
     let mut checked = 0;
     let mut small: Option<(Suite<'_>, Vec<u8>)> = None;
     for form in format.info().forms {
@@ -52,6 +57,9 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str) -> usize {
                 _ => rows(&mut random, *form, &suite),
             };
             let Some((schema, batches)) = case else { continue };
+            if is_text(format) {
+                suite.read.type_text = Some(print_exact_schema(&Schema::new(schema.fields().clone())));
+            }
             if format.info().id == "dynd" && matches!(dialect, Some("raw" | "cbor")) {
                 suite = suite.undetected();
             }
@@ -62,9 +70,11 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str) -> usize {
             let run = || suite.check(&schema, &batches);
             match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
                 Ok(written) => checked += usize::from(written),
-                Err(panic) => {
-                    eprintln!("{name}, {form:?}, seed {seed}, schema {schema:#?}");
-                    std::panic::resume_unwind(panic);
+                Err(_) => {
+                    // The message of the panic has been printed.
+                    eprintln!("{name}, {form:?}, seed {seed}, schema {schema}");
+                    failed.push(format!("{name}, {form:?}, seed {seed}"));
+                    continue;
                 }
             }
             let Some((_, bytes)) = suite.encode(&schema, &batches) else { continue };
@@ -80,13 +90,19 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str) -> usize {
     checked
 }
 
+/// Whether types are given: text does not tell them.
+fn is_text(format: &dyn Format) -> bool {
+    matches!(format.info().id, "csv" | "jsonl")
+}
+
 /// Random rows in this form, of fields that the format can hold.
 fn rows(random: &mut Random, form: Form, suite: &Suite<'_>) -> Option<(SchemaRef, Vec<RecordBatch>)> {
     let numbers = [DataType::Float64, DataType::Int32, DataType::Int64, DataType::UInt8, DataType::Float32];
     let cols = 1 + random.below(5) as u64;
     let schema = match form {
         Form::Table => {
-            let count = 1 + random.below(4);
+            // Each column of a table is a member of an npz archive, and one member is read at a time.
+            let count = if suite.format.info().id == "npz" { 1 } else { 1 + random.below(4) };
             let fields = (0..count).map(|index| fitting(random, &format!("c{index}"), suite));
             Schema::new(fields.collect::<Option<Vec<_>>>()?)
         }
@@ -112,7 +128,10 @@ fn rows(random: &mut Random, form: Form, suite: &Suite<'_>) -> Option<(SchemaRef
 fn fitting(random: &mut Random, name: &str, suite: &Suite<'_>) -> Option<Field> {
     let fits = |field: &Field| {
         let alone = Schema::new(vec![field.clone()]);
-        suite.format.plan(&alone, &suite.write).verdict() < Verdict::Lossy
+        let said = parse_schema(&print_exact_schema(&alone), &Limits::default());
+        let told = said.is_ok_and(|said| said.field(0).data_type() == field.data_type());
+        (told || !is_text(suite.format))
+            && suite.format.plan(&alone, &suite.write).verdict() < Verdict::Lossy
             && !format!("{field:?}").contains("Map(")
     };
     (0..200).find_map(|_| {
