@@ -1,6 +1,7 @@
 //! The command `pentaglot`: parses arguments, calls [`pentaglot::job`], prints. stdout is data, stderr is talk.
 
 mod args;
+mod bus_error;
 mod cat;
 mod convert;
 mod dump;

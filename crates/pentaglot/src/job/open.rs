@@ -7,6 +7,7 @@ use super::types;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions, TypeLanguage};
 use crate::limits::Limits;
+use crate::map::InPlace;
 use crate::registry::Registry;
 use crate::source::Source;
 
@@ -26,8 +27,8 @@ pub struct OpenOptions {
     pub threads: usize,
     /// Whether a stream is spooled first, so that it can be read at any offset and more than once.
     pub spool: bool,
-    /// Whether a file may be mapped into memory; see [`crate::map`] for the hazard.
-    pub in_place: bool,
+    /// Permission to map a file into memory instead of reading it; see [`crate::map`] for the hazard.
+    pub in_place: Option<InPlace>,
 }
 
 /// An open document and what it was opened as.

@@ -13,7 +13,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Opens a file in place.
+    /// Opens a file: in place if the options permit it, else in memory.
     pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = match options.from.as_deref().map(|text| target(registry, text)).transpose()? {
             None => None,
@@ -35,7 +35,7 @@ impl Queries {
                 return Err(Error::unsupported(format!("queries on {format} (sds has them)")));
             }
         }
-        let mapped = Mapped::open(&source, kind, &options.limits).in_format("sds")?;
+        let mapped = Mapped::open(&source, kind, options.in_place, &options.limits).in_format("sds")?;
         Ok(Queries { mapped })
     }
 

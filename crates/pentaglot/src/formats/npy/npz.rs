@@ -275,12 +275,17 @@ impl Document for NpzDocument {
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
         for entry in &self.directory.entries {
-            let checked = open_member(&self.source, entry, &self.budget)
-                .and_then(|array| validate::validate(&array, findings).field(entry.name().to_owned()));
+            let checked = match open_member(&self.source, entry, &self.budget) {
+                // A member that is no array of ours is no fault of the archive.
+                Err(error) if error.kind() == crate::ErrorKind::Unsupported => {
+                    findings.note(&error);
+                    continue;
+                }
+                Err(error) => Err(error),
+                Ok(array) => validate::validate(&array, findings).field(entry.name().to_owned()),
+            };
             match checked {
                 Err(error) if is_files_fault(&error) => findings.error(&error),
-                // A member that is no array of ours is no fault of the archive.
-                Err(error) if error.kind() == crate::ErrorKind::Unsupported => findings.note(&error),
                 other => other.in_format(INFO.id)?,
             }
         }

@@ -24,6 +24,7 @@
 //! | `string`, `bytes` | text, bytes | value |
 
 mod containers;
+mod detect;
 mod index;
 mod layout;
 mod outline;
@@ -132,7 +133,7 @@ impl Format for Sds {
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {
-        layout::detect(head)
+        detect::detect(head)
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {

@@ -72,7 +72,7 @@ impl SdsDocument {
             object: Arc::new(object),
             member: options.member.clone(),
             words,
-            in_place: options.in_place,
+            in_place: options.in_place.is_some(),
         };
         document.summary.rows = document.row_count()?;
         Ok(document)
