@@ -9,7 +9,7 @@ use pentaglot::{Error, Sink};
 
 use crate::args::{Cat, Head, Open, Output};
 use crate::progress::Progress;
-use crate::{About, DONE, Outcome, Session, screen, table};
+use crate::{About, DONE, Outcome, Session, pager, screen, table};
 
 pub(crate) fn run(session: &Session, args: &Cat) -> Outcome {
     show(session, &args.file, &args.open, args.columns.as_deref(), args.rows.clone(), args.output)
@@ -27,10 +27,13 @@ fn show(
     rows: Option<Range<u64>>,
     output: Option<Output>,
 ) -> Outcome {
+    let output = output.unwrap_or(if screen::stdout_is_terminal() { Output::Table } else { Output::Jsonl });
+    if output == Output::Arrow {
+        screen::check_binary("arrow")?;
+    }
     let options = open.options(&session.global);
     let opened = job::open(&session.registry, file, &options).about(file)?;
     opened.check_options(&options.options).about(file)?;
-    let output = output.unwrap_or(if screen::stdout_is_terminal() { Output::Table } else { Output::Jsonl });
     let mut view = View::default();
     view.columns = columns.map(parse_columns);
     view.rows = rows;
@@ -55,7 +58,7 @@ fn show(
 fn json(opened: &Opened<'_>, mut view: View, session: &Session) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Dense, Form::Sparse, Form::Array, Form::Value];
     let rows = opened.rows(&view, &session.global.limits())?;
-    let out = std::io::BufWriter::new(std::io::stdout().lock());
+    let out = std::io::BufWriter::new(pager::Out);
     let mut document = JsonDocument::begin(out, rows.schema(), pentaglot::job::json_options())?;
     for batch in rows {
         document.write(&batch.map_err(Error::from)?)?;
@@ -68,7 +71,7 @@ fn json(opened: &Opened<'_>, mut view: View, session: &Session) -> pentaglot::Re
 fn print_table(opened: &Opened<'_>, mut view: View, session: &Session) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Columns, Form::Coo];
     let rows = opened.rows(&view, &session.global.limits())?;
-    table::print(&mut screen::lines(), rows)
+    table::print(&mut screen::lines(), rows, screen::width())
 }
 
 /// The rows as another format's writer writes them.
@@ -82,6 +85,6 @@ fn through(session: &Session, opened: Opened<'_>, view: View, to: &str) -> penta
     // What is printed is looked at, not kept.
     options.allow_lossy = true;
     let target = job::target(&session.registry, to)?;
-    Conversion::plan_opened(opened, target, &options)?.run_into(Sink::pipe(std::io::stdout()))?;
+    Conversion::plan_opened(opened, target, &options)?.run_into(Sink::pipe(pager::Out))?;
     Ok(())
 }

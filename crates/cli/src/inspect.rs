@@ -4,11 +4,12 @@ use std::io::Write;
 
 use pentaglot::formats::Summary;
 use pentaglot::hub::shape::{self, Form, Shape};
+use pentaglot::hub::type_text::print_schema;
 use pentaglot::job;
 use serde_json::{Map, Value, json};
 
 use crate::args::Inspect;
-use crate::screen::{self, bold, escape};
+use crate::screen::{self, bold, count, escape};
 use crate::types::{data_type_text, field_text};
 use crate::{About, DONE, Outcome, Session, for_each};
 
@@ -24,6 +25,24 @@ pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
         } else {
             let mut out = screen::lines();
             print(&mut out, file, summary)?;
+            if summary.is_container() {
+                let kind = |member: &String| match job::open(
+                    &session.registry,
+                    &format!("{file}::{member}"),
+                    &options,
+                ) {
+                    Ok(opened) => print_schema(&opened.document.summary().schema),
+                    Err(_) => String::new(),
+                };
+                let width = width_of(shown(&summary.members).map(|member| escape(member)));
+                list(&mut out, "members", &summary.members, |member| {
+                    let name = screen::cut(&escape(member), 60);
+                    format!("{name:<width$}  {}", screen::cut(&escape(&kind(member)), 100))
+                        .trim_end()
+                        .to_owned()
+                })?;
+            }
+            print_parts(&mut out, summary)?;
             out.flush()?;
         }
         Ok(DONE)
@@ -104,10 +123,14 @@ fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result
                 line("entries", &nonzeros.to_string())?;
             }
         }
-        _ => line("shape", &format!("{}, {rows} rows", Shape::of(schema)))?,
+        _ if summary.is_container() => line("shape", &count(summary.members.len() as u64, "member"))?,
+        _ => {
+            let rows = summary.rows.map_or("unknown rows".to_owned(), |rows| count(rows, "row"));
+            line("shape", &format!("{}, {rows}", Shape::of(schema)))?;
+        }
     }
     if let Some(bytes) = summary.bytes {
-        line("bytes", &format!("{bytes} ({})", screen::size(bytes)))?;
+        line("size", &screen::size(bytes))?;
     }
     for (key, value) in &summary.metadata {
         line(key, &screen::cut(value, 200))?;
@@ -115,27 +138,50 @@ fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result
     for note in &summary.notes {
         line("note", note)?;
     }
-    if !matches!(Form::of(schema), Form::Dense | Form::Sparse) {
-        writeln!(out, "  columns")?;
-        let width =
-            schema.fields().iter().map(|field| escape(field.name()).chars().count()).max().unwrap_or(0);
-        for (index, field) in schema.fields().iter().enumerate() {
-            let nulls = match summary.null_counts.get(index).copied().flatten() {
-                Some(nulls) => format!("  {nulls} nulls"),
+    if !matches!(Form::of(schema), Form::Dense | Form::Sparse) && !summary.is_container() {
+        let columns: Vec<usize> = (0..schema.fields().len()).collect();
+        let names = |index: &usize| escape(schema.field(*index).name());
+        let width = width_of(shown(&columns).map(names));
+        list(out, "columns", &columns, |index| {
+            let field = schema.field(*index);
+            let nulls = match summary.null_counts.get(*index).copied().flatten() {
+                Some(nulls) => format!("  {}", count(nulls, "null")),
                 None => String::new(),
             };
-            let (name, kind) = (escape(field.name()), escape(&field_text(field)));
-            writeln!(out, "    {name:<width$}  {kind}{nulls}")?;
-        }
+            let (name, kind) =
+                (screen::cut(&names(index), 60), screen::cut(&escape(&field_text(field)), 200));
+            format!("{name:<width$}  {kind}{nulls}")
+        })?;
     }
-    list(out, "members", &summary.members, |member| escape(member))?;
-    let width = summary.parts.iter().map(|part| part.path.chars().count()).max().unwrap_or(0);
+    if !summary.is_container() {
+        list(out, "members", &summary.members, |member| screen::cut(&escape(member), 60))?;
+    }
+    Ok(())
+}
+
+fn print_parts(out: &mut impl Write, summary: &Summary) -> std::io::Result<()> {
+    let width = width_of(shown(&summary.parts).map(|part| escape(&part.path)));
     list(out, "parts", &summary.parts, |part| {
-        format!("{:<width$}  at {}, {} bytes", escape(&part.path), part.offset, part.bytes)
+        let path = screen::cut(&escape(&part.path), 60);
+        format!("{path:<width$}  at {}, {}", part.offset, count(part.bytes, "byte"))
     })
 }
 
-/// At most forty entries under a heading.
+fn width_of(texts: impl Iterator<Item = String>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0).min(60)
+}
+
+/// The entries of a long list that are shown at its beginning and at its end.
+const FIRST: usize = 20;
+const LAST: usize = 3;
+
+/// What is shown of a list: all of it, or its beginning and end.
+fn shown<T>(items: &[T]) -> impl Iterator<Item = &T> {
+    let (first, last) = if items.len() > FIRST + LAST + 1 { (FIRST, LAST) } else { (items.len(), 0) };
+    items[..first].iter().chain(&items[items.len() - last..])
+}
+
+/// A list under a heading, at most a screenful.
 fn list<T>(
     out: &mut impl Write,
     title: &str,
@@ -146,11 +192,12 @@ fn list<T>(
         return Ok(());
     }
     writeln!(out, "  {title}")?;
-    for item in items.iter().take(40) {
+    for (index, item) in shown(items).enumerate() {
+        if index == FIRST && items.len() > FIRST + LAST + 1 {
+            let more = items.len() - FIRST - LAST;
+            writeln!(out, "    {}", screen::faint(&format!("… {more} more (--json lists all)")))?;
+        }
         writeln!(out, "    {}", text(item))?;
     }
-    match items.len().saturating_sub(40) {
-        0 => Ok(()),
-        more => writeln!(out, "    … {more} more"),
-    }
+    Ok(())
 }

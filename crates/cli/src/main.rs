@@ -5,7 +5,9 @@ mod cat;
 mod convert;
 mod dump;
 mod formats;
+mod help;
 mod inspect;
+mod pager;
 mod progress;
 mod query;
 mod schema;
@@ -16,7 +18,7 @@ mod validate;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 use pentaglot::{Error, ErrorKind, Hint, Registry};
 
 use args::{Cli, Verb};
@@ -79,14 +81,12 @@ impl Failure {
         if self.error.is_broken_pipe() {
             return DONE;
         }
-        let mut text = match &self.file {
+        let text = match &self.file {
             Some(file) => format!("{file}: {}", self.error),
             None => self.error.to_string(),
         };
-        if let Some(hint) = self.error.advice() {
-            text.push_str(&format!(" ({})", advice(hint)));
-        }
-        screen::say(&screen::escape(&text));
+        let advice = self.error.advice().map(|hint| screen::escape(&advice(hint)));
+        screen::say_with(&screen::escape(&text), advice.as_deref());
         self.status()
     }
 }
@@ -95,6 +95,7 @@ impl Failure {
 fn advice(hint: &Hint) -> String {
     match hint {
         Hint::From => "--from names the format".to_owned(),
+        Hint::FromOne(format) => format!("try --from {format}"),
         Hint::To => "--to names the format".to_owned(),
         Hint::Type => "--type gives the type".to_owned(),
         Hint::Force => "--force replaces it".to_owned(),
@@ -107,19 +108,25 @@ fn advice(hint: &Hint) -> String {
 }
 
 fn main() -> ExitCode {
-    let Cli { verb, global } = match Cli::try_parse() {
+    let parsed = help::command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let Cli { verb, global } = match parsed {
         Ok(cli) => cli,
+        // No verb: the help, on stderr and with the status of a usage error.
+        Err(help) if help.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = help.print();
+            return ExitCode::from(2);
+        }
         Err(error) if error.use_stderr() => {
-            // One line; `--help` says the rest.
-            let text = error.to_string();
-            let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-            let line = lines.join(" ");
-            screen::say(line.strip_prefix("error: ").unwrap_or(&line));
+            let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
+            screen::say(&screen::escape(&help::parse_error(&error, &words)));
             return ExitCode::from(2);
         }
         Err(help) => help.exit(),
     };
     let handler = ctrlc::set_handler(|| {
+        if pager::is_running() {
+            return;
+        }
         pentaglot::sink::remove_unfinished();
         std::process::exit(130);
     });
@@ -134,8 +141,12 @@ fn main() -> ExitCode {
         }
     }));
     screen::set_color(global.color);
+    if !global.no_pager {
+        pager::allow();
+    }
     let session = Session { registry: Registry::default(), global };
     let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
+    pager::wait();
     ExitCode::from(status)
 }
 
@@ -154,14 +165,15 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Formats(args) => formats::run(session, args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "pentaglot", &mut script);
+            clap_complete::generate(*shell, &mut help::command(), "pentaglot", &mut script);
             screen::print(&script)?;
             Ok(DONE)
         }
         Verb::Man => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            for verb in Cli::command().get_subcommands() {
+            let command = help::command();
+            clap_mangen::Man::new(command.clone()).render(&mut page)?;
+            for verb in command.get_subcommands() {
                 let name = format!("pentaglot-{}", verb.get_name());
                 clap_mangen::Man::new(verb.clone().name(name)).render(&mut page)?;
             }

@@ -27,7 +27,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { max_alloc: 4 << 30, max_depth: 128, max_ratio: 2048, max_free_rows: 1 << 32 }
+        Limits { max_alloc: 4 << 30, max_depth: 128, max_ratio: 2048, max_free_rows: 1 << 28 }
     }
 }
 

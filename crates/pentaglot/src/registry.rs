@@ -1,7 +1,7 @@
 //! The one list of formats, and detection over it.
 
-use crate::error::{Error, Result};
-use crate::formats::{Confidence, Format, Head};
+use crate::error::{self, Error, Hint, Result};
+use crate::formats::{Confidence, Format, Head, foreign};
 use crate::source::Source;
 
 /// A set of formats. A value that is passed in: there is no global one.
@@ -83,6 +83,12 @@ impl Registry {
         self.formats().filter(|format| fits(format).is_some()).max_by_key(|format| fits(format))
     }
 
+    /// The format whose magic number or exact structure these first bytes of a source have.
+    pub(crate) fn detect_certain(&self, source: &Source, head: &[u8]) -> Option<&dyn Format> {
+        let head = Head::new(source, head);
+        self.formats().find(|format| format.detect(&head) == Confidence::Certain)
+    }
+
     /// The format of a source: content decides, the extension breaks ties, a tie that is left is an error.
     pub fn detect(&self, source: &Source) -> Result<&dyn Format> {
         let bytes = source.head()?;
@@ -92,10 +98,18 @@ impl Registry {
         let mut candidates: Vec<&dyn Format> =
             scores.into_iter().filter(|(score, _)| *score == best).map(|(_, format)| format).collect();
         let by_extension = self.by_extension(&head.name());
+        if best < Confidence::Likely
+            && let Some(foreign) = foreign(&bytes)
+        {
+            let known = error::list(self.formats().map(|format| format.info().id));
+            return Err(Error::usage(format!(
+                "this is {foreign}, which is none of the known formats ({known})"
+            )));
+        }
         if best == Confidence::No {
             // An empty or odd file that is named like a format is opened as that, so that the error says what is amiss.
             return by_extension.ok_or_else(|| {
-                Error::usage("unknown format: no format fits its content or its name (--from names one)")
+                Error::usage("unknown format: no format fits its content or its name").hint(Hint::From)
             });
         }
         if candidates.len() > 1
@@ -109,10 +123,8 @@ impl Registry {
             (last, _) => {
                 candidates.extend(last);
                 let ids: Vec<_> = candidates.iter().map(|format| format.info().id).collect();
-                Err(Error::usage(format!(
-                    "the content fits several formats: {} (--from names one)",
-                    ids.join(", ")
-                )))
+                Err(Error::usage(format!("the content fits several formats: {}", ids.join(", ")))
+                    .hint(Hint::From))
             }
         }
     }

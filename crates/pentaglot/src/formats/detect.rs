@@ -2,6 +2,35 @@
 
 use crate::source::Source;
 
+/// What a file is that belongs to another program, by its first bytes: so that an error can name it.
+pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
+    const MAGICS: &[(&[u8], &str)] = &[
+        (b"%PDF-", "a PDF document"),
+        (b"\x89PNG\r\n", "a PNG image"),
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"\x89HDF\r\n", "an HDF5 file"),
+        (b"SQLite format 3\0", "an SQLite database"),
+        (b"Obj\x01", "an Avro file"),
+        (b"ORC", "an ORC file"),
+        (b"FEA1", "a Feather file of version 1"),
+        (b"\xd0\xcf\x11\xe0", "an old Office document"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"\x7fELF", "an ELF program"),
+        (b"7z\xbc\xaf", "a 7-Zip archive"),
+        (b"\xfd7zXZ\0", "an xz archive"),
+        (b"\x80\x04\x95", "a Python pickle"),
+        (b"\x80\x05\x95", "a Python pickle"),
+    ];
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    let begins =
+        |word: &str| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()));
+    match text {
+        _ if begins("<!doctype html") || begins("<html") => Some("an HTML page"),
+        _ if begins("<?xml") => Some("an XML document"),
+        _ => MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, name)| *name),
+    }
+}
+
 /// How sure a format is that a file is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {

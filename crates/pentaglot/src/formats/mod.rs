@@ -60,6 +60,7 @@ pub mod sds;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 
+pub(crate) use detect::foreign;
 pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
 pub use options::{OptionInfo, OptionMap, ReadOptions, Request, WriteOptions};

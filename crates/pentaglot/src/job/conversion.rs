@@ -11,7 +11,7 @@ use super::read::View;
 use super::types;
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{Request, WriteOptions};
 use crate::hub::{Form, Plan};
 use crate::registry::Registry;
@@ -74,7 +74,7 @@ fn target_of<'r>(registry: &'r Registry, to: Option<&str>, output: &str) -> Resu
         None => match registry.by_extension(output) {
             Some(format) => Ok(Target { format, dialect: None }),
             None => {
-                Err(Error::usage(format!("cannot tell a format from the name {output:?}: --to names one")))
+                Err(Error::usage(format!("cannot tell a format from the name {output:?}")).hint(Hint::To))
             }
         },
     }

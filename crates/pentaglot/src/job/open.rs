@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::types;
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
+use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions, foreign};
 use crate::limits::Limits;
 use crate::registry::Registry;
 use crate::source::Source;
@@ -55,12 +55,16 @@ pub fn open<'r>(registry: &'r Registry, name: &str, options: &OpenOptions) -> Re
     if name == "-" {
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
     }
-    // A file of the literal name comes first.
-    let (path, member) = match name.rsplit_once("::") {
+    let (path, member) = split_member(name);
+    open_source(registry, Source::open(path)?, member, options)
+}
+
+/// The file and the member that a name means: a file of the literal name comes first.
+pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once("::") {
         Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
         _ => (name, None),
-    };
-    open_source(registry, Source::open(path)?, member, options)
+    }
 }
 
 /// Opens a source, or a member of it.
@@ -72,6 +76,9 @@ pub fn open_source<'r>(
 ) -> Result<Opened<'r>> {
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     let gzip = is_gzip(&source, named.as_ref())?;
+    if gzip {
+        check_gzip(registry, &source)?;
+    }
     let counted = source.clone();
     let source = if gzip { source.gunzip(&options.limits)? } else { source };
     let source = if options.spool { source.seekable()? } else { source };
@@ -110,6 +117,21 @@ pub(super) fn is_gzip(source: &Source, named: Option<&Target<'_>>) -> Result<boo
     let by_magic =
         named.is_none_or(|named| named.format.info().gzip_by_magic && named.dialect != Some("raw"));
     Ok(by_magic && source.head()?.starts_with(&[0x1f, 0x8b, 8]))
+}
+
+/// Errs if a file that is named `.gz` is not gzip; says what it looks like.
+fn check_gzip(registry: &Registry, source: &Source) -> Result<()> {
+    let head = source.head()?;
+    if head.is_empty() || head.starts_with(&[0x1f, 0x8b]) {
+        return Ok(());
+    }
+    let found = match (registry.detect_certain(source, &head), foreign(&head)) {
+        (Some(format), _) => format.info().title,
+        (None, Some(foreign)) => foreign,
+        (None, None) => "something else",
+    };
+    let advice = Hint::Advice("a name without .gz opens it as what it is".into());
+    Err(Error::malformed("gzip, as the name says", found).at(0).hint(advice))
 }
 
 /// The format and dialect that `text` names: `dbdf`, `dbdf:daphne`.

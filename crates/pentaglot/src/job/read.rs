@@ -29,6 +29,7 @@ pub struct View {
 impl View {
     /// The view as a request, and the schema of what it gives.
     pub(super) fn request(&self, opened: &Opened<'_>) -> Result<(Request, arrow_schema::SchemaRef)> {
+        opened.document.summary().check_member()?;
         let mut request = Request::default();
         request.batch_rows = self.batch_rows;
         request.rows = self.rows.clone();

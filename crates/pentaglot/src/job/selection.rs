@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use arrow_schema::Schema;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::hub::Form;
 use crate::hub::rows::Columns;
 use crate::hub::shape::{column_name, matrix_cols};
@@ -35,7 +35,10 @@ pub fn parse_rows(text: &str) -> Result<Range<u64>> {
         if text.is_empty() { Ok(missing) } else { text.parse().map_err(|_| bad()) }
     };
     let (start, end) = (number(start, 0)?, number(end, u64::MAX)?);
-    Ok(start..end.max(start))
+    if end < start {
+        return Err(Error::usage(format!("expected rows as A..B with A up to B, found {text:?}")));
+    }
+    Ok(start..end)
 }
 
 /// The chosen columns of this schema: names of a table; of a matrix `col_3`, `3`, `7..9`.
@@ -50,8 +53,8 @@ pub fn resolve_columns(names: &[String], schema: &Schema) -> Result<Columns> {
 
 fn table_column(name: &str, schema: &Schema) -> Result<Range<u64>> {
     let index = schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| {
-        let names: Vec<_> = schema.fields().iter().take(20).map(|field| field.name().as_str()).collect();
-        Error::usage(format!("there is no column {name:?} (there is {})", names.join(", ")))
+        let names = error::list(schema.fields().iter().map(|field| field.name()));
+        Error::usage(format!("there is no column {:?} (there is {names})", error::excerpt(name)))
     })?;
     Ok(index as u64..index as u64 + 1)
 }

@@ -74,6 +74,8 @@ pub(super) struct Records<R> {
     position: usize,
     end: usize,
     base: u64,
+    /// Line ends before the window.
+    lines: u64,
     ended: bool,
     delimiter: u8,
     /// The record given last: where it stands, and its fields.
@@ -103,6 +105,7 @@ impl<R: Read> Records<R> {
             position: 0,
             end: 0,
             base: offset,
+            lines: 0,
             ended: false,
             delimiter,
             start: 0,
@@ -130,12 +133,25 @@ impl<R: Read> Records<R> {
         Ok(marked)
     }
 
+    /// The error with the line of its offset, if that is still in the window.
+    #[cold]
+    pub(super) fn with_line(&self, error: Error) -> Error {
+        let Some(before) = error.offset().and_then(|offset| offset.checked_sub(self.base)) else {
+            return error;
+        };
+        let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.end);
+        let before = self.window.get(..before).unwrap_or_default();
+        error.line(self.lines + memchr::memchr_iter(b'\n', before).count() as u64 + 1)
+    }
+
     #[cold]
     fn more(&mut self) -> Result<bool> {
         if self.ended {
             return Ok(false);
         }
         if self.position > 0 {
+            let used = self.window.get(..self.position).unwrap_or_default();
+            self.lines += memchr::memchr_iter(b'\n', used).count() as u64;
             self.window.copy_within(self.position..self.end, 0);
             self.base += self.position as u64;
             self.end -= self.position;

@@ -348,14 +348,18 @@ impl Reader {
         while self.table.rows < self.batch_rows
             && self.row < self.to
             && self.records.offset() - start < BATCH_BYTES
-            && self.records.next_record().map_err(|error| error.index(self.row).field("row"))?
+            && self
+                .records
+                .next_record()
+                .map_err(|error| self.records.with_line(error).index(self.row).field("row"))?
         {
             if skipped(&self.records, self.columns) {
                 continue;
             }
             if self.row >= self.from {
                 self.table.read(&self.records, |error| {
-                    Err(explain_guess(error.index(self.row).field("row"), self.guessed))
+                    let error = self.records.with_line(error).index(self.row).field("row");
+                    Err(explain_guess(error, self.guessed))
                 })?;
             }
             self.row += 1;

@@ -132,7 +132,8 @@ impl Reader {
             && self.scanner.skip_space()?.is_some()
         {
             self.one().map_err(|error| {
-                explain_guess(error.index(self.row).field("row"), self.guessed).in_format(ID)
+                let error = self.scanner.with_line(error).index(self.row).field("row");
+                explain_guess(error, self.guessed).in_format(ID)
             })?;
             self.row += 1;
         }

@@ -17,7 +17,7 @@ use super::containers::{Container, Content, StringArray as PackedStrings};
 use super::layout::{self, Object, byte_vector};
 use super::types::Native;
 use super::{ID, outline, validate};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Severity, Summary};
 use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, native, shape};
@@ -137,12 +137,7 @@ impl Document for SdsDocument {
     }
 
     fn rows(&self, request: &Request) -> Result<Rows> {
-        if let (Object::Container(container), None) = (self.object.as_ref(), &self.member) {
-            let names = members(container).join(", ");
-            return Err(Error::usage(format!(
-                "several members and none named: FILE::MEMBER with one of {names}"
-            )));
-        }
+        self.summary.check_member()?;
         if !self.in_place {
             self.check_sound()?;
         }
@@ -181,13 +176,25 @@ fn members(container: &Container) -> Vec<String> {
     container.members().map(|(name, _)| name.to_owned()).collect()
 }
 
-fn member_of<'a>(container: &'a Container, name: &str) -> Result<Member<'a>> {
+/// The member of this name.
+pub(super) fn member_content<'a>(object: &'a Object, name: &str) -> Result<&'a Content> {
+    let Object::Container(container) = object else {
+        return Err(Error::usage(format!("a {} has no members, so none is named {name:?}", object.kind())));
+    };
+    content_of(container, name)
+}
+
+fn content_of<'a>(container: &'a Container, name: &str) -> Result<&'a Content> {
     let found = container.members().find(|(path, _)| *path == name);
     let (_, content) = found.ok_or_else(|| {
-        let names = members(container).join(", ");
+        let names = error::list(members(container));
         Error::usage(format!("there is no member {name:?} (there is {names})"))
     })?;
-    Ok(match content {
+    Ok(content)
+}
+
+fn member_of<'a>(container: &'a Container, name: &str) -> Result<Member<'a>> {
+    Ok(match content_of(container, name)? {
         Content::Strings(strings) if name == "tags" || name.ends_with(".tags") => Member::Tags(strings),
         other => Member::Part(other),
     })

@@ -14,7 +14,7 @@ use pentaglot_succinct::{
 use super::ID;
 use super::layout::from_succinct;
 use super::types::{Kind, Native};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Verdict, native};
@@ -68,8 +68,8 @@ fn input_of(schema: &Schema) -> Option<Input> {
 /// The kind that is written: named, else the one it was read as, else by the type of the rows.
 fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     let input = input_of(schema).ok_or_else(|| {
-        let columns: Vec<String> = schema.fields().iter().map(|field| print_field(field)).collect();
-        Error::unsupported(format!("a structure of {}", columns.join(", ")))
+        let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
+        Error::unsupported(format!("a structure of {columns}"))
     })?;
     let own = native::of(schema, ID).and_then(|value| Native::from_json(&value));
     let kind = match (&options.dialect, &own) {
@@ -125,8 +125,8 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     let target = match target(schema, options) {
         Ok(target) => target,
         Err(error) => {
-            let columns: Vec<String> = schema.fields().iter().map(|field| print_field(field)).collect();
-            plan.push_with("", columns.join(", "), "sds", Verdict::Impossible, error.to_string());
+            let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
+            plan.push_with("", columns, "sds", Verdict::Impossible, error.to_string());
             return plan;
         }
     };

@@ -70,6 +70,8 @@ pub(crate) struct Scanner<R> {
     end: usize,
     /// The offset in the file of the window's first byte.
     base: u64,
+    /// Line ends before the window.
+    lines: u64,
     /// Whether the input has ended.
     ended: bool,
     /// Whether an array or object has just begun, so that no comma stands before its next part.
@@ -94,6 +96,7 @@ impl<R: Read> Scanner<R> {
             position: 0,
             end: 0,
             base: offset,
+            lines: 0,
             ended: false,
             fresh: false,
             depth: 0,
@@ -105,7 +108,7 @@ impl<R: Read> Scanner<R> {
     /// Starts anew with other input that stands at `offset`, keeping the memory.
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.input = input;
-        (self.position, self.end, self.base) = (0, 0, offset);
+        (self.position, self.end, self.base, self.lines) = (0, 0, offset, 0);
         (self.ended, self.fresh, self.depth) = (false, false, 0);
     }
 
@@ -121,6 +124,17 @@ impl<R: Read> Scanner<R> {
         self.window.get(self.position..self.end).unwrap_or_default()
     }
 
+    /// The error with the line of its offset, if that is still in the window.
+    #[cold]
+    pub(crate) fn with_line(&self, error: Error) -> Error {
+        let Some(before) = error.offset().and_then(|offset| offset.checked_sub(self.base)) else {
+            return error;
+        };
+        let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.end);
+        let before = self.window.get(..before).unwrap_or_default();
+        error.line(self.lines + memchr::memchr_iter(b'\n', before).count() as u64 + 1)
+    }
+
     /// Reads more behind what is in the window; `false` if the input has ended.
     #[cold]
     fn more(&mut self) -> Result<bool> {
@@ -128,6 +142,8 @@ impl<R: Read> Scanner<R> {
             return Ok(false);
         }
         if self.position > 0 {
+            let used = self.window.get(..self.position).unwrap_or_default();
+            self.lines += memchr::memchr_iter(b'\n', used).count() as u64;
             self.window.copy_within(self.position..self.end, 0);
             self.base += self.position as u64;
             self.end -= self.position;
