@@ -101,7 +101,9 @@ fn object(file: &str, summary: &Summary) -> Value {
 fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result<()> {
     let schema = &summary.schema;
     writeln!(out, "{}", bold(&escape(file)))?;
-    let mut line = |key: &str, value: &str| writeln!(out, "  {key:<9} {}", escape(value));
+    let keys = summary.metadata.iter().map(|(key, _)| key.chars().count());
+    let width = keys.max().unwrap_or(0).clamp(9, 20);
+    let mut line = |key: &str, value: &str| writeln!(out, "  {:<width$} {}", escape(key), escape(value));
     match (summary.dialect, &summary.dialect_reason) {
         (Some(dialect), Some(reason)) => line("format", &format!("{}:{dialect} ({reason})", summary.format))?,
         (Some(dialect), None) => line("format", &format!("{}:{dialect}", summary.format))?,

@@ -16,6 +16,7 @@ mod table;
 mod types;
 mod validate;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -76,6 +77,22 @@ impl Failure {
         }
     }
 
+    /// What would help with a file that is not there: its folder, or a name that differs only in its extension.
+    fn next_step(&self) -> Option<String> {
+        let path = Path::new(self.file.as_deref()?);
+        if self.error.kind() != ErrorKind::Io || path.exists() {
+            return None;
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return Some(format!("there is no folder {}", folder.display()));
+        };
+        let similar = entries.flatten().map(|entry| entry.path());
+        let mut similar: Vec<_> = similar.filter(|other| other.file_stem() == path.file_stem()).collect();
+        similar.sort();
+        Some(format!("there is {}", path.with_file_name(similar.first()?.file_name()?).display()))
+    }
+
     /// Prints the one line and gives the status. A closed pipe is success.
     fn report(&self) -> Status {
         if self.error.is_broken_pipe() {
@@ -85,7 +102,8 @@ impl Failure {
             Some(file) => format!("{file}: {}", self.error),
             None => self.error.to_string(),
         };
-        let advice = self.error.advice().map(|hint| screen::escape(&advice(hint)));
+        let advice = self.error.advice().map(advice).or_else(|| self.next_step());
+        let advice = advice.map(|advice| screen::escape(&advice));
         screen::say_with(&screen::escape(&text), advice.as_deref());
         self.status()
     }

@@ -70,7 +70,8 @@ fn say(source: &Source, stop: &AtomicBool) {
         if ended || start.elapsed() >= next {
             next += Duration::from_secs(10);
             let of = source.len().map_or(String::new(), |total| format!(" of {}", size(total)));
-            let done = size(source.bytes_read());
+            // Headers are read more than once.
+            let done = size(source.bytes_read().min(source.len().unwrap_or(u64::MAX)));
             let seconds = start.elapsed().as_secs_f64();
             screen::say(&screen::escape(&format!("{}: read {done}{of} in {seconds:.1} s", source.name())));
         }

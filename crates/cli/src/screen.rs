@@ -97,8 +97,15 @@ pub(crate) fn check_binary(format: &str) -> pentaglot::Result<()> {
 
 /// How many characters a line of the terminal has; `None` where stdout is not a terminal.
 pub(crate) fn width() -> Option<usize> {
-    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
-    Some(usize::from(width.0).max(20))
+    if !stdout_is_terminal() {
+        return None;
+    }
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let width = match terminal_size::terminal_size_of(io::stdout()) {
+        Some((width, _)) => usize::from(width.0),
+        None => said().unwrap_or(80),
+    };
+    Some(width.max(20))
 }
 
 pub(crate) fn stdout_is_terminal() -> bool {

@@ -39,6 +39,9 @@ pub(crate) fn print(out: &mut impl Write, rows: Rows, width: Option<usize>) -> p
     Ok(())
 }
 
+/// What colours a text.
+type Style = fn(&str) -> String;
+
 struct Table {
     columns: Vec<Column>,
     /// Characters of a line.
@@ -94,11 +97,9 @@ impl Table {
         }
         let shown = self.shown.unwrap_or(0);
         for row in &cells {
-            let texts = self.columns.iter().zip(row).take(shown).map(|(column, cell)| {
-                let text = column.pad(&cell.text);
-                if cell.missing { faint(&text) } else { text }
-            });
-            self.line(out, texts.collect())?;
+            let style = |cell: &Cell| -> Style { if cell.missing { faint } else { str::to_owned } };
+            let cells = row.iter().take(shown).map(|cell| (cell.text.as_str(), style(cell)));
+            self.line(out, cells)?;
         }
         Ok(())
     }
@@ -108,16 +109,38 @@ impl Table {
         let shown = fit(&mut self.columns, self.width);
         self.shown = Some(shown);
         let columns = || self.columns.iter().take(shown);
-        self.line(out, columns().map(|column| bold(&column.pad(&column.name))).collect())?;
-        self.line(out, columns().map(|column| faint(&column.pad(&column.kind))).collect())?;
-        self.line(out, columns().map(|column| "─".repeat(column.width)).collect())
+        self.line(out, columns().map(|column| (column.name.as_str(), bold as Style)))?;
+        self.line(out, columns().map(|column| (column.kind.as_str(), faint as Style)))?;
+        let rules: Vec<String> = columns().map(|column| "─".repeat(column.width)).collect();
+        self.line(out, rules.iter().map(|rule| (rule.as_str(), str::to_owned as Style)))
     }
 
-    fn line(&self, out: &mut impl Write, mut texts: Vec<String>) -> std::io::Result<()> {
-        if texts.len() < self.columns.len() {
-            texts.push("…".to_owned());
+    /// A line of the columns that are shown; spaces stand outside of colours and never at the end.
+    fn line<'t>(
+        &self,
+        out: &mut impl Write,
+        texts: impl Iterator<Item = (&'t str, Style)>,
+    ) -> std::io::Result<()> {
+        let mut line = String::new();
+        let mut space = 0;
+        for (column, (text, style)) in self.columns.iter().zip(texts) {
+            let text = cut(text, column.width);
+            let free = column.width.saturating_sub(text.width());
+            let (before, after) = if column.number { (free, 0) } else { (0, free) };
+            if !text.is_empty() {
+                line.push_str(&" ".repeat(space + before));
+                line.push_str(&style(&text));
+                space = 0;
+            } else {
+                space += before;
+            }
+            space += after + GAP.len();
         }
-        writeln!(out, "{}", texts.join(GAP).trim_end())
+        if self.shown.is_some_and(|shown| shown < self.columns.len()) {
+            line.push_str(&" ".repeat(space));
+            line.push('…');
+        }
+        writeln!(out, "{line}")
     }
 
     fn end(&mut self, out: &mut impl Write) -> std::io::Result<()> {
@@ -131,14 +154,6 @@ impl Table {
                 writeln!(out, "{}", faint(&format!("… {more} (--columns chooses, --output jsonl has all)")))
             }
         }
-    }
-}
-
-impl Column {
-    fn pad(&self, text: &str) -> String {
-        let text = cut(text, self.width);
-        let space = " ".repeat(self.width.saturating_sub(text.width()));
-        if self.number { format!("{space}{text}") } else { format!("{text}{space}") }
     }
 }
 

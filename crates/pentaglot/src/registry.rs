@@ -1,6 +1,6 @@
 //! The one list of formats, and detection over it.
 
-use crate::error::{self, Error, Hint, Result};
+use crate::error::{Error, Hint, Result};
 use crate::formats::{Confidence, Format, Head, foreign};
 use crate::source::Source;
 
@@ -101,10 +101,14 @@ impl Registry {
         if best < Confidence::Likely
             && let Some(foreign) = foreign(&bytes)
         {
-            let known = error::list(self.formats().map(|format| format.info().id));
-            return Err(Error::usage(format!(
-                "this is {foreign}, which is none of the known formats ({known})"
-            )));
+            let error =
+                Error::usage(format!("this is {foreign}, which is not a format that can be read here"));
+            let failed = "a download that fails often leaves such a page";
+            return Err(if foreign.contains("HTML") {
+                error.hint(Hint::Advice(failed.into()))
+            } else {
+                error
+            });
         }
         if best == Confidence::No {
             // An empty or odd file that is named like a format is opened as that, so that the error says what is amiss.
