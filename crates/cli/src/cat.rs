@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
+use pentaglot::Error;
 use pentaglot::hub::Form;
 use pentaglot::hub::json::JsonDocument;
 use pentaglot::job::{self, Conversion, ConvertOptions, Opened, View, parse_columns};
-use pentaglot::{Error, Sink};
 
 use crate::args::{Cat, Head, Open, Output};
 use crate::progress::Progress;
-use crate::{About, DONE, Outcome, Session, pager, screen, table};
+use crate::{About, DONE, Outcome, Session, screen, table};
 
 pub(crate) fn run(session: &Session, args: &Cat) -> Outcome {
     show(session, &args.file, &args.open, args.columns.as_deref(), args.rows.clone(), args.output)
@@ -58,7 +58,7 @@ fn show(
 fn json(opened: &Opened<'_>, mut view: View, session: &Session) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Dense, Form::Sparse, Form::Array, Form::Value];
     let rows = opened.rows(&view, &session.global.limits())?;
-    let out = std::io::BufWriter::new(pager::Out);
+    let out = screen::bytes();
     let mut document = JsonDocument::begin(out, rows.schema(), pentaglot::job::json_options())?;
     for batch in rows {
         document.write(&batch.map_err(Error::from)?)?;
@@ -85,6 +85,6 @@ fn through(session: &Session, opened: Opened<'_>, view: View, to: &str) -> penta
     // What is printed is looked at, not kept.
     options.allow_lossy = true;
     let target = job::target(&session.registry, to)?;
-    Conversion::plan_opened(opened, target, &options)?.run_into(Sink::pipe(pager::Out))?;
+    Conversion::plan_opened(opened, target, &options)?.run_into(screen::sink())?;
     Ok(())
 }

@@ -80,7 +80,7 @@ fn object(file: &str, summary: &Summary) -> Value {
         "dialect_reason": summary.dialect_reason,
         "also_fits": summary.also_fits,
         "shape": Shape::of(schema).name(),
-        "rows": summary.rows,
+        "rows": rows(summary),
         "columns": columns,
         "bytes": summary.bytes,
         "parts": parts,
@@ -93,9 +93,25 @@ fn object(file: &str, summary: &Summary) -> Value {
         let value_type = shape::matrix_value_type(schema).map(|kind| crate::types::arrow_text(&kind));
         object.insert("cols".to_owned(), json!(shape::matrix_cols(schema)));
         object.insert("value_type".to_owned(), json!(value_type));
-        object.insert("nonzeros".to_owned(), json!(summary.nonzeros));
+        object.insert("nonzeros".to_owned(), json!(nonzeros(summary)));
     }
     object
+}
+
+/// Rows of the shape: a matrix stored as `row, col, value` says its own.
+fn rows(summary: &Summary) -> Option<u64> {
+    match Form::of(&summary.schema) {
+        Form::Coo => shape::matrix_rows(&summary.schema),
+        _ => summary.rows.or_else(|| shape::matrix_rows(&summary.schema)),
+    }
+}
+
+/// Stored entries of a sparse matrix, if known.
+fn nonzeros(summary: &Summary) -> Option<u64> {
+    match Form::of(&summary.schema) {
+        Form::Coo => summary.nonzeros.or(summary.rows),
+        _ => summary.nonzeros,
+    }
 }
 
 fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result<()> {
@@ -112,16 +128,16 @@ fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result
     if !summary.also_fits.is_empty() {
         line("also fits", &summary.also_fits.join(", "))?;
     }
-    let rows = summary.rows.map_or("unknown".to_owned(), |rows| rows.to_string());
+    let unknown = |count: Option<u64>| count.map_or("unknown".to_owned(), |count| count.to_string());
     match Form::of(schema) {
         Form::Dense | Form::Sparse | Form::Columns | Form::Coo => {
-            let cols = shape::matrix_cols(schema).map_or("unknown".to_owned(), |cols| cols.to_string());
+            let (rows, cols) = (unknown(rows(summary)), unknown(shape::matrix_cols(schema)));
             let kind = shape::matrix_value_type(schema)
                 .map_or(String::new(), |kind| format!(" of {}", crate::types::arrow_text(&kind)));
             let form =
                 if matches!(Form::of(schema), Form::Dense | Form::Columns) { "dense" } else { "sparse" };
             line("shape", &format!("{form} matrix, {rows} x {cols}{kind}"))?;
-            if let Some(nonzeros) = summary.nonzeros {
+            if let Some(nonzeros) = nonzeros(summary) {
                 line("entries", &nonzeros.to_string())?;
             }
         }

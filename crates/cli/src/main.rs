@@ -77,8 +77,13 @@ impl Failure {
         }
     }
 
-    /// What would help with a file that is not there: its folder, or a name that differs only in its extension.
+    /// What would help: a limit that can be raised; for a file that is not there its folder, or a name that differs only
+    /// in its extension.
     fn next_step(&self) -> Option<String> {
+        if self.error.kind() == ErrorKind::Limit {
+            let name = self.error.message().split(' ').next().filter(|name| name.starts_with("max-"));
+            return name.map(|name| format!("--{name} raises the limit"));
+        }
         let path = Path::new(self.file.as_deref()?);
         if self.error.kind() != ErrorKind::Io || path.exists() {
             return None;

@@ -85,6 +85,16 @@ pub(crate) fn lines() -> io::BufWriter<Box<dyn Write>> {
     io::BufWriter::new(out)
 }
 
+/// A buffered stdout for bytes.
+pub(crate) fn bytes() -> io::BufWriter<Out> {
+    io::BufWriter::new(Out)
+}
+
+/// Stdout as a sink.
+pub(crate) fn sink() -> pentaglot::Sink {
+    pentaglot::Sink::pipe(Out)
+}
+
 /// Errs if stdout is a terminal: binary data would garble it.
 pub(crate) fn check_binary(format: &str) -> pentaglot::Result<()> {
     if !stdout_is_terminal() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+use super::dense;
 use super::open::{self, OpenOptions, Opened, Target};
 use super::read::View;
 use super::types;
@@ -13,7 +14,7 @@ use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{Request, WriteOptions};
-use crate::hub::{Form, Plan};
+use crate::hub::{Form, Plan, Verdict};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -49,6 +50,8 @@ pub struct Conversion<'r> {
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
     write: WriteOptions,
+    /// How large a sparse matrix becomes that is written as a dense one.
+    dense_bytes: Option<u64>,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -96,7 +99,9 @@ impl<'r> Conversion<'r> {
         let target = target_of(registry, options.to.as_deref(), output)?;
         check_apart(input, output)?;
         let opened = open::open(registry, input, &options.open)?;
-        Conversion::plan_opened(opened, target, options)
+        let conversion = Conversion::plan_opened(opened, target, options)?;
+        conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
+        Ok(conversion)
     }
 
     /// Plans the conversion of what is open already.
@@ -138,11 +143,18 @@ impl<'r> Conversion<'r> {
         };
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
+        let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, summary.rows);
+        if let Some(bytes) = dense_bytes {
+            if word == "auto" {
+                dense::check_asked(bytes, opened.source.len(), &reshape.schema)?;
+            }
+            reshape.plan.push("", "the zeros", format!("{bytes} bytes with them"), Verdict::Widened);
+        }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
-        if plan.verdict() < crate::hub::Verdict::Impossible {
+        if plan.verdict() < Verdict::Impossible {
             plan.steps.extend(target.format.plan(&reshape.schema, &write).steps);
         }
-        Ok(Conversion { opened, target, request, adapt, reshape, write, plan })
+        Ok(Conversion { opened, target, request, adapt, reshape, write, dense_bytes, plan })
     }
 
     /// What is converted.

@@ -200,11 +200,9 @@ impl NpzDocument {
         for entry in &directory.entries {
             summary.part(entry.name(), entry.offset, entry.data_offset + entry.packed_bytes - entry.offset);
         }
-        summary.part(
-            "directory",
-            directory.offset,
-            source.len().unwrap_or(0).saturating_sub(directory.offset),
-        );
+        summary.part("directory", directory.offset, directory.bytes);
+        let end = directory.offset + directory.bytes;
+        summary.part("end", end, source.len().unwrap_or(0).saturating_sub(end));
         Ok(NpzDocument { source, directory, content, summary, budget })
     }
 

@@ -21,6 +21,7 @@ use crate::error::{self, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Severity, Summary};
 use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, native, shape};
+use crate::limits::Limits;
 use crate::source::Source;
 
 /// Rows per batch.
@@ -33,6 +34,7 @@ pub(super) struct SdsDocument {
     words: SharedWords,
     /// Whether the file is mapped: then nothing is read that is not asked for.
     in_place: bool,
+    limits: Limits,
 }
 
 impl SdsDocument {
@@ -72,6 +74,7 @@ impl SdsDocument {
             member: options.member.clone(),
             words,
             in_place: options.in_place,
+            limits: options.limits.clone(),
         };
         document.summary.rows = document.row_count()?;
         Ok(document)
@@ -151,6 +154,10 @@ impl Document for SdsDocument {
             (None, Some(range)) => range.clone(),
             (None, None) => 0..u64::MAX,
         };
+        if let Object::RunLengthWavelet(_) = self.object.as_ref() {
+            let bytes = self.words.as_ref().len() as u64 * 8;
+            self.limits.check_free_rows((range.end - range.start).saturating_sub(bytes))?;
+        }
         let size = request.batch_rows_or(BATCH_ROWS) as u64;
         let schema = match &request.rows {
             Some(_) => native::without(&self.summary.schema),
