@@ -148,7 +148,8 @@ impl<'r> Conversion<'r> {
             if word == "auto" {
                 dense::check_asked(bytes, opened.source.len(), &reshape.schema)?;
             }
-            reshape.plan.push("", "the zeros", format!("{bytes} bytes with them"), Verdict::Widened);
+            let step = reshape.plan.steps.iter_mut().find(|step| step.verdict == Verdict::Widened);
+            step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         if plan.verdict() < Verdict::Impossible {

@@ -55,7 +55,11 @@ impl Queries {
         sds::answer(&self.mapped.object, &query).map_err(|error| {
             let queried = ["rlwm", "wm", "rl", "sparse", "bit", "int", "vec"];
             let other = self.mapped.also_fits.iter().find(|other| queried.contains(&other.as_str()));
+            let container = matches!(self.mapped.object, sds::Object::Container(_));
             match (error.kind(), other) {
+                (ErrorKind::Unsupported, _) if container => {
+                    error.hint(Hint::Advice("a member has them: FILE::MEMBER".into()))
+                }
                 (ErrorKind::Unsupported, Some(other)) => {
                     error.hint(Hint::FromOne(format!("sds:{other}").into()))
                 }

@@ -112,7 +112,7 @@ pub fn answer(object: &Object, query: &Query) -> Result<Option<String>> {
         Object::Wavelet(matrix) => on_wavelet(matrix, query),
         Object::RunLengthWavelet(matrix) => on_wavelet(matrix, query),
         other => Err(Error::unsupported(format!(
-            "there are no queries on a {} (bit, sparse, rl, int, wm, rlwm, vec have them)",
+            "sds:{} has no queries (bit, sparse, rl, int, wm, rlwm, vec have them)",
             other.kind()
         ))),
     }
