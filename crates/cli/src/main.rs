@@ -16,6 +16,7 @@ mod table;
 mod types;
 mod validate;
 
+use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -37,6 +38,9 @@ type Outcome = Result<Status, Failure>;
 type Status = u8;
 
 const DONE: Status = 0;
+
+/// How far into a text file lines are counted for an error.
+const TEXT_BYTES: u64 = 64 << 20;
 
 /// An error and the file that it is about.
 struct Failure {
@@ -77,6 +81,24 @@ impl Failure {
         }
     }
 
+    /// The line of the faulty byte in a text file whose reader does not count lines.
+    fn text_line(&self) -> Option<u64> {
+        let is_text = matches!(self.error.format()?, "ds" | "bsondf" | "mtx");
+        let (true, None, Some(offset)) = (is_text, self.error.line_number(), self.error.offset()) else {
+            return None;
+        };
+        let mut bytes = Vec::new();
+        std::fs::File::open(self.file.as_deref()?)
+            .ok()?
+            .take(offset.min(TEXT_BYTES))
+            .read_to_end(&mut bytes)
+            .ok()?;
+        // The same formats also have binary forms.
+        let text = bytes.len() as u64 == offset
+            && bytes.trim_ascii_start().first().is_some_and(|first| b"{[%\"".contains(first));
+        text.then(|| bytes.iter().filter(|byte| **byte == b'\n').count() as u64 + 1)
+    }
+
     /// What would help: a limit that can be raised; for a file that is not there its folder, or a name that differs only
     /// in its extension.
     fn next_step(&self) -> Option<String> {
@@ -99,9 +121,12 @@ impl Failure {
     }
 
     /// Prints the one line and gives the status. A closed pipe is success.
-    fn report(&self) -> Status {
+    fn report(mut self) -> Status {
         if self.error.is_broken_pipe() {
             return DONE;
+        }
+        if let Some(line) = self.text_line() {
+            self.error = self.error.line(line);
         }
         let text = match &self.file {
             Some(file) => format!("{file}: {}", self.error),

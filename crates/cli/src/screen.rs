@@ -8,7 +8,9 @@ use crate::args::When;
 use crate::pager::Out;
 
 /// Characters of one line of an error or note.
-pub(crate) const LINE: usize = 500;
+const LINE: usize = 500;
+/// Characters of a value that such a line quotes.
+const QUOTE: usize = 200;
 
 /// Control characters, and what could make a terminal do something, written as escapes.
 pub(crate) fn escape(text: &str) -> String {
@@ -55,7 +57,45 @@ pub(crate) fn faint(text: &str) -> String {
 
 /// One line on stderr, cut if it is very long. A closed stderr is not an error.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(anstream::stderr(), "{}", cut(line, LINE));
+    let _ = writeln!(anstream::stderr(), "{}", message(line));
+}
+
+/// A line of an error or note as it is printed: long quotations are cut, then the line.
+pub(crate) fn message(line: &str) -> String {
+    cut(&cut_quotes(line), LINE)
+}
+
+/// The text with everything between quotes cut at [`QUOTE`] characters.
+fn cut_quotes(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(['"', '\'', '`']) {
+        let (before, quoted) = rest.split_at(start);
+        let mark = quoted.chars().next().unwrap_or('"');
+        // After a letter it is an apostrophe.
+        let opens = !before.chars().next_back().is_some_and(char::is_alphanumeric);
+        let mut escaped = false;
+        let closing = quoted[1..].find(|character| {
+            let closes = character == mark && !escaped;
+            escaped = character == '\\' && !escaped;
+            closes
+        });
+        let (inside, after) = match closing.filter(|_| opens) {
+            Some(end) => (&quoted[1..=end], &quoted[end + 1..]),
+            None => ("", &quoted[1..]),
+        };
+        out.push_str(before);
+        out.push(mark);
+        out.push_str(&cut(inside, QUOTE));
+        rest = match closing.filter(|_| opens) {
+            Some(_) => {
+                out.push(mark);
+                &after[1..]
+            }
+            None => after,
+        };
+    }
+    out + rest
 }
 
 /// A message with advice after it: what is cut is the message.
@@ -165,6 +205,20 @@ mod tests {
         ] {
             assert_eq!(size(bytes), text);
         }
+    }
+
+    #[test]
+    fn long_quotations_are_cut() {
+        for same in ["", "a file's end", "expected `,` or `}`, found \"x\\\"y\"", "open \"quote", "it's 'x'"]
+        {
+            assert_eq!(cut_quotes(same), same);
+        }
+        let long = "y".repeat(1000);
+        for mark in ['"', '\'', '`'] {
+            let text = cut_quotes(&format!("found {mark}{long}{mark}, then {mark}b{mark}"));
+            assert_eq!(text, format!("found {mark}{}…{mark}, then {mark}b{mark}", &long[..QUOTE - 1]));
+        }
+        assert_eq!(message(&long).chars().count(), LINE);
     }
 
     #[test]

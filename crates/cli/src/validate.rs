@@ -63,7 +63,7 @@ fn print(file: &str, format: Option<&str>, findings: &Findings) -> std::io::Resu
         };
         let line =
             format!("{file}: {}: {place}{} [{}]", finding.severity.name(), finding.message, finding.rule);
-        writeln!(out, "{}", screen::cut(&escape(&line), screen::LINE))?;
+        writeln!(out, "{}", screen::message(&escape(&line)))?;
     }
     if findings.more() > 0 {
         writeln!(out, "{}: … {}", escape(file), screen::count(findings.more(), "more finding"))?;

@@ -279,16 +279,149 @@ fn a_dense_output_that_is_too_large_is_refused_before_it_is_written() {
 #[test]
 fn rows_that_take_no_bytes_are_limited() {
     let (_folder, name) = folder();
-    let mut header = "{'descr': '<f8', 'fortran_order': False, 'shape': (2147483648, 0), }".to_owned();
-    header.push_str(&" ".repeat(117 - header.len()));
-    header.push('\n');
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.bytes());
-    fs::write(name("x.npy"), bytes).unwrap();
+    fs::write(name("x.npy"), npy("<f8", "(2147483648, 0)", &[])).unwrap();
     let (status, _, said) = run(&["cat", &name("x.npy")]);
     assert_eq!(status, Some(4));
     assert!(said.ends_with("(--max-free-rows raises the limit)\n"), "{said}");
     assert_eq!(good(&["head", "-n", "2", &name("x.npy")]), "{}\n{}\n");
     assert_eq!(run(&["head", "-n", "2", &name("x.npy"), "--max-free-rows", "1"]).0, Some(4));
+}
+
+/// A NumPy array.
+fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    let header = format!("{header:<117}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    bytes.extend(header.bytes());
+    bytes.extend(data);
+    bytes
+}
+
+#[test]
+fn complex_arrays_go_to_dynd() {
+    let (_folder, name) = folder();
+    let floats =
+        |count: u32| (0..count).flat_map(|value| f64::from(value).to_le_bytes()).collect::<Vec<u8>>();
+    fs::write(name("3d.npy"), npy("<c16", "(2, 3, 4)", &floats(48))).unwrap();
+    good(&["convert", &name("3d.npy"), &name("3d.dynd")]);
+    good(&["convert", &name("3d.dynd"), &name("back.npy")]);
+    assert_eq!(fs::read(name("back.npy")).unwrap(), fs::read(name("3d.npy")).unwrap());
+    fs::write(name("2d.npy"), npy("<c16", "(2, 3)", &floats(12))).unwrap();
+    let own = good(&["schema", &name("2d.npy"), "--as", "dynd"]);
+    assert_eq!(own, "2 * 3 * complex[float64]\n");
+    good(&["convert", &name("2d.npy"), &name("plain.dynd")]);
+    good(&["convert", &name("2d.npy"), &name("as.dynd"), "--as", own.trim_end()]);
+    assert_eq!(fs::read(name("as.dynd")).unwrap(), fs::read(name("plain.dynd")).unwrap());
+}
+
+#[test]
+fn an_array_of_numbers_is_a_matrix_for_daphne() {
+    let (_folder, name) = folder();
+    let data: Vec<u8> = (0..5i64).flat_map(i64::to_le_bytes).collect();
+    fs::write(name("x.npy"), npy("<i8", "(5,)", &data)).unwrap();
+    good(&["convert", &name("x.npy"), &name("x.dbdf"), "--to", "dbdf:daphne"]);
+    let object = json(&good(&["inspect", "--json", &name("x.dbdf")]));
+    assert_eq!(
+        (&object["shape"], &object["rows"], &object["cols"]),
+        (&"matrix".into(), &5.into(), &1.into())
+    );
+    let meta = fs::read_to_string(name("x.dbdf.meta")).unwrap();
+    assert_eq!(meta.trim_end(), r#"{"numCols":1,"numRows":5,"valueType":"si64"}"#);
+}
+
+#[test]
+fn structures_are_written_from_ordinary_input() {
+    let (_folder, name) = folder();
+    fs::write(name("wide.csv"), "x\n18446744073709551615\n0\n1099511627776\n").unwrap();
+    good(&["convert", &name("wide.csv"), &name("core.sds"), "--to", "sds:wmcore"]);
+    let shown = good(&["cat", &name("core.sds"), "--from", "sds:wmcore"]);
+    assert_eq!(shown, "{\"item\":18446744073709551615}\n{\"item\":0}\n{\"item\":1099511627776}\n");
+    // Half a million equal values are one run: 4 MB of them would not fit.
+    fs::write(name("runs.csv"), format!("x\n{}", "7\n".repeat(500_000))).unwrap();
+    let words = ["--to", "sds:rlwm", "--max-alloc", "2M", "-q"];
+    good(&[&["convert", &name("runs.csv"), &name("runs.sds")][..], &words].concat());
+    assert_eq!(good(&["query", &name("runs.sds"), "rank", "400000", "7"]), "400000\n");
+    fs::write(name("u8.npy"), npy("|u1", "(5,)", b"hello")).unwrap();
+    fs::write(name("text.csv"), "t\nhello\n").unwrap();
+    for (input, kind, expected) in [
+        ("u8.npy", "sds:bytes", "aGVsbG8="),
+        ("u8.npy", "sds:string", "hello"),
+        ("text.csv", "sds:string", "hello"),
+        ("text.csv", "sds:bytes", "aGVsbG8="),
+    ] {
+        good(&["convert", &name(input), &name("x.sds"), "--to", kind, "--force"]);
+        assert_eq!(good(&["cat", &name("x.sds"), "--from", kind]), format!("{{\"value\":\"{expected}\"}}\n"));
+    }
+    fs::write(name("large.csv"), "x\n256\n").unwrap();
+    fs::write(name("two.csv"), "t\na\nb\n").unwrap();
+    fs::write(name("bad.npy"), npy("|u1", "(1,)", b"\xff")).unwrap();
+    for (input, kind, status) in
+        [("large.csv", "sds:bytes", 3), ("bad.npy", "sds:string", 3), ("two.csv", "sds:string", 2)]
+    {
+        let (found, _, said) = run(&["convert", &name(input), &name("no.sds"), "--to", kind]);
+        assert_eq!(found, Some(status), "{input}: {said}");
+        assert!(!Path::new(&name("no.sds")).exists());
+    }
+}
+
+#[test]
+fn an_array_of_structs_stays_one() {
+    let (_folder, name) = folder();
+    fs::write(name("x.jsonl"), "{\"a\":1}\n{\"a\":2}\n").unwrap();
+    let array = r#"{"type":"array","underlying":{"type":"struct","fields":{"a":"int32"}}}"#;
+    for kind in [array, "array[struct{a: int32}]"] {
+        good(&["convert", &name("x.jsonl"), &name("x.ds.json"), "--type", kind, "--force"]);
+        let expected = format!("{{\"type\":{array},\"value\":[[1],[2]]}}");
+        assert_eq!(fs::read_to_string(name("x.ds.json")).unwrap(), expected);
+    }
+    let (status, _, said) = run(&["type", r#"{"type":"tensor","componentType":"float32","shape":[]}"#]);
+    assert_eq!(status, Some(1));
+    assert_eq!(said, "shape: expected at least one dimension, found none\n");
+}
+
+#[test]
+fn files_of_other_programs_are_called_what_they_are() {
+    let (_folder, name) = folder();
+    fs::write(name("x.parquet"), "\n<!DOCTYPE html>\n<html></html>\n").unwrap();
+    fs::write(name("x.csv"), "<html><body>not found</body></html>\n").unwrap();
+    for file in ["x.parquet", "x.csv"] {
+        let (status, _, said) = run(&["cat", &name(file)]);
+        assert_eq!(status, Some(2));
+        assert!(said.contains("this is an HTML page") && said.contains("download"), "{said}");
+    }
+    fs::write(name("x.npy"), b"\x89HDF\r\n\x1a\n and so on").unwrap();
+    assert!(run(&["inspect", &name("x.npy")]).2.contains("this is an HDF5 file"));
+    let csv = root().join("examples/data/stations.csv");
+    good(&["convert", csv.to_str().unwrap(), &name("y.parquet")]);
+    fs::rename(name("y.parquet"), name("y.csv.gz")).unwrap();
+    let (status, _, said) = run(&["cat", &name("y.csv.gz")]);
+    assert_eq!(status, Some(1));
+    assert!(said.contains("expected gzip, as the name says, found Apache Parquet"), "{said}");
+}
+
+#[test]
+fn without_a_verb_the_help_is_printed() {
+    let (status, printed, said) = run(&[]);
+    assert_eq!((status, printed.as_str()), (Some(2), ""));
+    for words in ["Look at a file:\n  inspect ", "Change a file:\n  convert ", "pentaglot help VERB"] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(run(&["--help"]).0, Some(0));
+}
+
+#[test]
+fn inspect_of_many_columns_is_a_screen() {
+    let (_folder, name) = folder();
+    let names: Vec<String> = (0..1000).map(|index| format!("c{index}")).collect();
+    fs::write(name("x.csv"), format!("{}\n{}\n", names.join(","), vec!["1"; 1000].join(","))).unwrap();
+    good(&["convert", &name("x.csv"), &name("x.parquet")]);
+    for file in ["x.csv", "x.parquet"] {
+        let text = good(&["inspect", &name(file)]);
+        assert!(text.lines().count() < 70, "{text}");
+        assert!(text.contains("    c19 ") && text.contains("… 977 more (--json lists all)"), "{text}");
+        assert!(text.contains("table, 1 row\n"), "{text}");
+        let object = json(&good(&["inspect", "--json", &name(file)]));
+        assert_eq!(object["columns"].as_array().unwrap().len(), 1000);
+    }
 }

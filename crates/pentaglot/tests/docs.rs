@@ -67,7 +67,7 @@ fn page() -> String {
         writeln!(page, "| `--max-ratio` | {} | bytes that one compressed byte becomes |", limits.max_ratio);
     let _ = writeln!(
         page,
-        "| (library) `max_free_rows` | {} | rows that take no bytes in the file |",
+        "| `--max-free-rows` | {} | rows that take no bytes in the file |",
         limits.max_free_rows
     );
     page
