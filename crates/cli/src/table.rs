@@ -18,6 +18,8 @@ use crate::types::field_text;
 
 /// Characters of a cell.
 const CELL: usize = 40;
+/// Characters that a type takes at least; more only where the cells take as many.
+const TYPE: usize = 20;
 /// A text column is not cut below this many characters to make room for others.
 const NARROW: usize = 16;
 /// Rows that are laid out together.
@@ -71,7 +73,7 @@ impl Table {
         let column = |field: &pentaglot::arrow::schema::FieldRef| {
             let name = cut(&escape(field.name()), CELL);
             let kind = cut(&escape(&field_text(field)), CELL);
-            let needed = name.width().max(kind.width());
+            let needed = name.width().max(kind.width().min(TYPE));
             Column { name, kind, number: field.data_type().is_numeric(), needed, width: needed }
         };
         Table { columns: schema.fields().iter().map(column).collect(), width, shown: None }
