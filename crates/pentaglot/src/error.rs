@@ -282,6 +282,11 @@ pub(crate) fn excerpt(value: impl fmt::Display) -> String {
     text
 }
 
+/// `1 row`, `2 rows`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 /// Names as a message lists them: the first few, and how many more there are.
 pub(crate) fn list(names: impl IntoIterator<Item = impl fmt::Display>) -> String {
     const SHOWN: usize = 12;

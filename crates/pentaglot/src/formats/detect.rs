@@ -5,7 +5,6 @@ use crate::source::Source;
 /// What a file is that belongs to another program, by its first bytes: so that an error can name it.
 pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     const MAGICS: &[(&[u8], &str)] = &[
-        (b"%PDF-", "a PDF document"),
         (b"\x89PNG\r\n", "a PNG image"),
         (b"\xff\xd8\xff", "a JPEG image"),
         (b"\x89HDF\r\n", "an HDF5 file"),
@@ -26,8 +25,16 @@ pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
         |word: &str| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()));
     match text {
         _ if begins("<!doctype html") || begins("<html") => Some("an HTML page"),
+        _ if begins("%PDF-") => Some("a PDF document"),
         _ if begins("<?xml") => Some("an XML document"),
-        _ => MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, name)| *name),
+        _ => {
+            // A word such as ORC may also begin a text.
+            let binary = bytes.contains(&0);
+            let fits = |magic: &[u8]| {
+                bytes.starts_with(magic) && (binary || !magic.iter().all(u8::is_ascii_graphic))
+            };
+            MAGICS.iter().find(|(magic, _)| fits(magic)).map(|(_, name)| *name)
+        }
     }
 }
 
@@ -103,5 +110,20 @@ impl<'a> Head<'a> {
     /// The source itself, for side files.
     pub fn source(&self) -> &'a Source {
         self.source
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::foreign;
+
+    #[test]
+    fn files_of_other_programs_are_told_by_their_first_bytes() {
+        assert_eq!(foreign(b"\xef\xbb\xbf \n<!DocType HTML><p>"), Some("an HTML page"));
+        assert_eq!(foreign(b"ORC\x00\x01"), Some("an ORC file"));
+        assert_eq!(foreign(b"%PDF-1.7"), Some("a PDF document"));
+        for text in ["ORC,FEA1\n1,2\n", "FEA1,b\n", "<p>\n", "", "a<html>"] {
+            assert_eq!(foreign(text.as_bytes()), None, "{text}");
+        }
     }
 }

@@ -96,7 +96,7 @@ impl Sample {
             for (index, cell) in records.cells().enumerate() {
                 let name = std::str::from_utf8(cell.text(&mut memory)).map_err(|_| {
                     let error = Error::malformed("UTF-8", "other bytes").rule("utf8");
-                    error.at(cell.offset).index(index as u64).field("header")
+                    records.with_line(error.at(cell.offset)).index(index as u64).field("header")
                 })?;
                 names.push(name.to_owned());
             }

@@ -167,7 +167,8 @@ impl Reader {
         if let Some(order) = &self.order {
             columns = order.iter().filter_map(|index| columns.get(*index).map(Arc::clone)).collect();
         }
-        if let (true, DataType::Struct(fields)) = (self.elements, self.schema.field(0).data_type()) {
+        let item = self.schema.fields().first().filter(|_| self.elements);
+        if let Some(DataType::Struct(fields)) = item.map(|item| item.data_type()) {
             columns = vec![Arc::new(StructArray::try_new_with_length(fields.clone(), columns, None, rows)?)];
         }
         rows::batch(Arc::clone(&self.schema), columns, rows).map(Some)

@@ -5,7 +5,7 @@ use pentaglot_succinct::{BitQueries, SharedWords};
 use super::containers::Content;
 use super::layout::Object;
 use super::read::member_content;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, count};
 
 /// One question: an operation and its arguments.
 ///
@@ -71,12 +71,11 @@ impl Query {
             _ => 1..=1,
         };
         if !counts.contains(&arguments.len()) {
-            let wanted =
-                if counts.start() == counts.end() { counts.start().to_string() } else { "1 or 2".to_owned() };
-            return Err(Error::usage(format!(
-                "{name}: expected {wanted} numbers, found {}",
-                arguments.len()
-            )));
+            let wanted = match counts.start() == counts.end() {
+                true => count(*counts.start() as u64, "number"),
+                false => "1 or 2 numbers".to_owned(),
+            };
+            return Err(Error::usage(format!("{name}: expected {wanted}, found {}", arguments.len())));
         }
         Ok(Query { operation, arguments })
     }
