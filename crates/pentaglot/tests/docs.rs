@@ -72,7 +72,7 @@ fn page() -> String {
     );
     let _ = writeln!(
         page,
-        "| (library) `max_free_rows` | {} | rows that take no bytes in the file |",
+        "| `--max-free-rows` | {} | rows that take no bytes in the file |",
         limits.max_free_rows
     );
     page

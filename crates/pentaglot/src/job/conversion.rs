@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+use super::dense;
 use super::open::{self, OpenOptions, Opened, Target};
 use super::read::View;
 use super::types;
@@ -53,6 +54,8 @@ pub struct Conversion {
     write: Option<Box<dyn WritePlan>>,
     limits: Limits,
     allow_lossy: bool,
+    /// How large a sparse matrix becomes that is written as a dense one.
+    dense_bytes: Option<u64>,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -100,7 +103,9 @@ impl Conversion {
         let target = target_of(registry, options.to.as_deref(), output)?;
         check_apart(input, output)?;
         let opened = open::open(registry, input, &options.open)?;
-        Conversion::plan_opened(opened, target, Some(output), options)
+        let conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
+        conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
+        Ok(conversion)
     }
 
     /// Plans the conversion of what is open already. The output's name, where it has one, may decide a dialect.
@@ -148,6 +153,14 @@ impl Conversion {
         };
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
+        let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, opened.document.summary().rows);
+        if let Some(bytes) = dense_bytes {
+            if word == "auto" {
+                dense::check_asked(bytes, opened.source.len(), &reshape.schema)?;
+            }
+            let step = reshape.plan.steps.iter_mut().find(|step| step.verdict == Verdict::Widened);
+            step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
+        }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         let write = match plan.verdict() {
             Verdict::Impossible => None,
@@ -155,7 +168,18 @@ impl Conversion {
         };
         plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
         let (limits, allow_lossy) = (options.open.limits.clone(), options.allow_lossy);
-        Ok(Conversion { opened, target, selection, adapt, reshape, write, limits, allow_lossy, plan })
+        Ok(Conversion {
+            opened,
+            target,
+            selection,
+            adapt,
+            reshape,
+            write,
+            dense_bytes,
+            limits,
+            allow_lossy,
+            plan,
+        })
     }
 
     /// What is converted.

@@ -1,6 +1,7 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
 mod conversion;
+mod dense;
 mod open;
 #[cfg(feature = "sds")]
 mod query;

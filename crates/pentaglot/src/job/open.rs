@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::types;
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions, TypeLanguage};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
+use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions, TypeLanguage, foreign};
 use crate::limits::Limits;
 use crate::map::InPlace;
 use crate::registry::Registry;
@@ -58,12 +58,16 @@ pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Op
     if name == "-" {
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
     }
-    // A file of the literal name comes first.
-    let (path, member) = match name.rsplit_once("::") {
+    let (path, member) = split_member(name);
+    open_source(registry, Source::open(path)?, member, options)
+}
+
+/// The file and the member that a name means: a file of the literal name comes first.
+pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once("::") {
         Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
         _ => (name, None),
-    };
-    open_source(registry, Source::open(path)?, member, options)
+    }
 }
 
 /// Opens a source, or a member of it.
@@ -75,6 +79,9 @@ pub fn open_source(
 ) -> Result<Opened> {
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     let gzip = is_gzip(&source, named.as_ref())?;
+    if gzip {
+        check_gzip(registry, &source)?;
+    }
     let counted = source.clone();
     source.set_max_spool(options.limits.max_spool);
     let source = if gzip { source.gunzip(&options.limits)? } else { source };
@@ -115,6 +122,21 @@ pub(super) fn is_gzip(source: &Source, named: Option<&Target>) -> Result<bool> {
     }
     let by_magic = named.is_none_or(|named| named.format.info().is_packed_by_magic(named.dialect));
     Ok(by_magic && source.head()?.starts_with(&[0x1f, 0x8b, 8]))
+}
+
+/// Errs if a file that is named `.gz` is not gzip; says what it looks like.
+fn check_gzip(registry: &Registry, source: &Source) -> Result<()> {
+    let head = source.head()?;
+    if head.is_empty() || head.starts_with(&[0x1f, 0x8b]) {
+        return Ok(());
+    }
+    let found = match (registry.detect_certain(source, &head), foreign(&head)) {
+        (Some(format), _) => format.info().title,
+        (None, Some(foreign)) => foreign,
+        (None, None) => "something else",
+    };
+    let advice = Hint::Advice("a name without .gz opens it as what it is".into());
+    Err(Error::malformed("gzip, as the name says", found).at(0).hint(advice))
 }
 
 /// The format and dialect that `text` names: `dbdf`, `dbdf:daphne`.

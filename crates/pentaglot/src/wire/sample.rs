@@ -111,6 +111,9 @@ pub(crate) fn explain_guess(error: Error, guessed: bool) -> Error {
     if let Some(offset) = error.offset() {
         explained = explained.at(offset);
     }
+    if let Some(line) = error.line_number() {
+        explained = explained.line(line);
+    }
     match error.path() {
         path if path.is_empty() => explained,
         path => explained.field(path),

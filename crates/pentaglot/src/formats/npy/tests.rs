@@ -161,8 +161,10 @@ fn a_row_range_of_a_big_file_reads_only_that() {
 #[test]
 fn members_are_named_or_listed() {
     let source = || Source::open(testdata("npz/several.npz")).unwrap();
-    let error = Npz.open(source(), &ReadOptions::default()).err().unwrap();
-    assert_eq!(error.to_string(), "npz: several members, name one as FILE::MEMBER: a, b");
+    let whole = Npz.open(source(), &ReadOptions::default()).unwrap();
+    assert!(whole.summary().is_container());
+    let error = whole.all_rows().err().unwrap();
+    assert_eq!(error.message(), "several members and none named: FILE::MEMBER with one of a, b");
     assert_eq!(error.kind(), ErrorKind::Usage);
     for (member, expected) in [("a", json!([0, 1, 2])), ("b.npy", json!([[1.0, 1.0], [1.0, 1.0]]))] {
         let options = ReadOptions { member: Some(member.to_owned()), ..ReadOptions::default() };

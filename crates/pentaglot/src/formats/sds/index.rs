@@ -26,6 +26,8 @@ pub struct Mapped {
     pub object: Object,
     /// Its elements.
     pub words: SharedWords,
+    /// Other kinds that the same elements could be.
+    pub also_fits: Vec<String>,
     /// What the user should know: an index that was passed over.
     pub note: Option<String>,
 }
@@ -40,7 +42,7 @@ impl Mapped {
     ) -> Result<Self> {
         let budget = limits.budget();
         let words = read_words(source, in_place, &budget)?;
-        let (object, _) = open_object(&words, kind.map(Kind::name))?;
+        let (object, also_fits) = open_object(&words, kind.map(Kind::name))?;
         let attached = match source.sibling(SUFFIX)? {
             Some(side) => {
                 read_words(&side, in_place, &budget).and_then(|index| attach_index(&object, &words, index))
@@ -50,7 +52,7 @@ impl Mapped {
         let note = attached
             .err()
             .map(|error| format!("the index {}{SUFFIX} is passed over: {error}", source.name()));
-        Ok(Mapped { object, words, note })
+        Ok(Mapped { object, words, also_fits, note })
     }
 }
 

@@ -52,7 +52,7 @@ use crate::source::Source;
 pub use containers::Container;
 pub use index::{Mapped, build_index};
 pub use layout::Object;
-pub use query::{Query, answer};
+pub use query::{Query, answer, answer_member};
 pub use types::Kind;
 
 /// The format's id.
