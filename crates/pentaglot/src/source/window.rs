@@ -157,7 +157,9 @@ impl<R: Read> Window<R> {
             Ok(memory) => memory,
             Err(shared) => shared.to_vec(),
         };
-        memory.copy_within(self.position..self.end, 0);
+        if self.position > 0 {
+            memory.copy_within(self.position..self.end, 0);
+        }
         (self.base, self.position, self.end) = (self.offset(), 0, held);
         if size > memory.len() {
             let mut larger = vec![0; size];
