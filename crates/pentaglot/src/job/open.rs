@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::types;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
-use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions, TypeLanguage, foreign};
+use crate::formats::{
+    Confidence, Document, Findings, Format, Head, OptionMap, ReadOptions, TypeLanguage, foreign,
+};
 use crate::limits::Limits;
 use crate::map::InPlace;
 use crate::registry::Registry;
@@ -90,9 +92,8 @@ pub fn open_source(
         Some(named) => Arc::clone(&named.format),
         None => registry.detect(&source)?,
     };
-    let source = if options.spool { source.seekable()? } else { source };
     let mut read = ReadOptions::default();
-    read.dialect = named.and_then(|named| named.dialect).map(str::to_owned);
+    read.dialect = named.as_ref().and_then(|named| named.dialect).map(str::to_owned);
     read.member = member.map(str::to_owned);
     let info = format.info();
     let id = info.id;
@@ -111,8 +112,24 @@ pub fn open_source(
     if let (Some(member), false) = (member, info.has_members) {
         return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));
     }
+    let source = if options.spool { spooled(&source, format.as_ref(), named.is_some(), &read)? } else { source };
     let document = format.open(source.clone(), &read).in_format(id)?;
     Ok(Opened { format, document, source: counted, content: source })
+}
+
+/// The source, spooled if it is a stream, unless its first bytes tell that the format cannot read it.
+fn spooled(source: &Source, format: &dyn Format, is_named: bool, read: &ReadOptions) -> Result<Source> {
+    if !source.is_seekable() {
+        let bytes = source.head()?;
+        if format.detect(&Head::new(source, &bytes)) == Confidence::No
+            && let Err(error) = format.open(Source::from_bytes(source.name(), bytes), read)
+            // A named format may be cut short by the look, and know no better.
+            && (!is_named || matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Unsupported))
+        {
+            return Err(error.in_format(format.info().id));
+        }
+    }
+    source.seekable()
 }
 
 /// `.gz` on a name, or a gzip magic, means gzip around it; for some formats only the name decides.

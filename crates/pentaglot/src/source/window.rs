@@ -180,7 +180,9 @@ impl<R: Read> Window<R> {
         if let Some(lines) = &mut self.lines {
             *lines += memchr::memchr_iter(b'\n', &memory[..self.position]).count() as u64;
         }
-        memory.copy_within(self.position..self.end, 0);
+        if self.position > 0 {
+            memory.copy_within(self.position..self.end, 0);
+        }
         (self.base, self.position, self.end) = (self.offset(), 0, held);
         if size > memory.len() {
             let mut larger = vec![0; size];

@@ -32,6 +32,7 @@ impl Sampled {
             let mut size = SAMPLE_BYTES;
             while memory.get(..size).is_some_and(|sample| !enough(sample)) {
                 size = size.saturating_mul(2);
+                budget.check(size as u64)?;
             }
             let (whole, len) = (size > memory.len(), size.min(memory.len()));
             return Ok(Sampled { source, sample: Arc::default(), len, whole, rest: Mutex::default() });

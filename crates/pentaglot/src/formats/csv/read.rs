@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use super::guess::Seen;
 use super::layout::{Cell, Records, WINDOW_BYTES};
 use super::{ID, Layout};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{ReadOptions, Summary};
 use crate::hub::shape::column_name;
 use crate::hub::type_text::{caret_line, parse_schema};
@@ -112,9 +112,13 @@ impl Sample {
                 Ok(false) => break,
                 Ok(true) => {}
                 // The reader will meet it again and say so.
-                Err(_) => {
+                Err(error) => {
                     sound = false;
-                    continue;
+                    if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) {
+                        continue;
+                    }
+                    // Past a limit, there is no next record.
+                    break;
                 }
             }
             // The last record of a sample may be cut.

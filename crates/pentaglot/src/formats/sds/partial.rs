@@ -84,6 +84,7 @@ fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summ
             fact("supports", supports_text(items.supports));
         }
         Kind::Int => fact("width", items.width.to_string()),
+        Kind::Option => fact("present", true.to_string()),
         _ => {}
     }
     Ok(summary)
@@ -94,7 +95,7 @@ fn object(items: &Items, count: u64, words: SharedWords) -> Result<Object> {
     let bits = count * u64::from(items.width);
     let mut all = match items.kind {
         Kind::Int => vec![count, u64::from(items.width), bits, bits.div_ceil(64)],
-        Kind::Vec => vec![count],
+        Kind::Vec | Kind::Option => vec![count],
         _ => vec![count, count.div_ceil(64)],
     };
     all.extend_from_slice(words.as_ref());
