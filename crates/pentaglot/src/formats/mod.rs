@@ -62,7 +62,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
-pub use options::{OptionInfo, OptionMap, ReadOptions, Request, WriteOptions};
+pub use options::{OptionInfo, OptionMap, ReadOptions, Request, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
 pub use summary::{Part, Summary};
 
