@@ -77,6 +77,7 @@ pub struct Error(Box<Inner>);
 
 struct Inner {
     kind: ErrorKind,
+    file: Option<String>,
     format: Option<&'static str>,
     offset: Option<u64>,
     /// Innermost step first: steps are added on the way out.
@@ -93,6 +94,7 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error(Box::new(Inner {
             kind,
+            file: None,
             format: None,
             offset: None,
             path: Vec::new(),
@@ -173,6 +175,18 @@ impl Error {
     pub fn in_format(mut self, id: &'static str) -> Self {
         self.0.format.get_or_insert(id);
         self
+    }
+
+    /// Names the file, unless it is named already: for jobs that read several. Not part of the message.
+    #[must_use]
+    pub fn in_file(mut self, name: impl Into<String>) -> Self {
+        self.0.file.get_or_insert_with(|| name.into());
+        self
+    }
+
+    /// The file that the error is about, where a job reads several.
+    pub fn file(&self) -> Option<&str> {
+        self.0.file.as_deref()
     }
 
     /// Names the broken rule (a stable word for `validate`), unless it is named already.

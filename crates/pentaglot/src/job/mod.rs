@@ -1,7 +1,9 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
 mod conversion;
+mod names;
 mod open;
+mod options;
 #[cfg(feature = "sds")]
 mod query;
 mod read;
@@ -11,6 +13,7 @@ mod tests;
 mod types;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
+pub use names::expand;
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};
