@@ -18,11 +18,13 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     options.as_type = args.as_type.clone();
     options.columns = args.columns.as_deref().map(parse_columns);
     options.rows = args.rows.clone();
+    options.filter = args.filter.clone();
     options.allow_lossy = args.allow_lossy;
     options.force = args.force;
     options.batch_rows = session.global.batch_rows;
+    let input = args.inputs.join(" ");
     let conversion =
-        Conversion::plan(&session.registry, &args.input, &args.output, &options).about(&args.input)?;
+        Conversion::plan(&session.registry, &args.inputs, &args.output, &options).about(&input)?;
     if args.dry_run {
         return show(&conversion.plan, args);
     }
@@ -32,16 +34,16 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     let progress = Progress::follow(conversion.source(), &session.global);
     let report = conversion.run(&args.output, args.force);
     drop(progress);
-    let report = report.about(&args.input)?;
+    let report = report.about(&input)?;
     if !session.global.quiet {
-        for (name, notes) in [(&args.input, &report.input_notes), (&args.output, &report.notes)] {
+        for (name, notes) in [(&input, &report.input_notes), (&args.output, &report.notes)] {
             notes.iter().for_each(|note| screen::say(&escape(&format!("{name}: note: {note}"))));
         }
     }
     if args.json {
         let notes = [report.input_notes, report.notes].concat();
         let object = json!({
-            "input": args.input, "output": args.output, "rows": report.rows, "bytes": report.bytes,
+            "input": input, "output": args.output, "rows": report.rows, "bytes": report.bytes,
             "notes": notes,
         });
         screen::say_or_print(&object.to_string(), args.output == "-")?;
@@ -60,7 +62,7 @@ fn show(plan: &Plan, args: &Convert) -> Outcome {
         write!(out, "{}", escape_lines(plan))?;
         out.flush()?;
     }
-    plan.check(args.allow_lossy).about(&args.input)?;
+    plan.check(args.allow_lossy).about(&args.inputs.join(" "))?;
     Ok(DONE)
 }
 

@@ -3,6 +3,7 @@
 mod args;
 mod cat;
 mod convert;
+mod count;
 mod dump;
 mod formats;
 mod inspect;
@@ -79,7 +80,7 @@ impl Failure {
         if self.error.is_broken_pipe() {
             return DONE;
         }
-        let mut text = match &self.file {
+        let mut text = match self.error.file().or(self.file.as_deref()) {
             Some(file) => format!("{file}: {}", self.error),
             None => self.error.to_string(),
         };
@@ -148,6 +149,7 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Validate(args) => validate::run(session, args),
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),
+        Verb::Count(args) => count::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         Verb::Type(args) => types::run(session, args),
@@ -171,11 +173,18 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
     }
 }
 
-/// Runs a verb for each of several files: all are done, the highest status is returned.
+/// Runs a verb for each of several files and of those that patterns match: all are done, the highest status is returned.
 fn for_each(files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
     let mut highest = DONE;
     for file in files {
-        highest = highest.max(run(file).unwrap_or_else(|failure| failure.report()));
+        match pentaglot::job::expand(&[file]) {
+            Ok(found) => {
+                for file in found {
+                    highest = highest.max(run(&file).unwrap_or_else(|failure| failure.report()));
+                }
+            }
+            Err(error) => highest = highest.max(Failure::from(error).report()),
+        }
     }
     Ok(highest)
 }
