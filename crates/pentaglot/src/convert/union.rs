@@ -8,7 +8,6 @@
 //! | null, T | T |
 //! | integers, floats | the narrowest type that holds every value of both; none holds int64 or uint64 and floats, or uint64 and signed integers |
 //! | text of any layout, dictionaries of text | utf8; equal dictionaries stay |
-//! | bytes of any layout | binary |
 //! | dictionary of T, T | T |
 //! | times, timestamps, durations in two units; date32, date64 | the finer unit; zones must be equal |
 //! | lists of any layout | list of both elements; fixed lists of one size stay |
@@ -155,7 +154,6 @@ pub fn data_type(a: &DataType, b: &DataType) -> Option<DataType> {
     Some(match (a, b) {
         (a, b) if is_number(a) && is_number(b) => join(a, b)?,
         (a, b) if is_text(a) && is_text(b) => Utf8,
-        (Binary | LargeBinary | BinaryView, Binary | LargeBinary | BinaryView) => Binary,
         (Dictionary(_, value), other) | (other, Dictionary(_, value)) if value.as_ref() == other => {
             other.clone()
         }
@@ -250,7 +248,7 @@ mod tests {
             ("dict[int8, int64]", "int64", "int64"),
             ("dict[int8, int64]", "dict[int16, int64]", ""),
             ("utf8", "int32", ""),
-            ("binary", "large_binary", "binary"),
+            ("binary", "large_binary", ""),
             ("fixed_binary[3]", "fixed_binary[4]", ""),
             ("timestamp[s]", "timestamp[us]", "timestamp[us]"),
             ("timestamp[s, 'UTC']", "timestamp[ms, 'UTC']", "timestamp[ms, 'UTC']"),

@@ -1,6 +1,9 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
+mod chain;
 mod conversion;
+mod filtered;
+mod inputs;
 mod names;
 mod open;
 mod options;
@@ -13,6 +16,7 @@ mod tests;
 mod types;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
+pub use inputs::{join, open_all};
 pub use names::expand;
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
 #[cfg(feature = "sds")]

@@ -14,7 +14,7 @@ pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The inputs that names and patterns (`*`, `?`, `[a-z]`, `**`) stand for, in order; those of a pattern are sorted by name.
+/// The inputs that names and patterns (`*`, `?`, `[a-z]`, `**`) mean, in order; those of a pattern are sorted by name.
 ///
 /// A file of the literal name comes before a pattern. A pattern matches files, not folders, and no hidden ones unless it
 /// begins with a dot itself; one that matches nothing is an error.
@@ -52,7 +52,7 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
     for path in paths {
         let path = path.map_err(|error| {
             let place = error.path().display().to_string();
-            Error::io(format!("cannot list {place}"), error.into_error())
+            Error::io(format!("cannot list {place}"), error.into())
         })?;
         if path.is_dir() {
             continue;

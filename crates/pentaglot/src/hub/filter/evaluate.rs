@@ -3,18 +3,50 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int8Array, PrimitiveArray, RecordBatch, Scalar, UInt64Array,
+    Array, ArrayRef, BooleanArray, Int8Array, PrimitiveArray, RecordBatch, Scalar, UInt64Array, make_array,
 };
 use arrow_buffer::BooleanBuffer;
+use arrow_data::transform::MutableArrayData;
 use arrow_ord::cmp;
 use arrow_schema::DataType;
-use arrow_select::filter::prep_null_mask_filter;
+use arrow_select::filter::{FilterPredicate, SlicesIterator, prep_null_mask_filter};
 use arrow_select::take::take;
 
 use super::parse::Operator;
 use super::resolve::Predicate;
 use super::{Column, Comparison};
 use crate::error::{Error, Result};
+
+/// The values that match. Arrow's filter loses the length of arrays whose values take no bytes: those are copied by ranges.
+pub(super) fn keep(array: &ArrayRef, filter: &FilterPredicate, mask: &BooleanArray) -> Result<ArrayRef> {
+    if !has_empty_values(array.data_type()) {
+        return Ok(filter.filter(array)?);
+    }
+    let data = array.to_data();
+    let mut kept = MutableArrayData::new(vec![&data], false, filter.count());
+    for (start, end) in SlicesIterator::new(mask) {
+        kept.try_extend(0, start, end)?;
+    }
+    Ok(make_array(kept.freeze()))
+}
+
+fn has_empty_values(kind: &DataType) -> bool {
+    use DataType::*;
+    match kind {
+        FixedSizeBinary(0) | FixedSizeList(_, 0) => true,
+        List(item)
+        | LargeList(item)
+        | ListView(item)
+        | LargeListView(item)
+        | FixedSizeList(item, _)
+        | Map(item, _) => has_empty_values(item.data_type()),
+        Struct(fields) => fields.iter().any(|field| has_empty_values(field.data_type())),
+        Union(fields, _) => fields.iter().any(|(_, field)| has_empty_values(field.data_type())),
+        Dictionary(_, value) => has_empty_values(value),
+        RunEndEncoded(_, value) => has_empty_values(value.data_type()),
+        _ => false,
+    }
+}
 
 impl Comparison {
     pub(super) fn mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
-use arrow_select::filter::filter_record_batch;
+use arrow_select::filter::FilterBuilder;
 
 use self::resolve::Predicate;
 use super::native;
@@ -136,12 +136,13 @@ impl Filter {
 
     fn keep(&self, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
         let mask = self.mask(batch)?;
-        let kept = if mask.true_count() == batch.num_rows() {
-            batch.clone()
-        } else {
-            filter_record_batch(batch, &mask)?
-        };
-        Ok(kept.with_schema(Arc::clone(schema))?)
+        let count = mask.true_count();
+        if count == batch.num_rows() {
+            return rows::batch(Arc::clone(schema), batch.columns().to_vec(), count);
+        }
+        let filter = FilterBuilder::new(&mask).optimize().build();
+        let columns = batch.columns().iter().map(|column| evaluate::keep(column, &filter, &mask));
+        rows::batch(Arc::clone(schema), columns.collect::<Result<_>>()?, count)
     }
 
     /// Which rows match; without nulls.

@@ -297,7 +297,7 @@ fn take_clock<'a>(text: &mut &'a [u8]) -> Option<(i64, &'a str)> {
     fits.then_some((hours * 3600 + minutes * 60 + seconds, std::str::from_utf8(fraction).ok()?))
 }
 
-/// `YYYY-MM-DD[THH:MM[:SS[.f]][offset]]`; a space may stand for the `T`.
+/// `YYYY-MM-DD[THH:MM[:SS[.f]][offset]]`; a space may replace the `T`.
 pub(crate) fn parse_moment(text: &str) -> Option<Moment<'_>> {
     let mut text = text.as_bytes();
     let midnight = take_date(&mut text)? * DAY_SECONDS;
@@ -349,7 +349,7 @@ mod tests {
         let berlin = Zone::new(Some("Europe/Berlin"));
         let local = |text: &str| parse_moment(text).unwrap().seconds;
         assert_eq!(berlin.utc_of_local(local("2024-07-03T11:46:40")), [1_720_000_000]);
-        assert_eq!(berlin.utc_of_local(local("2024-03-31T02:30")), []);
+        assert_eq!(berlin.utc_of_local(local("2024-03-31T02:30")), [0i64; 0]);
         let twice = berlin.utc_of_local(local("2024-10-27T02:30"));
         assert_eq!(twice, [1_729_989_000, 1_729_992_600]);
         assert_eq!(Zone::new(Some("+02:00")).utc_of_local(7200), [0]);
