@@ -22,7 +22,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     options.allow_lossy = args.allow_lossy;
     options.force = args.force;
     options.batch_rows = session.global.batch_rows;
-    let input = args.inputs.join(" ");
+    let input = label(&args.inputs);
     let conversion =
         Conversion::plan(&session.registry, &args.inputs, &args.output, &options).about(&input)?;
     if args.dry_run {
@@ -42,8 +42,12 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     }
     if args.json {
         let notes = [report.input_notes, report.notes].concat();
+        let given = match &args.inputs[..] {
+            [one] => json!(one),
+            several => json!(several),
+        };
         let object = json!({
-            "input": input, "output": args.output, "rows": report.rows, "bytes": report.bytes,
+            "input": given, "output": args.output, "rows": report.rows, "bytes": report.bytes,
             "notes": notes,
         });
         screen::say_or_print(&object.to_string(), args.output == "-")?;
@@ -51,6 +55,14 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         screen::say(&format!("{} rows, {} bytes", report.rows, report.bytes));
     }
     Ok(DONE)
+}
+
+/// The inputs in a message.
+fn label(inputs: &[String]) -> String {
+    match inputs {
+        [first, more @ ..] if !more.is_empty() => format!("{first} and {} more", more.len()),
+        _ => inputs.concat(),
+    }
 }
 
 /// Prints the plan; its status is what the run's would be.
@@ -62,7 +74,7 @@ fn show(plan: &Plan, args: &Convert) -> Outcome {
         write!(out, "{}", escape_lines(plan))?;
         out.flush()?;
     }
-    plan.check(args.allow_lossy).about(&args.inputs.join(" "))?;
+    plan.check(args.allow_lossy).about(&label(&args.inputs))?;
     Ok(DONE)
 }
 

@@ -151,7 +151,8 @@ impl Conversion {
         let mut write = WriteOptions::default();
         write.name = output.filter(|name| *name != "-").map(str::to_owned);
         write.dialect = target.dialect.map(str::to_owned);
-        write.type_text = options.open.type_text.clone();
+        // A type may say how many rows there are: of all, not of those that match.
+        write.type_text = options.open.type_text.clone().filter(|_| options.filter.is_none());
         write.options = super::options::of_side(given, Side::Write, info);
         write.limits = options.open.limits.clone();
         write.threads = options.open.threads;

@@ -174,9 +174,27 @@ fn summary(inputs: &[Input], schema: SchemaRef) -> Summary {
         let bytes = input.summary.bytes.unwrap_or(0);
         summary.part(&input.name, offset, bytes);
         offset += bytes;
-        summary.notes.extend(input.summary.notes.iter().map(|note| format!("{}: {note}", input.name)));
     }
+    summary.notes = notes(inputs);
     summary
+}
+
+/// What the user should know of each input; what is the same of several is said once.
+fn notes(inputs: &[Input]) -> Vec<String> {
+    let mut found: Vec<(&str, &str, usize)> = Vec::new();
+    for input in inputs {
+        for note in &input.summary.notes {
+            match found.iter_mut().find(|(_, known, _)| known == note) {
+                Some((_, _, count)) => *count += 1,
+                None => found.push((&input.name, note, 1)),
+            }
+        }
+    }
+    let line = |(name, note, count): (&str, &str, usize)| match count {
+        1 => format!("{name}: {note}"),
+        _ => format!("{name} and {} more: {note}", count - 1),
+    };
+    found.into_iter().map(line).collect()
 }
 
 /// Several inputs as one document.
