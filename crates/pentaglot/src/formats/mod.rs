@@ -65,13 +65,13 @@ use arrow_schema::SchemaRef;
 
 pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
-pub use options::{OptionInfo, OptionMap, ReadOptions, Request, Side, WriteOptions};
+pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
 pub(crate) use planned::planned;
 pub use summary::{Part, Summary};
 
 use crate::error::Result;
-use crate::hub::{Form, Plan, Rows};
+use crate::hub::{Form, Plan, Rows, Selection};
 use crate::sink::Sink;
 use crate::source::Source;
 
@@ -112,8 +112,21 @@ pub trait Document: Send + Sync {
     /// `Err` is for what is not the file's fault (I/O, limits).
     fn validate(&self, findings: &mut Findings) -> Result<()>;
 
-    /// The rows that are asked for, as a stream.
-    fn rows(&self, request: &Request) -> Result<Rows>;
+    /// The rows that are asked for, as a stream. The selection is one of this document ([`selection`](Self::selection)).
+    fn rows(&self, selection: &Selection) -> Result<Rows>;
+}
+
+impl dyn Document + '_ {
+    /// All rows and columns, to be narrowed.
+    pub fn selection(&self) -> Selection {
+        let summary = self.summary();
+        Selection::new(&summary.schema, summary.rows)
+    }
+
+    /// All rows.
+    pub fn all_rows(&self) -> Result<Rows> {
+        self.rows(&self.selection())
+    }
 }
 
 /// A file being written.

@@ -9,9 +9,7 @@ use arrow_schema::SchemaRef;
 use super::inputs::Input;
 use crate::convert::{adapt, reshape};
 use crate::error::{Context, Error, Result};
-use crate::formats::Request;
-use crate::hub::Rows;
-use crate::hub::rows::{self, Columns};
+use crate::hub::{Rows, Selection, rows};
 use crate::limits::Budget;
 
 /// Reads inputs in turn and gives batches of one schema.
@@ -21,7 +19,8 @@ pub(super) struct Chain {
     whole: SchemaRef,
     /// What comes out.
     schema: SchemaRef,
-    columns: Option<Columns>,
+    /// The chosen columns of `whole`, if not all.
+    columns: Option<Vec<Range<u64>>>,
     /// Rows wanted, counted over all inputs.
     range: Range<u64>,
     batch_rows: usize,
@@ -43,20 +42,14 @@ struct Current {
 }
 
 impl Chain {
-    pub(super) fn new(
-        inputs: Arc<[Input]>,
-        whole: SchemaRef,
-        schema: SchemaRef,
-        request: &Request,
-        budget: Budget,
-    ) -> Self {
+    pub(super) fn new(inputs: Arc<[Input]>, whole: SchemaRef, selection: &Selection, budget: Budget) -> Self {
         Chain {
             inputs,
             whole,
-            schema,
-            columns: request.columns.clone(),
-            range: request.rows.clone().unwrap_or(0..u64::MAX),
-            batch_rows: request.batch_rows,
+            schema: Arc::clone(selection.schema()),
+            columns: selection.columns().map(|columns| columns.ranges().to_vec()),
+            range: selection.range(u64::MAX),
+            batch_rows: selection.batch_rows(),
             budget,
             index: 0,
             start: 0,
@@ -103,16 +96,20 @@ impl Chain {
         }
         let mut wanted = self.range.start.saturating_sub(self.start)..self.range.end - self.start;
         let skip = if input.rows().is_some() { 0 } else { std::mem::take(&mut wanted.start) };
-        let mut request = Request::default();
-        request.batch_rows = self.batch_rows;
+        let mut selection = opened.document.selection().with_batch_rows(self.batch_rows);
         let rows = if own == &input.reshape.schema {
-            request.rows = (wanted != (0..u64::MAX)).then_some(wanted);
-            request.columns = self.own_columns(&input.reshape.schema);
-            opened.document.rows(&request).in_format(format)?
+            selection = selection.with_rows(wanted);
+            if let Some(columns) = self.own_columns(own) {
+                selection = selection.with_column_ranges(columns)?;
+            }
+            opened.document.rows(&selection).in_format(format)?
         } else {
-            let rows = reshape::reshape(opened.document.rows(&request)?, &input.reshape, &self.budget)?;
+            let rows = opened.document.rows(&selection).in_format(format)?;
+            let rows = reshape::reshape(rows, &input.reshape, &self.budget)?;
             let rows = match &self.columns {
-                Some(columns) => columns.clone().select(rows)?,
+                Some(columns) => {
+                    Selection::new(&rows.schema(), None).with_column_ranges(columns.clone())?.project(rows)?
+                }
                 None => rows,
             };
             rows::slice(rows, wanted)
@@ -126,18 +123,17 @@ impl Chain {
     }
 
     /// The chosen columns as columns of one input: by name where inputs differ, and only those that it has.
-    fn own_columns(&self, own: &SchemaRef) -> Option<Columns> {
+    fn own_columns(&self, own: &SchemaRef) -> Option<Vec<Range<u64>>> {
         let columns = self.columns.as_ref()?;
-        if own.fields().len() == self.whole.fields().len()
-            && own.fields().iter().zip(self.whole.fields()).all(|(own, whole)| own.name() == whole.name())
-        {
+        let (own, whole) = (own.fields(), self.whole.fields());
+        if own.len() == whole.len() && own.iter().zip(whole).all(|(own, whole)| own.name() == whole.name()) {
             return Some(columns.clone());
         }
-        let indices = columns.indices().filter_map(|index| {
-            let name = self.whole.fields().get(index as usize)?.name();
-            own.fields().iter().position(|field| field.name() == name)
+        let indices = columns.iter().cloned().flatten().filter_map(|index| {
+            let name = whole.get(index as usize)?.name();
+            own.iter().position(|field| field.name() == name)
         });
-        Some(Columns(indices.map(|index| index as u64..index as u64 + 1).collect()))
+        Some(indices.map(|index| index as u64..index as u64 + 1).collect())
     }
 }
 

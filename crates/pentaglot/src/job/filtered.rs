@@ -1,14 +1,12 @@
 //! A document of which only the rows are seen that a filter keeps.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::open::Opened;
 use crate::error::Result;
-use crate::formats::{Document, Findings, Outline, Request, Summary};
+use crate::formats::{Document, Findings, Outline, Summary};
 use crate::hub::filter::Filter;
-use crate::hub::rows::{self, Columns};
-use crate::hub::{Form, Rows};
+use crate::hub::{Rows, Selection, rows};
 
 struct Filtered {
     inner: Arc<dyn Document>,
@@ -37,10 +35,9 @@ impl Opened {
         if let Some(rows) = self.document.summary().rows {
             return Ok(rows);
         }
-        let mut request = Request::default();
         // Without columns a reader gives batches that have rows and nothing else.
-        request.columns = Some(Columns(Vec::new()));
-        let rows = self.document.rows(&request)?;
+        let selection = self.document.selection().with_column_ranges(Vec::new())?;
+        let rows = self.document.rows(&selection)?;
         rows.map(|batch| Ok(batch?.num_rows() as u64)).sum()
     }
 }
@@ -60,33 +57,22 @@ impl Document for Filtered {
 
     /// The filter comes first: a range of rows counts those that match. Columns that only the filter looks at are read, and
     /// dropped.
-    fn rows(&self, request: &Request) -> Result<Rows> {
-        let schema = &self.inner.summary().schema;
-        let mut read = Request::default();
-        read.batch_rows = request.batch_rows;
-        let rows = match &request.columns {
-            None => self.filter.clone().apply(self.inner.rows(&read)?),
-            Some(columns) if matches!(Form::of(schema), Form::Dense | Form::Sparse) => {
-                columns.clone().select(self.filter.clone().apply(self.inner.rows(&read)?))?
-            }
-            Some(columns) => {
-                let mut fields: Vec<usize> = columns.indices().map(|index| index as usize).collect();
-                let chosen = fields.len();
-                let only_filter = self.filter.fields().into_iter().filter(|field| !fields.contains(field));
-                fields.extend(only_filter.collect::<Vec<_>>());
+    fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let all = self.inner.selection().with_batch_rows(selection.batch_rows());
+        let rows = match selection.columns() {
+            Some(columns) if !selection.cuts_lists() => {
+                let mut fields = selection.fields();
+                fields.extend(
+                    self.filter.fields().into_iter().filter(|field| !selection.fields().contains(field)),
+                );
                 let filter = self.filter.clone().for_fields(&fields)?;
-                read.columns = Some(Columns(fields.into_iter().map(|field| single(field as u64)).collect()));
-                let rows = filter.apply(self.inner.rows(&read)?);
-                Columns(vec![0..chosen as u64]).select(rows)?
+                let read = fields.into_iter().map(|field| field as u64..field as u64 + 1).collect();
+                let rows = filter.apply(self.inner.rows(&all.with_column_ranges(read)?)?);
+                let chosen = std::iter::once(0..columns.count()).collect();
+                Selection::new(&rows.schema(), None).with_column_ranges(chosen)?.project(rows)?
             }
+            _ => selection.project(self.filter.clone().apply(self.inner.rows(&all)?))?,
         };
-        Ok(match &request.rows {
-            Some(range) => rows::slice(rows, range.clone()),
-            None => rows,
-        })
+        Ok(if selection.is_sliced() { rows::slice(rows, selection.range(u64::MAX)) } else { rows })
     }
-}
-
-fn single(index: u64) -> Range<u64> {
-    index..index + 1
 }

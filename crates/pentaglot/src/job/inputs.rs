@@ -13,9 +13,8 @@ use crate::convert::adapt;
 use crate::convert::reshape::{self, Reshape};
 use crate::convert::union;
 use crate::error::{Error, Result};
-use crate::formats::{Document, Findings, Node, Outline, Request, Summary};
-use crate::hub::rows;
-use crate::hub::{Form, Plan, Rows, Verdict, shape};
+use crate::formats::{Document, Findings, Node, Outline, Summary};
+use crate::hub::{Form, Plan, Rows, Selection, Verdict, rows, shape};
 use crate::limits::Limits;
 use crate::registry::Registry;
 
@@ -221,21 +220,9 @@ impl Document for Joined {
         })
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
-        let mut schema = Arc::clone(&self.summary.schema);
-        if let Some(columns) = &request.columns {
-            schema = columns.schema(&schema)?;
-        }
-        if let Some(range) = &request.rows {
-            schema = rows::sliced_schema(&schema, range);
-        }
-        let chain = Chain::new(
-            Arc::clone(&self.inputs),
-            Arc::clone(&self.summary.schema),
-            Arc::clone(&schema),
-            request,
-            self.limits.budget(),
-        );
-        Ok(rows::from_batches(schema, chain))
+    fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let whole = Arc::clone(&self.summary.schema);
+        let chain = Chain::new(Arc::clone(&self.inputs), whole, selection, self.limits.budget());
+        Ok(rows::from_batches(Arc::clone(selection.schema()), chain))
     }
 }
