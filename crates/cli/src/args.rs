@@ -33,6 +33,9 @@ pub(crate) struct Global {
     /// How many bytes one compressed byte may become
     #[arg(long, global = true, value_name = "N", default_value_t = 2048)]
     max_ratio: u64,
+    /// How many bytes of a stream may be spooled to a temporary file, such as 512M or 16G
+    #[arg(long, global = true, value_name = "BYTES", value_parser = parse_size, default_value = "16G")]
+    max_spool: u64,
     /// Threads (0: as many as there are cores)
     #[arg(long, global = true, value_name = "N", default_value_t = 0)]
     pub(crate) threads: usize,
@@ -341,6 +344,7 @@ impl Global {
         limits.max_alloc = self.max_alloc;
         limits.max_depth = self.max_depth;
         limits.max_ratio = self.max_ratio;
+        limits.max_spool = self.max_spool;
         limits
     }
 }

@@ -1,9 +1,9 @@
 //! `cat` and `head`: a file's rows.
 
+use pentaglot::Error;
 use pentaglot::hub::Form;
 use pentaglot::hub::json::JsonDocument;
 use pentaglot::job::{self, Conversion, ConvertOptions, Opened, View, parse_columns};
-use pentaglot::{Error, Sink};
 
 use crate::args::{Cat, Head, Open, Output};
 use crate::progress::Progress;
@@ -51,8 +51,7 @@ fn show(session: &Session, file: &str, open: &Open, mut view: View, output: Opti
 fn json(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Dense, Form::Sparse, Form::Array, Form::Value];
     let rows = opened.rows(&view, &session.global.limits())?;
-    let out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut document = JsonDocument::begin(out, rows.schema(), pentaglot::job::json_options())?;
+    let mut document = JsonDocument::begin(screen::bytes(), rows.schema(), pentaglot::job::json_options())?;
     for batch in rows {
         document.write(&batch.map_err(Error::from)?)?;
     }
@@ -79,6 +78,6 @@ fn through(session: &Session, opened: Opened, view: View, to: &str) -> pentaglot
     // What is printed is looked at, not kept.
     options.allow_lossy = true;
     let target = job::target(&session.registry, to)?;
-    Conversion::plan_opened(opened, target, None, &options)?.run_into(Sink::pipe(std::io::stdout()))?;
+    Conversion::plan_opened(opened, target, None, &options)?.run_into(screen::sink())?;
     Ok(())
 }

@@ -32,7 +32,10 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         screen::say(escape_lines(&conversion.plan).trim_end());
     }
     let progress = Progress::follow(conversion.source(), &session.global);
-    let report = conversion.run(&args.output, args.force);
+    let report = match args.output.as_str() {
+        "-" => conversion.run_into(screen::sink()),
+        output => conversion.run(output, args.force),
+    };
     drop(progress);
     let report = report.about(&input)?;
     if !session.global.quiet {

@@ -7,10 +7,12 @@ mod count;
 mod dump;
 mod formats;
 mod inspect;
+mod process;
 mod progress;
 mod query;
 mod schema;
 mod screen;
+mod stdout;
 mod table;
 mod types;
 mod validate;
@@ -44,7 +46,7 @@ struct Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure { file: None, error }
+        Failure { file: error.output().or(error.input()).map(str::to_owned), error }
     }
 }
 
@@ -54,14 +56,17 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Names the file that an error is about.
+/// Names the file that an error is about, unless it is about the output or names one of several inputs itself.
 trait About<T> {
     fn about(self, file: &str) -> Result<T, Failure>;
 }
 
 impl<T> About<T> for pentaglot::Result<T> {
     fn about(self, file: &str) -> Result<T, Failure> {
-        self.map_err(|error| Failure { file: Some(file.to_owned()), error })
+        self.map_err(|error| {
+            let file = error.output().or(error.input()).unwrap_or(file).to_owned();
+            Failure { file: Some(file), error }
+        })
     }
 }
 
@@ -80,7 +85,7 @@ impl Failure {
         if self.error.is_broken_pipe() {
             return DONE;
         }
-        let mut text = match self.error.file().or(self.file.as_deref()) {
+        let mut text = match &self.file {
             Some(file) => format!("{file}: {}", self.error),
             None => self.error.to_string(),
         };
@@ -108,6 +113,7 @@ fn advice(hint: &Hint) -> String {
 }
 
 fn main() -> ExitCode {
+    process::ignore_file_size_signal();
     let Cli { verb, global } = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
@@ -118,13 +124,14 @@ fn main() -> ExitCode {
             screen::say(line.strip_prefix("error: ").unwrap_or(&line));
             return ExitCode::from(2);
         }
-        Err(help) => help.exit(),
+        Err(help) => {
+            // `--help` and `--version`: like all that is printed, they may fail.
+            let shown = screen::show(&help.render().ansi().to_string());
+            return ExitCode::from(shown.map_or_else(|error| Failure::from(error).report(), |()| DONE));
+        }
     };
-    let handler = ctrlc::set_handler(|| {
-        pentaglot::sink::remove_unfinished();
-        std::process::exit(130);
-    });
-    if let Err(error) = handler {
+    // An unfinished output has no name yet, so there is nothing to clean up.
+    if let Err(error) = ctrlc::set_handler(|| std::process::exit(130)) {
         screen::say(&format!("cannot catch interrupts: {error}"));
     }
     // A decoder that panics on a broken file is reported as that file's error, in one line.

@@ -15,7 +15,7 @@ pub(crate) fn run(session: &Session, args: &Query) -> Outcome {
     if let (Some(note), false) = (queries.note(), session.global.quiet) {
         screen::say(&escape(&format!("{}: note: {note}", args.file)));
     }
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = screen::bytes();
     let words: Vec<&str> = args.query.iter().map(String::as_str).collect();
     if words != ["-"] {
         let answer = queries.answer(words).about(&args.file)?;

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use crate::args::When;
+use crate::stdout::Stdout;
 
 /// Control characters, and what could make a terminal do something, written as escapes.
 pub(crate) fn escape(text: &str) -> String {
@@ -54,14 +55,30 @@ pub(crate) fn say(line: &str) {
 
 /// Bytes on stdout, as they are.
 pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(bytes)?;
+    Stdout.write_all(bytes)
+}
+
+/// Text with colours on stdout, at once.
+pub(crate) fn show(text: &str) -> io::Result<()> {
+    let mut out = lines();
+    out.write_all(text.as_bytes())?;
     out.flush()
 }
 
 /// A buffered, colour-aware stdout for lines.
-pub(crate) fn lines() -> io::BufWriter<anstream::Stdout> {
-    io::BufWriter::new(anstream::stdout())
+pub(crate) fn lines() -> io::BufWriter<anstream::AutoStream<Box<dyn Write>>> {
+    let choice = anstream::AutoStream::choice(&io::stdout());
+    io::BufWriter::new(anstream::AutoStream::new(Box::new(Stdout), choice))
+}
+
+/// A buffered stdout for bytes.
+pub(crate) fn bytes() -> io::BufWriter<Stdout> {
+    io::BufWriter::new(Stdout)
+}
+
+/// Stdout as a sink.
+pub(crate) fn sink() -> pentaglot::Sink {
+    pentaglot::Sink::pipe(Stdout).named(crate::stdout::NAME)
 }
 
 pub(crate) fn stdout_is_terminal() -> bool {

@@ -77,7 +77,7 @@ pub struct Error(Box<Inner>);
 
 struct Inner {
     kind: ErrorKind,
-    file: Option<String>,
+    input: Option<String>,
     format: Option<&'static str>,
     offset: Option<u64>,
     /// Innermost step first: steps are added on the way out.
@@ -85,6 +85,7 @@ struct Inner {
     rule: Option<&'static str>,
     message: String,
     hint: Option<Hint>,
+    output: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -94,13 +95,14 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error(Box::new(Inner {
             kind,
-            file: None,
+            input: None,
             format: None,
             offset: None,
             path: Vec::new(),
             rule: None,
             message: message.into(),
             hint: None,
+            output: None,
             source: None,
         }))
     }
@@ -177,16 +179,16 @@ impl Error {
         self
     }
 
-    /// Names the file, unless it is named already: for jobs that read several. Not part of the message.
+    /// Names the input of several that this is about, unless a deeper place has named one. Not part of the message.
     #[must_use]
-    pub fn in_file(mut self, name: impl Into<String>) -> Self {
-        self.0.file.get_or_insert_with(|| name.into());
+    pub fn in_input(mut self, name: impl Into<String>) -> Self {
+        self.0.input.get_or_insert_with(|| name.into());
         self
     }
 
-    /// The file that the error is about, where a job reads several.
-    pub fn file(&self) -> Option<&str> {
-        self.0.file.as_deref()
+    /// The name of the input that this is about, where a job reads several.
+    pub fn input(&self) -> Option<&str> {
+        self.0.input.as_deref()
     }
 
     /// Names the broken rule (a stable word for `validate`), unless it is named already.
@@ -206,6 +208,19 @@ impl Error {
     /// What would help, if that is known.
     pub fn advice(&self) -> Option<&Hint> {
         self.0.hint.as_ref()
+    }
+
+    /// Says that this is a fault of the output of this name, unless a deeper place has named one.
+    /// Not part of the message.
+    #[must_use]
+    pub fn in_output(mut self, name: impl Into<String>) -> Self {
+        self.0.output.get_or_insert_with(|| name.into());
+        self
+    }
+
+    /// The name of the output whose fault this is; `None` where it is the input's, or the output has no name.
+    pub fn output(&self) -> Option<&str> {
+        self.0.output.as_deref()
     }
 
     /// Who is to blame.

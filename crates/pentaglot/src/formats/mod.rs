@@ -33,6 +33,9 @@ mod findings;
 mod options;
 mod outline;
 mod planned;
+#[cfg(any(feature = "ds", feature = "sds"))]
+mod side_index;
+mod splits;
 mod summary;
 
 #[cfg(feature = "arrow_ipc")]
@@ -68,6 +71,7 @@ pub use findings::{Finding, Findings, Severity};
 pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
 pub(crate) use planned::planned;
+pub use splits::{ColumnStatistics, Split, Statistics};
 pub use summary::{Part, Summary};
 
 use crate::error::Result;
@@ -104,6 +108,18 @@ pub trait WritePlan: Send {
 pub trait Document: Send + Sync {
     /// What the header says: shape, schema, rows, parts.
     fn summary(&self) -> &Summary;
+
+    /// What the file tells of its columns without its values being read.
+    fn statistics(&self) -> Statistics {
+        Statistics::of(self.summary())
+    }
+
+    /// About `wanted` ranges of rows that tile all rows and can be read side by side at fair cost; one range where the
+    /// format has no such places.
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        let _ = wanted;
+        Split::whole(self.summary())
+    }
 
     /// Named byte ranges, expanded lazily.
     fn outline(&self) -> Outline;

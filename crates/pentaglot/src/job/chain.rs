@@ -147,7 +147,7 @@ impl Iterator for Chain {
                 Ok(batch) => return batch.map(Ok),
                 Err(error) => {
                     let name = self.inputs.get(self.index).map(|input| input.name.clone());
-                    return Some(Err(error.in_file(name.unwrap_or_default())));
+                    return Some(Err(error.in_input(name.unwrap_or_default())));
                 }
             }
         }

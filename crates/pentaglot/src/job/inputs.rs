@@ -13,7 +13,7 @@ use crate::convert::adapt;
 use crate::convert::reshape::{self, Reshape};
 use crate::convert::union;
 use crate::error::{Error, Result};
-use crate::formats::{Document, Findings, Node, Outline, Summary};
+use crate::formats::{Document, Findings, Node, Outline, Split, Summary};
 use crate::hub::{Form, Plan, Rows, Selection, Verdict, rows, shape};
 use crate::limits::Limits;
 use crate::registry::Registry;
@@ -33,7 +33,7 @@ pub fn open_all(registry: &Registry, names: &[impl AsRef<str>], options: &OpenOp
     let mut inputs = Vec::new();
     let mut first = None;
     for name in names {
-        let opened = open::open(registry, name, options).map_err(|error| error.in_file(name))?;
+        let opened = open::open(registry, name, options).map_err(|error| error.in_input(name))?;
         let shared = (name == "-").then(|| opened.clone());
         let (registry, options) = (registry.clone(), options.clone());
         let path = name.to_owned();
@@ -94,7 +94,7 @@ fn joined(first: Option<Opened>, mut inputs: Vec<Input>, limits: &Limits) -> Res
         check_columns(&inputs)?;
         for input in &mut inputs {
             input.reshape = reshape::plan(&input.summary.schema, form)?;
-            input.reshape.plan.check(false).map_err(|error| error.in_file(&input.name))?;
+            input.reshape.plan.check(false).map_err(|error| error.in_input(&input.name))?;
         }
     }
     let schemas: Vec<union::Named<'_>> =
@@ -208,6 +208,21 @@ impl Document for Joined {
         &self.summary
     }
 
+    /// Each input can be read alone where the number of its rows and of those before is known. Bytes are those of the inputs
+    /// one after the other.
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        if self.summary.rows.is_none() {
+            return Split::whole(&self.summary);
+        }
+        let mut start = 0;
+        let pieces = self.inputs.iter().zip(&self.summary.parts).map(|(input, part)| {
+            let end = start + input.rows().unwrap_or(0);
+            let rows = std::mem::replace(&mut start, end)..end;
+            Split { rows, bytes: part.offset..part.offset + part.bytes }
+        });
+        Split::joined(pieces, wanted)
+    }
+
     fn outline(&self) -> Outline {
         let parts = self.summary.parts.iter().map(|part| Node::new(&part.path, part.offset, part.bytes));
         Node::new("inputs", 0, self.summary.bytes.unwrap_or(0)).parts(parts.collect())
@@ -215,8 +230,8 @@ impl Document for Joined {
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
         self.inputs.iter().try_for_each(|input| {
-            let opened = (input.open)().map_err(|error| error.in_file(&input.name))?;
-            opened.document.validate(findings).map_err(|error| error.in_file(&input.name))
+            let opened = (input.open)().map_err(|error| error.in_input(&input.name))?;
+            opened.document.validate(findings).map_err(|error| error.in_input(&input.name))
         })
     }
 

@@ -75,12 +75,14 @@ pub fn open_source(
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     let gzip = is_gzip(&source, named.as_ref())?;
     let counted = source.clone();
+    source.set_max_spool(options.limits.max_spool);
     let source = if gzip { source.gunzip(&options.limits)? } else { source };
-    let source = if options.spool { source.seekable()? } else { source };
+    // The first bytes tell the format: what nobody can read is not spooled.
     let format = match &named {
         Some(named) => Arc::clone(&named.format),
         None => registry.detect(&source)?,
     };
+    let source = if options.spool { source.seekable()? } else { source };
     let mut read = ReadOptions::default();
     read.dialect = named.and_then(|named| named.dialect).map(str::to_owned);
     read.member = member.map(str::to_owned);

@@ -8,7 +8,11 @@ mod arrays;
 pub(crate) mod asked;
 pub(crate) mod columnar;
 pub(crate) mod conformance;
+pub(crate) mod costly;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod plain;
+#[cfg(test)]
+mod requests;
+mod streams;
 mod survival;
 pub(crate) mod writing;

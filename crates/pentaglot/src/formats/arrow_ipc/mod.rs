@@ -25,6 +25,7 @@ mod dictionary;
 mod layout;
 mod outline;
 mod read;
+mod slice;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -140,7 +141,7 @@ impl Format for ArrowStream {
 }
 
 fn open_file(source: &Source, limits: &Limits) -> Result<Arc<dyn Document>> {
-    let source = source.seekable()?;
+    let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
     let mut magic = [0; 6];
     let count = source.read_at(0, &mut magic)?;
     if magic.starts_with(b"FEA1") {

@@ -9,6 +9,7 @@ use arrow_schema::{DataType, SchemaRef};
 
 use super::body::{self, Dictionaries};
 use super::layout::{Block, Footer, Kind, Message, Next, Tape, read_message};
+use super::slice;
 use crate::error::{Context, Error, Result};
 use crate::formats::Summary;
 use crate::hub::Columns;
@@ -217,6 +218,20 @@ impl Store {
         body::decode_dictionary(&message, &body, &self.schema, dictionaries, &self.budget)
     }
 
+    /// Reads a small part of the rows of a batch, if its columns can be read in part.
+    fn read_slice(
+        &self,
+        entry: &Entry,
+        chosen: Option<&[usize]>,
+        rows: Range<u64>,
+    ) -> Result<Option<RecordBatch>> {
+        if self.source.memory().is_some() {
+            return Ok(None);
+        }
+        let message = entry.block.read(&self.source, &self.budget)?;
+        slice::decode(&message, &self.source, &self.schema, chosen, rows, &self.budget)
+    }
+
     /// Reads a record batch, or some of its columns.
     pub(super) fn read_batch(
         &self,
@@ -324,6 +339,14 @@ impl StoreReader {
 
     fn read(&self, entry: &Entry, from: u64, to: u64) -> Result<RecordBatch> {
         let chosen = self.selection.as_ref().map(|selection| selection.read.as_slice());
+        if let Some(batch) = self.store.read_slice(entry, chosen, from..to).field("batch")? {
+            let batch = match &self.selection {
+                Some(selection) => batch.project(&selection.order)?,
+                None => batch,
+            };
+            let count = batch.num_rows();
+            return rows::batch(Arc::clone(&self.schema), batch.columns().to_vec(), count);
+        }
         let batch = self.store.read_batch(entry, chosen, &self.dictionaries).field("batch")?;
         let batch = match &self.selection {
             Some(selection) => batch.project(&selection.order)?,

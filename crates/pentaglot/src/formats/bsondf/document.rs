@@ -33,7 +33,9 @@ impl Document {
     /// Walks over the document's lengths; no buffer is read, unless text is to be told from bytes.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let utf8 = options.options.word("utf8", &["text", "bytes"])?;
-        let source = source.seekable()?;
+        // A length of at least 5, then a column or the end.
+        let plausible = |head: &[u8]| matches!(head, [5, 0, 0, 0, 0] | [_, _, _, 0..=0x7f, 3, ..]);
+        let source = source.seekable_if(plausible)?;
         let bytes = source.len().unwrap_or(0);
         let mut layout = Layout::read(&source, bytes, &options.limits)?;
         let mut notes = Vec::new();
@@ -72,7 +74,7 @@ fn demote_text(layout: &mut Layout, source: &Source, limits: &Limits, notes: &mu
     for column in &mut layout.columns {
         let name = column.name.clone();
         let mut is_text = |array: &super::layout::Array| {
-            let decoder = Decoder { source: source.clone(), budget: limits.budget() };
+            let decoder = Decoder { source: source.clone(), budget: limits.budget(), first_rows: None };
             match decoder.array(array) {
                 Err(error) if error.rule_name() == "utf8" => {
                     notes.push(format!("column {name:?}: text that is not UTF-8 is read as bytes"));
@@ -106,7 +108,11 @@ impl formats::Document for Document {
         let range = request.range(total);
         let schema = Arc::clone(request.schema());
         let decode = Decode {
-            decoder: Decoder { source: self.source.clone(), budget: self.limits.budget() },
+            decoder: Decoder {
+                source: self.source.clone(),
+                budget: self.limits.budget(),
+                first_rows: self.source.is_costly().then_some(range.end),
+            },
             layout: Arc::clone(&self.layout),
             wanted: request.fields(),
             threads: self.threads,

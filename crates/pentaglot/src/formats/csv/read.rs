@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::guess::Seen;
-use super::layout::{Cell, Records};
+use super::layout::{Cell, Records, WINDOW_BYTES};
 use super::{ID, Layout};
 use crate::error::{Context, Error, Result};
 use crate::formats::{ReadOptions, Summary};
@@ -68,7 +68,8 @@ impl CsvDocument {
 
     /// The records, past the header.
     pub(super) fn records(&self) -> Result<Records<BoxRead>> {
-        let mut records = Records::new(self.input.reader()?, self.layout.delimiter, self.budget.clone());
+        let window = self.input.window(WINDOW_BYTES, self.budget.clone())?;
+        let mut records = Records::of(window, self.layout.delimiter);
         records.skip_byte_order_mark()?;
         if self.layout.header {
             records.next_record().field("header")?;
@@ -340,16 +341,20 @@ struct Reader {
 
 impl Reader {
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        let start = self.records.offset();
+        // Rows that are skipped do not count.
+        let mut start = self.records.offset();
         while self.table.rows < self.batch_rows
             && self.row < self.to
-            && self.records.offset() - start < BATCH_BYTES
+            && (self.table.rows == 0 || self.records.offset() - start < BATCH_BYTES)
             && self.records.next_record().map_err(|error| error.index(self.row).field("row"))?
         {
             if skipped(&self.records, self.columns) {
                 continue;
             }
             if self.row >= self.from {
+                if self.table.rows == 0 {
+                    start = self.records.record_offset();
+                }
                 self.table.read(&self.records, |error| {
                     Err(explain_guess(error.index(self.row).field("row"), self.guessed))
                 })?;

@@ -36,6 +36,8 @@ pub(super) struct File {
     pub(super) source: Source,
     pub(super) layout: Layout,
     pub(super) summary: Summary,
+    /// Why the `.meta` file beside it is ignored, if it is.
+    pub(super) ignored_meta: Option<String>,
     pub(super) budget: Budget,
     pub(super) threads: usize,
 }

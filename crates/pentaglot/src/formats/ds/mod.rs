@@ -40,7 +40,6 @@ mod tests;
 mod tree;
 mod types;
 mod validate;
-mod window;
 mod write;
 
 use arrow_schema::SchemaRef;

@@ -15,18 +15,20 @@ use super::index::{Index, Segment};
 use super::layout::{Layout, Profile, Stride, Wire};
 use super::rows::{BatchLimits, RowBuilder, place, root_shape};
 use super::types::Type;
-use super::window::Window;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, Summary};
 use crate::hub::rows::{Rows, from_batches};
 use crate::hub::{Shape, native};
 use crate::limits::Budget;
+use crate::source::Window;
 use crate::wire::msgpack;
 
 /// A batch ends at this many rows, if nobody asks for another number …
 const BATCH_ROWS: usize = 64 << 10;
 /// … or when it has taken this many bytes.
 pub(super) const BATCH_BYTES: u64 = 4 << 20;
+/// How much of a stream is read at a time.
+pub(super) const WINDOW_BYTES: usize = 1 << 20;
 
 /// An open bundle.
 pub(super) struct Bundle {
@@ -208,7 +210,13 @@ impl Document for Bundle {
             return Ok(from_batches(schema, segments.map(|batch| batch.in_format(super::ID))));
         }
         let builder = self.builder(request)?;
-        let window = Window::new(&self.layout.source, self.layout.body, None, self.reading.budget.clone())?;
+        let window = Window::over(
+            &self.layout.source,
+            self.layout.body,
+            None,
+            WINDOW_BYTES,
+            self.reading.budget.clone(),
+        )?;
         let rows = MsgPackRows {
             window,
             builder,
@@ -282,7 +290,7 @@ impl MsgPackRows {
             if full {
                 return Ok(());
             }
-            if !self.window.more()? {
+            if !self.window.grow()? {
                 self.done = true;
                 return self.check_end();
             }
@@ -369,7 +377,7 @@ pub(super) fn read_root_count(window: &mut Window) -> Result<u32> {
                 window.advance_to(reached);
                 return Ok(count);
             }
-            Err(error) if error.kind() == ErrorKind::Truncated && window.more()? => {}
+            Err(error) if error.kind() == ErrorKind::Truncated && window.grow()? => {}
             Err(error) => return Err(error.field("value")),
         }
     }

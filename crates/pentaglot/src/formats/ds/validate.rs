@@ -7,16 +7,15 @@ use super::from_json::begin_cells;
 use super::from_msgpack::{wrong_arity, wrong_row_count};
 use super::index::Index;
 use super::layout::{Wire, json_rule};
-use super::read::{Bundle, declared_rows, read_root_count, too_many};
+use super::read::{Bundle, WINDOW_BYTES, declared_rows, read_root_count, too_many};
 use super::read_json::Tail;
 use super::rows::{RowBuilder, place, root_shape};
-use super::window::Window;
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
 use crate::hub::Selection;
 use crate::hub::Shape;
-use crate::source::Source;
+use crate::source::{Source, Window};
 use crate::wire::json::{Kind, Scanner};
 use crate::wire::msgpack;
 
@@ -50,8 +49,13 @@ fn validate_msgpack(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
     let shape = root_shape(kind);
     let mut declared = declared_rows(kind);
     let mut builder = bundle.builder(&Selection::new(&bundle.summary.schema, None))?;
-    let mut window =
-        Window::new(&bundle.layout.source, bundle.layout.body, None, bundle.reading.budget.clone())?;
+    let mut window = Window::over(
+        &bundle.layout.source,
+        bundle.layout.body,
+        None,
+        WINDOW_BYTES,
+        bundle.reading.budget.clone(),
+    )?;
     if shape == Shape::Array {
         match read_root_count(&mut window) {
             Ok(count) => declared = Some(u64::from(count)),
@@ -90,7 +94,7 @@ fn validate_msgpack(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
             Some(error) => return report(Err(error), findings),
             None => {}
         }
-        if !window.more()? {
+        if !window.grow()? {
             break;
         }
     }
@@ -158,7 +162,7 @@ type JsonScanner = Scanner<crate::source::SourceReader>;
 
 impl JsonWalk<'_> {
     fn scanner_at(&self, offset: u64) -> Result<JsonScanner> {
-        Ok(Scanner::at(self.source.reader_at(offset)?, offset, self.bundle.reading.budget.clone()))
+        Scanner::over(&self.source, offset, self.bundle.reading.budget.clone())
     }
 
     fn run(&mut self, builder: &mut RowBuilder, findings: &mut Findings) -> Result<()> {

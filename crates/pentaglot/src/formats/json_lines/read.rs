@@ -14,11 +14,13 @@ use crate::hub::{Rows, Shape, rows};
 use crate::limits::Budget;
 use crate::source::Source;
 use crate::wire::columns::{Record, check_type, fields_without_mixed};
-use crate::wire::json::Scanner;
+use crate::wire::json::{self, Scanner};
 use crate::wire::sample::{BoxRead, Sampled, explain_guess};
 
 /// Rows per batch, unless asked otherwise.
 const BATCH_ROWS: usize = 8192;
+/// A batch has fewer rows where there are so many columns that it would have more cells than this.
+const BATCH_CELLS: usize = 8 << 20;
 /// A batch ends early when it has taken this many bytes of text.
 const BATCH_BYTES: u64 = 16 << 20;
 
@@ -58,7 +60,8 @@ impl JsonLinesDocument {
 
     /// A scanner at the first row.
     pub(super) fn scanner(&self) -> Result<Scanner<BoxRead>> {
-        let mut scanner = Scanner::new(self.input.reader()?, self.budget.clone());
+        let window = self.input.window(json::WINDOW_BYTES, self.budget.clone())?;
+        let mut scanner = Scanner::of(window, self.budget.clone());
         scanner.skip_byte_order_mark()?;
         Ok(scanner)
     }
@@ -80,7 +83,7 @@ fn given_fields(text: &str, options: &ReadOptions) -> Result<Fields> {
 
 /// The rows that are asked for.
 pub(super) fn rows(document: &JsonLinesDocument, request: &Selection) -> Result<Rows> {
-    let _full = &document.summary.schema;
+    let full = &document.summary.schema;
     let schema = Arc::clone(request.schema());
     let chosen = request.columns().map(|_| request.fields());
     let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));
@@ -101,7 +104,7 @@ pub(super) fn rows(document: &JsonLinesDocument, request: &Selection) -> Result<
         row: 0,
         from: range.start,
         to: range.end,
-        batch_rows: request.batch_rows_or(BATCH_ROWS),
+        batch_rows: request.batch_rows_or((BATCH_CELLS / full.fields().len().max(1)).clamp(1, BATCH_ROWS)),
         guessed: document.guessed,
     };
     Ok(rows::from_batches(schema, reader))
@@ -121,12 +124,16 @@ struct Reader {
 
 impl Reader {
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        let start = self.scanner.offset();
+        // Rows that are skipped do not count.
+        let mut start = self.scanner.offset();
         while self.record.rows() < self.batch_rows
             && self.row < self.to
-            && self.scanner.offset() - start < BATCH_BYTES
+            && (self.record.rows() == 0 || self.scanner.offset() - start < BATCH_BYTES)
             && self.scanner.skip_space()?.is_some()
         {
+            if self.record.rows() == 0 {
+                start = self.scanner.offset();
+            }
             self.one().map_err(|error| {
                 explain_guess(error.index(self.row).field("row"), self.guessed).in_format(ID)
             })?;

@@ -84,9 +84,7 @@ impl Format for MatrixMarket {
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {
-        let banner = head.bytes().get(..layout::BANNER.len());
-        let fits = banner.is_some_and(|banner| banner.eq_ignore_ascii_case(layout::BANNER.as_bytes()));
-        if fits { Confidence::Certain } else { Confidence::No }
+        if has_banner(head.bytes()) { Confidence::Certain } else { Confidence::No }
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
@@ -105,6 +103,11 @@ impl Format for MatrixMarket {
     }
 }
 
+fn has_banner(head: &[u8]) -> bool {
+    let banner = head.get(..layout::BANNER.len());
+    banner.is_some_and(|banner| banner.eq_ignore_ascii_case(layout::BANNER.as_bytes()))
+}
+
 struct MarketDocument {
     body: Body,
     summary: Summary,
@@ -112,7 +115,7 @@ struct MarketDocument {
 
 impl MarketDocument {
     fn open(source: Source, options: &ReadOptions) -> Result<MarketDocument> {
-        let source = source.seekable()?;
+        let source = source.seekable_if(has_banner)?;
         let mut header = Header::read(&source)?;
         if options.options.word("integers", &["int64", "uint64"])? == Some("uint64")
             && header.kind == Kind::Integer

@@ -17,8 +17,7 @@ use crate::hub::Selection;
 use crate::hub::{Rows, extension, native, rows, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::kernels::csr_build::{self as csr, Entries, Index};
-use crate::source::Source;
-use crate::wire::spool::Spool;
+use crate::source::Spool;
 
 /// The schema of a matrix's rows.
 pub(super) fn schema(header: &Header) -> Result<SchemaRef> {
@@ -207,7 +206,6 @@ fn cells<T: Cell>(bytes: &[u8], count: usize) -> Vec<T> {
 struct Store {
     matrix: ColumnMajor,
     symmetry: Symmetry,
-    _keep: Option<tempfile::NamedTempFile>,
 }
 
 impl Store {
@@ -223,11 +221,11 @@ impl Store {
             }
         }
         body.check_count(count)?;
-        let (source, keep): (Source, _) = spool.into_source()?;
+        let source = spool.into_source("spool")?;
         let (rows, cols) = (body.header.rows, body.header.cols);
         let item_bytes = size_of::<T>() as u64;
         let matrix = ColumnMajor { source, offset: 0, rows, cols, item_bytes, order: None };
-        Ok(Store { matrix, symmetry: body.header.symmetry, _keep: keep })
+        Ok(Store { matrix, symmetry: body.header.symmetry })
     }
 
     /// The bytes of some rows.

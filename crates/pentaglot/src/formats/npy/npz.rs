@@ -26,8 +26,7 @@ use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Rows, Verdict, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
-use crate::source::Source;
-use crate::wire::spool::Spool;
+use crate::source::{Source, Spool};
 
 /// The format `.npz`.
 ///
@@ -181,7 +180,7 @@ enum Content {
 impl NpzDocument {
     fn open(source: Source, options: &ReadOptions) -> Result<NpzDocument> {
         let budget = options.limits.budget();
-        let source = source.seekable()?;
+        let source = source.seekable_if(|head| head.starts_with(b"PK"))?;
         let directory = Directory::read(&source, &budget)?;
         let members: Vec<String> = directory.entries.iter().map(|entry| entry.name().to_owned()).collect();
         let list = || members.join(", ");
@@ -442,7 +441,7 @@ impl SparseBody {
         let dtype = Dtype::Scalar(Scalar::new(Kind::Int, if narrow_both { 4 } else { 8 }));
         let header =
             |dtype: &Dtype, shape: Vec<u64>| Header::canonical(dtype.clone(), false, shape).to_bytes();
-        let indices = self.indices;
+        let mut indices = self.indices;
         zip.member("indices", |out| {
             out.write_all(&header(&dtype, vec![self.entries]))?;
             match (narrow_indices, narrow_both) {
@@ -450,7 +449,7 @@ impl SparseBody {
                 _ => indices.copy_to(out),
             }
         })?;
-        let pointers = self.pointers;
+        let mut pointers = self.pointers;
         zip.member("indptr", |out| {
             out.write_all(&header(&dtype, vec![self.rows.saturating_add(1)]))?;
             if narrow_both { pointers.copy_to(&mut Narrowing(out)) } else { pointers.copy_to(out) }
@@ -464,7 +463,7 @@ impl SparseBody {
             out.write_all(&self.rows.to_le_bytes())?;
             Ok(out.write_all(&self.cols.to_le_bytes())?)
         })?;
-        let (scalar, entries, values) = (self.scalar, self.entries, self.values);
+        let (scalar, entries, mut values) = (self.scalar, self.entries, self.values);
         zip.member("data", |out| {
             out.write_all(&header(&Dtype::Scalar(scalar), vec![entries]))?;
             values.copy_to(out)

@@ -183,14 +183,21 @@ impl Store {
             };
             let first = locations.first().and_then(|page| u64::try_from(page.offset).ok());
             let (start, len) = column.byte_range();
-            if len > 0 && first != Some(start) {
-                let page = pages.page(start).map_err(place)?;
-                largest = largest.max(page.header.unpacked_bytes);
-            }
             let row = |index: usize| {
                 let row = locations.get(index).map_or(group.num_rows(), |page| page.first_row_index);
                 u64::try_from(row).unwrap_or(u64::MAX)
             };
+            // The dictionary and the pages up to the last that is wanted, if they begin the chunk.
+            if let Some(next) = (0..locations.len()).find(|index| row(*index + 1) >= range.end)
+                && range.start < row(1)
+            {
+                let end = locations.get(next + 1).and_then(|page| u64::try_from(page.offset).ok());
+                self.chunks.source.prefetch(start..end.unwrap_or(start + len))?;
+            }
+            if len > 0 && first != Some(start) {
+                let page = pages.page(start).map_err(place)?;
+                largest = largest.max(page.header.unpacked_bytes);
+            }
             for (index, location) in locations.iter().enumerate() {
                 if row(index) < range.end && row(index + 1) > range.start {
                     pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX)).map_err(place)?;

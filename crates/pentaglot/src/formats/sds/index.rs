@@ -10,15 +10,13 @@ use super::layout::{Object, from_succinct, open_object, read_words};
 use super::types::Kind;
 use crate::error::{Error, Result};
 use crate::formats::ReadOptions;
+use crate::formats::side_index::{SDS_MAGIC, SUFFIX};
 use crate::limits::Limits;
 use crate::source::Source;
 
 /// `PENTAIDX`, as a little-endian element.
-const MAGIC: u64 = u64::from_le_bytes(*b"PENTAIDX");
+const MAGIC: u64 = u64::from_le_bytes(*SDS_MAGIC);
 const VERSION: u64 = 3;
-
-/// The side file's suffix.
-const SUFFIX: &str = ".idx";
 
 /// A structure open for queries: in place, with the index beside it if there is one that fits.
 #[non_exhaustive]

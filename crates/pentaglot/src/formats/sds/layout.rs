@@ -6,6 +6,7 @@ use pentaglot_succinct::{
 };
 
 use super::containers::Container;
+use super::skeleton;
 use super::types::{Kind, Native};
 use crate::error::{Context, Error, Result};
 use crate::formats::{Confidence, Findings, Head};
@@ -210,7 +211,7 @@ pub(super) fn read_words(source: &Source, in_place: bool, budget: &Budget) -> Re
 }
 
 /// Words in memory, aligned and in the order of this machine.
-fn own_words(bytes: arrow_buffer::Buffer) -> SharedWords {
+pub(super) fn own_words(bytes: arrow_buffer::Buffer) -> SharedWords {
     let words = Words::Memory(bytes.clone());
     if words.is_aligned() && cfg!(target_endian = "little") {
         return SharedWords::new(words);
@@ -264,22 +265,18 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
     {
         return Confidence::Certain;
     }
-    let words = if head.bytes().len() as u64 == len {
-        own_words(arrow_buffer::Buffer::from(head.bytes()))
+    // A file that is seen whole must be sound; of a larger one, only the lengths are looked at.
+    let kind = if head.bytes().len() as u64 == len {
+        fitting(&own_words(arrow_buffer::Buffer::from(head.bytes()))).ok().map(|(object, _)| object.kind())
     } else {
-        match read_words(head.source(), true, &Budget::default()) {
-            Ok(words) if head.source().path().is_some() => words,
-            _ => return Confidence::No,
-        }
+        skeleton::first_kind(head.source())
     };
-    match fitting(&words) {
-        Ok((object, _)) => match object.kind() {
-            Kind::Option | Kind::Pairs | Kind::String | Kind::Bytes | Kind::Vec | Kind::Chains => {
-                Confidence::Possible
-            }
-            _ => Confidence::Likely,
-        },
-        Err(_) => Confidence::No,
+    match kind {
+        Some(Kind::Option | Kind::Pairs | Kind::String | Kind::Bytes | Kind::Vec | Kind::Chains) => {
+            Confidence::Possible
+        }
+        Some(_) => Confidence::Likely,
+        None => Confidence::No,
     }
 }
 

@@ -27,8 +27,10 @@ mod containers;
 mod index;
 mod layout;
 mod outline;
+mod partial;
 mod query;
 mod read;
+mod skeleton;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -138,6 +140,9 @@ impl Format for Sds {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+        if let Some(document) = partial::PartialDocument::open(&source, options)? {
+            return Ok(Arc::new(document));
+        }
         Ok(Arc::new(read::SdsDocument::open(source, options)?))
     }
 

@@ -25,7 +25,7 @@ use crate::hub::{extension, native, shape};
 use crate::source::Source;
 
 /// Rows per batch.
-const BATCH_ROWS: usize = 1 << 16;
+pub(super) const BATCH_ROWS: usize = 1 << 16;
 
 pub(super) struct SdsDocument {
     summary: Summary,
@@ -207,7 +207,7 @@ fn pair_fields() -> Fields {
     Fields::from(vec![number("_0"), number("_1")])
 }
 
-fn schema(object: &Object) -> Schema {
+pub(super) fn schema(object: &Object) -> Schema {
     match object {
         Object::RunLength(_) => Schema::new(vec![number("start"), number("length")]),
         Object::Bit(_) | Object::Raw(_) => shape::array_schema(Field::new("item", DataType::Boolean, false)),
@@ -221,7 +221,7 @@ fn schema(object: &Object) -> Schema {
     }
 }
 
-fn supports_text(supports: [bool; 3]) -> String {
+pub(super) fn supports_text(supports: [bool; 3]) -> String {
     let words = ["rank", "select", "select0"].iter().zip(supports);
     let there: Vec<&str> = words.filter(|(_, there)| *there).map(|(word, _)| *word).collect();
     if there.is_empty() { "none".to_owned() } else { there.join(", ") }
@@ -265,10 +265,10 @@ fn facts(object: &Object) -> Vec<(String, String)> {
 }
 
 /// Makes batches of an open structure, one range of rows at a time.
-struct Reader {
-    object: Arc<Object>,
-    member: Option<String>,
-    schema: SchemaRef,
+pub(super) struct Reader {
+    pub(super) object: Arc<Object>,
+    pub(super) member: Option<String>,
+    pub(super) schema: SchemaRef,
 }
 
 impl Reader {
@@ -313,7 +313,7 @@ impl Reader {
         }
     }
 
-    fn columns(&self, rows: &Range<u64>, decoded: Option<&[u64]>) -> Result<Vec<ArrayRef>> {
+    pub(super) fn columns(&self, rows: &Range<u64>, decoded: Option<&[u64]>) -> Result<Vec<ArrayRef>> {
         let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
         let start = rows.start;
         let numbers = |values: &mut dyn Iterator<Item = u64>| -> Vec<ArrayRef> {

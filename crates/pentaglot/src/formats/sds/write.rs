@@ -15,6 +15,7 @@ use super::ID;
 use super::layout::from_succinct;
 use super::types::{Kind, Native};
 use crate::error::{Error, ErrorKind, Result};
+use crate::formats::side_index;
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Verdict, native};
@@ -170,8 +171,9 @@ pub(super) struct SdsWriter {
 }
 
 impl SdsWriter {
-    pub(super) fn create(sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
+    pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
         let target = target(&schema, options)?;
+        side_index::prepare(&mut sink)?;
         let budget = options.limits.budget();
         Ok(SdsWriter { sink, schema, target, budget, rows: 0, values: Values::default() })
     }

@@ -138,6 +138,8 @@ fn matrices_are_stacked_and_one_sparse_one_makes_all_sparse() {
     let open = |names: &[&String]| open_all(&registry, names, &OpenOptions::default());
     let opened = open(&[&bytes, &shorts]).unwrap();
     assert_eq!(print_schema(&opened.document.summary().schema), "matrix[3, 2, int16]");
+    let splits: Vec<_> = opened.document.splits(2).into_iter().map(|split| split.rows).collect();
+    assert_eq!(splits, [0..2, 2..3]);
     let names = [bytes.clone(), shorts.clone()];
     let rows = "{\"col_0\":1,\"col_1\":2}\n{\"col_0\":3,\"col_1\":4}\n{\"col_0\":-1,\"col_1\":7}\n";
     assert_eq!(joined(&names, &ConvertOptions::default()).unwrap(), rows);
@@ -175,9 +177,9 @@ fn an_error_names_the_input_that_it_is_about() {
     let late = write(folder.path(), "b.csv", format!("x\n{}\"open", "1\n".repeat(100_000)));
     let missing = folder.path().join("c.csv").to_str().unwrap().to_owned();
     let error = joined(&[good.clone(), late.clone()], &ConvertOptions::default()).unwrap_err();
-    assert_eq!((error.kind(), error.file()), (ErrorKind::Truncated, Some(late.as_str())), "{error}");
+    assert_eq!((error.kind(), error.input()), (ErrorKind::Truncated, Some(late.as_str())), "{error}");
     let error = joined(&[good.clone(), missing.clone()], &ConvertOptions::default()).unwrap_err();
-    assert_eq!((error.kind(), error.file()), (ErrorKind::Io, Some(missing.as_str())));
+    assert_eq!((error.kind(), error.input()), (ErrorKind::Io, Some(missing.as_str())));
 }
 
 #[test]

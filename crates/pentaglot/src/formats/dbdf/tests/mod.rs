@@ -5,6 +5,7 @@ mod blocks;
 mod meta;
 mod properties;
 mod random_access;
+mod replacing;
 mod vectors;
 mod writing;
 
