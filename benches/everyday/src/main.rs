@@ -75,7 +75,7 @@ fn convert(from: &str, to: &str) -> Result<u64> {
     let registry = Registry::default();
     let mut options = ConvertOptions::default();
     options.open.options.set("as", "rows");
-    Ok(Conversion::plan(&registry, from, to, &options)?.run(to, true)?.rows)
+    Ok(Conversion::plan(&registry, &[from], to, &options)?.run(to, true)?.rows)
 }
 
 fn npy_to_arrow() -> Result<()> {

@@ -75,10 +75,10 @@ pub(crate) struct Open {
     /// The input's format, with an optional dialect: dbdf, dbdf:daphne
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
-    /// The type of data that does not carry its own
-    #[arg(long = "type", value_name = "TYPE")]
+    /// The type of data that does not carry its own; @FILE reads it from a file
+    #[arg(long = "type", value_name = "TYPE", value_parser = text_or_file)]
     pub(crate) type_text: Option<String>,
-    /// A format's option (`pentaglot formats` lists them)
+    /// A format's option (`pentaglot formats` lists them); in.KEY and out.KEY choose a side where both have it
     #[arg(short = 'O', value_name = "KEY=VALUE", value_parser = parse_option)]
     pub(crate) options: Vec<(String, String)>,
 }
@@ -120,6 +120,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot convert table.csv table.parquet\n  pentaglot convert matrix.npy matrix.dbdf --to dbdf:daphne --dry-run"
     )]
     Convert(Convert),
+    /// How many rows files have, without reading values where the file tells
+    #[command(
+        after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where \"symbol = 'AAPL' and price > 200\""
+    )]
+    Count(Count),
     /// rank, select, … on succinct structures, opened in place
     #[command(
         after_help = "Examples:\n  pentaglot query exons.sds rank 17\n  pentaglot query graph.gbz::gbwt.da_samples get 3 --from sds:gbz"
@@ -187,9 +192,12 @@ pub(crate) enum SchemaLanguage {
 pub(crate) struct Cat {
     /// The file
     pub(crate) file: String,
-    /// Rows A..B, half-open from 0
+    /// Rows A..B, half-open from 0; with --where, of those that match
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
     pub(crate) rows: Option<Range<u64>>,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
     /// Columns, by name; of a matrix also 3,7..9
     #[arg(long, value_name = "A,B")]
     pub(crate) columns: Option<String>,
@@ -216,6 +224,9 @@ pub(crate) struct Head {
     /// How many rows
     #[arg(short = 'n', value_name = "N", default_value_t = 10)]
     pub(crate) count: u64,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
     /// Columns, by name; of a matrix also 3,7..9
     #[arg(long, value_name = "A,B")]
     pub(crate) columns: Option<String>,
@@ -266,24 +277,27 @@ pub(crate) struct Dump {
 
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// The input (`-` is standard input)
-    #[arg(value_name = "IN")]
-    pub(crate) input: String,
+    /// The inputs (`-` is standard input), also as patterns such as 'day-*.csv'; several are read one after the other as one
+    #[arg(value_name = "IN", required = true, num_args = 1..)]
+    pub(crate) inputs: Vec<String>,
     /// The output (`-` is standard output)
     #[arg(value_name = "OUT")]
     pub(crate) output: String,
     /// The output's format, with an optional dialect; by default the extension says it
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
-    /// Adapt the data to this type
-    #[arg(long = "as", value_name = "TYPE")]
+    /// Adapt the data to this type; @FILE reads it from a file
+    #[arg(long = "as", value_name = "TYPE", value_parser = text_or_file)]
     pub(crate) as_type: Option<String>,
     /// Columns, by name; of a matrix also 3,7..9
     #[arg(long, value_name = "A,B")]
     pub(crate) columns: Option<String>,
-    /// Rows A..B, half-open from 0
+    /// Rows A..B, half-open from 0, counted over all inputs; with --where, of those that match
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
     pub(crate) rows: Option<Range<u64>>,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
     /// Let steps run that change values
     #[arg(long)]
     pub(crate) allow_lossy: bool,
@@ -296,6 +310,21 @@ pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) open: Open,
     /// The plan or the report as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Count {
+    /// Files
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// One JSON object per line and file
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -387,6 +416,17 @@ fn parse_size(text: &str) -> Result<u64, String> {
 fn parse_option(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE".to_owned())?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+/// The text, or what a file holds: `@FILE`.
+fn text_or_file(text: &str) -> Result<String, String> {
+    match text.strip_prefix('@') {
+        Some(path) => match std::fs::read_to_string(path) {
+            Ok(content) => Ok(content.trim().to_owned()),
+            Err(error) => Err(format!("cannot read {path}: {error}")),
+        },
+        None => Ok(text.to_owned()),
+    }
 }
 
 fn parse_rows(text: &str) -> Result<Range<u64>, String> {

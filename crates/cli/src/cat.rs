@@ -1,7 +1,5 @@
 //! `cat` and `head`: a file's rows.
 
-use std::ops::Range;
-
 use pentaglot::Error;
 use pentaglot::hub::Form;
 use pentaglot::hub::json::JsonDocument;
@@ -12,21 +10,22 @@ use crate::progress::Progress;
 use crate::{About, DONE, Outcome, Session, screen, table};
 
 pub(crate) fn run(session: &Session, args: &Cat) -> Outcome {
-    show(session, &args.file, &args.open, args.columns.as_deref(), args.rows.clone(), args.output)
+    let mut view = View::default();
+    view.rows = args.rows.clone();
+    view.columns = args.columns.as_deref().map(parse_columns);
+    view.filter = args.filter.clone();
+    show(session, &args.file, &args.open, view, args.output)
 }
 
 pub(crate) fn head(session: &Session, args: &Head) -> Outcome {
-    show(session, &args.file, &args.open, args.columns.as_deref(), Some(0..args.count), args.output)
+    let mut view = View::default();
+    view.rows = Some(0..args.count);
+    view.columns = args.columns.as_deref().map(parse_columns);
+    view.filter = args.filter.clone();
+    show(session, &args.file, &args.open, view, args.output)
 }
 
-fn show(
-    session: &Session,
-    file: &str,
-    open: &Open,
-    columns: Option<&str>,
-    rows: Option<Range<u64>>,
-    output: Option<Output>,
-) -> Outcome {
+fn show(session: &Session, file: &str, open: &Open, mut view: View, output: Option<Output>) -> Outcome {
     let output = output.unwrap_or(if screen::stdout_is_terminal() { Output::Table } else { Output::Jsonl });
     if output == Output::Arrow {
         screen::check_binary("arrow")?;
@@ -34,9 +33,6 @@ fn show(
     let options = open.options(&session.global);
     let opened = job::open(&session.registry, file, &options).about(file)?;
     opened.check_options(&options.options).about(file)?;
-    let mut view = View::default();
-    view.columns = columns.map(parse_columns);
-    view.rows = rows;
     view.batch_rows = session.global.batch_rows;
     // A bar would run through what is printed on the same terminal.
     let _progress =
@@ -78,6 +74,7 @@ fn through(session: &Session, opened: Opened, view: View, to: &str) -> pentaglot
     let mut options = ConvertOptions::default();
     options.columns = view.columns;
     options.rows = view.rows;
+    options.filter = view.filter;
     options.batch_rows = view.batch_rows;
     options.open.limits = session.global.limits();
     options.open.threads = session.global.threads;

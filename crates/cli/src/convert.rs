@@ -21,11 +21,13 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     options.as_type = args.as_type.clone();
     options.columns = args.columns.as_deref().map(parse_columns);
     options.rows = args.rows.clone();
+    options.filter = args.filter.clone();
     options.allow_lossy = args.allow_lossy;
     options.force = args.force;
     options.batch_rows = session.global.batch_rows;
+    let input = label(&args.inputs);
     let conversion =
-        Conversion::plan(&session.registry, &args.input, &args.output, &options).about(&args.input)?;
+        Conversion::plan(&session.registry, &args.inputs, &args.output, &options).about(&input)?;
     if args.output == "-" && !is_text(conversion.target()) {
         screen::check_binary(conversion.target().format.info().id)?;
     }
@@ -41,16 +43,20 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         output => conversion.run(output, args.force),
     };
     drop(progress);
-    let report = report.about(&args.input)?;
+    let report = report.about(&input)?;
     if !session.global.quiet {
-        for (name, notes) in [(&args.input, &report.input_notes), (&args.output, &report.notes)] {
+        for (name, notes) in [(&input, &report.input_notes), (&args.output, &report.notes)] {
             notes.iter().for_each(|note| screen::say(&escape(&format!("{name}: note: {note}"))));
         }
     }
     if args.json {
         let notes = [report.input_notes, report.notes].concat();
+        let given = match &args.inputs[..] {
+            [one] => json!(one),
+            several => json!(several),
+        };
         let object = json!({
-            "input": args.input, "output": args.output, "rows": report.rows, "bytes": report.bytes,
+            "input": given, "output": args.output, "rows": report.rows, "bytes": report.bytes,
             "notes": notes,
         });
         screen::say_or_print(&object.to_string(), args.output == "-")?;
@@ -80,6 +86,14 @@ fn check_folder(output: &str) -> pentaglot::Result<()> {
     }
 }
 
+/// The inputs in a message.
+fn label(inputs: &[String]) -> String {
+    match inputs {
+        [first, more @ ..] if !more.is_empty() => format!("{first} and {} more", more.len()),
+        _ => inputs.concat(),
+    }
+}
+
 /// Prints the plan; its status is what the run's would be.
 fn show(plan: &Plan, args: &Convert) -> Outcome {
     if args.json {
@@ -89,7 +103,7 @@ fn show(plan: &Plan, args: &Convert) -> Outcome {
         write!(out, "{}", escape_lines(plan))?;
         out.flush()?;
     }
-    plan.check(args.allow_lossy).about(&args.input)?;
+    plan.check(args.allow_lossy).about(&label(&args.inputs))?;
     Ok(DONE)
 }
 

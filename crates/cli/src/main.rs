@@ -4,6 +4,7 @@ mod args;
 mod bus_error;
 mod cat;
 mod convert;
+mod count;
 mod dump;
 mod formats;
 mod help;
@@ -53,7 +54,7 @@ struct Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure { file: error.output().map(str::to_owned), error }
+        Failure { file: error.output().or(error.input()).map(str::to_owned), error }
     }
 }
 
@@ -63,14 +64,17 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Names the file that an error is about, unless it is about the output.
+/// Names the file that an error is about, unless it is about the output or names one of several inputs itself.
 trait About<T> {
     fn about(self, file: &str) -> Result<T, Failure>;
 }
 
 impl<T> About<T> for pentaglot::Result<T> {
     fn about(self, file: &str) -> Result<T, Failure> {
-        self.map_err(|error| Failure { file: Some(error.output().unwrap_or(file).to_owned()), error })
+        self.map_err(|error| {
+            let file = error.output().or(error.input()).unwrap_or(file).to_owned();
+            Failure { file: Some(file), error }
+        })
     }
 }
 
@@ -214,6 +218,7 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Validate(args) => validate::run(session, args),
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),
+        Verb::Count(args) => count::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         Verb::Type(args) => types::run(session, args),
@@ -238,11 +243,18 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
     }
 }
 
-/// Runs a verb for each of several files: all are done, the highest status is returned.
+/// Runs a verb for each of several files and of those that patterns match: all are done, the highest status is returned.
 fn for_each(files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
     let mut highest = DONE;
     for file in files {
-        highest = highest.max(run(file).unwrap_or_else(|failure| failure.report()));
+        match pentaglot::job::expand(&[file]) {
+            Ok(found) => {
+                for file in found {
+                    highest = highest.max(run(&file).unwrap_or_else(|failure| failure.report()));
+                }
+            }
+            Err(error) => highest = highest.max(Failure::from(error).report()),
+        }
     }
     Ok(highest)
 }

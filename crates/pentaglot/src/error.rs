@@ -79,6 +79,7 @@ pub struct Error(Box<Inner>);
 
 struct Inner {
     kind: ErrorKind,
+    input: Option<String>,
     format: Option<&'static str>,
     offset: Option<u64>,
     line: Option<u64>,
@@ -97,6 +98,7 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error(Box::new(Inner {
             kind,
+            input: None,
             format: None,
             offset: None,
             line: None,
@@ -186,6 +188,18 @@ impl Error {
     pub fn in_format(mut self, id: &'static str) -> Self {
         self.0.format.get_or_insert(id);
         self
+    }
+
+    /// Names the input of several that this is about, unless a deeper place has named one. Not part of the message.
+    #[must_use]
+    pub fn in_input(mut self, name: impl Into<String>) -> Self {
+        self.0.input.get_or_insert_with(|| name.into());
+        self
+    }
+
+    /// The name of the input that this is about, where a job reads several.
+    pub fn input(&self) -> Option<&str> {
+        self.0.input.as_deref()
     }
 
     /// Names the broken rule (a stable word for `validate`), unless it is named already.

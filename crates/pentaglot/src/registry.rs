@@ -12,6 +12,7 @@ use crate::source::Source;
 /// let registry = pentaglot::Registry::default();
 /// assert!(registry.get("parquet").is_ok());
 /// ```
+#[derive(Clone)]
 pub struct Registry {
     formats: Vec<Arc<dyn Format>>,
 }

@@ -67,11 +67,12 @@ fn page() -> String {
                 writeln!(page, "| `{}:{}` | {} | {read} | {write} |", info.id, dialect.name, dialect.title);
         }
         if !info.options.is_empty() {
-            page.push_str("\n| `-O` | values | default | what it does |\n|---|---|---|---|\n");
+            page.push_str("\n| `-O` | for | values | default | what it does |\n|---|---|---|---|---|\n");
         }
         for option in info.options {
             let values = option.values.replace('|', "\\|");
-            let _ = writeln!(page, "| `{}` | {values} | {} | {} |", option.key, option.default, option.help);
+            let (key, side) = (option.key, option.side.name());
+            let _ = writeln!(page, "| `{key}` | {side} | {values} | {} | {} |", option.default, option.help);
         }
     }
     page.push_str(REQUESTS);

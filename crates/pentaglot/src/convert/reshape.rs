@@ -337,7 +337,7 @@ pub fn common_type(fields: &Fields) -> Option<DataType> {
 }
 
 /// The narrowest type that holds all values of both.
-fn join(a: &DataType, b: &DataType) -> Option<DataType> {
+pub(super) fn join(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     if a == b {
         return Some(a.clone());

@@ -69,7 +69,7 @@ use arrow_schema::SchemaRef;
 pub(crate) use detect::foreign;
 pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
-pub use options::{OptionInfo, OptionMap, ReadOptions, WriteOptions};
+pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
 pub(crate) use planned::planned;
 pub use splits::{ColumnStatistics, Split, Statistics};

@@ -5,11 +5,40 @@ use crate::hub::json::JsonOptions;
 use crate::limits::Limits;
 use crate::map::InPlace;
 
+/// Whether an option is for reading or for writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// It says how a file is read.
+    Read,
+    /// It says how a file is written.
+    Write,
+    /// It says both.
+    Both,
+}
+
+impl Side {
+    /// The words that are shown to a user.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Read => "reading",
+            Side::Write => "writing",
+            Side::Both => "reading, writing",
+        }
+    }
+
+    /// Whether an option of this side is for `side`, which is [`Side::Read`] or [`Side::Write`].
+    pub fn includes(self, side: Side) -> bool {
+        self == Side::Both || self == side
+    }
+}
+
 /// One `-O` option of a format.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionInfo {
     /// The key.
     pub key: &'static str,
+    /// Whether it is for reading, writing or both.
+    pub side: Side,
     /// The values it takes, as shown to a user: `auto|dense|sparse`, `0..12`, `N`.
     pub values: &'static str,
     /// The default, as shown to a user.

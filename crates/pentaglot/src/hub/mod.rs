@@ -3,6 +3,7 @@
 //! ([`extension`]) and a few schema-metadata keys ([`shape`], [`native`]).
 
 pub mod extension;
+pub mod filter;
 pub mod json;
 pub mod native;
 pub mod plan;

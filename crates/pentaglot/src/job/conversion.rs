@@ -7,13 +7,15 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 
 use super::dense;
+use super::inputs::open_all;
+use super::names::{expand, split_member};
 use super::open::{self, OpenOptions, Opened, Target};
 use super::read::View;
 use super::types;
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
-use crate::formats::{WriteOptions, WritePlan};
+use crate::formats::{Side, WriteOptions, WritePlan};
 use crate::hub::{Form, Plan, Selection, Verdict};
 use crate::limits::Limits;
 use crate::registry::Registry;
@@ -32,8 +34,10 @@ pub struct ConvertOptions {
     pub as_type: Option<String>,
     /// `--columns`.
     pub columns: Option<Vec<String>>,
-    /// `--rows`.
+    /// `--rows`; of the rows that match, if there is a filter.
     pub rows: Option<Range<u64>>,
+    /// `--where`: only rows that match; see [`crate::hub::filter`].
+    pub filter: Option<String>,
     /// Whether lossy steps may run.
     pub allow_lossy: bool,
     /// Whether an existing output is replaced.
@@ -98,11 +102,18 @@ impl ConvertOptions {
 }
 
 impl Conversion {
-    /// Plans the conversion of the file `input` for the file `output` (names as on the command line).
-    pub fn plan(registry: &Registry, input: &str, output: &str, options: &ConvertOptions) -> Result<Self> {
+    /// Plans the conversion of the files `inputs`, read as one, for the file `output` (names and patterns as on the command
+    /// line).
+    pub fn plan(
+        registry: &Registry,
+        inputs: &[impl AsRef<str>],
+        output: &str,
+        options: &ConvertOptions,
+    ) -> Result<Self> {
         let target = target_of(registry, options.to.as_deref(), output)?;
-        check_apart(input, output)?;
-        let opened = open::open(registry, input, &options.open)?;
+        let inputs = expand(inputs)?;
+        inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
+        let opened = open_all(registry, &inputs, &options.open)?;
         let conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
         conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
         Ok(conversion)
@@ -115,10 +126,13 @@ impl Conversion {
         output: Option<&str>,
         options: &ConvertOptions,
     ) -> Result<Self> {
-        let mut own = options.open.options.clone();
-        let word = own.get("as").unwrap_or("auto").to_owned();
-        own.remove("as");
-        open::check_keys(&own, &[&opened.format, &target.format])?;
+        let info = target.format.info();
+        let given = &options.open.options;
+        super::options::check(given, &opened.formats, Some(info))?;
+        let opened = match &options.filter {
+            Some(filter) => opened.filtered(filter)?,
+            None => opened,
+        };
         if let Some(dialect) = target.dialect
             && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
         {
@@ -127,14 +141,13 @@ impl Conversion {
         }
         let selection = options.view().selection(&opened)?;
         let mut schema = Arc::clone(selection.schema());
-        let mut plan = Plan::default();
+        let mut plan = opened.plan.clone();
         let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
         if let Some((shaped, adapter)) = &adapt {
             plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
             schema = Arc::clone(&adapter.schema);
         }
-        let info = target.format.info();
-        let form = leaving::choose(&schema, info.forms, &word)?;
+        let form = leaving::choose(&schema, info.forms, super::options::form(given))?;
         let mut reshape = reshape::plan(&schema, form)?;
         if !info.forms.contains(&form) && info.forms.contains(&Form::Table) {
             // Asked for by name: the target holds it as the plain table that its rows are.
@@ -143,8 +156,9 @@ impl Conversion {
         let mut write = WriteOptions::default();
         write.name = output.filter(|name| *name != "-").map(str::to_owned);
         write.dialect = target.dialect.map(str::to_owned);
-        write.type_text = options.open.type_text.clone();
-        write.options = own;
+        // A type may say how many rows there are: of all, not of those that match.
+        write.type_text = options.open.type_text.clone().filter(|_| options.filter.is_none());
+        write.options = super::options::of_side(given, Side::Write, info);
         write.limits = options.open.limits.clone();
         write.threads = options.open.threads;
         write.row_count = match Form::of(&reshape.schema) {
@@ -155,7 +169,7 @@ impl Conversion {
         write.json = types::json_options();
         let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, opened.document.summary().rows);
         if let Some(bytes) = dense_bytes {
-            if word == "auto" {
+            if super::options::form(given) == "auto" {
                 dense::check_asked(bytes, opened.source.len(), &reshape.schema)?;
             }
             let step = reshape.plan.steps.iter_mut().find(|step| step.verdict == Verdict::Widened);
@@ -251,18 +265,16 @@ fn adapter_to(
 }
 
 /// Errs if both names are the same file.
-fn check_apart(input: &str, output: &str) -> Result<()> {
+fn check_apart(input: &str, output: &str, inputs: usize) -> Result<()> {
     let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
     };
-    let path = match input.rsplit_once("::") {
-        Some((path, _)) if !Path::new(input).exists() => path,
-        _ => input,
-    };
+    let (path, _) = split_member(input);
     if input != "-" && output != "-" && same(Path::new(path), Path::new(output)) && Path::new(path).is_file()
     {
-        return Err(Error::usage(format!("{output} is the input itself")));
+        let which = if inputs == 1 { "the input itself" } else { "one of the inputs" };
+        return Err(Error::usage(format!("{output} is {which}")));
     }
     Ok(())
 }

@@ -1,8 +1,13 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
+mod chain;
 mod conversion;
 mod dense;
+mod filtered;
+mod inputs;
+mod names;
 mod open;
+mod options;
 #[cfg(feature = "sds")]
 mod query;
 mod read;
@@ -12,6 +17,8 @@ mod tests;
 mod types;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
+pub use inputs::{join, open_all};
+pub use names::expand;
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};

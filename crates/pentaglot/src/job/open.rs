@@ -1,13 +1,14 @@
 //! From a name to an open document: member, gzip, format, dialect, options.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use super::types;
+use super::{names, options, types};
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, Head, OptionMap, ReadOptions, TypeLanguage, foreign,
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionMap, ReadOptions, Side, TypeLanguage,
+    foreign,
 };
+use crate::hub::Plan;
 use crate::limits::Limits;
 use crate::map::InPlace;
 use crate::registry::Registry;
@@ -44,6 +45,10 @@ pub struct Opened {
     pub source: Source,
     /// The document's own bytes: the source, unpacked if it is packed.
     pub content: Source,
+    /// What joining several inputs does to their fields; empty for a single one.
+    pub plan: Plan,
+    /// The formats of its inputs.
+    pub(super) formats: Vec<&'static FormatInfo>,
 }
 
 /// A format that a user named, with a dialect.
@@ -60,16 +65,8 @@ pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Op
     if name == "-" {
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
     }
-    let (path, member) = split_member(name);
+    let (path, member) = names::split_member(name);
     open_source(registry, Source::open(path)?, member, options)
-}
-
-/// The file and the member that a name means: a file of the literal name comes first.
-pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
-    match name.rsplit_once("::") {
-        Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
-        _ => (name, None),
-    }
 }
 
 /// Opens a source, or a member of it.
@@ -105,16 +102,18 @@ pub fn open_source(
         }
         text => text.clone(),
     };
-    read.options = options.options.clone();
+    read.options = options::of_side(&options.options, Side::Read, info);
     read.limits = options.limits.clone();
     read.threads = options.threads;
     read.in_place = options.in_place;
     if let (Some(member), false) = (member, info.has_members) {
         return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));
     }
-    let source = if options.spool { spooled(&source, format.as_ref(), named.is_some(), &read)? } else { source };
+    let source =
+        if options.spool { spooled(&source, format.as_ref(), named.is_some(), &read)? } else { source };
     let document = format.open(source.clone(), &read).in_format(id)?;
-    Ok(Opened { format, document, source: counted, content: source })
+    let plan = Plan::default();
+    Ok(Opened { format, document, source: counted, content: source, plan, formats: vec![info] })
 }
 
 /// The source, spooled if it is a stream, unless its first bytes tell that the format cannot read it.
@@ -192,7 +191,7 @@ pub fn validate(
         }
         Err(error) => return Err(error),
     };
-    check_keys(&options.options, &[&opened.format])?;
+    opened.check_options(&options.options)?;
     let id = opened.format.info().id;
     match opened.document.validate(findings).in_format(id) {
         Err(error) if matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed) => {
@@ -203,24 +202,9 @@ pub fn validate(
     Ok(Some(id))
 }
 
-/// Errs if a `-O` key belongs to none of the formats at hand.
-pub(super) fn check_keys(options: &OptionMap, formats: &[&Arc<dyn Format>]) -> Result<()> {
-    for key in options.keys() {
-        let known = || formats.iter().flat_map(|format| format.info().options).map(|option| option.key);
-        if !known().any(|known| known == key) {
-            let mut known: Vec<_> = known().collect();
-            known.sort_unstable();
-            known.dedup();
-            let known = if known.is_empty() { "none here".to_owned() } else { known.join(", ") };
-            return Err(Error::usage(format!("unknown option {key:?} (known: {known})")));
-        }
-    }
-    Ok(())
-}
-
 impl Opened {
-    /// Errs if the user gave a `-O` key that this format does not know. For verbs that only read.
-    pub fn check_options(&self, options: &OptionMap) -> Result<()> {
-        check_keys(options, &[&self.format])
+    /// Errs if a key is given that reading this format does not know. For jobs that only read.
+    pub fn check_options(&self, given: &OptionMap) -> Result<()> {
+        options::check(given, &self.formats, None)
     }
 }

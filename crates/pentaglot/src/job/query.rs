@@ -1,6 +1,7 @@
 //! `query` and `index`: formats with a typed door for them.
 
-use super::open::{OpenOptions, is_gzip, split_member, target};
+use super::names::split_member;
+use super::open::{OpenOptions, is_gzip, target};
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::ReadOptions;
 use crate::formats::sds::{self, Kind, Mapped, Query};

@@ -14,8 +14,10 @@ use crate::limits::Limits;
 pub struct View {
     /// Names of columns; of a matrix also `3`, `7..9`.
     pub columns: Option<Vec<String>>,
-    /// Rows, half-open.
+    /// Rows, half-open; of those that match, if there is a filter.
     pub rows: Option<Range<u64>>,
+    /// Only rows that match; see [`crate::hub::filter`].
+    pub filter: Option<String>,
     /// Rows per batch; 0: what suits the format.
     pub batch_rows: usize,
     /// The forms that the caller takes, the preferred one first; empty: any.
@@ -40,6 +42,10 @@ impl View {
 impl Opened {
     /// The rows of this view.
     pub fn rows(&self, view: &View, limits: &Limits) -> Result<Rows> {
+        if let Some(filter) = &view.filter {
+            let view = View { filter: None, ..view.clone() };
+            return self.filtered(filter)?.rows(&view, limits);
+        }
         let selection = view.selection(self)?;
         let rows = self.document.rows(&selection).in_format(self.format.info().id)?;
         if view.forms.is_empty() {

@@ -1,3 +1,6 @@
+mod filtered;
+mod joined;
+
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -201,7 +204,7 @@ fn a_file_is_not_converted_onto_itself() {
     let name = path.to_str().unwrap();
     let mut options = ConvertOptions::default();
     options.force = true;
-    let error = Conversion::plan(&Registry::default(), name, name, &options).err().unwrap();
+    let error = Conversion::plan(&Registry::default(), &[name], name, &options).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
 
@@ -217,7 +220,7 @@ fn a_failed_run_leaves_the_old_file_and_nothing_else() {
     options.force = true;
     let registry = Registry::default();
     let conversion =
-        Conversion::plan(&registry, input.to_str().unwrap(), output.to_str().unwrap(), &options).unwrap();
+        Conversion::plan(&registry, &[input.to_str().unwrap()], output.to_str().unwrap(), &options).unwrap();
     assert!(conversion.run(output.to_str().unwrap(), true).is_err());
     assert_eq!(std::fs::read(&output).unwrap(), b"old");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);

@@ -77,12 +77,14 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "header",
+            side: super::Side::Both,
             values: "true|false",
             default: "true",
             help: "whether the first record names the columns",
         },
         OptionInfo {
             key: "delimiter",
+            side: super::Side::Both,
             values: "CHARACTER|tab",
             default: ", (a tab in .tsv)",
             help: "what stands between fields",

@@ -111,30 +111,35 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "blocks",
+            side: super::Side::Write,
             values: "auto|dense|sparse|ultra-sparse",
             default: "auto",
             help: "how blocks store their cells; auto takes the smallest for each (spec)",
         },
         OptionInfo {
             key: "block-rows",
+            side: super::Side::Write,
             values: "N",
             default: "about 16 MiB",
             help: "rows of a block (spec)",
         },
         OptionInfo {
             key: "block-cols",
+            side: super::Side::Write,
             values: "N",
             default: "all; 1 in a frame",
             help: "columns of a block (spec)",
         },
         OptionInfo {
             key: "narrow",
+            side: super::Side::Write,
             values: "true|false",
             default: "false",
             help: "store each block with the smallest value type that holds its values (spec)",
         },
         OptionInfo {
             key: "meta",
+            side: super::Side::Both,
             values: "true|false",
             default: "true for daphne",
             help: "write the .meta file beside the data; reading: false ignores it",

@@ -100,18 +100,21 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "nan",
+            side: super::Side::Both,
             values: "null",
             default: "",
             help: "JSON: write NaN and infinities as null, read null as NaN",
         },
         OptionInfo {
             key: "images",
+            side: super::Side::Both,
             values: "decode|encode",
             default: "",
             help: "decode: PNG images become plain, and plain ones that come from elsewhere PNG; encode: only the latter",
         },
         OptionInfo {
             key: "lenient",
+            side: super::Side::Read,
             values: "true|false",
             default: "false",
             help: "read integers in float columns, as Python sends them, and base64 without padding",

@@ -66,6 +66,7 @@ static INFO: FormatInfo = FormatInfo {
     forms: &[Form::Sparse, Form::Dense],
     options: &[OptionInfo {
         key: "integers",
+        side: super::Side::Read,
         values: "int64|uint64",
         default: "int64",
         help: "how the field `integer` is read",

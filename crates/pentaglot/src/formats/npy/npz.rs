@@ -48,6 +48,7 @@ static INFO: FormatInfo = FormatInfo {
     forms: &[Form::Sparse, Form::Dense, Form::Array, Form::Value, Form::Table],
     options: &[OptionInfo {
         key: "compressed",
+        side: crate::formats::Side::Write,
         values: "true|false",
         default: "false",
         help: "deflate the members on writing",

@@ -60,6 +60,7 @@ static INFO: FormatInfo = FormatInfo {
     forms: &[Form::Table, Form::Columns, Form::Coo, Form::Array, Form::Value, Form::Dense, Form::Sparse],
     options: &[OptionInfo {
         key: "compression",
+        side: super::Side::Write,
         values: "none|snappy|gzip[:0..9]|brotli[:0..11]|lz4|zstd[:1..22]",
         default: "zstd",
         help: "how pages are packed",

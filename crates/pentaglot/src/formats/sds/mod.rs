@@ -97,24 +97,28 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "supports",
+            side: super::Side::Write,
             values: "full|lean",
             default: "full",
             help: "write rank and select supports as simple-sds does, or none as the C++ programs do",
         },
         OptionInfo {
             key: "universe",
+            side: super::Side::Write,
             values: "N",
             default: "largest + 1",
             help: "length of the bits of sparse, rl, bit, raw",
         },
         OptionInfo {
             key: "width",
+            side: super::Side::Write,
             values: "1..64",
             default: "smallest",
             help: "bits per item of int, of the low parts of sparse",
         },
         OptionInfo {
             key: "multiset",
+            side: super::Side::Write,
             values: "true|false",
             default: "false",
             help: "positions of sparse may repeat",
