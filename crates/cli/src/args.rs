@@ -5,6 +5,7 @@ use std::ops::Range;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pentaglot::Limits;
 use pentaglot::formats::OptionMap;
+use pentaglot::hub::LossKinds;
 use pentaglot::job::OpenOptions;
 
 /// Read, check, explain and convert typed data: dbdf, ds, dynd, bsondf, sds, Arrow, Parquet, CSV, JSON lines, NumPy,
@@ -242,9 +243,10 @@ pub(crate) struct Convert {
     /// Rows A..B, half-open from 0
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
     pub(crate) rows: Option<Range<u64>>,
-    /// Let steps run that change values
-    #[arg(long)]
-    pub(crate) allow_lossy: bool,
+    /// Let steps run that lose something: all, or those of some kinds (precision, range, timezone, nulls, names, order,
+    /// dropped, metadata)
+    #[arg(long, value_name = "KIND,…", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = parse_kinds)]
+    pub(crate) allow_lossy: Option<LossKinds>,
     /// Print the plan and stop
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -343,6 +345,10 @@ fn parse_size(text: &str) -> Result<u64, String> {
 fn parse_option(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE".to_owned())?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn parse_kinds(text: &str) -> Result<LossKinds, String> {
+    if text.is_empty() { Ok(LossKinds::ALL) } else { text.parse().map_err(|error: pentaglot::Error| error.to_string()) }
 }
 
 fn parse_rows(text: &str) -> Result<Range<u64>, String> {

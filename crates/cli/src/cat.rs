@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pentaglot::hub::Form;
+use pentaglot::hub::{Form, LossKinds};
 use pentaglot::hub::json::JsonDocument;
 use pentaglot::job::{self, Conversion, ConvertOptions, Opened, View, parse_columns};
 use pentaglot::{Error, Sink};
@@ -80,7 +80,7 @@ fn through(session: &Session, opened: Opened<'_>, view: View, to: &str) -> penta
     options.open.limits = session.global.limits();
     options.open.threads = session.global.threads;
     // What is printed is looked at, not kept.
-    options.allow_lossy = true;
+    options.allow_lossy = LossKinds::ALL;
     let target = job::target(&session.registry, to)?;
     Conversion::plan_opened(opened, target, &options)?.run_into(Sink::pipe(std::io::stdout()))?;
     Ok(())

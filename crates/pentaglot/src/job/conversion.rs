@@ -13,7 +13,7 @@ use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Result};
 use crate::formats::{Request, WriteOptions};
-use crate::hub::{Form, Plan};
+use crate::hub::{Form, LossKind, LossKinds, LossRecord, Lost, Plan, Verdict};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -32,8 +32,8 @@ pub struct ConvertOptions {
     pub columns: Option<Vec<String>>,
     /// `--rows`.
     pub rows: Option<Range<u64>>,
-    /// Whether lossy steps may run.
-    pub allow_lossy: bool,
+    /// What may be lost.
+    pub allow_lossy: LossKinds,
     /// Whether an existing output is replaced.
     pub force: bool,
     /// Rows per batch; 0: what suits the format.
@@ -65,6 +65,8 @@ pub struct Report {
     pub input_notes: Vec<String>,
     /// What the user should know of the output.
     pub notes: Vec<String>,
+    /// What was lost, by kind and column.
+    pub lost: Vec<Lost>,
 }
 
 /// The target that `--to` names, or the output's extension.
@@ -139,7 +141,7 @@ impl<'r> Conversion<'r> {
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
         plan.steps.extend(reshape.plan.steps.iter().cloned());
-        if plan.verdict() < crate::hub::Verdict::Impossible {
+        if plan.verdict() < Verdict::Impossible {
             plan.steps.extend(target.format.plan(&reshape.schema, &write).steps);
         }
         Ok(Conversion { opened, target, request, adapt, reshape, write, plan })
@@ -174,11 +176,15 @@ impl<'r> Conversion<'r> {
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.write.limits.budget();
         let rows = self.opened.document.rows(&self.request).in_format(from)?;
+        let (allowed, lost) = (self.write.allow_lossy, self.write.lost.clone());
         let rows = match self.adapt {
-            Some((shaped, adapter)) => adapter.adapt(reshape::reshape(rows, &shaped, &budget)?),
+            Some((shaped, adapter)) => {
+                let rows = reshape::reshape(rows, &shaped, &budget, allowed, &lost)?;
+                adapter.adapt(rows, allowed, lost.clone())
+            }
             None => rows,
         };
-        let rows = reshape::reshape(rows, &self.reshape, &budget)?;
+        let rows = reshape::reshape(rows, &self.reshape, &budget, allowed, &lost)?;
         let schema = Arc::clone(&self.reshape.schema);
         let mut writer = self.target.format.create(sink, schema, &self.write).in_format(to)?;
         for batch in rows {
@@ -187,7 +193,23 @@ impl<'r> Conversion<'r> {
         }
         let written = writer.finish().in_format(to)?;
         let input_notes = self.opened.document.summary().notes.clone();
-        Ok(Report { rows: written.rows, bytes: written.bytes, input_notes, notes: written.notes })
+        record_steps(&self.plan, written.rows, &lost);
+        let lost = lost.lost();
+        Ok(Report { rows: written.rows, bytes: written.bytes, input_notes, notes: written.notes, lost })
+    }
+}
+
+/// Adds what lossy steps lose whatever the values are. Names and metadata are lost once, other things in every row.
+fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
+    for step in plan.steps.iter().filter(|step| step.verdict == Verdict::Lossy) {
+        for kind in step.kinds.iter().filter(|kind| !lost.contains(*kind, &step.field)) {
+            let (values, example) = match kind {
+                LossKind::Names => (1, &step.field),
+                LossKind::Metadata => (1, &step.from),
+                _ => (rows, &step.from),
+            };
+            lost.add(kind, &step.field, values, || Some(example.clone()));
+        }
     }
 }
 

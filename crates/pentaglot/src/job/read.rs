@@ -9,7 +9,7 @@ use crate::convert::{leaving, reshape};
 use crate::error::{Context, Result};
 use crate::formats::Request;
 use crate::hub::rows::sliced_schema;
-use crate::hub::{Form, Rows};
+use crate::hub::{Form, LossKinds, LossRecord, Rows};
 use crate::limits::Limits;
 
 /// Which rows and columns are wanted, in which form.
@@ -55,7 +55,7 @@ impl Opened<'_> {
         }
         let form = leaving::choose(&schema, &view.forms, "auto")?;
         let step = reshape::plan(&schema, form)?;
-        step.plan.check(false)?;
-        reshape::reshape(rows, &step, &limits.budget())
+        step.plan.check(LossKinds::NONE)?;
+        reshape::reshape(rows, &step, &limits.budget(), LossKinds::NONE, &LossRecord::default())
     }
 }

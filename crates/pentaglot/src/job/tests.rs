@@ -156,7 +156,7 @@ fn every_cast_of_ds_is_planned_and_run_as_its_types_say() {
         let mut options = ConvertOptions::default();
         options.open.from = Some("ds:json".to_owned());
         options.as_type = Some(format!("ds:{}", case["to"]));
-        options.allow_lossy = true;
+        options.allow_lossy = crate::hub::LossKinds::ALL;
         let source = Source::from_bytes("bundle.json", bundle.as_bytes().to_vec());
         let opened = open_source(&registry, source, None, &options.open).unwrap();
         let target = target(&registry, "ds:json").unwrap();

@@ -105,7 +105,7 @@ impl<'a> Suite<'a> {
     pub(crate) fn encode(&self, schema: &SchemaRef, batches: &[RecordBatch]) -> Option<(Plan, Vec<u8>)> {
         let plan = self.format.plan(schema, &self.write);
         if plan.verdict() >= Verdict::Lossy {
-            assert!(plan.check(false).is_err());
+            assert!(plan.check(crate::hub::LossKinds::NONE).is_err());
             return None;
         }
         let (sink, memory) = Sink::memory();

@@ -170,7 +170,7 @@ fn check_meta(
 pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
     let dialect = dialect(options)?;
     let blocks = BlockOptions::read(options)?;
-    plan(&schema, options).check(true)?;
+    plan(&schema, options).check(crate::hub::LossKinds::ALL)?;
     let Some(Target { data_type, value_types, labels }) = schema::target(&schema) else {
         return Err(Error::unsupported("dbdf holds matrices and frames"));
     };

@@ -103,7 +103,7 @@ impl Type {
     /// The DS type that rows of this schema are written as: the native one where it fits, else the nearest.
     pub fn from_schema(schema: &Schema) -> Result<Type> {
         let Derived { kind, plan, .. } = derive(schema, None);
-        plan.check(true)?;
+        plan.check(crate::hub::LossKinds::ALL)?;
         kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))
     }
 }

@@ -129,7 +129,7 @@ pub(super) struct BundleWriter {
 impl BundleWriter {
     pub(super) fn new(mut sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
         let Derived { kind, plan, decoded } = schema::derive(schema, options.row_count);
-        plan.check(true)?;
+        plan.check(crate::hub::LossKinds::ALL)?;
         let kind = kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
         let transform = transform(&options.options, decoded)?;
         let target = transform.apply(&kind)?;

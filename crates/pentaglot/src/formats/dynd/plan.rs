@@ -22,7 +22,7 @@ use crate::hub::{Form, Plan, Verdict, native, shape};
 /// ```
 pub fn type_of_schema(schema: &Schema) -> Result<Type> {
     let planned = plan_type(schema, None, None, false);
-    planned.plan.check(true)?;
+    planned.plan.check(crate::hub::LossKinds::ALL)?;
     planned.ty.ok_or_else(|| Error::unsupported("this schema has no datashape"))
 }
 

@@ -24,7 +24,7 @@ fn open(format: &dyn Format, bytes: Vec<u8>) -> Result<Box<dyn Document>> {
 fn write(format: &dyn Format, document: &dyn Document, options: &WriteOptions) -> Result<Vec<u8>> {
     let rows = document.rows(&Request::default())?;
     let schema = rows.schema();
-    format.plan(&schema, options).check(false)?;
+    format.plan(&schema, options).check(crate::hub::LossKinds::NONE)?;
     let (sink, memory) = Sink::memory();
     let mut writer = format.create(sink, schema, options)?;
     for batch in rows {
