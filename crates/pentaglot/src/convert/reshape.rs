@@ -27,6 +27,7 @@ pub struct Reshape {
 impl Reshape {
     /// Makes what comes out a plain table: it no longer says that it was a matrix.
     pub fn forget_shape(&mut self) {
+        shape::plan_plain_table(&self.schema, &mut self.plan);
         self.schema = Arc::new(plain_table(&self.schema));
     }
 }
@@ -47,9 +48,23 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
         return Ok(Reshape { from, to, schema: Arc::clone(schema), plan });
     }
     let out = match (from, to) {
-        (_, Form::Table) => plain_table(schema),
+        (_, Form::Table) => {
+            let effect = match from {
+                Form::Sparse | Form::Coo => Effect::lossy(LossKind::Metadata)
+                    .because("the numbers of rows and columns are not written"),
+                _ => Effect::widened().because("comes back as a table"),
+            };
+            plan.step("", describe(schema), word(to), effect);
+            plain_table(schema)
+        }
         (Form::Table, Form::Array) if schema.fields().len() == 1 => {
-            shape::array_schema(schema.field(0).clone())
+            let field = schema.field(0);
+            let effect = match field.name().as_str() {
+                shape::ITEM_FIELD => Effect::widened().because("comes back as an array"),
+                _ => Effect::lossy(LossKind::Names).because("an array has no name"),
+            };
+            plan.step(field.name(), print_field(field), word(to), effect);
+            shape::array_schema(field.clone())
         }
         (Form::Table | Form::Array | Form::Columns, Form::Dense | Form::Sparse)
             if from != Form::Columns || shape::matrix_value_type(schema).is_none() =>

@@ -153,29 +153,6 @@ impl Plan {
         });
     }
 
-    /// Adds a step.
-    pub fn push(
-        &mut self,
-        field: impl Into<String>,
-        from: impl Into<String>,
-        to: impl Into<String>,
-        verdict: Verdict,
-    ) {
-        self.step(field, from, to, Effect::new(verdict, LossKinds::NONE));
-    }
-
-    /// Adds a step with a reason.
-    pub fn push_with(
-        &mut self,
-        field: impl Into<String>,
-        from: impl Into<String>,
-        to: impl Into<String>,
-        verdict: Verdict,
-        note: impl Into<String>,
-    ) {
-        self.step(field, from, to, Effect::new(verdict, LossKinds::NONE).because(note));
-    }
-
     /// The worst verdict of all steps.
     pub fn verdict(&self) -> Verdict {
         self.steps.iter().map(|step| step.verdict).max().unwrap_or(Verdict::Exact)
@@ -187,10 +164,18 @@ impl Plan {
         if let Some(step) = of(Verdict::Impossible).next() {
             return Err(Error::unsupported(step.to_string()));
         }
-        match of(Verdict::Lossy).find(|step| step.kinds.is_empty() && allowed != LossKinds::ALL || !allowed.contains_all(step.kinds)) {
+        match of(Verdict::Lossy).find(|step| !allowed.contains_all(step.kinds)) {
             Some(step) => Err(Error::lossy(step.to_string()).hint(Hint::AllowLossy)),
             None => Ok(()),
         }
+    }
+}
+
+impl FieldPlan {
+    /// Adds another effect on the same field.
+    pub fn worsen(&mut self, effect: Effect) {
+        let own = Effect { verdict: self.verdict, kinds: self.kinds, note: self.note.take() };
+        Effect { verdict: self.verdict, kinds: self.kinds, note: self.note } = own.and(effect);
     }
 }
 

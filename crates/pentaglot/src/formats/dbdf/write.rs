@@ -10,7 +10,7 @@ use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 
 use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, Writer, Written};
-use crate::hub::{Form, Plan, Verdict, shape, type_text};
+use crate::hub::{Effect, Form, LossKind, Plan, shape, type_text};
 use crate::sink::Sink;
 
 use super::ID;
@@ -50,13 +50,13 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     let dialect = match dialect(options) {
         Ok(dialect) => dialect,
         Err(error) => {
-            plan.push_with("", "rows", ID, Verdict::Impossible, error.message());
+            plan.step("", "rows", ID, Effect::impossible(error.message()));
             return plan;
         }
     };
     let Some(target) = schema::target(schema) else {
         let shape = shape::Shape::of(schema);
-        plan.push_with("", shape.name(), ID, Verdict::Impossible, "dbdf holds matrices and frames");
+        plan.step("", shape.name(), ID, Effect::impossible("dbdf holds matrices and frames"));
         return plan;
     };
     match target.data_type {
@@ -78,11 +78,11 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
             let cols = shape::matrix_cols(schema);
             if cols.is_none() {
                 let note = "the schema does not say how many columns";
-                plan.push_with("", "matrix", target.data_type.name(), Verdict::Impossible, note);
+                plan.step("", "matrix", target.data_type.name(), Effect::impossible(note));
             } else if dialect == Dialect::Daphne && cols.is_some_and(|cols| u32::try_from(cols).is_err()) {
                 let note =
                     "DAPHNE's one block holds at most 4294967295 columns (--to dbdf:spec has more blocks)";
-                plan.push_with("", "matrix", target.data_type.name(), Verdict::Impossible, note);
+                plan.step("", "matrix", target.data_type.name(), Effect::impossible(note));
             }
         }
     }
@@ -125,16 +125,20 @@ fn step(
                 kind if kind.is_temporal() => "dates and times have no place in dbdf",
                 _ => "dbdf holds integers and floats of 8 to 64 bits",
             };
-            plan.push_with(name, from, ID, Verdict::Impossible, note);
+            plan.step(name, from, ID, Effect::impossible(note));
         }
-        Some(to) if nullable => {
-            plan.push_with(name, from, to.name(), Verdict::Checked, "a null would have no place");
+        Some(to) => {
+            let mut effect = if to.arrow() == *kind { Effect::exact() } else { Effect::widened() };
+            if nullable {
+                let nulls = Effect::checked(LossKind::Nulls).because("a null would have no place");
+                effect = effect.and(nulls);
+            }
+            if to == ValueType::FixedStr16 {
+                let long = Effect::checked(LossKind::Range).because("at most 15 bytes a string");
+                effect = effect.and(long);
+            }
+            plan.step(name, from, to.name(), effect);
         }
-        Some(to) if to == ValueType::FixedStr16 => {
-            plan.push_with(name, from, to.name(), Verdict::Checked, "at most 15 bytes a string");
-        }
-        Some(to) if to.arrow() != *kind => plan.push(name, from, to.name(), Verdict::Widened),
-        Some(to) => plan.push(name, from, to.name(), Verdict::Exact),
     }
 }
 
@@ -145,7 +149,7 @@ fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
     };
     if label.len() > most {
         let from = format!("a label of {} bytes", label.len());
-        plan.push_with(field.name(), from, format!("{most} bytes"), Verdict::Impossible, why);
+        plan.step(field.name(), from, format!("{most} bytes"), Effect::impossible(why));
     }
 }
 
@@ -162,7 +166,7 @@ fn check_meta(
         && !meta::is_known(value_type)
     {
         let note = "DAPHNE has no integers of 16 bits that its .meta could name (leave out -O meta=true)";
-        plan.push_with(name, type_text::print_type(kind), ".meta", Verdict::Impossible, note);
+        plan.step(name, type_text::print_type(kind), ".meta", Effect::impossible(note));
     }
 }
 

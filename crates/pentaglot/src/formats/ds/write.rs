@@ -13,7 +13,7 @@ use super::schema::{self, Derived};
 use super::types::{Fundamental, Type};
 use crate::error::{Error, Result};
 use crate::formats::{OptionMap, WriteOptions, Writer, Written};
-use crate::hub::{Plan, Shape, Verdict};
+use crate::hub::{Effect, LossKind, Plan, Shape};
 use crate::kernels::rows;
 use crate::sink::Sink;
 use crate::wire::msgpack::Output;
@@ -64,7 +64,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     let target = match target {
         Ok(target) => target,
         Err(error) => {
-            plan.push_with("", "images", "", Verdict::Impossible, error.message());
+            plan.step("", "images", "", Effect::impossible(error.message()));
             return plan;
         }
     };
@@ -74,21 +74,17 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     for (step, ((_, after), (_, before))) in
         plan.steps.iter_mut().zip(root_columns(&target).into_iter().zip(before))
     {
-        let mut worsen = |verdict: Verdict, note: &str| {
-            if step.verdict < verdict {
-                step.verdict = verdict;
-            }
-            step.note.get_or_insert_with(|| note.to_owned());
-        };
         if before != after {
-            worsen(Verdict::Checked, "images are converted");
+            step.worsen(Effect::checked(LossKind::Range).because("images are converted"));
             step.to = after.to_string();
         }
         if json && has_floats(after) {
             if nan_null {
-                worsen(Verdict::Widened, "NaN and infinities are written as null");
+                let note = "NaN and infinities are written as null";
+                step.worsen(Effect::widened().because(note));
             } else {
-                worsen(Verdict::Checked, "NaN and infinities have no JSON form");
+                let note = "NaN and infinities have no JSON form";
+                step.worsen(Effect::checked(LossKind::Range).because(note));
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::formats::{
     Request, Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned,
 };
 use crate::hub::type_text::print_field;
-use crate::hub::{Form, Plan, Rows, Verdict, shape};
+use crate::hub::{Form, Plan, Rows, Effect, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -102,12 +102,12 @@ fn steps(schema: &Schema) -> Plan {
     let mut plan = Plan::default();
     let from = print_field(schema.field(0));
     match sparse_value(schema) {
-        Ok((_, verdict)) if index_limit(schema) => plan.push(shape::ROW_FIELD, from, "csr", verdict),
+        Ok((_, effect)) if index_limit(schema) => plan.step(shape::ROW_FIELD, from, "csr", effect),
         Ok(_) => {
-            let note = "SciPy counts rows and columns up to 2^63-1";
-            plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, note);
+            let effect = Effect::impossible("SciPy counts rows and columns up to 2^63-1");
+            plan.step(shape::ROW_FIELD, from, "csr", effect);
         }
-        Err(why) => plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, why),
+        Err(why) => plan.step(shape::ROW_FIELD, from, "csr", Effect::impossible(why)),
     }
     plan
 }
@@ -143,7 +143,7 @@ fn index_limit(schema: &Schema) -> bool {
 }
 
 /// The dtype of a sparse matrix's values, and what that does to them.
-fn sparse_value(schema: &Schema) -> Result<(Scalar, Verdict), String> {
+fn sparse_value(schema: &Schema) -> Result<(Scalar, Effect), String> {
     let none = || "rows that are no sparse rows".to_owned();
     let DataType::LargeList(entry) = schema.field(0).data_type() else { return Err(none()) };
     let DataType::Struct(fields) = entry.data_type() else { return Err(none()) };
@@ -157,7 +157,7 @@ fn sparse_value(schema: &Schema) -> Result<(Scalar, Verdict), String> {
                     Kind::Bool | Kind::Int | Kind::Uint | Kind::Float | Kind::Complex
                 ) =>
         {
-            Ok((scalar, derived.verdict))
+            Ok((scalar, derived.effect))
         }
         _ => Err("SciPy's sparse matrices hold numbers only".to_owned()),
     }

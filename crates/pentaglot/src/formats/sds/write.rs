@@ -17,7 +17,7 @@ use super::types::{Kind, Native};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::hub::type_text::print_field;
-use crate::hub::{Form, Plan, Verdict, native};
+use crate::hub::{Effect, LossKind, Form, Plan, native};
 use crate::limits::Budget;
 use crate::sink::Sink;
 
@@ -126,7 +126,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         Ok(target) => target,
         Err(error) => {
             let columns: Vec<String> = schema.fields().iter().map(|field| print_field(field)).collect();
-            plan.push_with("", columns.join(", "), "sds", Verdict::Impossible, error.to_string());
+            plan.step("", columns.join(", "), "sds", Effect::impossible(error.to_string()));
             return plan;
         }
     };
@@ -134,19 +134,20 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     for field in schema.fields() {
         let positions = target.input == Input::Numbers
             && matches!(kind, Kind::Bit | Kind::Raw | Kind::Sparse | Kind::RunLength);
-        let (verdict, note) = match (field.data_type(), field.is_nullable()) {
-            (_, true) => (Verdict::Checked, Some("a null ends the run")),
-            (_, _) if positions => (Verdict::Checked, Some("positions in ascending order")),
-            (kind, _) if kind.is_signed_integer() => {
-                (Verdict::Checked, Some("a number below 0 ends the run"))
+        let mut effect = match field.data_type() {
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Effect::widened(),
+            kind if kind.is_signed_integer() => {
+                Effect::checked(LossKind::Range).because("a number below 0 ends the run")
             }
-            (DataType::UInt8 | DataType::UInt16 | DataType::UInt32, _) => (Verdict::Widened, None),
-            _ => (Verdict::Exact, None),
+            _ => Effect::exact(),
         };
-        match note {
-            Some(note) => plan.push_with(field.name(), print_field(field), kind.name(), verdict, note),
-            None => plan.push(field.name(), print_field(field), kind.name(), verdict),
+        if positions {
+            effect = effect.and(Effect::checked(LossKind::Order).because("positions in ascending order"));
         }
+        if field.is_nullable() {
+            effect = effect.and(Effect::checked(LossKind::Nulls).because("a null ends the run"));
+        }
+        plan.step(field.name(), print_field(field), kind.name(), effect);
     }
     plan
 }
