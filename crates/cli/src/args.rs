@@ -348,7 +348,11 @@ fn parse_option(text: &str) -> Result<(String, String), String> {
 }
 
 fn parse_kinds(text: &str) -> Result<LossKinds, String> {
-    if text.is_empty() { Ok(LossKinds::ALL) } else { text.parse().map_err(|error: pentaglot::Error| error.to_string()) }
+    if text.is_empty() {
+        Ok(LossKinds::ALL)
+    } else {
+        text.parse().map_err(|error: pentaglot::Error| error.to_string())
+    }
 }
 
 fn parse_rows(text: &str) -> Result<Range<u64>, String> {

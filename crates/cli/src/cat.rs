@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use pentaglot::hub::{Form, LossKinds};
 use pentaglot::hub::json::JsonDocument;
+use pentaglot::hub::{Form, LossKinds};
 use pentaglot::job::{self, Conversion, ConvertOptions, Opened, View, parse_columns};
 use pentaglot::{Error, Sink};
 

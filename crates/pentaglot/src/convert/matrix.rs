@@ -18,8 +18,8 @@ use arrow_select::take::take;
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Hint, Result};
 use crate::hub::rows::{self, Rows};
-use crate::hub::{LossKind, LossRecord, relax, shape};
 use crate::hub::type_text::print_type;
+use crate::hub::{LossKind, LossRecord, relax, shape};
 use crate::limits::Budget;
 
 /// Rows handled together when rows turn into columns, so that a chunk stays in cache.

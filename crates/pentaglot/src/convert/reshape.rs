@@ -269,7 +269,7 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
             plan.step(field.name(), print_field(field), print_type(&common), effect);
         }
     }
-    if has_names {
+    if matches!(Form::of(schema), Form::Table | Form::Array) {
         let effect = Effect::widened().because("comes back as a matrix");
         plan.step("", describe(schema), word(to), effect);
     }

@@ -193,7 +193,12 @@ pub fn plan_plain_table(schema: &Schema, plan: &mut Plan) {
         }
         Form::Coo => {
             let note = "the numbers of rows and columns are not written";
-            plan.step("", "sparse matrix", "row, col, value", Effect::lossy(LossKind::Metadata).because(note));
+            plan.step(
+                "",
+                "sparse matrix",
+                "row, col, value",
+                Effect::lossy(LossKind::Metadata).because(note),
+            );
         }
         _ => {}
     }

@@ -1,6 +1,8 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
 mod conversion;
+#[cfg(test)]
+mod honest;
 mod open;
 #[cfg(feature = "sds")]
 mod query;

@@ -143,8 +143,11 @@ fn every_cast_of_ds_is_planned_and_run_as_its_types_say() {
                 safe(scala) || safe(go) || case["from"] == "bool",
                 "{case}: {found}, but neither program calls it safe"
             ),
-            Verdict::Checked => assert!(scala["canFail"] == true || go["canFail"] == true, "{case}"),
-            Verdict::Lossy => assert!(scala["loosing"] == true || go["loosing"] == true, "{case}"),
+            // What other programs change without a word ends a run here.
+            Verdict::Checked | Verdict::Lossy => assert!(
+                ["canFail", "loosing"].iter().any(|key| scala[key] == true || go[key] == true),
+                "{case}"
+            ),
             Verdict::Impossible => {
                 assert!(scala.is_null() && go.is_null() || case["from"] == "void", "{case}")
             }
@@ -172,10 +175,8 @@ fn every_cast_of_ds_is_planned_and_run_as_its_types_say() {
         };
         let found: Value = serde_json::from_slice(bytes).unwrap();
         let expected: Value = serde_json::from_str(expected).unwrap();
-        // Known to differ by choice: floats saturate (Go: the processor's way), texts of floats are the shortest,
-        // text out of range is refused.
-        let by_choice = case["from"] == "float64" && case["to"].as_str().is_some_and(|to| to.contains("int"))
-            || case["to"] == "string";
+        // Known to differ by choice: texts of floats are the shortest.
+        let by_choice = case["to"] == "string";
         assert!(same_numbers(&found["value"], &expected) || by_choice, "{case}: {found}");
         run += 1;
     }

@@ -6,7 +6,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::Result;
 use crate::formats::{Format, WriteOptions, Writer};
-use crate::hub::{Plan, Effect};
+use crate::hub::{Effect, Plan};
 use crate::sink::Sink;
 
 /// What tests ask of a format that writes.

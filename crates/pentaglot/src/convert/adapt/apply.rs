@@ -36,8 +36,7 @@ pub(super) fn settle_nulls(array: ArrayRef, field: &Field, place: &Place<'_>) ->
         return Ok(array);
     }
     let count = (0..array.len()).filter(|index| array.is_null(*index) && (place.is_live)(*index));
-    let (count, first) =
-        count.fold((0, None), |(count, first), index| (count + 1, first.or(Some(index))));
+    let (count, first) = count.fold((0, None), |(count, first), index| (count + 1, first.or(Some(index))));
     let Some(first) = first else { return Ok(array) };
     let refuse = || place.refuse(first, format!("a null does not become {}", print_type(field.data_type())));
     match relax::nan_for_nulls(&array) {
@@ -162,8 +161,7 @@ fn rebuild_fixed(values: ArrayRef, to: &Field, nulls: Option<NullBuffer>, len: u
 fn fields(array: &ArrayRef, casts: &[(usize, Cast)], to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     let DataType::Struct(wanted) = to.data_type() else { return Err(unplanned()) };
     let source = array.as_struct();
-    let place =
-        &Place { is_live: &|index| array.is_valid(index) && (place.is_live)(index), ..*place };
+    let place = &Place { is_live: &|index| array.is_valid(index) && (place.is_live)(index), ..*place };
     let columns = casts
         .iter()
         .zip(wanted)

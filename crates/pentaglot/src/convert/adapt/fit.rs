@@ -84,7 +84,9 @@ impl<'a> Judge<'a> {
     /// Records what was changed and gives the nulls of the result: those of the array and the values that do not fit.
     pub(super) fn finish(self) -> Option<NullBuffer> {
         let lost = |kind, values: u64, first: Option<usize>| {
-            self.place.lost.add(kind, self.place.column, values, || first.map(|index| scalar::shown(self.array, index)));
+            self.place
+                .lost
+                .add(kind, self.place.column, values, || first.map(|index| scalar::shown(self.array, index)));
         };
         lost(LossKind::Precision, self.rounded, Some(self.first_rounded));
         lost(LossKind::Range, self.misfits.len() as u64, self.misfits.first().copied());

@@ -225,9 +225,7 @@ fn value_cast(from: &Field, to: &Field) -> Planned {
         }
         (Null, DataType::Utf8) => (Cast::Scalar(ScalarCast::VoidText), Effect::widened()),
         (Null, _) => impossible("there is no value to become it"),
-        (_, Null) => {
-            (Cast::Forget, Effect::lossy(LossKind::Dropped).because("every value is forgotten"))
-        }
+        (_, Null) => (Cast::Forget, Effect::lossy(LossKind::Dropped).because("every value is forgotten")),
         (FixedSizeList(a, count), FixedSizeList(b, wanted)) => {
             // Tensors are reshaped: elements stay in their order.
             if count != wanted {

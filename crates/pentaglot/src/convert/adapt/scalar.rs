@@ -37,7 +37,9 @@ pub(super) enum ScalarCast {
 
 /// The cast from one type to another and what it does, if there is one.
 pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, Effect)> {
-    use DataType::{Binary, Boolean, Dictionary, LargeBinary, LargeUtf8, Time32, Time64, Timestamp, Utf8, Utf8View};
+    use DataType::{
+        Binary, Boolean, Dictionary, LargeBinary, LargeUtf8, Time32, Time64, Timestamp, Utf8, Utf8View,
+    };
     let number = |kind: &DataType| kind.is_integer() || kind.is_floating();
     let text = |kind: &DataType| matches!(kind, Utf8 | LargeUtf8 | Utf8View);
     let (precision, range) = (LossKind::Precision, LossKind::Range);

@@ -42,7 +42,12 @@ fn run_allowing(
 }
 
 /// Casts one column; nulls in the result are `None`, values their texts.
-fn cast(column: ArrayRef, from: &str, to: &str, allowed: LossKinds) -> Result<(Vec<Option<String>>, Vec<Lost>)> {
+fn cast(
+    column: ArrayRef,
+    from: &str,
+    to: &str,
+    allowed: LossKinds,
+) -> Result<(Vec<Option<String>>, Vec<Lost>)> {
     let (from, to) = (schema(&format!("struct{{x: {from}}}")), schema(&format!("struct{{x: {to}}}")));
     let (batch, lost) = run_allowing(&from, vec![column], &to, allowed)?;
     let column = batch.column(0);
@@ -145,18 +150,27 @@ fn nothing_wraps_or_saturates() {
     assert!(cast(floats(&[1.5]), "float64", "int32", range).is_err());
     let (values, lost) = cast(floats(&[1.9, -1.9, 3.0, -0.0]), "float64", "int32", precision).unwrap();
     assert_eq!(values, texts(&["1", "-1", "3", "0"]));
-    assert_eq!((lost[0].kind, lost[0].values, lost[0].example.as_deref()), (LossKind::Precision, 3, Some("1.9")));
+    assert_eq!(
+        (lost[0].kind, lost[0].values, lost[0].example.as_deref()),
+        (LossKind::Precision, 3, Some("1.9"))
+    );
 
     assert!(cast(floats(&[0.1]), "float64", "float32", range).is_err());
     assert_eq!(cast(floats(&[0.1, 0.5]), "float64", "float32", precision).unwrap().0, texts(&["0.1", "0.5"]));
     assert!(cast(floats(&[1e300]), "float64", "?float32", precision).is_err());
-    assert_eq!(cast(floats(&[1e300, f64::INFINITY]), "float64", "?float32", range).unwrap().0, texts(&["-", "inf"]));
+    assert_eq!(
+        cast(floats(&[1e300, f64::INFINITY]), "float64", "?float32", range).unwrap().0,
+        texts(&["-", "inf"])
+    );
     let wide: ArrayRef = Arc::new(Int64Array::from(vec![1, (1 << 53) + 1, (1 << 53) + 3]));
     assert!(cast(Arc::clone(&wide), "int64", "float64", range).is_err());
     let (values, _) = cast(wide, "int64", "float64", precision).unwrap();
     assert_eq!(values, texts(&["1.0", "9007199254740992.0", "9007199254740996.0"]));
     assert!(cast(floats(&[2.0]), "float64", "bool", precision).is_err());
-    assert_eq!(cast(floats(&[1.0, 0.0, 1.5]), "float64", "bool", precision).unwrap().0, texts(&["true", "false", "true"]));
+    assert_eq!(
+        cast(floats(&[1.0, 0.0, 1.5]), "float64", "bool", precision).unwrap().0,
+        texts(&["true", "false", "true"])
+    );
     let huge: ArrayRef = Arc::new(StringArray::from(vec!["1e999", "inf"]));
     assert_eq!(cast(huge, "utf8", "?float64", range).unwrap().0, texts(&["-", "inf"]));
 }
@@ -189,7 +203,8 @@ fn decimals_are_rounded_to_nearest_even() {
     let decimals: ArrayRef = Arc::new(decimals.with_precision_and_scale(9, 2).unwrap());
     assert!(cast(Arc::clone(&decimals), "decimal128[9, 2]", "decimal128[9, 1]", LossKinds::NONE).is_err());
     let (values, lost) =
-        cast(Arc::clone(&decimals), "decimal128[9, 2]", "decimal128[9, 1]", LossKind::Precision.into()).unwrap();
+        cast(Arc::clone(&decimals), "decimal128[9, 2]", "decimal128[9, 1]", LossKind::Precision.into())
+            .unwrap();
     assert_eq!(values, texts(&["1.2", "1.4", "-1.2", "10.0", "1.2"]));
     assert_eq!(lost[0].values, 4);
     let (values, _) = cast(decimals, "decimal128[9, 2]", "?decimal128[2, 1]", LossKinds::ALL).unwrap();

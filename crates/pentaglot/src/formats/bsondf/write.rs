@@ -32,6 +32,10 @@ pub(super) fn plan(schema: &Schema) -> Plan {
         plan.step("", "a table without columns", "an empty document", effect);
     }
     shape::plan_plain_table(schema, &mut plan);
+    if let found @ (shape::Shape::Array | shape::Shape::Value) = shape::Shape::of(schema) {
+        let effect = Effect::widened().because("comes back as a table");
+        plan.step("", found.name(), "table", effect);
+    }
     for field in schema.fields() {
         let (name, from) = (field.name(), print_field(field));
         let kind = check_name(name).and_then(|()| Type::of(field));

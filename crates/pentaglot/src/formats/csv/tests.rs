@@ -67,7 +67,7 @@ fn what_the_plan_promises_comes_back_with_the_same_type() {
             // The text does not say metadata of a user's own.
             let said = parse_schema(&print_exact_schema(&alone), &Limits::default()).unwrap();
             let plan = Csv.steps(&alone, &WriteOptions::default());
-            plan.verdict() < Verdict::Lossy && said.field(0).data_type() == field.data_type()
+            is_read_back(&plan) && said.field(0).data_type() == field.data_type()
         });
         let batches = random.batches(&schema);
         let mut suite = Suite::new(&Csv);
@@ -360,4 +360,10 @@ fn files_of_pandas_and_polars_read_equal() {
         r#"[3,5,"NaN","ä,\"b\"","0001-01-01","1970-01-01T00:00:00"]"#,
     ];
     assert_eq!(lines(&batch), rows);
+}
+
+/// Whether some type reads the fields back.
+fn is_read_back(plan: &crate::hub::Plan) -> bool {
+    let none = |step: &crate::hub::FieldPlan| step.note.as_deref() == Some("no type reads it back");
+    plan.verdict() < Verdict::Impossible && !plan.steps.iter().any(none)
 }

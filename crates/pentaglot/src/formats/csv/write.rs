@@ -57,7 +57,8 @@ fn effect(field: &FieldRef) -> Effect {
             Effect::lossy(LossKind::Timezone).because(note)
         }
         Timestamp(_, None) | Time32(_) | Time64(_) => back("microseconds or nanoseconds"),
-        Utf8 => Effect::widened().because("texts that all look like numbers, dates or truth values come back as such"),
+        Utf8 => Effect::widened()
+            .because("texts that all look like numbers, dates or truth values come back as such"),
         LargeUtf8 | Utf8View | Null => back("utf8"),
         Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | UInt64 => back("int64"),
         Float16 | Float32 => back("float64"),
@@ -73,8 +74,9 @@ fn effect(field: &FieldRef) -> Effect {
         _ => back("text"),
     };
     let order = match field.dict_is_ordered() {
-        Some(true) => Effect::lossy(LossKind::Order)
-            .because("the order of the dictionary's values is not written"),
+        Some(true) => {
+            Effect::lossy(LossKind::Order).because("the order of the dictionary's values is not written")
+        }
         _ => Effect::exact(),
     };
     own.and(order).and(extension::all_dropped(field))

@@ -67,6 +67,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
                 let kind = field.data_type();
                 step(&mut plan, field.name(), kind, *value_type, field.is_nullable(), dialect);
                 check_label(&mut plan, field, label, dialect);
+                check_name(&mut plan, field, dialect, options);
                 check_meta(&mut plan, field.name(), kind, *value_type, options);
             }
         }
@@ -150,6 +151,16 @@ fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
     if label.len() > most {
         let from = format!("a label of {} bytes", label.len());
         plan.step(field.name(), from, format!("{most} bytes"), Effect::impossible(why));
+    }
+}
+
+/// DAPHNE writes no readable labels: names are in the `.meta` beside the file, where there is one.
+fn check_name(plan: &mut Plan, field: &Field, dialect: Dialect, options: &WriteOptions) {
+    let has_meta = options.options.bool("meta").is_ok_and(|meta| meta.unwrap_or(true))
+        && options.name.as_deref().is_some_and(|name| name != "-");
+    if dialect == Dialect::Daphne && !has_meta && !field.name().starts_with("col_") {
+        let note = "without a .meta file DAPHNE's frames have no names";
+        plan.step(field.name(), "name", "", Effect::lossy(LossKind::Names).because(note));
     }
 }
 

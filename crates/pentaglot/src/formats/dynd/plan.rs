@@ -180,9 +180,7 @@ fn checks_of(ty: &Type) -> Effect {
         | Type::Var(of)
         | Type::Storage { of, .. } => checks_of(of),
         Type::Tuple(fields) => fields.iter().map(checks_of).fold(Effect::exact(), Effect::and),
-        Type::Struct(fields) => {
-            fields.iter().map(|(_, ty)| checks_of(ty)).fold(Effect::exact(), Effect::and)
-        }
+        Type::Struct(fields) => fields.iter().map(|(_, ty)| checks_of(ty)).fold(Effect::exact(), Effect::and),
         Type::Time(_) | Type::Datetime(_) => Effect::checked(LossKind::Precision).because(TICKS),
         Type::FixedString { .. } | Type::Char(_) | Type::Type | Type::Array(_) => {
             Effect::checked(LossKind::Range).because(format!("each must be a {ty}"))

@@ -66,14 +66,13 @@ fn effect(field: &Field) -> Effect {
         Duration(_) => meaning("a number, whose unit is not written"),
         Dictionary(_, values) => effect(&Field::new(field.name(), values.as_ref().clone(), true))
             .and(Effect::widened().because("comes back as its values")),
-        RunEndEncoded(_, values) => {
-            effect(values).and(Effect::widened().because("comes back as its values"))
-        }
+        RunEndEncoded(_, values) => effect(values).and(Effect::widened().because("comes back as its values")),
         _ => back("text"),
     };
     let order = match field.dict_is_ordered() {
-        Some(true) => Effect::lossy(LossKind::Order)
-            .because("the order of the dictionary's values is not written"),
+        Some(true) => {
+            Effect::lossy(LossKind::Order).because("the order of the dictionary's values is not written")
+        }
         _ => Effect::exact(),
     };
     own.and(order).and(extension::dropped(field))

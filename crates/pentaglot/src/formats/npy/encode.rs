@@ -86,11 +86,7 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
             if *size == 2 && float && complex {
                 let bytes = if *item.data_type() == Float32 { 8 } else { 16 };
                 let derived = Derived::new(Kind::Complex, bytes);
-                if item.is_nullable() {
-                    derived.and(nulls())
-                } else {
-                    derived
-                }
+                if item.is_nullable() { derived.and(nulls()) } else { derived }
             } else {
                 if extension::metadata(field).is_some_and(|text| text.contains("\"permutation\"")) {
                     return Err("a tensor whose dimensions are permuted".to_owned());
@@ -102,8 +98,7 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
         }
         Struct(fields) => {
             let mut members = Vec::new();
-            let mut all =
-                Derived { dtype: Dtype::Struct(vec![]), shape: vec![], effect: Effect::exact() };
+            let mut all = Derived { dtype: Dtype::Struct(vec![]), shape: vec![], effect: Effect::exact() };
             for field in fields {
                 let own = derive(field, false).map_err(|why| format!("field {:?}: {why}", field.name()))?;
                 all.effect = all.effect.and(own.effect);
@@ -133,11 +128,7 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
     };
     let keeps_nulls =
         matches!(derived.dtype, Dtype::Scalar(scalar) if scalar.is_nullable()) && derived.shape.is_empty();
-    Ok(if field.is_nullable() && !keeps_nulls {
-        derived.and(nulls())
-    } else {
-        derived
-    })
+    Ok(if field.is_nullable() && !keeps_nulls { derived.and(nulls()) } else { derived })
 }
 
 fn range(note: &str) -> Effect {

@@ -22,7 +22,7 @@ use crate::formats::{
     Request, Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned,
 };
 use crate::hub::type_text::print_field;
-use crate::hub::{Form, Plan, Rows, Effect, shape};
+use crate::hub::{Effect, Form, Plan, Rows, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -97,7 +97,12 @@ impl Format for Npz {
 
 fn steps(schema: &Schema) -> Plan {
     if Form::of(schema) != Form::Sparse {
-        return write::plan(schema, INFO.id);
+        let mut plan = write::plan(schema, INFO.id);
+        if Form::of(schema) == Form::Table {
+            let effect = Effect::widened().because("each column comes back as an array of its own");
+            plan.step("", "table", "a member per column", effect);
+        }
+        return plan;
     }
     let mut plan = Plan::default();
     let from = print_field(schema.field(0));

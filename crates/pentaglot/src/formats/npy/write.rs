@@ -17,7 +17,7 @@ use super::types::Dtype;
 use crate::error::{Error, Result};
 use crate::formats::{Writer, Written};
 use crate::hub::type_text::print_field;
-use crate::hub::{Form, Plan, Shape, Effect, native, shape};
+use crate::hub::{Effect, Form, Plan, Shape, native, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::limits::{Budget, Limits};
 use crate::sink::Sink;

@@ -17,7 +17,7 @@ use super::types::{Kind, Native};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, LossKind, Form, Plan, native};
+use crate::hub::{Effect, Form, LossKind, Plan, native, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
 
@@ -143,6 +143,21 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         };
         if positions {
             effect = effect.and(Effect::checked(LossKind::Order).because("positions in ascending order"));
+        }
+        if field.data_type() == &DataType::Utf8 && kind == Kind::Bytes {
+            effect = effect.and(Effect::widened().because("comes back as bytes"));
+        }
+        if target.input == Input::Bits && matches!(kind, Kind::Sparse | Kind::RunLength) {
+            effect = effect.and(Effect::widened().because("comes back as the positions or runs of its ones"));
+        }
+        let has_name = schema.fields().len() == 1 && Form::of(schema) == Form::Table;
+        if has_name && field.name() != shape::ITEM_FIELD {
+            let note = "a structure has no names";
+            effect = effect.and(Effect::lossy(LossKind::Names).because(note));
+        } else if has_name {
+            effect = effect.and(Effect::widened().because("comes back as an array"));
+        } else if Form::of(schema) == Form::Value && matches!(target.input, Input::Bits | Input::Numbers) {
+            effect = effect.and(Effect::widened().because("comes back as an array"));
         }
         if field.is_nullable() {
             effect = effect.and(Effect::checked(LossKind::Nulls).because("a null ends the run"));
