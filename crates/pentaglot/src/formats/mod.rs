@@ -67,7 +67,7 @@ pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
 pub use options::{OptionInfo, OptionMap, ReadOptions, Request, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
-pub(crate) use planned::planned;
+pub(crate) use planned::{planned, relaxed};
 pub use summary::{Part, Summary};
 
 use crate::error::Result;

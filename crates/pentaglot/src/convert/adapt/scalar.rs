@@ -64,7 +64,7 @@ pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, Effect
             (ScalarCast::Text, Effect::widened())
         }
         (a, b) if text(a) && (number(b) || b == &Boolean) => (ScalarCast::Parse, Effect::checked(range)),
-        (a, b) if !can_cast_types(a, b) => return None,
+        (a, b) if !can_cast_types(a, b) || text(a) && has_negative_scale(b) => return None,
         (Timestamp(..), Time32(_) | Time64(_)) => {
             let effect = Effect::lossy(LossKind::Dropped).because("the date is dropped");
             (ScalarCast::Compared, effect)
@@ -72,6 +72,11 @@ pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, Effect
         (a, b) if tick(a).is_some() && tick(b).is_some() => times(a, b),
         _ => (ScalarCast::Compared, Effect::checked(precision | range)),
     })
+}
+
+fn has_negative_scale(kind: &DataType) -> bool {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    matches!(kind, Decimal32(_, ..0) | Decimal64(_, ..0) | Decimal128(_, ..0) | Decimal256(_, ..0))
 }
 
 /// What becomes of decimals: the target needs as many digits on both sides of the point.

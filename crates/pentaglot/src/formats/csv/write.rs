@@ -62,7 +62,11 @@ fn effect(field: &FieldRef) -> Effect {
         LargeUtf8 | Utf8View | Null => back("utf8"),
         Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | UInt64 => back("int64"),
         Float16 | Float32 => back("float64"),
-        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => back("float64"),
+        // A float64 has room for 15 digits of any decimal.
+        Decimal32(..) | Decimal64(..=15, _) | Decimal128(..=15, _) | Decimal256(..=15, _) => back("float64"),
+        Decimal64(..) | Decimal128(..) | Decimal256(..) => Effect::lossy(LossKind::Precision)
+            .because("comes back as float64 without a type, which has fewer digits"),
+        Interval(_) => meaning("numbers that do not say what they count"),
         Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => {
             meaning("base64, which comes back as text: only a type tells it from other text")
         }

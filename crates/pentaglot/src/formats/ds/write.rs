@@ -46,6 +46,11 @@ fn form(options: &WriteOptions) -> Form {
     }
 }
 
+/// Whether a bundle is written as JSON.
+pub(super) fn is_json(options: &WriteOptions) -> bool {
+    form(options) == Form::Json
+}
+
 /// What `-O images=` asks of a writer. What a reader has just decoded is not encoded again.
 fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
     Ok(match options.word("images", &["decode", "encode"])? {
@@ -68,11 +73,14 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
             return plan;
         }
     };
-    let json = form(options) == Form::Json;
+    let json = is_json(options);
     let nan_null = options.options.get("nan") == Some("null");
     let before = root_columns(&kind);
-    for (step, ((_, after), (_, before))) in
-        plan.steps.iter_mut().zip(root_columns(&target).into_iter().zip(before))
+    for (step, ((_, after), (_, before))) in plan
+        .steps
+        .iter_mut()
+        .filter(|step| !step.field.is_empty())
+        .zip(root_columns(&target).into_iter().zip(before))
     {
         if before != after {
             step.worsen(Effect::checked(LossKind::Range).because("images are converted"));

@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::io::Write;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch};
+use arrow_buffer::ArrowNativeType;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::formats::{Writer, Written};
 use crate::hub::extension;
 use crate::hub::json::{Columns, JsonOptions};
@@ -51,8 +53,12 @@ fn effect(field: &Field) -> Effect {
         Boolean | Int64 | Float64 | Utf8 => Effect::exact(),
         List(item) => effect(item),
         Struct(fields) => fields.iter().map(|field| effect(field)).fold(Effect::exact(), Effect::and),
-        LargeList(item) | ListView(item) | LargeListView(item) | FixedSizeList(item, _) | Map(item, _) => {
+        LargeList(item) | ListView(item) | LargeListView(item) | FixedSizeList(item, _) => {
             effect(item).and(back("a list"))
+        }
+        Map(entries, _) => {
+            let note = "an object or a list of pairs, with each key once";
+            effect(entries).and(Effect::checked(LossKind::Range).because(note))
         }
         Timestamp(_, Some(zone)) if zone.as_ref() != "UTC" => {
             let note = "written with the zone's offset, comes back as text: the zone's name is lost";
@@ -64,6 +70,7 @@ fn effect(field: &Field) -> Effect {
             meaning("base64, which comes back as text: only a type tells it from other text")
         }
         Duration(_) => meaning("a number, whose unit is not written"),
+        Interval(_) => meaning("numbers that do not say what they count"),
         Dictionary(_, values) => effect(&Field::new(field.name(), values.as_ref().clone(), true))
             .and(Effect::widened().because("comes back as its values")),
         RunEndEncoded(_, values) => effect(values).and(Effect::widened().because("comes back as its values")),
@@ -76,6 +83,36 @@ fn effect(field: &Field) -> Effect {
         _ => Effect::exact(),
     };
     own.and(order).and(extension::dropped(field))
+}
+
+/// The first value in which a map has one key twice, which no object holds.
+fn repeated_key(array: &ArrayRef) -> Option<usize> {
+    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Option<usize> {
+        let item = repeated_key(list.values())?;
+        list.offsets().windows(2).position(|ends| matches!(ends, [_, end] if item < end.as_usize()))
+    }
+    match array.data_type() {
+        DataType::List(_) => lists(array.as_list::<i32>()),
+        DataType::LargeList(_) => lists(array.as_list::<i64>()),
+        DataType::FixedSizeList(_, size) => {
+            let item = repeated_key(array.as_fixed_size_list().values())?;
+            Some(item / usize::try_from(*size).unwrap_or(1).max(1))
+        }
+        DataType::Struct(_) => array.as_struct().columns().iter().filter_map(repeated_key).min(),
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            let keys = map.keys().as_string_opt::<i32>()?;
+            let mut seen = HashSet::new();
+            (0..map.len()).find(|row| {
+                seen.clear();
+                let ends = (map.offsets().get(*row), map.offsets().get(*row + 1));
+                let (Some(start), Some(end)) = ends else { return false };
+                let mut entries = start.as_usize()..end.as_usize();
+                map.is_valid(*row) && entries.any(|entry| !seen.insert(keys.value(entry)))
+            })
+        }
+        _ => None,
+    }
 }
 
 /// Whether a struct inside has two fields of one name.
@@ -133,6 +170,12 @@ impl JsonLinesWriter {
 
 impl Writer for JsonLinesWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        for (field, column) in rows.schema_ref().fields().iter().zip(rows.columns()) {
+            if let Some(row) = repeated_key(column) {
+                let (row, name) = (self.rows + row as u64, field.name());
+                return Err(Error::lossy(format!("row {row}, column {name:?}: a map has one key twice")));
+            }
+        }
         let columns = Columns::new(rows, &self.json)?;
         for row in 0..rows.num_rows() {
             columns.write_object(row, &mut self.buffer)?;

@@ -176,7 +176,7 @@ pub(super) fn encode(
     origin: &Origin,
     budget: &Budget,
 ) -> Result<Buffer> {
-    let keeps_nulls = shape.is_empty() && matches!(dtype, Dtype::Scalar(scalar) if scalar.is_nullable());
+    let keeps_nulls = is_leaf(dtype, array) && matches!(dtype, Dtype::Scalar(scalar) if scalar.is_nullable());
     if !keeps_nulls
         && array.null_count() > 0
         && let Some(index) = (0..array.len()).find(|index| array.is_null(*index))

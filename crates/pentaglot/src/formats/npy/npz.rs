@@ -19,8 +19,9 @@ use super::{named, outline, summary};
 use crate::error::{Context, Error, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions,
-    Request, Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned,
+    Request, Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned, relaxed,
 };
+use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, Plan, Rows, shape};
 use crate::limits::Budget;
@@ -90,8 +91,11 @@ impl Format for Npz {
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let compressed = options.options.bool("compressed").in_format(INFO.id)?.unwrap_or(false);
-        let (schema, budget) = (Arc::clone(schema), options.limits.budget());
-        Ok(planned(steps(&schema), move |sink| create(sink, &schema, compressed, budget).in_format(INFO.id)))
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps(&schema), move |sink| {
+            let writer = create(sink, &schema, compressed, options.limits.budget()).in_format(INFO.id)?;
+            Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
+        }))
     }
 }
 

@@ -17,7 +17,7 @@ use super::types::{Kind, Native};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, Form, LossKind, Plan, native, shape};
+use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
 
@@ -144,6 +144,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         if positions {
             effect = effect.and(Effect::checked(LossKind::Order).because("positions in ascending order"));
         }
+        effect = effect.and(extension::dropped(field));
         if field.data_type() == &DataType::Utf8 && kind == Kind::Bytes {
             effect = effect.and(Effect::widened().because("comes back as bytes"));
         }
