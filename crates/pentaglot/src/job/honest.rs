@@ -151,7 +151,8 @@ fn write(registry: &Registry, batch: &RecordBatch, to: &str, allowed: LossKinds)
     options.allow_lossy = allowed;
     let opened =
         open_source(registry, Source::from_bytes("data", memory.take()), None, &options.open).unwrap();
-    let conversion = match Conversion::plan_opened(opened, target(registry, to).unwrap(), None, &options) {
+    let conversion = match Conversion::plan_opened(opened, target(registry, to).unwrap(), Some("-"), &options)
+    {
         Ok(conversion) => conversion,
         Err(error) => return (Plan::default(), Err(error)),
     };

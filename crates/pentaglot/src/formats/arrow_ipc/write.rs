@@ -69,6 +69,8 @@ pub(super) struct IpcWriter {
     schema: SchemaRef,
     inner: Inner,
     rows: u64,
+    /// Whether a batch has been written.
+    is_started: bool,
 }
 
 impl IpcWriter {
@@ -89,7 +91,7 @@ impl IpcWriter {
         } else {
             Inner::Stream(Box::new(StreamWriter::try_new_with_options(sink, &schema, write)?))
         };
-        Ok(IpcWriter { id, schema, inner, rows: 0 })
+        Ok(IpcWriter { id, schema, inner, rows: 0, is_started: false })
     }
 
     fn write_rows(&mut self, rows: &RecordBatch) -> Result<()> {
@@ -104,9 +106,12 @@ impl IpcWriter {
 
 impl Writer for IpcWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        if rows.num_rows() == 0 {
+        // A batch without rows says nothing, but for the values of its dictionaries.
+        let has_values = self.schema.fields().iter().any(|field| has_dictionary(field.data_type()));
+        if rows.num_rows() == 0 && (self.is_started || !has_values) {
             return Ok(());
         }
+        self.is_started = true;
         self.rows += rows.num_rows() as u64;
         self.write_rows(rows).in_format(self.id)
     }

@@ -70,7 +70,7 @@ fn what_the_plan_promises_comes_back_with_the_same_type() {
             is_read_back(&plan) && said.field(0).data_type() == field.data_type()
         });
         let batches = random.batches(&schema);
-        let mut suite = Suite::new(&Csv);
+        let mut suite = Suite::new(&Csv).allowing_loss();
         if seed % 3 == 1 {
             suite = suite.option("delimiter", ";").option("header", "false");
             suite.read.options = suite.write.options.clone();
@@ -329,7 +329,7 @@ fn what_no_type_reads_back_is_lossy() {
     assert_eq!(Csv.steps(&union, &WriteOptions::default()).verdict(), Verdict::Lossy);
     let field = Field::new("a", DataType::Int8, true);
     let twice = Arc::new(Schema::new(vec![field.clone(), field]));
-    assert_eq!(Csv.steps(&twice, &WriteOptions::default()).verdict(), Verdict::Exact);
+    assert_eq!(Csv.steps(&twice, &WriteOptions::default()).verdict(), Verdict::Widened);
 }
 
 fn testdata(name: &str) -> Arc<dyn Document> {

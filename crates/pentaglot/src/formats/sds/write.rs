@@ -144,7 +144,10 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         if positions {
             effect = effect.and(Effect::checked(LossKind::Order).because("positions in ascending order"));
         }
-        effect = effect.and(extension::dropped(field));
+        // Pairs come back as tuples.
+        if extension::name(field) != Some(extension::TUPLE) {
+            effect = effect.and(extension::dropped(field));
+        }
         if field.data_type() == &DataType::Utf8 && kind == Kind::Bytes {
             effect = effect.and(Effect::widened().because("comes back as bytes"));
         }
