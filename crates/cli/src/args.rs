@@ -5,6 +5,7 @@ use std::ops::Range;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pentaglot::Limits;
 use pentaglot::formats::OptionMap;
+use pentaglot::hub::LossKinds;
 use pentaglot::job::OpenOptions;
 
 /// Read, check, explain and convert typed data: dbdf, ds, dynd, bsondf, sds, Arrow, Parquet, CSV, JSON lines, NumPy,
@@ -298,9 +299,10 @@ pub(crate) struct Convert {
     /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
     #[arg(long = "where", value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// Let steps run that change values
-    #[arg(long)]
-    pub(crate) allow_lossy: bool,
+    /// Let steps run that lose something: all, or those of some kinds (precision, range, timezone, nulls, names, order,
+    /// dropped, metadata)
+    #[arg(long, value_name = "KIND,…", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = parse_kinds)]
+    pub(crate) allow_lossy: Option<LossKinds>,
     /// Print the plan and stop
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -426,6 +428,14 @@ fn text_or_file(text: &str) -> Result<String, String> {
             Err(error) => Err(format!("cannot read {path}: {error}")),
         },
         None => Ok(text.to_owned()),
+    }
+}
+
+fn parse_kinds(text: &str) -> Result<LossKinds, String> {
+    if text.is_empty() {
+        Ok(LossKinds::ALL)
+    } else {
+        text.parse().map_err(|error: pentaglot::Error| error.to_string())
     }
 }
 

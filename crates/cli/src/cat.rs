@@ -1,8 +1,8 @@
 //! `cat` and `head`: a file's rows.
 
 use pentaglot::Error;
-use pentaglot::hub::Form;
 use pentaglot::hub::json::JsonDocument;
+use pentaglot::hub::{Form, LossKinds};
 use pentaglot::job::{self, Conversion, ConvertOptions, Opened, View, parse_columns};
 
 use crate::args::{Cat, Head, Open, Output};
@@ -79,7 +79,7 @@ fn through(session: &Session, opened: Opened, view: View, to: &str) -> pentaglot
     options.open.limits = session.global.limits();
     options.open.threads = session.global.threads;
     // What is printed is looked at, not kept.
-    options.allow_lossy = true;
+    options.allow_lossy = LossKinds::ALL;
     let target = job::target(&session.registry, to)?;
     Conversion::plan_opened(opened, target, None, &options)?.run_into(screen::sink())?;
     Ok(())

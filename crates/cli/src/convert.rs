@@ -22,7 +22,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     options.columns = args.columns.as_deref().map(parse_columns);
     options.rows = args.rows.clone();
     options.filter = args.filter.clone();
-    options.allow_lossy = args.allow_lossy;
+    options.allow_lossy = args.allow_lossy.unwrap_or_default();
     options.force = args.force;
     options.batch_rows = session.global.batch_rows;
     let input = label(&args.inputs);
@@ -48,6 +48,10 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         for (name, notes) in [(&input, &report.input_notes), (&args.output, &report.notes)] {
             notes.iter().for_each(|note| screen::say(&escape(&format!("{name}: note: {note}"))));
         }
+        if !args.json {
+            let lines = report.lost.iter().map(|lost| format!("{}: note: {lost}", args.output));
+            lines.for_each(|line| screen::say(&escape(&line)));
+        }
     }
     if args.json {
         let notes = [report.input_notes, report.notes].concat();
@@ -55,9 +59,15 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
             [one] => json!(one),
             several => json!(several),
         };
+        let lost = report.lost.iter().map(|lost| {
+            json!({
+                "kind": lost.kind.name(), "column": lost.column, "values": lost.values, "example": lost.example,
+            })
+        });
+        let lost: Vec<Value> = lost.collect();
         let object = json!({
             "input": given, "output": args.output, "rows": report.rows, "bytes": report.bytes,
-            "notes": notes,
+            "notes": notes, "lost": lost,
         });
         screen::say_or_print(&object.to_string(), args.output == "-")?;
     } else if session.global.verbose {
@@ -103,7 +113,7 @@ fn show(plan: &Plan, args: &Convert) -> Outcome {
         write!(out, "{}", escape_lines(plan))?;
         out.flush()?;
     }
-    plan.check(args.allow_lossy).about(&label(&args.inputs))?;
+    plan.check(args.allow_lossy.unwrap_or_default()).about(&label(&args.inputs))?;
     Ok(DONE)
 }
 
@@ -116,9 +126,10 @@ fn object(plan: &Plan) -> Value {
         .steps
         .iter()
         .map(|step| {
+            let kind = (!step.kinds.is_empty()).then(|| step.kinds.to_string());
             json!({
                 "field": step.field, "from": step.from, "to": step.to,
-                "verdict": step.verdict.name(), "note": step.note,
+                "verdict": step.verdict.name(), "kind": kind, "note": step.note,
             })
         })
         .collect();

@@ -16,10 +16,10 @@ use arrow_select::concat::concat;
 use arrow_select::take::take;
 
 use crate::cursor::{allocate, allocate_zeroed};
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::hub::rows::{self, Rows};
-use crate::hub::shape;
 use crate::hub::type_text::print_type;
+use crate::hub::{LossKind, LossRecord, relax, shape};
 use crate::limits::Budget;
 
 /// Rows handled together when rows turn into columns, so that a chunk stays in cache.
@@ -64,20 +64,37 @@ fn split<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, rows: usize, cols: u
     columns.into_iter().map(array).collect()
 }
 
-/// One dense row per table row; columns are widened to the matrix's type, a null is refused by row and column.
-pub(super) fn columns_to_dense(batch: &RecordBatch, schema: &Schema, start: u64) -> Result<RecordBatch> {
+/// One dense row per table row; columns are widened to the matrix's type. A null is refused by row and column, unless it
+/// may become NaN, which is then added to what is `lost`.
+pub(super) fn columns_to_dense(
+    batch: &RecordBatch,
+    schema: &Schema,
+    start: u64,
+    lost: Option<&LossRecord>,
+) -> Result<RecordBatch> {
     let (item, size) = list_item(schema.field(0))?;
     let (rows, cols) = (batch.num_rows(), batch.num_columns());
     let mut columns: Vec<ArrayRef> = Vec::new();
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        if column.null_count() > 0 {
-            let row = (0..rows).find(|row| column.is_null(*row)).unwrap_or(0) as u64 + start;
-            return Err(Error::lossy(format!(
-                "row {row}, column {:?}: a matrix holds no nulls",
-                field.name()
-            )));
+        let widened = arrow_cast::cast(column, item.data_type())?;
+        if column.null_count() == 0 {
+            columns.push(widened);
+            continue;
         }
-        columns.push(arrow_cast::cast(column, item.data_type())?);
+        let filled = relax::nan_for_nulls(&widened);
+        match (filled, lost) {
+            (Some(filled), Some(lost)) => {
+                let example = || Some("null".to_owned());
+                lost.add(LossKind::Nulls, field.name(), column.null_count() as u64, example);
+                columns.push(filled);
+            }
+            (filled, _) => {
+                let row = (0..rows).find(|row| column.is_null(*row)).unwrap_or(0) as u64 + start;
+                let why = format!("row {row}, column {:?}: a matrix holds no nulls", field.name());
+                let error = Error::lossy(why);
+                return Err(if filled.is_some() { error.hint(Hint::AllowLossy) } else { error });
+            }
+        }
     }
     let values: ArrayRef = match columns.first().map(|first| first.as_ref()) {
         None => arrow_array::new_empty_array(item.data_type()),

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::hub::rows::{self, Rows};
 use crate::hub::shape::{self, Form};
 use crate::hub::type_text::{print_field, print_type};
-use crate::hub::{Plan, Verdict, native};
+use crate::hub::{Effect, LossKind, LossKinds, LossRecord, Plan, native};
 use crate::limits::Budget;
 
 /// How a stream changes its form. Made by [`plan`], obeyed by [`reshape`].
@@ -27,6 +27,7 @@ pub struct Reshape {
 impl Reshape {
     /// Makes what comes out a plain table: it no longer says that it was a matrix.
     pub fn forget_shape(&mut self) {
+        shape::plan_plain_table(&self.schema, &mut self.plan);
         self.schema = Arc::new(plain_table(&self.schema));
     }
 }
@@ -47,9 +48,23 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
         return Ok(Reshape { from, to, schema: Arc::clone(schema), plan });
     }
     let out = match (from, to) {
-        (_, Form::Table) => plain_table(schema),
+        (_, Form::Table) => {
+            let effect = match from {
+                Form::Sparse | Form::Coo => Effect::lossy(LossKind::Metadata)
+                    .because("the numbers of rows and columns are not written"),
+                _ => Effect::widened().because("comes back as a table"),
+            };
+            plan.step("", describe(schema), word(to), effect);
+            plain_table(schema)
+        }
         (Form::Table, Form::Array) if schema.fields().len() == 1 => {
-            shape::array_schema(schema.field(0).clone())
+            let field = schema.field(0);
+            let effect = match field.name().as_str() {
+                shape::ITEM_FIELD => Effect::widened().because("comes back as an array"),
+                _ => Effect::lossy(LossKind::Names).because("an array has no name"),
+            };
+            plan.step(field.name(), print_field(field), word(to), effect);
+            shape::array_schema(field.clone())
         }
         // A dense matrix is an array of lists of one size.
         (Form::Dense, Form::Array) => shape::array_schema(schema.field(0).clone()),
@@ -68,12 +83,12 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
             }
         }
         (from, to) => {
-            plan.push("", describe(schema), word(to), Verdict::Impossible);
+            plan.step("", describe(schema), word(to), Effect::impossible("it has no such form"));
             return Ok(Reshape { from, to: from, schema: Arc::clone(schema), plan });
         }
     };
     if plan.steps.is_empty() {
-        plan.push("", describe(schema), word(to), Verdict::Exact);
+        plan.step("", describe(schema), word(to), Effect::exact());
     }
     let out = match schema.metadata().get(shape::ORDER_KEY) {
         Some(order) if !matches!(to, Form::Table | Form::Array) => {
@@ -86,19 +101,27 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
     Ok(Reshape { from, to, schema: Arc::new(out), plan })
 }
 
-/// Gives a stream its new form.
-pub fn reshape(rows: Rows, reshape: &Reshape, budget: &Budget) -> Result<Rows> {
+/// Gives a stream its new form. A null becomes NaN if that is `allowed`, and is added to what is `lost`.
+pub fn reshape(
+    rows: Rows,
+    reshape: &Reshape,
+    budget: &Budget,
+    allowed: LossKinds,
+    lost: &LossRecord,
+) -> Result<Rows> {
     use Form::{Array, Columns, Coo, Dense, Sparse, Table, Value};
     let schema = Arc::clone(&reshape.schema);
     let from = rows.schema();
+    let nan_allowed = allowed.contains(LossKind::Nulls);
     Ok(match (reshape.from, reshape.to) {
         (from, to) if from == to && rows.schema() == schema => rows,
         (from, to) if from == to => relabelled(rows, schema),
         (_, Table) | (Table | Dense, Array) => relabelled(rows, schema),
         (Table | Array | Columns, Dense) => each(rows, schema, {
             let mut start = 0;
+            let lost = nan_allowed.then(|| lost.clone());
             move |batch, out| {
-                let dense = matrix::columns_to_dense(batch, out, start)?;
+                let dense = matrix::columns_to_dense(batch, out, start, lost.as_ref())?;
                 start += batch.num_rows() as u64;
                 Ok(vec![dense])
             }
@@ -107,8 +130,9 @@ pub fn reshape(rows: Rows, reshape: &Reshape, budget: &Budget) -> Result<Rows> {
             let dense = Arc::new(dense_twin(&schema)?);
             each(rows, schema, {
                 let mut start = 0;
+                let lost = nan_allowed.then(|| lost.clone());
                 move |batch, out| {
-                    let rows = matrix::columns_to_dense(batch, &dense, start)?;
+                    let rows = matrix::columns_to_dense(batch, &dense, start, lost.as_ref())?;
                     start += batch.num_rows() as u64;
                     Ok(vec![rows::batch(
                         Arc::clone(out),
@@ -163,14 +187,14 @@ pub fn reshape(rows: Rows, reshape: &Reshape, budget: &Budget) -> Result<Rows> {
             let sparse = Arc::new(sparse_twin(&from)?);
             let between = matrix::coo_to_sparse(rows, sparse, budget)?;
             let step = Reshape { from: Sparse, to: reshape.to, schema, plan: Plan::default() };
-            return self::reshape(between, &step, budget);
+            return self::reshape(between, &step, budget, allowed, lost);
         }
         (Columns, Coo) => {
             let dense = Arc::new(dense_twin(&from)?);
             let step = Reshape { from: Columns, to: Dense, schema: dense, plan: Plan::default() };
-            let between = self::reshape(rows, &step, budget)?;
+            let between = self::reshape(rows, &step, budget, allowed, lost)?;
             let step = Reshape { from: Dense, to: Coo, schema, plan: Plan::default() };
-            return self::reshape(between, &step, budget);
+            return self::reshape(between, &step, budget, allowed, lost);
         }
         (Table, Columns | Coo | Value) | (Array | Value, _) | (Dense | Sparse | Columns | Coo, _) => {
             return Err(Error::unsupported("a change of shape that the plan refuses"));
@@ -219,22 +243,37 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
     let Some(common) = common_type(fields) else {
         for field in fields {
             if !is_matrix_value(field.data_type()) {
-                plan.push(field.name(), print_field(field), "a matrix column", Verdict::Impossible);
+                let effect = Effect::impossible("a matrix holds numbers and truth values");
+                plan.step(field.name(), print_field(field), "a matrix column", effect);
             }
         }
         if plan.steps.is_empty() {
             let note = "the columns share no type that holds all of them exactly";
-            plan.push_with("", describe(schema), word(to), Verdict::Impossible, note);
+            plan.step("", describe(schema), word(to), Effect::impossible(note));
         }
         return Ok(None);
     };
-    for field in fields {
-        let to = print_type(&common);
-        if field.is_nullable() {
-            plan.push_with(field.name(), print_field(field), to, Verdict::Checked, "a matrix holds no nulls");
-        } else if *field.data_type() != common {
-            plan.push(field.name(), print_field(field), to, Verdict::Widened);
+    // A matrix that only lost its form on the way has the names that every matrix's columns have.
+    let has_names = Form::of(schema) == Form::Table;
+    for (index, field) in fields.iter().enumerate() {
+        let mut effect = Effect::exact();
+        if *field.data_type() != common {
+            effect = effect.and(Effect::widened());
         }
+        if field.is_nullable() {
+            effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));
+        }
+        if has_names && *field.name() != shape::column_name(index as u64) {
+            let note = "the columns of a matrix have no names";
+            effect = effect.and(Effect::lossy(LossKind::Names).because(note));
+        }
+        if effect != Effect::exact() {
+            plan.step(field.name(), print_field(field), print_type(&common), effect);
+        }
+    }
+    if matches!(Form::of(schema), Form::Table | Form::Array) {
+        let effect = Effect::widened().because("comes back as a matrix");
+        plan.step("", describe(schema), word(to), effect);
     }
     let cols = fields.len() as u64;
     let rows = shape::matrix_rows(schema);
@@ -247,29 +286,24 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
 fn matrix_forms(schema: &SchemaRef, from: Form, to: Form, plan: &mut Plan) -> Result<Option<Schema>> {
     let value = shape::matrix_value_type(schema);
     let (Some(value), Some(cols)) = (value, shape::matrix_cols(schema)) else {
-        plan.push("", describe(schema), word(to), Verdict::Impossible);
+        let effect = Effect::impossible("its values have no common type, or their number is not known");
+        plan.step("", describe(schema), word(to), effect);
         return Ok(None);
     };
     let rows = shape::matrix_rows(schema);
     if matches!((from, to), (Form::Sparse | Form::Coo, Form::Dense | Form::Columns)) {
-        let note = "the zeros are written out";
-        plan.push_with("", describe(schema), word(to), Verdict::Widened, note);
+        let effect = Effect::widened().because("the zeros are written out");
+        plan.step("", describe(schema), word(to), effect);
     }
     Ok(Some(match to {
         Form::Dense if i32::try_from(cols).is_err() => {
-            plan.push_with(
-                "",
-                describe(schema),
-                word(to),
-                Verdict::Impossible,
-                "more than 2147483647 columns",
-            );
+            plan.step("", describe(schema), word(to), Effect::impossible("more than 2147483647 columns"));
             return Ok(None);
         }
         Form::Dense => shape::dense_schema(value, rows, cols)?,
         Form::Sparse => shape::sparse_schema(value, rows, cols),
         Form::Columns if cols > 1 << 20 => {
-            plan.push_with("", describe(schema), word(to), Verdict::Impossible, "more than 1048576 columns");
+            plan.step("", describe(schema), word(to), Effect::impossible("more than 1048576 columns"));
             return Ok(None);
         }
         Form::Columns => {
@@ -284,7 +318,7 @@ fn matrix_forms(schema: &SchemaRef, from: Form, to: Form, plan: &mut Plan) -> Re
             Schema::new_with_metadata(fields, shape::matrix_metadata(rows, cols))
         }
         Form::Table | Form::Array | Form::Value => {
-            plan.push("", describe(schema), word(to), Verdict::Impossible);
+            plan.step("", describe(schema), word(to), Effect::impossible("it has no such form"));
             return Ok(None);
         }
     }))

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::hub::rows::{self, Rows, from_batches};
 use crate::hub::shape::{self, Form};
 use crate::hub::type_text::parse_schema;
+use crate::hub::{LossKinds, LossRecord};
 use crate::limits::Limits;
 
 fn all(rows: Rows) -> Result<RecordBatch> {
@@ -30,12 +31,14 @@ fn through(batch: &RecordBatch, forms: &[Form]) -> RecordBatch {
     let mut batch = batch.clone();
     for form in forms {
         let plan = reshape::plan(&batch.schema(), *form).unwrap();
-        plan.plan.check(false).unwrap();
+        plan.plan.check(LossKinds::ALL).unwrap();
         // In pieces, so that row numbers run on from batch to batch.
         let half = batch.num_rows() / 2;
         let pieces = [Ok(batch.slice(0, half)), Ok(batch.slice(half, batch.num_rows() - half))];
         let stream = from_batches(batch.schema(), pieces);
-        batch = all(reshape::reshape(stream, &plan, &budget).unwrap()).unwrap();
+        batch =
+            all(reshape::reshape(stream, &plan, &budget, LossKinds::NONE, &LossRecord::default()).unwrap())
+                .unwrap();
         assert_eq!(Form::of(&batch.schema()), *form);
     }
     batch
@@ -106,7 +109,15 @@ fn a_null_in_a_matrix_names_row_and_column() {
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
     let plan = reshape::plan(&schema, Form::Dense).unwrap();
     let stream = from_batches(schema, [Ok(batch.clone()), Ok(batch)]);
-    let error = all(reshape::reshape(stream, &plan, &Limits::default().budget()).unwrap()).unwrap_err();
+    let error = all(reshape::reshape(
+        stream,
+        &plan,
+        &Limits::default().budget(),
+        LossKinds::NONE,
+        &LossRecord::default(),
+    )
+    .unwrap())
+    .unwrap_err();
     assert_eq!(error.to_string(), "row 1, column \"a\": a matrix holds no nulls");
 }
 

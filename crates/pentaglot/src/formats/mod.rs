@@ -71,7 +71,7 @@ pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
 pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
-pub(crate) use planned::planned;
+pub(crate) use planned::{planned, relaxed};
 pub use splits::{ColumnStatistics, Split, Statistics};
 pub use summary::{Part, Summary};
 

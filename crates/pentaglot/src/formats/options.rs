@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::hub::json::JsonOptions;
+use crate::hub::{LossKinds, LossRecord};
 use crate::limits::Limits;
 use crate::map::InPlace;
 
@@ -146,8 +147,10 @@ pub struct WriteOptions {
     pub threads: usize,
     /// The number of rows, where it is known in advance.
     pub row_count: Option<u64>,
-    /// Whether values that do not fit may be changed.
-    pub allow_lossy: bool,
+    /// What may be lost.
+    pub allow_lossy: LossKinds,
+    /// Where a writer counts what it changes.
+    pub lost: LossRecord,
     /// How text formats write nested values.
     pub json: JsonOptions,
 }

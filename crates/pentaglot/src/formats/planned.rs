@@ -1,8 +1,11 @@
 //! [`planned`]: a [`WritePlan`] from its steps and from what starts the writer.
 
-use super::{WritePlan, Writer};
+use arrow_array::RecordBatch;
+
+use super::{WriteOptions, WritePlan, Writer, Written};
 use crate::error::Result;
-use crate::hub::Plan;
+use crate::hub::relax::Rules;
+use crate::hub::{LossKinds, LossRecord, Plan};
 use crate::sink::Sink;
 
 /// A plan whose writer is started by `create`. What planning found out is moved into `create`, so that nothing is
@@ -12,6 +15,30 @@ pub(crate) fn planned(
     create: impl FnOnce(Sink) -> Result<Box<dyn Writer>> + Send + 'static,
 ) -> Box<dyn WritePlan> {
     Box::new(Planned { plan, create })
+}
+
+/// A writer that first makes values fit, as far as `rules` say how and the options allow it.
+pub(crate) fn relaxed(writer: Box<dyn Writer>, rules: Rules, options: &WriteOptions) -> Box<dyn Writer> {
+    match rules.allowed(options.allow_lossy) {
+        Some(rules) => Box::new(Relaxed { writer, rules, lost: options.lost.clone() }),
+        None => writer,
+    }
+}
+
+struct Relaxed {
+    writer: Box<dyn Writer>,
+    rules: Rules,
+    lost: LossRecord,
+}
+
+impl Writer for Relaxed {
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.writer.write(&self.rules.apply(rows, &self.lost)?)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Written> {
+        self.writer.finish()
+    }
 }
 
 struct Planned<C> {
@@ -25,7 +52,7 @@ impl<C: FnOnce(Sink) -> Result<Box<dyn Writer>> + Send> WritePlan for Planned<C>
     }
 
     fn create(self: Box<Self>, sink: Sink) -> Result<Box<dyn Writer>> {
-        self.plan.check(true)?;
+        self.plan.check(LossKinds::ALL)?;
         (self.create)(sink)
     }
 }

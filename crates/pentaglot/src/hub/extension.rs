@@ -16,6 +16,9 @@ use std::collections::HashMap;
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field};
 
+use super::loss::LossKind;
+use super::plan::Effect;
+
 /// A row of a sparse matrix.
 pub const SPARSE_ROW: &str = "pentaglot.sparse_row";
 /// An encoded or plain image.
@@ -68,6 +71,34 @@ pub fn without(field: Field) -> Field {
     all.remove(EXTENSION_TYPE_NAME_KEY);
     all.remove(EXTENSION_TYPE_METADATA_KEY);
     field.with_metadata(all)
+}
+
+/// What it does to a field if a target does not keep its extension type: ours are part of the data, those of other
+/// programs are not.
+pub fn dropped(field: &Field) -> Effect {
+    match name(field) {
+        None => Effect::exact(),
+        Some(name) if name.starts_with("pentaglot.") || name == FIXED_SHAPE_TENSOR => {
+            Effect::lossy(LossKind::Metadata).because(format!("what {name} means is not kept"))
+        }
+        Some(name) => Effect::widened().because(format!("the extension type {name} is not kept")),
+    }
+}
+
+/// [`dropped`] of the field and of all fields inside it.
+pub fn all_dropped(field: &Field) -> Effect {
+    let own = dropped(field);
+    match field.data_type() {
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _)
+        | DataType::RunEndEncoded(_, item) => own.and(all_dropped(item)),
+        DataType::Struct(fields) => fields.iter().fold(own, |effect, field| effect.and(all_dropped(field))),
+        _ => own,
+    }
 }
 
 /// A tensor field over `FixedSizeList<item, product of shape>`; `None` if the product does not fit.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::loss::LossKinds;
 use crate::error::{Error, Hint, Result};
 
 /// What happens to one field. Later verdicts are worse.
@@ -38,6 +39,74 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// What a step does to values: a verdict, the kinds of loss if it is checked or lossy, and why.
+///
+/// ```
+/// use pentaglot::hub::{Effect, LossKind, Verdict};
+/// let effect = Effect::checked(LossKind::Range).and(Effect::widened().because("written as text"));
+/// assert_eq!((effect.verdict, effect.note), (Verdict::Checked, None));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Effect {
+    /// What happens to values.
+    pub verdict: Verdict,
+    /// What is lost if the verdict is lossy; what would let the values pass that do not fit if it is checked.
+    pub kinds: LossKinds,
+    /// Why, if there is more to say.
+    pub note: Option<String>,
+}
+
+impl Effect {
+    fn new(verdict: Verdict, kinds: LossKinds) -> Self {
+        Effect { verdict, kinds, note: None }
+    }
+
+    /// Nothing changes.
+    pub fn exact() -> Self {
+        Effect::new(Verdict::Exact, LossKinds::NONE)
+    }
+
+    /// Every value survives; the type changes.
+    pub fn widened() -> Self {
+        Effect::new(Verdict::Widened, LossKinds::NONE)
+    }
+
+    /// Exact if every value fits; `kinds` would let the others pass.
+    pub fn checked(kinds: impl Into<LossKinds>) -> Self {
+        Effect::new(Verdict::Checked, kinds.into())
+    }
+
+    /// Something of these kinds is lost.
+    pub fn lossy(kinds: impl Into<LossKinds>) -> Self {
+        Effect::new(Verdict::Lossy, kinds.into())
+    }
+
+    /// The target has no place for it, and why.
+    pub fn impossible(note: impl Into<String>) -> Self {
+        Effect::new(Verdict::Impossible, LossKinds::NONE).because(note)
+    }
+
+    /// This for a reason.
+    #[must_use]
+    pub fn because(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+
+    /// The worse of two effects; of two that are equally bad, the kinds of both and the first note.
+    #[must_use]
+    pub fn and(self, other: Effect) -> Self {
+        match self.verdict.cmp(&other.verdict) {
+            std::cmp::Ordering::Less => other,
+            std::cmp::Ordering::Greater => self,
+            std::cmp::Ordering::Equal => {
+                Effect { kinds: self.kinds | other.kinds, note: self.note.or(other.note), ..self }
+            }
+        }
+    }
+}
+
 /// The plan for one field (or, with an empty field name, for the whole).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -50,6 +119,8 @@ pub struct FieldPlan {
     pub to: String,
     /// What that does to its values.
     pub verdict: Verdict,
+    /// What is lost if the verdict is lossy; what would let the values pass that do not fit if it is checked.
+    pub kinds: LossKinds,
     /// Why, if there is more to say.
     pub note: Option<String>,
 }
@@ -64,33 +135,22 @@ pub struct Plan {
 
 impl Plan {
     /// Adds a step.
-    pub fn push(
+    pub fn step(
         &mut self,
         field: impl Into<String>,
         from: impl Into<String>,
         to: impl Into<String>,
-        verdict: Verdict,
+        effect: Effect,
     ) {
+        let Effect { verdict, kinds, note } = effect;
         self.steps.push(FieldPlan {
             field: field.into(),
             from: from.into(),
             to: to.into(),
             verdict,
-            note: None,
+            kinds,
+            note,
         });
-    }
-
-    /// Adds a step with a reason.
-    pub fn push_with(
-        &mut self,
-        field: impl Into<String>,
-        from: impl Into<String>,
-        to: impl Into<String>,
-        verdict: Verdict,
-        note: impl Into<String>,
-    ) {
-        let note = Some(note.into());
-        self.steps.push(FieldPlan { field: field.into(), from: from.into(), to: to.into(), verdict, note });
     }
 
     /// The worst verdict of all steps.
@@ -98,15 +158,24 @@ impl Plan {
         self.steps.iter().map(|step| step.verdict).max().unwrap_or(Verdict::Exact)
     }
 
-    /// Errs if the plan cannot run: impossible steps, or lossy ones that are not allowed.
-    pub fn check(&self, allow_lossy: bool) -> Result<()> {
-        let worst = self.verdict();
-        let Some(step) = self.steps.iter().find(|step| step.verdict == worst) else { return Ok(()) };
-        match worst {
-            Verdict::Impossible => Err(Error::unsupported(step.to_string())),
-            Verdict::Lossy if !allow_lossy => Err(Error::lossy(step.to_string()).hint(Hint::AllowLossy)),
-            _ => Ok(()),
+    /// Errs if the plan cannot run: impossible steps, or lossy ones of a kind that is not allowed.
+    pub fn check(&self, allowed: LossKinds) -> Result<()> {
+        let of = |verdict: Verdict| self.steps.iter().filter(move |step| step.verdict == verdict);
+        if let Some(step) = of(Verdict::Impossible).next() {
+            return Err(Error::unsupported(step.to_string()));
         }
+        match of(Verdict::Lossy).find(|step| !allowed.contains_all(step.kinds)) {
+            Some(step) => Err(Error::lossy(step.to_string()).hint(Hint::AllowLossy)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FieldPlan {
+    /// Adds another effect on the same field.
+    pub fn worsen(&mut self, effect: Effect) {
+        let own = Effect { verdict: self.verdict, kinds: self.kinds, note: self.note.take() };
+        Effect { verdict: self.verdict, kinds: self.kinds, note: self.note } = own.and(effect);
     }
 }
 
@@ -116,6 +185,9 @@ impl fmt::Display for FieldPlan {
             write!(f, "{}: ", self.field)?;
         }
         write!(f, "{} -> {}: {}", self.from, self.to, self.verdict)?;
+        if !self.kinds.is_empty() {
+            write!(f, ", {}", self.kinds)?;
+        }
         if let Some(note) = &self.note {
             write!(f, " ({note})")?;
         }

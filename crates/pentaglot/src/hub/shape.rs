@@ -18,6 +18,8 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Fields, Schema};
 
 use super::extension::{self, SPARSE_ROW};
+use super::loss::LossKind;
+use super::plan::{Effect, Plan};
 use crate::error::{Error, Result};
 
 /// Schema-metadata key of the shape.
@@ -181,6 +183,25 @@ pub fn matrix_metadata(rows: Option<u64>, cols: u64) -> HashMap<String, String> 
         metadata.insert(ROWS_KEY.to_owned(), rows.to_string());
     }
     metadata
+}
+
+/// Adds what it does to a matrix in columns or as `row, col, value` if a target writes the plain table that its rows are.
+pub fn plan_plain_table(schema: &Schema, plan: &mut Plan) {
+    match Form::of(schema) {
+        Form::Columns => {
+            plan.step("", "matrix", "table", Effect::widened().because("comes back as a table"));
+        }
+        Form::Coo => {
+            let note = "the numbers of rows and columns are not written";
+            plan.step(
+                "",
+                "sparse matrix",
+                "row, col, value",
+                Effect::lossy(LossKind::Metadata).because(note),
+            );
+        }
+        _ => {}
+    }
 }
 
 /// Whether a dense matrix was stored column by column.

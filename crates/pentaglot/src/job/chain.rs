@@ -9,6 +9,7 @@ use arrow_schema::SchemaRef;
 use super::inputs::Input;
 use crate::convert::{adapt, reshape};
 use crate::error::{Context, Error, Result};
+use crate::hub::{LossKinds, LossRecord};
 use crate::hub::{Rows, Selection, rows};
 use crate::limits::Budget;
 
@@ -105,7 +106,13 @@ impl Chain {
             opened.document.rows(&selection).in_format(format)?
         } else {
             let rows = opened.document.rows(&selection).in_format(format)?;
-            let rows = reshape::reshape(rows, &input.reshape, &self.budget)?;
+            let rows = reshape::reshape(
+                rows,
+                &input.reshape,
+                &self.budget,
+                LossKinds::NONE,
+                &LossRecord::default(),
+            )?;
             let rows = match &self.columns {
                 Some(columns) => {
                     Selection::new(&rows.schema(), None).with_column_ranges(columns.clone())?.project(rows)?
@@ -117,7 +124,7 @@ impl Chain {
         let rows = if rows.schema().fields() == self.schema.fields() {
             rows
         } else {
-            adapt::adapter(&rows.schema(), &self.schema).adapt(rows)
+            adapt::adapter(&rows.schema(), &self.schema).adapt(rows, LossKinds::NONE, LossRecord::default())
         };
         Ok(Current { rows, format, position: 0, skip })
     }

@@ -16,7 +16,7 @@ use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{Side, WriteOptions, WritePlan};
-use crate::hub::{Form, Plan, Selection, Verdict};
+use crate::hub::{Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict};
 use crate::limits::Limits;
 use crate::registry::Registry;
 use crate::sink::Sink;
@@ -38,8 +38,8 @@ pub struct ConvertOptions {
     pub rows: Option<Range<u64>>,
     /// `--where`: only rows that match; see [`crate::hub::filter`].
     pub filter: Option<String>,
-    /// Whether lossy steps may run.
-    pub allow_lossy: bool,
+    /// What may be lost.
+    pub allow_lossy: LossKinds,
     /// Whether an existing output is replaced.
     pub force: bool,
     /// Rows per batch; 0: what suits the format.
@@ -57,9 +57,10 @@ pub struct Conversion {
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
     limits: Limits,
-    allow_lossy: bool,
     /// How large a sparse matrix becomes that is written as a dense one.
     dense_bytes: Option<u64>,
+    allow_lossy: LossKinds,
+    lost: LossRecord,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -76,6 +77,8 @@ pub struct Report {
     pub input_notes: Vec<String>,
     /// What the user should know of the output.
     pub notes: Vec<String>,
+    /// What was lost, by kind and column.
+    pub lost: Vec<Lost>,
 }
 
 /// The target that `--to` names, or the output's extension.
@@ -176,6 +179,7 @@ impl Conversion {
             step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
+        let lost = write.lost.clone();
         let write = match plan.verdict() {
             Verdict::Impossible => None,
             _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
@@ -192,6 +196,7 @@ impl Conversion {
             dense_bytes,
             limits,
             allow_lossy,
+            lost,
             plan,
         })
     }
@@ -225,11 +230,15 @@ impl Conversion {
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.limits.budget();
         let rows = self.opened.document.rows(&self.selection).in_format(from)?;
+        let (allowed, lost) = (self.allow_lossy, self.lost.clone());
         let rows = match self.adapt {
-            Some((shaped, adapter)) => adapter.adapt(reshape::reshape(rows, &shaped, &budget)?),
+            Some((shaped, adapter)) => {
+                let rows = reshape::reshape(rows, &shaped, &budget, allowed, &lost)?;
+                adapter.adapt(rows, allowed, lost.clone())
+            }
             None => rows,
         };
-        let rows = reshape::reshape(rows, &self.reshape, &budget)?;
+        let rows = reshape::reshape(rows, &self.reshape, &budget, allowed, &lost)?;
         let write = self.write.expect("a plan without an impossible step has a writer");
         let mut writer = write.create(sink).in_format(to)?;
         for batch in rows {
@@ -238,7 +247,23 @@ impl Conversion {
         }
         let written = writer.finish().in_format(to)?;
         let input_notes = self.opened.document.summary().notes.clone();
-        Ok(Report { rows: written.rows, bytes: written.bytes, input_notes, notes: written.notes })
+        record_steps(&self.plan, written.rows, &lost);
+        let lost = lost.lost();
+        Ok(Report { rows: written.rows, bytes: written.bytes, input_notes, notes: written.notes, lost })
+    }
+}
+
+/// Adds what lossy steps lose whatever the values are. Names and metadata are lost once, other things in every row.
+fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
+    for step in plan.steps.iter().filter(|step| step.verdict == Verdict::Lossy) {
+        for kind in step.kinds.iter().filter(|kind| !lost.contains(*kind, &step.field)) {
+            let (values, example) = match kind {
+                LossKind::Names => (1, &step.field),
+                LossKind::Metadata => (1, &step.from),
+                _ => (rows, &step.from),
+            };
+            lost.add(kind, &step.field, values, || Some(example.clone()));
+        }
     }
 }
 

@@ -94,7 +94,11 @@ fn joined(first: Option<Opened>, mut inputs: Vec<Input>, limits: &Limits) -> Res
         check_columns(&inputs)?;
         for input in &mut inputs {
             input.reshape = reshape::plan(&input.summary.schema, form)?;
-            input.reshape.plan.check(false).map_err(|error| error.in_input(&input.name))?;
+            input
+                .reshape
+                .plan
+                .check(crate::hub::LossKinds::NONE)
+                .map_err(|error| error.in_input(&input.name))?;
         }
     }
     let schemas: Vec<union::Named<'_>> =

@@ -4,6 +4,8 @@ mod chain;
 mod conversion;
 mod dense;
 mod filtered;
+#[cfg(test)]
+mod honest;
 mod inputs;
 mod names;
 mod open;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::open::Opened;
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Result};
-use crate::hub::{Form, Rows, Selection};
+use crate::hub::{Form, LossKinds, LossRecord, Rows, Selection};
 use crate::limits::Limits;
 
 /// Which rows and columns are wanted, in which form.
@@ -53,7 +53,7 @@ impl Opened {
         }
         let form = leaving::choose(selection.schema(), &view.forms, "auto")?;
         let step = reshape::plan(selection.schema(), form)?;
-        step.plan.check(false)?;
-        reshape::reshape(rows, &step, &limits.budget())
+        step.plan.check(LossKinds::NONE)?;
+        reshape::reshape(rows, &step, &limits.budget(), LossKinds::NONE, &LossRecord::default())
     }
 }

@@ -33,7 +33,7 @@ fn file(registry: &Registry, batch: &RecordBatch, to: &str, form: Option<&str>) 
     writer.write(batch).unwrap();
     writer.finish().unwrap();
     let mut options = ConvertOptions::default();
-    options.allow_lossy = true;
+    options.allow_lossy = crate::hub::LossKinds::ALL;
     if let Some(form) = form {
         options.open.options.set("as", form);
     }

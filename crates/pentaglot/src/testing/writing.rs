@@ -6,7 +6,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::Result;
 use crate::formats::{Format, WriteOptions, Writer};
-use crate::hub::{Plan, Verdict};
+use crate::hub::{Effect, Plan};
 use crate::sink::Sink;
 
 /// What tests ask of a format that writes.
@@ -24,7 +24,7 @@ impl<F: Format + ?Sized> Writing for F {
             Ok(planned) => planned.plan().clone(),
             Err(error) => {
                 let mut plan = Plan::default();
-                plan.push_with("", "rows", self.info().id, Verdict::Impossible, error.message());
+                plan.step("", "rows", self.info().id, Effect::impossible(error.message()));
                 plan
             }
         }

@@ -10,13 +10,18 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{Cast, scalar, unplanned};
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::hub::type_text::print_type;
+use crate::hub::{LossKind, LossKinds, LossRecord, relax};
 
-/// Where values stand, for messages: a column, and the row of an element.
+/// Where values are, for messages, and what may be lost of them: a column, the row of an element, and whether anybody
+/// sees the element (what is under a null list or struct is nobody's value).
 pub(super) struct Place<'a> {
     pub(super) column: &'a str,
     pub(super) row: &'a dyn Fn(usize) -> u64,
+    pub(super) is_live: &'a dyn Fn(usize) -> bool,
+    pub(super) allowed: LossKinds,
+    pub(super) lost: &'a LossRecord,
 }
 
 impl Place<'_> {
@@ -25,19 +30,29 @@ impl Place<'_> {
     }
 }
 
-/// A null where none is wanted ends the run.
-pub(super) fn check_nulls(array: &ArrayRef, field: &Field, place: &Place<'_>) -> Result<()> {
+/// A null where none is wanted ends the run, or becomes NaN if that is allowed.
+pub(super) fn settle_nulls(array: ArrayRef, field: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     if field.is_nullable() || field.data_type() == &DataType::Null || array.null_count() == 0 {
-        return Ok(());
+        return Ok(array);
     }
-    let index = (0..array.len()).find(|index| array.is_null(*index)).unwrap_or(0);
-    Err(place.refuse(index, format!("a null does not become {}", print_type(field.data_type()))))
+    let count = (0..array.len()).filter(|index| array.is_null(*index) && (place.is_live)(*index));
+    let (count, first) = count.fold((0, None), |(count, first), index| (count + 1, first.or(Some(index))));
+    let Some(first) = first else { return Ok(array) };
+    let refuse = || place.refuse(first, format!("a null does not become {}", print_type(field.data_type())));
+    match relax::nan_for_nulls(&array) {
+        Some(filled) if place.allowed.contains(LossKind::Nulls) => {
+            place.lost.add(LossKind::Nulls, place.column, count, || Some("null".to_owned()));
+            Ok(filled)
+        }
+        Some(_) => Err(refuse().hint(Hint::AllowLossy)),
+        None => Err(refuse()),
+    }
 }
 
 pub(super) fn cast(array: &ArrayRef, cast: &Cast, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     match cast {
         Cast::Same => Ok(Arc::clone(array)),
-        Cast::Scalar(how) => scalar::cast(array, *how, to.data_type(), place),
+        Cast::Scalar(how) => scalar::cast(array, *how, to, place),
         Cast::Items(inner) => items(array, inner, to, place),
         Cast::Fields(casts) => fields(array, casts, to, place),
         Cast::Wrap(inner) => wrap(array, inner, to, place),
@@ -62,21 +77,28 @@ pub(super) fn cast(array: &ArrayRef, cast: &Cast, to: &Field, place: &Place<'_>)
             };
             image.pack(numbers.as_ref(), array.as_ref())
         }
-        Cast::Forget => Ok(new_null_array(&DataType::Null, array.len())),
+        Cast::Forget => {
+            let values = array.len() - array.logical_null_count();
+            let first = (0..array.len()).find(|index| array.is_valid(*index));
+            let example = || first.map(|index| scalar::shown(array, index));
+            place.lost.add(LossKind::Dropped, place.column, values as u64, example);
+            Ok(new_null_array(&DataType::Null, array.len()))
+        }
     }
 }
 
-/// Elements under a null list are nobody's values: they are not checked for nulls.
 fn items(array: &ArrayRef, inner: &Cast, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     let item = match to.data_type() {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => item,
         _ => return Err(unplanned()),
     };
     let element = |values: &ArrayRef, row: &dyn Fn(usize) -> usize| -> Result<ArrayRef> {
-        let place = Place { column: place.column, row: &|index| (place.row)(row(index)) };
-        let values = cast(values, inner, item, &place)?;
-        check_nulls(&values, item, &place)?;
-        Ok(values)
+        let place = Place {
+            row: &|index| (place.row)(row(index)),
+            is_live: &|index| array.is_valid(row(index)) && (place.is_live)(row(index)),
+            ..*place
+        };
+        settle_nulls(cast(values, inner, item, &place)?, item, &place)
     };
     let (values, offsets): (ArrayRef, Option<Vec<usize>>) = match array.data_type() {
         DataType::FixedSizeList(_, size) => {
@@ -139,13 +161,12 @@ fn rebuild_fixed(values: ArrayRef, to: &Field, nulls: Option<NullBuffer>, len: u
 fn fields(array: &ArrayRef, casts: &[(usize, Cast)], to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     let DataType::Struct(wanted) = to.data_type() else { return Err(unplanned()) };
     let source = array.as_struct();
+    let place = &Place { is_live: &|index| array.is_valid(index) && (place.is_live)(index), ..*place };
     let columns = casts
         .iter()
         .zip(wanted)
         .map(|((index, inner), field)| {
-            let values = cast(source.column(*index), inner, field, place)?;
-            check_nulls(&values, field, place)?;
-            Ok(values)
+            settle_nulls(cast(source.column(*index), inner, field, place)?, field, place)
         })
         .collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(StructArray::try_new_with_length(

@@ -2,9 +2,11 @@
 //!
 //! | from, to | what happens | verdict |
 //! |---|---|---|
-//! | table, table | columns by name; others dropped (reported); a missing nullable one is filled with nulls; one left over on each side is paired | the worst of the columns |
+//! | table, table | columns by name; a missing nullable one is filled with nulls; one left over on each side is paired | the worst of the columns |
+//! | a column that the table wanted does not have | dropped | lossy |
 //! | number, wider number | widened | widened |
-//! | number, narrower number | integers wrap, floats are cut and saturate, NaN becomes 0 | lossy |
+//! | number, narrower number | a value that does not fit ends the run, or becomes what [`fit`] says | checked |
+//! | time, time in a coarser unit | as numbers | checked |
 //! | anything, text | its text | widened |
 //! | text, anything | parsed; text that does not parse ends the run | checked |
 //! | nullable, not nullable | a null ends the run | checked |
@@ -17,6 +19,7 @@
 //! A cast is safe if it preserves every value. All of it works on Arrow types, so every format has it.
 
 mod apply;
+mod fit;
 mod image;
 mod scalar;
 #[cfg(test)]
@@ -31,12 +34,14 @@ use self::scalar::ScalarCast;
 use crate::error::{Error, Result};
 use crate::hub::rows::{self, Rows};
 use crate::hub::type_text::print_field;
-use crate::hub::{Plan, Shape, Verdict, extension};
+use crate::hub::{Effect, LossKind, LossKinds, LossRecord, Plan, Shape, Verdict, extension};
 
 /// A planned adaptation: `plan` can be shown, [`Adapter::adapt`] obeys it.
 #[derive(Debug, Clone)]
 pub struct Adapter {
     columns: Vec<ColumnCast>,
+    /// Columns that are dropped.
+    dropped: Vec<usize>,
     /// What comes out.
     pub schema: SchemaRef,
     /// What that does, column by column.
@@ -70,28 +75,36 @@ enum Cast {
 /// Computes the adapter from one schema to another. What cannot be is `Impossible` in its plan.
 pub fn adapter(from: &SchemaRef, to: &SchemaRef) -> Adapter {
     let mut plan = Plan::default();
+    let mut dropped = Vec::new();
     let columns = match (Shape::of(from), Shape::of(to)) {
-        (Shape::Table, Shape::Table) => table(from.fields(), to.fields(), &mut plan),
+        (Shape::Table, Shape::Table) => table(from.fields(), to.fields(), &mut plan, &mut dropped),
         (a, b) if a == b && from.fields().len() == 1 && to.fields().len() == 1 => {
-            let (cast, verdict, note) = field_cast(from.field(0), to.field(0));
-            step(&mut plan, from.field(0).name(), from.field(0), to.field(0), verdict, note);
+            let (cast, effect) = field_cast(from.field(0), to.field(0));
+            plan.step(from.field(0).name(), kind(from.field(0)), kind(to.field(0)), effect);
             vec![ColumnCast::From(0, cast)]
         }
         (a, b) => {
-            plan.push("", format!("{a} of {}", words(from.fields())), format!("{b}"), Verdict::Impossible);
+            let effect = Effect::impossible(format!("a {a} is no {b}"));
+            plan.step("", format!("{a} of {}", words(from.fields())), b.name(), effect);
             Vec::new()
         }
     };
-    Adapter { columns, schema: Arc::clone(to), plan }
+    Adapter { columns, dropped, schema: Arc::clone(to), plan }
 }
 
 impl Adapter {
-    /// Adapts a stream. Called only if the plan has no `Impossible` step.
-    pub fn adapt(self, stream: Rows) -> Rows {
+    /// Adapts a stream. Called only if the plan has no `Impossible` step. What does not fit is changed as far as
+    /// `allowed`, and what is lost is added to `lost`.
+    pub fn adapt(self, stream: Rows, allowed: LossKinds, lost: LossRecord) -> Rows {
         let schema = Arc::clone(&self.schema);
         let mut start = 0;
         let batches = stream.map(move |batch| {
             let batch = batch?;
+            for index in &self.dropped {
+                let (column, rows) = (batch.column(*index), batch.num_rows());
+                let example = || (rows > 0).then(|| scalar::shown(column, 0));
+                lost.add(LossKind::Dropped, batch.schema().field(*index).name(), rows as u64, example);
+            }
             let adapted = self
                 .columns
                 .iter()
@@ -99,10 +112,15 @@ impl Adapter {
                 .map(|(column, field)| match column {
                     ColumnCast::Nulls => Ok(arrow_array::new_null_array(field.data_type(), batch.num_rows())),
                     ColumnCast::From(index, cast) => {
-                        let place = apply::Place { column: field.name(), row: &|row| start + row as u64 };
+                        let place = apply::Place {
+                            column: field.name(),
+                            row: &|row| start + row as u64,
+                            is_live: &|_| true,
+                            allowed,
+                            lost: &lost,
+                        };
                         let array = apply::cast(batch.column(*index), cast, field, &place)?;
-                        apply::check_nulls(&array, field, &place)?;
-                        Ok(array)
+                        apply::settle_nulls(array, field, &place)
                     }
                 })
                 .collect::<Result<Vec<_>>>()?;
@@ -126,20 +144,13 @@ fn kind(field: &Field) -> String {
     }
 }
 
-fn step(plan: &mut Plan, name: &str, from: &Field, to: &Field, verdict: Verdict, note: Option<String>) {
-    match note {
-        Some(note) => plan.push_with(name, kind(from), kind(to), verdict, note),
-        None => plan.push(name, kind(from), kind(to), verdict),
-    }
-}
-
-fn table(from: &Fields, to: &Fields, plan: &mut Plan) -> Vec<ColumnCast> {
+fn table(from: &Fields, to: &Fields, plan: &mut Plan, dropped: &mut Vec<usize>) -> Vec<ColumnCast> {
     let by_name = |field: &Field| from.iter().position(|source| source.name() == field.name());
     let mut sources: Vec<Option<usize>> = to.iter().map(|field| by_name(field)).collect();
     let left_over: Vec<usize> = (0..from.len()).filter(|index| !sources.contains(&Some(*index))).collect();
     let missing: Vec<usize> = (0..to.len()).filter(|index| sources[*index].is_none()).collect();
     if let ([source], [target]) = (left_over.as_slice(), missing.as_slice()) {
-        let (_, verdict, _) = field_cast(&from[*source], &to[*target]);
+        let (_, Effect { verdict, .. }) = field_cast(&from[*source], &to[*target]);
         // A nullable column can also be filled with nulls: pair it only if nothing can go wrong.
         if !to[*target].is_nullable() || verdict <= Verdict::Widened {
             sources[*target] = Some(*source);
@@ -150,51 +161,49 @@ fn table(from: &Fields, to: &Fields, plan: &mut Plan) -> Vec<ColumnCast> {
         match source {
             Some(index) => {
                 let source = &from[*index];
-                let (cast, verdict, note) = field_cast(source, field);
-                let renamed =
-                    (source.name() != field.name()).then(|| format!("from column {:?}", source.name()));
-                step(plan, field.name(), source, field, verdict, note.or(renamed));
+                let (cast, mut effect) = field_cast(source, field);
+                if source.name() != field.name() {
+                    effect = effect.and(Effect::widened());
+                    effect.note.get_or_insert_with(|| format!("from column {:?}", source.name()));
+                }
+                plan.step(field.name(), kind(source), kind(field), effect);
                 columns.push(ColumnCast::From(*index, cast));
             }
             None if field.is_nullable() => {
-                plan.push_with(field.name(), "missing", kind(field), Verdict::Widened, "filled with nulls");
+                let effect = Effect::widened().because("filled with nulls");
+                plan.step(field.name(), "missing", kind(field), effect);
                 columns.push(ColumnCast::Nulls);
             }
-            None => plan.push(field.name(), "missing", kind(field), Verdict::Impossible),
+            None => {
+                let effect = Effect::impossible("there is no such column, and nulls have no place in it");
+                plan.step(field.name(), "missing", kind(field), effect);
+            }
         }
     }
     for (index, field) in from.iter().enumerate() {
         if !sources.contains(&Some(index)) {
-            plan.push(field.name(), kind(field), "dropped", Verdict::Exact);
+            plan.step(field.name(), kind(field), "dropped", Effect::lossy(LossKind::Dropped));
+            dropped.push(index);
         }
     }
     columns
 }
 
-type Planned = (Cast, Verdict, Option<String>);
+type Planned = (Cast, Effect);
 
-fn impossible() -> Planned {
-    (Cast::Forget, Verdict::Impossible, None)
+fn impossible(note: impl Into<String>) -> Planned {
+    (Cast::Forget, Effect::impossible(note))
 }
 
 /// How a field becomes another, and what that does.
 fn field_cast(from: &Field, to: &Field) -> Planned {
-    let (cast, verdict, note) = value_cast(from, to);
-    if verdict == Verdict::Impossible
-        || !from.is_nullable() && from.data_type() != &DataType::Null
-        || to.is_nullable()
-    {
-        let verdict = if verdict == Verdict::Exact && from.is_nullable() != to.is_nullable() {
-            Verdict::Widened
-        } else {
-            verdict
-        };
-        return (cast, verdict, note);
-    }
-    if !from.is_nullable() {
-        return (cast, verdict, note);
-    }
-    (cast, verdict.max(Verdict::Checked), note.or(Some("a null ends the run".to_owned())))
+    let (cast, effect) = value_cast(from, to);
+    let nulls = match (from.is_nullable(), to.is_nullable()) {
+        (true, false) => Effect::checked(LossKind::Nulls).because("a null ends the run"),
+        (false, true) => Effect::widened(),
+        _ => Effect::exact(),
+    };
+    (cast, effect.and(nulls))
 }
 
 fn value_cast(from: &Field, to: &Field) -> Planned {
@@ -202,7 +211,7 @@ fn value_cast(from: &Field, to: &Field) -> Planned {
     let same_extension =
         extension::name(from) == extension::name(to) && extension::metadata(from) == extension::metadata(to);
     if from.data_type() == to.data_type() && same_extension {
-        return (Cast::Same, Verdict::Exact, None);
+        return (Cast::Same, Effect::exact());
     }
     match (Image::of(from), Image::of(to)) {
         (Some(a), Some(b)) => return image_to_image(a, b),
@@ -210,52 +219,52 @@ fn value_cast(from: &Field, to: &Field) -> Planned {
         (None, Some(image)) => return to_image(from, image),
         (None, None) => {}
     }
-    match (from.data_type(), to.data_type()) {
+    let (cast, effect) = match (from.data_type(), to.data_type()) {
         (Null, _) if to.is_nullable() && from.is_nullable() => {
-            (Cast::Scalar(ScalarCast::Nulls), Verdict::Widened, None)
+            (Cast::Scalar(ScalarCast::Nulls), Effect::widened())
         }
-        (Null, DataType::Utf8) => (Cast::Scalar(ScalarCast::VoidText), Verdict::Widened, None),
-        (Null, _) => impossible(),
-        (_, Null) => (Cast::Forget, Verdict::Lossy, Some("every value is forgotten".to_owned())),
+        (Null, DataType::Utf8) => (Cast::Scalar(ScalarCast::VoidText), Effect::widened()),
+        (Null, _) => impossible("there is no value to become it"),
+        (_, Null) => (Cast::Forget, Effect::lossy(LossKind::Dropped).because("every value is forgotten")),
         (FixedSizeList(a, count), FixedSizeList(b, wanted)) => {
             // Tensors are reshaped: elements stay in their order.
             if count != wanted {
-                return (
-                    Cast::Forget,
-                    Verdict::Impossible,
-                    Some(format!("{count} elements, {wanted} wanted")),
-                );
+                return impossible(format!("{count} elements, {wanted} wanted"));
             }
-            items(a, b, same_extension)
+            items(a, b)
         }
-        (List(a) | LargeList(a) | FixedSizeList(a, _), List(b) | LargeList(b)) => items(a, b, false),
+        (List(a) | LargeList(a) | FixedSizeList(a, _), List(b) | LargeList(b)) => items(a, b),
         (Struct(a), Struct(b)) if a.len() == b.len() => fields(a, b),
-        (_, FixedSizeList(item, 1)) => wrap(field_cast(from, item)),
-        (FixedSizeList(item, 1), _) => unwrap(field_cast(item, to)),
-        (Struct(_), Struct(_)) => {
-            (Cast::Forget, Verdict::Impossible, Some("a different number of fields".to_owned()))
+        (_, FixedSizeList(item, 1)) => {
+            let (cast, effect) = field_cast(from, item);
+            (Cast::Wrap(Box::new(cast)), effect)
         }
-        (_, Struct(b)) if b.len() == 1 => wrap(field_cast(from, &b[0])),
-        (Struct(a), _) if a.len() == 1 => unwrap(field_cast(&a[0], to)),
+        (FixedSizeList(item, 1), _) => {
+            let (cast, effect) = field_cast(item, to);
+            (Cast::Unwrap(Box::new(cast)), effect)
+        }
+        (Struct(_), Struct(_)) => return impossible("a different number of fields"),
+        (_, Struct(b)) if b.len() == 1 => {
+            let (cast, effect) = field_cast(from, &b[0]);
+            (Cast::Wrap(Box::new(cast)), effect)
+        }
+        (Struct(a), _) if a.len() == 1 => {
+            let (cast, effect) = field_cast(&a[0], to);
+            (Cast::Unwrap(Box::new(cast)), effect)
+        }
+        (a, b) if a == b => (Cast::Same, Effect::exact()),
         (a, b) => match scalar::plan(a, b) {
-            Some((cast, verdict)) => (Cast::Scalar(cast), verdict, None),
-            None => impossible(),
+            Some((cast, effect)) => (Cast::Scalar(cast), effect),
+            None => return impossible("no value of one is a value of the other"),
         },
-    }
+    };
+    // Another type, or the same under another name.
+    (cast, effect.and(Effect::widened()))
 }
 
-fn wrap((cast, verdict, note): Planned) -> Planned {
-    (Cast::Wrap(Box::new(cast)), verdict.max(Verdict::Widened), note)
-}
-
-fn unwrap((cast, verdict, note): Planned) -> Planned {
-    (Cast::Unwrap(Box::new(cast)), verdict.max(Verdict::Widened), note)
-}
-
-fn items(from: &Field, to: &Field, same_extension: bool) -> Planned {
-    let (cast, verdict, note) = field_cast(from, to);
-    let verdict = if same_extension { verdict } else { verdict.max(Verdict::Widened) };
-    (Cast::Items(Box::new(cast)), verdict, note)
+fn items(from: &Field, to: &Field) -> Planned {
+    let (cast, effect) = field_cast(from, to);
+    (Cast::Items(Box::new(cast)), effect)
 }
 
 /// By name if the names are the same, else by position.
@@ -263,65 +272,52 @@ fn fields(from: &Fields, to: &Fields) -> Planned {
     let by_name = |field: &Field| from.iter().position(|source| source.name() == field.name());
     let named: Option<Vec<usize>> = to.iter().map(|field| by_name(field)).collect();
     let order = named.unwrap_or_else(|| (0..to.len()).collect());
-    let mut worst = Verdict::Exact;
-    let mut notes = None;
+    let mut worst = Effect::exact();
     let mut casts = Vec::new();
     for (field, index) in to.iter().zip(order) {
-        let (cast, verdict, note) = field_cast(&from[index], field);
-        let moved = from[index].name() != field.name();
-        worst = worst.max(verdict).max(if moved { Verdict::Widened } else { Verdict::Exact });
-        notes = notes.or(note);
+        let (cast, effect) = field_cast(&from[index], field);
+        worst = worst.and(effect);
         casts.push((index, cast));
     }
-    (Cast::Fields(casts), worst, notes)
+    (Cast::Fields(casts), worst)
 }
 
 fn image_to_image(from: Image, to: Image) -> Planned {
     if (from.width, from.height) != (to.width, to.height) {
-        return (Cast::Forget, Verdict::Impossible, Some("the sizes differ".to_owned()));
+        return impossible("the sizes differ");
     }
-    match (from.is_plain_single(), to.is_plain_single()) {
-        (true, true) => {
-            let (cast, verdict, note) = field_cast(&from.item(), &to.item());
-            let cast = Cast::ToImage(Box::new(Cast::FromImage(from, Box::new(cast))), to);
-            (cast, verdict.max(Verdict::Widened), note)
-        }
-        _ => (
-            Cast::Forget,
-            Verdict::Impossible,
-            Some("only plain images of one component are recast".to_owned()),
-        ),
+    if !from.is_plain_single() || !to.is_plain_single() {
+        return impossible("only plain images of one component are recast");
     }
+    let (cast, effect) = field_cast(&from.item(), &to.item());
+    let cast = Cast::ToImage(Box::new(Cast::FromImage(from, Box::new(cast))), to);
+    (cast, effect.and(Effect::widened()))
 }
 
 fn from_image(image: Image, to: &Field) -> Planned {
-    let DataType::FixedSizeList(item, count) = to.data_type() else { return impossible() };
+    let DataType::FixedSizeList(item, count) = to.data_type() else {
+        return impossible("an image becomes a tensor only");
+    };
     if !image.is_plain_single() {
-        return (
-            Cast::Forget,
-            Verdict::Impossible,
-            Some("only plain images of one component become tensors".to_owned()),
-        );
+        return impossible("only plain images of one component become tensors");
     }
     if image.pixels() != u64::try_from(*count).unwrap_or(0) {
-        return (
-            Cast::Forget,
-            Verdict::Impossible,
-            Some(format!("{} pixels, {count} elements", image.pixels())),
-        );
+        return impossible(format!("{} pixels, {count} elements", image.pixels()));
     }
-    let (cast, verdict, note) = field_cast(&image.item(), item);
-    (Cast::FromImage(image, Box::new(cast)), verdict.max(Verdict::Widened), note)
+    let (cast, effect) = field_cast(&image.item(), item);
+    (Cast::FromImage(image, Box::new(cast)), effect.and(Effect::widened()))
 }
 
 fn to_image(from: &Field, image: Image) -> Planned {
-    let DataType::FixedSizeList(item, count) = from.data_type() else { return impossible() };
+    let DataType::FixedSizeList(item, count) = from.data_type() else {
+        return impossible("a tensor only becomes an image");
+    };
     if !image.is_plain_single() || image.pixels() != u64::try_from(*count).unwrap_or(0) {
         let note = format!("{count} elements become a plain image of one component and as many pixels only");
-        return (Cast::Forget, Verdict::Impossible, Some(note));
+        return impossible(note);
     }
-    let (cast, verdict, note) = field_cast(item, &image.item());
-    (Cast::ToImage(Box::new(Cast::Items(Box::new(cast))), image), verdict.max(Verdict::Widened), note)
+    let (cast, effect) = field_cast(item, &image.item());
+    (Cast::ToImage(Box::new(Cast::Items(Box::new(cast))), image), effect.and(Effect::widened()))
 }
 
 fn unplanned() -> Error {

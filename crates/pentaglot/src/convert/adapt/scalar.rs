@@ -4,30 +4,30 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, PrimitiveBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, StringArray, new_null_array};
+use arrow_array::{Array, ArrayRef, StringArray, new_null_array};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Field};
 
 use super::apply::Place;
+use super::fit::{self, Judge, tick};
 use crate::convert::reshape::holds;
-use crate::error::{Error, Result};
-use crate::hub::type_text::print_type;
+use crate::error::Result;
+use crate::hub::{Effect, LossKind};
 
 /// How single values are cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScalarCast {
     /// Every value survives: Arrow's own cast.
     Plain,
-    /// Arrow's own cast; a value that does not fit ends the run.
-    Checked,
-    /// Integers keep their low bits.
-    Wrap,
-    /// Floats are cut towards zero and saturate; NaN becomes 0.
-    Saturate,
-    /// Not zero is true.
-    Truth,
+    /// Numbers to types that may not hold them.
+    Numbers,
+    /// Dates, times and durations in other units.
+    Times,
+    /// Decimals of another scale or with fewer digits.
+    Decimals,
+    /// Arrow's own cast, compared with the way back.
+    Compared,
     /// The shortest text.
     Text,
     Parse,
@@ -36,95 +36,124 @@ pub(super) enum ScalarCast {
 }
 
 /// The cast from one type to another and what it does, if there is one.
-pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, crate::hub::Verdict)> {
-    use crate::hub::Verdict::{Checked, Lossy, Widened};
+pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, Effect)> {
     use DataType::{
-        Binary, Boolean, Decimal128, Decimal256, Dictionary, LargeBinary, LargeUtf8, Utf8, Utf8View,
+        Binary, Boolean, Dictionary, LargeBinary, LargeUtf8, Time32, Time64, Timestamp, Utf8, Utf8View,
     };
     let number = |kind: &DataType| kind.is_integer() || kind.is_floating();
     let text = |kind: &DataType| matches!(kind, Utf8 | LargeUtf8 | Utf8View);
+    let (precision, range) = (LossKind::Precision, LossKind::Range);
     Some(match (from, to) {
-        (a, b) if number(a) && number(b) && holds(b, a) => (ScalarCast::Plain, Widened),
-        (a, b) if a.is_integer() && b.is_integer() => (ScalarCast::Wrap, Lossy),
-        (a, b) if a.is_floating() && b.is_integer() => (ScalarCast::Saturate, Lossy),
-        (a, b) if number(a) && number(b) => (ScalarCast::Plain, Lossy),
-        (Boolean, b) if number(b) => (ScalarCast::Plain, Widened),
-        (a, Boolean) if number(a) => (ScalarCast::Truth, Lossy),
-        (Decimal128(p, s) | Decimal256(p, s), Decimal128(q, t) | Decimal256(q, t))
-            if t >= s && i16::from(*q) - i16::from(*t) >= i16::from(*p) - i16::from(*s) =>
-        {
-            (ScalarCast::Plain, Widened)
+        (a, b) if number(a) && number(b) && holds(b, a) => (ScalarCast::Plain, Effect::widened()),
+        (a, b) if a.is_integer() && b.is_integer() => (ScalarCast::Numbers, Effect::checked(range)),
+        // float16 ends at 65504.
+        (a, b) if a.is_integer() && b.is_floating() && *b != DataType::Float16 => {
+            (ScalarCast::Numbers, Effect::checked(precision))
         }
-        (a, b) if text(a) && text(b) => (ScalarCast::Plain, Widened),
-        (Binary | LargeBinary, b) if text(b) => (ScalarCast::Checked, Checked),
-        (a, Binary | LargeBinary) if text(a) => (ScalarCast::Plain, Widened),
-        (Dictionary(_, value), b) if value.as_ref() == b => (ScalarCast::Plain, Widened),
-        (a, b) if text(b) && (number(a) || a == &Boolean || a.is_temporal()) => (ScalarCast::Text, Widened),
-        (a, b) if text(a) && (number(b) || b == &Boolean) => (ScalarCast::Parse, Checked),
-        (a, b) if !can_cast_types(a, b) => return None,
-        (a, b) if text(a) || text(b) => (ScalarCast::Checked, Checked),
-        (a, b) if a.is_temporal() && b.is_temporal() => match (resolution(a), resolution(b)) {
-            (Some(fine), Some(coarse)) if coarse < fine => (ScalarCast::Checked, Lossy),
-            _ => (ScalarCast::Checked, Checked),
-        },
-        _ => (ScalarCast::Checked, Lossy),
+        (a, Boolean) if a.is_integer() => (ScalarCast::Numbers, Effect::checked(range)),
+        (a, b) if number(a) && (number(b) || *b == Boolean) => {
+            (ScalarCast::Numbers, Effect::checked(precision | range))
+        }
+        (Boolean, b) if number(b) => (ScalarCast::Plain, Effect::widened()),
+        (a, b) if a.is_decimal() && b.is_decimal() => (ScalarCast::Decimals, decimals(a, b)),
+        (a, b) if text(a) && text(b) => (ScalarCast::Plain, Effect::widened()),
+        (Binary | LargeBinary, b) if text(b) => (ScalarCast::Compared, Effect::checked(range)),
+        (a, Binary | LargeBinary) if text(a) => (ScalarCast::Plain, Effect::widened()),
+        (Dictionary(_, value), b) if value.as_ref() == b => (ScalarCast::Plain, Effect::widened()),
+        (a, b) if text(b) && (number(a) || a == &Boolean || a.is_temporal()) => {
+            (ScalarCast::Text, Effect::widened())
+        }
+        (a, b) if text(a) && (number(b) || b == &Boolean) => (ScalarCast::Parse, Effect::checked(range)),
+        (a, b) if !can_cast_types(a, b) || text(a) && has_negative_scale(b) => return None,
+        (Timestamp(..), Time32(_) | Time64(_)) => {
+            let effect = Effect::lossy(LossKind::Dropped).because("the date is dropped");
+            (ScalarCast::Compared, effect)
+        }
+        (a, b) if tick(a).is_some() && tick(b).is_some() => times(a, b),
+        _ => (ScalarCast::Compared, Effect::checked(precision | range)),
     })
 }
 
-/// Ticks per day, as a rank.
-fn resolution(kind: &DataType) -> Option<u8> {
-    let unit = |unit: &TimeUnit| match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 2,
-        TimeUnit::Microsecond => 3,
-        TimeUnit::Nanosecond => 4,
+fn has_negative_scale(kind: &DataType) -> bool {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    matches!(kind, Decimal32(_, ..0) | Decimal64(_, ..0) | Decimal128(_, ..0) | Decimal256(_, ..0))
+}
+
+/// What becomes of decimals: the target needs as many digits on both sides of the point.
+fn decimals(from: &DataType, to: &DataType) -> Effect {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    let digits = |kind: &DataType| match kind {
+        Decimal32(p, s) | Decimal64(p, s) | Decimal128(p, s) | Decimal256(p, s) => {
+            (i16::from(*p) - i16::from(*s), *s)
+        }
+        _ => (0, 0),
     };
-    Some(match kind {
-        DataType::Date32 => 0,
-        DataType::Date64 => 2,
-        DataType::Timestamp(own, _)
-        | DataType::Time32(own)
-        | DataType::Time64(own)
-        | DataType::Duration(own) => unit(own),
-        _ => return None,
-    })
+    let ((before, after), (room_before, room_after)) = (digits(from), digits(to));
+    match (room_before >= before, room_after >= after) {
+        (true, true) => Effect::widened(),
+        (false, true) => Effect::checked(LossKind::Range),
+        // Rounding up may take one more digit.
+        (_, false) => Effect::checked(LossKind::Precision | LossKind::Range),
+    }
+}
+
+/// What becomes of dates, times and durations.
+fn times(from: &DataType, to: &DataType) -> (ScalarCast, Effect) {
+    use DataType::{Date32, Date64, Timestamp};
+    let is_date = |kind: &DataType| matches!(kind, Date32 | Date64);
+    let units = match (tick(from), tick(to)) {
+        (Some(fine), Some(coarse)) if is_date(to) && !is_date(from) || coarse > fine => {
+            Effect::checked(LossKind::Precision | LossKind::Range)
+        }
+        (from, to) if from == to => Effect::exact(),
+        _ => Effect::checked(LossKind::Range),
+    };
+    match (from, to) {
+        // The same instants.
+        (Timestamp(_, Some(a)), Timestamp(_, Some(b))) if a != b => {
+            let note = format!("the zone {a} becomes {b}, the instants stay");
+            (ScalarCast::Times, units.and(Effect::widened().because(note)))
+        }
+        (Timestamp(_, Some(zone)), Timestamp(_, None)) => {
+            let note = format!("the zone {zone} is dropped, the times are those of UTC");
+            (ScalarCast::Times, units.and(Effect::lossy(LossKind::Timezone).because(note)))
+        }
+        (Timestamp(_, None), Timestamp(_, Some(zone))) => {
+            let note = format!("taken as the local time of {zone}");
+            let effect = Effect::checked(LossKind::Precision | LossKind::Range).because(note);
+            (ScalarCast::Compared, effect)
+        }
+        (Timestamp(_, Some(zone)), b) if is_date(b) => {
+            let note = format!("the local date of {zone}");
+            (ScalarCast::Compared, Effect::lossy(LossKind::Precision | LossKind::Timezone).because(note))
+        }
+        (a, Timestamp(_, Some(_))) if is_date(a) => (ScalarCast::Compared, units),
+        _ => (ScalarCast::Times, units.and(Effect::widened())),
+    }
 }
 
 /// Casts an array.
-pub(super) fn cast(array: &ArrayRef, how: ScalarCast, to: &DataType, place: &Place<'_>) -> Result<ArrayRef> {
+pub(super) fn cast(array: &ArrayRef, how: ScalarCast, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     match how {
-        ScalarCast::Plain => Ok(cast_with_options(array, to, &strict)?),
-        ScalarCast::Checked => {
-            let lenient = cast_with_options(array, to, &CastOptions::default())?;
-            match (0..array.len()).find(|index| lenient.is_null(*index) && array.is_valid(*index)) {
-                None => Ok(lenient),
-                Some(index) => Err(does_not_fit(array, index, to, place)),
-            }
-        }
-        ScalarCast::Wrap => wrapped(array, to),
-        ScalarCast::Saturate => {
-            let floats = cast_with_options(array, &DataType::Float64, &strict)?;
-            saturated(floats.as_primitive::<Float64Type>(), to)
-        }
-        ScalarCast::Truth => {
-            let floats = cast_with_options(array, &DataType::Float64, &CastOptions::default())?;
-            let floats = floats.as_primitive::<Float64Type>();
-            Ok(Arc::new(floats.iter().map(|value| value.map(|value| value != 0.0)).collect::<BooleanArray>()))
-        }
-        ScalarCast::Text => text(array, to),
+        ScalarCast::Plain => Ok(cast_with_options(array, to.data_type(), &strict)?),
+        ScalarCast::Numbers => fit::numbers(array, to, place),
+        ScalarCast::Times => fit::times(array, to, place),
+        ScalarCast::Decimals => fit::decimals(array, to, place),
+        ScalarCast::Compared => fit::there_and_back(array, to, place),
+        ScalarCast::Text => text(array, to.data_type()),
         ScalarCast::Parse => parse(array, to, place),
-        ScalarCast::Nulls => Ok(new_null_array(to, array.len())),
+        ScalarCast::Nulls => Ok(new_null_array(to.data_type(), array.len())),
         ScalarCast::VoidText => {
             Ok(Arc::new(StringArray::from_iter_values(std::iter::repeat_n("void", array.len()))))
         }
     }
 }
 
-fn does_not_fit(array: &ArrayRef, index: usize, to: &DataType, place: &Place<'_>) -> Error {
+/// The text of a value, for messages.
+pub(super) fn shown(array: &ArrayRef, index: usize) -> String {
     let shown = ArrayFormatter::try_new(array, &FormatOptions::default());
-    let shown = shown.map_or(String::new(), |formatter| formatter.value(index).to_string());
-    place.refuse(index, format!("{shown:?} does not become {}", print_type(to)))
+    shown.map_or(String::new(), |formatter| formatter.value(index).to_string())
 }
 
 macro_rules! for_integers {
@@ -143,39 +172,6 @@ macro_rules! for_integers {
     };
 }
 
-/// Integers keep their low bits, as every program that narrows them does.
-fn wrapped(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    use arrow_array::types::*;
-    // All integers through 64 bits: the low bits are the same whether signed or not.
-    let wide: Vec<u64> = {
-        macro_rules! widen {
-            ($type:ident) => {
-                array.as_primitive::<$type>().values().iter().map(|value| *value as u64).collect()
-            };
-        }
-        for_integers!(array.data_type(), widen)
-    };
-    macro_rules! narrow {
-        ($type:ident) => {{
-            let values = wide.iter().map(|value| *value as <$type as ArrowPrimitiveType>::Native);
-            Arc::new(PrimitiveArray::<$type>::new(values.collect(), array.nulls().cloned()))
-        }};
-    }
-    Ok(for_integers!(to, narrow))
-}
-
-/// Floats are cut towards zero and saturate; NaN becomes 0: what `as` does.
-fn saturated(floats: &PrimitiveArray<Float64Type>, to: &DataType) -> Result<ArrayRef> {
-    use arrow_array::types::*;
-    macro_rules! narrow {
-        ($type:ident) => {{
-            let values = floats.values().iter().map(|value| *value as <$type as ArrowPrimitiveType>::Native);
-            Arc::new(PrimitiveArray::<$type>::new(values.collect(), floats.nulls().cloned()))
-        }};
-    }
-    Ok(for_integers!(to, narrow))
-}
-
 /// The shortest text that reads back to the same value.
 fn text(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let options = FormatOptions::default();
@@ -186,42 +182,56 @@ fn text(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 }
 
 /// Text to numbers and truth values. No spaces; `true`, `false`, `t`, `f`, `1`, `0` in any case.
-fn parse(array: &ArrayRef, to: &DataType, place: &Place<'_>) -> Result<ArrayRef> {
+fn parse(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     use arrow_array::types::*;
     let texts = arrow_cast::cast(array, &DataType::Utf8)?;
     let texts = texts.as_string::<i32>();
-    macro_rules! numbers {
-        ($type:ident) => {{
-            let mut values = PrimitiveBuilder::<$type>::new();
+    let mut judge = Judge::new(array, to, place);
+    macro_rules! values {
+        ($values:expr, $parse:expr) => {{
+            let mut values = $values;
             for (index, text) in texts.iter().enumerate() {
-                match text.map(str::parse) {
+                match text.map($parse) {
                     None => values.append_null(),
-                    Some(Ok(value)) => values.append_value(value),
-                    Some(Err(_)) => return Err(does_not_fit(array, index, to, place)),
+                    Some(Some(value)) => values.append_value(value),
+                    Some(None) => {
+                        judge.misfit(index)?;
+                        values.append_null();
+                    }
                 }
             }
+            judge.finish();
             Arc::new(values.finish())
         }};
     }
-    Ok(match to {
-        DataType::Float32 => numbers!(Float32Type),
-        DataType::Float64 => numbers!(Float64Type),
-        DataType::Float16 => {
-            let wide = parse(array, &DataType::Float64, place)?;
-            arrow_cast::cast(&wide, to)?
-        }
-        DataType::Boolean => {
-            let mut values = BooleanBuilder::new();
-            for (index, text) in texts.iter().enumerate() {
-                match text.map(|text| text.to_ascii_lowercase()).as_deref() {
-                    None => values.append_null(),
-                    Some("true" | "t" | "1") => values.append_value(true),
-                    Some("false" | "f" | "0") => values.append_value(false),
-                    Some(_) => return Err(does_not_fit(array, index, to, place)),
-                }
+    macro_rules! numbers {
+        ($type:ident) => {
+            values!(PrimitiveBuilder::<$type>::new(), |text: &str| text.parse().ok())
+        };
+    }
+    // A number past the largest parses as an infinity, which it is not.
+    let float = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite() || is_infinity(text));
+    Ok(match to.data_type() {
+        DataType::Float64 => values!(PrimitiveBuilder::<Float64Type>::new(), float),
+        DataType::Float32 => values!(PrimitiveBuilder::<Float32Type>::new(), |text: &str| {
+            text.parse::<f32>().ok().filter(|value| value.is_finite() || is_infinity(text))
+        }),
+        DataType::Float16 => values!(PrimitiveBuilder::<Float16Type>::new(), |text: &str| {
+            let value = half::f16::from_f64(float(text)?);
+            (value.is_finite() || is_infinity(text)).then_some(value)
+        }),
+        DataType::Boolean => values!(BooleanBuilder::new(), |text: &str| {
+            match text.to_ascii_lowercase().as_str() {
+                "true" | "t" | "1" => Some(true),
+                "false" | "f" | "0" => Some(false),
+                _ => None,
             }
-            Arc::new(values.finish())
-        }
+        }),
         integer => for_integers!(integer, numbers),
     })
+}
+
+/// Whether a text that parses as a float says itself that it is infinite, or no number.
+fn is_infinity(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'+' | b'-'))
 }

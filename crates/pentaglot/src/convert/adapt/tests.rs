@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int8Type, Int32Type, Int64Type};
+use arrow_array::types::Int64Type;
 use arrow_array::{
-    Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array,
+    Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    TimestampNanosecondArray, UInt8Array,
 };
 use arrow_schema::{Schema, SchemaRef};
 
@@ -11,7 +12,7 @@ use super::adapter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hub::rows::{self, from_batches};
 use crate::hub::type_text::parse_schema;
-use crate::hub::{Verdict, extension};
+use crate::hub::{LossKind, LossKinds, LossRecord, Lost, Verdict, extension};
 use crate::limits::Limits;
 
 fn schema(text: &str) -> SchemaRef {
@@ -23,10 +24,39 @@ fn verdict(from: &str, to: &str) -> Verdict {
 }
 
 fn run(from: &SchemaRef, columns: Vec<ArrayRef>, to: &SchemaRef) -> Result<RecordBatch> {
+    run_allowing(from, columns, to, LossKinds::NONE).map(|(batch, _)| batch)
+}
+
+fn run_allowing(
+    from: &SchemaRef,
+    columns: Vec<ArrayRef>,
+    to: &SchemaRef,
+    allowed: LossKinds,
+) -> Result<(RecordBatch, Vec<Lost>)> {
     let rows = columns.first().map_or(0, |column| column.len());
     let batch = rows::batch(Arc::clone(from), columns, rows)?;
-    let adapted = adapter(from, to).adapt(from_batches(Arc::clone(from), [Ok(batch)])).next().unwrap();
-    adapted.map_err(Error::from)
+    let lost = LossRecord::default();
+    let stream = from_batches(Arc::clone(from), [Ok(batch)]);
+    let adapted = adapter(from, to).adapt(stream, allowed, lost.clone()).next().unwrap();
+    Ok((adapted.map_err(Error::from)?, lost.lost()))
+}
+
+/// Casts one column; nulls in the result are `None`, values their texts.
+fn cast(
+    column: ArrayRef,
+    from: &str,
+    to: &str,
+    allowed: LossKinds,
+) -> Result<(Vec<Option<String>>, Vec<Lost>)> {
+    let (from, to) = (schema(&format!("struct{{x: {from}}}")), schema(&format!("struct{{x: {to}}}")));
+    let (batch, lost) = run_allowing(&from, vec![column], &to, allowed)?;
+    let column = batch.column(0);
+    let text = |index| column.is_valid(index).then(|| super::scalar::shown(column, index));
+    Ok(((0..column.len()).map(text).collect(), lost))
+}
+
+fn texts(values: &[&str]) -> Vec<Option<String>> {
+    values.iter().map(|value| (*value != "-").then(|| (*value).to_owned())).collect()
 }
 
 #[test]
@@ -38,26 +68,30 @@ fn verdicts_follow_the_values_that_survive() {
         ("value[?int32]", "value[int32]", Checked),
         ("value[uint8]", "value[uint32]", Widened),
         ("value[uint8]", "value[uint64]", Widened),
-        ("value[int8]", "value[uint8]", Lossy),
-        ("value[int64]", "value[float64]", Lossy),
+        ("value[int8]", "value[uint8]", Checked),
+        ("value[int64]", "value[float64]", Checked),
         ("value[uint32]", "value[float64]", Widened),
-        ("value[float64]", "value[float32]", Lossy),
-        ("value[float32]", "value[int64]", Lossy),
+        ("value[float64]", "value[float32]", Checked),
+        ("value[float32]", "value[int64]", Checked),
         ("value[bool]", "value[int8]", Widened),
-        ("value[int8]", "value[bool]", Lossy),
+        ("value[int8]", "value[bool]", Checked),
         ("value[float64]", "value[utf8]", Widened),
         ("value[utf8]", "value[float64]", Checked),
         ("value[utf8]", "value[null]", Lossy),
         ("value[?null]", "value[?float32]", Widened),
         ("value[null]", "value[int8]", Impossible),
         ("value[list[int8]]", "value[list[int64]]", Widened),
-        ("value[list[int64]]", "value[list[int8]]", Lossy),
+        ("value[list[int64]]", "value[list[int8]]", Checked),
         ("value[fixed_list[6, uint8]]", "value[fixed_list[4, uint8]]", Impossible),
         ("value[int32]", "value[fixed_list[1, int64]]", Widened),
         ("value[struct{a: int32, b: utf8}]", "value[struct{x: int64, y: float64}]", Checked),
         ("value[struct{a: int32}]", "value[struct{a: int32, b: int32}]", Impossible),
-        ("value[timestamp[ms]]", "value[timestamp[s]]", Lossy),
+        ("value[timestamp[ms]]", "value[timestamp[s]]", Checked),
         ("value[timestamp[s]]", "value[timestamp[ns]]", Checked),
+        ("value[timestamp[s, 'UTC']]", "value[timestamp[s]]", Lossy),
+        ("value[timestamp[s, 'UTC']]", "value[timestamp[s, '+02:00']]", Widened),
+        ("value[decimal128[9, 2]]", "value[decimal128[9, 1]]", Checked),
+        ("value[decimal128[9, 2]]", "value[decimal128[10, 3]]", Widened),
         ("value[int32]", "struct{x: int32}", Impossible),
     ];
     for (from, to, expected) in cases {
@@ -78,7 +112,7 @@ fn columns_go_by_name_and_what_is_dropped_is_said() {
             "z: float32 -> float32: exact",
             "x: int32 -> int64: widened",
             "n: missing -> ?bool: widened (filled with nulls)",
-            "y: utf8 -> dropped: exact",
+            "y: utf8 -> dropped: lossy, dropped",
         ]
     );
 }
@@ -94,13 +128,106 @@ fn a_single_column_left_over_on_each_side_is_paired() {
 }
 
 #[test]
-fn narrow_integers_wrap_and_floats_saturate() {
-    let column: ArrayRef = Arc::new(Int32Array::from(vec![200, -200, 7]));
-    let out = run(&schema("struct{x: int32}"), vec![column], &schema("struct{x: int8}")).unwrap();
-    assert_eq!(out.column(0).as_primitive::<Int8Type>().values(), &[-56, 56, 7]);
-    let column: ArrayRef = Arc::new(Float64Array::from(vec![1.9, -1.9, 1e10, -1e10, f64::NAN]));
-    let out = run(&schema("struct{x: float64}"), vec![column], &schema("struct{x: int32}")).unwrap();
-    assert_eq!(out.column(0).as_primitive::<Int32Type>().values(), &[1, -1, i32::MAX, i32::MIN, 0]);
+fn nothing_wraps_or_saturates() {
+    let (none, range, precision) = (LossKinds::NONE, LossKind::Range.into(), LossKind::Precision.into());
+    let integers = || -> ArrayRef { Arc::new(Int32Array::from(vec![7, 200, -200])) };
+    let error = cast(integers(), "int32", "?int8", none).unwrap_err();
+    assert_eq!(error.to_string(), "row 1, column \"x\": \"200\" does not become int8");
+    assert_eq!(error.advice(), Some(&crate::error::Hint::AllowLossy));
+    assert_eq!(cast(integers(), "int32", "?int8", precision).unwrap_err().kind(), ErrorKind::Lossy);
+    let (values, lost) = cast(integers(), "int32", "?int8", range).unwrap();
+    assert_eq!(values, texts(&["7", "-", "-"]));
+    assert_eq!((lost[0].kind, lost[0].values, lost[0].example.as_deref()), (LossKind::Range, 2, Some("200")));
+    // Without a null to become, nothing helps.
+    let error = cast(integers(), "int32", "int8", LossKinds::ALL).unwrap_err();
+    assert_eq!((error.kind(), error.advice()), (ErrorKind::Lossy, None));
+
+    let floats = |values: &[f64]| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) };
+    for value in [1e10, -1e10, f64::NAN, f64::INFINITY] {
+        assert!(cast(floats(&[value]), "float64", "?int32", precision).is_err(), "{value}");
+        assert_eq!(cast(floats(&[value]), "float64", "?int32", range).unwrap().0, [None], "{value}");
+    }
+    assert!(cast(floats(&[1.5]), "float64", "int32", range).is_err());
+    let (values, lost) = cast(floats(&[1.9, -1.9, 3.0, -0.0]), "float64", "int32", precision).unwrap();
+    assert_eq!(values, texts(&["1", "-1", "3", "0"]));
+    assert_eq!(
+        (lost[0].kind, lost[0].values, lost[0].example.as_deref()),
+        (LossKind::Precision, 3, Some("1.9"))
+    );
+
+    assert!(cast(floats(&[0.1]), "float64", "float32", range).is_err());
+    assert_eq!(cast(floats(&[0.1, 0.5]), "float64", "float32", precision).unwrap().0, texts(&["0.1", "0.5"]));
+    assert!(cast(floats(&[1e300]), "float64", "?float32", precision).is_err());
+    assert_eq!(
+        cast(floats(&[1e300, f64::INFINITY]), "float64", "?float32", range).unwrap().0,
+        texts(&["-", "inf"])
+    );
+    let wide: ArrayRef = Arc::new(Int64Array::from(vec![1, (1 << 53) + 1, (1 << 53) + 3]));
+    assert!(cast(Arc::clone(&wide), "int64", "float64", range).is_err());
+    let (values, _) = cast(wide, "int64", "float64", precision).unwrap();
+    assert_eq!(values, texts(&["1.0", "9007199254740992.0", "9007199254740996.0"]));
+    assert!(cast(floats(&[2.0]), "float64", "bool", precision).is_err());
+    assert_eq!(
+        cast(floats(&[1.0, 0.0, 1.5]), "float64", "bool", precision).unwrap().0,
+        texts(&["true", "false", "true"])
+    );
+    let huge: ArrayRef = Arc::new(StringArray::from(vec!["1e999", "inf"]));
+    assert_eq!(cast(huge, "utf8", "?float64", range).unwrap().0, texts(&["-", "inf"]));
+}
+
+#[test]
+fn times_are_rounded_to_nearest_even() {
+    let precision = LossKind::Precision.into();
+    let stamps = |values: &[i64]| -> ArrayRef { Arc::new(TimestampNanosecondArray::from(values.to_vec())) };
+    assert!(cast(stamps(&[1_500]), "timestamp[ns]", "timestamp[us]", LossKinds::NONE).is_err());
+    let values = stamps(&[500, 1_500, 2_500, 2_501, -500, -1_500, 4_000]);
+    let (values, lost) = cast(values, "timestamp[ns]", "timestamp[us]", precision).unwrap();
+    let expected = [0, 2, 2, 3, 0, -2, 4].map(|value| {
+        let array: ArrayRef = Arc::new(arrow_array::TimestampMicrosecondArray::from(vec![value]));
+        Some(super::scalar::shown(&array, 0))
+    });
+    assert_eq!(values, expected);
+    assert_eq!(lost[0].values, 6);
+    // A timestamp becomes the date it is in.
+    let (values, _) = cast(stamps(&[86_399_000_000_000, -1]), "timestamp[ns]", "date32", precision).unwrap();
+    assert_eq!(values, texts(&["1970-01-01", "1969-12-31"]));
+    let seconds: ArrayRef = Arc::new(arrow_array::TimestampSecondArray::from(vec![1, i64::MAX]));
+    assert!(cast(Arc::clone(&seconds), "timestamp[s]", "?timestamp[ms]", precision).is_err());
+    let (values, _) = cast(seconds, "timestamp[s]", "?timestamp[ms]", LossKind::Range.into()).unwrap();
+    assert_eq!(values[1], None);
+}
+
+#[test]
+fn decimals_are_rounded_to_nearest_even() {
+    let decimals = arrow_array::Decimal128Array::from(vec![125, 135, -125, 999, 120]);
+    let decimals: ArrayRef = Arc::new(decimals.with_precision_and_scale(9, 2).unwrap());
+    assert!(cast(Arc::clone(&decimals), "decimal128[9, 2]", "decimal128[9, 1]", LossKinds::NONE).is_err());
+    let (values, lost) =
+        cast(Arc::clone(&decimals), "decimal128[9, 2]", "decimal128[9, 1]", LossKind::Precision.into())
+            .unwrap();
+    assert_eq!(values, texts(&["1.2", "1.4", "-1.2", "10.0", "1.2"]));
+    assert_eq!(lost[0].values, 4);
+    let (values, _) = cast(decimals, "decimal128[9, 2]", "?decimal128[2, 1]", LossKinds::ALL).unwrap();
+    assert_eq!(values, texts(&["1.2", "1.4", "-1.2", "-", "1.2"]));
+}
+
+#[test]
+fn a_null_becomes_nan_if_that_is_allowed() {
+    let column = || -> ArrayRef { Arc::new(Float64Array::from(vec![Some(1.0), None])) };
+    assert!(cast(column(), "?float64", "float64", LossKind::Range.into()).is_err());
+    let (values, lost) = cast(column(), "?float64", "float64", LossKind::Nulls.into()).unwrap();
+    assert_eq!(values, texts(&["1.0", "NaN"]));
+    assert_eq!((lost[0].kind, lost[0].values), (LossKind::Nulls, 1));
+}
+
+#[test]
+fn dropped_columns_count_their_rows() {
+    let (from, to) = (schema("struct{x: int32, y: utf8}"), schema("struct{x: int32}"));
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(Int32Array::from(vec![1, 2])), Arc::new(StringArray::from(vec!["a", "b"]))];
+    let (_, lost) = run_allowing(&from, columns, &to, LossKinds::ALL).unwrap();
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0].to_string(), "loss (dropped) in column \"y\": 2 values, such as a");
 }
 
 #[test]
@@ -135,7 +262,7 @@ fn images_become_tensors_and_back() {
     assert_eq!(values, [258, 9]);
     let back = run(&tensors, out.columns().to_vec(), &images).unwrap();
     assert_eq!(back.column(0).as_ref(), bytes.as_ref());
-    assert_eq!(adapter(&tensors, &images).plan.verdict(), Verdict::Lossy);
+    assert_eq!(adapter(&tensors, &images).plan.verdict(), Verdict::Checked);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::dictionary::{Unifier, has_dictionary};
 use crate::error::{Context, Result};
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::hub::type_text::print_field;
-use crate::hub::{Plan, Verdict};
+use crate::hub::{Effect, LossKind, Plan};
 use crate::sink::Sink;
 
 /// Buffers start at multiples of this. With more, `arrow-ipc` would also put more than the two bytes of padding that the
@@ -21,40 +21,32 @@ pub(super) fn plan(schema: &Schema, file: bool) -> Plan {
     let mut plan = Plan::default();
     for field in schema.fields() {
         let text = print_field(field);
-        match verdict(field, file) {
-            (verdict, Some(note)) => plan.push_with(field.name(), text.clone(), text, verdict, note),
-            (verdict, None) => plan.push(field.name(), text.clone(), text, verdict),
-        }
+        plan.step(field.name(), text.clone(), text, effect(field, file));
     }
     plan
 }
 
 /// The worst that happens to a field or to one inside it.
-fn verdict(field: &Field, file: bool) -> (Verdict, Option<&'static str>) {
-    let worse = |one: (Verdict, _), other: (Verdict, _)| if other.0 > one.0 { other } else { one };
+fn effect(field: &Field, file: bool) -> Effect {
     match field.data_type() {
         DataType::Dictionary(_, values) if has_dictionary(values) => {
-            (Verdict::Impossible, Some("Arrow IPC has no dictionary of dictionaries that programs agree on"))
+            Effect::impossible("Arrow IPC has no dictionary of dictionaries that programs agree on")
         }
         DataType::Dictionary(key, _) if file => {
             let narrow = key.primitive_width().unwrap_or(8) < 4;
             match (field.dict_is_ordered().unwrap_or(false), narrow) {
-                (true, _) => (
-                    Verdict::Checked,
-                    Some("an Arrow file has one dictionary per field: the batches' must agree in order"),
-                ),
-                (false, true) => (
-                    Verdict::Checked,
-                    Some("an Arrow file has one dictionary per field: its size must fit the index type"),
-                ),
-                (false, false) => (Verdict::Exact, None),
+                (true, _) => Effect::checked(LossKind::Order)
+                    .because("an Arrow file has one dictionary per field: the batches' must agree in order"),
+                (false, true) => Effect::checked(LossKind::Range)
+                    .because("an Arrow file has one dictionary per field: its size must fit the index type"),
+                (false, false) => Effect::exact(),
             }
         }
         DataType::Struct(fields) => {
-            fields.iter().map(|field| verdict(field, file)).fold((Verdict::Exact, None), worse)
+            fields.iter().map(|field| effect(field, file)).fold(Effect::exact(), Effect::and)
         }
         DataType::Union(fields, _) => {
-            fields.iter().map(|(_, field)| verdict(field, file)).fold((Verdict::Exact, None), worse)
+            fields.iter().map(|(_, field)| effect(field, file)).fold(Effect::exact(), Effect::and)
         }
         DataType::RunEndEncoded(_, field)
         | DataType::List(field)
@@ -62,8 +54,8 @@ fn verdict(field: &Field, file: bool) -> (Verdict, Option<&'static str>) {
         | DataType::ListView(field)
         | DataType::LargeListView(field)
         | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => verdict(field, file),
-        _ => (Verdict::Exact, None),
+        | DataType::Map(field, _) => effect(field, file),
+        _ => Effect::exact(),
     }
 }
 
@@ -77,6 +69,8 @@ pub(super) struct IpcWriter {
     schema: SchemaRef,
     inner: Inner,
     rows: u64,
+    /// Whether a batch has been written.
+    is_started: bool,
 }
 
 impl IpcWriter {
@@ -97,7 +91,7 @@ impl IpcWriter {
         } else {
             Inner::Stream(Box::new(StreamWriter::try_new_with_options(sink, &schema, write)?))
         };
-        Ok(IpcWriter { id, schema, inner, rows: 0 })
+        Ok(IpcWriter { id, schema, inner, rows: 0, is_started: false })
     }
 
     fn write_rows(&mut self, rows: &RecordBatch) -> Result<()> {
@@ -112,9 +106,12 @@ impl IpcWriter {
 
 impl Writer for IpcWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        if rows.num_rows() == 0 {
+        // A batch without rows says nothing, but for the values of its dictionaries.
+        let has_values = self.schema.fields().iter().any(|field| has_dictionary(field.data_type()));
+        if rows.num_rows() == 0 && (self.is_started || !has_values) {
             return Ok(());
         }
+        self.is_started = true;
         self.rows += rows.num_rows() as u64;
         self.write_rows(rows).in_format(self.id)
     }

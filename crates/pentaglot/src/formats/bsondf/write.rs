@@ -17,7 +17,7 @@ use super::{ID, MONGODB_BYTES};
 use crate::error::{Context, Error, Result};
 use crate::formats::{self, WriteOptions, Written};
 use crate::hub::type_text::print_field;
-use crate::hub::{Plan, Verdict, extension, native};
+use crate::hub::{Effect, LossKind, Plan, extension, native, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
 use crate::wire::bson;
@@ -28,33 +28,28 @@ pub(super) fn plan(schema: &Schema) -> Plan {
     let mut names = HashSet::new();
     if schema.fields().is_empty() {
         let note = "without columns there is no place for a number of rows";
-        plan.push_with("", "a table without columns", "an empty document", Verdict::Checked, note);
+        let effect = Effect::checked(LossKind::Dropped).because(note);
+        plan.step("", "a table without columns", "an empty document", effect);
+    }
+    shape::plan_plain_table(schema, &mut plan);
+    if let found @ (shape::Shape::Array | shape::Shape::Value) = shape::Shape::of(schema) {
+        let effect = Effect::widened().because("comes back as a table");
+        plan.step("", found.name(), "table", effect);
     }
     for field in schema.fields() {
         let (name, from) = (field.name(), print_field(field));
         let kind = check_name(name).and_then(|()| Type::of(field));
         match kind {
-            Err(reason) => plan.push_with(name, from, "nothing", Verdict::Impossible, reason),
+            Err(reason) => plan.step(name, from, "nothing", Effect::impossible(reason)),
             Ok(kind) if !names.insert(name) => {
-                let reason = "two columns have this name";
-                plan.push_with(name, from, kind.to_string(), Verdict::Impossible, reason);
+                plan.step(name, from, kind.to_string(), Effect::impossible("two columns have this name"));
             }
             Ok(kind) => {
                 let to = kind.to_string();
-                match extension::name(field) {
-                    Some(extension) => {
-                        let note = format!("the extension type {extension} is not kept, its values are");
-                        plan.push_with(name, from, to, Verdict::Widened, note);
-                    }
-                    None => {
-                        let is_same = is_same_field(&kind.to_field(name), field);
-                        let verdict = if is_same { Verdict::Exact } else { Verdict::Widened };
-                        match dictionary_condition(&kind) {
-                            Some(note) => plan.push_with(name, from, to, Verdict::Checked, note),
-                            None => plan.push(name, from, to, verdict),
-                        }
-                    }
-                }
+                let is_same = is_same_field(&kind.to_field(name), field);
+                let own = if is_same { Effect::exact() } else { Effect::widened() };
+                let effect = own.and(dictionary_condition(&kind)).and(extension::all_dropped(field));
+                plan.step(name, from, to, effect);
             }
         }
     }
@@ -62,16 +57,23 @@ pub(super) fn plan(schema: &Schema) -> Plan {
 }
 
 /// What must hold for batches with dictionaries of their own to become one column.
-fn dictionary_condition(kind: &Type) -> Option<&'static str> {
+fn dictionary_condition(kind: &Type) -> Effect {
     match kind {
-        Type::Factor { ordered: true, .. } => Some("all batches must have one order of values"),
+        Type::Factor { ordered: true, .. } => {
+            Effect::checked(LossKind::Order).because("all batches must have one order of values")
+        }
         Type::Factor { index, dictionary, .. } => match index.width() {
-            Some(1 | 2) => Some("the indices must count the values of all batches"),
+            Some(1 | 2) => {
+                Effect::checked(LossKind::Range).because("the indices must count the values of all batches")
+            }
             _ => dictionary_condition(dictionary),
         },
         Type::List(item) => dictionary_condition(item),
-        Type::Struct(fields) => fields.iter().find_map(|(_, kind)| dictionary_condition(kind)),
-        _ => None,
+        Type::Struct(fields) => {
+            let effects = fields.iter().map(|(_, kind)| dictionary_condition(kind));
+            effects.fold(Effect::exact(), Effect::and)
+        }
+        _ => Effect::exact(),
     }
 }
 

@@ -145,8 +145,8 @@ impl Format for Csv {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema);
         let layout = Layout::new(&options.options, options.name.as_deref().unwrap_or_default())?;
+        let steps = write::plan(schema, layout);
         let schema = Arc::clone(schema);
         Ok(planned(steps, move |sink| Ok(Box::new(write::CsvWriter::new(sink, &schema, layout)))))
     }

@@ -1,48 +1,89 @@
 //! Writing.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::Schema;
+use arrow_schema::{DataType, Field, FieldRef, Schema, TimeUnit};
 
 use super::Layout;
 use crate::error::Result;
 use crate::formats::{Writer, Written};
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::print_field;
-use crate::hub::{Form, Plan, Verdict};
+use crate::hub::{Effect, Form, LossKind, Plan, extension, shape};
 use crate::sink::Sink;
 use crate::wire::columns::{check_type, is_nested};
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Exact: what is read back with the same `--type` is equal.
-pub(super) fn plan(schema: &Schema) -> Plan {
+/// Exact: what is read back without a type is equal. Types that are not found again from the text are widened where the
+/// text says every value in full, and lossy where it does not say what it is.
+pub(super) fn plan(schema: &Schema, layout: Layout) -> Plan {
     let mut plan = Plan::default();
     match Form::of(schema) {
-        Form::Table | Form::Columns => {}
-        Form::Coo => plan.push_with(
-            "",
-            "sparse matrix",
-            "columns row, col, value",
-            Verdict::Widened,
-            "the numbers of rows and columns are not written",
-        ),
-        _ => plan.push("", "no table", "CSV", Verdict::Impossible),
+        Form::Table | Form::Columns | Form::Coo => shape::plan_plain_table(schema, &mut plan),
+        _ => plan.step("", "no table", "CSV", Effect::impossible("CSV holds tables")),
+    }
+    if !layout.header {
+        plan.step("", "names", "no header", Effect::widened().because("the names are not written"));
     }
     for field in schema.fields() {
-        let from = print_field(field);
         let to = if is_nested(field) { "JSON text" } else { "text" };
-        if check_type(field).is_err() {
-            plan.push_with(field.name(), from, to, Verdict::Lossy, "no type reads it back");
-        } else if field.dict_is_ordered() == Some(true) {
-            let note = "the order of the dictionary's values is not written";
-            plan.push_with(field.name(), from, to, Verdict::Widened, note);
-        } else {
-            plan.push(field.name(), from, to, Verdict::Exact);
-        }
+        plan.step(field.name(), print_field(field), to, effect(field));
     }
     plan
+}
+
+fn effect(field: &FieldRef) -> Effect {
+    use DataType::*;
+    let back = |kind: &str| Effect::widened().because(format!("comes back as {kind} without a type"));
+    let meaning = |note: &str| Effect::lossy(LossKind::Metadata).because(note);
+    if check_type(field).is_err() {
+        return meaning("no type reads it back");
+    }
+    if matches!(extension::name(field), Some(extension::INT128 | extension::UINT128)) {
+        return back("an integer as wide as its values need");
+    }
+    let own = match field.data_type() {
+        Boolean | Int64 | Float64 | Date32 | Time64(TimeUnit::Microsecond) => Effect::exact(),
+        Timestamp(TimeUnit::Microsecond, None) => Effect::exact(),
+        Timestamp(unit, Some(zone)) if zone.as_ref() == "UTC" => match unit {
+            TimeUnit::Microsecond => Effect::exact(),
+            _ => back("microseconds or nanoseconds"),
+        },
+        Timestamp(_, Some(_)) => {
+            let note = "written with the zone's offset, comes back as text: the zone's name is lost";
+            Effect::lossy(LossKind::Timezone).because(note)
+        }
+        Timestamp(_, None) | Time32(_) | Time64(_) => back("microseconds or nanoseconds"),
+        Utf8 => Effect::widened()
+            .because("texts that all look like numbers, dates or truth values come back as such"),
+        LargeUtf8 | Utf8View | Null => back("utf8"),
+        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | UInt64 => back("int64"),
+        Float16 | Float32 => back("float64"),
+        // A float64 has room for 15 digits of any decimal.
+        Decimal32(..) | Decimal64(..=15, _) | Decimal128(..=15, _) | Decimal256(..=15, _) => back("float64"),
+        Decimal64(..) | Decimal128(..) | Decimal256(..) => Effect::lossy(LossKind::Precision)
+            .because("comes back as float64 without a type, which has fewer digits"),
+        Interval(_) => meaning("numbers that do not say what they count"),
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => {
+            meaning("base64, which comes back as text: only a type tells it from other text")
+        }
+        Duration(_) => meaning("a number, whose unit is not written"),
+        Dictionary(_, values) => {
+            let values = effect(&Arc::new(Field::new(field.name(), values.as_ref().clone(), true)));
+            values.and(Effect::widened().because("comes back as its values"))
+        }
+        _ => back("text"),
+    };
+    let order = match field.dict_is_ordered() {
+        Some(true) => {
+            Effect::lossy(LossKind::Order).because("the order of the dictionary's values is not written")
+        }
+        _ => Effect::exact(),
+    };
+    own.and(order).and(extension::all_dropped(field))
 }
 
 /// A file being written.

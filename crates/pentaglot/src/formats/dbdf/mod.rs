@@ -50,13 +50,14 @@ mod types;
 mod validate;
 mod write;
 
-use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::formats::{TypeLanguage, WritePlan, planned, relaxed};
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
 use crate::error::{Context, Error, Result};
 use crate::hub::Form;
+use crate::hub::relax::Rules;
 use crate::limits::Limits;
 use crate::source::Source;
 
@@ -197,7 +198,10 @@ impl Format for Dbdf {
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let steps = write::plan(schema, options);
         let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| write::create(sink, schema, &options).in_format(ID)))
+        Ok(planned(steps, move |sink| {
+            let writer = write::create(sink, schema, &options).in_format(ID)?;
+            Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
+        }))
     }
 }
 

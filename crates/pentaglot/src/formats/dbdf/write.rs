@@ -10,7 +10,7 @@ use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 
 use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, Writer, Written};
-use crate::hub::{Form, Plan, Verdict, shape, type_text};
+use crate::hub::{Effect, Form, LossKind, Plan, shape, type_text};
 use crate::sink::Sink;
 
 use super::ID;
@@ -52,13 +52,13 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     let dialect = match dialect(options) {
         Ok(dialect) => dialect,
         Err(error) => {
-            plan.push_with("", "rows", ID, Verdict::Impossible, error.message());
+            plan.step("", "rows", ID, Effect::impossible(error.message()));
             return plan;
         }
     };
     let Some(target) = schema::target(schema, dialect) else {
         let shape = shape::Shape::of(schema);
-        plan.push_with("", shape.name(), ID, Verdict::Impossible, "dbdf holds matrices and frames");
+        plan.step("", shape.name(), ID, Effect::impossible("dbdf holds matrices and frames"));
         return plan;
     };
     match target.data_type {
@@ -69,6 +69,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
                 let kind = field.data_type();
                 step(&mut plan, field.name(), kind, *value_type, field.is_nullable(), dialect);
                 check_label(&mut plan, field, label, dialect);
+                check_name(&mut plan, field, dialect, options);
                 check_meta(&mut plan, field.name(), kind, *value_type, options);
             }
         }
@@ -80,11 +81,11 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
             let cols = shape::matrix_cols(schema);
             if cols.is_none() {
                 let note = "the schema does not say how many columns";
-                plan.push_with("", "matrix", target.data_type.name(), Verdict::Impossible, note);
+                plan.step("", "matrix", target.data_type.name(), Effect::impossible(note));
             } else if dialect == Dialect::Daphne && cols.is_some_and(|cols| u32::try_from(cols).is_err()) {
                 let note =
                     "DAPHNE's one block holds at most 4294967295 columns (--to dbdf:spec has more blocks)";
-                plan.push_with("", "matrix", target.data_type.name(), Verdict::Impossible, note);
+                plan.step("", "matrix", target.data_type.name(), Effect::impossible(note));
             }
         }
     }
@@ -127,16 +128,20 @@ fn step(
                 kind if kind.is_temporal() => "dates and times have no place in dbdf",
                 _ => "dbdf holds integers and floats of 8 to 64 bits",
             };
-            plan.push_with(name, from, ID, Verdict::Impossible, note);
+            plan.step(name, from, ID, Effect::impossible(note));
         }
-        Some(to) if nullable => {
-            plan.push_with(name, from, to.name(), Verdict::Checked, "a null would have no place");
+        Some(to) => {
+            let mut effect = if to.arrow() == *kind { Effect::exact() } else { Effect::widened() };
+            if nullable {
+                let nulls = Effect::checked(LossKind::Nulls).because("a null would have no place");
+                effect = effect.and(nulls);
+            }
+            if to == ValueType::FixedStr16 {
+                let long = Effect::checked(LossKind::Range).because("at most 15 bytes a string");
+                effect = effect.and(long);
+            }
+            plan.step(name, from, to.name(), effect);
         }
-        Some(to) if to == ValueType::FixedStr16 => {
-            plan.push_with(name, from, to.name(), Verdict::Checked, "at most 15 bytes a string");
-        }
-        Some(to) if to.arrow() != *kind => plan.push(name, from, to.name(), Verdict::Widened),
-        Some(to) => plan.push(name, from, to.name(), Verdict::Exact),
     }
 }
 
@@ -147,7 +152,17 @@ fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
     };
     if label.len() > most {
         let from = format!("a label of {} bytes", label.len());
-        plan.push_with(field.name(), from, format!("{most} bytes"), Verdict::Impossible, why);
+        plan.step(field.name(), from, format!("{most} bytes"), Effect::impossible(why));
+    }
+}
+
+/// DAPHNE writes no readable labels: names are in the `.meta` beside the file, where there is one.
+fn check_name(plan: &mut Plan, field: &Field, dialect: Dialect, options: &WriteOptions) {
+    let has_meta = options.options.bool("meta").is_ok_and(|meta| meta.unwrap_or(true))
+        && options.name.as_deref() != Some("-");
+    if dialect == Dialect::Daphne && !has_meta && !field.name().starts_with("col_") {
+        let note = "without a .meta file DAPHNE's frames have no names";
+        plan.step(field.name(), "name", "", Effect::lossy(LossKind::Names).because(note));
     }
 }
 
@@ -164,7 +179,7 @@ fn check_meta(
         && !meta::is_known(value_type)
     {
         let note = "DAPHNE has no integers of 16 bits that its .meta could name (leave out -O meta=true)";
-        plan.push_with(name, type_text::print_type(kind), ".meta", Verdict::Impossible, note);
+        plan.step(name, type_text::print_type(kind), ".meta", Effect::impossible(note));
     }
 }
 
@@ -172,7 +187,7 @@ fn check_meta(
 pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
     let dialect = dialect(options)?;
     let blocks = BlockOptions::read(options)?;
-    plan(&schema, options).check(true)?;
+    plan(&schema, options).check(crate::hub::LossKinds::ALL)?;
     let Some(Target { data_type, value_types, labels }) = schema::target(&schema, dialect) else {
         return Err(Error::unsupported("dbdf holds matrices and frames"));
     };

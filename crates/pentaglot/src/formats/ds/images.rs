@@ -43,7 +43,7 @@ pub(super) enum Transform {
     Keep,
     /// PNG becomes plain.
     Decode,
-    /// Plain becomes PNG, where that can be.
+    /// Plain becomes PNG.
     Encode,
     /// PNG becomes plain and plain becomes PNG.
     Swap,
@@ -63,6 +63,11 @@ impl Transform {
             }
             (ImageFormat::Plain, Transform::Encode | Transform::Swap) if is_encodable(image) => {
                 ImageFormat::Png
+            }
+            (ImageFormat::Plain, Transform::Encode) => {
+                return Err(Error::unsupported(
+                    "encoding an image as PNG that has other components than black or red, green and blue, all of uint8 or all of uint32",
+                ));
             }
             (format, _) => format,
         };

@@ -53,9 +53,10 @@ use self::layout::{Layout, Wire};
 use crate::error::{Context, Result};
 use crate::formats::{
     Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage,
-    WriteOptions, WritePlan, planned,
+    WriteOptions, WritePlan, planned, relaxed,
 };
 use crate::hub::Form;
+use crate::hub::relax::Rules;
 use crate::source::Source;
 
 const ID: &str = "ds";
@@ -148,7 +149,9 @@ impl Format for Ds {
         let steps = write::plan(schema, options);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
-            Ok(Box::new(write::BundleWriter::new(sink, &schema, &options).in_format(ID)?))
+            let writer = Box::new(write::BundleWriter::new(sink, &schema, &options).in_format(ID)?);
+            let rules = Rules { null_for_nan: write::is_json(&options), ..Rules::default() };
+            Ok(relaxed(writer, rules, &options))
         }))
     }
 }

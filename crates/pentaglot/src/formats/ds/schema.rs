@@ -17,7 +17,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
 use super::types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
 use crate::error::{Error, Result};
-use crate::hub::{Form, Plan, Verdict, extension, native, shape, type_text};
+use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape, type_text};
 use crate::limits::Limits;
 
 impl Fundamental {
@@ -103,7 +103,7 @@ impl Type {
     /// The DS type that rows of this schema are written as: the native one where it fits, else the nearest.
     pub fn from_schema(schema: &Schema) -> Result<Type> {
         let Derived { kind, plan, .. } = derive(schema, None);
-        plan.check(true)?;
+        plan.check(crate::hub::LossKinds::ALL)?;
         kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))
     }
 }
@@ -224,35 +224,32 @@ pub(super) fn derive(schema: &Schema, row_count: Option<u64>) -> Derived {
     let mut plan = Plan::default();
     if let Some((kind, decoded)) = native_type(schema, row_count) {
         for (field, text) in schema.fields().iter().zip(column_texts(&kind)) {
-            plan.push(field.name(), from_text(field), text, Verdict::Exact);
+            plan.step(field.name(), from_text(field), text, Effect::exact());
         }
         return Derived { kind: Some(kind), plan, decoded };
     }
+    shape::plan_plain_table(schema, &mut plan);
     let mut columns: Vec<(String, Type)> = Vec::new();
     let mut complete = true;
     for field in schema.fields() {
         match column(field, &mut Vec::new()) {
-            Ok(Column { kind, verdict, note }) => {
-                let text = kind.to_string();
-                match note {
-                    Some(note) => plan.push_with(field.name(), from_text(field), text, verdict, note),
-                    None => plan.push(field.name(), from_text(field), text, verdict),
-                }
+            Ok(Column { kind, effect }) => {
+                plan.step(field.name(), from_text(field), kind.to_string(), effect);
                 if columns.iter().any(|(name, _)| name == field.name()) {
-                    let note = "DS needs every column name once";
-                    plan.push_with(field.name(), from_text(field), "", Verdict::Impossible, note);
+                    let effect = Effect::impossible("DS needs every column name once");
+                    plan.step(field.name(), from_text(field), "", effect);
                     complete = false;
                 }
                 columns.push((field.name().clone(), kind));
             }
             Err(note) => {
-                plan.push_with(field.name(), from_text(field), "", Verdict::Impossible, note);
+                plan.step(field.name(), from_text(field), "", Effect::impossible(note));
                 complete = false;
             }
         }
     }
     if schema.fields().is_empty() {
-        plan.push_with("", "a table without columns", "", Verdict::Impossible, "DS tables have columns");
+        plan.step("", "a table without columns", "", Effect::impossible("DS tables have columns"));
         complete = false;
     }
     if !complete {
@@ -284,17 +281,12 @@ fn from_text(field: &Field) -> String {
 /// What one field becomes.
 struct Column {
     kind: Type,
-    verdict: Verdict,
-    note: Option<String>,
+    effect: Effect,
 }
 
 impl Column {
-    fn of(kind: Type, verdict: Verdict) -> Self {
-        Column { kind, verdict, note: None }
-    }
-
-    fn noted(kind: Type, verdict: Verdict, note: &str) -> Self {
-        Column { kind, verdict, note: Some(note.to_owned()) }
+    fn of(kind: Type, effect: Effect) -> Self {
+        Column { kind, effect }
     }
 
     /// This with a type round its own.
@@ -302,9 +294,8 @@ impl Column {
         Column { kind: wrap(Box::new(self.kind)), ..self }
     }
 
-    /// The worse of two verdicts, with its note.
-    fn and(self, verdict: Verdict, note: Option<String>) -> Self {
-        if verdict > self.verdict { Column { verdict, note, ..self } } else { self }
+    fn and(self, effect: Effect) -> Self {
+        Column { effect: self.effect.and(effect), ..self }
     }
 }
 
@@ -322,33 +313,36 @@ fn column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Column, 
     if field.is_nullable() && (!void || path.is_empty()) { Ok(bare.wrap(Type::Nullable)) } else { Ok(bare) }
 }
 
-fn fundamental(data_type: &DataType) -> Option<(Fundamental, Verdict, Option<&'static str>)> {
-    const UNIT: Option<&str> = Some("DS has no dates and times: the number stays, its meaning is lost");
-    const DECIMAL: Option<&str> = Some("DS has no decimals: written as text");
+fn fundamental(data_type: &DataType) -> Option<(Fundamental, Effect)> {
+    let unit = || {
+        let note = "DS has no dates and times: the number stays, its meaning is lost";
+        Effect::lossy(LossKind::Metadata).because(note)
+    };
+    let decimal = || Effect::lossy(LossKind::Metadata).because("DS has no decimals: written as text");
     Some(match data_type {
-        DataType::UInt8 => (Fundamental::UInt8, Verdict::Exact, None),
-        DataType::Int8 => (Fundamental::Int8, Verdict::Exact, None),
-        DataType::UInt32 => (Fundamental::UInt32, Verdict::Exact, None),
-        DataType::Int32 => (Fundamental::Int32, Verdict::Exact, None),
-        DataType::UInt64 => (Fundamental::UInt64, Verdict::Exact, None),
-        DataType::Int64 => (Fundamental::Int64, Verdict::Exact, None),
-        DataType::Boolean => (Fundamental::Bool, Verdict::Exact, None),
-        DataType::Float32 => (Fundamental::Float32, Verdict::Exact, None),
-        DataType::Float64 => (Fundamental::Float64, Verdict::Exact, None),
-        DataType::Utf8 => (Fundamental::String, Verdict::Exact, None),
-        DataType::LargeUtf8 | DataType::Utf8View => (Fundamental::String, Verdict::Widened, None),
-        DataType::Null => (Fundamental::Void, Verdict::Exact, None),
-        DataType::Int16 => (Fundamental::Int32, Verdict::Widened, None),
-        DataType::UInt16 => (Fundamental::UInt32, Verdict::Widened, None),
-        DataType::Float16 => (Fundamental::Float32, Verdict::Widened, None),
-        DataType::Date32 | DataType::Time32(_) => (Fundamental::Int32, Verdict::Lossy, UNIT),
+        DataType::UInt8 => (Fundamental::UInt8, Effect::exact()),
+        DataType::Int8 => (Fundamental::Int8, Effect::exact()),
+        DataType::UInt32 => (Fundamental::UInt32, Effect::exact()),
+        DataType::Int32 => (Fundamental::Int32, Effect::exact()),
+        DataType::UInt64 => (Fundamental::UInt64, Effect::exact()),
+        DataType::Int64 => (Fundamental::Int64, Effect::exact()),
+        DataType::Boolean => (Fundamental::Bool, Effect::exact()),
+        DataType::Float32 => (Fundamental::Float32, Effect::exact()),
+        DataType::Float64 => (Fundamental::Float64, Effect::exact()),
+        DataType::Utf8 => (Fundamental::String, Effect::exact()),
+        DataType::LargeUtf8 | DataType::Utf8View => (Fundamental::String, Effect::widened()),
+        DataType::Null => (Fundamental::Void, Effect::exact()),
+        DataType::Int16 => (Fundamental::Int32, Effect::widened()),
+        DataType::UInt16 => (Fundamental::UInt32, Effect::widened()),
+        DataType::Float16 => (Fundamental::Float32, Effect::widened()),
+        DataType::Date32 | DataType::Time32(_) => (Fundamental::Int32, unit()),
         DataType::Date64 | DataType::Time64(_) | DataType::Timestamp(_, _) | DataType::Duration(_) => {
-            (Fundamental::Int64, Verdict::Lossy, UNIT)
+            (Fundamental::Int64, unit())
         }
         DataType::Decimal32(_, _)
         | DataType::Decimal64(_, _)
         | DataType::Decimal128(_, _)
-        | DataType::Decimal256(_, _) => (Fundamental::String, Verdict::Lossy, DECIMAL),
+        | DataType::Decimal256(_, _) => (Fundamental::String, decimal()),
         _ => return None,
     })
 }
@@ -357,34 +351,27 @@ fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Col
     let extension = extension::name(field);
     if extension == Some(extension::IMAGE) && is_binary(field.data_type()) {
         let image = field_image(field).ok_or("the image's metadata is not sound")?;
-        return Ok(Column::noted(Type::Image(image), Verdict::Checked, "each must be such an image"));
+        let effect = Effect::checked(LossKind::Range).because("each must be such an image");
+        return Ok(Column::of(Type::Image(image), effect));
     }
-    if let Some((kind, verdict, note)) = fundamental(field.data_type()) {
-        let kind = Type::Fundamental(kind);
-        return Ok(match (extension, note) {
-            (Some(name @ (extension::CHAR | extension::JSON | extension::DYND_TYPE)), _) => {
-                let note = format!("{name} becomes a plain string");
-                Column { kind, verdict: Verdict::Widened, note: Some(note) }
-            }
-            (_, Some(note)) => Column::noted(kind, verdict, note),
-            (_, None) => Column::of(kind, verdict),
-        });
+    if let Some((kind, effect)) = fundamental(field.data_type()) {
+        return Ok(Column::of(Type::Fundamental(kind), effect.and(extension::dropped(field))));
     }
     match field.data_type() {
         DataType::Dictionary(_, values) => {
             let values = Field::new(field.name(), values.as_ref().clone(), false);
             let inner = bare_column(&values, path)?;
-            Ok(inner.and(Verdict::Widened, Some("a dictionary is written as its values".to_owned())))
+            Ok(inner.and(Effect::widened().because("a dictionary is written as its values")))
         }
         DataType::List(item) => list_column(item, path),
-        DataType::LargeList(item) => Ok(list_column(item, path)?.and(Verdict::Widened, None)),
+        DataType::LargeList(item) => Ok(list_column(item, path)?.and(Effect::widened())),
         DataType::Map(entries, _) => {
-            let note = "a map is written as a table of its entries".to_owned();
-            Ok(list_column(entries, path)?.and(Verdict::Widened, Some(note)))
+            let note = "a map is written as a table of its entries";
+            Ok(list_column(entries, path)?.and(Effect::widened().because(note)))
         }
         DataType::FixedSizeList(item, size) => fixed_list_column(field, item, *size, path),
         DataType::Struct(fields) => {
-            let mut all = Column::of(Type::Struct(Vec::new()), Verdict::Exact);
+            let mut all = Column::of(Type::Struct(Vec::new()), Effect::exact());
             let mut types = Vec::new();
             for field in fields {
                 if types.iter().any(|(name, _)| name == field.name()) {
@@ -392,15 +379,10 @@ fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Col
                 }
                 let inner = column(field, path)?;
                 types.push((field.name().clone(), inner.kind));
-                all = all.and(inner.verdict, inner.note);
+                all = all.and(inner.effect);
             }
             all.kind = Type::Struct(types);
-            let tuple = extension == Some(extension::TUPLE);
-            Ok(if tuple {
-                all.and(Verdict::Widened, Some("a tuple becomes a struct".to_owned()))
-            } else {
-                all
-            })
+            Ok(all.and(extension::dropped(field)))
         }
         data_type if is_binary(data_type) => Err("DS has no type for bytes, other than images".to_owned()),
         other => Err(format!("DS has no type for {}", type_text::print_type(other))),
@@ -415,8 +397,8 @@ pub(super) fn is_binary(data_type: &DataType) -> bool {
 fn list_column(item: &Field, path: &mut Vec<String>) -> std::result::Result<Column, String> {
     let inner = column(item, path)?;
     Ok(match inner {
-        Column { kind: Type::Struct(columns), verdict, note } if !columns.is_empty() => {
-            Column { kind: Type::Tabular(Tabular { columns, row_count: None }), verdict, note }
+        Column { kind: Type::Struct(columns), effect } if !columns.is_empty() => {
+            Column { kind: Type::Tabular(Tabular { columns, row_count: None }), effect }
         }
         inner => inner.wrap(Type::Array),
     })
@@ -434,18 +416,19 @@ fn fixed_list_column(
     let dims: Option<Vec<u32>> =
         dims.into_iter().map(|dim| u32::try_from(dim).ok().filter(|dim| *dim > 0)).collect();
     match (inner, dims) {
-        (Column { kind: Type::Fundamental(component), verdict, note }, Some(shape)) if !shape.is_empty() => {
-            let tensor = Column { kind: Type::Tensor(Tensor { component, shape }), verdict, note };
-            Ok(match extension::name(field) {
-                Some(extension::COMPLEX) => {
-                    tensor.and(Verdict::Widened, Some("a complex number becomes two numbers".to_owned()))
+        (Column { kind: Type::Fundamental(component), effect }, Some(shape)) if !shape.is_empty() => {
+            let tensor = Column::of(Type::Tensor(Tensor { component, shape }), effect);
+            Ok(match extension::tensor_shape(field) {
+                Some(_) => tensor,
+                None => {
+                    let note = "comes back as a tensor";
+                    tensor.and(Effect::widened().because(note)).and(extension::dropped(field))
                 }
-                _ => tensor,
             })
         }
         (inner, _) => {
-            let note = "a list of fixed size becomes an array of any size".to_owned();
-            Ok(inner.wrap(Type::Array).and(Verdict::Widened, Some(note)))
+            let note = "a list of fixed size becomes an array of any size";
+            Ok(inner.wrap(Type::Array).and(Effect::widened().because(note)).and(extension::dropped(field)))
         }
     }
 }

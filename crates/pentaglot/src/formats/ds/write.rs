@@ -13,7 +13,7 @@ use super::types::{Fundamental, Type};
 use crate::error::{Error, Result};
 use crate::formats::side_index;
 use crate::formats::{OptionMap, WriteOptions, Writer, Written};
-use crate::hub::{Plan, Shape, Verdict};
+use crate::hub::{Effect, LossKind, Plan, Shape};
 use crate::kernels::rows;
 use crate::sink::Sink;
 use crate::source::Spool;
@@ -45,6 +45,11 @@ fn form(options: &WriteOptions) -> Form {
     }
 }
 
+/// Whether a bundle is written as JSON.
+pub(super) fn is_json(options: &WriteOptions) -> bool {
+    form(options) == Form::Json
+}
+
 /// What `-O images=` asks of a writer. What a reader has just decoded is not encoded again.
 fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
     Ok(match options.word("images", &["decode", "encode"])? {
@@ -63,31 +68,30 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     let target = match target {
         Ok(target) => target,
         Err(error) => {
-            plan.push_with("", "images", "", Verdict::Impossible, error.message());
+            plan.step("", "images", "", Effect::impossible(error.message()));
             return plan;
         }
     };
-    let json = form(options) == Form::Json;
+    let json = is_json(options);
     let nan_null = options.options.get("nan") == Some("null");
     let before = root_columns(&kind);
-    for (step, ((_, after), (_, before))) in
-        plan.steps.iter_mut().zip(root_columns(&target).into_iter().zip(before))
+    for (step, ((_, after), (_, before))) in plan
+        .steps
+        .iter_mut()
+        .filter(|step| !step.field.is_empty())
+        .zip(root_columns(&target).into_iter().zip(before))
     {
-        let mut worsen = |verdict: Verdict, note: &str| {
-            if step.verdict < verdict {
-                step.verdict = verdict;
-            }
-            step.note.get_or_insert_with(|| note.to_owned());
-        };
         if before != after {
-            worsen(Verdict::Checked, "images are converted");
+            step.worsen(Effect::checked(LossKind::Range).because("images are converted"));
             step.to = after.to_string();
         }
         if json && has_floats(after) {
             if nan_null {
-                worsen(Verdict::Widened, "NaN and infinities are written as null");
+                let note = "NaN and infinities are written as null";
+                step.worsen(Effect::widened().because(note));
             } else {
-                worsen(Verdict::Checked, "NaN and infinities have no JSON form");
+                let note = "NaN and infinities have no JSON form";
+                step.worsen(Effect::checked(LossKind::Range).because(note));
             }
         }
     }
@@ -126,7 +130,7 @@ pub(super) struct BundleWriter {
 impl BundleWriter {
     pub(super) fn new(mut sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
         let Derived { kind, plan, decoded } = schema::derive(schema, options.row_count);
-        plan.check(true)?;
+        plan.check(crate::hub::LossKinds::ALL)?;
         let kind = kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
         let transform = transform(&options.options, decoded)?;
         let target = transform.apply(&kind)?;

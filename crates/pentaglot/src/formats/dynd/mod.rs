@@ -59,9 +59,10 @@ use crate::cursor::Cursor;
 use crate::error::{Context, Result};
 use crate::formats::{
     Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage,
-    WriteOptions, WritePlan, planned,
+    WriteOptions, WritePlan, planned, relaxed,
 };
 use crate::hub::Form;
+use crate::hub::relax::Rules;
 use crate::limits::Limits;
 use crate::source::Source;
 
@@ -160,7 +161,9 @@ impl Format for Dynd {
         .plan;
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
-            Ok(Box::new(write::DyndWriter::create(sink, schema, &options).in_format(hub::ID)?))
+            let writer = Box::new(write::DyndWriter::create(sink, schema, &options).in_format(hub::ID)?);
+            let rules = Rules { time_step: Some(100), whole_days: true, ..Rules::default() };
+            Ok(relaxed(writer, rules, &options))
         }))
     }
 }

@@ -9,7 +9,7 @@ use super::types::{Encoding, FloatWidth, Kind, Missing, Pattern, Type, Width, Zo
 use crate::error::{Error, Result};
 use crate::hub::extension::{self, FIXED_SHAPE_TENSOR};
 use crate::hub::type_text::{print_field, print_type};
-use crate::hub::{Form, Plan, Verdict, native, shape};
+use crate::hub::{Effect, Form, LossKind, Plan, native, shape};
 
 /// The datashape type that rows of an Arrow schema are written as, without the options of a writer.
 ///
@@ -22,7 +22,7 @@ use crate::hub::{Form, Plan, Verdict, native, shape};
 /// ```
 pub fn type_of_schema(schema: &Schema) -> Result<Type> {
     let planned = plan_type(schema, None, None, false);
-    planned.plan.check(true)?;
+    planned.plan.check(crate::hub::LossKinds::ALL)?;
     planned.ty.ok_or_else(|| Error::unsupported("this schema has no datashape"))
 }
 
@@ -61,19 +61,15 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
     if let Some(ty) = known {
         let ty = if flag { with_flags(&ty) } else { ty };
         for (field, column) in schema.fields().iter().zip(Layout::of(&ty).columns()) {
-            let (verdict, note) = checks_of(&column);
-            push(&mut plan, field, &column, verdict, note);
+            plan.step(field.name(), print_field(field), column.to_string(), checks_of(&column));
         }
         return Planned { ty: Some(ty), plan };
     }
-    if Form::of(schema) == Form::Coo {
-        let note = "a datashape has no sparse matrix: its number of rows and columns is not kept";
-        plan.push_with("", "sparse matrix", "a table of entries", Verdict::Widened, note);
-    }
+    shape::plan_plain_table(schema, &mut plan);
     let mut columns: Vec<(String, Type)> = Vec::new();
     let mut names = HashSet::new();
     for field in schema.fields() {
-        let mut derived = Derived { flag, verdict: Verdict::Exact, note: None };
+        let mut derived = Derived { flag, effect: Effect::exact() };
         let ty = derived.field(field).and_then(|ty| {
             if names.insert(field.name()) {
                 Ok(ty)
@@ -83,12 +79,12 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
         });
         match ty {
             Ok(ty) => {
-                push(&mut plan, field, &ty, derived.verdict, derived.note);
+                plan.step(field.name(), print_field(field), ty.to_string(), derived.effect);
                 columns.push((field.name().clone(), ty));
             }
             Err(why) => {
                 let from = print_field(field);
-                plan.push_with(field.name(), from, "a datashape", Verdict::Impossible, why);
+                plan.step(field.name(), from, "a datashape", Effect::impossible(why));
             }
         }
     }
@@ -124,14 +120,6 @@ fn with_row_count(ty: Type, rows: Option<u64>) -> Type {
         (Type::Storage { of, .. }, None) => with_row_count(*of, None),
         (Type::Pointer(of), _) => Type::Pointer(Box::new(with_row_count(*of, rows))),
         (other, _) => other,
-    }
-}
-
-fn push(plan: &mut Plan, field: &Field, ty: &Type, verdict: Verdict, note: Option<String>) {
-    let (from, to) = (print_field(field), ty.to_string());
-    match note {
-        Some(note) => plan.push_with(field.name(), from, to, verdict, note),
-        None => plan.push(field.name(), from, to, verdict),
     }
 }
 
@@ -181,27 +169,27 @@ fn has_sentinel_value(ty: &Type) -> bool {
 }
 
 /// What must be checked when rows of exactly this type are written.
-fn checks_of(ty: &Type) -> (Verdict, Option<String>) {
+fn checks_of(ty: &Type) -> Effect {
     match ty {
-        Type::Option(of) if has_sentinel_value(of) => (Verdict::Checked, Some(sentinel_note(of))),
+        Type::Option(of) if has_sentinel_value(of) => {
+            Effect::checked(LossKind::Range).because(sentinel_note(of)).and(checks_of(of))
+        }
         Type::Option(of)
         | Type::Pointer(of)
         | Type::Fixed(_, of)
         | Type::Var(of)
         | Type::Storage { of, .. } => checks_of(of),
-        Type::Tuple(fields) => worst(fields.iter()),
-        Type::Struct(fields) => worst(fields.iter().map(|(_, ty)| ty)),
-        Type::Time(_) | Type::Datetime(_) => (Verdict::Checked, Some("in ticks of 100 ns".to_owned())),
+        Type::Tuple(fields) => fields.iter().map(checks_of).fold(Effect::exact(), Effect::and),
+        Type::Struct(fields) => fields.iter().map(|(_, ty)| checks_of(ty)).fold(Effect::exact(), Effect::and),
+        Type::Time(_) | Type::Datetime(_) => Effect::checked(LossKind::Precision).because(TICKS),
         Type::FixedString { .. } | Type::Char(_) | Type::Type | Type::Array(_) => {
-            (Verdict::Checked, Some(format!("each must be a {ty}")))
+            Effect::checked(LossKind::Range).because(format!("each must be a {ty}"))
         }
-        _ => (Verdict::Exact, None),
+        _ => Effect::exact(),
     }
 }
 
-fn worst<'a>(types: impl Iterator<Item = &'a Type>) -> (Verdict, Option<String>) {
-    types.map(checks_of).max_by_key(|(verdict, _)| *verdict).unwrap_or((Verdict::Exact, None))
-}
+const TICKS: &str = "in ticks of 100 ns";
 
 fn sentinel_note(of: &Type) -> String {
     let what = match of {
@@ -215,16 +203,13 @@ fn sentinel_note(of: &Type) -> String {
 /// Derives types, keeping the worst verdict.
 struct Derived {
     flag: bool,
-    verdict: Verdict,
-    note: Option<String>,
+    effect: Effect,
 }
 
 impl Derived {
-    fn worse(&mut self, verdict: Verdict, note: impl Into<String>) {
-        if verdict > self.verdict {
-            self.verdict = verdict;
-            self.note = Some(note.into());
-        }
+    fn worse(&mut self, effect: Effect, note: impl Into<String>) {
+        let effect = effect.because(note);
+        self.effect = std::mem::replace(&mut self.effect, Effect::exact()).and(effect);
     }
 
     fn field(&mut self, field: &Field) -> Result<Type, String> {
@@ -236,7 +221,7 @@ impl Derived {
             if self.flag {
                 return Ok(Type::Option(Box::new(Type::Pointer(Box::new(ty)))));
             }
-            self.worse(Verdict::Checked, sentinel_note(&ty));
+            self.worse(Effect::checked(LossKind::Range), sentinel_note(&ty));
         }
         Ok(match ty {
             // A dictionary or the like of a nullable field may have brought its own option.
@@ -280,12 +265,12 @@ impl Derived {
             DataType::Float64 => Type::Float(FloatWidth::W64),
             DataType::Utf8 => Type::String,
             DataType::LargeUtf8 | DataType::Utf8View => {
-                self.worse(Verdict::Widened, "comes back as utf8");
+                self.worse(Effect::widened(), "comes back as utf8");
                 Type::String
             }
             DataType::Binary => Type::Bytes { align: 1 },
             DataType::LargeBinary | DataType::BinaryView => {
-                self.worse(Verdict::Widened, "comes back as binary");
+                self.worse(Effect::widened(), "comes back as binary");
                 Type::Bytes { align: 1 }
             }
             DataType::FixedSizeBinary(size) => match u64::try_from(*size) {
@@ -294,31 +279,31 @@ impl Derived {
             },
             DataType::Date32 => Type::Date,
             DataType::Date64 => {
-                self.worse(Verdict::Checked, "whole days only");
+                self.worse(Effect::checked(LossKind::Precision), "whole days only");
                 Type::Date
             }
             DataType::Time32(_) | DataType::Time64(TimeUnit::Microsecond) => {
-                self.worse(Verdict::Widened, "in ticks of 100 ns");
+                self.worse(Effect::widened(), TICKS);
                 Type::Time(Zone::Abstract)
             }
             DataType::Time64(_) => {
-                self.worse(Verdict::Checked, "in ticks of 100 ns");
+                self.worse(Effect::checked(LossKind::Precision | LossKind::Range), TICKS);
                 Type::Time(Zone::Abstract)
             }
             DataType::Timestamp(_, zone) => {
-                self.worse(Verdict::Checked, "in ticks of 100 ns");
+                self.worse(Effect::checked(LossKind::Precision | LossKind::Range), TICKS);
                 match zone.as_deref() {
                     None => Type::Datetime(Zone::Abstract),
                     Some("UTC" | "Z" | "+00:00" | "Etc/UTC") => Type::Datetime(Zone::Utc),
                     Some(zone) => {
-                        self.worse(Verdict::Lossy, format!("the zone {zone} becomes UTC"));
+                        self.worse(Effect::lossy(LossKind::Timezone), format!("the zone {zone} becomes UTC"));
                         Type::Datetime(Zone::Utc)
                     }
                 }
             }
             DataType::List(item) => Type::Var(self.boxed(item)?),
             DataType::LargeList(item) | DataType::ListView(item) | DataType::LargeListView(item) => {
-                self.worse(Verdict::Widened, "comes back as list");
+                self.worse(Effect::widened(), "comes back as list");
                 Type::Var(self.boxed(item)?)
             }
             DataType::FixedSizeList(item, size) => Type::Fixed(
@@ -327,11 +312,11 @@ impl Derived {
             ),
             DataType::Struct(fields) => Type::Struct(self.fields(fields)?),
             DataType::Dictionary(_, value) => {
-                self.worse(Verdict::Widened, "each value is written out");
+                self.worse(Effect::widened(), "each value is written out");
                 self.data_type(&Field::new("", value.as_ref().clone(), false))?
             }
             DataType::RunEndEncoded(_, value) => {
-                self.worse(Verdict::Widened, "each value is written out");
+                self.worse(Effect::widened(), "each value is written out");
                 self.data_type(&value.as_ref().clone().with_nullable(false))?
             }
             other => return Err(format!("{} has no datashape", print_type(other))),
@@ -349,11 +334,11 @@ impl Derived {
             (extension::FLOAT128, _) if is_16 => Some(Type::Float(FloatWidth::W128)),
             (extension::JSON | "arrow.json", _) if is_text => Some(Type::Json),
             (extension::CHAR, _) if is_text => {
-                self.worse(Verdict::Checked, "each text must be one char");
+                self.worse(Effect::checked(LossKind::Range), "each text must be one char");
                 Some(Type::Char(Encoding::Utf32))
             }
             (extension::DYND_TYPE, _) if is_text => {
-                self.worse(Verdict::Checked, "each text must be a type");
+                self.worse(Effect::checked(LossKind::Range), "each text must be a type");
                 Some(Type::Type)
             }
             (extension::COMPLEX, DataType::FixedSizeList(part, 2)) if !part.is_nullable() => {
@@ -367,22 +352,26 @@ impl Derived {
                 Some(Type::Tuple(fields.collect::<Result<_, String>>()?))
             }
             (extension::DYND_ARRAY, DataType::Struct(fields)) if is_dynd_array(fields) => {
-                self.worse(Verdict::Checked, "each must be data of its type");
+                self.worse(Effect::checked(LossKind::Range), "each must be data of its type");
                 Some(Type::Array(Box::new(Pattern::Kind(Kind::Any).into())))
             }
             (FIXED_SHAPE_TENSOR, DataType::FixedSizeList(item, _)) => {
                 let Some(shape) = extension::tensor_shape(field) else { return Ok(None) };
                 let element = self.field(item)?;
                 if plain_number(&element).is_none() {
-                    self.worse(Verdict::Widened, "comes back as nested lists");
+                    self.worse(Effect::widened(), "comes back as nested lists");
                 }
                 Some(shape.iter().rev().fold(element, |ty, dim| Type::Fixed(*dim, Box::new(ty))))
             }
             (extension::IMAGE, DataType::Binary) => {
-                self.worse(Verdict::Widened, "an image becomes plain bytes");
+                self.worse(extension::dropped(field), "an image becomes plain bytes");
                 None
             }
-            _ => None,
+            (name, _) => {
+                let effect = extension::dropped(field);
+                self.worse(effect, format!("what {name} means is not kept"));
+                None
+            }
         })
     }
 }

@@ -85,7 +85,7 @@ impl Format for JsonLines {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema, &options.json);
+        let steps = write::plan(schema);
         let json = options.json;
         Ok(planned(steps, move |sink| Ok(Box::new(write::JsonLinesWriter::new(sink, json)))))
     }

@@ -55,10 +55,10 @@ fn what_the_plan_promises_comes_back_with_the_same_type() {
             // The text does not say metadata of a user's own.
             let said = parse_schema(&print_exact_schema(&alone), &Limits::default()).unwrap();
             let plan = JsonLines.steps(&alone, &WriteOptions::default());
-            plan.verdict() < Verdict::Lossy && said.field(0).data_type() == field.data_type()
+            is_read_back(&plan) && said.field(0).data_type() == field.data_type()
         });
         let batches = random.batches(&schema);
-        let mut suite = Suite::new(&JsonLines);
+        let mut suite = Suite::new(&JsonLines).allowing_loss();
         suite.read.type_text = Some(print_exact_schema(&Schema::new(schema.fields().clone())));
         done += usize::from(suite.check(&schema, &batches));
     }
@@ -317,4 +317,10 @@ fn values_of_several_kinds_inside_lists_and_objects_are_text() {
         assert_eq!(guessed(text), schema);
         assert_eq!(lines(&read(&*open(text)).unwrap()), [line]);
     }
+}
+
+/// Whether some type reads the fields back.
+fn is_read_back(plan: &crate::hub::Plan) -> bool {
+    let none = |step: &crate::hub::FieldPlan| step.note.as_deref() == Some("no type reads it back");
+    plan.verdict() < Verdict::Impossible && !plan.steps.iter().any(none)
 }

@@ -3,61 +3,116 @@
 use std::collections::HashSet;
 use std::io::Write;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch};
+use arrow_buffer::ArrowNativeType;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::formats::{Writer, Written};
 use crate::hub::extension;
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::print_field;
-use crate::hub::{Form, Plan, Verdict};
+use crate::hub::{Effect, Form, LossKind, Plan, shape};
 use crate::sink::Sink;
 use crate::wire::columns::check_type;
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Exact: what is read back with the same `--type` is equal.
-pub(super) fn plan(schema: &Schema, json: &JsonOptions) -> Plan {
+/// Exact: what is read back without a type is equal. Types that are not found again from the text are widened where the
+/// text says every value in full, and lossy where it does not say what it is.
+pub(super) fn plan(schema: &Schema) -> Plan {
     let mut plan = Plan::default();
     match Form::of(schema) {
-        Form::Table | Form::Columns => {}
-        Form::Coo => plan.push_with(
-            "",
-            "sparse matrix",
-            "objects of row, col, value",
-            Verdict::Widened,
-            "the numbers of rows and columns are not written",
-        ),
-        _ => plan.push("", "no table", "JSON lines", Verdict::Impossible),
+        Form::Table | Form::Columns | Form::Coo => shape::plan_plain_table(schema, &mut plan),
+        _ => plan.step("", "no table", "JSON lines", Effect::impossible("JSON lines hold tables")),
     }
     let mut names = HashSet::new();
     for field in schema.fields() {
-        let from = print_field(field);
         let repeated = !names.insert(field.name());
-        let (verdict, note) = if repeated || repeats(field) {
-            (Verdict::Impossible, Some("an object cannot hold two keys of one name"))
+        let effect = if repeated || repeats(field) {
+            Effect::impossible("an object cannot hold two keys of one name")
         } else if check_type(field).is_err() {
-            (Verdict::Lossy, Some("no type reads it back"))
-        } else if field.dict_is_ordered() == Some(true) {
-            (Verdict::Widened, Some("the order of the dictionary's values is not written"))
-        } else if json.dynd_value.is_some() && holds_array(field) {
-            (Verdict::Widened, Some("arrays are written as their values, not as their bytes"))
+            Effect::lossy(LossKind::Metadata).because("no type reads it back")
         } else {
-            (Verdict::Exact, None)
+            effect(field)
         };
-        match note {
-            Some(note) => plan.push_with(field.name(), from, form(field), verdict, note),
-            None => plan.push(field.name(), from, form(field), verdict),
-        }
+        plan.step(field.name(), print_field(field), form(field), effect);
     }
     plan
 }
 
-/// Whether a dynd array stands in the field.
-fn holds_array(field: &Field) -> bool {
-    let schema = Schema::new(vec![field.clone()]);
-    schema.flattened_fields().iter().any(|field| extension::name(field) == Some(extension::DYND_ARRAY))
+fn effect(field: &Field) -> Effect {
+    use DataType::*;
+    let back = |kind: &str| Effect::widened().because(format!("comes back as {kind} without a type"));
+    let meaning = |note: &str| Effect::lossy(LossKind::Metadata).because(note);
+    if matches!(extension::name(field), Some(extension::INT128 | extension::UINT128)) {
+        return back("an integer as wide as its values need");
+    }
+    let own = match field.data_type() {
+        Boolean | Int64 | Float64 | Utf8 => Effect::exact(),
+        List(item) => effect(item),
+        Struct(fields) => fields.iter().map(|field| effect(field)).fold(Effect::exact(), Effect::and),
+        LargeList(item) | ListView(item) | LargeListView(item) | FixedSizeList(item, _) => {
+            effect(item).and(back("a list"))
+        }
+        Map(entries, _) => {
+            let note = "an object or a list of pairs, with each key once";
+            effect(entries).and(Effect::checked(LossKind::Range).because(note))
+        }
+        Timestamp(_, Some(zone)) if zone.as_ref() != "UTC" => {
+            let note = "written with the zone's offset, comes back as text: the zone's name is lost";
+            Effect::lossy(LossKind::Timezone).because(note)
+        }
+        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | UInt64 => back("int64"),
+        Float16 | Float32 => back("float64"),
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => {
+            meaning("base64, which comes back as text: only a type tells it from other text")
+        }
+        Duration(_) => meaning("a number, whose unit is not written"),
+        Interval(_) => meaning("numbers that do not say what they count"),
+        Dictionary(_, values) => effect(&Field::new(field.name(), values.as_ref().clone(), true))
+            .and(Effect::widened().because("comes back as its values")),
+        RunEndEncoded(_, values) => effect(values).and(Effect::widened().because("comes back as its values")),
+        _ => back("text"),
+    };
+    let order = match field.dict_is_ordered() {
+        Some(true) => {
+            Effect::lossy(LossKind::Order).because("the order of the dictionary's values is not written")
+        }
+        _ => Effect::exact(),
+    };
+    own.and(order).and(extension::dropped(field))
+}
+
+/// The first value in which a map has one key twice, which no object holds.
+fn repeated_key(array: &ArrayRef) -> Option<usize> {
+    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Option<usize> {
+        let item = repeated_key(list.values())?;
+        list.offsets().windows(2).position(|ends| matches!(ends, [_, end] if item < end.as_usize()))
+    }
+    match array.data_type() {
+        DataType::List(_) => lists(array.as_list::<i32>()),
+        DataType::LargeList(_) => lists(array.as_list::<i64>()),
+        DataType::FixedSizeList(_, size) => {
+            let item = repeated_key(array.as_fixed_size_list().values())?;
+            Some(item / usize::try_from(*size).unwrap_or(1).max(1))
+        }
+        DataType::Struct(_) => array.as_struct().columns().iter().filter_map(repeated_key).min(),
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            let keys = map.keys().as_string_opt::<i32>()?;
+            let mut seen = HashSet::new();
+            (0..map.len()).find(|row| {
+                seen.clear();
+                let ends = (map.offsets().get(*row), map.offsets().get(*row + 1));
+                let (Some(start), Some(end)) = ends else { return false };
+                let mut entries = start.as_usize()..end.as_usize();
+                map.is_valid(*row) && entries.any(|entry| !seen.insert(keys.value(entry)))
+            })
+        }
+        _ => None,
+    }
 }
 
 /// Whether a struct inside has two fields of one name.
@@ -115,6 +170,12 @@ impl JsonLinesWriter {
 
 impl Writer for JsonLinesWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        for (field, column) in rows.schema_ref().fields().iter().zip(rows.columns()) {
+            if let Some(row) = repeated_key(column) {
+                let (row, name) = (self.rows + row as u64, field.name());
+                return Err(Error::lossy(format!("row {row}, column {name:?}: a map has one key twice")));
+            }
+        }
         let columns = Columns::new(rows, &self.json)?;
         for row in 0..rows.num_rows() {
             columns.write_object(row, &mut self.buffer)?;

@@ -35,9 +35,11 @@ use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Selection,
-    Summary, TypeLanguage, WriteOptions, WritePlan, planned,
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Summary,
+    TypeLanguage, WriteOptions, WritePlan, planned, relaxed,
 };
+use crate::hub::Selection;
+use crate::hub::relax::Rules;
 use crate::hub::{Form, Rows};
 use crate::source::Source;
 
@@ -98,7 +100,8 @@ impl Format for MatrixMarket {
         Ok(planned(steps, move |sink| {
             let writer =
                 write::MarketWriter::create(sink, &schema, options.limits.budget()).in_format(INFO.id)?;
-            Ok(Box::new(writer))
+            let rules = Rules { nan_for_null: true, ..Rules::default() };
+            Ok(relaxed(Box::new(writer), rules, &options))
         }))
     }
 }

@@ -14,7 +14,7 @@ use super::layout::Kind;
 use crate::error::{Error, Result};
 use crate::formats::{Writer, Written};
 use crate::hub::type_text::print_field;
-use crate::hub::{Form, Plan, Verdict, native, shape};
+use crate::hub::{Effect, Form, LossKind, Plan, native, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::limits::Budget;
 use crate::sink::Sink;
@@ -26,7 +26,7 @@ const SIZE_BYTES: usize = 2 + 3 * 20 + 3;
 const TEXT_BYTES: usize = 256 << 10;
 
 /// What values become: the field of the banner, and what that does to them.
-fn field_of(schema: &Schema) -> Result<(Kind, Verdict, Option<&'static str>), String> {
+fn field_of(schema: &Schema) -> Result<(Kind, Effect), String> {
     use DataType::*;
     let value = match Form::of(schema) {
         Form::Dense | Form::Sparse => shape::matrix_value_type(schema).unwrap_or(Null),
@@ -35,23 +35,24 @@ fn field_of(schema: &Schema) -> Result<(Kind, Verdict, Option<&'static str>), St
     let pattern = native::of(schema, super::INFO.id).is_some_and(|native| {
         native.get("field").and_then(|field| field.as_str()) == Some(Kind::Pattern.word())
     });
-    let (kind, verdict, note) = match &value {
+    let (kind, effect) = match &value {
         Int8 if pattern && Form::of(schema) == Form::Sparse => {
-            (Kind::Pattern, Verdict::Checked, Some("every entry must be 1"))
+            (Kind::Pattern, Effect::checked(LossKind::Range).because("every entry must be 1"))
         }
-        Float64 => (Kind::Real, Verdict::Exact, None),
-        Float16 | Float32 => (Kind::Real, Verdict::Widened, None),
-        Int64 => (Kind::Integer, Verdict::Exact, None),
-        UInt64 => (Kind::Unsigned, Verdict::Exact, Some("a field that SciPy has added to the format")),
-        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | Boolean => (Kind::Integer, Verdict::Widened, None),
-        FixedSizeList(item, 2) if *item.data_type() == Float64 => (Kind::Complex, Verdict::Exact, None),
-        FixedSizeList(item, 2) if *item.data_type() == Float32 => (Kind::Complex, Verdict::Widened, None),
+        Float64 => (Kind::Real, Effect::exact()),
+        Float16 | Float32 => (Kind::Real, Effect::widened()),
+        Int64 => (Kind::Integer, Effect::exact()),
+        UInt64 => (Kind::Unsigned, Effect::exact().because("a field that SciPy has added to the format")),
+        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | Boolean => (Kind::Integer, Effect::widened()),
+        FixedSizeList(item, 2) if *item.data_type() == Float64 => (Kind::Complex, Effect::exact()),
+        FixedSizeList(item, 2) if *item.data_type() == Float32 => (Kind::Complex, Effect::widened()),
         _ => return Err("Matrix Market holds numbers only".to_owned()),
     };
     if value_field(schema).is_some_and(Field::is_nullable) {
-        return Ok((kind, verdict.max(Verdict::Checked), note.or(Some("Matrix Market has no nulls"))));
+        let nulls = Effect::checked(LossKind::Nulls).because("Matrix Market has no nulls");
+        return Ok((kind, effect.and(nulls)));
     }
-    Ok((kind, verdict, note))
+    Ok((kind, effect))
 }
 
 fn value_field(schema: &Schema) -> Option<&Field> {
@@ -70,14 +71,11 @@ pub(super) fn plan(schema: &Schema) -> Plan {
     let name = schema.fields().first().map(|field| field.name().clone()).unwrap_or_default();
     let from = schema.fields().first().map(|field| print_field(field)).unwrap_or_default();
     match field_of(schema) {
-        Ok((kind, verdict, note)) => {
+        Ok((kind, effect)) => {
             let layout = if Form::of(schema) == Form::Sparse { "coordinate" } else { "array" };
-            plan.push(name, from, format!("{layout} {}", kind.word()), verdict);
-            if let Some(step) = plan.steps.last_mut() {
-                step.note = note.map(str::to_owned);
-            }
+            plan.step(name, from, format!("{layout} {}", kind.word()), effect);
         }
-        Err(why) => plan.push_with(name, from, "mtx", Verdict::Impossible, why),
+        Err(why) => plan.step(name, from, "mtx", Effect::impossible(why)),
     }
     plan
 }
@@ -104,7 +102,7 @@ enum Body {
 
 impl MarketWriter {
     pub(super) fn create(mut sink: Sink, schema: &SchemaRef, budget: Budget) -> Result<MarketWriter> {
-        let (kind, _, _) = field_of(schema).map_err(Error::unsupported)?;
+        let (kind, _) = field_of(schema).map_err(Error::unsupported)?;
         let sparse = Form::of(schema) == Form::Sparse;
         let layout = if sparse { "coordinate" } else { "array" };
         if sparse {

@@ -10,7 +10,7 @@ use super::decode::days_of_month;
 use super::types::{Dtype, Kind, Member, Scalar, Unit};
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Result};
-use crate::hub::{Verdict, extension};
+use crate::hub::{Effect, LossKind, extension};
 use crate::limits::Budget;
 
 /// What an Arrow field becomes: a dtype, the dimensions of one value, and what that does to values.
@@ -18,26 +18,17 @@ use crate::limits::Budget;
 pub(super) struct Derived {
     pub(super) dtype: Dtype,
     pub(super) shape: Vec<u64>,
-    pub(super) verdict: Verdict,
-    pub(super) note: Option<String>,
+    pub(super) effect: Effect,
 }
 
 impl Derived {
-    fn new(kind: Kind, bytes: u64, verdict: Verdict) -> Self {
+    fn new(kind: Kind, bytes: u64) -> Self {
         let dtype = Dtype::Scalar(Scalar::new(kind, bytes));
-        Derived { dtype, shape: Vec::new(), verdict, note: None }
+        Derived { dtype, shape: Vec::new(), effect: Effect::exact() }
     }
 
-    fn note(mut self, note: &str) -> Self {
-        self.note.get_or_insert_with(|| note.to_owned());
-        self
-    }
-
-    fn at_least(mut self, verdict: Verdict, note: &str) -> Self {
-        if verdict > self.verdict {
-            self.verdict = verdict;
-            self.note = Some(note.to_owned());
-        }
+    fn and(mut self, effect: Effect) -> Self {
+        self.effect = self.effect.and(effect);
         self
     }
 }
@@ -47,42 +38,43 @@ impl Derived {
 pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
     use DataType::*;
     let derived = match field.data_type() {
-        Boolean => Derived::new(Kind::Bool, 1, Verdict::Exact),
-        Int8 => Derived::new(Kind::Int, 1, Verdict::Exact),
-        Int16 => Derived::new(Kind::Int, 2, Verdict::Exact),
-        Int32 => Derived::new(Kind::Int, 4, Verdict::Exact),
-        Int64 => Derived::new(Kind::Int, 8, Verdict::Exact),
-        UInt8 => Derived::new(Kind::Uint, 1, Verdict::Exact),
-        UInt16 => Derived::new(Kind::Uint, 2, Verdict::Exact),
-        UInt32 => Derived::new(Kind::Uint, 4, Verdict::Exact),
-        UInt64 => Derived::new(Kind::Uint, 8, Verdict::Exact),
-        Float16 => Derived::new(Kind::Float, 2, Verdict::Exact),
-        Float32 => Derived::new(Kind::Float, 4, Verdict::Exact),
-        Float64 => Derived::new(Kind::Float, 8, Verdict::Exact),
-        FixedSizeBinary(size) => Derived::new(Kind::Void, u64::try_from(*size).unwrap_or(0), Verdict::Exact),
-        Utf8 | LargeUtf8 => Derived::new(Kind::Text, 0, Verdict::Checked).note("a text must not end in NUL"),
-        Binary | LargeBinary => {
-            Derived::new(Kind::Bytes, 0, Verdict::Checked).note("a value must not end in a zero byte")
-        }
-        Date32 => Derived::new(Kind::Datetime(Unit::of("D")), 8, Verdict::Exact),
-        Date64 => {
-            Derived::new(Kind::Datetime(Unit::of("ms")), 8, Verdict::Checked).note("the lowest value is NaT")
-        }
+        Boolean => Derived::new(Kind::Bool, 1),
+        Int8 => Derived::new(Kind::Int, 1),
+        Int16 => Derived::new(Kind::Int, 2),
+        Int32 => Derived::new(Kind::Int, 4),
+        Int64 => Derived::new(Kind::Int, 8),
+        UInt8 => Derived::new(Kind::Uint, 1),
+        UInt16 => Derived::new(Kind::Uint, 2),
+        UInt32 => Derived::new(Kind::Uint, 4),
+        UInt64 => Derived::new(Kind::Uint, 8),
+        Float16 => Derived::new(Kind::Float, 2),
+        Float32 => Derived::new(Kind::Float, 4),
+        Float64 => Derived::new(Kind::Float, 8),
+        FixedSizeBinary(size) => Derived::new(Kind::Void, u64::try_from(*size).unwrap_or(0)),
+        Utf8 => Derived::new(Kind::Text, 0).and(range("a text must not end in NUL")),
+        Binary => Derived::new(Kind::Bytes, 0).and(range("a value must not end in a zero byte")),
+        LargeUtf8 => Derived::new(Kind::Text, 0).and(range("a text must not end in NUL")),
+        LargeBinary => Derived::new(Kind::Bytes, 0).and(range("a value must not end in a zero byte")),
+        Date32 => Derived::new(Kind::Datetime(Unit::of("D")), 8),
+        Date64 => Derived::new(Kind::Datetime(Unit::of("ms")), 8).and(range("the lowest value is NaT")),
         Timestamp(unit, zone) => {
-            let derived = Derived::new(Kind::Datetime(unit_of(*unit)), 8, Verdict::Checked)
-                .note("the lowest value is NaT");
+            let derived =
+                Derived::new(Kind::Datetime(unit_of(*unit)), 8).and(range("the lowest value is NaT"));
             match zone {
-                Some(_) => derived.at_least(Verdict::Lossy, "NumPy has no time zones; the instants are kept"),
+                Some(_) => derived.and(
+                    Effect::lossy(LossKind::Timezone)
+                        .because("NumPy has no time zones; the instants are kept"),
+                ),
                 None => derived,
             }
         }
         Duration(unit) => {
-            Derived::new(Kind::Timedelta(unit_of(*unit)), 8, Verdict::Checked).note("the lowest value is NaT")
+            Derived::new(Kind::Timedelta(unit_of(*unit)), 8).and(range("the lowest value is NaT"))
         }
-        Time32(unit) | Time64(unit) => {
-            let derived = Derived::new(Kind::Timedelta(unit_of(*unit)), 8, Verdict::Checked);
-            derived.note("a time of day becomes the time since midnight")
-        }
+        Time32(unit) | Time64(unit) => Derived::new(Kind::Timedelta(unit_of(*unit)), 8).and(
+            Effect::lossy(LossKind::Metadata)
+                .because("a time of day becomes the time since midnight: it comes back as a duration"),
+        ),
         FixedSizeList(item, size) => {
             let float = matches!(item.data_type(), Float32 | Float64);
             let complex = extension::name(field) == Some(extension::COMPLEX)
@@ -93,12 +85,8 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
             };
             if *size == 2 && float && complex {
                 let bytes = if *item.data_type() == Float32 { 8 } else { 16 };
-                let derived = Derived::new(Kind::Complex, bytes, Verdict::Exact);
-                if item.is_nullable() {
-                    derived.at_least(Verdict::Checked, "NumPy has no nulls")
-                } else {
-                    derived
-                }
+                let derived = Derived::new(Kind::Complex, bytes);
+                if item.is_nullable() { derived.and(nulls()) } else { derived }
             } else {
                 if extension::metadata(field).is_some_and(|text| text.contains("\"permutation\"")) {
                     return Err("a tensor whose dimensions are permuted".to_owned());
@@ -110,13 +98,10 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
         }
         Struct(fields) => {
             let mut members = Vec::new();
-            let mut all =
-                Derived { dtype: Dtype::Struct(vec![]), shape: vec![], verdict: Verdict::Exact, note: None };
+            let mut all = Derived { dtype: Dtype::Struct(vec![]), shape: vec![], effect: Effect::exact() };
             for field in fields {
                 let own = derive(field, false).map_err(|why| format!("field {:?}: {why}", field.name()))?;
-                if own.verdict > all.verdict {
-                    (all.verdict, all.note) = (own.verdict, own.note);
-                }
+                all.effect = all.effect.and(own.effect);
                 if field.name().is_empty() {
                     return Err("a field without a name".to_owned());
                 }
@@ -139,15 +124,19 @@ pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
     };
     let derived = match extension::name(field) {
         None | Some(extension::COMPLEX | extension::FIXED_SHAPE_TENSOR) => derived,
-        Some(name) => derived.at_least(Verdict::Lossy, &format!("what {name} means is not kept")),
+        Some(_) => derived.and(extension::dropped(field)),
     };
     let keeps_nulls =
         matches!(derived.dtype, Dtype::Scalar(scalar) if scalar.is_nullable()) && derived.shape.is_empty();
-    Ok(if field.is_nullable() && !keeps_nulls {
-        derived.at_least(Verdict::Checked, "NumPy has no nulls")
-    } else {
-        derived
-    })
+    Ok(if field.is_nullable() && !keeps_nulls { derived.and(nulls()) } else { derived })
+}
+
+fn range(note: &str) -> Effect {
+    Effect::checked(LossKind::Range).because(note)
+}
+
+fn nulls() -> Effect {
+    Effect::checked(LossKind::Nulls).because("NumPy has no nulls")
 }
 
 fn unit_of(unit: TimeUnit) -> Unit {
@@ -187,7 +176,7 @@ pub(super) fn encode(
     origin: &Origin,
     budget: &Budget,
 ) -> Result<Buffer> {
-    let keeps_nulls = shape.is_empty() && matches!(dtype, Dtype::Scalar(scalar) if scalar.is_nullable());
+    let keeps_nulls = is_leaf(dtype, array) && matches!(dtype, Dtype::Scalar(scalar) if scalar.is_nullable());
     if !keeps_nulls
         && array.null_count() > 0
         && let Some(index) = (0..array.len()).find(|index| array.is_null(*index))

@@ -42,8 +42,9 @@ use std::sync::Arc;
 use crate::error::{Context, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Summary, TypeLanguage,
-    WriteOptions, WritePlan, planned,
+    WriteOptions, WritePlan, planned, relaxed,
 };
+use crate::hub::relax::Rules;
 use crate::hub::{Form, Rows};
 use crate::source::Source;
 
@@ -102,7 +103,8 @@ impl Format for Npy {
             let budget = options.limits.budget();
             let writer =
                 write::NpyWriter::create(sink, schema, budget, options.row_count).in_format(INFO.id)?;
-            Ok(Box::new(writer))
+            let rules = Rules { nan_for_null: true, ..Rules::default() };
+            Ok(relaxed(Box::new(writer), rules, &options))
         }))
     }
 }

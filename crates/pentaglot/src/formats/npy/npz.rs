@@ -20,10 +20,11 @@ use super::{named, outline, summary};
 use crate::error::{self, Context, Error, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions,
-    Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned,
+    Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned, relaxed,
 };
+use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
-use crate::hub::{Form, Plan, Rows, Verdict, shape};
+use crate::hub::{Effect, Form, Plan, Rows, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
 use crate::source::{Source, Spool};
@@ -91,24 +92,32 @@ impl Format for Npz {
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let compressed = options.options.bool("compressed").in_format(INFO.id)?.unwrap_or(false);
-        let (schema, budget) = (Arc::clone(schema), options.limits.budget());
-        Ok(planned(steps(&schema), move |sink| create(sink, &schema, compressed, budget).in_format(INFO.id)))
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps(&schema), move |sink| {
+            let writer = create(sink, &schema, compressed, options.limits.budget()).in_format(INFO.id)?;
+            Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
+        }))
     }
 }
 
 fn steps(schema: &Schema) -> Plan {
     if Form::of(schema) != Form::Sparse {
-        return write::plan(schema, INFO.id);
+        let mut plan = write::plan(schema, INFO.id);
+        if Form::of(schema) == Form::Table {
+            let effect = Effect::widened().because("each column comes back as an array of its own");
+            plan.step("", "table", "a member per column", effect);
+        }
+        return plan;
     }
     let mut plan = Plan::default();
     let from = print_field(schema.field(0));
     match sparse_value(schema) {
-        Ok((_, verdict)) if index_limit(schema) => plan.push(shape::ROW_FIELD, from, "csr", verdict),
+        Ok((_, effect)) if index_limit(schema) => plan.step(shape::ROW_FIELD, from, "csr", effect),
         Ok(_) => {
-            let note = "SciPy counts rows and columns up to 2^63-1";
-            plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, note);
+            let effect = Effect::impossible("SciPy counts rows and columns up to 2^63-1");
+            plan.step(shape::ROW_FIELD, from, "csr", effect);
         }
-        Err(why) => plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, why),
+        Err(why) => plan.step(shape::ROW_FIELD, from, "csr", Effect::impossible(why)),
     }
     plan
 }
@@ -144,7 +153,7 @@ fn index_limit(schema: &Schema) -> bool {
 }
 
 /// The dtype of a sparse matrix's values, and what that does to them.
-fn sparse_value(schema: &Schema) -> Result<(Scalar, Verdict), String> {
+fn sparse_value(schema: &Schema) -> Result<(Scalar, Effect), String> {
     let none = || "rows that are no sparse rows".to_owned();
     let DataType::LargeList(entry) = schema.field(0).data_type() else { return Err(none()) };
     let DataType::Struct(fields) = entry.data_type() else { return Err(none()) };
@@ -158,7 +167,7 @@ fn sparse_value(schema: &Schema) -> Result<(Scalar, Verdict), String> {
                     Kind::Bool | Kind::Int | Kind::Uint | Kind::Float | Kind::Complex
                 ) =>
         {
-            Ok((scalar, derived.verdict))
+            Ok((scalar, derived.effect))
         }
         _ => Err("SciPy's sparse matrices hold numbers only".to_owned()),
     }

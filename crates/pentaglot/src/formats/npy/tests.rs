@@ -26,7 +26,7 @@ fn open(format: &dyn Format, bytes: Vec<u8>) -> Result<Arc<dyn Document>> {
 fn write(format: &dyn Format, document: &dyn Document, options: &WriteOptions) -> Result<Vec<u8>> {
     let rows = document.all_rows()?;
     let schema = rows.schema();
-    format.steps(&schema, options).check(false)?;
+    format.steps(&schema, options).check(crate::hub::LossKinds::NONE)?;
     let (sink, memory) = Sink::memory();
     let mut writer = format.create(sink, schema, options)?;
     for batch in rows {

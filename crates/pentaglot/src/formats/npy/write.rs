@@ -17,7 +17,7 @@ use super::types::Dtype;
 use crate::error::{Error, Result};
 use crate::formats::{Writer, Written};
 use crate::hub::type_text::print_field;
-use crate::hub::{Form, Plan, Shape, Verdict, native, shape};
+use crate::hub::{Effect, Form, Plan, Shape, native, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::limits::{Budget, Limits};
 use crate::sink::Sink;
@@ -155,7 +155,7 @@ pub(super) fn plan(schema: &Schema, format: &str) -> Plan {
     let native = native::of(schema, format).and_then(|native| Target::native(schema, &native));
     let table = Form::of(schema) == Form::Table;
     if table && schema.fields().is_empty() {
-        plan.push_with("", "table", "npy", Verdict::Impossible, "a table without columns has no dtype");
+        plan.step("", "table", "npy", Effect::impossible("a table without columns has no dtype"));
     }
     for field in schema.fields() {
         let derived = if table { derive_column(schema, field) } else { derive(schema) };
@@ -166,12 +166,9 @@ pub(super) fn plan(schema: &Schema, format: &str) -> Plan {
                     || dtype_text(&derived),
                     |native| dtype_text(&Derived { dtype: native.dtype.clone(), ..derived.clone() }),
                 );
-                plan.push(field.name(), from, to, derived.verdict);
-                if let Some(step) = plan.steps.last_mut() {
-                    step.note = derived.note;
-                }
+                plan.step(field.name(), from, to, derived.effect);
             }
-            Err(why) => plan.push_with(field.name(), from, "npy", Verdict::Impossible, why),
+            Err(why) => plan.step(field.name(), from, "npy", Effect::impossible(why)),
         }
     }
     plan

@@ -33,7 +33,7 @@ use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema, SchemaRef, Tim
 use super::levels;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hub::type_text::{print_field, print_type};
-use crate::hub::{Plan, Verdict, rows};
+use crate::hub::{Effect, LossKind, Plan, Verdict, rows};
 
 /// Footer key of the true Arrow schema (base64 of an IPC schema message), where it is not the stored one.
 pub(super) const SCHEMA_KEY: &str = "pentaglot.schema";
@@ -41,21 +41,24 @@ pub(super) const SCHEMA_KEY: &str = "pentaglot.schema";
 /// How a field is stored.
 struct Stored {
     data_type: DataType,
-    verdict: Verdict,
-    note: Option<&'static str>,
+    effect: Effect,
 }
 
 impl Stored {
     fn same(data_type: &DataType) -> Self {
-        Stored { data_type: data_type.clone(), verdict: Verdict::Exact, note: None }
+        Stored { data_type: data_type.clone(), effect: Effect::exact() }
     }
 
     fn as_type(data_type: DataType, note: &'static str) -> Self {
-        Stored { data_type, verdict: Verdict::Exact, note: Some(note) }
+        Stored { data_type, effect: Effect::exact().because(note) }
     }
 
-    fn checked(data_type: DataType, note: &'static str) -> Self {
-        Stored { data_type, verdict: Verdict::Checked, note: Some(note) }
+    fn checked(data_type: DataType, kind: LossKind, note: &'static str) -> Self {
+        Stored { data_type, effect: Effect::checked(kind).because(note) }
+    }
+
+    fn impossible(data_type: &DataType, note: &'static str) -> Self {
+        Stored { data_type: data_type.clone(), effect: Effect::impossible(note) }
     }
 }
 
@@ -65,15 +68,13 @@ pub(super) fn plan(schema: &Schema) -> Plan {
     for field in schema.fields() {
         let (to, mut stored) = stored_field(field);
         if levels::kept(field).is_some() {
-            stored.verdict = Verdict::Checked;
-            stored.note = Some("all batches must have one order of values");
+            stored.effect =
+                Effect::checked(LossKind::Order).because("all batches must have one order of values");
         }
         let from = print_field(field);
-        let to = if stored.verdict == Verdict::Impossible { "nothing".to_owned() } else { print_field(&to) };
-        match stored.note {
-            Some(note) => plan.push_with(field.name(), from, to, stored.verdict, note),
-            None => plan.push(field.name(), from, to, stored.verdict),
-        }
+        let is_impossible = stored.effect.verdict == Verdict::Impossible;
+        let to = if is_impossible { "nothing".to_owned() } else { print_field(&to) };
+        plan.step(field.name(), from, to, stored.effect);
     }
     plan
 }
@@ -87,8 +88,8 @@ pub(super) fn stored_schema(schema: &Schema) -> Schema {
 fn stored_field(field: &Field) -> (Field, Stored) {
     let mut stored = stored(field.data_type());
     if levels::is_ordered(field) && matches!(stored.data_type, DataType::Dictionary(..)) {
-        stored.verdict = Verdict::Lossy;
-        stored.note = Some("its levels will be those that occur, in the order of their first use");
+        stored.effect = Effect::lossy(LossKind::Order)
+            .because("its levels will be those that occur, in the order of their first use");
     }
     (field.clone().with_data_type(stored.data_type.clone()), stored)
 }
@@ -132,14 +133,17 @@ fn stored(data_type: &DataType) -> Stored {
         ),
         DataType::Timestamp(TimeUnit::Second, zone) => Stored::checked(
             DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
+            LossKind::Range,
             "stored in milliseconds, which must fit 64 bits: Parquet has no seconds",
         ),
         DataType::Time32(TimeUnit::Second) => Stored::checked(
             DataType::Time32(TimeUnit::Millisecond),
+            LossKind::Range,
             "stored in milliseconds, which must fit 32 bits: Parquet has no seconds",
         ),
         DataType::Date64 => Stored::checked(
             DataType::Date32,
+            LossKind::Precision,
             "stored in days, so each must be a whole one: Parquet has no other dates",
         ),
         DataType::Decimal32(1, scale @ 0..) => {
@@ -154,32 +158,24 @@ fn stored(data_type: &DataType) -> Stored {
                     let wide = if digits <= 38 { DataType::Decimal128 } else { DataType::Decimal256 };
                     Stored::as_type(wide(digits, 0), "stored with scale 0: Parquet has no negative scales")
                 }
-                None => Stored {
-                    verdict: Verdict::Impossible,
-                    note: Some("Parquet has no negative scales, and scale 0 takes more than 76 digits"),
-                    ..Stored::same(data_type)
-                },
+                None => {
+                    let note = "Parquet has no negative scales, and scale 0 takes more than 76 digits";
+                    Stored::impossible(data_type, note)
+                }
             }
         }
-        DataType::Union(..) => Stored {
-            verdict: Verdict::Impossible,
-            note: Some("Parquet has no unions"),
-            ..Stored::same(data_type)
-        },
-        DataType::RunEndEncoded(_, values) if !run_values(values.data_type()) => Stored {
-            verdict: Verdict::Impossible,
-            note: Some("runs of such values cannot be unpacked"),
-            ..Stored::same(data_type)
-        },
+        DataType::Union(..) => Stored::impossible(data_type, "Parquet has no unions"),
+        DataType::RunEndEncoded(_, values) if !run_values(values.data_type()) => {
+            Stored::impossible(data_type, "runs of such values cannot be unpacked")
+        }
         DataType::RunEndEncoded(_, values) => {
-            let inner = stored(values.data_type());
-            let note = inner.note.or(Some("stored as its values"));
-            Stored { note, ..inner }
+            let mut inner = stored(values.data_type());
+            inner.effect.note.get_or_insert_with(|| "stored as its values".to_owned());
+            inner
         }
         DataType::Dictionary(_, values) if !dictionary_values(values) => {
-            let inner = stored(values);
-            let verdict = inner.verdict.max(Verdict::Widened);
-            Stored { verdict, note: inner.note.or(Some("stored as its values")), ..inner }
+            let Stored { data_type, effect } = stored(values);
+            Stored { data_type, effect: effect.and(Effect::widened().because("stored as its values")) }
         }
         DataType::Dictionary(key, values) => {
             let inner = stored(values);
@@ -193,10 +189,10 @@ fn stored(data_type: &DataType) -> Stored {
         DataType::Map(entries, sorted) => one(entries, |entries| DataType::Map(entries, *sorted)),
         DataType::Struct(fields) => {
             let parts: Vec<(Field, Stored)> = fields.iter().map(|field| stored_field(field)).collect();
-            let worst = parts.iter().map(|(_, part)| part.verdict).max().unwrap_or(Verdict::Exact);
-            let note = parts.iter().filter(|(_, part)| part.verdict == worst).find_map(|(_, part)| part.note);
+            let effects = parts.iter().map(|(_, part)| part.effect.clone());
+            let effect = effects.fold(Effect::exact(), Effect::and);
             let data_type = DataType::Struct(parts.into_iter().map(|(field, _)| field).collect());
-            Stored { data_type, verdict: worst, note }
+            Stored { data_type, effect }
         }
         other => Stored::same(other),
     }

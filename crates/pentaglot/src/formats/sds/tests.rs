@@ -65,7 +65,7 @@ fn written(document: &dyn Document, dialect: Option<Kind>) -> Vec<u8> {
     let mut options = WriteOptions::default();
     options.dialect = dialect.map(|kind| kind.name().to_owned());
     let schema = rows.schema();
-    Sds.steps(&schema, &options).check(false).unwrap();
+    Sds.steps(&schema, &options).check(crate::hub::LossKinds::NONE).unwrap();
     let (sink, memory) = Sink::memory();
     let mut writer = Sds.create(sink, schema, &options).unwrap();
     rows.for_each(|batch| writer.write(&batch.unwrap()).unwrap());

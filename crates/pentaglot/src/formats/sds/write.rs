@@ -17,7 +17,7 @@ use crate::error::{self, Error, ErrorKind, Result};
 use crate::formats::side_index;
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::hub::type_text::print_field;
-use crate::hub::{Form, Plan, Verdict, native};
+use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
 
@@ -128,7 +128,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         Ok(target) => target,
         Err(error) => {
             let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
-            plan.push_with("", columns, "sds", Verdict::Impossible, error.to_string());
+            plan.step("", columns, "sds", Effect::impossible(error.to_string()));
             return plan;
         }
     };
@@ -137,31 +137,49 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         let positions = target.input == Input::Numbers
             && matches!(kind, Kind::Bit | Kind::Raw | Kind::Sparse | Kind::RunLength);
         let bytes = matches!(kind, Kind::String | Kind::Bytes);
-        let (verdict, note) = match (field.data_type(), field.is_nullable()) {
-            (DataType::UInt8, false) if kind == Kind::Bytes => {
-                (Verdict::Widened, Some("one value of all bytes"))
+        let mut effect = match field.data_type() {
+            DataType::UInt8 if kind == Kind::Bytes => Effect::widened().because("one value of all bytes"),
+            _ if bytes && target.input == Input::Numbers => {
+                Effect::checked(LossKind::Range).because("numbers up to 255; of a string, UTF-8")
             }
-            (_, false) if bytes && target.input == Input::Numbers => {
-                (Verdict::Checked, Some("numbers up to 255; of a string, UTF-8"))
+            _ if kind == Kind::String && target.input == Input::Bytes => {
+                Effect::checked(LossKind::Range).because("bytes that are not UTF-8 end the run")
             }
-            (_, false) if bytes && target.input == Input::Bytes && kind == Kind::String => {
-                (Verdict::Checked, Some("bytes that are not UTF-8 end the run"))
+            _ if bytes && Form::of(schema) != Form::Value => {
+                Effect::checked(LossKind::Dropped).because("a second row ends the run")
             }
-            (_, false) if bytes && Form::of(schema) != Form::Value => {
-                (Verdict::Checked, Some("a second row ends the run"))
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Effect::widened(),
+            kind if kind.is_signed_integer() => {
+                Effect::checked(LossKind::Range).because("a number below 0 ends the run")
             }
-            (_, true) => (Verdict::Checked, Some("a null ends the run")),
-            (_, _) if positions => (Verdict::Checked, Some("positions in ascending order")),
-            (kind, _) if kind.is_signed_integer() => {
-                (Verdict::Checked, Some("a number below 0 ends the run"))
-            }
-            (DataType::UInt8 | DataType::UInt16 | DataType::UInt32, _) => (Verdict::Widened, None),
-            _ => (Verdict::Exact, None),
+            _ => Effect::exact(),
         };
-        match note {
-            Some(note) => plan.push_with(field.name(), print_field(field), kind.name(), verdict, note),
-            None => plan.push(field.name(), print_field(field), kind.name(), verdict),
+        if positions {
+            effect = effect.and(Effect::checked(LossKind::Order).because("positions in ascending order"));
         }
+        // Pairs come back as tuples.
+        if extension::name(field) != Some(extension::TUPLE) {
+            effect = effect.and(extension::dropped(field));
+        }
+        if field.data_type() == &DataType::Utf8 && kind == Kind::Bytes {
+            effect = effect.and(Effect::widened().because("comes back as bytes"));
+        }
+        if target.input == Input::Bits && matches!(kind, Kind::Sparse | Kind::RunLength) {
+            effect = effect.and(Effect::widened().because("comes back as the positions or runs of its ones"));
+        }
+        let has_name = schema.fields().len() == 1 && Form::of(schema) == Form::Table;
+        if has_name && field.name() != shape::ITEM_FIELD {
+            let note = "a structure has no names";
+            effect = effect.and(Effect::lossy(LossKind::Names).because(note));
+        } else if has_name {
+            effect = effect.and(Effect::widened().because("comes back as an array"));
+        } else if Form::of(schema) == Form::Value && matches!(target.input, Input::Bits | Input::Numbers) {
+            effect = effect.and(Effect::widened().because("comes back as an array"));
+        }
+        if field.is_nullable() {
+            effect = effect.and(Effect::checked(LossKind::Nulls).because("a null ends the run"));
+        }
+        plan.step(field.name(), print_field(field), kind.name(), effect);
     }
     plan
 }

@@ -25,7 +25,7 @@ fn a_filter_comes_before_rows_and_columns_in_every_format() {
         ["ds:msgpack", "ds:json", "dynd", "bsondf", "arrow", "arrow-stream", "parquet", "csv", "jsonl"];
     for format in formats {
         let mut to = ConvertOptions::default();
-        to.allow_lossy = true;
+        to.allow_lossy = crate::hub::LossKinds::ALL;
         let source = Source::from_bytes("data", start.clone());
         let opened = open_source(&registry, source, None, &to.open).unwrap();
         let (sink, memory) = Sink::memory();

@@ -87,7 +87,7 @@ fn write(batch: &RecordBatch, options: &WriteOptions) -> Result<Vec<u8>> {
 }
 
 fn write_batches(batches: &[RecordBatch], schema: &Arc<Schema>, options: &WriteOptions) -> Result<Vec<u8>> {
-    Dbdf.steps(schema, options).check(false)?;
+    Dbdf.steps(schema, options).check(crate::hub::LossKinds::NONE)?;
     let (sink, memory) = Sink::memory();
     let mut writer = Dbdf.create(sink, Arc::clone(schema), options)?;
     for batch in batches {

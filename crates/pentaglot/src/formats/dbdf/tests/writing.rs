@@ -120,7 +120,7 @@ fn what_has_no_place_is_refused_field_by_field() {
     let verdicts: Vec<Verdict> = plan.steps.iter().map(|step| step.verdict).collect();
     use Verdict::*;
     assert_eq!(verdicts, [Exact, Impossible, Impossible, Widened, Widened]);
-    assert_eq!(plan.check(true).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(plan.check(crate::hub::LossKinds::ALL).unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(Dbdf.steps(&batch.schema(), &options("spec", &[])).steps[4].verdict, Exact);
     assert_eq!(Dbdf.steps(&batch.schema(), &options("daphne01", &[])).verdict(), Impossible);
 }

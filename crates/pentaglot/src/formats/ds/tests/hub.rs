@@ -47,7 +47,7 @@ fn arrow_types_become_the_nearest_ds_types() {
         (r#""string""#, Verdict::Lossy),
         ("", Verdict::Impossible),
         (r#""string""#, Verdict::Widened),
-        (r#"{"type":"tensor","componentType":"int8","shape":[3]}"#, Verdict::Exact),
+        (r#"{"type":"tensor","componentType":"int8","shape":[3]}"#, Verdict::Widened),
         (r#"{"type":"array","underlying":{"type":"nullable","underlying":"int8"}}"#, Verdict::Widened),
     ];
     let found = verdicts(&schema, "msgpack");

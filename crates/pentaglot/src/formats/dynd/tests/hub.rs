@@ -32,7 +32,7 @@ pub(super) fn batches(rows: Rows) -> Result<Vec<RecordBatch>> {
 pub(super) fn write(rows: Rows, options: &WriteOptions) -> Result<Vec<u8>> {
     let (sink, memory) = Sink::memory();
     let schema = rows.schema();
-    Dynd.steps(&schema, options).check(false)?;
+    Dynd.steps(&schema, options).check(crate::hub::LossKinds::NONE)?;
     let mut writer = Dynd.create(sink, schema, options)?;
     for batch in rows {
         writer.write(&batch.map_err(Error::from)?)?;
@@ -154,6 +154,6 @@ fn arrow_types_without_a_datashape_are_refused_by_the_plan() {
         let schema = Schema::new(vec![Field::new("x", data_type.clone(), false)]);
         let plan = Dynd.steps(&schema, &WriteOptions::default());
         assert_eq!(plan.verdict(), Verdict::Impossible, "{data_type}");
-        assert_eq!(plan.check(true).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(plan.check(crate::hub::LossKinds::ALL).unwrap_err().kind(), ErrorKind::Unsupported);
     }
 }
