@@ -75,7 +75,7 @@ impl Walk<'_> {
             Kind::Bit => self.bit().map(drop),
             Kind::Int => self.int().map(drop),
             Kind::Raw => self.raw().map(drop),
-            Kind::Option | Kind::Vec => self.vector(|items| Some(items)),
+            Kind::Option | Kind::Vec => self.vector(Some),
             Kind::Pairs => self.vector(|items| items.checked_mul(2)),
             Kind::String | Kind::Bytes => self.vector(|items| Some(items.div_ceil(8))),
             Kind::Chains => {
