@@ -20,7 +20,7 @@ use crate::wire::sample::{BoxRead, Sampled, explain_guess};
 /// Rows per batch, unless asked otherwise.
 const BATCH_ROWS: usize = 8192;
 /// A batch has fewer rows where there are so many columns that it would have more cells than this.
-const BATCH_CELLS: usize = 8 << 20;
+pub(super) const BATCH_CELLS: usize = 8 << 20;
 /// A batch ends early when it has taken this many bytes of text.
 const BATCH_BYTES: u64 = 16 << 20;
 

@@ -1,6 +1,6 @@
 //! Every row, every finding.
 
-use super::read::JsonLinesDocument;
+use super::read::{BATCH_CELLS, JsonLinesDocument};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
 use crate::wire::columns::Record;
@@ -30,7 +30,8 @@ pub(super) fn validate(document: &JsonLinesDocument, findings: &mut Findings) ->
             Err(error) => return Err(error.index(row).field("row")),
         }
         row += 1;
-        if record.rows() >= 4096 {
+        // Where there are many columns, fewer rows are held.
+        if record.rows() >= 4096.min(BATCH_CELLS / document.fields.len().max(1)) {
             record.finish()?;
         }
     }
