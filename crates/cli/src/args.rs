@@ -36,6 +36,9 @@ pub(crate) struct Global {
     /// How many bytes of a stream may be spooled to a temporary file, such as 512M or 16G
     #[arg(long, global = true, value_name = "BYTES", value_parser = parse_size, default_value = "16G")]
     max_spool: u64,
+    /// How many rows that take no bytes in the file are read
+    #[arg(long, global = true, value_name = "N", value_parser = parse_size, default_value = "256M")]
+    max_free_rows: u64,
     /// Threads (0: as many as there are cores)
     #[arg(long, global = true, value_name = "N", default_value_t = 0)]
     pub(crate) threads: usize,
@@ -54,6 +57,9 @@ pub(crate) struct Global {
     /// A progress bar on stderr
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", num_args = 0..=1, require_equals = true, default_missing_value = "always")]
     pub(crate) progress: When,
+    /// Print to the terminal without a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -80,38 +86,71 @@ pub(crate) struct Open {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// What a file is: format, dialect (and why), shape, schema, rows, bytes by part
+    #[command(
+        after_help = "Examples:\n  pentaglot inspect readings.parquet\n  pentaglot inspect --json archive.npz | jq .members"
+    )]
     Inspect(Inspect),
     /// A file's schema
+    #[command(
+        after_help = "Examples:\n  pentaglot schema readings.parquet\n  pentaglot schema table.csv --as dynd"
+    )]
     Schema(Schema),
     /// A file's rows
+    #[command(
+        after_help = "Examples:\n  pentaglot cat table.csv --where 'size >= 10' --rows 10..20 --columns name,size\n  pentaglot cat graph.gbz::tags --output csv"
+    )]
     Cat(Cat),
     /// A file's first rows
+    #[command(
+        after_help = "Examples:\n  pentaglot head readings.parquet\n  pentaglot head -n 3 matrix.npy --columns 0,7..9"
+    )]
     Head(Head),
-    /// Hold files against every rule of their format; one finding a line
+    /// Check files against every rule of their format; one finding a line
+    #[command(
+        after_help = "Examples:\n  pentaglot validate frame.dbdf\n  pentaglot validate --profile strict --json data/x.ds data/y.ds"
+    )]
     Validate(Validate),
     /// Annotated bytes: offset, hex, name, value
+    #[command(
+        after_help = "Examples:\n  pentaglot dump frame.dbdf --depth 2\n  pentaglot dump frame.dbdf --at 'block[0].values'"
+    )]
     Dump(Dump),
     /// Convert a file to another format
+    #[command(
+        after_help = "Examples:\n  pentaglot convert 'day-*.csv' year.parquet --where 'price > 100'\n  pentaglot convert matrix.npy matrix.dbdf --to dbdf:daphne --dry-run"
+    )]
     Convert(Convert),
     /// How many rows files have, without reading values where the file tells
     #[command(
-        after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where \"symbol = 'AAPL' and price > 200\""
+        after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where 'price > 200 and symbol is not null'"
     )]
     Count(Count),
     /// rank, select, … on succinct structures, opened in place
+    #[command(
+        after_help = "Examples:\n  pentaglot query exons.sds rank 17\n  pentaglot query graph.gbz::gbwt.da_samples get 3 --from sds:gbz"
+    )]
     Query(Query),
     /// Make the side index FILE.idx, for formats that need one to seek
+    #[command(after_help = "Examples:\n  pentaglot index rows.ds\n  pentaglot index exons.sds --force")]
     Index(Index),
     /// Check a type, print its canonical text or its translation
+    #[command(
+        after_help = "Examples:\n  pentaglot type 'var * {x: int32, y: ?string}'\n  pentaglot type 'struct{x: int32}' --as ds"
+    )]
     Type(Type),
     /// What is supported: formats, dialects, options
+    #[command(after_help = "Examples:\n  pentaglot formats\n  pentaglot formats --json | jq .id")]
     Formats(Formats),
     /// A completion script for a shell
+    #[command(
+        after_help = "Examples:\n  pentaglot completions bash > ~/.local/share/bash-completion/completions/pentaglot\n  pentaglot completions fish | source"
+    )]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// The manual page
+    #[command(after_help = "Examples:\n  pentaglot man | man -l -\n  pentaglot man > pentaglot.1")]
     Man,
 }
 
@@ -345,6 +384,7 @@ impl Global {
         limits.max_depth = self.max_depth;
         limits.max_ratio = self.max_ratio;
         limits.max_spool = self.max_spool;
+        limits.max_free_rows = self.max_free_rows;
         limits
     }
 }

@@ -26,10 +26,13 @@ pub(crate) fn head(session: &Session, args: &Head) -> Outcome {
 }
 
 fn show(session: &Session, file: &str, open: &Open, mut view: View, output: Option<Output>) -> Outcome {
+    let output = output.unwrap_or(if screen::stdout_is_terminal() { Output::Table } else { Output::Jsonl });
+    if output == Output::Arrow {
+        screen::check_binary("arrow")?;
+    }
     let options = open.options(&session.global);
     let opened = job::open(&session.registry, file, &options).about(file)?;
     opened.check_options(&options.options).about(file)?;
-    let output = output.unwrap_or(if screen::stdout_is_terminal() { Output::Table } else { Output::Jsonl });
     view.batch_rows = session.global.batch_rows;
     // A bar would run through what is printed on the same terminal.
     let _progress =
@@ -63,7 +66,7 @@ fn json(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result
 fn print_table(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Columns, Form::Coo];
     let rows = opened.rows(&view, &session.global.limits())?;
-    table::print(&mut screen::lines(), rows)
+    table::print(&mut screen::lines(), rows, screen::width())
 }
 
 /// The rows as another format's writer writes them.

@@ -1,9 +1,11 @@
 //! `convert`: one format to another.
 
 use std::io::Write;
+use std::path::Path;
 
 use pentaglot::hub::Plan;
-use pentaglot::job::{Conversion, ConvertOptions, parse_columns};
+use pentaglot::job::{Conversion, ConvertOptions, Target, parse_columns};
+use pentaglot::{Error, Hint};
 use serde_json::{Value, json};
 
 use crate::args::Convert;
@@ -12,6 +14,7 @@ use crate::screen::{self, escape};
 use crate::{About, DONE, Outcome, Session};
 
 pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
+    check_folder(&args.output)?;
     let mut options = ConvertOptions::default();
     options.open = args.open.options(&session.global);
     options.to = args.to.clone();
@@ -25,6 +28,9 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     let input = label(&args.inputs);
     let conversion =
         Conversion::plan(&session.registry, &args.inputs, &args.output, &options).about(&input)?;
+    if args.output == "-" && !is_text(conversion.target()) {
+        screen::check_binary(conversion.target().format.info().id)?;
+    }
     if args.dry_run {
         return show(&conversion.plan, args);
     }
@@ -55,7 +61,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         });
         screen::say_or_print(&object.to_string(), args.output == "-")?;
     } else if session.global.verbose {
-        screen::say(&format!("{} rows, {} bytes", report.rows, report.bytes));
+        screen::say(&format!("{}, {}", screen::count(report.rows, "row"), screen::size(report.bytes)));
     }
     Ok(DONE)
 }
@@ -65,6 +71,26 @@ fn label(inputs: &[String]) -> String {
     match inputs {
         [first, more @ ..] if !more.is_empty() => format!("{first} and {} more", more.len()),
         _ => inputs.concat(),
+    }
+}
+
+/// Whether a target is text that a terminal shows.
+fn is_text(target: &Target) -> bool {
+    let info = target.format.info();
+    let dialect = target.dialect.unwrap_or_default();
+    matches!(info.id, "csv" | "jsonl" | "json" | "mtx") || dialect == "json" || dialect.ends_with("-json")
+}
+
+/// Errs if the folder of the output is missing, before the input is read.
+fn check_folder(output: &str) -> pentaglot::Result<()> {
+    let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if output != "-" && !output.contains("://") && !folder.exists() => {
+            let folder = folder.display();
+            let advice = Hint::Advice(format!("mkdir -p '{folder}' makes it").into());
+            Err(Error::usage(format!("{output}: there is no folder {folder}")).hint(advice))
+        }
+        _ => Ok(()),
     }
 }
 

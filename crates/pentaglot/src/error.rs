@@ -46,6 +46,8 @@ pub enum Step {
 pub enum Hint {
     /// Name the input's format.
     From,
+    /// Name the input's format as this one.
+    FromOne(Cow<'static, str>),
     /// Name the output's format.
     To,
     /// Give the type of the data.
@@ -80,6 +82,7 @@ struct Inner {
     input: Option<String>,
     format: Option<&'static str>,
     offset: Option<u64>,
+    line: Option<u64>,
     /// Innermost step first: steps are added on the way out.
     path: Vec<Step>,
     rule: Option<&'static str>,
@@ -98,6 +101,7 @@ impl Error {
             input: None,
             format: None,
             offset: None,
+            line: None,
             path: Vec::new(),
             rule: None,
             message: message.into(),
@@ -110,13 +114,13 @@ impl Error {
     /// The file breaks a rule: `expected …, found …`.
     #[cold]
     pub fn malformed(expected: impl fmt::Display, found: impl fmt::Display) -> Self {
-        Error::new(ErrorKind::Malformed, format!("expected {expected}, found {found}"))
+        Error::new(ErrorKind::Malformed, format!("expected {expected}, found {}", excerpt(found)))
     }
 
     /// The file ends too early: `expected …, found …`.
     #[cold]
     pub fn truncated(expected: impl fmt::Display, found: impl fmt::Display) -> Self {
-        Error::new(ErrorKind::Truncated, format!("expected {expected}, found {found}"))
+        Error::new(ErrorKind::Truncated, format!("expected {expected}, found {}", excerpt(found)))
     }
 
     /// A sound thing that this library does not do.
@@ -155,6 +159,13 @@ impl Error {
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {
         self.0.offset.get_or_insert(offset);
+        self
+    }
+
+    /// Sets the line of a text file, counted from 1, unless a deeper place has set it.
+    #[must_use]
+    pub fn line(mut self, line: u64) -> Self {
+        self.0.line.get_or_insert(line);
         self
     }
 
@@ -238,6 +249,11 @@ impl Error {
         self.0.offset
     }
 
+    /// The line of the faulty place in a text file, counted from 1, if known.
+    pub fn line_number(&self) -> Option<u64> {
+        self.0.line
+    }
+
     /// The path of the faulty place, such as `block[0].value_type`; empty if unknown.
     pub fn path(&self) -> String {
         let mut text = String::new();
@@ -282,17 +298,54 @@ impl Error {
     }
 }
 
+/// Characters of a value that a message quotes.
+const EXCERPT: usize = 200;
+
+/// A value as a message quotes it: cut if it is long.
+pub(crate) fn excerpt(value: impl fmt::Display) -> String {
+    let mut text = value.to_string();
+    if let Some((end, _)) = text.char_indices().nth(EXCERPT) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// `1 row`, `2 rows`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// Names as a message lists them: the first few, and how many more there are.
+pub(crate) fn list(names: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    const SHOWN: usize = 12;
+    let mut shown = Vec::new();
+    let mut more = 0usize;
+    for name in names {
+        if shown.len() < SHOWN {
+            let name = name.to_string();
+            shown.push(if name.len() > 60 { name.chars().take(40).chain(['…']).collect() } else { name });
+        } else {
+            more += 1;
+        }
+    }
+    let text = shown.join(", ");
+    if more == 0 { text } else { format!("{text} and {more} more") }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(format) = self.0.format {
             write!(f, "{format}: ")?;
         }
         let path = self.path();
-        match (self.0.offset, path.is_empty()) {
-            (Some(offset), true) => write!(f, "at byte {offset}: ")?,
-            (Some(offset), false) => write!(f, "at byte {offset}, {path}: ")?,
-            (None, false) => write!(f, "{path}: ")?,
-            (None, true) => {}
+        if let Some(offset) = self.0.offset {
+            write!(f, "at byte {offset}")?;
+            self.0.line.iter().try_for_each(|line| write!(f, " (line {line})"))?;
+            f.write_str(if path.is_empty() { ": " } else { ", " })?;
+        }
+        if !path.is_empty() {
+            write!(f, "{path}: ")?;
         }
         f.write_str(&self.0.message)
     }
@@ -400,6 +453,22 @@ mod tests {
         assert_eq!((through.kind(), through.offset()), (ErrorKind::Malformed, Some(7)));
         let through: Error = std::io::Error::from(through).into();
         assert_eq!(through.to_string(), "npy: at byte 7: expected 1, found 2");
+    }
+
+    #[test]
+    fn a_line_stands_beside_the_byte() {
+        let error = Error::malformed("1", "2").at(7).line(3);
+        assert_eq!(error.to_string(), "at byte 7 (line 3): expected 1, found 2");
+        assert_eq!(error.field("x").to_string(), "at byte 7 (line 3), x: expected 1, found 2");
+    }
+
+    #[test]
+    fn long_values_and_lists_are_cut() {
+        let error = Error::malformed("a number", "ä".repeat(300));
+        assert_eq!(error.message().chars().count(), "expected a number, found ".len() + 201);
+        assert_eq!(list(["a", "b"]), "a, b");
+        assert!(list(0..1000).ends_with(", 10, 11 and 988 more"));
+        assert!(list(["x".repeat(1000)]).len() < 60);
     }
 
     #[test]

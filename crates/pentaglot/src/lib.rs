@@ -44,7 +44,6 @@ pub mod hub;
 pub mod job;
 mod kernels;
 mod limits;
-#[cfg(feature = "sds")]
 pub mod map;
 mod registry;
 pub mod sink;

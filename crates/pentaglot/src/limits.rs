@@ -33,7 +33,7 @@ impl Default for Limits {
             max_alloc: 4 << 30,
             max_depth: 128,
             max_ratio: 2048,
-            max_free_rows: 1 << 32,
+            max_free_rows: 1 << 28,
             max_spool: 16 << 30,
         }
     }

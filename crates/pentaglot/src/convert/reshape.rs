@@ -51,6 +51,8 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
         (Form::Table, Form::Array) if schema.fields().len() == 1 => {
             shape::array_schema(schema.field(0).clone())
         }
+        // A dense matrix is an array of lists of one size.
+        (Form::Dense, Form::Array) => shape::array_schema(schema.field(0).clone()),
         (Form::Table | Form::Array | Form::Columns, Form::Dense | Form::Sparse)
             if from != Form::Columns || shape::matrix_value_type(schema).is_none() =>
         {
@@ -74,7 +76,7 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
         plan.push("", describe(schema), word(to), Verdict::Exact);
     }
     let out = match schema.metadata().get(shape::ORDER_KEY) {
-        Some(order) if to != Form::Table => {
+        Some(order) if !matches!(to, Form::Table | Form::Array) => {
             let mut metadata = out.metadata().clone();
             metadata.insert(shape::ORDER_KEY.to_owned(), order.clone());
             out.with_metadata(metadata)
@@ -92,7 +94,7 @@ pub fn reshape(rows: Rows, reshape: &Reshape, budget: &Budget) -> Result<Rows> {
     Ok(match (reshape.from, reshape.to) {
         (from, to) if from == to && rows.schema() == schema => rows,
         (from, to) if from == to => relabelled(rows, schema),
-        (_, Table) | (Table, Array) => relabelled(rows, schema),
+        (_, Table) | (Table | Dense, Array) => relabelled(rows, schema),
         (Table | Array | Columns, Dense) => each(rows, schema, {
             let mut start = 0;
             move |batch, out| {

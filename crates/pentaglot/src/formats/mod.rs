@@ -66,6 +66,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+pub(crate) use detect::foreign;
 pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
 pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};

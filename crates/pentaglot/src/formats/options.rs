@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::hub::json::JsonOptions;
 use crate::limits::Limits;
+use crate::map::InPlace;
 
 /// Whether an option is for reading or for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -123,8 +124,8 @@ pub struct ReadOptions {
     pub limits: Limits,
     /// How many threads may work; 0: as many as there are cores.
     pub threads: usize,
-    /// Whether a file may be mapped into memory instead of read, where the format can use it in place.
-    pub in_place: bool,
+    /// Permission to map a file into memory instead of reading it, where the format can use it in place.
+    pub in_place: Option<InPlace>,
 }
 
 /// How a file is to be written.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 
 /// What happens to one field. Later verdicts are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,7 +104,7 @@ impl Plan {
         let Some(step) = self.steps.iter().find(|step| step.verdict == worst) else { return Ok(()) };
         match worst {
             Verdict::Impossible => Err(Error::unsupported(step.to_string())),
-            Verdict::Lossy if !allow_lossy => Err(Error::lossy(format!("{step} (--allow-lossy permits it)"))),
+            Verdict::Lossy if !allow_lossy => Err(Error::lossy(step.to_string()).hint(Hint::AllowLossy)),
             _ => Ok(()),
         }
     }

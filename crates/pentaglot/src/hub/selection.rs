@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::native;
 use super::rows::{self, Rows, sliced_schema};
 use super::shape::{self, Form};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// Which rows and columns of a document are wanted, in batches of what size.
 ///
@@ -238,8 +238,8 @@ impl Columns {
 
 fn table_column(name: &str, schema: &Schema) -> Result<Range<u64>> {
     let index = schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| {
-        let names: Vec<_> = schema.fields().iter().take(20).map(|field| field.name().as_str()).collect();
-        Error::usage(format!("there is no column {name:?} (there is {})", names.join(", ")))
+        let names = error::list(schema.fields().iter().map(|field| field.name()));
+        Error::usage(format!("there is no column {:?} (there is {names})", error::excerpt(name)))
     })?;
     Ok(index as u64..index as u64 + 1)
 }

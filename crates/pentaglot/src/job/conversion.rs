@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+use super::dense;
 use super::inputs::open_all;
-use super::names::{expand, split_member};
+use super::names::expand;
 use super::open::{self, OpenOptions, Opened, Target};
 use super::read::View;
 use super::types;
@@ -57,6 +58,8 @@ pub struct Conversion {
     write: Option<Box<dyn WritePlan>>,
     limits: Limits,
     allow_lossy: bool,
+    /// How large a sparse matrix becomes that is written as a dense one.
+    dense_bytes: Option<u64>,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -111,7 +114,9 @@ impl Conversion {
         let inputs = expand(inputs)?;
         inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
         let opened = open_all(registry, &inputs, &options.open)?;
-        Conversion::plan_opened(opened, target, Some(output), options)
+        let conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
+        conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
+        Ok(conversion)
     }
 
     /// Plans the conversion of what is open already. The output's name, where it has one, may decide a dialect.
@@ -162,6 +167,14 @@ impl Conversion {
         };
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
+        let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, opened.document.summary().rows);
+        if let Some(bytes) = dense_bytes {
+            if super::options::form(given) == "auto" {
+                dense::check_asked(bytes, opened.input_bytes(), &reshape.schema)?;
+            }
+            let step = reshape.plan.steps.iter_mut().find(|step| step.verdict == Verdict::Widened);
+            step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
+        }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         let write = match plan.verdict() {
             Verdict::Impossible => None,
@@ -169,7 +182,18 @@ impl Conversion {
         };
         plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
         let (limits, allow_lossy) = (options.open.limits.clone(), options.allow_lossy);
-        Ok(Conversion { opened, target, selection, adapt, reshape, write, limits, allow_lossy, plan })
+        Ok(Conversion {
+            opened,
+            target,
+            selection,
+            adapt,
+            reshape,
+            write,
+            dense_bytes,
+            limits,
+            allow_lossy,
+            plan,
+        })
     }
 
     /// What is converted.
@@ -246,7 +270,7 @@ fn check_apart(input: &str, output: &str, inputs: usize) -> Result<()> {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
     };
-    let (path, _) = split_member(input);
+    let (path, _) = open::split_member(input);
     if input != "-" && output != "-" && same(Path::new(path), Path::new(output)) && Path::new(path).is_file()
     {
         let which = if inputs == 1 { "the input itself" } else { "one of the inputs" };

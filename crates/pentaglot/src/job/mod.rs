@@ -2,6 +2,7 @@
 
 mod chain;
 mod conversion;
+mod dense;
 mod filtered;
 mod inputs;
 mod names;

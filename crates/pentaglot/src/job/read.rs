@@ -27,6 +27,7 @@ pub struct View {
 impl View {
     /// The selection of a document that this view asks for.
     pub(super) fn selection(&self, opened: &Opened) -> Result<Selection> {
+        opened.document.summary().check_member()?;
         let mut selection = opened.document.selection().with_batch_rows(self.batch_rows);
         if let Some(rows) = &self.rows {
             selection = selection.with_rows(rows.clone());

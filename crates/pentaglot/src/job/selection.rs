@@ -30,5 +30,8 @@ pub fn parse_rows(text: &str) -> Result<Range<u64>> {
         if text.is_empty() { Ok(missing) } else { text.parse().map_err(|_| bad()) }
     };
     let (start, end) = (number(start, 0)?, number(end, u64::MAX)?);
-    Ok(start..end.max(start))
+    if end < start {
+        return Err(Error::usage(format!("expected rows as A..B with A up to B, found {text:?}")));
+    }
+    Ok(start..end)
 }

@@ -32,7 +32,7 @@ impl Pending {
             Some(file) => Pending { file, name: None },
             None => Pending::named(path)?,
         };
-        // Without locks on this file system, nobody gets one to remove it by.
+        // Where the file system has no locks, `sweep` gets none either and removes nothing.
         let _ = pending.file.try_lock();
         Ok(pending)
     }
@@ -114,7 +114,7 @@ fn make_temporary<R>(
 
 /// Removes temporary files that killed writes to `path` left: those that are old and that nobody has locked.
 ///
-/// A fault here is none of the write that comes next, so that all are ignored.
+/// Errors are ignored: they must not fail the write that comes next.
 fn sweep(path: &Path) {
     let prefix = prefix(path);
     let Ok(entries) = std::fs::read_dir(folder_of(path)) else { return };

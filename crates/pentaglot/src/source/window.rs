@@ -26,6 +26,8 @@ pub(crate) struct Window<R = SourceReader> {
     ended: bool,
     /// How much is read at a time.
     step: usize,
+    /// Line ends before the memory, if they are counted.
+    lines: Option<u64>,
     budget: Budget,
 }
 
@@ -41,6 +43,7 @@ impl<R> Window<R> {
             limit: u64::MAX,
             ended: false,
             step,
+            lines: None,
             budget,
         }
     }
@@ -58,6 +61,23 @@ impl<R> Window<R> {
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.input = input;
         (self.position, self.end, self.base, self.ended) = (0, 0, offset, false);
+        self.lines = self.lines.map(|_| 0);
+    }
+
+    /// Counts line ends from here on, for [`with_line`](Self::with_line).
+    pub(crate) fn count_lines(mut self) -> Self {
+        self.lines = Some(0);
+        self
+    }
+
+    /// The error with the number of its line, if lines are counted and its offset is still in memory.
+    #[cold]
+    pub(crate) fn with_line(&self, error: Error) -> Error {
+        let before = error.offset().and_then(|offset| offset.checked_sub(self.base));
+        let (Some(lines), Some(before)) = (self.lines, before) else { return error };
+        let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.end);
+        let before = self.memory.as_slice().get(..before).unwrap_or_default();
+        error.line(lines + memchr::memchr_iter(b'\n', before).count() as u64 + 1)
     }
 
     /// The offset in the file of the next byte.
@@ -157,7 +177,12 @@ impl<R: Read> Window<R> {
             Ok(memory) => memory,
             Err(shared) => shared.to_vec(),
         };
-        memory.copy_within(self.position..self.end, 0);
+        if let Some(lines) = &mut self.lines {
+            *lines += memchr::memchr_iter(b'\n', &memory[..self.position]).count() as u64;
+        }
+        if self.position > 0 {
+            memory.copy_within(self.position..self.end, 0);
+        }
         (self.base, self.position, self.end) = (self.offset(), 0, held);
         if size > memory.len() {
             let mut larger = vec![0; size];

@@ -32,6 +32,7 @@ impl Sampled {
             let mut size = SAMPLE_BYTES;
             while memory.get(..size).is_some_and(|sample| !enough(sample)) {
                 size = size.saturating_mul(2);
+                budget.check(size as u64)?;
             }
             let (whole, len) = (size > memory.len(), size.min(memory.len()));
             return Ok(Sampled { source, sample: Arc::default(), len, whole, rest: Mutex::default() });
@@ -110,6 +111,9 @@ pub(crate) fn explain_guess(error: Error, guessed: bool) -> Error {
     let mut explained = Error::new(ErrorKind::Malformed, message).rule(error.rule_name());
     if let Some(offset) = error.offset() {
         explained = explained.at(offset);
+    }
+    if let Some(line) = error.line_number() {
+        explained = explained.line(line);
     }
     match error.path() {
         path if path.is_empty() => explained,

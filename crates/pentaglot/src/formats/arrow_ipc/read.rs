@@ -312,7 +312,9 @@ struct StoreReader {
 impl StoreReader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(entry) = self.store.entries.get(self.next).copied() {
-            if self.position >= self.range.end {
+            // A batch without rows holds nothing that is asked for, but whoever reads all rows learns if it is broken.
+            let whole = self.range == (0..self.store.total_rows);
+            if self.position >= self.range.end && !whole {
                 return Ok(None);
             }
             self.next += 1;
@@ -329,6 +331,9 @@ impl StoreReader {
                     let to = self.range.end.clamp(start, self.position) - start;
                     if from < to {
                         return self.read(&entry, from, to).map(Some);
+                    }
+                    if rows == 0 && whole {
+                        self.read(&entry, 0, 0)?;
                     }
                 }
                 Kind::Schema | Kind::Other(_) => {}

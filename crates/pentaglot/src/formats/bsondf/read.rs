@@ -66,7 +66,8 @@ impl Decoder {
     pub(super) fn assemble(&self, array: &Array, mut parts: Vec<ArrayRef>) -> Result<ArrayRef> {
         match (&array.data, &array.kind) {
             (Data::Nothing { rows }, _) => {
-                if self.mask(array, *rows)?.is_some_and(|mask| mask.null_count() < mask.len()) {
+                let nulls = self.mask(array, *rows)?.map_or(0, |mask| mask.null_count());
+                if (nulls as u64) < *rows {
                     return Err(Error::malformed("a mask of zeros", "ones")
                         .at(array.mask.offset)
                         .rule("null-mask")

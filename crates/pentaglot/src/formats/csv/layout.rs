@@ -94,9 +94,15 @@ impl<R: Read> Records<R> {
         Records::of(Window::new(input, offset, WINDOW_BYTES, budget), delimiter)
     }
 
+    /// The error with the line of its offset, if that is still in memory.
+    #[cold]
+    pub(super) fn with_line(&self, error: Error) -> Error {
+        self.window.with_line(error)
+    }
+
     /// The records that a window stands at.
     pub(super) fn of(window: Window<R>, delimiter: u8) -> Self {
-        Records { window, delimiter, record: 0, spans: Vec::new() }
+        Records { window: window.count_lines(), delimiter, record: 0, spans: Vec::new() }
     }
 
     /// The offset of the next record.

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use super::guess::Seen;
 use super::layout::{Cell, Records, WINDOW_BYTES};
 use super::{ID, Layout};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{ReadOptions, Summary};
 use crate::hub::shape::column_name;
 use crate::hub::type_text::{caret_line, parse_schema};
@@ -98,7 +98,7 @@ impl Sample {
             for (index, cell) in records.cells().enumerate() {
                 let name = std::str::from_utf8(cell.text(&mut memory)).map_err(|_| {
                     let error = Error::malformed("UTF-8", "other bytes").rule("utf8");
-                    error.at(cell.offset).index(index as u64).field("header")
+                    records.with_line(error.at(cell.offset)).index(index as u64).field("header")
                 })?;
                 names.push(name.to_owned());
             }
@@ -112,9 +112,13 @@ impl Sample {
                 Ok(false) => break,
                 Ok(true) => {}
                 // The reader will meet it again and say so.
-                Err(_) => {
+                Err(error) => {
                     sound = false;
-                    continue;
+                    if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) {
+                        continue;
+                    }
+                    // Past a limit, there is no next record.
+                    break;
                 }
             }
             // The last record of a sample may be cut.
@@ -346,7 +350,10 @@ impl Reader {
         while self.table.rows < self.batch_rows
             && self.row < self.to
             && (self.table.rows == 0 || self.records.offset() - start < BATCH_BYTES)
-            && self.records.next_record().map_err(|error| error.index(self.row).field("row"))?
+            && self
+                .records
+                .next_record()
+                .map_err(|error| self.records.with_line(error).index(self.row).field("row"))?
         {
             if skipped(&self.records, self.columns) {
                 continue;
@@ -356,7 +363,8 @@ impl Reader {
                     start = self.records.record_offset();
                 }
                 self.table.read(&self.records, |error| {
-                    Err(explain_guess(error.index(self.row).field("row"), self.guessed))
+                    let error = self.records.with_line(error).index(self.row).field("row");
+                    Err(explain_guess(error, self.guessed))
                 })?;
             }
             self.row += 1;

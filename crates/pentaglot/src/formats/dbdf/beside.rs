@@ -144,7 +144,7 @@ pub(super) fn replace(sink: &mut Sink, new: Option<Meta>) -> Result<Option<Last>
 }
 
 impl Last {
-    /// Does the step. The files are in order without it, so that a fault is a note.
+    /// Does the step. Without it the files still read correctly, so an error becomes a note.
     pub(super) fn run(self) -> Option<String> {
         let (done, what) = match self {
             Last::Nothing => return None,
@@ -167,7 +167,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 /// The `.meta` of the data that is replaced.
 enum Old {
     None,
-    /// Nobody can read the old data by it, so that it need not survive.
+    /// It does not describe any data, so it can be dropped before the new data appears.
     Unusable,
     /// With a stamp.
     Usable(Box<Meta>),

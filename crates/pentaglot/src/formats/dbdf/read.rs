@@ -73,6 +73,9 @@ pub(super) fn read(file: &Arc<File>, request: &Selection) -> Result<Rows> {
     fault.map_or(Ok(()), Err)?;
     let header = &file.layout.header;
     let range = request.range(header.rows);
+    if !request.is_sliced() {
+        check_void_blocks(file)?;
+    }
     let form = Form::of(&file.summary.schema);
     // Sparse rows are cut to the chosen columns after decoding; everything else is decoded that way.
     let schema = if form == Form::Sparse { request.row_schema() } else { request.schema() };
@@ -86,6 +89,20 @@ pub(super) fn read(file: &Arc<File>, request: &Selection) -> Result<Rows> {
     let selection = Projection::new(form, Arc::clone(schema), columns);
     let rows = Reader::new(Arc::clone(file), selection, range, (batch_rows, empty_rows)).into_rows();
     if form == Form::Sparse { request.project(rows) } else { Ok(rows) }
+}
+
+/// A sparse block without cells gives no rows, but what it stores must agree with that.
+fn check_void_blocks(file: &File) -> Result<()> {
+    for (index, block) in file.layout.blocks.iter().enumerate().filter(|(_, block)| block.is_void()) {
+        let encoding = file.layout.encoding(block);
+        if !matches!(encoding, Encoding::Empty | Encoding::Dense | Encoding::FrameRows) {
+            let rows = block.row..block.row_end();
+            sparse::decode(&file.source, &file.budget, (block, encoding), rows, &mut State::default())
+                .index(index as u64)
+                .field("block")?;
+        }
+    }
+    Ok(())
 }
 
 /// Rows or cells that no byte of the file stands for are limited: there are at least as many as bytes are too few.

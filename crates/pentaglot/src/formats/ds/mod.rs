@@ -158,6 +158,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         lenient: options.options.bool("lenient")?.unwrap_or(false),
         nan_null: options.options.word("nan", &["null"])?.is_some(),
         decode: options.options.word("images", &["decode", "encode"])? == Some("decode"),
+        check_images: false,
         budget: options.limits.budget(),
         stand_ins: 0,
     };

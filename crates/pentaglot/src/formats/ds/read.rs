@@ -128,6 +128,12 @@ impl Bundle {
         RowBuilder::new(&self.layout.kind, selection.columns(), schema, self.reading.clone(), 0)
     }
 
+    /// Decodes all columns, and images that are otherwise carried: for `validate`.
+    pub(super) fn checking_builder(&self) -> Result<RowBuilder> {
+        let reading = Reading { check_images: true, ..self.reading.clone() };
+        RowBuilder::new(&self.layout.kind, None, Arc::clone(&self.summary.schema), reading, 0)
+    }
+
     /// The segments to read for the rows `wanted`, if seeking or more threads are of use.
     fn segments(&self, wanted: &Range<u64>, ranged: bool) -> Option<Vec<Segment>> {
         if let Some(index) = &self.index {

@@ -1,7 +1,7 @@
 //! Every rule against every value, going on after a finding: an element that is wrong is passed over by its length.
 //!
 //! Rules: `header`, `type`, `duplicate`, `arity`, `mismatch`, `range`, `utf8`, `truncated`, `trailing`, `row_count`,
-//! `image_size`, `base64`, `json`, `depth` (and `index` for a side index that does not fit).
+//! `image_size` (a plain image's bytes; a PNG file's pixels, channels, data), `base64`, `json`, `depth` (and `index` for a side index that does not fit).
 
 use super::from_json::begin_cells;
 use super::from_msgpack::{wrong_arity, wrong_row_count};
@@ -13,7 +13,6 @@ use super::rows::{RowBuilder, place, root_shape};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
-use crate::hub::Selection;
 use crate::hub::Shape;
 use crate::source::{Source, Window};
 use crate::wire::json::{Kind, Scanner};
@@ -48,7 +47,7 @@ fn validate_msgpack(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
     let kind = &bundle.layout.kind;
     let shape = root_shape(kind);
     let mut declared = declared_rows(kind);
-    let mut builder = bundle.builder(&Selection::new(&bundle.summary.schema, None))?;
+    let mut builder = bundle.checking_builder()?;
     let mut window = Window::over(
         &bundle.layout.source,
         bundle.layout.body,
@@ -147,7 +146,7 @@ fn validate_json(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
     let kind = &bundle.layout.kind;
     let shape = root_shape(kind);
     let mut walk = JsonWalk { bundle, source, shape };
-    let mut builder = bundle.builder(&Selection::new(&bundle.summary.schema, None))?;
+    let mut builder = bundle.checking_builder()?;
     let result = walk.run(&mut builder, findings).map_err(json_rule);
     report(result, findings)
 }

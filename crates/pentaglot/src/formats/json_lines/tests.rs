@@ -137,7 +137,7 @@ fn a_later_row_that_does_not_fit_names_its_place_and_the_way_out() {
     assert_eq!(
         error.to_string(),
         format!(
-            "jsonl: at byte {}, row[11000].b.c: expected a number, found a string \
+            "jsonl: at byte {} (line 11001), row[11000].b.c: expected a number, found a string \
              (types were guessed from the first rows; --type gives them)",
             offset + 16
         )
@@ -145,7 +145,10 @@ fn a_later_row_that_does_not_fit_names_its_place_and_the_way_out() {
     assert_eq!(error.kind(), ErrorKind::Malformed);
     let document = typed(&fit, "struct{a: int8, b: struct{c: ?utf8}}").unwrap();
     let error = read(document.as_ref()).unwrap_err();
-    assert_eq!(error.to_string(), "jsonl: at byte 16, row[0].b.c: expected a string, found a number");
+    assert_eq!(
+        error.to_string(),
+        "jsonl: at byte 16 (line 1), row[0].b.c: expected a string, found a number"
+    );
     text.push_str("{\"a\":1,\"z\":2}\n");
     let error = read(open(&text).as_ref()).unwrap_err().to_string();
     assert!(
@@ -160,9 +163,16 @@ fn lines_end_where_they_should() {
     let batch = read(open(text).as_ref()).unwrap();
     assert_eq!(lines(&batch), [r#"{"a":1}"#, r#"{"a":2}"#, r#"{"a":3}"#]);
     let error = read(open("{\"a\":1} {\"a\":2}\n").as_ref()).unwrap_err();
-    assert_eq!(error.to_string(), "jsonl: at byte 8, row[0]: expected the end of the line, found an object");
+    assert_eq!(
+        error.to_string(),
+        "jsonl: at byte 8 (line 1), row[0]: expected the end of the line, found an object"
+    );
     let error = read(open("{\"a\":1}\n[1]\n").as_ref()).unwrap_err();
-    assert!(error.to_string().starts_with("jsonl: at byte 8, row[1]: expected an object, found an array"));
+    assert!(
+        error
+            .to_string()
+            .starts_with("jsonl: at byte 8 (line 2), row[1]: expected an object, found an array")
+    );
     let error = read(open("{\"a\":1}\n{\"a\":").as_ref()).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::Truncated, Some(13)));
 }

@@ -22,7 +22,8 @@ pub(super) fn validate(document: &JsonLinesDocument, findings: &mut Findings) ->
         match result {
             Ok(()) => {}
             Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
-                findings.error(&explain_guess(error.index(row).field("row"), document.guessed));
+                let error = scanner.with_line(error).index(row).field("row");
+                findings.error(&explain_guess(error, document.guessed));
                 scanner.skip_line()?;
                 record = fresh()?;
             }

@@ -17,7 +17,7 @@ use super::validate::{self, is_files_fault};
 use super::write::{self, Collector, Target};
 use super::zip::{self, Directory, Entry, ZipWriter};
 use super::{named, outline, summary};
-use crate::error::{Context, Error, Result};
+use crate::error::{self, Context, Error, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions,
     Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned,
@@ -175,6 +175,8 @@ struct NpzDocument {
 enum Content {
     Array(Entry),
     Sparse(Box<Sparse>),
+    /// Several arrays, of which none was named.
+    Several,
 }
 
 impl NpzDocument {
@@ -183,7 +185,7 @@ impl NpzDocument {
         let source = source.seekable_if(|head| head.starts_with(b"PK"))?;
         let directory = Directory::read(&source, &budget)?;
         let members: Vec<String> = directory.entries.iter().map(|entry| entry.name().to_owned()).collect();
-        let list = || members.join(", ");
+        let list = || error::list(&members);
         let (content, mut summary) = match (&options.member, directory.entries.as_slice()) {
             (Some(wanted), entries) => {
                 let fits = |entry: &&Entry| entry.file_name == *wanted || entry.name() == wanted;
@@ -195,11 +197,9 @@ impl NpzDocument {
             (None, _) if scipy::is_sparse(&directory) => NpzDocument::sparse(&source, &directory, &budget)?,
             (None, [entry]) => NpzDocument::array(&source, entry, &budget)?,
             (None, []) => {
-                return Err(Error::malformed("at least one member", "none").at(0).rule("zip-members"));
+                return Err(no_members());
             }
-            (None, _) => {
-                return Err(Error::usage(format!("several members, name one as FILE::MEMBER: {}", list())));
-            }
+            (None, _) => (Content::Several, Summary::new(INFO.id, Arc::new(Schema::empty()))),
         };
         summary.members = members;
         summary.bytes = source.len();
@@ -207,11 +207,9 @@ impl NpzDocument {
         for entry in &directory.entries {
             summary.part(entry.name(), entry.offset, entry.data_offset + entry.packed_bytes - entry.offset);
         }
-        summary.part(
-            "directory",
-            directory.offset,
-            source.len().unwrap_or(0).saturating_sub(directory.offset),
-        );
+        summary.part("directory", directory.offset, directory.bytes);
+        let end = directory.offset + directory.bytes;
+        summary.part("end", end, source.len().unwrap_or(0).saturating_sub(end));
         Ok(NpzDocument { source, directory, content, summary, budget })
     }
 
@@ -231,6 +229,10 @@ impl NpzDocument {
         ];
         Ok((Content::Sparse(Box::new(sparse)), summary))
     }
+}
+
+fn no_members() -> Error {
+    Error::malformed("at least one member", "none").at(0).rule("zip-members")
 }
 
 fn open_member(source: &Source, entry: &Entry, budget: &Budget) -> Result<ArrayFile> {
@@ -276,12 +278,17 @@ impl Document for NpzDocument {
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
         for entry in &self.directory.entries {
-            let checked = open_member(&self.source, entry, &self.budget)
-                .and_then(|array| validate::validate(&array, findings).field(entry.name().to_owned()));
+            let checked = match open_member(&self.source, entry, &self.budget) {
+                // A member that is no array of ours is no fault of the archive.
+                Err(error) if error.kind() == crate::ErrorKind::Unsupported => {
+                    findings.note(&error);
+                    continue;
+                }
+                Err(error) => Err(error),
+                Ok(array) => validate::validate(&array, findings).field(entry.name().to_owned()),
+            };
             match checked {
                 Err(error) if is_files_fault(&error) => findings.error(&error),
-                // A member that is no array of ours is no fault of the archive.
-                Err(error) if error.kind() == crate::ErrorKind::Unsupported => findings.note(&error),
                 other => other.in_format(INFO.id)?,
             }
         }
@@ -307,6 +314,7 @@ impl Document for NpzDocument {
     fn rows(&self, request: &Selection) -> Result<Rows> {
         let rows = match &self.content {
             Content::Sparse(sparse) => sparse.rows(request),
+            Content::Several => return Err(self.summary.check_member().err().unwrap_or_else(no_members)),
             Content::Array(entry) => {
                 open_member(&self.source, entry, &self.budget).and_then(|array| array.rows(request))
             }

@@ -108,6 +108,9 @@ impl ArrayFile {
     }
 
     /// The bytes of the rows in `range`, in C order, a band at a time.
+    ///
+    /// Whoever reads all rows and then calls [`Bands::end`] has compared the member's checksum. Some rows of a stored
+    /// member are read without it: that would need all its other bytes.
     pub(super) fn bands(&self, range: Range<u64>) -> Result<Bands> {
         let header = &self.header;
         let row_bytes = header.row_bytes().unwrap_or(0);
@@ -116,6 +119,9 @@ impl ArrayFile {
         let whole = range == (0..header.rows());
         let mut crc = None;
         let order = if header.is_column_major() && header.data_bytes() != Some(0) {
+            if whole {
+                self.extent.check_crc()?;
+            }
             let source = self.extent.source.seekable()?;
             let inner = header.shape.get(1..).unwrap_or_default();
             Order::Columns(ColumnMajor {
@@ -227,8 +233,7 @@ impl Bands {
         if let Some((sum, expected)) = &self.crc
             && sum.sum() != *expected
         {
-            let (expected, found) = (format!("CRC-32 {expected:08x}"), format!("{:08x}", sum.sum()));
-            return Err(Error::malformed(expected, found).at(self.array.extent.base).rule("crc"));
+            return Err(wrong_crc(*expected, sum.sum()).at(self.array.extent.base));
         }
         if let Order::Stream(reader) = &mut self.order
             && self.whole
@@ -241,6 +246,10 @@ impl Bands {
         }
         Ok(())
     }
+}
+
+pub(super) fn wrong_crc(expected: u32, found: u32) -> Error {
+    Error::malformed(format_args!("CRC-32 {expected:08x}"), format_args!("{found:08x}")).rule("crc")
 }
 
 fn trailing(more: u64) -> Error {

@@ -183,7 +183,9 @@ impl Sparse {
             (Dtype::Scalar(scalar), Some(bytes))
                 if matches!(scalar.kind, Kind::Bytes | Kind::Text) && bytes <= 64 =>
             {
-                let bytes = array.bands(0..1)?.next(1)?;
+                let mut bands = array.bands(0..1)?;
+                let bytes = bands.next(1)?;
+                bands.end()?;
                 let bytes = if scalar.big_endian { decode::swap(&bytes, 4, &self.budget)? } else { bytes };
                 bytes.iter().filter(|byte| **byte != 0).map(|byte| char::from(*byte)).collect::<String>()
             }
@@ -208,7 +210,10 @@ impl Sparse {
                 .at(array.extent.base)
                 .rule("sparse-shape"));
         }
-        Numbers::open(array, 0..count)?.next(count)
+        let mut numbers = Numbers::open(array, 0..count)?;
+        let all = numbers.next(count)?;
+        numbers.end()?;
+        Ok(all)
     }
 
     /// The rows that are asked for.

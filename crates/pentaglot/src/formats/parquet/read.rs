@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::ID;
-use super::layout::{Chunks, Footer, Pages, from_parquet};
+use super::layout::{Chunks, Footer, Pages, check_value_count, from_parquet};
 use super::levels::{LEVELS_KEY, Levels};
 use super::thrift::PageHeader;
 use super::types;
@@ -173,12 +173,17 @@ impl Store {
                 .and_then(|index_of| index_of.get(index)?.get(leaf))
                 .map(|index| index.page_locations().as_slice());
             let Some(locations) = locations else {
+                // A page whose kind is wrong is skipped by the decoder, which then gives too few values.
+                let mut values = 0u64;
                 for page in pages {
                     let page = page.map_err(place)?;
                     if page.header.kind == PageHeader::DICTIONARY {
                         largest = largest.max(page.header.unpacked_bytes);
+                    } else if page.header.is_data() {
+                        values = values.saturating_add(page.header.value_count);
                     }
                 }
+                check_value_count(column, values).map_err(place)?;
                 continue;
             };
             let first = locations.first().and_then(|page| u64::try_from(page.offset).ok());
@@ -358,7 +363,9 @@ impl Reader {
                 return Ok(None);
             };
             let start = self.position;
-            if start >= self.range.end {
+            // A row group without rows holds nothing that is asked for, but whoever reads all rows learns if it is broken.
+            let bare = group.num_rows() == 0 && self.range == (0..self.store.total_rows);
+            if start >= self.range.end && !bare {
                 return Ok(None);
             }
             let index = self.group;
@@ -366,6 +373,10 @@ impl Reader {
             self.position = start + u64::try_from(group.num_rows()).unwrap_or(0);
             let from = self.range.start.clamp(start, self.position) - start;
             let to = self.range.end.clamp(start, self.position) - start;
+            if bare {
+                let metadata = &self.store.footer.metadata;
+                self.store.check_pages(metadata, index, &self.selection.mask(&self.store), &(0..0))?;
+            }
             if from < to {
                 let mask = self.selection.mask(&self.store);
                 let reader = self.store.read_group(index, &mask, from..to, self.batch_rows)?;

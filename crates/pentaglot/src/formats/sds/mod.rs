@@ -24,6 +24,7 @@
 //! | `string`, `bytes` | text, bytes | value |
 
 mod containers;
+mod detect;
 mod index;
 mod layout;
 mod outline;
@@ -51,7 +52,7 @@ use crate::source::Source;
 pub use containers::Container;
 pub use index::{Mapped, build_index};
 pub use layout::Object;
-pub use query::{Query, answer};
+pub use query::{Query, answer, answer_member};
 pub use types::Kind;
 
 /// The format's id.
@@ -136,7 +137,7 @@ impl Format for Sds {
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {
-        layout::detect(head)
+        detect::detect(head)
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {

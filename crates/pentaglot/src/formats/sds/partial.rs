@@ -8,11 +8,11 @@ use arrow_schema::SchemaRef;
 use pentaglot_succinct::{SharedWords, WordCursor};
 
 use super::ID;
-use super::layout::{Object, from_succinct, own_words};
+use super::layout::{Object, own_words};
 use super::read::{BATCH_ROWS, Reader, SdsDocument, schema, supports_text};
 use super::skeleton::{self, Items};
 use super::types::{Kind, Native};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Selection;
 use crate::hub::native;
@@ -84,6 +84,7 @@ fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summ
             fact("supports", supports_text(items.supports));
         }
         Kind::Int => fact("width", items.width.to_string()),
+        Kind::Option => fact("present", true.to_string()),
         _ => {}
     }
     Ok(summary)
@@ -94,12 +95,12 @@ fn object(items: &Items, count: u64, words: SharedWords) -> Result<Object> {
     let bits = count * u64::from(items.width);
     let mut all = match items.kind {
         Kind::Int => vec![count, u64::from(items.width), bits, bits.div_ceil(64)],
-        Kind::Vec => vec![count],
+        Kind::Vec | Kind::Option => vec![count],
         _ => vec![count, count.div_ceil(64)],
     };
     all.extend_from_slice(words.as_ref());
     let kind = if items.kind == Kind::Bit { Kind::Raw } else { items.kind };
-    Object::read(kind, &mut WordCursor::new(SharedWords::new(all))).map_err(from_succinct)
+    Object::read(kind, &mut WordCursor::new(SharedWords::new(all))).map_err(Error::from)
 }
 
 /// Reads the items of `rows`, and gives them as columns.

@@ -18,10 +18,11 @@ use super::containers::{Container, Content, StringArray as PackedStrings};
 use super::layout::{self, Object, byte_vector};
 use super::types::Native;
 use super::{ID, outline, validate};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Severity, Summary};
 use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, native, shape};
+use crate::limits::Limits;
 use crate::source::Source;
 
 /// Rows per batch.
@@ -34,6 +35,7 @@ pub(super) struct SdsDocument {
     words: SharedWords,
     /// Whether the file is mapped: then nothing is read that is not asked for.
     in_place: bool,
+    limits: Limits,
 }
 
 impl SdsDocument {
@@ -72,7 +74,8 @@ impl SdsDocument {
             object: Arc::new(object),
             member: options.member.clone(),
             words,
-            in_place: options.in_place,
+            in_place: options.in_place.is_some(),
+            limits: options.limits.clone(),
         };
         document.summary.rows = document.row_count()?;
         Ok(document)
@@ -138,12 +141,7 @@ impl Document for SdsDocument {
     }
 
     fn rows(&self, request: &Selection) -> Result<Rows> {
-        if let (Object::Container(container), None) = (self.object.as_ref(), &self.member) {
-            let names = members(container).join(", ");
-            return Err(Error::usage(format!(
-                "several members and none named: FILE::MEMBER with one of {names}"
-            )));
-        }
+        self.summary.check_member()?;
         if !self.in_place {
             self.check_sound()?;
         }
@@ -153,6 +151,10 @@ impl Document for SdsDocument {
             schema: Arc::clone(&self.summary.schema),
         };
         let range = request.range(self.summary.rows.unwrap_or(u64::MAX));
+        if let Object::RunLengthWavelet(_) = self.object.as_ref() {
+            let bytes = self.words.as_ref().len() as u64 * 8;
+            self.limits.check_free_rows((range.end - range.start).saturating_sub(bytes))?;
+        }
         let size = request.batch_rows_or(BATCH_ROWS) as u64;
         let schema = Arc::clone(request.row_schema());
         let all = reader.batches(range, size, Arc::clone(&schema))?;
@@ -171,13 +173,25 @@ fn members(container: &Container) -> Vec<String> {
     container.members().map(|(name, _)| name.to_owned()).collect()
 }
 
-fn member_of<'a>(container: &'a Container, name: &str) -> Result<Member<'a>> {
+/// The member of this name.
+pub(super) fn member_content<'a>(object: &'a Object, name: &str) -> Result<&'a Content> {
+    let Object::Container(container) = object else {
+        return Err(Error::usage(format!("a {} has no members, so none is named {name:?}", object.kind())));
+    };
+    content_of(container, name)
+}
+
+fn content_of<'a>(container: &'a Container, name: &str) -> Result<&'a Content> {
     let found = container.members().find(|(path, _)| *path == name);
     let (_, content) = found.ok_or_else(|| {
-        let names = members(container).join(", ");
+        let names = error::list(members(container));
         Error::usage(format!("there is no member {name:?} (there is {names})"))
     })?;
-    Ok(match content {
+    Ok(content)
+}
+
+fn member_of<'a>(container: &'a Container, name: &str) -> Result<Member<'a>> {
+    Ok(match content_of(container, name)? {
         Content::Strings(strings) if name == "tags" || name.ends_with(".tags") => Member::Tags(strings),
         other => Member::Part(other),
     })

@@ -44,7 +44,7 @@ pub(super) fn items(source: &Source, kind: Kind) -> Option<Items> {
         Kind::Bit => walk.bit(),
         Kind::Int => walk.int(),
         Kind::Raw => walk.raw(),
-        Kind::Vec => {
+        Kind::Vec | Kind::Option => {
             walk.vector(1).map(|(start, count)| Items { width: 64, ..Items::new(kind, count, start) })
         }
         _ => None,

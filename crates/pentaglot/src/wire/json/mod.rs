@@ -96,7 +96,7 @@ impl<R: Read> Scanner<R> {
 
     /// A scanner of what a window stands at.
     pub(crate) fn of(window: Window<R>, budget: Budget) -> Self {
-        Scanner { window, fresh: false, depth: 0, budget, scratch: Vec::new() }
+        Scanner { window: window.count_lines(), fresh: false, depth: 0, budget, scratch: Vec::new() }
     }
 
     /// Starts anew with other input that stands at `offset`, keeping the memory.
@@ -115,6 +115,12 @@ impl<R: Read> Scanner<R> {
     #[inline]
     fn rest(&self) -> &[u8] {
         self.window.rest()
+    }
+
+    /// The error with the line of its offset, if that is still in the window.
+    #[cold]
+    pub(crate) fn with_line(&self, error: Error) -> Error {
+        self.window.with_line(error)
     }
 
     /// Reads more behind what is in the window; `false` if the input has ended.

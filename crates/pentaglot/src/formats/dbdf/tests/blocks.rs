@@ -256,7 +256,7 @@ fn empty_blocks_cost_little_however_large_they_are() {
     let file = Build::matrix(2, u64::from(side) + 2, u64::from(side), 10);
     let file = file.block((0, 0), (side, side), 0).block((u64::from(side), 0), (2, side), 3).u8(10).u32(1);
     let file = file.u32(1).u32(7).f64(2.5).0;
-    let document = open(&file).unwrap();
+    let document = open_free(&file).unwrap();
     let (sink, memory) = Sink::memory();
     let rows = document.all_rows().unwrap();
     let mut writer = Dbdf.create(sink, rows.schema(), &options("spec", &[])).unwrap();
@@ -282,7 +282,7 @@ fn a_block_of_coordinates_costs_what_it_stores() {
     let file = file.u8(10).u32(2).u32(5).u32(7).f64(2.5).u32(side - 1).u32(side - 1).f64(1.0).0;
     let mut found = Vec::new();
     let mut first = 0u64;
-    for batch in open(&file).unwrap().all_rows().unwrap() {
+    for batch in open_free(&file).unwrap().all_rows().unwrap() {
         let batch = batch.unwrap();
         let list = batch.column(0).as_list::<i64>();
         if !list.values().is_empty() {

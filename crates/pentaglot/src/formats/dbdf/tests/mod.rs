@@ -32,6 +32,13 @@ fn open(bytes: &[u8]) -> Result<Arc<dyn Document>> {
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &ReadOptions::default())
 }
 
+/// Opens a file of which most rows take no bytes.
+fn open_free(bytes: &[u8]) -> Result<Arc<dyn Document>> {
+    let mut options = ReadOptions::default();
+    options.limits.max_free_rows = 1 << 32;
+    Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options)
+}
+
 fn open_as(bytes: &[u8], dialect: &str) -> Result<Arc<dyn Document>> {
     let options = ReadOptions { dialect: Some(dialect.to_owned()), ..ReadOptions::default() };
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options)

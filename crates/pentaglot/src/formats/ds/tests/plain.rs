@@ -67,8 +67,14 @@ fn one_by_one(
     columns: Option<Vec<std::ops::Range<u64>>>,
 ) -> Result<RecordBatch> {
     let kind = Type::parse(TYPE).unwrap();
-    let reading =
-        Reading { lenient, nan_null: false, decode: false, budget: Budget::default(), stand_ins: 0 };
+    let reading = Reading {
+        lenient,
+        nan_null: false,
+        decode: false,
+        check_images: false,
+        budget: Budget::default(),
+        stand_ins: 0,
+    };
     let mut selection = Selection::new(&Arc::new(kind.schema().unwrap()), None);
     if let Some(columns) = columns {
         selection = selection.with_column_ranges(columns).unwrap();
