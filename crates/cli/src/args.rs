@@ -98,7 +98,7 @@ pub(crate) enum Verb {
     Schema(Schema),
     /// A file's rows
     #[command(
-        after_help = "Examples:\n  pentaglot cat table.csv --rows 10..20 --columns name,size\n  pentaglot cat graph.gbz::tags --output csv"
+        after_help = "Examples:\n  pentaglot cat table.csv --where 'size >= 10' --rows 10..20 --columns name,size\n  pentaglot cat graph.gbz::tags --output csv"
     )]
     Cat(Cat),
     /// A file's first rows
@@ -118,12 +118,12 @@ pub(crate) enum Verb {
     Dump(Dump),
     /// Convert a file to another format
     #[command(
-        after_help = "Examples:\n  pentaglot convert table.csv table.parquet\n  pentaglot convert matrix.npy matrix.dbdf --to dbdf:daphne --dry-run"
+        after_help = "Examples:\n  pentaglot convert 'day-*.csv' year.parquet --where 'price > 100'\n  pentaglot convert matrix.npy matrix.dbdf --to dbdf:daphne --dry-run"
     )]
     Convert(Convert),
     /// How many rows files have, without reading values where the file tells
     #[command(
-        after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where \"symbol = 'AAPL' and price > 200\""
+        after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where 'price > 200 and symbol is not null'"
     )]
     Count(Count),
     /// rank, select, … on succinct structures, opened in place

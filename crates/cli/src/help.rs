@@ -7,7 +7,7 @@ use crate::args::Cli;
 
 /// The verbs by purpose, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Look at a file", &["inspect", "schema", "head", "cat", "dump"]),
+    ("Look at a file", &["inspect", "schema", "head", "cat", "count", "dump"]),
     ("Check a file", &["validate"]),
     ("Change a file", &["convert"]),
     ("Ask succinct structures", &["query", "index"]),

@@ -8,7 +8,7 @@ use arrow_schema::SchemaRef;
 
 use super::dense;
 use super::inputs::open_all;
-use super::names::{expand, split_member};
+use super::names::expand;
 use super::open::{self, OpenOptions, Opened, Target};
 use super::read::View;
 use super::types;
@@ -173,7 +173,7 @@ impl Conversion {
         let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, opened.document.summary().rows);
         if let Some(bytes) = dense_bytes {
             if super::options::form(given) == "auto" {
-                dense::check_asked(bytes, opened.source.len(), &reshape.schema)?;
+                dense::check_asked(bytes, opened.input_bytes(), &reshape.schema)?;
             }
             let step = reshape.plan.steps.iter_mut().find(|step| step.verdict == Verdict::Widened);
             step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
@@ -295,7 +295,7 @@ fn check_apart(input: &str, output: &str, inputs: usize) -> Result<()> {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
     };
-    let (path, _) = split_member(input);
+    let (path, _) = open::split_member(input);
     if input != "-" && output != "-" && same(Path::new(path), Path::new(output)) && Path::new(path).is_file()
     {
         let which = if inputs == 1 { "the input itself" } else { "one of the inputs" };

@@ -4,15 +4,8 @@ use std::path::Path;
 
 use glob::{MatchOptions, glob_with};
 
+use super::open::split_member;
 use crate::error::{Error, Result};
-
-/// A file and the member that is named in it: `FILE` or `FILE::MEMBER`. A file of the literal name comes first.
-pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
-    match name.rsplit_once("::") {
-        Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
-        _ => (name, None),
-    }
-}
 
 /// The inputs that names and patterns (`*`, `?`, `[a-z]`, `**`) mean, in order; those of a pattern are sorted by name.
 ///

@@ -1,8 +1,9 @@
 //! From a name to an open document: member, gzip, format, dialect, options.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use super::{names, options, types};
+use super::{options, types};
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, OptionMap, ReadOptions, Side, TypeLanguage,
@@ -65,8 +66,16 @@ pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Op
     if name == "-" {
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
     }
-    let (path, member) = names::split_member(name);
+    let (path, member) = split_member(name);
     open_source(registry, Source::open(path)?, member, options)
+}
+
+/// The file and the member that a name means: a file of the literal name comes first.
+pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once("::") {
+        Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
+        _ => (name, None),
+    }
 }
 
 /// Opens a source, or a member of it.
@@ -203,6 +212,14 @@ pub fn validate(
 }
 
 impl Opened {
+    /// The bytes of all inputs, as they are stored, if known.
+    pub(super) fn input_bytes(&self) -> Option<u64> {
+        match self.formats.len() {
+            1 => self.source.len(),
+            _ => self.document.summary().bytes,
+        }
+    }
+
     /// Errs if a key is given that reading this format does not know. For jobs that only read.
     pub fn check_options(&self, given: &OptionMap) -> Result<()> {
         options::check(given, &self.formats, None)

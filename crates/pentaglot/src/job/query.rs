@@ -1,6 +1,6 @@
 //! `query` and `index`: formats with a typed door for them.
 
-use super::names::split_member;
+use super::open::split_member;
 use super::open::{OpenOptions, is_gzip, target};
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::ReadOptions;
