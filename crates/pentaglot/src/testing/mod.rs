@@ -10,5 +10,6 @@ pub(crate) mod columnar;
 pub(crate) mod conformance;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod plain;
+pub(crate) mod statistics;
 mod survival;
 pub(crate) mod writing;

@@ -41,6 +41,7 @@ mod outline;
 mod read;
 mod schema;
 mod sparse;
+mod splits;
 #[cfg(test)]
 mod tests;
 mod tiling;
