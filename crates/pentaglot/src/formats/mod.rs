@@ -115,8 +115,8 @@ pub trait Document: Send + Sync {
         Statistics::of(self.summary())
     }
 
-    /// About `wanted` ranges of rows that tile all rows and can be read side by side at fair cost; one range where the
-    /// format has no such places.
+    /// At most about `wanted` ranges of rows that tile all rows and can be read side by side at fair cost; one range
+    /// where the format has no such places. A document that is known to have no rows has no split.
     fn splits(&self, wanted: usize) -> Vec<Split> {
         let _ = wanted;
         Split::whole(self.summary())

@@ -11,15 +11,16 @@ use super::Summary;
 pub struct Split {
     /// The rows.
     pub rows: Range<u64>,
-    /// The bytes of the file that hold them.
+    /// The bytes of the file that hold them, perhaps among others.
     pub bytes: Range<u64>,
 }
 
 impl Split {
-    /// All rows of a document as one split; the end is `u64::MAX` where the number of rows is not known.
+    /// All rows of a document as one split, or none if there are no rows; the end is `u64::MAX` where the number of rows
+    /// is not known.
     pub fn whole(summary: &Summary) -> Vec<Split> {
         let split = Split { rows: 0..summary.rows.unwrap_or(u64::MAX), bytes: 0..summary.bytes.unwrap_or(0) };
-        std::iter::once(split).collect()
+        std::iter::once(split).filter(|split| !split.rows.is_empty()).collect()
     }
 
     /// Rows of `row_bytes` bytes each from `offset` on, cut into about `wanted` splits of equal size.
@@ -76,9 +77,9 @@ pub struct Statistics {
 pub struct ColumnStatistics {
     /// How many values are missing, if known.
     pub nulls: Option<u64>,
-    /// A lower bound of the values, as an array of one value of the column's type, if known.
+    /// A lower bound of the values (nulls and NaN aside), as an array of one value of the column's type, if known.
     pub min: Option<ArrayRef>,
-    /// An upper bound of the values, as an array of one value of the column's type, if known.
+    /// An upper bound of the values (nulls and NaN aside), as an array of one value of the column's type, if known.
     pub max: Option<ArrayRef>,
 }
 
@@ -91,21 +92,4 @@ impl Statistics {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn splits_tile_all_rows() {
-        let splits = Split::strided(0..10, 100, 8, 3);
-        assert_eq!(splits.first(), Some(&Split { rows: 0..4, bytes: 100..132 }));
-        assert_eq!(splits.last(), Some(&Split { rows: 8..10, bytes: 164..180 }));
-        assert!(Split::strided(0..0, 0, 8, 3).is_empty());
-        let pieces = [10u64, 1, 1, 8, 20].iter().scan((0, 0), |(row, byte), size| {
-            let split = Split { rows: *row..*row + 5, bytes: *byte..*byte + size };
-            (*row, *byte) = (*row + 5, *byte + size);
-            Some(split)
-        });
-        let joined = Split::joined(pieces, 2);
-        assert_eq!(joined.iter().map(|split| split.rows.clone()).collect::<Vec<_>>(), [0..20, 20..25]);
-    }
-}
+mod tests;

@@ -110,6 +110,7 @@ impl<'a> Suite<'a> {
         let found = found.expect("what we write can be read");
         self.check_equal(&plan, &expected, &found);
         check_requests(document.as_ref(), &found);
+        super::statistics::check(document.as_ref(), &found);
         self.check_stream(&bytes, &found);
         true
     }

@@ -15,6 +15,7 @@ mod every_format;
 pub(crate) mod plain;
 #[cfg(test)]
 mod requests;
+pub(crate) mod statistics;
 mod streams;
 mod survival;
 pub(crate) mod writing;

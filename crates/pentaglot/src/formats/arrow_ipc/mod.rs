@@ -41,7 +41,7 @@ use self::layout::{CONTINUATION, MAGIC};
 use self::read::{Pipe, Store};
 use self::write::IpcWriter;
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Node, Outline, ReadOptions, Summary,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Node, Outline, ReadOptions, Split, Summary,
     WriteOptions,
 };
 use crate::error::{Context, Error, Result};
@@ -197,6 +197,10 @@ struct StoreDocument {
 impl Document for StoreDocument {
     fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        self.store.splits(wanted)
     }
 
     fn outline(&self) -> Outline {

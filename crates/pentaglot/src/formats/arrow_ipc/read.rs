@@ -11,7 +11,7 @@ use super::body::{self, Dictionaries};
 use super::layout::{Block, Footer, Kind, Message, Next, Tape, read_message};
 use super::slice;
 use crate::error::{Context, Error, Result};
-use crate::formats::Summary;
+use crate::formats::{Split, Summary};
 use crate::hub::Columns;
 use crate::hub::Rows;
 use crate::hub::rows;
@@ -187,6 +187,20 @@ impl Store {
             let more = counts.as_ref().and_then(|counts| counts.get(index));
             *known = known.zip(more).map(|(known, more)| known.saturating_add(*more));
         }
+    }
+
+    /// The batches, joined.
+    pub(super) fn splits(&self, wanted: usize) -> Vec<Split> {
+        let mut row = 0u64;
+        let pieces = self.entries.iter().filter_map(|entry| {
+            let Kind::Batch { rows: rows @ 1.. } = entry.kind else { return None };
+            let (start, offset) = (row, entry.block.offset);
+            row = row.saturating_add(rows);
+            let bytes = entry.block.metadata_bytes.saturating_add(entry.block.body_bytes);
+            let end = offset.saturating_add(bytes);
+            Some(Split { rows: start..row, bytes: offset..end })
+        });
+        Split::joined(pieces, wanted)
     }
 
     /// The rows of a request: whole batches outside it are not read, nor are columns that are not asked for.

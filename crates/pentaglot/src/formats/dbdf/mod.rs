@@ -42,6 +42,7 @@ mod outline;
 mod read;
 mod schema;
 mod sparse;
+mod splits;
 mod stamp;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use arrow_schema::SchemaRef;
 use rayon::prelude::*;
 
 use crate::error::{Context, Error, Result};
-use crate::formats::{Document, Findings, Outline, Summary};
+use crate::formats::{Document, Findings, Outline, Split, Summary};
 use crate::hub::Columns;
 use crate::hub::Selection;
 use crate::hub::rows;
@@ -22,7 +22,7 @@ use super::assemble::{self, Projection};
 use super::layout::{Block, Encoding, Layout};
 use super::sparse::{self, Piece, State};
 use super::types::{DataType, ValueType};
-use super::{ID, outline, tiling, validate};
+use super::{ID, outline, splits, tiling, validate};
 
 /// Bytes of a batch that we choose ourselves.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -48,6 +48,10 @@ pub(super) struct Open(pub(super) Arc<File>);
 impl Document for Open {
     fn summary(&self) -> &Summary {
         &self.0.summary
+    }
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        splits::of(&self.0, wanted)
     }
 
     fn outline(&self) -> Outline {

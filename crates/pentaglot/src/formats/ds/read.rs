@@ -16,7 +16,7 @@ use super::layout::{Layout, Profile, Stride, Wire};
 use super::rows::{BatchLimits, RowBuilder, place, root_shape};
 use super::types::Type;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, Summary};
+use crate::formats::{Document, Findings, Outline, Split, Summary};
 use crate::hub::rows::{Rows, from_batches};
 use crate::hub::{Shape, native};
 use crate::limits::Budget;
@@ -180,6 +180,17 @@ fn schema_of(kind: &Type, decode: bool) -> Result<arrow_schema::Schema> {
 impl Document for Bundle {
     fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    /// The segments of the side index, joined. Without one, only a walk over all rows tells where they begin.
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        let Some(index) = &self.index else { return Split::whole(&self.summary) };
+        let segments = index.segments(&(0..index.row_count)).into_iter();
+        let pieces = segments.map(|segment| Split {
+            bytes: segment.offset..segment.offset + segment.bytes,
+            rows: segment.rows,
+        });
+        Split::joined(pieces, wanted)
     }
 
     fn outline(&self) -> Outline {

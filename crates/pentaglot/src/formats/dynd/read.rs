@@ -18,7 +18,7 @@ use super::walk::{Care, Passage, Walker, is_free_of_rules};
 use super::{outline, validate};
 use crate::cursor::{Cursor, allocate_zeroed};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
+use crate::formats::{self, Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Shape;
 use crate::hub::rows::{self, Rows};
 use crate::kernels::slices::{self, Part, Split};
@@ -115,6 +115,17 @@ impl DyndDocument {
 impl Document for DyndDocument {
     fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    /// Rows of fixed size are cut anywhere, if they lie in the file as they are.
+    fn splits(&self, wanted: usize) -> Vec<formats::Split> {
+        let header = &self.header;
+        let in_place =
+            header.layout.stored.is_none() && header.recoded.is_none() && header.source.is_seekable();
+        match header.row_bytes().filter(|_| in_place) {
+            Some(size) => formats::Split::strided(0..header.rows, header.first_row, size, wanted),
+            None => formats::Split::whole(&self.summary),
+        }
     }
 
     fn outline(&self) -> Outline {

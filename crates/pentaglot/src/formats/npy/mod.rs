@@ -41,8 +41,8 @@ use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Summary, TypeLanguage,
-    WriteOptions, WritePlan, planned, relaxed,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Split, Summary,
+    TypeLanguage, WriteOptions, WritePlan, planned, relaxed,
 };
 use crate::hub::relax::Rules;
 use crate::hub::{Form, Rows};
@@ -135,6 +135,10 @@ fn summary(array: &ArrayFile, format: &'static str) -> Summary {
 impl Document for NpyDocument {
     fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        self.array.splits(wanted).unwrap_or_else(|| Split::whole(&self.summary))
     }
 
     fn outline(&self) -> Outline {

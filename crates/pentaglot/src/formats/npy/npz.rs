@@ -19,7 +19,7 @@ use super::zip::{self, Directory, Entry, ZipWriter};
 use super::{named, outline, summary};
 use crate::error::{self, Context, Error, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions, Split,
     Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned, relaxed,
 };
 use crate::hub::relax::Rules;
@@ -252,6 +252,14 @@ fn open_member(source: &Source, entry: &Entry, budget: &Budget) -> Result<ArrayF
 impl Document for NpzDocument {
     fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        let array = match &self.content {
+            Content::Sparse(_) | Content::Several => None,
+            Content::Array(entry) => open_member(&self.source, entry, &self.budget).ok(),
+        };
+        array.and_then(|array| array.splits(wanted)).unwrap_or_else(|| Split::whole(&self.summary))
     }
 
     fn outline(&self) -> Outline {

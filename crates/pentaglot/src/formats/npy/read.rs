@@ -14,6 +14,7 @@ use super::layout::{Extent, Header};
 use super::types::{self, Dtype};
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
+use crate::formats::Split;
 use crate::hub::Selection;
 use crate::hub::{Rows, native, rows, shape};
 use crate::kernels::column_major::ColumnMajor;
@@ -105,6 +106,15 @@ impl ArrayFile {
             Some(batch)
         });
         selection.project(rows::from_batches(schema, batches))
+    }
+
+    /// Rows of one size, cut anywhere; `None` if they do not lie one after the other in a file that can be read anywhere.
+    pub(super) fn splits(&self, wanted: usize) -> Option<Vec<Split>> {
+        if self.header.is_column_major() || !self.extent.source.is_seekable() {
+            return None;
+        }
+        let row_bytes = self.header.row_bytes()?;
+        Some(Split::strided(0..self.header.rows(), self.data_offset(), row_bytes, wanted))
     }
 
     /// The bytes of the rows in `range`, in C order, a band at a time.

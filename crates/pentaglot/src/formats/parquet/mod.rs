@@ -24,6 +24,7 @@ mod layout;
 mod levels;
 mod outline;
 mod read;
+mod statistics;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -42,8 +43,8 @@ use self::layout::{Chunks, MAGIC};
 use self::read::Store;
 use self::write::ParquetWriter;
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Summary,
-    WriteOptions,
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Split,
+    Statistics, Summary, WriteOptions,
 };
 use crate::error::{Context, Result};
 use crate::hub::{Form, Rows};
@@ -117,6 +118,19 @@ struct ParquetDocument {
 impl Document for ParquetDocument {
     fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::of(&self.summary);
+        self.store.add_bounds(&mut statistics.columns);
+        statistics
+    }
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        match self.summary.schema.fields().is_empty() {
+            true => Split::whole(&self.summary),
+            false => self.store.splits(wanted),
+        }
     }
 
     fn outline(&self) -> Outline {

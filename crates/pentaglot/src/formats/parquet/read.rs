@@ -108,6 +108,11 @@ impl Store {
         request.project_lists(rows)
     }
 
+    /// The schema that the `parquet` crate reads, before rows are converted from it.
+    pub(super) fn stored_schema(&self) -> &SchemaRef {
+        self.reader.schema()
+    }
+
     /// The reader's metadata with the offset index, if there is a sound one; read when it is first needed.
     fn indexed(&self) -> Option<&ArrowReaderMetadata> {
         let load = || {

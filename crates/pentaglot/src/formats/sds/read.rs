@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use pentaglot_succinct::{
-    BitQueries, BitVector, IntVector, RawVector, SharedWords, SparseVector, WaveletCore,
+    BitQueries, BitVector, IntVector, RawVector, RunLengthVector, SharedWords, SparseVector, WaveletCore,
 };
 
 use super::containers::{Container, Content, StringArray as PackedStrings};
@@ -19,7 +19,9 @@ use super::layout::{self, Object, byte_vector};
 use super::types::Native;
 use super::{ID, outline, validate};
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, ReadOptions, Severity, Summary};
+use crate::formats::{
+    ColumnStatistics, Document, Findings, Outline, ReadOptions, Severity, Statistics, Summary,
+};
 use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, native, shape};
 use crate::limits::Limits;
@@ -129,6 +131,30 @@ impl SdsDocument {
 impl Document for SdsDocument {
     fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    /// Positions rise, so the first and the last are the bounds.
+    fn statistics(&self) -> Statistics {
+        let bounds = match (self.object.as_ref(), &self.member) {
+            (Object::RunLength(vector), _) => run_bounds(vector),
+            (Object::Sparse(vector), _) => sparse_bounds(vector),
+            (Object::Container(container), Some(member)) => match member_of(container, member) {
+                Ok(Member::Part(Content::Sparse(vector))) => sparse_bounds(vector),
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut statistics = Statistics::of(&self.summary);
+        let column = |field: &Arc<Field>| ColumnStatistics {
+            nulls: (!field.is_nullable()).then_some(0),
+            ..ColumnStatistics::default()
+        };
+        statistics.columns = self.summary.schema.fields().iter().map(column).collect();
+        if let (Some((min, max)), Some(column)) = (bounds, statistics.columns.first_mut()) {
+            let one = |value: u64| -> Option<ArrayRef> { Some(Arc::new(UInt64Array::from(vec![value]))) };
+            (column.min, column.max) = (one(min), one(max));
+        }
+        statistics
     }
 
     fn outline(&self) -> Outline {
@@ -385,6 +411,23 @@ fn elements<'a>(words: &'a [u64], rows: &Range<u64>) -> impl Iterator<Item = u64
 
 fn sparse(vector: &SparseVector<SharedWords>, start: u64, count: usize) -> Vec<ArrayRef> {
     vec![Arc::new(vector.iter_from(start).take(count).collect::<UInt64Array>())]
+}
+
+/// The first and the last position.
+fn sparse_bounds(vector: &SparseVector<SharedWords>) -> Option<(u64, u64)> {
+    let last = vector.count_ones().checked_sub(1)?;
+    Some((vector.iter_from(0).next()?, vector.iter_from(last).next()?))
+}
+
+/// Where the first and the last run start.
+fn run_bounds(vector: &RunLengthVector<SharedWords>) -> Option<(u64, u64)> {
+    let last = vector.select(vector.count_ones().checked_sub(1)?)?;
+    // The last run starts after the last unset bit before its end.
+    let start = match vector.rank0(last)?.checked_sub(1) {
+        Some(unset) => vector.select0(unset)?.saturating_add(1),
+        None => 0,
+    };
+    Some((vector.runs().next()?.0, start))
 }
 
 fn ints(vector: &IntVector<SharedWords>, start: u64, count: usize) -> Vec<ArrayRef> {

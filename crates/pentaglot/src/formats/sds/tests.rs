@@ -408,3 +408,35 @@ fn rows_can_be_chosen() {
     };
     assert_eq!(read(Some(100..300)).as_ref(), read(None).slice(100, 200).as_ref());
 }
+
+#[test]
+fn statistics_have_the_first_and_the_last_position() {
+    use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+    let numbers = |values: &[u64]| -> ArrayRef { Arc::new(UInt64Array::from(values.to_vec())) };
+    let opened = |kind: &str, columns: Vec<(&str, ArrayRef)>| {
+        let rows = RecordBatch::try_from_iter(columns).unwrap();
+        let suite = crate::testing::conformance::Suite::new(&Sds).dialect(kind);
+        let (_, bytes) = suite.encode(&rows.schema(), &[rows]).unwrap();
+        open(bytes, Some(Kind::parse(kind).unwrap())).unwrap()
+    };
+    let sparse = |values: &[u64]| opened("sparse", vec![("item", numbers(values))]).statistics();
+    let statistics = sparse(&[3, 70, 1000, 123_456]);
+    assert_eq!((statistics.rows, statistics.columns.len()), (Some(4), 1));
+    let column = &statistics.columns[0];
+    assert_eq!(column.nulls, Some(0));
+    assert_eq!(column.min, Some(numbers(&[3])));
+    assert_eq!(column.max, Some(numbers(&[123_456])));
+    assert!(sparse(&[]).columns[0].min.is_none());
+
+    let runs = |starts: &[u64], lengths: &[u64]| {
+        opened("rl", vec![("start", numbers(starts)), ("length", numbers(lengths))]).statistics()
+    };
+    let many: Vec<u64> = (0..1000).map(|run| 5 + run * 300).collect();
+    let statistics = runs(&many, &vec![299; 1000]);
+    assert_eq!(statistics.rows, None);
+    let [start, length] = statistics.columns.as_slice() else { panic!("two columns") };
+    assert_eq!((&start.min, &start.max), (&Some(numbers(&[5])), &Some(numbers(&[5 + 999 * 300]))));
+    assert!(length.min.is_none() && length.max.is_none());
+    assert_eq!(runs(&[0], &[9]).columns[0].max, Some(numbers(&[0])));
+    assert!(runs(&[], &[]).columns[0].max.is_none());
+}
