@@ -36,8 +36,7 @@ fn show(
     view.rows = rows;
     view.batch_rows = session.global.batch_rows;
     // A bar would run through what is printed on the same terminal.
-    let _progress =
-        (!screen::stdout_is_terminal()).then(|| Progress::follow(opened.source.clone(), &session.global));
+    let _progress = (!screen::stdout_is_terminal()).then(|| Progress::follow(&session.global));
     let format = opened.format.info().id;
     match output {
         Output::Json => json(&opened, view, session),
@@ -78,7 +77,7 @@ fn through(session: &Session, opened: Opened<'_>, view: View, to: &str) -> penta
     options.rows = view.rows;
     options.batch_rows = view.batch_rows;
     options.open.limits = session.global.limits();
-    options.open.threads = session.global.threads;
+    options.open.control = session.global.control.clone();
     // What is printed is looked at, not kept.
     options.allow_lossy = true;
     let target = job::target(&session.registry, to)?;

@@ -29,7 +29,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     if session.global.verbose {
         screen::say(escape_lines(&conversion.plan).trim_end());
     }
-    let progress = Progress::follow(conversion.source(), &session.global);
+    let progress = Progress::follow(&session.global);
     let report = conversion.run(&args.output, args.force);
     drop(progress);
     let report = report.about(&args.input)?;

@@ -17,7 +17,7 @@ mod validate;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use pentaglot::{Error, ErrorKind, Hint, Registry};
+use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
 
 use args::{Cli, Verb};
 
@@ -34,6 +34,7 @@ type Outcome = Result<Status, Failure>;
 type Status = u8;
 
 const DONE: Status = 0;
+const INTERRUPTED: Status = 130;
 
 /// An error and the file that it is about.
 struct Failure {
@@ -70,6 +71,7 @@ impl Failure {
             ErrorKind::Truncated | ErrorKind::Malformed => 1,
             ErrorKind::Lossy => 3,
             ErrorKind::Limit => 4,
+            ErrorKind::Cancelled => INTERRUPTED,
             _ => 2,
         }
     }
@@ -107,7 +109,7 @@ fn advice(hint: &Hint) -> String {
 }
 
 fn main() -> ExitCode {
-    let Cli { verb, global } = match Cli::try_parse() {
+    let Cli { verb, mut global } = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             // One line; `--help` says the rest.
@@ -119,13 +121,8 @@ fn main() -> ExitCode {
         }
         Err(help) => help.exit(),
     };
-    let handler = ctrlc::set_handler(|| {
-        pentaglot::sink::remove_unfinished();
-        std::process::exit(130);
-    });
-    if let Err(error) = handler {
-        screen::say(&format!("cannot catch interrupts: {error}"));
-    }
+    global.control = Control::new(global.threads);
+    catch_interrupts(global.control.clone());
     // A decoder that panics on a broken file is reported as that file's error, in one line.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -137,6 +134,24 @@ fn main() -> ExitCode {
     let session = Session { registry: Registry::default(), global };
     let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
     ExitCode::from(status)
+}
+
+/// The first interrupt ends the job at its next batch, which drops its output. A second one, or a job that does not end
+/// soon because it waits for input, ends the process.
+fn catch_interrupts(control: Control) {
+    let handler = ctrlc::set_handler(move || {
+        if control.is_cancelled() {
+            std::process::exit(INTERRUPTED.into());
+        }
+        control.cancel();
+        std::thread::spawn(|| {
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            std::process::exit(INTERRUPTED.into());
+        });
+    });
+    if let Err(error) = handler {
+        screen::say(&format!("cannot catch interrupts: {error}"));
+    }
 }
 
 fn run(session: &Session, verb: &Verb) -> Outcome {
@@ -176,6 +191,9 @@ fn for_each(files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
     let mut highest = DONE;
     for file in files {
         highest = highest.max(run(file).unwrap_or_else(|failure| failure.report()));
+        if highest == INTERRUPTED {
+            break;
+        }
     }
     Ok(highest)
 }

@@ -29,6 +29,8 @@ pub enum ErrorKind {
     Usage,
     /// The operating system said no.
     Io,
+    /// The caller ended the work.
+    Cancelled,
 }
 
 /// One step of the path to the faulty place.
@@ -139,6 +141,12 @@ impl Error {
         Error::new(ErrorKind::Limit, format!("{name} is {value}, but {needed} needed"))
     }
 
+    /// The caller ended the work.
+    #[cold]
+    pub fn cancelled() -> Self {
+        Error::new(ErrorKind::Cancelled, "cancelled")
+    }
+
     /// An operating-system error with what was being done.
     #[cold]
     pub fn io(doing: impl fmt::Display, error: std::io::Error) -> Self {
@@ -235,6 +243,7 @@ impl Error {
             ErrorKind::Lossy => "lossy",
             ErrorKind::Usage => "usage",
             ErrorKind::Io => "io",
+            ErrorKind::Cancelled => "cancelled",
         })
     }
 

@@ -36,6 +36,7 @@
     )
 )]
 
+mod control;
 pub mod convert;
 pub mod cursor;
 mod error;
@@ -53,8 +54,9 @@ mod source;
 mod testing;
 mod wire;
 
+pub use control::{Control, Progress};
 pub use error::{Context, Error, ErrorKind, Hint, Result, Step};
-pub use limits::{Budget, Limits};
+pub use limits::{Budget, Limits, Reservation};
 pub use registry::Registry;
 pub use sink::Sink;
 pub use source::{HEAD_BYTES, Source, SourceReader};

@@ -6,10 +6,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_buffer::Buffer;
 
+use crate::control::Control;
 use crate::cursor::allocate_zeroed;
 use crate::error::{Context, Error, Result};
 use crate::limits::{Budget, Limits};
@@ -40,6 +41,16 @@ struct Shared {
     path: Option<PathBuf>,
     kind: Kind,
     bytes_read: AtomicU64,
+    /// The job that reads this source.
+    control: OnceLock<Control>,
+}
+
+impl Shared {
+    /// Counts bytes that have been read; errs if the job that reads them is to end.
+    fn count(&self, bytes: u64) -> Result<()> {
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        self.control.get().map_or(Ok(()), |control| control.count_bytes(bytes))
+    }
 }
 
 enum Kind {
@@ -88,7 +99,15 @@ impl Source {
     }
 
     fn new(name: String, path: Option<PathBuf>, kind: Kind) -> Self {
-        Source { shared: Arc::new(Shared { name, path, kind, bytes_read: AtomicU64::new(0) }) }
+        let (bytes_read, control) = (AtomicU64::new(0), OnceLock::new());
+        Source { shared: Arc::new(Shared { name, path, kind, bytes_read, control }) }
+    }
+
+    /// Makes this source an input of a job: its reads count as the job's progress, and end with the job.
+    pub(crate) fn attach(&self, control: &Control) {
+        if self.shared.control.set(control.clone()).is_ok() {
+            control.expect_bytes(self.len());
+        }
     }
 
     /// The name that messages use.
@@ -153,7 +172,7 @@ impl Source {
             }
             Kind::Stream(_) => return Err(Error::usage("a stream cannot be read at an offset")),
         };
-        self.shared.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
+        self.shared.count(count as u64)?;
         Ok(count)
     }
 
@@ -175,7 +194,7 @@ impl Source {
             return Err(Error::truncated(format_args!("{len} bytes"), left).at(offset));
         }
         if let Kind::Bytes(bytes) = &self.shared.kind {
-            self.shared.bytes_read.fetch_add(len, Ordering::Relaxed);
+            self.shared.count(len)?;
             return Ok(bytes.slice_with_length(offset as usize, len as usize));
         }
         let mut memory = allocate_zeroed(len, budget).at(offset)?;
@@ -326,7 +345,7 @@ impl Read for SourceReader {
         let count = match &mut self.stream {
             Some(stream) => {
                 let count = stream.read(buffer)?;
-                self.source.shared.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
+                self.source.shared.count(count as u64)?;
                 count
             }
             None => self.source.read_at(self.offset, buffer)?,

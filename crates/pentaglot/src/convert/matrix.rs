@@ -292,7 +292,7 @@ pub(super) fn coo_to_sparse(rows: Rows, schema: SchemaRef, budget: &Budget) -> R
         let mut held = Vec::new();
         for batch in rows {
             let batch = batch?;
-            budget.take(batch.get_array_memory_size() as u64)?;
+            budget.charge(&batch)?;
             held.push(batch);
         }
         held

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::hub::json::JsonOptions;
 use crate::hub::rows::Columns;
@@ -95,8 +96,8 @@ pub struct ReadOptions {
     pub options: OptionMap,
     /// What the file may cost.
     pub limits: Limits,
-    /// How many threads may work; 0: as many as there are cores.
-    pub threads: usize,
+    /// The handle on the job: its threads, its progress, the flag that ends it.
+    pub control: Control,
     /// Whether a file may be mapped into memory instead of read, where the format can use it in place.
     pub in_place: bool,
 }
@@ -113,8 +114,8 @@ pub struct WriteOptions {
     pub options: OptionMap,
     /// How much memory the writer may hold.
     pub limits: Limits,
-    /// How many threads may work; 0: as many as there are cores.
-    pub threads: usize,
+    /// The handle on the job: its threads, its progress, the flag that ends it.
+    pub control: Control,
     /// The number of rows, where it is known in advance.
     pub row_count: Option<u64>,
     /// Whether values that do not fit may be changed.

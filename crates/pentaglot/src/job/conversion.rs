@@ -131,7 +131,7 @@ impl<'r> Conversion<'r> {
         write.type_text = options.open.type_text.clone();
         write.options = own;
         write.limits = options.open.limits.clone();
-        write.threads = options.open.threads;
+        write.control = options.open.control.clone();
         write.row_count = match Form::of(&reshape.schema) {
             Form::Coo if Form::of(&schema) != Form::Coo => None,
             _ => summary.rows.map(|total| request.range(total)).map(|range| range.end - range.start),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::types;
+use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions};
 use crate::limits::Limits;
@@ -21,8 +22,8 @@ pub struct OpenOptions {
     pub options: OptionMap,
     /// What a file may cost.
     pub limits: Limits,
-    /// Threads; 0: as many as there are cores.
-    pub threads: usize,
+    /// The handle on the job: its threads, its progress, the flag that ends it.
+    pub control: Control,
     /// Whether a stream is spooled first, so that it can be read at any offset and more than once.
     pub spool: bool,
     /// Whether a file may be mapped into memory; see [`crate::map`] for the hazard.
@@ -73,6 +74,7 @@ pub fn open_source<'r>(
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     let gzip = is_gzip(&source, named.as_ref())?;
     let counted = source.clone();
+    counted.attach(&options.control);
     let source = if gzip { source.gunzip(&options.limits)? } else { source };
     let source = if options.spool { source.seekable()? } else { source };
     let format = match &named {
@@ -93,7 +95,7 @@ pub fn open_source<'r>(
     };
     read.options = options.options.clone();
     read.limits = options.limits.clone();
-    read.threads = options.threads;
+    read.control = options.control.clone();
     read.in_place = options.in_place;
     if let (Some(member), false) = (member, matches!(id, "npz" | "sds")) {
         return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));

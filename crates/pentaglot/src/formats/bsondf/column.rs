@@ -83,7 +83,7 @@ pub fn read_document(document: impl Into<Buffer>, options: &ReadOptions) -> Resu
     document.layout.rows().in_format(ID)?;
     let decoder = Decoder { source, budget: options.limits.budget() };
     let layouts: Vec<_> = document.layout.columns.iter().collect();
-    let decoded = document::decode(&decoder, &layouts, options.threads).in_format(ID)?;
+    let decoded = document::decode(&decoder, layouts.clone(), &options.control).in_format(ID)?;
     let columns = layouts.iter().zip(decoded).map(|(layout, values)| Column {
         name: layout.name.clone(),
         kind: layout.array.kind.clone(),
@@ -117,6 +117,6 @@ pub fn write_document(columns: &[Column], options: &WriteOptions) -> Result<Vec<
     let types: Vec<(String, Type)> =
         columns.iter().map(|column| (column.name.clone(), column.kind.clone())).collect();
     let chunks = columns.iter().map(|column| vec![Arc::clone(&column.values)]);
-    let pieces = write::encode(&encoder, types.iter().zip(chunks).collect(), options.threads);
+    let pieces = write::encode(&encoder, types.iter().zip(chunks).collect(), &options.control);
     Ok(pieces.in_format(ID)?.concat())
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
-use rayon::prelude::*;
 
 use super::layout::{Column, Layout};
 use super::read::Decoder;
 use super::types::{Type, arrow_fields};
 use super::{ID, MONGODB_BYTES, outline, validate};
+use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{self, Findings, Outline, ReadOptions, Request, Summary};
 use crate::hub::{Rows, native, rows};
@@ -24,7 +24,7 @@ pub(super) struct Document {
     pub(super) source: Source,
     pub(super) layout: Arc<Layout>,
     pub(super) limits: Limits,
-    threads: usize,
+    control: Control,
     summary: Summary,
 }
 
@@ -53,8 +53,8 @@ impl Document {
         for column in &layout.columns {
             summary.part(format!("columns.{}", column.name), column.offset, column.bytes);
         }
-        let (limits, threads) = (options.limits.clone(), options.threads);
-        Ok(Document { source, layout: Arc::new(layout), limits, threads, summary })
+        let (limits, control) = (options.limits.clone(), options.control.clone());
+        Ok(Document { source, layout: Arc::new(layout), limits, control, summary })
     }
 }
 
@@ -125,7 +125,7 @@ impl formats::Document for Document {
             decoder: Decoder { source: self.source.clone(), budget: self.limits.budget() },
             layout: Arc::clone(&self.layout),
             wanted,
-            threads: self.threads,
+            control: self.control.clone(),
         };
         let batch_rows = request.batch_rows_or(BATCH_ROWS) as u64;
         let inner = Arc::clone(&schema);
@@ -147,7 +147,7 @@ struct Decode {
     decoder: Decoder,
     layout: Arc<Layout>,
     wanted: Vec<usize>,
-    threads: usize,
+    control: Control,
 }
 
 impl Decode {
@@ -157,25 +157,16 @@ impl Decode {
         once.sort_unstable();
         once.dedup();
         let columns: Vec<&Column> = once.iter().filter_map(|index| self.layout.columns.get(*index)).collect();
-        let decoded = decode(&self.decoder, &columns, self.threads)?;
+        let decoded = decode(&self.decoder, columns, &self.control)?;
         let place = |index: &usize| once.binary_search(index).ok().and_then(|place| decoded.get(place));
         Ok(self.wanted.iter().filter_map(place).map(Arc::clone).collect())
     }
 }
 
 /// The columns, decoded side by side.
-pub(super) fn decode(decoder: &Decoder, columns: &[&Column], threads: usize) -> Result<Vec<ArrayRef>> {
-    let column = |column: &&Column| decoder.array(&column.array).field(column.name.clone()).field("columns");
-    on_threads(threads, || columns.par_iter().map(column).collect())
-}
-
-/// Does `work`, which divides itself, on so many threads; 0: as many as there are cores.
-pub(super) fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    if threads == 0 {
-        return work();
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.map_err(|error| Error::usage(format!("cannot start {threads} threads: {error}")))?.install(work)
+pub(super) fn decode(decoder: &Decoder, columns: Vec<&Column>, control: &Control) -> Result<Vec<ArrayRef>> {
+    let column = |column: &Column| decoder.array(&column.array).field(column.name.clone()).field("columns");
+    control.map(columns, column)?.into_iter().collect()
 }
 
 /// The batches of decoded columns.

@@ -114,10 +114,7 @@ impl Check {
 
     /// Unpacks a buffer for a look at it.
     fn look<T>(&self, block: &Block, at: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        let memory = self.decoder.block(block)?;
-        let seen = at(&memory);
-        self.decoder.budget.give(memory.len() as u64);
-        Ok(seen)
+        Ok(at(&self.decoder.block(block)?))
     }
 
     /// What the last text of the spec forbids, and the programs read. Buffers that do not unpack are told elsewhere.

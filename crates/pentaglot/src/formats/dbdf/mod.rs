@@ -231,7 +231,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };
     summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
     describe(&mut summary, &layout, meta.is_some());
-    Ok(File { source, layout, summary, budget, threads: options.threads })
+    Ok(File { source, layout, summary, budget, control: options.control.clone() })
 }
 
 /// Blocks past this many share one part of the summary.

@@ -149,7 +149,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
         stand_ins: 0,
     };
     let layout = open_layout(source, options)?;
-    Ok(Box::new(read::Bundle::new(layout, reading, options.threads)?))
+    Ok(Box::new(read::Bundle::new(layout, reading, options.control.clone())?))
 }
 
 /// Finds the type and the body of a bundle.

@@ -97,7 +97,7 @@ impl Header {
             }
             Dialect::Cbor => {
                 let source = source.seekable()?;
-                let item = cbor::read(&source, &options.limits)?;
+                let item = cbor::read(&source, &options.limits.budget())?;
                 check_given(&item.ty, given.as_ref()).at(0)?;
                 let end = item.data + item.bytes;
                 let header =

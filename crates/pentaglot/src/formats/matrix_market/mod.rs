@@ -138,7 +138,7 @@ impl MarketDocument {
         let comments =
             header.comments.iter().map(|comment| ("comment".to_owned(), comment.trim().to_owned()));
         summary.metadata.extend(comments.filter(|(_, comment)| !comment.is_empty()));
-        let body = Body { source, header, budget: options.limits.budget(), threads: options.threads };
+        let body = Body { source, header, budget: options.limits.budget(), control: options.control.clone() };
         Ok(MarketDocument { body, summary })
     }
 }

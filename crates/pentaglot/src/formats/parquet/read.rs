@@ -22,7 +22,7 @@ use crate::error::{Context, Error, Result};
 use crate::formats::Request;
 use crate::hub::rows::{self, Columns};
 use crate::hub::{Form, Rows};
-use crate::limits::Limits;
+use crate::limits::{Limits, Reservation};
 use crate::wire::arrow_flatbuffers;
 use crate::wire::guard::guarded;
 
@@ -48,6 +48,8 @@ pub(super) struct Store {
     pub schema_note: Option<String>,
     reader: ArrowReaderMetadata,
     indexed: OnceLock<Option<ArrowReaderMetadata>>,
+    /// Pays for the levels.
+    _reserved: Reservation,
 }
 
 impl Store {
@@ -63,7 +65,7 @@ impl Store {
         metadata.remove(types::SCHEMA_KEY);
         let levels = metadata.remove(LEVELS_KEY).unwrap_or_default();
         // A level is at least `0,` in the footer, and an array's element in memory.
-        chunks.budget.take(levels.len().saturating_mul(16) as u64)?;
+        let reserved = chunks.budget.reserve(levels.len().saturating_mul(16) as u64)?;
         let mut total_rows = footer.total_rows;
         if reader.schema().fields().is_empty() {
             let counted = metadata.remove(ROW_COUNT_KEY).and_then(|text| text.parse().ok());
@@ -80,7 +82,18 @@ impl Store {
         };
         let levels = Levels::from_json(&levels, &schema);
         let (schema, indexed) = (Arc::new(schema), OnceLock::new());
-        Ok(Store { chunks, footer, schema, stored, levels, total_rows, schema_note, reader, indexed })
+        Ok(Store {
+            chunks,
+            footer,
+            schema,
+            stored,
+            levels,
+            total_rows,
+            schema_note,
+            reader,
+            indexed,
+            _reserved: reserved,
+        })
     }
 
     pub(super) fn rows(self: &Arc<Self>, request: &Request) -> Result<Rows> {

@@ -82,8 +82,8 @@ fn repeated_values_under_nulls_are_smaller_and_equal() {
 fn threads_change_nothing() {
     let bytes = load("ticks_5k.bson");
     for threads in [0, 1, 3] {
-        let read_options = ReadOptions { threads, ..ReadOptions::default() };
-        let options = WriteOptions { threads, ..WriteOptions::default() };
+        let read_options = ReadOptions { control: crate::Control::new(threads), ..ReadOptions::default() };
+        let options = WriteOptions { control: crate::Control::new(threads), ..WriteOptions::default() };
         let batch = read_with(&bytes, &read_options).unwrap();
         assert_eq!(write_batches(batch.schema(), &[batch], &options).unwrap(), bytes);
     }

@@ -115,7 +115,7 @@ fn dense_batch(object: &Object) -> RecordBatch {
 }
 
 fn threads(bytes: &[u8], threads: usize) -> Box<dyn Document> {
-    let options = ReadOptions { threads, ..ReadOptions::default() };
+    let options = ReadOptions { control: crate::Control::new(threads), ..ReadOptions::default() };
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options).unwrap()
 }
 
@@ -206,8 +206,11 @@ proptest! {
 /// Opens, reads a little of, validates and walks whatever opens.
 fn try_everything(bytes: &[u8]) {
     for dialect in [None, Some("spec"), Some("daphne"), Some("daphne01")] {
-        let mut options =
-            ReadOptions { dialect: dialect.map(str::to_owned), threads: 1, ..ReadOptions::default() };
+        let mut options = ReadOptions {
+            dialect: dialect.map(str::to_owned),
+            control: crate::Control::new(1),
+            ..ReadOptions::default()
+        };
         options.limits.max_alloc = 1 << 20;
         let Ok(document) = Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options) else { continue };
         let request = Request { rows: Some(0..100), ..Request::default() };
