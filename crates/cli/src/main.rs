@@ -96,8 +96,8 @@ impl Failure {
 /// A hint of the library in the words of the command line.
 fn advice(hint: &Hint) -> String {
     match hint {
-        Hint::From => "--from names the format".to_owned(),
-        Hint::To => "--to names the format".to_owned(),
+        Hint::From => "--from names one".to_owned(),
+        Hint::To => "--to names one".to_owned(),
         Hint::Type => "--type gives the type".to_owned(),
         Hint::Force => "--force replaces it".to_owned(),
         Hint::AllowLossy => "--allow-lossy permits it".to_owned(),

@@ -106,6 +106,8 @@ pub struct ReadOptions {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
+    /// The output's name, where it has one: an extension may decide a dialect.
+    pub name: Option<String>,
     /// The dialect to write.
     pub dialect: Option<String>,
     /// `--type`: the type to write where the format needs one given.

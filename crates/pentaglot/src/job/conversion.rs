@@ -11,9 +11,10 @@ use super::read::View;
 use super::types;
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
-use crate::error::{Context, Error, Result};
-use crate::formats::{Request, WriteOptions};
-use crate::hub::{Form, Plan};
+use crate::error::{Context, Error, Hint, Result};
+use crate::formats::{Request, WriteOptions, WritePlan};
+use crate::hub::{Form, Plan, Verdict};
+use crate::limits::Limits;
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -41,14 +42,17 @@ pub struct ConvertOptions {
 }
 
 /// A planned conversion: `plan` can be shown, `run` obeys it.
-pub struct Conversion<'r> {
-    opened: Opened<'r>,
-    target: Target<'r>,
+pub struct Conversion {
+    opened: Opened,
+    target: Target,
     request: Request,
     /// What makes the data fit for `--as TYPE`: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
-    write: WriteOptions,
+    /// Starts the writer; `None` where an earlier step is impossible already.
+    write: Option<Box<dyn WritePlan>>,
+    limits: Limits,
+    allow_lossy: bool,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -68,13 +72,13 @@ pub struct Report {
 }
 
 /// The target that `--to` names, or the output's extension.
-fn target_of<'r>(registry: &'r Registry, to: Option<&str>, output: &str) -> Result<Target<'r>> {
+fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
     match to {
         Some(text) => open::target(registry, text),
         None => match registry.by_extension(output) {
             Some(format) => Ok(Target { format, dialect: None }),
             None => {
-                Err(Error::usage(format!("cannot tell a format from the name {output:?}: --to names one")))
+                Err(Error::usage(format!("cannot tell a format from the name {output:?}")).hint(Hint::To))
             }
         },
     }
@@ -90,21 +94,26 @@ impl ConvertOptions {
     }
 }
 
-impl<'r> Conversion<'r> {
+impl Conversion {
     /// Plans the conversion of the file `input` for the file `output` (names as on the command line).
-    pub fn plan(registry: &'r Registry, input: &str, output: &str, options: &ConvertOptions) -> Result<Self> {
+    pub fn plan(registry: &Registry, input: &str, output: &str, options: &ConvertOptions) -> Result<Self> {
         let target = target_of(registry, options.to.as_deref(), output)?;
         check_apart(input, output)?;
         let opened = open::open(registry, input, &options.open)?;
-        Conversion::plan_opened(opened, target, options)
+        Conversion::plan_opened(opened, target, Some(output), options)
     }
 
-    /// Plans the conversion of what is open already.
-    pub fn plan_opened(opened: Opened<'r>, target: Target<'r>, options: &ConvertOptions) -> Result<Self> {
+    /// Plans the conversion of what is open already. The output's name, where it has one, may decide a dialect.
+    pub fn plan_opened(
+        opened: Opened,
+        target: Target,
+        output: Option<&str>,
+        options: &ConvertOptions,
+    ) -> Result<Self> {
         let mut own = options.open.options.clone();
         let word = own.get("as").unwrap_or("auto").to_owned();
         own.remove("as");
-        open::check_keys(&own, &[opened.format, target.format])?;
+        open::check_keys(&own, &[&opened.format, &target.format])?;
         if let Some(dialect) = target.dialect
             && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
         {
@@ -127,6 +136,7 @@ impl<'r> Conversion<'r> {
             reshape.forget_shape();
         }
         let mut write = WriteOptions::default();
+        write.name = output.filter(|name| *name != "-").map(str::to_owned);
         write.dialect = target.dialect.map(str::to_owned);
         write.type_text = options.open.type_text.clone();
         write.options = own;
@@ -139,19 +149,22 @@ impl<'r> Conversion<'r> {
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
         plan.steps.extend(reshape.plan.steps.iter().cloned());
-        if plan.verdict() < crate::hub::Verdict::Impossible {
-            plan.steps.extend(target.format.plan(&reshape.schema, &write).steps);
-        }
-        Ok(Conversion { opened, target, request, adapt, reshape, write, plan })
+        let write = match plan.verdict() {
+            Verdict::Impossible => None,
+            _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
+        };
+        plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
+        let (limits, allow_lossy) = (options.open.limits.clone(), options.allow_lossy);
+        Ok(Conversion { opened, target, request, adapt, reshape, write, limits, allow_lossy, plan })
     }
 
     /// What is converted.
-    pub fn opened(&self) -> &Opened<'r> {
+    pub fn opened(&self) -> &Opened {
         &self.opened
     }
 
     /// What it becomes.
-    pub fn target(&self) -> &Target<'r> {
+    pub fn target(&self) -> &Target {
         &self.target
     }
 
@@ -162,7 +175,7 @@ impl<'r> Conversion<'r> {
 
     /// Creates the output (`-` is standard output) and runs.
     pub fn run(self, output: &str, force: bool) -> Result<Report> {
-        self.plan.check(self.write.allow_lossy)?;
+        self.plan.check(self.allow_lossy)?;
         let sink = if output == "-" { Sink::pipe(std::io::stdout()) } else { Sink::create(output, force)? };
         let sink = if output.to_lowercase().ends_with(".gz") { sink.gzip() } else { sink };
         self.run_into(sink)
@@ -170,17 +183,17 @@ impl<'r> Conversion<'r> {
 
     /// Runs into any sink.
     pub fn run_into(self, sink: Sink) -> Result<Report> {
-        self.plan.check(self.write.allow_lossy)?;
+        self.plan.check(self.allow_lossy)?;
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
-        let budget = self.write.limits.budget();
+        let budget = self.limits.budget();
         let rows = self.opened.document.rows(&self.request).in_format(from)?;
         let rows = match self.adapt {
             Some((shaped, adapter)) => adapter.adapt(reshape::reshape(rows, &shaped, &budget)?),
             None => rows,
         };
         let rows = reshape::reshape(rows, &self.reshape, &budget)?;
-        let schema = Arc::clone(&self.reshape.schema);
-        let mut writer = self.target.format.create(sink, schema, &self.write).in_format(to)?;
+        let write = self.write.expect("a plan without an impossible step has a writer");
+        let mut writer = write.create(sink).in_format(to)?;
         for batch in rows {
             let batch = batch.map_err(Error::from).in_format(from)?;
             writer.write(&batch).in_format(to)?;
@@ -231,7 +244,7 @@ fn check_apart(input: &str, output: &str) -> Result<()> {
 }
 
 /// Where the bytes of the input come from, for a progress bar.
-impl Conversion<'_> {
+impl Conversion {
     /// The input's bytes: how many have been read, of how many.
     pub fn source(&self) -> Source {
         self.opened.source.clone()

@@ -28,7 +28,7 @@ pub struct View {
 
 impl View {
     /// The view as a request, and the schema of what it gives.
-    pub(super) fn request(&self, opened: &Opened<'_>) -> Result<(Request, arrow_schema::SchemaRef)> {
+    pub(super) fn request(&self, opened: &Opened) -> Result<(Request, arrow_schema::SchemaRef)> {
         let mut request = Request::default();
         request.batch_rows = self.batch_rows;
         request.rows = self.rows.clone();
@@ -45,7 +45,7 @@ impl View {
     }
 }
 
-impl Opened<'_> {
+impl Opened {
     /// The rows of this view.
     pub fn rows(&self, view: &View, limits: &Limits) -> Result<Rows> {
         let (request, schema) = view.request(self)?;

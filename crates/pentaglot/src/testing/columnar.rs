@@ -18,7 +18,7 @@ pub(crate) fn path(name: &str) -> PathBuf {
 }
 
 /// Opens a file under `testdata`, which must be valid.
-pub(crate) fn open(format: &dyn Format, name: &str) -> Box<dyn Document> {
+pub(crate) fn open(format: &dyn Format, name: &str) -> Arc<dyn Document> {
     let source = Source::open(path(name)).unwrap();
     let document =
         format.open(source, &ReadOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));

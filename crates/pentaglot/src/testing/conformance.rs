@@ -23,6 +23,7 @@ use crate::hub::rows::Columns;
 use crate::hub::{Form, Plan, Rows, Verdict};
 use crate::sink::Sink;
 use crate::source::Source;
+use crate::testing::writing::Writing as _;
 
 /// A format under test, and how it is to be opened and written.
 pub(crate) struct Suite<'a> {
@@ -65,7 +66,7 @@ impl<'a> Suite<'a> {
             let mut random = Random::new(seed);
             let schema = random.schema_of(|field| {
                 let alone = Schema::new(vec![field.clone()]);
-                self.format.plan(&alone, &self.write).verdict() < Verdict::Lossy
+                self.format.steps(&alone, &self.write).verdict() < Verdict::Lossy
             });
             let batches = random.batches(&schema);
             let run = || self.check(&schema, &batches);
@@ -103,7 +104,7 @@ impl<'a> Suite<'a> {
 
     /// The bytes of a case, with the plan they were written by; `None` where it is refused.
     pub(crate) fn encode(&self, schema: &SchemaRef, batches: &[RecordBatch]) -> Option<(Plan, Vec<u8>)> {
-        let plan = self.format.plan(schema, &self.write);
+        let plan = self.format.steps(schema, &self.write);
         if plan.verdict() >= Verdict::Lossy {
             assert!(plan.check(false).is_err());
             return None;

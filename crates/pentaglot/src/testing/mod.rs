@@ -10,3 +10,4 @@ pub(crate) mod conformance;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod plain;
 mod survival;
+pub(crate) mod writing;

@@ -1,3 +1,5 @@
+use crate::sink::Sink;
+use arrow_schema::Schema;
 use std::io::Cursor;
 
 use arrow_array::cast::AsArray;
@@ -11,6 +13,7 @@ use crate::hub::rows::Columns;
 use crate::testing::arbitrary::Random;
 use crate::testing::columnar::{self, assert_same, expected};
 use crate::testing::conformance::{Suite, collect};
+use crate::testing::writing::Writing as _;
 
 #[test]
 fn files_pass_the_conformance_suite() {
@@ -75,7 +78,7 @@ fn a_file_joins_the_dictionaries_of_its_batches() {
 fn a_dictionary_that_outgrows_its_index_is_refused_by_row() {
     let kind = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Int32));
     let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("c", kind.clone(), false)]));
-    assert_eq!(ArrowFile.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Checked);
+    assert_eq!(ArrowFile.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Checked);
     let batch = |start: i32| {
         let values = arrow_array::Int32Array::from((start..start + 100).collect::<Vec<_>>());
         let column = arrow_cast::cast(&values, &kind).unwrap();
@@ -133,7 +136,7 @@ fn a_dictionary_of_dictionaries_is_refused_by_the_plan() {
     let outer = DataType::Dictionary(Box::new(DataType::Int8), Box::new(inner));
     let schema = Schema::new(vec![Field::new("c", outer, true)]);
     for format in [&ArrowFile as &dyn Format, &ArrowStream] {
-        assert_eq!(format.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
+        assert_eq!(format.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
     }
 }
 

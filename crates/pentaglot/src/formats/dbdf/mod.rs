@@ -48,19 +48,19 @@ mod types;
 mod validate;
 mod write;
 
+use crate::formats::{TypeLanguage, WritePlan, planned};
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use crate::error::{Context, Error, Result};
-use crate::hub::{Form, Plan};
+use crate::hub::Form;
 use crate::limits::Limits;
-use crate::sink::Sink;
 use crate::source::Source;
 
 use super::{
     Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, Summary,
-    WriteOptions, Writer,
+    WriteOptions,
 };
 
 pub use layout::{Block, Header, Layout};
@@ -85,14 +85,22 @@ static INFO: FormatInfo = FormatInfo {
             title: "the document: blocks of any type and tiling",
             read: true,
             write: true,
+            takes_any_bytes: false,
         },
         DialectInfo {
             name: "daphne",
             title: "as DAPHNE 0.2 to today writes, with its .meta",
             read: true,
             write: true,
+            takes_any_bytes: false,
         },
-        DialectInfo { name: "daphne01", title: "as DAPHNE 0.1 wrote", read: true, write: false },
+        DialectInfo {
+            name: "daphne01",
+            title: "as DAPHNE 0.1 wrote",
+            read: true,
+            write: false,
+            takes_any_bytes: false,
+        },
     ],
     extensions: &["dbdf"],
     media_types: &[],
@@ -129,6 +137,9 @@ static INFO: FormatInfo = FormatInfo {
             help: "write the .meta file beside the data; reading: false ignores it",
         },
     ],
+    type_language: TypeLanguage::None,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://github.com/daphne-eu/daphne/blob/main/doc/BinaryFormat.md",
 };
@@ -168,17 +179,15 @@ impl Format for Dbdf {
         }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let file = open(source, options).in_format(ID)?;
-        Ok(Box::new(Open(Arc::new(file))))
+        Ok(Arc::new(Open(Arc::new(file))))
     }
 
-    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
-        write::plan(schema, options)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        write::create(sink, schema, options).in_format(ID)
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema, options);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| write::create(sink, schema, &options).in_format(ID)))
     }
 }
 

@@ -11,12 +11,14 @@ mod vectors;
 
 use arrow_array::RecordBatch;
 use serde_json::Value;
+use std::sync::Arc;
 
 use super::Ds;
 use crate::error::Result;
 use crate::formats::{Document, Format, ReadOptions, Request, WriteOptions};
 use crate::sink::Sink;
 use crate::source::Source;
+use crate::testing::writing::Writing as _;
 
 fn golden() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/ds/golden.json");
@@ -57,7 +59,7 @@ fn write_options(dialect: &str, pairs: &[(&str, &str)]) -> WriteOptions {
     options
 }
 
-fn open(bytes: &[u8], pairs: &[(&str, &str)]) -> Result<Box<dyn Document>> {
+fn open(bytes: &[u8], pairs: &[(&str, &str)]) -> Result<Arc<dyn Document>> {
     Ds.open(Source::from_bytes("test", bytes.to_vec()), &read_options(pairs))
 }
 

@@ -33,15 +33,14 @@ enum Form {
 }
 
 /// The dialect to write: the one asked for, else by the name's extension.
-fn form(dialect: Option<&str>, path: Option<&std::path::Path>) -> Form {
-    match dialect {
+fn form(options: &WriteOptions) -> Form {
+    match options.dialect.as_deref() {
         Some("json") => Form::Json,
         Some("msgpack-fixed") => Form::MsgPack { fixed: true },
         Some(_) => Form::MsgPack { fixed: false },
         None => {
-            let name =
-                path.and_then(|path| path.file_name()).map(|name| name.to_string_lossy().to_lowercase());
-            let json = name.is_some_and(|name| name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json"));
+            let name = options.name.as_deref().unwrap_or_default().to_lowercase();
+            let json = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
             if json { Form::Json } else { Form::MsgPack { fixed: false } }
         }
     }
@@ -69,8 +68,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
             return plan;
         }
     };
-    // Without a name to go by, the plan of a target that may be JSON is that of JSON only if it says so.
-    let json = options.dialect.as_deref() == Some("json");
+    let json = form(options) == Form::Json;
     let nan_null = options.options.get("nan") == Some("null");
     let before = root_columns(&kind);
     for (step, ((_, after), (_, before))) in
@@ -133,7 +131,7 @@ impl BundleWriter {
         let kind = kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
         let transform = transform(&options.options, decoded)?;
         let target = transform.apply(&kind)?;
-        let form = form(options.dialect.as_deref(), sink.path());
+        let form = form(options);
         let writing = Writing {
             fixed: form == Form::MsgPack { fixed: true },
             nan_null: options.options.word("nan", &["null"])?.is_some(),

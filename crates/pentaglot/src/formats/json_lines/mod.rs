@@ -26,15 +26,16 @@ mod tests;
 mod validate;
 mod write;
 
-use arrow_schema::{Schema, SchemaRef};
+use crate::formats::{TypeLanguage, WritePlan, planned};
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 use super::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Request, Summary,
-    WriteOptions, Writer,
+    WriteOptions,
 };
 use crate::error::{Context, Result};
-use crate::hub::{Form, Plan, Rows};
-use crate::sink::Sink;
+use crate::hub::{Form, Rows};
 use crate::source::Source;
 
 /// JSON lines.
@@ -62,6 +63,9 @@ static INFO: FormatInfo = FormatInfo {
     media_types: &["application/x-ndjson", "application/jsonl"],
     forms: &[Form::Table, Form::Columns, Form::Coo],
     options: &[],
+    type_language: TypeLanguage::Arrow,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://jsonlines.org",
 };
@@ -75,17 +79,15 @@ impl Format for JsonLines {
         guess::detect(head)
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let document = read::JsonLinesDocument::open(source, options).in_format(ID)?;
-        Ok(Box::new(document))
+        Ok(Arc::new(document))
     }
 
-    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
-        write::plan(schema, &options.json)
-    }
-
-    fn create(&self, sink: Sink, _: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::JsonLinesWriter::new(sink, options.json)))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema, &options.json);
+        let json = options.json;
+        Ok(planned(steps, move |sink| Ok(Box::new(write::JsonLinesWriter::new(sink, json)))))
     }
 }
 

@@ -11,17 +11,18 @@ use crate::hub::rows::Columns as Choice;
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
 use crate::testing::arbitrary::Random;
 use crate::testing::conformance::{Suite, collect};
+use crate::testing::writing::Writing as _;
 use crate::{ErrorKind, Limits};
 
 fn source(text: impl AsRef<[u8]>) -> Source {
     Source::from_bytes("data.jsonl", text.as_ref().to_vec())
 }
 
-fn open(text: impl AsRef<[u8]>) -> Box<dyn Document> {
+fn open(text: impl AsRef<[u8]>) -> Arc<dyn Document> {
     JsonLines.open(source(text), &ReadOptions::default()).unwrap()
 }
 
-fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Box<dyn Document>> {
+fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Arc<dyn Document>> {
     let options = ReadOptions { type_text: Some(type_text.to_owned()), ..ReadOptions::default() };
     JsonLines.open(source(text), &options)
 }
@@ -53,7 +54,7 @@ fn what_the_plan_promises_comes_back_with_the_same_type() {
             let alone = Schema::new(vec![field.clone()]);
             // The text does not say metadata of a user's own.
             let said = parse_schema(&print_exact_schema(&alone), &Limits::default()).unwrap();
-            let plan = JsonLines.plan(&alone, &WriteOptions::default());
+            let plan = JsonLines.steps(&alone, &WriteOptions::default());
             plan.verdict() < Verdict::Lossy && said.field(0).data_type() == field.data_type()
         });
         let batches = random.batches(&schema);
@@ -255,7 +256,7 @@ fn types_are_held_against_what_can_be_read() {
 fn two_columns_of_one_name_are_refused_by_the_plan() {
     let field = arrow_schema::Field::new("a", arrow_schema::DataType::Int8, true);
     let schema = Schema::new(vec![field.clone(), field]);
-    assert_eq!(JsonLines.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
+    assert_eq!(JsonLines.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
 }
 
 #[test]

@@ -30,15 +30,15 @@ mod types;
 mod validate;
 mod write;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Request,
-    Summary, WriteOptions, Writer,
+    Summary, TypeLanguage, WriteOptions, WritePlan, planned,
 };
-use crate::hub::{Form, Plan, Rows};
-use crate::sink::Sink;
+use crate::hub::{Form, Rows};
 use crate::source::Source;
 
 use layout::{Header, Kind, Layout};
@@ -70,6 +70,9 @@ static INFO: FormatInfo = FormatInfo {
         default: "int64",
         help: "how the field `integer` is read",
     }],
+    type_language: TypeLanguage::None,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://math.nist.gov/MatrixMarket/formats.html",
 };
@@ -85,19 +88,19 @@ impl Format for MatrixMarket {
         if fits { Confidence::Certain } else { Confidence::No }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let document = MarketDocument::open(source, options).in_format(INFO.id)?;
-        Ok(Box::new(document))
+        Ok(Arc::new(document))
     }
 
-    fn plan(&self, schema: &Schema, _: &WriteOptions) -> Plan {
-        write::plan(schema)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        let budget = options.limits.budget();
-        let writer = write::MarketWriter::create(sink, &schema, budget).in_format(INFO.id)?;
-        Ok(Box::new(writer))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| {
+            let writer =
+                write::MarketWriter::create(sink, &schema, options.limits.budget()).in_format(INFO.id)?;
+            Ok(Box::new(writer))
+        }))
     }
 }
 

@@ -11,9 +11,10 @@ use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOpti
 use crate::hub::{Verdict, native, shape};
 use crate::kernels::csr_build::{Csr, Entries, build};
 use crate::testing::plain::{expectations, plain, testdata};
+use crate::testing::writing::Writing as _;
 use crate::{Budget, ErrorKind, Limits, Sink, Source};
 
-fn open(text: impl Into<Vec<u8>>, options: &ReadOptions) -> Result<Box<dyn Document>> {
+fn open(text: impl Into<Vec<u8>>, options: &ReadOptions) -> Result<Arc<dyn Document>> {
     MatrixMarket.open(Source::from_bytes("test", text.into()), options)
 }
 
@@ -210,7 +211,7 @@ fn a_pattern_that_is_none_is_refused_by_row() {
     let text = "%%MatrixMarket matrix coordinate pattern general\n2 2 2\n2 2\n2 2\n";
     let document = open(text, &ReadOptions::default()).unwrap();
     assert_eq!(
-        MatrixMarket.plan(&document.summary().schema, &WriteOptions::default()).verdict(),
+        MatrixMarket.steps(&document.summary().schema, &WriteOptions::default()).verdict(),
         Verdict::Checked
     );
     let error = write(document.as_ref()).unwrap_err();
@@ -219,7 +220,7 @@ fn a_pattern_that_is_none_is_refused_by_row() {
         (ErrorKind::Lossy, "row 1, column \"row\": an entry of a pattern is 1")
     );
     let plain = native::without(&document.summary().schema);
-    assert_eq!(MatrixMarket.plan(&plain, &WriteOptions::default()).verdict(), Verdict::Widened);
+    assert_eq!(MatrixMarket.steps(&plain, &WriteOptions::default()).verdict(), Verdict::Widened);
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn what_is_no_matrix_of_numbers_is_refused_by_the_plan() {
     let array = shape::array_schema(Field::new("item", DataType::Float64, false));
     let texts = shape::dense_schema(DataType::Utf8, None, 3).unwrap();
     for schema in [array, texts] {
-        assert_eq!(MatrixMarket.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
+        assert_eq!(MatrixMarket.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
     }
 }
 

@@ -19,7 +19,7 @@ use super::{named, outline, summary};
 use crate::error::{Context, Error, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions,
-    Request, Summary, WriteOptions, Writer, Written,
+    Request, Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned,
 };
 use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Rows, Verdict, shape};
@@ -52,6 +52,9 @@ static INFO: FormatInfo = FormatInfo {
         default: "false",
         help: "deflate the members on writing",
     }],
+    type_language: TypeLanguage::None,
+    has_members: true,
+    index: None,
     gzip_by_magic: true,
     spec: "https://numpy.org/doc/stable/reference/generated/numpy.savez.html",
 };
@@ -80,56 +83,59 @@ impl Format for Npz {
         if bytes.starts_with(&zip::END_MAGIC) && by_name { Confidence::Likely } else { Confidence::No }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let document = NpzDocument::open(source, options).in_format(INFO.id)?;
-        Ok(Box::new(document))
+        Ok(Arc::new(document))
     }
 
-    fn plan(&self, schema: &Schema, _: &WriteOptions) -> Plan {
-        if Form::of(schema) != Form::Sparse {
-            return write::plan(schema, INFO.id);
-        }
-        let mut plan = Plan::default();
-        let from = print_field(schema.field(0));
-        match sparse_value(schema) {
-            Ok((_, verdict)) if index_limit(schema) => plan.push(shape::ROW_FIELD, from, "csr", verdict),
-            Ok(_) => {
-                let note = "SciPy counts rows and columns up to 2^63-1";
-                plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, note);
-            }
-            Err(why) => plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, why),
-        }
-        plan
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let compressed = options.options.bool("compressed").in_format(INFO.id)?.unwrap_or(false);
-        let budget = options.limits.budget();
-        let body = match Form::of(&schema) {
-            Form::Sparse => {
-                let (scalar, _) = sparse_value(&schema).map_err(Error::unsupported).in_format(INFO.id)?;
-                Body::Sparse(Box::new(SparseBody::new(scalar, &schema)))
-            }
-            Form::Table => Body::Members(
-                schema
-                    .fields()
-                    .iter()
-                    .map(|field| {
-                        let schema = Arc::new(shape::array_schema(field.as_ref().clone()));
-                        let target = Target::of(&schema, INFO.id)?;
-                        Ok((field.name().clone(), Collector::new(target, schema, budget.clone())))
-                    })
-                    .collect::<Result<_>>()
-                    .in_format(INFO.id)?,
-            ),
-            _ => {
-                let target = Target::of(&schema, INFO.id).in_format(INFO.id)?;
-                Body::Single(Box::new(Collector::new(target, Arc::clone(&schema), budget.clone())))
-            }
-        };
-        let zip = ZipWriter::new(sink, compressed)?;
-        Ok(Box::new(NpzWriter { zip, body, budget, rows: 0 }))
+        let (schema, budget) = (Arc::clone(schema), options.limits.budget());
+        Ok(planned(steps(&schema), move |sink| create(sink, &schema, compressed, budget).in_format(INFO.id)))
     }
+}
+
+fn steps(schema: &Schema) -> Plan {
+    if Form::of(schema) != Form::Sparse {
+        return write::plan(schema, INFO.id);
+    }
+    let mut plan = Plan::default();
+    let from = print_field(schema.field(0));
+    match sparse_value(schema) {
+        Ok((_, verdict)) if index_limit(schema) => plan.push(shape::ROW_FIELD, from, "csr", verdict),
+        Ok(_) => {
+            let note = "SciPy counts rows and columns up to 2^63-1";
+            plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, note);
+        }
+        Err(why) => plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, why),
+    }
+    plan
+}
+
+fn create(sink: Sink, schema: &SchemaRef, compressed: bool, budget: Budget) -> Result<Box<dyn Writer>> {
+    let body = match Form::of(schema) {
+        Form::Sparse => {
+            let (scalar, _) = sparse_value(schema).map_err(Error::unsupported)?;
+            Body::Sparse(Box::new(SparseBody::new(scalar, schema)))
+        }
+        Form::Table => Body::Members(
+            schema
+                .fields()
+                .iter()
+                .map(|field| {
+                    let schema = Arc::new(shape::array_schema(field.as_ref().clone()));
+                    let target = Target::of(&schema, INFO.id)?;
+                    Ok((field.name().clone(), Collector::new(target, schema, budget.clone())))
+                })
+                .collect::<Result<_>>()?,
+        ),
+        _ => {
+            let target = Target::of(schema, INFO.id)?;
+            Body::Single(Box::new(Collector::new(target, Arc::clone(schema), budget.clone())))
+        }
+    };
+    let zip = ZipWriter::new(sink, compressed)?;
+    Ok(Box::new(NpzWriter { zip, body, budget, rows: 0 }))
 }
 
 fn index_limit(schema: &Schema) -> bool {

@@ -11,20 +11,21 @@ use crate::error::Result;
 use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
 use crate::hub::{Verdict, native, shape};
 use crate::testing::plain::{expectations, plain, testdata};
+use crate::testing::writing::Writing as _;
 use crate::{ErrorKind, Limits, Sink, Source};
 
 fn format_of(path: &std::path::Path) -> &'static dyn Format {
     if path.extension().is_some_and(|end| end == "npz") { &Npz } else { &Npy }
 }
 
-fn open(format: &dyn Format, bytes: Vec<u8>) -> Result<Box<dyn Document>> {
+fn open(format: &dyn Format, bytes: Vec<u8>) -> Result<Arc<dyn Document>> {
     format.open(Source::from_bytes("test", bytes), &ReadOptions::default())
 }
 
 fn write(format: &dyn Format, document: &dyn Document, options: &WriteOptions) -> Result<Vec<u8>> {
     let rows = document.rows(&Request::default())?;
     let schema = rows.schema();
-    format.plan(&schema, options).check(false)?;
+    format.steps(&schema, options).check(false)?;
     let (sink, memory) = Sink::memory();
     let mut writer = format.create(sink, schema, options)?;
     for batch in rows {
@@ -200,7 +201,7 @@ fn a_table_becomes_an_archive_of_columns() {
         Arc::new(arrow_array::StringArray::from(vec![Some("a"), Some("bcd")])),
     ];
     let batch = RecordBatch::try_new(Arc::new(schema.clone()), columns).unwrap();
-    assert_eq!(Npz.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Checked);
+    assert_eq!(Npz.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Checked);
     let bytes = write_batches(&Npz, &schema, &[batch.clone(), batch]).unwrap();
     for (member, expected) in [("x", json!([1, 2, 1, 2])), ("name", json!(["a", "bcd", "a", "bcd"]))] {
         let options = ReadOptions { member: Some(member.to_owned()), ..ReadOptions::default() };
@@ -226,7 +227,7 @@ fn values_that_do_not_fit_name_their_row_and_column() {
         let field = Field::new("item", column.data_type().clone(), true);
         let schema = shape::array_schema(field);
         let batch = RecordBatch::try_new(Arc::new(schema.clone()), vec![column]).unwrap();
-        assert_eq!(Npy.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Checked);
+        assert_eq!(Npy.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Checked);
         let error = write_batches(&Npy, &schema, &[batch]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Lossy);
         assert_eq!(error.to_string(), format!("row 1, column \"item\": {why}"));
@@ -238,12 +239,12 @@ fn what_numpy_cannot_hold_is_refused_by_the_plan() {
     let list = DataType::new_list(DataType::Int8, false);
     for kind in [list, DataType::Null, DataType::Decimal128(5, 2)] {
         let schema = shape::array_schema(Field::new("item", kind, false));
-        assert_eq!(Npy.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
+        assert_eq!(Npy.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
     }
     let zoned = DataType::Timestamp(arrow_schema::TimeUnit::Second, Some("UTC".into()));
     let schema = shape::array_schema(Field::new("item", zoned, false));
-    assert_eq!(Npy.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Lossy);
-    assert_eq!(Npy.plan(&Schema::empty(), &WriteOptions::default()).verdict(), Verdict::Impossible);
+    assert_eq!(Npy.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Lossy);
+    assert_eq!(Npy.steps(&Schema::empty(), &WriteOptions::default()).verdict(), Verdict::Impossible);
 }
 
 fn npy_with(header: &str, data: &[u8]) -> Vec<u8> {

@@ -1,3 +1,6 @@
+use crate::hub::Verdict;
+use crate::sink::Sink;
+use arrow_schema::Schema;
 use std::sync::Arc;
 
 use arrow_array::{Array, Float64Array, RecordBatch};
@@ -9,6 +12,7 @@ use crate::hub::rows::Columns;
 use crate::testing::arbitrary::Random;
 use crate::testing::columnar::{self, assert_same, expected};
 use crate::testing::conformance::{Suite, collect};
+use crate::testing::writing::Writing as _;
 
 #[test]
 fn it_passes_the_conformance_suite() {
@@ -116,7 +120,7 @@ fn every_compression_is_written_and_read() {
     for text in ["lzo", "zstd:0", "zstd:x", "snappy:3", ""] {
         let mut options = WriteOptions::default();
         options.options.set("compression", text);
-        assert_eq!(Parquet.plan(&schema, &options).verdict(), Verdict::Impossible, "{text}");
+        assert_eq!(Parquet.steps(&schema, &options).verdict(), Verdict::Impossible, "{text}");
         let error = Parquet.create(Sink::memory().0, Arc::clone(&schema), &options).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     }
@@ -251,7 +255,7 @@ fn bad_input_never_panics() {
         let suite = Suite::new(&Parquet).option("compression", ["none", "zstd", "lz4"][seed as usize % 3]);
         let schema = random.schema_of(|field| {
             let alone = Schema::new(vec![field.clone()]);
-            Parquet.plan(&alone, &WriteOptions::default()).verdict() < Verdict::Lossy
+            Parquet.steps(&alone, &WriteOptions::default()).verdict() < Verdict::Lossy
         });
         let batch = random.batch(&schema, 5);
         let Some((_, bytes)) = suite.encode(&schema, std::slice::from_ref(&batch)) else { continue };
@@ -295,7 +299,7 @@ fn levels(array: &arrow_array::ArrayRef) -> Vec<Option<String>> {
 fn the_levels_of_ordered_dictionaries_are_kept() {
     let batch = ordered(vec!["s", "m", "l", "xl"], vec![Some(2), None, Some(0), Some(2)]);
     let schema = batch.schema();
-    let plan = Parquet.plan(&schema, &WriteOptions::default());
+    let plan = Parquet.steps(&schema, &WriteOptions::default());
     assert_eq!(plan.verdict(), Verdict::Checked);
     let more = ordered(vec!["s", "m", "l", "xl", "xxl"], vec![Some(4)]);
     let (_, bytes) =
@@ -328,7 +332,7 @@ fn the_levels_of_ordered_dictionaries_are_kept() {
     assert_eq!(error.kind(), ErrorKind::Lossy, "{error}");
     // Inside a list there is no place for them.
     let list = Field::new("l", DataType::List(Arc::new(schema.field(1).clone())), true);
-    let plan = Parquet.plan(&Schema::new(vec![list]), &WriteOptions::default());
+    let plan = Parquet.steps(&Schema::new(vec![list]), &WriteOptions::default());
     assert_eq!(plan.verdict(), Verdict::Lossy);
 }
 

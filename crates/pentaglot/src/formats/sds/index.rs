@@ -9,6 +9,7 @@ use pentaglot_succinct::{Indexed, SharedWords, WordCursor};
 use super::layout::{Object, from_succinct, open_object, read_words};
 use super::types::Kind;
 use crate::error::{Error, Result};
+use crate::formats::ReadOptions;
 use crate::limits::Limits;
 use crate::source::Source;
 
@@ -47,6 +48,13 @@ impl Mapped {
             .map(|error| format!("the index {}{SUFFIX} is passed over: {error}", source.name()));
         Ok(Mapped { object, words, note })
     }
+}
+
+/// The bytes of the side index of a file.
+pub(super) fn side_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
+    let kind = options.dialect.as_deref().map(Kind::parse).transpose()?;
+    let mapped = Mapped::open(source, kind, &options.limits)?;
+    build_index(&mapped.object, &mapped.words)
 }
 
 /// The bytes of the side file for a structure over these elements.

@@ -35,15 +35,15 @@ mod types;
 mod validate;
 mod write;
 
-use arrow_schema::{Schema, SchemaRef};
+use crate::formats::{TypeLanguage, WritePlan, planned};
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 use super::{
     Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions,
-    Writer,
 };
 use crate::error::Result;
-use crate::hub::{Form, Plan};
-use crate::sink::Sink;
+use crate::hub::Form;
 use crate::source::Source;
 
 pub use containers::Container;
@@ -61,7 +61,7 @@ pub struct Sds;
 
 macro_rules! dialect {
     ($name:literal, $title:literal, $write:literal) => {
-        DialectInfo { name: $name, title: $title, read: true, write: $write }
+        DialectInfo { name: $name, title: $title, read: true, write: $write, takes_any_bytes: false }
     };
 }
 
@@ -117,6 +117,9 @@ static INFO: FormatInfo = FormatInfo {
             help: "positions of sparse may repeat",
         },
     ],
+    type_language: TypeLanguage::None,
+    has_members: true,
+    index: Some(index::side_index),
     gzip_by_magic: false,
     spec: "https://github.com/jltsiren/simple-sds/blob/main/SERIALIZATION.md",
 };
@@ -130,15 +133,13 @@ impl Format for Sds {
         layout::detect(head)
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
-        Ok(Box::new(read::SdsDocument::open(source, options)?))
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+        Ok(Arc::new(read::SdsDocument::open(source, options)?))
     }
 
-    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
-        write::plan(schema, options)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::SdsWriter::create(sink, schema, options)?))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema, options);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| Ok(Box::new(write::SdsWriter::create(sink, schema, &options)?))))
     }
 }

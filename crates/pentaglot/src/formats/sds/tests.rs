@@ -11,6 +11,7 @@ use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOpti
 use crate::limits::Limits;
 use crate::sink::Sink;
 use crate::source::Source;
+use crate::testing::writing::Writing as _;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -50,7 +51,7 @@ fn kind_of(entry: &Value) -> Kind {
     Kind::parse(name).unwrap()
 }
 
-fn open(bytes: Vec<u8>, dialect: Option<Kind>) -> Result<Box<dyn Document>> {
+fn open(bytes: Vec<u8>, dialect: Option<Kind>) -> Result<Arc<dyn Document>> {
     let mut options = ReadOptions::default();
     options.dialect = dialect.map(|kind| kind.name().to_owned());
     Sds.open(Source::from_bytes("x", bytes), &options)
@@ -61,7 +62,7 @@ fn written(document: &dyn Document, dialect: Option<Kind>) -> Vec<u8> {
     let mut options = WriteOptions::default();
     options.dialect = dialect.map(|kind| kind.name().to_owned());
     let schema = rows.schema();
-    Sds.plan(&schema, &options).check(false).unwrap();
+    Sds.steps(&schema, &options).check(false).unwrap();
     let (sink, memory) = Sink::memory();
     let mut writer = Sds.create(sink, schema, &options).unwrap();
     rows.for_each(|batch| writer.write(&batch.unwrap()).unwrap());

@@ -18,6 +18,7 @@ use crate::sink::Sink;
 use crate::source::Source;
 use crate::testing::arbitrary::Random;
 use crate::testing::conformance::{Suite, collect};
+use crate::testing::writing::Writing as _;
 
 fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bsondf")
@@ -39,7 +40,7 @@ fn names(folder: &str, extension: &str) -> Vec<String> {
     names
 }
 
-fn open_with(bytes: &[u8], options: &ReadOptions) -> Result<Box<dyn Document>> {
+fn open_with(bytes: &[u8], options: &ReadOptions) -> Result<Arc<dyn Document>> {
     Bsondf.open(Source::from_bytes("data.bson", bytes.to_vec()), options)
 }
 
@@ -103,7 +104,7 @@ fn whatever_the_plan_allows_comes_back() {
         let schema = random.schema_of(|field| {
             let alone = Schema::new(vec![field.clone()]);
             // Maps come back as lists, which Arrow cannot cast to maps: they have a test of their own.
-            Bsondf.plan(&alone, &suite.write).verdict() < Verdict::Lossy
+            Bsondf.steps(&alone, &suite.write).verdict() < Verdict::Lossy
                 && !format!("{field:?}").contains("Map(")
         });
         let batches = random.batches(&schema);

@@ -11,6 +11,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use super::*;
 use crate::formats::bsondf::{Column, Type, read_document, write_document};
 use crate::hub::{Verdict, native};
+use crate::testing::writing::Writing as _;
 
 /// A table whose buffers do not all compress alike.
 fn ticks() -> RecordBatch {
@@ -122,7 +123,7 @@ fn dictionaries_of_batches_become_one() {
 fn plain_forms_are_widened_and_the_rest_is_refused() {
     let verdict = |data_type: DataType| {
         let plan =
-            Bsondf.plan(&Schema::new(vec![Field::new("x", data_type, true)]), &WriteOptions::default());
+            Bsondf.steps(&Schema::new(vec![Field::new("x", data_type, true)]), &WriteOptions::default());
         plan.verdict()
     };
     let item = || Arc::new(Field::new_list_field(DataType::Int8, true));
@@ -172,7 +173,7 @@ fn plain_forms_are_widened_and_the_rest_is_refused() {
     ] {
         assert_eq!(verdict(impossible.clone()), Verdict::Impossible, "{impossible}");
     }
-    let plan = Bsondf.plan(&Schema::new(twice), &WriteOptions::default());
+    let plan = Bsondf.steps(&Schema::new(twice), &WriteOptions::default());
     assert_eq!(plan.verdict(), Verdict::Impossible);
     assert_eq!(plan.steps[1].to_string(), "a: ?int8 -> int8: impossible (two columns have this name)");
 }

@@ -4,6 +4,7 @@ use arrow_array::Float64Array;
 use arrow_array::types::Float64Type;
 
 use super::*;
+use crate::testing::writing::Writing as _;
 
 fn floats(batch: &RecordBatch) -> Vec<f64> {
     let values = batch.column(0).as_fixed_size_list().values().clone();

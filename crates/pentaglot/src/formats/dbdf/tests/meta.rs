@@ -3,8 +3,9 @@
 use super::super::meta::Meta;
 use super::super::meta_text;
 use super::*;
+use crate::testing::writing::Writing as _;
 
-fn with_meta(file: &[u8], meta: &str) -> Result<Box<dyn Document>> {
+fn with_meta(file: &[u8], meta: &str) -> Result<Arc<dyn Document>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.dbdf");
     std::fs::write(&path, file).unwrap();

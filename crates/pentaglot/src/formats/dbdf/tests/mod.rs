@@ -19,17 +19,18 @@ use super::Dbdf;
 use crate::error::{Error, Result};
 use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
 use crate::hub::Form;
+use crate::testing::writing::Writing as _;
 use crate::{Sink, Source};
 
 fn testdata(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/dbdf").join(file)
 }
 
-fn open(bytes: &[u8]) -> Result<Box<dyn Document>> {
+fn open(bytes: &[u8]) -> Result<Arc<dyn Document>> {
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &ReadOptions::default())
 }
 
-fn open_as(bytes: &[u8], dialect: &str) -> Result<Box<dyn Document>> {
+fn open_as(bytes: &[u8], dialect: &str) -> Result<Arc<dyn Document>> {
     let options = ReadOptions { dialect: Some(dialect.to_owned()), ..ReadOptions::default() };
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options)
 }
@@ -77,7 +78,7 @@ fn write(batch: &RecordBatch, options: &WriteOptions) -> Result<Vec<u8>> {
 }
 
 fn write_batches(batches: &[RecordBatch], schema: &Arc<Schema>, options: &WriteOptions) -> Result<Vec<u8>> {
-    Dbdf.plan(schema, options).check(false)?;
+    Dbdf.steps(schema, options).check(false)?;
     let (sink, memory) = Sink::memory();
     let mut writer = Dbdf.create(sink, Arc::clone(schema), options)?;
     for batch in batches {

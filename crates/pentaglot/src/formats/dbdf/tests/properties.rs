@@ -114,7 +114,7 @@ fn dense_batch(object: &Object) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), vec![Arc::new(list)]).unwrap()
 }
 
-fn threads(bytes: &[u8], threads: usize) -> Box<dyn Document> {
+fn threads(bytes: &[u8], threads: usize) -> Arc<dyn Document> {
     let options = ReadOptions { control: crate::Control::new(threads), ..ReadOptions::default() };
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options).unwrap()
 }

@@ -1,5 +1,6 @@
 //! Through the hub and back to the same bytes; what the hub shows.
 
+use crate::hub::Verdict;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -9,9 +10,10 @@ use super::super::*;
 use super::golden::{bytes_of, golden, type_of, value_of};
 use crate::formats::Request;
 use crate::hub::rows::Rows;
+use crate::testing::writing::Writing as _;
 use crate::{Error, ErrorKind, Limits, Sink, Source};
 
-pub(super) fn open(bytes: &[u8], options: &ReadOptions) -> Result<Box<dyn Document>> {
+pub(super) fn open(bytes: &[u8], options: &ReadOptions) -> Result<Arc<dyn Document>> {
     Dynd.open(Source::from_bytes("t", bytes.to_vec()), options)
 }
 
@@ -30,7 +32,7 @@ pub(super) fn batches(rows: Rows) -> Result<Vec<RecordBatch>> {
 pub(super) fn write(rows: Rows, options: &WriteOptions) -> Result<Vec<u8>> {
     let (sink, memory) = Sink::memory();
     let schema = rows.schema();
-    Dynd.plan(&schema, options).check(false)?;
+    Dynd.steps(&schema, options).check(false)?;
     let mut writer = Dynd.create(sink, schema, options)?;
     for batch in rows {
         writer.write(&batch.map_err(Error::from)?)?;
@@ -150,7 +152,7 @@ fn arrow_types_without_a_datashape_are_refused_by_the_plan() {
     let map = DataType::Map(Arc::new(entries), false);
     for data_type in [decimal, duration, map, DataType::FixedSizeBinary(0)] {
         let schema = Schema::new(vec![Field::new("x", data_type.clone(), false)]);
-        let plan = Dynd.plan(&schema, &WriteOptions::default());
+        let plan = Dynd.steps(&schema, &WriteOptions::default());
         assert_eq!(plan.verdict(), Verdict::Impossible, "{data_type}");
         assert_eq!(plan.check(true).unwrap_err().kind(), ErrorKind::Unsupported);
     }

@@ -1,5 +1,6 @@
 //! Bad input costs nothing; good input that does not fit is refused with its place.
 
+use crate::hub::Verdict;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use super::super::*;
 use super::hub::{array_any, batches, dialect, open, raw, write};
 use crate::formats::{Findings, OptionMap, Request};
 use crate::hub::rows;
+use crate::testing::writing::Writing as _;
 use crate::{Error, ErrorKind, Limits};
 
 fn refused(bytes: &[u8], options: &ReadOptions) -> Error {
@@ -166,7 +168,7 @@ fn table(columns: Vec<(&str, ArrayRef, bool)>) -> rows::Rows {
 #[test]
 fn a_value_that_means_missing_is_refused_or_flagged() {
     let column = || -> ArrayRef { Arc::new(Int32Array::from(vec![Some(1), None, Some(i32::MIN)])) };
-    let plan = Dynd.plan(&table(vec![("x", column(), true)]).schema(), &WriteOptions::default());
+    let plan = Dynd.steps(&table(vec![("x", column(), true)]).schema(), &WriteOptions::default());
     assert_eq!(plan.verdict(), Verdict::Checked);
     let error = write(table(vec![("x", column(), true)]), &WriteOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lossy);
@@ -175,7 +177,7 @@ fn a_value_that_means_missing_is_refused_or_flagged() {
         options: OptionMap::new(vec![("options".into(), "flag".into())]),
         ..WriteOptions::default()
     };
-    assert_eq!(Dynd.plan(&table(vec![("x", column(), true)]).schema(), &options).verdict(), Verdict::Exact);
+    assert_eq!(Dynd.steps(&table(vec![("x", column(), true)]).schema(), &options).verdict(), Verdict::Exact);
     let bytes = write(table(vec![("x", column(), true)]), &options).unwrap();
     assert_eq!(bytes, any("var * {x: ?pointer[int32]}", &[3, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0x80]));
     // With text beside it, rows have no fixed size; the same holds.

@@ -6,6 +6,7 @@ use super::super::*;
 use super::golden::{type_of, value_of};
 use super::hub::{check_round_trip, open, raw, write};
 use crate::formats::Request;
+use crate::testing::writing::Writing as _;
 use crate::{ErrorKind, Limits, Sink, Source};
 
 fn hex(bytes: &[u8]) -> String {
