@@ -325,7 +325,7 @@ impl Open {
         options.from = self.from.clone();
         options.type_text = self.type_text.clone();
         options.options = OptionMap::new(self.options.clone());
-        options.limits = global.limits();
+        options.budget = global.limits().budget();
         options.control = global.control.clone();
         options
     }

@@ -39,8 +39,8 @@ fn show(
     let _progress = (!screen::stdout_is_terminal()).then(|| Progress::follow(&session.global));
     let format = opened.format.info().id;
     match output {
-        Output::Json => json(&opened, view, session),
-        Output::Table => print_table(&opened, view, session),
+        Output::Json => json(&opened, view),
+        Output::Table => print_table(&opened, view),
         Output::Jsonl => through(session, opened, view, "jsonl"),
         Output::Csv => through(session, opened, view, "csv"),
         Output::Arrow => through(session, opened, view, "arrow-stream"),
@@ -51,9 +51,9 @@ fn show(
 }
 
 /// One document in the plain JSON form of its shape.
-fn json(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result<()> {
+fn json(opened: &Opened, mut view: View) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Dense, Form::Sparse, Form::Array, Form::Value];
-    let rows = opened.rows(&view, &session.global.limits())?;
+    let rows = opened.rows(&view)?;
     let out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut document = JsonDocument::begin(out, rows.schema(), pentaglot::job::json_options())?;
     for batch in rows {
@@ -64,9 +64,9 @@ fn json(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result
     Ok(())
 }
 
-fn print_table(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result<()> {
+fn print_table(opened: &Opened, mut view: View) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Columns, Form::Coo];
-    let rows = opened.rows(&view, &session.global.limits())?;
+    let rows = opened.rows(&view)?;
     table::print(&mut screen::lines(), rows)
 }
 
@@ -76,8 +76,6 @@ fn through(session: &Session, opened: Opened, view: View, to: &str) -> pentaglot
     options.columns = view.columns;
     options.rows = view.rows;
     options.batch_rows = view.batch_rows;
-    options.open.limits = session.global.limits();
-    options.open.control = session.global.control.clone();
     // What is printed is looked at, not kept.
     options.allow_lossy = true;
     let target = job::target(&session.registry, to)?;

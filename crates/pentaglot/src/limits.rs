@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use arrow_buffer::{Buffer, MemoryPool, MemoryReservation, MutableBuffer};
+use arrow_buffer::{MemoryPool, MemoryReservation, MutableBuffer};
 
 use crate::error::{Error, Result};
 
@@ -133,12 +133,6 @@ impl Budget {
         self.check(0)
     }
 
-    /// Counts a buffer as in use until it is freed.
-    pub fn charge_buffer(&self, buffer: &Buffer) -> Result<()> {
-        buffer.claim(&Pool(self));
-        self.check(0)
-    }
-
     /// How many bytes a batch should have where `usual` bytes suit the format: fewer if the budget is small, because a
     /// batch, what it is made from and what it becomes are in memory at the same time.
     pub fn batch_bytes(&self, usual: u64) -> u64 {
@@ -228,11 +222,6 @@ impl Reservation {
     /// Hands the reservation to the memory that it pays for.
     pub fn attach(self, memory: &MutableBuffer) {
         memory.claim(&Handover(Mutex::new(Some(self))));
-    }
-
-    /// Hands the reservation to the buffer that it pays for.
-    pub fn attach_to_buffer(self, buffer: &Buffer) {
-        buffer.claim(&Handover(Mutex::new(Some(self))));
     }
 
     /// Without a check: the memory exists.

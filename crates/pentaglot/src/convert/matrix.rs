@@ -236,7 +236,7 @@ pub(super) fn sparse_to_dense(
     let (item, size) = list_item(schema.field(0))?;
     let cols = size as u64;
     let row_bytes = cols * item.data_type().primitive_width().unwrap_or(16) as u64;
-    let rows_at_once = (DENSE_BATCH_BYTES / row_bytes.max(1)).max(1) as usize;
+    let rows_at_once = (budget.batch_bytes(DENSE_BATCH_BYTES) / row_bytes.max(1)).max(1) as usize;
     let mut batches = Vec::new();
     for first in (0..batch.num_rows()).step_by(rows_at_once) {
         let part = batch.slice(first, rows_at_once.min(batch.num_rows() - first));

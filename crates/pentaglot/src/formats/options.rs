@@ -6,7 +6,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::hub::json::JsonOptions;
 use crate::hub::rows::Columns;
-use crate::limits::Limits;
+use crate::limits::Budget;
 
 /// One `-O` option of a format.
 #[derive(Debug, Clone, Copy)]
@@ -94,8 +94,8 @@ pub struct ReadOptions {
     pub type_text: Option<String>,
     /// `-O` options.
     pub options: OptionMap,
-    /// What the file may cost.
-    pub limits: Limits,
+    /// The memory that the job may use, and its other limits.
+    pub budget: Budget,
     /// The handle on the job: its threads, its progress, the flag that ends it.
     pub control: Control,
     /// Whether a file may be mapped into memory instead of read, where the format can use it in place.
@@ -114,8 +114,8 @@ pub struct WriteOptions {
     pub type_text: Option<String>,
     /// `-O` options.
     pub options: OptionMap,
-    /// How much memory the writer may hold.
-    pub limits: Limits,
+    /// The memory that the job may use, and its other limits.
+    pub budget: Budget,
     /// The handle on the job: its threads, its progress, the flag that ends it.
     pub control: Control,
     /// The number of rows, where it is known in advance.

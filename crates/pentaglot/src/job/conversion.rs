@@ -14,7 +14,6 @@ use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{Request, WriteOptions, WritePlan};
 use crate::hub::{Form, Plan, Verdict};
-use crate::limits::Limits;
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -51,7 +50,6 @@ pub struct Conversion {
     reshape: reshape::Reshape,
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
-    limits: Limits,
     allow_lossy: bool,
     /// What will happen, field by field.
     pub plan: Plan,
@@ -140,8 +138,8 @@ impl Conversion {
         write.dialect = target.dialect.map(str::to_owned);
         write.type_text = options.open.type_text.clone();
         write.options = own;
-        write.limits = options.open.limits.clone();
-        write.control = options.open.control.clone();
+        write.budget = opened.budget.clone();
+        write.control = opened.control.clone();
         write.row_count = match Form::of(&reshape.schema) {
             Form::Coo if Form::of(&schema) != Form::Coo => None,
             _ => summary.rows.map(|total| request.range(total)).map(|range| range.end - range.start),
@@ -154,8 +152,8 @@ impl Conversion {
             _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
         };
         plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
-        let (limits, allow_lossy) = (options.open.limits.clone(), options.allow_lossy);
-        Ok(Conversion { opened, target, request, adapt, reshape, write, limits, allow_lossy, plan })
+        let allow_lossy = options.allow_lossy;
+        Ok(Conversion { opened, target, request, adapt, reshape, write, allow_lossy, plan })
     }
 
     /// What is converted.
@@ -185,8 +183,8 @@ impl Conversion {
     pub fn run_into(self, sink: Sink) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
-        let budget = self.limits.budget();
-        let rows = self.opened.document.rows(&self.request).in_format(from)?;
+        let budget = self.opened.budget.clone();
+        let rows = self.opened.charged_rows(&self.request)?;
         let rows = match self.adapt {
             Some((shaped, adapter)) => adapter.adapt(reshape::reshape(rows, &shaped, &budget)?),
             None => rows,
@@ -196,8 +194,11 @@ impl Conversion {
         let mut writer = write.create(sink).in_format(to)?;
         for batch in rows {
             let batch = batch.map_err(Error::from).in_format(from)?;
+            self.opened.control.check()?;
+            budget.charge(&batch)?;
             writer.write(&batch).in_format(to)?;
         }
+        self.opened.control.check()?;
         let written = writer.finish().in_format(to)?;
         let input_notes = self.opened.document.summary().notes.clone();
         Ok(Report { rows: written.rows, bytes: written.bytes, input_notes, notes: written.notes })
@@ -210,7 +211,8 @@ fn adapter_to(
     schema: &SchemaRef,
     options: &ConvertOptions,
 ) -> Result<(reshape::Reshape, Adapter)> {
-    let wanted = types::parse_type(text, None, &options.open.limits).and_then(|wanted| wanted.schema());
+    let wanted =
+        types::parse_type(text, None, options.open.budget.limits()).and_then(|wanted| wanted.schema());
     let wanted = wanted.map_err(|error| types::as_usage("--as", error))?;
     let form = match (Form::of(schema), Form::of(&wanted)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,

@@ -7,7 +7,8 @@ use super::types;
 use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions, TypeLanguage};
-use crate::limits::Limits;
+use crate::hub::rows::schema_bytes;
+use crate::limits::{Budget, Reservation};
 use crate::registry::Registry;
 use crate::source::Source;
 
@@ -21,8 +22,8 @@ pub struct OpenOptions {
     pub type_text: Option<String>,
     /// `-O key=value`.
     pub options: OptionMap,
-    /// What a file may cost.
-    pub limits: Limits,
+    /// The memory that the job may use, and its other limits. Whoever uses these options again shares the memory.
+    pub budget: Budget,
     /// The handle on the job: its threads, its progress, the flag that ends it.
     pub control: Control,
     /// Whether a stream is spooled first, so that it can be read at any offset and more than once.
@@ -42,6 +43,12 @@ pub struct Opened {
     pub source: Source,
     /// The document's own bytes: the source, unpacked if it is packed.
     pub content: Source,
+    /// The memory that the job may use.
+    pub(super) budget: Budget,
+    /// The handle on the job.
+    pub(super) control: Control,
+    /// Pays for the schema.
+    _held: Arc<Reservation>,
 }
 
 /// A format that a user named, with a dialect.
@@ -77,7 +84,7 @@ pub fn open_source(
     let gzip = is_gzip(&source, named.as_ref())?;
     let counted = source.clone();
     counted.attach(&options.control);
-    let source = if gzip { source.gunzip(&options.limits)? } else { source };
+    let source = if gzip { source.gunzip(options.budget.limits())? } else { source };
     let source = if options.spool { source.seekable()? } else { source };
     let format = match &named {
         Some(named) => Arc::clone(&named.format),
@@ -91,20 +98,30 @@ pub fn open_source(
     read.type_text = match &options.type_text {
         // These know Arrow types only; a user may write any language.
         Some(text) if info.type_language == TypeLanguage::Arrow => {
-            let arrow = types::arrow_type_text(text, &options.limits);
+            let arrow = types::arrow_type_text(text, options.budget.limits());
             Some(arrow.map_err(|error| types::as_usage("--type", error))?)
         }
         text => text.clone(),
     };
     read.options = options.options.clone();
-    read.limits = options.limits.clone();
+    read.budget = options.budget.clone();
     read.control = options.control.clone();
     read.in_place = options.in_place;
     if let (Some(member), false) = (member, info.has_members) {
         return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));
     }
     let document = format.open(source.clone(), &read).in_format(id)?;
-    Ok(Opened { format, document, source: counted, content: source })
+    let (budget, control) = (options.budget.clone(), options.control.clone());
+    let schema_held = budget.reserve(schema_bytes(&document.summary().schema)).in_format(id)?;
+    Ok(Opened {
+        format,
+        document,
+        source: counted,
+        content: source,
+        budget,
+        control,
+        _held: Arc::new(schema_held),
+    })
 }
 
 /// `.gz` on a name, or a gzip magic, means gzip around it; for some formats only the name decides.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use super::open::Opened;
 use super::selection;
 use crate::convert::{leaving, reshape};
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Result};
 use crate::formats::Request;
-use crate::hub::rows::sliced_schema;
+use crate::hub::rows::{from_batches, sliced_schema};
 use crate::hub::{Form, Rows};
-use crate::limits::Limits;
 
 /// Which rows and columns are wanted, in which form.
 #[derive(Debug, Clone, Default)]
@@ -47,15 +46,31 @@ impl View {
 
 impl Opened {
     /// The rows of this view.
-    pub fn rows(&self, view: &View, limits: &Limits) -> Result<Rows> {
+    pub fn rows(&self, view: &View) -> Result<Rows> {
         let (request, schema) = view.request(self)?;
-        let rows = self.document.rows(&request).in_format(self.format.info().id)?;
+        let rows = self.charged_rows(&request)?;
         if view.forms.is_empty() {
             return Ok(rows);
         }
         let form = leaving::choose(&schema, &view.forms, "auto")?;
         let step = reshape::plan(&schema, form)?;
         step.plan.check(false)?;
-        reshape::reshape(rows, &step, &limits.budget())
+        reshape::reshape(rows, &step, &self.budget)
+    }
+
+    /// The rows of the document. Each batch is paid for until it is freed; a job that is to end ends before the next.
+    pub(super) fn charged_rows(&self, request: &Request) -> Result<Rows> {
+        let id = self.format.info().id;
+        self.control.check()?;
+        let rows = self.document.rows(request).in_format(id)?;
+        let schema = rows.schema();
+        let (budget, control) = (self.budget.clone(), self.control.clone());
+        let charged = rows.map(move |batch| {
+            let batch = batch.map_err(Error::from)?;
+            control.count_rows(batch.num_rows() as u64)?;
+            budget.charge(&batch).in_format(id)?;
+            Ok(batch)
+        });
+        Ok(from_batches(schema, charged))
     }
 }

@@ -81,7 +81,7 @@ pub fn read_document(document: impl Into<Buffer>, options: &ReadOptions) -> Resu
     let source = Source::from_bytes("document", document);
     let document = Document::open(&source, options).in_format(ID)?;
     document.layout.rows().in_format(ID)?;
-    let decoder = Decoder { source, budget: options.limits.budget() };
+    let decoder = Decoder { source, budget: options.budget.clone() };
     let layouts: Vec<_> = document.layout.columns.iter().collect();
     let decoded = document::decode(&decoder, layouts.clone(), &options.control).in_format(ID)?;
     let columns = layouts.iter().zip(decoded).map(|(layout, values)| Column {
@@ -113,7 +113,7 @@ pub fn write_document(columns: &[Column], options: &WriteOptions) -> Result<Vec<
             )));
         }
     }
-    let encoder = Encoder::new(&options.options, options.limits.budget())?;
+    let encoder = Encoder::new(&options.options, options.budget.clone())?;
     let types: Vec<(String, Type)> =
         columns.iter().map(|column| (column.name.clone(), column.kind.clone())).collect();
     let chunks = columns.iter().map(|column| vec![Arc::clone(&column.values)]);

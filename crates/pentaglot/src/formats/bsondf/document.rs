@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{self, Findings, Outline, ReadOptions, Request, Summary};
 use crate::hub::{Rows, native, rows};
-use crate::limits::Limits;
+use crate::limits::Budget;
 use crate::source::Source;
 
 /// Rows of a batch, unless a user asks for another number: batches are slices and cost nothing.
@@ -23,8 +23,8 @@ const BATCH_ROWS: usize = 64 << 10;
 pub(super) struct Document {
     pub(super) source: Source,
     pub(super) layout: Arc<Layout>,
-    pub(super) limits: Limits,
-    control: Control,
+    pub(super) budget: Budget,
+    pub(super) control: Control,
     summary: Summary,
 }
 
@@ -34,10 +34,10 @@ impl Document {
         let utf8 = options.options.word("utf8", &["text", "bytes"])?;
         let source = source.seekable()?;
         let bytes = source.len().unwrap_or(0);
-        let mut layout = Layout::read(&source, bytes, &options.limits)?;
+        let mut layout = Layout::read(&source, bytes, options.budget.limits())?;
         let mut notes = Vec::new();
         if utf8 == Some("bytes") {
-            demote_text(&mut layout, &source, &options.limits, &mut notes)?;
+            demote_text(&mut layout, &source, &options.budget, &mut notes)?;
         }
         let mut summary = Summary::new(ID, Arc::new(schema(&layout)));
         summary.bytes = Some(bytes);
@@ -53,8 +53,8 @@ impl Document {
         for column in &layout.columns {
             summary.part(format!("columns.{}", column.name), column.offset, column.bytes);
         }
-        let (limits, control) = (options.limits.clone(), options.control.clone());
-        Ok(Document { source, layout: Arc::new(layout), limits, control, summary })
+        let (budget, control) = (options.budget.clone(), options.control.clone());
+        Ok(Document { source, layout: Arc::new(layout), budget, control, summary })
     }
 }
 
@@ -67,11 +67,11 @@ fn schema(layout: &Layout) -> Schema {
 }
 
 /// Retypes text that is none as bytes, for which it must be read.
-fn demote_text(layout: &mut Layout, source: &Source, limits: &Limits, notes: &mut Vec<String>) -> Result<()> {
+fn demote_text(layout: &mut Layout, source: &Source, budget: &Budget, notes: &mut Vec<String>) -> Result<()> {
     for column in &mut layout.columns {
         let name = column.name.clone();
         let mut is_text = |array: &super::layout::Array| {
-            let decoder = Decoder { source: source.clone(), budget: limits.budget() };
+            let decoder = Decoder { source: source.clone(), budget: budget.clone() };
             match decoder.array(array) {
                 Err(error) if error.rule_name() == "utf8" => {
                     notes.push(format!("column {name:?}: text that is not UTF-8 is read as bytes"));
@@ -122,7 +122,7 @@ impl formats::Document for Document {
             None => schema,
         };
         let decode = Decode {
-            decoder: Decoder { source: self.source.clone(), budget: self.limits.budget() },
+            decoder: Decoder { source: self.source.clone(), budget: self.budget.clone() },
             layout: Arc::clone(&self.layout),
             wanted,
             control: self.control.clone(),

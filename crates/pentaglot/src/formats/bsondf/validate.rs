@@ -19,8 +19,8 @@ pub(super) fn validate(document: &Document, findings: &mut Findings) -> Result<(
         findings.error(&error);
     }
     for column in &document.layout.columns {
-        // The columns come one by one, so each may use all of the memory.
-        let decoder = Decoder { source: document.source.clone(), budget: document.limits.budget() };
+        document.control.check()?;
+        let decoder = Decoder { source: document.source.clone(), budget: document.budget.clone() };
         let mut check = Check { decoder, errors: Vec::new(), warnings: Vec::new() };
         check.array(&column.array);
         let placed = |error: Error| error.field(column.name.clone()).field("columns");

@@ -16,7 +16,7 @@ use crate::error::{Context, Error, Result};
 use crate::formats::{self, WriteOptions, Written};
 use crate::hub::type_text::print_field;
 use crate::hub::{Plan, Verdict, extension, native};
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
 use crate::wire::bson;
 
@@ -108,7 +108,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn create(sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         let encoder = Encoder::new(&options.options, budget.clone())?;
         let columns = column_types(schema)?;
         let chunks = columns.iter().map(|_| Vec::new()).collect();
@@ -178,14 +178,20 @@ pub(super) fn encode(
     control: &Control,
 ) -> Result<Vec<Vec<u8>>> {
     let column = |((name, kind), chunks): Chunked<'_>| {
+        // The column in one piece, and its compressed form.
+        let sizes = chunks.iter().map(|chunk| chunk.to_data().get_slice_memory_size());
+        let bytes = sizes.sum::<Result<usize, _>>()? as u64;
+        let mut held = encoder.budget.reserve(bytes.saturating_mul(2)).field(name.clone())?;
         let mut out = bson::Writer::default();
         encoder.array(&mut out, name, kind, &chunks).field(name.clone()).field("columns")?;
-        Ok(out)
+        drop(chunks);
+        held.shrink_to(bytes);
+        Ok((out, held))
     };
-    let encoded: Vec<bson::Writer> = control.map(columns, column)?.into_iter().collect::<Result<_>>()?;
+    let encoded: Vec<(bson::Writer, Reservation)> = control.map(columns, column)?.into_iter().collect::<Result<_>>()?;
     let mut out = bson::Writer::default();
     let document = out.begin(None);
-    encoded.into_iter().for_each(|column| out.append(column));
+    encoded.into_iter().for_each(|(column, _)| out.append(column));
     out.end(document)?;
     Ok(out.into_pieces())
 }

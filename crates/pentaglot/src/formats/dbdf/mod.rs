@@ -216,7 +216,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     };
     // The exact length decides the dialect, so a stream must end before it can be read.
     let source = source.seekable()?;
-    let budget = options.limits.budget();
+    let budget = options.budget.clone();
     let meta = match options.options.bool("meta")? {
         Some(false) => None,
         _ => meta::Meta::beside(&source)?,
@@ -229,7 +229,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
         meta.check(header)?;
     }
     let names = schema::column_names(header, meta.as_ref());
-    let schema = schema::of(header, &names, &options.limits)?;
+    let schema = schema::of(header, &names, options.budget.limits())?;
     let mut summary = Summary::new(ID, Arc::new(schema));
     summary.dialect = Some(header.dialect.name());
     summary.dialect_reason = Some(chosen.reason);

@@ -59,9 +59,9 @@ impl DyndWriter {
             RowCount::One => Some(1),
             RowCount::Var => options.row_count,
         };
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         let stored = layout.stored.as_ref().map(|_| Reserved::new(&budget));
-        let limits = options.limits.clone();
+        let limits = options.budget.limits().clone();
         let mut writer = DyndWriter {
             sink,
             spool: None,

@@ -34,10 +34,10 @@ pub(super) struct JsonLinesDocument {
 
 impl JsonLinesDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         let bytes = source.len();
         let input = Sampled::open(source, &budget, |sample| sample.contains(&b'\n'))?;
-        let (fields, rows) = guess::fields(input.sample(), input.is_whole(), &budget);
+        let (fields, rows) = guess::fields(input.sample(), input.is_whole(), &budget)?;
         let (fields, guessed) = match &options.type_text {
             Some(text) => (given_fields(text, options)?, false),
             None => (fields, true),
@@ -66,7 +66,7 @@ impl JsonLinesDocument {
 /// The fields that `--type` says.
 fn given_fields(text: &str, options: &ReadOptions) -> Result<Fields> {
     let text = text.strip_prefix("arrow:").unwrap_or(text);
-    let schema = parse_schema(text, &options.limits)
+    let schema = parse_schema(text, options.budget.limits())
         .map_err(|error| Error::usage(format!("--type: {}", caret_line(text, &error))))?;
     if Shape::of(&schema) != Shape::Table {
         return Err(Error::usage("--type: expected struct{…}, found another shape"));
@@ -106,6 +106,7 @@ pub(super) fn rows(document: &JsonLinesDocument, request: &Request) -> Result<Ro
         from: range.start,
         to: range.end,
         batch_rows: request.batch_rows_or(BATCH_ROWS),
+        batch_bytes: document.budget.batch_bytes(BATCH_BYTES),
         guessed: document.guessed,
     };
     Ok(rows::from_batches(schema, reader))
@@ -120,6 +121,7 @@ struct Reader {
     from: u64,
     to: u64,
     batch_rows: usize,
+    batch_bytes: u64,
     guessed: bool,
 }
 
@@ -128,7 +130,7 @@ impl Reader {
         let start = self.scanner.offset();
         while self.record.rows() < self.batch_rows
             && self.row < self.to
-            && self.scanner.offset() - start < BATCH_BYTES
+            && self.scanner.offset() - start < self.batch_bytes
             && self.scanner.skip_space()?.is_some()
         {
             self.one().map_err(|error| {

@@ -98,7 +98,7 @@ impl Format for MatrixMarket {
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
             let writer =
-                write::MarketWriter::create(sink, &schema, options.limits.budget()).in_format(INFO.id)?;
+                write::MarketWriter::create(sink, &schema, options.budget.clone()).in_format(INFO.id)?;
             Ok(Box::new(writer))
         }))
     }
@@ -141,7 +141,7 @@ impl MarketDocument {
         let comments =
             header.comments.iter().map(|comment| ("comment".to_owned(), comment.trim().to_owned()));
         summary.metadata.extend(comments.filter(|(_, comment)| !comment.is_empty()));
-        let body = Body { source, header, budget: options.limits.budget(), control: options.control.clone() };
+        let body = Body { source, header, budget: options.budget.clone(), control: options.control.clone() };
         Ok(MarketDocument { body, summary })
     }
 }

@@ -87,7 +87,7 @@ fn a_file_past_the_budget_is_read_in_bands() {
     }
     let whole = read(&text).unwrap();
     let limits = Limits { max_alloc: 600_000, ..Limits::default() };
-    let document = open(text, &ReadOptions { limits, ..ReadOptions::default() }).unwrap();
+    let document = open(text, &ReadOptions { budget: limits.budget(), ..ReadOptions::default() }).unwrap();
     let batches = document.rows(&Request::default()).unwrap();
     assert_eq!(plain(batches).unwrap(), whole);
 }
@@ -234,8 +234,10 @@ fn what_is_no_matrix_of_numbers_is_refused_by_the_plan() {
 
 fn exhaust(bytes: Vec<u8>) -> Result<()> {
     let limits = Limits { max_alloc: 16 << 20, max_free_rows: 1 << 16, ..Limits::default() };
-    let document =
-        open(bytes, &ReadOptions { limits, control: crate::Control::new(1), ..ReadOptions::default() })?;
+    let document = open(
+        bytes,
+        &ReadOptions { budget: limits.budget(), control: crate::Control::new(1), ..ReadOptions::default() },
+    )?;
     let checked = document.validate(&mut Findings::new(false));
     for part in document.outline().parts.iter().flat_map(|parts| parts.nodes(0).collect::<Vec<_>>()).flatten()
     {

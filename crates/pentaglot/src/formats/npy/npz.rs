@@ -90,7 +90,7 @@ impl Format for Npz {
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let compressed = options.options.bool("compressed").in_format(INFO.id)?.unwrap_or(false);
-        let (schema, budget) = (Arc::clone(schema), options.limits.budget());
+        let (schema, budget) = (Arc::clone(schema), options.budget.clone());
         Ok(planned(steps(&schema), move |sink| create(sink, &schema, compressed, budget).in_format(INFO.id)))
     }
 }
@@ -178,7 +178,7 @@ enum Content {
 
 impl NpzDocument {
     fn open(source: Source, options: &ReadOptions) -> Result<NpzDocument> {
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         let source = source.seekable()?;
         let directory = Directory::read(&source, &budget)?;
         let members: Vec<String> = directory.entries.iter().map(|entry| entry.name().to_owned()).collect();

@@ -89,7 +89,7 @@ impl Format for Parquet {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let open = || -> Result<Arc<dyn Document>> {
-            let chunks = Chunks { source: source.seekable()?, budget: options.limits.budget() };
+            let chunks = Chunks { source: source.seekable()?, budget: options.budget.clone() };
             let store = Store::open(chunks)?;
             Ok(Arc::new(ParquetDocument { summary: store.summary(), store: Arc::new(store) }))
         };

@@ -231,7 +231,7 @@ impl Store {
     fn own_batch_rows(&self, group: &RowGroupMetaData, largest: u64) -> usize {
         let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
         let bytes = u64::try_from(group.total_byte_size()).unwrap_or(0) / rows;
-        let by_size = (BATCH_BYTES / bytes.max(1)).clamp(1, MOST_BATCH_ROWS);
+        let by_size = (self.chunks.budget.batch_bytes(BATCH_BYTES) / bytes.max(1)).clamp(1, MOST_BATCH_ROWS);
         let safe = self.chunks.budget.limits().max_alloc / 4 / largest.max(1);
         usize::try_from(by_size.min(safe.max(64))).unwrap_or(1)
     }

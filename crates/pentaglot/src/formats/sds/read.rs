@@ -21,6 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Severity, Summary};
 use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, native, shape};
+use crate::limits::{Budget, Reservation};
 use crate::source::Source;
 
 /// Rows per batch.
@@ -33,11 +34,12 @@ pub(super) struct SdsDocument {
     words: SharedWords,
     /// Whether the file is mapped: then nothing is read that is not asked for.
     in_place: bool,
+    budget: Budget,
 }
 
 impl SdsDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
-        let words = layout::read_words(&source, options.in_place, &options.limits.budget())?;
+        let words = layout::read_words(&source, options.in_place, &options.budget)?;
         let (object, also_fits) = layout::open_object(&words, options.dialect.as_deref())?;
         let kind = object.kind();
         let schema = match (&object, &options.member) {
@@ -72,6 +74,7 @@ impl SdsDocument {
             member: options.member.clone(),
             words,
             in_place: options.in_place,
+            budget: options.budget.clone(),
         };
         document.summary.rows = document.row_count()?;
         Ok(document)
@@ -150,6 +153,7 @@ impl Document for SdsDocument {
             object: Arc::clone(&self.object),
             member: self.member.clone(),
             schema: Arc::clone(&self.summary.schema),
+            budget: self.budget.clone(),
         };
         let range = match (self.summary.rows, &request.rows) {
             (Some(total), _) => request.range(total),
@@ -279,6 +283,7 @@ struct Reader {
     object: Arc<Object>,
     member: Option<String>,
     schema: SchemaRef,
+    budget: Budget,
 }
 
 impl Reader {
@@ -306,18 +311,26 @@ impl Reader {
             }
             let rows = next..range.end.min(next.saturating_add(size));
             next = rows.end;
-            Some(self.columns(&rows, decoded.as_deref()).and_then(|columns| {
-                let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
-                rows::batch(Arc::clone(&schema), columns, count)
-            }))
+            Some(self.columns(&rows, decoded.as_ref().map(|(values, _)| values.as_slice())).and_then(
+                |columns| {
+                    let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
+                    rows::batch(Arc::clone(&schema), columns, count)
+                },
+            ))
         })))
     }
 
-    /// All values of a wavelet matrix, where most of them are wanted: one pass over the levels beats a walk for each.
-    fn decode_wavelet(&self, range: &Range<u64>) -> Option<Vec<u64>> {
+    /// All values of a wavelet matrix, where most of them are wanted and memory allows it: one pass over the levels
+    /// beats a walk for each.
+    fn decode_wavelet(&self, range: &Range<u64>) -> Option<(Vec<u64>, Reservation)> {
         match self.object.as_ref() {
             Object::Wavelet(matrix) if range.end - range.start > matrix.len() / 4 => {
-                Some(matrix.values().collect())
+                let narrow = u64::from(matrix.width().max(1).div_ceil(8).next_power_of_two());
+                // Two copies in the narrowest type while it works, then the values.
+                let mut held = self.budget.reserve(matrix.len().saturating_mul(2 * narrow + 8)).ok()?;
+                let values: Vec<u64> = matrix.values().collect();
+                held.shrink_to(values.len() as u64 * 8);
+                Some((values, held))
             }
             _ => None,
         }

@@ -181,7 +181,7 @@ pub(super) struct SdsWriter {
 impl SdsWriter {
     pub(super) fn create(sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
         let target = target(&schema, options)?;
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         let values = Values::new(&budget);
         Ok(SdsWriter { sink, schema, target, budget, rows: 0, values })
     }
@@ -279,7 +279,7 @@ fn write_structure(target: &Target, values: Values, budget: &Budget, out: &mut i
         Kind::Pairs => {
             let _reserved = budget.reserve(values.first.len() as u64 * 16)?;
             let items: Vec<u64> =
-                values.first.iter().zip(&values.second).flat_map(|(a, b)| [*a, *b]).collect();
+                values.first.iter().zip(values.second.iter()).flat_map(|(a, b)| [*a, *b]).collect();
             put_vector(&items, values.first.len() as u64, out)?;
         }
         Kind::String | Kind::Bytes => {

@@ -102,6 +102,11 @@ impl<R: Read> Scanner<R> {
         }
     }
 
+    /// The budget that keys and values are held within.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// Starts anew with other input that stands at `offset`, keeping the memory.
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.input = input;

@@ -263,7 +263,7 @@ fn a_writer_holds_no_more_than_it_may() {
     let batch = table(vec![("n", Arc::new(Int32Array::from(vec![0; 1000])))]);
     let mut options = WriteOptions::default();
     // Rows of 4000 bytes, and their copy while they are encoded.
-    options.limits.max_alloc = 9000;
+    options.budget = crate::Limits { max_alloc: 9000, ..crate::Limits::default() }.budget();
     // The same memory again counts once; that of three does not fit.
     let slices = [batch.slice(0, 500), batch.slice(500, 500)];
     assert!(write_batches(batch.schema(), &slices, &options).is_ok());

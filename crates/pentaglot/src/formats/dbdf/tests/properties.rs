@@ -211,7 +211,7 @@ fn try_everything(bytes: &[u8]) {
             control: crate::Control::new(1),
             ..ReadOptions::default()
         };
-        options.limits.max_alloc = 1 << 20;
+        options.budget = crate::Limits { max_alloc: 1 << 20, ..crate::Limits::default() }.budget();
         let Ok(document) = Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options) else { continue };
         let request = Request { rows: Some(0..100), ..Request::default() };
         let _ = super::rows(&*document, &request);
