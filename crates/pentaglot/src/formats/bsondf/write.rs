@@ -188,7 +188,8 @@ pub(super) fn encode(
         held.shrink_to(bytes);
         Ok((out, held))
     };
-    let encoded: Vec<(bson::Writer, Reservation)> = control.map(columns, column)?.into_iter().collect::<Result<_>>()?;
+    let encoded: Vec<(bson::Writer, Reservation)> =
+        control.map(columns, column)?.into_iter().collect::<Result<_>>()?;
     let mut out = bson::Writer::default();
     let document = out.begin(None);
     encoded.into_iter().for_each(|(column, _)| out.append(column));
