@@ -1,11 +1,8 @@
 //! What a user asks of a reader or a writer.
 
-use std::ops::Range;
-
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::hub::json::JsonOptions;
-use crate::hub::rows::Columns;
 use crate::limits::Budget;
 
 /// One `-O` option of a format.
@@ -124,30 +121,4 @@ pub struct WriteOptions {
     pub allow_lossy: bool,
     /// How text formats write nested values.
     pub json: JsonOptions,
-}
-
-/// Which rows and columns of a document are wanted, in batches of what size.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Request {
-    /// The columns, in order; all by default.
-    pub columns: Option<Columns>,
-    /// The rows, half-open; all by default. Past the end is cut.
-    pub rows: Option<Range<u64>>,
-    /// Rows per batch at the most; 0: what suits the format.
-    pub batch_rows: usize,
-}
-
-impl Request {
-    /// The rows wanted of `total`, cut at the end.
-    pub fn range(&self, total: u64) -> Range<u64> {
-        let range = self.rows.clone().unwrap_or(0..total);
-        let end = range.end.min(total);
-        range.start.min(end)..end
-    }
-
-    /// Rows per batch, given the format's own choice.
-    pub fn batch_rows_or(&self, own: usize) -> usize {
-        if self.batch_rows == 0 { own.max(1) } else { self.batch_rows }
-    }
 }

@@ -12,8 +12,8 @@ use super::types;
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
-use crate::formats::{Request, WriteOptions, WritePlan};
-use crate::hub::{Form, Plan, Verdict};
+use crate::formats::{WriteOptions, WritePlan};
+use crate::hub::{Form, Plan, Selection, Verdict};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -44,7 +44,7 @@ pub struct ConvertOptions {
 pub struct Conversion {
     opened: Opened,
     target: Target,
-    request: Request,
+    selection: Selection,
     /// What makes the data fit for `--as TYPE`: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
@@ -118,8 +118,8 @@ impl Conversion {
             let id = target.format.info().id;
             return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
         }
-        let summary = opened.document.summary();
-        let (request, mut schema) = options.view().request(&opened)?;
+        let selection = options.view().selection(&opened)?;
+        let mut schema = Arc::clone(selection.schema());
         let mut plan = Plan::default();
         let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
         if let Some((shaped, adapter)) = &adapt {
@@ -142,7 +142,7 @@ impl Conversion {
         write.control = opened.control.clone();
         write.row_count = match Form::of(&reshape.schema) {
             Form::Coo if Form::of(&schema) != Form::Coo => None,
-            _ => summary.rows.map(|total| request.range(total)).map(|range| range.end - range.start),
+            _ => selection.row_count(),
         };
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
@@ -153,7 +153,7 @@ impl Conversion {
         };
         plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
         let allow_lossy = options.allow_lossy;
-        Ok(Conversion { opened, target, request, adapt, reshape, write, allow_lossy, plan })
+        Ok(Conversion { opened, target, selection, adapt, reshape, write, allow_lossy, plan })
     }
 
     /// What is converted.
@@ -184,7 +184,7 @@ impl Conversion {
         self.plan.check(self.allow_lossy)?;
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.opened.budget.clone();
-        let rows = self.opened.charged_rows(&self.request)?;
+        let rows = self.opened.charged_rows(&self.selection)?;
         let rows = match self.adapt {
             Some((shaped, adapter)) => adapter.adapt(reshape::reshape(rows, &shaped, &budget)?),
             None => rows,

@@ -1,15 +1,12 @@
 //! The rows of an open document, chosen and in a wanted form.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::open::Opened;
-use super::selection;
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Result};
-use crate::formats::Request;
-use crate::hub::rows::{from_batches, sliced_schema};
-use crate::hub::{Form, Rows};
+use crate::hub::rows::from_batches;
+use crate::hub::{Form, Rows, Selection};
 
 /// Which rows and columns are wanted, in which form.
 #[derive(Debug, Clone, Default)]
@@ -26,43 +23,38 @@ pub struct View {
 }
 
 impl View {
-    /// The view as a request, and the schema of what it gives.
-    pub(super) fn request(&self, opened: &Opened) -> Result<(Request, arrow_schema::SchemaRef)> {
-        let mut request = Request::default();
-        request.batch_rows = self.batch_rows;
-        request.rows = self.rows.clone();
-        let mut schema = Arc::clone(&opened.document.summary().schema);
-        if let Some(names) = &self.columns {
-            let columns = selection::resolve_columns(names, &schema)?;
-            schema = columns.schema(&schema)?;
-            request.columns = Some(columns);
-        }
+    /// The selection of a document that this view asks for.
+    pub(super) fn selection(&self, opened: &Opened) -> Result<Selection> {
+        let mut selection = opened.document.selection().with_batch_rows(self.batch_rows);
         if let Some(rows) = &self.rows {
-            schema = sliced_schema(&schema, rows);
+            selection = selection.with_rows(rows.clone());
         }
-        Ok((request, schema))
+        match &self.columns {
+            Some(names) => selection.with_columns(names),
+            None => Ok(selection),
+        }
     }
 }
 
 impl Opened {
     /// The rows of this view.
     pub fn rows(&self, view: &View) -> Result<Rows> {
-        let (request, schema) = view.request(self)?;
-        let rows = self.charged_rows(&request)?;
+        let selection = view.selection(self)?;
+        let rows = self.charged_rows(&selection)?;
         if view.forms.is_empty() {
             return Ok(rows);
         }
-        let form = leaving::choose(&schema, &view.forms, "auto")?;
-        let step = reshape::plan(&schema, form)?;
+        let form = leaving::choose(selection.schema(), &view.forms, "auto")?;
+        let step = reshape::plan(selection.schema(), form)?;
         step.plan.check(false)?;
         reshape::reshape(rows, &step, &self.budget)
     }
 
     /// The rows of the document. Each batch is paid for until it is freed; a job that is to end ends before the next.
-    pub(super) fn charged_rows(&self, request: &Request) -> Result<Rows> {
+    pub(super) fn charged_rows(&self, selection: &Selection) -> Result<Rows> {
         let id = self.format.info().id;
         self.control.check()?;
-        let rows = self.document.rows(request).in_format(id)?;
+        let rows = self.document.rows(selection).in_format(id)?;
         let schema = rows.schema();
         let (budget, control) = (self.budget.clone(), self.control.clone());
         let charged = rows.map(move |batch| {

@@ -6,6 +6,7 @@
 //! Suite::new(&Parquet).bad_input(&bytes, 1);                 // truncation and bit flips of a file
 //! ```
 
+use crate::testing::asked::Asked;
 use std::io::Cursor;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,10 +17,7 @@ use arrow_select::concat::concat_batches;
 
 use super::arbitrary::Random;
 use crate::error::{ErrorKind, Result};
-use crate::formats::{
-    Confidence, Document, Findings, Format, Head, Node, ReadOptions, Request, WriteOptions,
-};
-use crate::hub::rows::Columns;
+use crate::formats::{Confidence, Document, Findings, Format, Head, Node, ReadOptions, WriteOptions};
 use crate::hub::{Form, Plan, Rows, Verdict};
 use crate::sink::Sink;
 use crate::source::Source;
@@ -94,7 +92,7 @@ impl<'a> Suite<'a> {
         document.validate(&mut findings).expect("what we write can be validated");
         assert!(findings.is_valid(), "what we write is valid, found {:#?}", findings.list());
         check_outline(&document.outline(), bytes.len() as u64, 4);
-        let found = collect(document.rows(&Request::default()).expect("what we write has rows"));
+        let found = collect(document.all_rows().expect("what we write has rows"));
         let found = found.expect("what we write can be read");
         self.check_equal(&plan, &expected, &found);
         check_requests(document.as_ref(), &found);
@@ -196,10 +194,10 @@ impl<'a> Suite<'a> {
             Ok(document) => document,
             Err(error) => panic!("a stream opens, found {error}"),
         };
-        let rows = document.rows(&Request::default()).expect("a stream has rows");
+        let rows = document.all_rows().expect("a stream has rows");
         assert_eq!(&collect(rows).expect("a stream can be read"), found);
         // A format that spools may give them again; none may give others.
-        match document.rows(&Request::default()).and_then(collect) {
+        match document.all_rows().and_then(collect) {
             Ok(again) => assert_eq!(&again, found),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Usage, "{error}"),
         }
@@ -228,7 +226,7 @@ impl<'a> Suite<'a> {
             document.validate(&mut Findings::new(false))?;
             walk(&document.outline(), 3);
             // Not collected: a file may hold many rows of few bytes.
-            for batch in document.rows(&Request::default())? {
+            for batch in document.all_rows()? {
                 batch?;
             }
             Ok(())
@@ -263,12 +261,12 @@ fn check_requests(document: &dyn Document, whole: &RecordBatch) {
     let mut requests = Vec::new();
     for rows in [0..0, 0..1, total / 3..total * 2 / 3 + 1, total / 2..u64::MAX, total + 5..total + 9] {
         for batch_rows in [0, 1, 3] {
-            requests.push(Request { columns: None, rows: Some(rows.clone()), batch_rows });
+            requests.push(Asked { columns: None, rows: Some(rows.clone()), batch_rows });
         }
     }
     for request in requests {
         let range = request.range(total);
-        let rows = document.rows(&request).expect("a range of rows can be asked for");
+        let rows = document.ask(&request).expect("a range of rows can be asked for");
         let batches = rows.collect::<Result<Vec<_>, _>>().expect("a range of rows can be read");
         if request.batch_rows > 0 {
             assert!(batches.iter().all(|batch| batch.num_rows() <= request.batch_rows), "{request:?}");
@@ -288,12 +286,13 @@ fn check_requests(document: &dyn Document, whole: &RecordBatch) {
     // The last before the first; and half of the rows.
     let chosen = std::iter::once(fields - 1..fields).chain((fields > 1).then_some(0..1)).collect();
     let rows = Some(total / 4..total / 2 + 1);
-    let request = Request { columns: Some(Columns(chosen)), rows, batch_rows: 0 };
+    let request = Asked { columns: Some(chosen), rows, batch_rows: 0 };
     let range = request.range(total);
-    let found = collect(document.rows(&request).expect("columns can be asked for"));
+    let found = collect(document.ask(&request).expect("columns can be asked for"));
     let found = found.expect("columns can be read");
     let slice = whole.slice(range.start as usize, (range.end - range.start) as usize);
-    let chosen = request.columns.as_ref().map(|columns| columns.indices().map(|index| index as usize));
+    let chosen =
+        request.columns.clone().map(|columns| columns.into_iter().flatten().map(|index| index as usize));
     let chosen: Vec<usize> = chosen.into_iter().flatten().collect();
     assert_eq!(slice.project(&chosen).unwrap().columns(), found.columns(), "{request:?}");
 }

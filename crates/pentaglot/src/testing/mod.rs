@@ -5,6 +5,7 @@
 
 pub(crate) mod arbitrary;
 mod arrays;
+pub(crate) mod asked;
 pub(crate) mod columnar;
 pub(crate) mod conformance;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]

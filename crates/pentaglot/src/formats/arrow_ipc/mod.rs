@@ -31,6 +31,7 @@ mod validate;
 mod write;
 
 use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -39,7 +40,7 @@ use self::layout::{CONTINUATION, MAGIC};
 use self::read::{Pipe, Store};
 use self::write::IpcWriter;
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Node, Outline, ReadOptions, Request, Summary,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Node, Outline, ReadOptions, Summary,
     WriteOptions,
 };
 use crate::error::{Context, Error, Result};
@@ -205,7 +206,7 @@ impl Document for StoreDocument {
         validate::store(&self.store, findings).in_format(self.store.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         self.store.rows(request).in_format(self.store.id)
     }
 }
@@ -229,7 +230,7 @@ impl Document for PipeDocument {
         validate::pipe(&self.pipe, findings).in_format(self.pipe.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         self.pipe.rows(request).in_format(self.pipe.id)
     }
 }

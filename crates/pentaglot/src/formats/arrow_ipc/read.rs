@@ -1,5 +1,6 @@
 //! Rows: from a store (a file, or a stream that can be read at any offset) and from a pipe.
 
+use crate::hub::Selection;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,9 +10,10 @@ use arrow_schema::{DataType, SchemaRef};
 use super::body::{self, Dictionaries};
 use super::layout::{Block, Footer, Kind, Message, Next, Tape, read_message};
 use crate::error::{Context, Error, Result};
-use crate::formats::{Request, Summary};
-use crate::hub::rows::{self, Columns};
-use crate::hub::{Form, Rows};
+use crate::formats::Summary;
+use crate::hub::Columns;
+use crate::hub::Rows;
+use crate::hub::rows;
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader};
 use crate::wire::arrow_flatbuffers;
@@ -187,23 +189,11 @@ impl Store {
     }
 
     /// The rows of a request: whole batches outside it are not read, nor are columns that are not asked for.
-    pub(super) fn rows(self: &Arc<Self>, request: &Request) -> Result<Rows> {
+    pub(super) fn rows(self: &Arc<Self>, request: &Selection) -> Result<Rows> {
         let range = request.range(self.total_rows);
-        let (chosen, later) = match &request.columns {
-            Some(columns) if !self.schema.fields().is_empty() => match Form::of(&self.schema) {
-                Form::Dense | Form::Sparse => (None, Some(columns.clone())),
-                _ => (Some(columns.clone()), None),
-            },
-            _ => (None, None),
-        };
-        let mut schema = match &chosen {
-            Some(columns) => columns.schema(&self.schema)?,
-            None => Arc::clone(&self.schema),
-        };
-        if request.rows.is_some() {
-            schema = rows::sliced_schema(&schema, &range);
-        }
-        let selection = chosen.map(|columns| Selection::new(&columns, &self.schema));
+        let schema = Arc::clone(request.decoded_schema());
+        let chosen = request.columns().filter(|_| !request.cuts_lists());
+        let selection = chosen.map(|columns| Projection::new(columns, &self.schema));
         let needed = selection.as_ref().map(|selection| selection.dictionaries(&self.schema));
         let reader = StoreReader {
             store: Arc::clone(self),
@@ -216,11 +206,8 @@ impl Store {
             range,
         };
         let rows = rows::from_batches(schema, reader);
-        let rows = split(rows, request.batch_rows);
-        match later {
-            Some(columns) => columns.select(rows),
-            None => Ok(rows),
-        }
+        let rows = split(rows, request.batch_rows());
+        request.project_lists(rows)
     }
 
     /// Reads a dictionary batch and adds it to the others.
@@ -268,12 +255,12 @@ fn short_pair((key, value): &(String, String)) -> (String, String) {
 }
 
 /// Columns to read, each once and in file order, and where each wanted column is among them.
-struct Selection {
+struct Projection {
     read: Vec<usize>,
     order: Vec<usize>,
 }
 
-impl Selection {
+impl Projection {
     fn new(columns: &Columns, schema: &SchemaRef) -> Self {
         let count = schema.fields().len();
         let wanted: Vec<usize> = columns
@@ -285,7 +272,7 @@ impl Selection {
         read.sort_unstable();
         read.dedup();
         let order = wanted.iter().filter_map(|index| read.binary_search(index).ok()).collect();
-        Selection { read, order }
+        Projection { read, order }
     }
 
     fn dictionaries(&self, schema: &SchemaRef) -> Vec<i64> {
@@ -297,7 +284,7 @@ impl Selection {
 struct StoreReader {
     store: Arc<Store>,
     schema: SchemaRef,
-    selection: Option<Selection>,
+    selection: Option<Projection>,
     /// The dictionaries that the selection needs; `None`: all.
     needed: Option<Vec<i64>>,
     dictionaries: Dictionaries,
@@ -411,7 +398,7 @@ impl Pipe {
         Ok(tape)
     }
 
-    pub(super) fn rows(&self, request: &Request) -> Result<Rows> {
+    pub(super) fn rows(&self, request: &Selection) -> Result<Rows> {
         let (id, schema, budget) = (self.id, Arc::clone(&self.schema), self.budget.clone());
         let mut tape = self.tape()?;
         let mut dictionaries = Dictionaries::new();
@@ -420,13 +407,10 @@ impl Pipe {
             next_of_pipe(&mut tape, &inner, &mut dictionaries, &budget).in_format(id).transpose()
         });
         let mut rows = rows::from_batches(schema, batches);
-        if let Some(range) = &request.rows {
-            rows = rows::slice(rows, range.clone());
+        if request.is_sliced() {
+            rows = rows::slice(rows, request.range(u64::MAX));
         }
-        if let Some(columns) = &request.columns {
-            rows = columns.clone().select(rows)?;
-        }
-        Ok(split(rows, request.batch_rows))
+        Ok(split(request.project(rows)?, request.batch_rows()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! An open document: its summary, and rows from the columns that are asked for.
 
+use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
@@ -11,7 +12,7 @@ use super::types::{Type, arrow_fields};
 use super::{ID, MONGODB_BYTES, outline, validate};
 use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{self, Findings, Outline, ReadOptions, Request, Summary};
+use crate::formats::{self, Findings, Outline, ReadOptions, Summary};
 use crate::hub::{Rows, native, rows};
 use crate::limits::Budget;
 use crate::source::Source;
@@ -100,31 +101,14 @@ impl formats::Document for Document {
         validate::validate(self, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         let total = self.layout.rows().in_format(ID)?;
         let range = request.range(total);
-        let (wanted, schema) = match &request.columns {
-            None => ((0..self.layout.columns.len()).collect(), Arc::clone(&self.summary.schema)),
-            Some(columns) if self.layout.columns.is_empty() && columns.count() == 0 => {
-                (Vec::new(), Arc::clone(&self.summary.schema))
-            }
-            Some(columns) => {
-                let last = columns.0.iter().map(|range| range.end).max().unwrap_or(0);
-                if last > self.layout.columns.len() as u64 {
-                    return Err(Error::usage(format!("there is no column {}", last - 1)));
-                }
-                let wanted = columns.indices().filter_map(|index| usize::try_from(index).ok()).collect();
-                (wanted, columns.schema(&self.summary.schema)?)
-            }
-        };
-        let schema = match &request.rows {
-            Some(rows) => rows::sliced_schema(&schema, rows),
-            None => schema,
-        };
+        let schema = Arc::clone(request.schema());
         let decode = Decode {
             decoder: Decoder { source: self.source.clone(), budget: self.budget.clone() },
             layout: Arc::clone(&self.layout),
-            wanted,
+            wanted: request.fields(),
             control: self.control.clone(),
         };
         let batch_rows = request.batch_rows_or(BATCH_ROWS) as u64;

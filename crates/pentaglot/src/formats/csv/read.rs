@@ -1,5 +1,6 @@
 //! Opening, and rows.
 
+use crate::hub::Selection;
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::guess::Seen;
 use super::layout::{Cell, Records};
 use super::{ID, Layout};
 use crate::error::{Context, Error, Result};
-use crate::formats::{ReadOptions, Request, Summary};
+use crate::formats::{ReadOptions, Summary};
 use crate::hub::shape::column_name;
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Rows, Shape, rows};
@@ -309,15 +310,10 @@ fn read_cell(
 }
 
 /// The rows that are asked for.
-pub(super) fn rows(document: &CsvDocument, request: &Request) -> Result<Rows> {
+pub(super) fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
     let full = &document.summary.schema;
-    let (schema, chosen) = match &request.columns {
-        None => (Arc::clone(full), None),
-        Some(columns) => {
-            let chosen = columns.indices().map(usize::try_from).collect::<Result<Vec<_>, _>>();
-            (columns.schema(full)?, Some(chosen.unwrap_or_default()))
-        }
-    };
+    let schema = Arc::clone(request.schema());
+    let chosen = request.columns().map(|_| request.fields());
     let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));
     let table = Table::new(full.fields(), wanted, &document.budget)?;
     // Columns come out in the order of the file; the request may want another, or one twice.

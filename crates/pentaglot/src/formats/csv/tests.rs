@@ -1,4 +1,5 @@
 use crate::sink::Sink;
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -8,7 +9,6 @@ use super::*;
 use crate::formats::Node;
 use crate::hub::Verdict;
 use crate::hub::json::{Columns, JsonOptions};
-use crate::hub::rows::Columns as Choice;
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
 use crate::testing::arbitrary::Random;
 use crate::testing::conformance::{Suite, collect};
@@ -34,7 +34,7 @@ fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Arc<dyn Document>> {
 }
 
 fn read(document: &dyn Document) -> Result<RecordBatch> {
-    collect(document.rows(&Request::default())?)
+    collect(document.all_rows()?)
 }
 
 fn lines(batch: &RecordBatch) -> Vec<String> {
@@ -307,9 +307,9 @@ fn the_outline_shows_records_and_fields_where_they_stand() {
 #[test]
 fn requests_read_what_they_ask_for() {
     let document = open("a,b,c\n1,x,true\n2,y,false\n");
-    let columns = Some(Choice(vec![2..3, 0..1]));
-    let request = Request { columns, rows: Some(1..9), batch_rows: 0 };
-    let batch = collect(document.rows(&request).unwrap()).unwrap();
+    let columns = Some(vec![2..3, 0..1]);
+    let request = Asked { columns, rows: Some(1..9), batch_rows: 0 };
+    let batch = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!(lines(&batch), ["[false,2]"]);
 }
 
@@ -320,7 +320,7 @@ fn a_stream_is_read_once() {
     let document = Csv.open(Source::from_reader("-", reader), &ReadOptions::default()).unwrap();
     let batch = read(document.as_ref()).unwrap();
     assert_eq!(batch.num_rows(), 40_000);
-    assert_eq!(document.rows(&Request::default()).err().unwrap().kind(), ErrorKind::Usage);
+    assert_eq!(document.all_rows().err().unwrap().kind(), ErrorKind::Usage);
 }
 
 #[test]

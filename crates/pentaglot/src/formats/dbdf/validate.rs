@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use crate::cursor::allocate;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
-use crate::hub::rows::Columns;
+use crate::hub::Columns;
 
 use super::assemble::{does_not_survive, fixed_text, not_fixed_text};
 use super::cast::{self, Number};
@@ -124,7 +124,7 @@ impl Check<'_> {
     fn is_asked(&self, row: u64, col: u64) -> bool {
         self.only.is_none_or(|(chunk, columns)| {
             let (row, col) = (self.block.row + row, self.block.col + col);
-            chunk.rows.contains(&row) && columns.0.iter().any(|cols| cols.contains(&col))
+            chunk.rows.contains(&row) && columns.ranges().iter().any(|cols| cols.contains(&col))
         })
     }
 

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
-use arrow_schema::SchemaRef;
 
 use super::from_json::begin_cells;
 use super::from_msgpack::wrong_row_count;
@@ -12,7 +11,7 @@ use super::layout::{Layout, json_rule};
 use super::read::{BATCH_BYTES, Bundle, declared_rows};
 use super::rows::{BatchLimits, RowBuilder, place, root_shape};
 use crate::error::{Context, Error, Result};
-use crate::formats::Request;
+use crate::hub::Selection;
 use crate::hub::Shape;
 use crate::source::SourceReader;
 use crate::wire::json::Scanner;
@@ -20,15 +19,14 @@ use crate::wire::json::Scanner;
 impl Bundle {
     pub(super) fn json_rows(
         &self,
-        request: &Request,
-        schema: SchemaRef,
+        request: &Selection,
         wanted: Range<u64>,
         batch_rows: usize,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let rows = JsonRows {
             scanner: self.scanner()?,
             memory: self.layout.source.memory().cloned(),
-            builder: self.builder(request, schema, 0)?,
+            builder: self.builder(request)?,
             shape: root_shape(&self.layout.kind),
             wanted,
             declared: declared_rows(&self.layout.kind),

@@ -13,7 +13,8 @@ use super::rows::{RowBuilder, place, root_shape};
 use super::window::Window;
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Findings, Request};
+use crate::formats::Findings;
+use crate::hub::Selection;
 use crate::hub::Shape;
 use crate::source::Source;
 use crate::wire::json::{Kind, Scanner};
@@ -48,7 +49,7 @@ fn validate_msgpack(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
     let kind = &bundle.layout.kind;
     let shape = root_shape(kind);
     let mut declared = declared_rows(kind);
-    let mut builder = bundle.builder(&Request::default(), bundle.summary.schema.clone(), 0)?;
+    let mut builder = bundle.builder(&Selection::new(&bundle.summary.schema, None))?;
     let mut window =
         Window::new(&bundle.layout.source, bundle.layout.body, None, bundle.reading.budget.clone())?;
     if shape == Shape::Array {
@@ -142,7 +143,7 @@ fn validate_json(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
     let kind = &bundle.layout.kind;
     let shape = root_shape(kind);
     let mut walk = JsonWalk { bundle, source, shape };
-    let mut builder = bundle.builder(&Request::default(), bundle.summary.schema.clone(), 0)?;
+    let mut builder = bundle.builder(&Selection::new(&bundle.summary.schema, None))?;
     let result = walk.run(&mut builder, findings).map_err(json_rule);
     report(result, findings)
 }

@@ -1,5 +1,6 @@
 //! An open file and its rows. Rows of fixed size are read where they stand; others pass through a window of the file.
 
+use crate::hub::Selection;
 use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::walk::{Care, Passage, Walker, is_free_of_rules};
 use super::{outline, validate};
 use crate::cursor::{Cursor, allocate_zeroed};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Summary};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Shape;
 use crate::hub::rows::{self, Rows};
 use crate::kernels::slices::{self, Part, Split};
@@ -70,7 +71,8 @@ impl DyndDocument {
         let is_far = |batch: std::result::Result<RecordBatch, arrow_schema::ArrowError>| {
             batch.err().map(|error| Error::from(error).kind() == ErrorKind::Lossy)
         };
-        self.rows(&Request::default()).is_ok_and(|mut rows| rows.find_map(is_far).unwrap_or(false))
+        self.rows(&Selection::new(&self.summary.schema, self.summary.rows))
+            .is_ok_and(|mut rows| rows.find_map(is_far).unwrap_or(false))
     }
 
     fn new(header: Header, schema: SchemaRef, file_bytes: Option<u64>, options: &ReadOptions) -> Self {
@@ -97,7 +99,7 @@ impl DyndDocument {
     }
 
     /// How many rows a batch has.
-    fn batch_rows(&self, request: &Request) -> u64 {
+    fn batch_rows(&self, request: &Selection) -> u64 {
         let row = &self.header.layout.row;
         let suits = match self.header.row_bytes() {
             Some(size) => (batch_bytes(self.budget.limits()) / size.max(1)).clamp(1, BATCH_ROWS),
@@ -106,7 +108,7 @@ impl DyndDocument {
         let wanted = request.batch_rows_or(usize::try_from(suits).unwrap_or(1)) as u64;
         // What a user asks for is still cut where Arrow's 32-bit offsets or memory would not hold.
         let memory = (MISSING_BYTES / row.hub_size().max(1)).max(1);
-        if request.batch_rows == 0 { wanted.min(memory) } else { wanted.min(memory.saturating_mul(16)) }
+        if request.batch_rows() == 0 { wanted.min(memory) } else { wanted.min(memory.saturating_mul(16)) }
     }
 }
 
@@ -123,30 +125,17 @@ impl Document for DyndDocument {
         validate::validate(self, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         let header = &self.header;
         header.check_end().in_format(ID)?;
         let range = request.range(header.rows);
-        let schema = if range == (0..header.rows) {
-            Arc::clone(&self.summary.schema)
-        } else {
-            rows::sliced_schema(&self.summary.schema, &range)
-        };
-        let all = header.layout.columns();
         // Fields of a table are read one by one; columns of a matrix are cut out of what was read.
-        let (wanted, schema, cut) = match &request.columns {
-            Some(columns) if header.layout.shape == Shape::Table => {
-                let schema = columns.schema(&schema)?;
-                let wanted = columns.indices().map(|index| usize::try_from(index).unwrap_or(usize::MAX));
-                (wanted.collect(), schema, None)
-            }
-            cut => ((0..all.len()).collect::<Vec<_>>(), schema, cut.clone()),
-        };
+        let schema = Arc::clone(request.decoded_schema());
         let decoder = Decoder {
             is_table: header.layout.shape == Shape::Table,
             row: header.layout.row.clone(),
-            types: all,
-            wanted,
+            types: header.layout.columns(),
+            wanted: request.fields(),
             schema: Arc::clone(&schema),
             budget: self.budget.clone(),
         };
@@ -155,11 +144,7 @@ impl Document for DyndDocument {
             Some(size) => fixed_rows(header, decoder, size, range, batch_rows),
             None => window_rows(header, decoder, range, batch_rows),
         };
-        let rows = rows.in_format(ID)?;
-        match cut {
-            Some(columns) => columns.select(rows),
-            None => Ok(rows),
-        }
+        request.project_lists(rows.in_format(ID)?)
     }
 }
 

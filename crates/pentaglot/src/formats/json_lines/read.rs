@@ -1,5 +1,6 @@
 //! Opening, and rows.
 
+use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -7,7 +8,7 @@ use arrow_schema::{Fields, Schema, SchemaRef};
 
 use super::{ID, guess};
 use crate::error::{Error, Result};
-use crate::formats::{ReadOptions, Request, Summary};
+use crate::formats::{ReadOptions, Summary};
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Rows, Shape, rows};
 use crate::limits::Budget;
@@ -78,15 +79,10 @@ fn given_fields(text: &str, options: &ReadOptions) -> Result<Fields> {
 }
 
 /// The rows that are asked for.
-pub(super) fn rows(document: &JsonLinesDocument, request: &Request) -> Result<Rows> {
-    let full = &document.summary.schema;
-    let (schema, chosen) = match &request.columns {
-        None => (Arc::clone(full), None),
-        Some(columns) => {
-            let chosen = columns.indices().map(usize::try_from).collect::<Result<Vec<_>, _>>();
-            (columns.schema(full)?, Some(chosen.unwrap_or_default()))
-        }
-    };
+pub(super) fn rows(document: &JsonLinesDocument, request: &Selection) -> Result<Rows> {
+    let _full = &document.summary.schema;
+    let schema = Arc::clone(request.schema());
+    let chosen = request.columns().map(|_| request.fields());
     let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));
     let record = Record::new(&document.fields, wanted, &document.budget)?;
     // Columns come out in the order of the file; the request may want another, or one twice.

@@ -1,3 +1,4 @@
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -7,7 +8,6 @@ use super::*;
 use crate::formats::Node;
 use crate::hub::Verdict;
 use crate::hub::json::{Columns, JsonOptions};
-use crate::hub::rows::Columns as Choice;
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
 use crate::testing::arbitrary::Random;
 use crate::testing::conformance::{Suite, collect};
@@ -28,7 +28,7 @@ fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Arc<dyn Document>> {
 }
 
 fn read(document: &dyn Document) -> Result<RecordBatch> {
-    collect(document.rows(&Request::default())?)
+    collect(document.all_rows()?)
 }
 
 fn lines(batch: &RecordBatch) -> Vec<String> {
@@ -238,9 +238,9 @@ fn the_outline_shows_rows_and_values_where_they_stand() {
 #[test]
 fn requests_read_what_they_ask_for() {
     let document = open("{\"a\":1,\"b\":\"x\",\"c\":true}\n{\"a\":2,\"b\":\"y\",\"c\":false}\n");
-    let columns = Some(Choice(vec![2..3, 0..1, 2..3]));
-    let request = Request { columns, rows: Some(1..9), batch_rows: 0 };
-    let batch = collect(document.rows(&request).unwrap()).unwrap();
+    let columns = Some(vec![2..3, 0..1, 2..3]);
+    let request = Asked { columns, rows: Some(1..9), batch_rows: 0 };
+    let batch = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!(lines(&batch), [r#"{"c":false,"a":2,"c":false}"#]);
 }
 
@@ -266,7 +266,7 @@ fn a_stream_is_read_once_and_in_pieces() {
     let document = JsonLines.open(Source::from_reader("-", reader), &ReadOptions::default()).unwrap();
     let batch = read(document.as_ref()).unwrap();
     assert_eq!(batch, read(open(&text).as_ref()).unwrap());
-    assert_eq!(document.rows(&Request::default()).err().unwrap().kind(), ErrorKind::Usage);
+    assert_eq!(document.all_rows().err().unwrap().kind(), ErrorKind::Usage);
     assert_eq!(batch.schema(), Arc::clone(&open(&text).summary().schema));
 }
 

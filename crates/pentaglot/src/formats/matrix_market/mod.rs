@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Request,
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Selection,
     Summary, TypeLanguage, WriteOptions, WritePlan, planned,
 };
 use crate::hub::{Form, Rows};
@@ -159,8 +159,8 @@ impl Document for MarketDocument {
         validate::validate(&self.body, findings).in_format(INFO.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
-        let rows = read::read(&self.body, &self.summary.schema, request).in_format(INFO.id)?;
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        let rows = read::read(&self.body, request).in_format(INFO.id)?;
         let schema = rows.schema();
         Ok(crate::hub::rows::from_batches(schema, rows.map(|batch| batch.in_format(INFO.id))))
     }

@@ -35,13 +35,14 @@ mod zip;
 
 pub use npz::Npz;
 
+use crate::hub::Selection;
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Request, Summary,
-    TypeLanguage, WriteOptions, WritePlan, planned,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Summary, TypeLanguage,
+    WriteOptions, WritePlan, planned,
 };
 use crate::hub::{Form, Rows};
 use crate::source::Source;
@@ -143,7 +144,7 @@ impl Document for NpyDocument {
         validate::validate(&self.array, findings).in_format(INFO.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         named(INFO.id, self.array.rows(request))
     }
 }

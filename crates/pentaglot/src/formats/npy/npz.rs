@@ -1,5 +1,6 @@
 //! `.npz`: arrays in a zip archive. One member is the document; SciPy's sparse matrices are one document together.
 
+use crate::hub::Selection;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::{named, outline, summary};
 use crate::error::{Context, Error, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions,
-    Request, Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned,
+    Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned,
 };
 use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Rows, Verdict, shape};
@@ -285,7 +286,7 @@ impl Document for NpzDocument {
             }
         }
         if let Content::Sparse(sparse) = &self.content {
-            let rows = sparse.rows(&Request::default());
+            let rows = sparse.rows(&Selection::new(&self.summary.schema, self.summary.rows));
             let read = rows.and_then(|mut rows| {
                 let mut entries = 0;
                 for batch in rows.by_ref() {
@@ -303,7 +304,7 @@ impl Document for NpzDocument {
         Ok(())
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         let rows = match &self.content {
             Content::Sparse(sparse) => sparse.rows(request),
             Content::Array(entry) => {

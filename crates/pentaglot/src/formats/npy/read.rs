@@ -14,7 +14,7 @@ use super::layout::{Extent, Header};
 use super::types::{self, Dtype};
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
-use crate::formats::Request;
+use crate::hub::Selection;
 use crate::hub::{Rows, native, rows, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::limits::Budget;
@@ -76,13 +76,9 @@ impl ArrayFile {
     }
 
     /// The rows that are asked for.
-    pub(super) fn rows(&self, request: &Request) -> Result<Rows> {
-        let total = self.header.rows();
-        let range = request.range(total);
-        let schema = match &request.rows {
-            Some(_) if range != (0..total) => rows::sliced_schema(&self.schema, &range),
-            _ => Arc::clone(&self.schema),
-        };
+    pub(super) fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let range = selection.range(self.header.rows());
+        let schema = Arc::clone(selection.row_schema());
         let row_bytes = self.header.row_bytes().unwrap_or(0);
         if row_bytes == 0 {
             let elements = self.header.row_elements().unwrap_or(u64::MAX).max(1);
@@ -95,7 +91,7 @@ impl ArrayFile {
             Order::Rows(_) | Order::Stream(_) => batch_rows(&self.header),
         };
         let own = usize::try_from(own).unwrap_or(usize::MAX);
-        let batch_rows = request.batch_rows_or(own) as u64;
+        let batch_rows = selection.batch_rows_or(own) as u64;
         let (array, inner) = (self.clone(), Arc::clone(&schema));
         let mut next = range.start;
         let mut ended = false;
@@ -108,11 +104,7 @@ impl ArrayFile {
             next += count;
             Some(batch)
         });
-        let all = rows::from_batches(schema, batches);
-        match &request.columns {
-            Some(columns) => columns.clone().select(all),
-            None => Ok(all),
-        }
+        selection.project(rows::from_batches(schema, batches))
     }
 
     /// The bytes of the rows in `range`, in C order, a band at a time.

@@ -16,7 +16,7 @@ use super::read::ArrayFile;
 use super::types::{Dtype, Kind, complex};
 use super::zip::{Directory, Entry};
 use crate::error::{Context, Error, Result};
-use crate::formats::Request;
+use crate::hub::Selection;
 use crate::hub::type_text::print_type;
 use crate::hub::{Rows, extension, native, rows, shape};
 use crate::kernels::csr_build::{self as csr, Entries, Index, Value};
@@ -212,13 +212,10 @@ impl Sparse {
     }
 
     /// The rows that are asked for.
-    pub(super) fn rows(&self, request: &Request) -> Result<Rows> {
-        let range = request.range(self.rows);
-        let schema = match &request.rows {
-            Some(_) if range != (0..self.rows) => rows::sliced_schema(&self.schema, &range),
-            _ => Arc::clone(&self.schema),
-        };
-        let batch_rows = request.batch_rows_or(csr::BATCH_ROWS);
+    pub(super) fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let range = selection.range(self.rows);
+        let schema = Arc::clone(selection.row_schema());
+        let batch_rows = selection.batch_rows_or(csr::BATCH_ROWS);
         let all = match (self.layout, self.cols > 1 << 32 || self.rows > 1 << 32) {
             (Layout::Csr, _) => {
                 let mut stream = CsrStream::open(self.clone(), schema.clone(), range, batch_rows)?;
@@ -227,10 +224,7 @@ impl Sparse {
             (_, false) => self.sorted::<u32>(schema, range, batch_rows)?,
             (_, true) => self.sorted::<u64>(schema, range, batch_rows)?,
         };
-        match &request.columns {
-            Some(columns) => columns.clone().select(all),
-            None => Ok(all),
-        }
+        selection.project(all)
     }
 
     /// All entries, sorted into rows.

@@ -1,3 +1,4 @@
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, StringBuilder};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Npy, Npz};
 use crate::error::Result;
-use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
+use crate::formats::{Document, Findings, Format, ReadOptions, WriteOptions};
 use crate::hub::{Verdict, native, shape};
 use crate::testing::plain::{expectations, plain, testdata};
 use crate::testing::writing::Writing as _;
@@ -23,7 +24,7 @@ fn open(format: &dyn Format, bytes: Vec<u8>) -> Result<Arc<dyn Document>> {
 }
 
 fn write(format: &dyn Format, document: &dyn Document, options: &WriteOptions) -> Result<Vec<u8>> {
-    let rows = document.rows(&Request::default())?;
+    let rows = document.all_rows()?;
     let schema = rows.schema();
     format.steps(&schema, options).check(false)?;
     let (sink, memory) = Sink::memory();
@@ -46,7 +47,7 @@ fn write_batches(format: &dyn Format, schema: &Schema, batches: &[RecordBatch]) 
 }
 
 fn all(document: &dyn Document) -> Result<Value> {
-    plain(document.rows(&Request::default())?)
+    plain(document.all_rows()?)
 }
 
 #[test]
@@ -103,8 +104,7 @@ fn without_the_native_type_numpys_bytes_are_still_met() {
         }
         let bytes = std::fs::read(&path).unwrap();
         let document = open(&Npy, bytes.clone()).unwrap();
-        let rows: Vec<RecordBatch> =
-            document.rows(&Request::default()).unwrap().map(Result::unwrap).collect();
+        let rows: Vec<RecordBatch> = document.all_rows().unwrap().map(Result::unwrap).collect();
         let schema = native::without(&document.summary().schema);
         let mut metadata = schema.metadata().clone();
         metadata.remove(shape::ROWS_KEY);
@@ -120,12 +120,12 @@ fn row_ranges_and_batches_cut_the_same_rows() {
         let Some(Value::Array(expected)) = expected else { continue };
         let document = format_of(&path).open(Source::open(&path).unwrap(), &ReadOptions::default()).unwrap();
         for range in [0..1, 1..3, 2..100, 5..5] {
-            let request = Request { rows: Some(range.clone()), batch_rows: 1, ..Request::default() };
+            let request = Asked { rows: Some(range.clone()), batch_rows: 1, ..Asked::default() };
             let (start, end) =
                 ((range.start as usize).min(expected.len()), (range.end as usize).min(expected.len()));
             let cut = expected.get(start..end).unwrap_or_default();
             assert_eq!(
-                plain(document.rows(&request).unwrap()).unwrap(),
+                plain(document.ask(&request).unwrap()).unwrap(),
                 json!(cut),
                 "{} {range:?}",
                 path.display()
@@ -139,8 +139,8 @@ fn sparse_row_ranges_keep_their_entries() {
     for name in ["csr", "csc", "coo", "bsr", "csr_packed"] {
         let path = testdata(&format!("npz/{name}.npz"));
         let document = Npz.open(Source::open(path).unwrap(), &ReadOptions::default()).unwrap();
-        let request = Request { rows: Some(2..4), batch_rows: 1, ..Request::default() };
-        let found = plain(document.rows(&request).unwrap()).unwrap();
+        let request = Asked { rows: Some(2..4), batch_rows: 1, ..Asked::default() };
+        let found = plain(document.ask(&request).unwrap()).unwrap();
         let plain_entries = found["entries"].as_array().unwrap();
         let values: Vec<_> = plain_entries.iter().filter(|entry| entry[2] != json!(0.0)).cloned().collect();
         assert_eq!(json!(values), json!([[0, 0, -2.0], [0, 3, 4.0], [1, 2, 0.25]]), "{name}");
@@ -153,8 +153,8 @@ fn a_row_range_of_a_big_file_reads_only_that() {
     let source = Source::open(file).unwrap();
     let document = Npy.open(source.clone(), &ReadOptions::default()).unwrap();
     let before = source.bytes_read();
-    let request = Request { rows: Some(1..2), ..Request::default() };
-    document.rows(&request).unwrap().for_each(|batch| drop(batch.unwrap()));
+    let request = Asked { rows: Some(1..2), ..Asked::default() };
+    document.ask(&request).unwrap().for_each(|batch| drop(batch.unwrap()));
     assert_eq!(source.bytes_read() - before, 4 * 8);
 }
 
@@ -349,7 +349,7 @@ fn bad_values_say_what_and_where() {
 fn rows_that_cost_nothing_are_limited() {
     let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000000, 0), }\n";
     let document = open(&Npy, npy_with(header, b"")).unwrap();
-    assert_eq!(document.rows(&Request::default()).err().unwrap().kind(), ErrorKind::Limit);
+    assert_eq!(document.all_rows().err().unwrap().kind(), ErrorKind::Limit);
     let mut findings = Findings::new(false);
     document.validate(&mut findings).unwrap();
     let header = "{'descr': '|V0', 'fortran_order': False, 'shape': (1000, 100000000000), }\n";
@@ -370,7 +370,7 @@ fn fortran_order_stays_within_a_small_budget() {
     std::fs::write(file.path(), npy_with(&header, &values)).unwrap();
     let document = Npy.open(Source::open(file.path()).unwrap(), &options).unwrap();
     let mut next = 0;
-    for batch in document.rows(&Request::default()).unwrap() {
+    for batch in document.all_rows().unwrap() {
         let list =
             arrow_array::cast::as_fixed_size_list_array(batch.as_ref().unwrap().column(0)).values().clone();
         for value in list.as_any().downcast_ref::<arrow_array::UInt32Array>().unwrap().values() {
@@ -393,7 +393,7 @@ fn exhaust(format: &dyn Format, bytes: Vec<u8>) -> Result<()> {
     {
         part.parts.iter().for_each(|parts| parts.nodes(0).take(3).for_each(drop));
     }
-    for batch in document.rows(&Request::default())? {
+    for batch in document.all_rows()? {
         batch?;
     }
     checked
@@ -537,7 +537,7 @@ proptest! {
         for format in [&Npy as &dyn Format, &Npz] {
             let bytes = write_batches(format, &schema, std::slice::from_ref(&cut)).unwrap();
             let document = open(format, bytes).unwrap();
-            let found: Vec<RecordBatch> = document.rows(&Request::default()).unwrap().map(Result::unwrap).collect();
+            let found: Vec<RecordBatch> = document.all_rows().unwrap().map(Result::unwrap).collect();
             let found: Vec<u64> = found
                 .iter()
                 .flat_map(|batch| {

@@ -33,6 +33,7 @@ mod validate;
 mod write;
 
 use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -41,8 +42,8 @@ use self::layout::{Chunks, MAGIC};
 use self::read::Store;
 use self::write::ParquetWriter;
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Request,
-    Summary, WriteOptions,
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Summary,
+    WriteOptions,
 };
 use crate::error::{Context, Result};
 use crate::hub::{Form, Rows};
@@ -124,7 +125,7 @@ impl Document for ParquetDocument {
         validate::store(&self.store, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         self.store.rows(request).in_format(ID)
     }
 }

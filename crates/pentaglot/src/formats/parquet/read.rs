@@ -19,9 +19,10 @@ use super::thrift::PageHeader;
 use super::types;
 use super::write::ROW_COUNT_KEY;
 use crate::error::{Context, Error, Result};
-use crate::formats::Request;
-use crate::hub::rows::{self, Columns};
-use crate::hub::{Form, Rows};
+use crate::hub::Columns;
+use crate::hub::Rows;
+use crate::hub::Selection;
+use crate::hub::rows;
 use crate::limits::{Limits, Reservation};
 use crate::wire::arrow_flatbuffers;
 use crate::wire::guard::guarded;
@@ -96,31 +97,19 @@ impl Store {
         })
     }
 
-    pub(super) fn rows(self: &Arc<Self>, request: &Request) -> Result<Rows> {
+    pub(super) fn rows(self: &Arc<Self>, request: &Selection) -> Result<Rows> {
         let range = request.range(self.total_rows);
-        let (chosen, later) = match &request.columns {
-            Some(columns) if !self.schema.fields().is_empty() => match Form::of(&self.schema) {
-                Form::Dense | Form::Sparse => (None, Some(columns.clone())),
-                _ => (Some(columns.clone()), None),
-            },
-            _ => (None, None),
-        };
-        let mut schema = match &chosen {
-            Some(columns) => columns.schema(&self.schema)?,
-            None => Arc::clone(&self.schema),
-        };
-        if request.rows.is_some() {
-            schema = rows::sliced_schema(&schema, &range);
-        }
+        let schema = Arc::clone(request.decoded_schema());
+        let chosen = request.columns().filter(|_| !request.cuts_lists());
         let rows: Rows = if self.schema.fields().is_empty() {
             countless(schema, range, request)
         } else {
-            let selection = Selection::new(chosen.as_ref(), &self.schema);
+            let selection = Projection::new(chosen, &self.schema);
             let reader = Reader {
                 store: Arc::clone(self),
                 schema: Arc::clone(&schema),
                 selection,
-                batch_rows: request.batch_rows,
+                batch_rows: request.batch_rows(),
                 bare: range.is_empty() && !self.levels.is_empty(),
                 group: 0,
                 position: 0,
@@ -129,10 +118,7 @@ impl Store {
             };
             rows::from_batches(schema, reader)
         };
-        match later {
-            Some(columns) => columns.select(rows),
-            None => Ok(rows),
-        }
+        request.project_lists(rows)
     }
 
     /// The reader's metadata with the offset index, if there is a sound one; read when it is first needed.
@@ -283,7 +269,7 @@ fn reader_metadata(metadata: &Arc<ParquetMetaData>, skip: bool) -> Result<ArrowR
 }
 
 /// Rows without columns.
-fn countless(schema: SchemaRef, range: Range<u64>, request: &Request) -> Rows {
+fn countless(schema: SchemaRef, range: Range<u64>, request: &Selection) -> Rows {
     let step = request.batch_rows_or(1 << 20);
     let inner = Arc::clone(&schema);
     let mut left = range.end - range.start;
@@ -296,12 +282,12 @@ fn countless(schema: SchemaRef, range: Range<u64>, request: &Request) -> Rows {
 }
 
 /// The columns to read, each once, and where each wanted one is among them.
-struct Selection {
+struct Projection {
     /// `None`: all, in order.
     chosen: Option<(Vec<usize>, Vec<usize>)>,
 }
 
-impl Selection {
+impl Projection {
     fn new(columns: Option<&Columns>, schema: &Schema) -> Self {
         let chosen = columns.map(|columns| {
             let count = schema.fields().len();
@@ -316,7 +302,7 @@ impl Selection {
             let order = wanted.iter().filter_map(|index| read.binary_search(index).ok()).collect();
             (read, order)
         });
-        Selection { chosen }
+        Projection { chosen }
     }
 
     /// Which of the file's columns the one at `place` is.
@@ -341,7 +327,7 @@ impl Selection {
 struct Reader {
     store: Arc<Store>,
     schema: SchemaRef,
-    selection: Selection,
+    selection: Projection,
     batch_rows: usize,
     /// Whether a batch without rows is to come: it holds the levels.
     bare: bool,

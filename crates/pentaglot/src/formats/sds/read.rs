@@ -1,5 +1,6 @@
 //! An open file as rows.
 
+use crate::hub::Selection;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::layout::{self, Object, byte_vector};
 use super::types::Native;
 use super::{ID, outline, validate};
 use crate::error::{Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Severity, Summary};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Severity, Summary};
 use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, native, shape};
 use crate::limits::{Budget, Reservation};
@@ -139,7 +140,7 @@ impl Document for SdsDocument {
         Ok(())
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         if let (Object::Container(container), None) = (self.object.as_ref(), &self.member) {
             let names = members(container).join(", ");
             return Err(Error::usage(format!(
@@ -155,22 +156,11 @@ impl Document for SdsDocument {
             schema: Arc::clone(&self.summary.schema),
             budget: self.budget.clone(),
         };
-        let range = match (self.summary.rows, &request.rows) {
-            (Some(total), _) => request.range(total),
-            (None, Some(range)) => range.clone(),
-            (None, None) => 0..u64::MAX,
-        };
+        let range = request.range(self.summary.rows.unwrap_or(u64::MAX));
         let size = request.batch_rows_or(BATCH_ROWS) as u64;
-        let schema = match &request.rows {
-            Some(_) => native::without(&self.summary.schema),
-            None => Arc::clone(&self.summary.schema),
-        };
+        let schema = Arc::clone(request.row_schema());
         let all = reader.batches(range, size, Arc::clone(&schema))?;
-        let all = rows::from_batches(schema, all);
-        match &request.columns {
-            Some(columns) => columns.clone().select(all),
-            None => Ok(all),
-        }
+        request.project(rows::from_batches(schema, all))
     }
 }
 

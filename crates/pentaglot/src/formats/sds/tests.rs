@@ -1,3 +1,4 @@
+use crate::testing::asked::Asked;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use serde_json::Value;
 use super::layout::Object;
 use super::{Kind, Mapped, Query, Sds, answer, build_index};
 use crate::error::{ErrorKind, Result};
-use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
+use crate::formats::{Document, Findings, Format, ReadOptions, WriteOptions};
 use crate::limits::Limits;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -58,7 +59,7 @@ fn open(bytes: Vec<u8>, dialect: Option<Kind>) -> Result<Arc<dyn Document>> {
 }
 
 fn written(document: &dyn Document, dialect: Option<Kind>) -> Vec<u8> {
-    let rows = document.rows(&Request::default()).unwrap();
+    let rows = document.all_rows().unwrap();
     let mut options = WriteOptions::default();
     options.dialect = dialect.map(|kind| kind.name().to_owned());
     let schema = rows.schema();
@@ -195,9 +196,9 @@ fn damage_is_refused_or_found_and_never_panics() {
             let Ok(document) = open(bytes, Some(kind)) else { continue };
             let mut findings = Findings::new(false);
             document.validate(&mut findings).unwrap();
-            let mut request = Request::default();
+            let mut request = Asked::default();
             request.rows = Some(0..1000);
-            let rows = document.rows(&request);
+            let rows = document.ask(&request);
             assert_eq!(rows.is_ok(), findings.is_valid(), "{} with bit {bit} flipped", path.display());
             rows.into_iter().for_each(|rows| rows.for_each(drop));
         }
@@ -231,7 +232,7 @@ fn structures_that_grow_past_the_budget_are_a_limit() {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let document = open(bytes, Some(Kind::RunLength)).unwrap();
     for kind in [Kind::Bit, Kind::Raw, Kind::Sparse] {
-        let rows = document.rows(&Request::default()).unwrap();
+        let rows = document.all_rows().unwrap();
         let mut options = WriteOptions::default();
         options.dialect = Some(kind.name().to_owned());
         let (sink, _memory) = Sink::memory();
@@ -301,8 +302,7 @@ fn real_pangenome_files_are_walked_to_the_last_byte() {
             let mut options = ReadOptions::default();
             options.member = Some(member.clone());
             let document = Sds.open(Source::open(&path).unwrap(), &options).unwrap();
-            let rows: usize =
-                document.rows(&Request::default()).unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+            let rows: usize = document.all_rows().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
             assert_eq!(Some(rows as u64), document.summary().rows, "{}::{member}", path.display());
         }
     }
@@ -319,11 +319,11 @@ fn rows_can_be_chosen() {
         });
     let document: Arc<dyn Document> = Arc::from(open(fs::read(path).unwrap(), Some(Kind::Int)).unwrap());
     let read = |rows: Option<std::ops::Range<u64>>| {
-        let mut request = Request::default();
+        let mut request = Asked::default();
         request.rows = rows;
         request.batch_rows = 64;
         let batches: Vec<_> =
-            document.rows(&request).unwrap().map(|batch| batch.unwrap().column(0).clone()).collect();
+            document.ask(&request).unwrap().map(|batch| batch.unwrap().column(0).clone()).collect();
         let arrays: Vec<&dyn arrow_array::Array> = batches.iter().map(|array| array.as_ref()).collect();
         arrow_select::concat::concat(&arrays).unwrap()
     };

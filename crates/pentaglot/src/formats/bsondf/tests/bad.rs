@@ -101,7 +101,7 @@ fn a_length_that_no_block_can_reach_costs_nothing() {
         bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: [&mask[..], &[0; 9]].concat() },
     );
     document = open_with(&bson::doc! { "c": column }.to_vec().unwrap(), &ReadOptions::default()).unwrap();
-    let error = collect(document.rows(&Request::default()).unwrap()).unwrap_err();
+    let error = collect(document.all_rows().unwrap()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "bsondf: at byte 131, columns.c.m: expected the length of what the LZ4 block holds, \
