@@ -50,8 +50,9 @@ impl Folder {
         let mut child = self.command(&arguments).spawn().unwrap();
         let mut output = child.stdout.take().unwrap().take(SHOWN_BYTES);
         let mut errors = child.stderr.take().unwrap();
+        let ended = AtomicBool::new(false);
         let (status, peak) = std::thread::scope(|scope| {
-            let ended = &AtomicBool::new(false);
+            let ended = &ended;
             let path = format!("/proc/{}/status", child.id());
             let sampler = scope.spawn(move || sample(&path, ended));
             // Reading until the limit, then closing the pipe.

@@ -118,5 +118,5 @@ pub fn write_document(columns: &[Column], options: &WriteOptions) -> Result<Vec<
         columns.iter().map(|column| (column.name.clone(), column.kind.clone())).collect();
     let chunks = columns.iter().map(|column| vec![Arc::clone(&column.values)]);
     let pieces = write::encode(&encoder, types.iter().zip(chunks).collect(), &options.control);
-    Ok(pieces.in_format(ID)?.concat())
+    Ok(pieces.in_format(ID)?.0.concat())
 }

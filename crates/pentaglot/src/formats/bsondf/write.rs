@@ -150,7 +150,7 @@ impl formats::Writer for Writer {
             self.chunks.iter_mut().zip(empty).for_each(|(chunks, column)| chunks.push(column));
         }
         let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.chunks)).collect();
-        let encoded = encode(&self.encoder, columns, &self.control).in_format(ID)?;
+        let (encoded, _held) = encode(&self.encoder, columns, &self.control).in_format(ID)?;
         let bytes: usize = encoded.iter().map(Vec::len).sum();
         self.sink.expect(bytes);
         for piece in encoded {
@@ -171,28 +171,28 @@ impl formats::Writer for Writer {
 /// A name and type, and the chunks of that column.
 type Chunked<'c> = (&'c (String, Type), Vec<ArrayRef>);
 
-/// The document of some columns, in pieces. The chunks of a column are dropped as soon as it is encoded.
+/// The document of some columns, in pieces, and what pays for them. The chunks of a column are dropped as soon as it is encoded.
 pub(super) fn encode(
     encoder: &Encoder,
     columns: Vec<Chunked<'_>>,
     control: &Control,
-) -> Result<Vec<Vec<u8>>> {
+) -> Result<(Vec<Vec<u8>>, Reservation)> {
     let column = |((name, kind), chunks): Chunked<'_>| {
-        // The column in one piece, and its compressed form.
-        let sizes = chunks.iter().map(|chunk| chunk.to_data().get_slice_memory_size());
-        let bytes = sizes.sum::<Result<usize, _>>()? as u64;
-        let mut held = encoder.budget.reserve(bytes.saturating_mul(2)).field(name.clone())?;
         let mut out = bson::Writer::default();
         encoder.array(&mut out, name, kind, &chunks).field(name.clone()).field("columns")?;
         drop(chunks);
-        held.shrink_to(bytes);
+        let held = encoder.budget.reserve(out.bytes()).field(name.clone()).field("columns")?;
         Ok((out, held))
     };
     let encoded: Vec<(bson::Writer, Reservation)> =
         control.map(columns, column)?.into_iter().collect::<Result<_>>()?;
     let mut out = bson::Writer::default();
     let document = out.begin(None);
-    encoded.into_iter().for_each(|(column, _)| out.append(column));
+    let mut held = encoder.budget.reservation();
+    for (column, more) in encoded {
+        out.append(column);
+        held.merge(more);
+    }
     out.end(document)?;
-    Ok(out.into_pieces())
+    Ok((out.into_pieces(), held))
 }

@@ -210,6 +210,7 @@ pub(super) fn fields(sample: &[u8], whole: bool, budget: &Budget) -> Result<(Fie
         let row = if rows < SAMPLE_ROWS as u64 { keys.read(&mut scanner) } else { scanner.skip_value() };
         if let Err(error) = &row
             && error.kind() == ErrorKind::Limit
+            && error.rule_name() != "depth"
         {
             return row.map(|()| Default::default());
         }
