@@ -132,12 +132,7 @@ impl Conversion {
             schema = Arc::clone(&adapter.schema);
         }
         let info = target.format.info();
-        let form = leaving::choose(&schema, info.forms, &word)?;
-        let mut reshape = reshape::plan(&schema, form)?;
-        if !info.forms.contains(&form) && info.forms.contains(&Form::Table) {
-            // Asked for by name: the target holds it as the plain table that its rows are.
-            reshape.forget_shape();
-        }
+        let reshape = leaving::leave(&schema, info.forms, &word)?;
         let mut write = WriteOptions::default();
         write.name = output.filter(|name| *name != "-").map(str::to_owned);
         write.dialect = target.dialect.map(str::to_owned);

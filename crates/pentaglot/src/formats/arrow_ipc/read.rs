@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 
 use super::body::{self, Dictionaries};
+use super::dictionary::has_dictionary;
 use super::layout::{Block, Footer, Kind, Message, Next, Tape, read_message};
 use crate::error::{Context, Error, Result};
 use crate::formats::{Request, Summary};
@@ -213,6 +214,8 @@ impl Store {
             dictionaries: Dictionaries::new(),
             next: 0,
             position: 0,
+            wants_values: range.is_empty()
+                && self.schema.fields().iter().any(|field| has_dictionary(field.data_type())),
             range,
         };
         let rows = rows::from_batches(schema, reader);
@@ -305,12 +308,14 @@ struct StoreReader {
     /// The first row of the next batch.
     position: u64,
     range: Range<u64>,
+    /// Whether a batch without rows is to come, for the values of its dictionaries.
+    wants_values: bool,
 }
 
 impl StoreReader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(entry) = self.store.entries.get(self.next).copied() {
-            if self.position >= self.range.end {
+            if self.position >= self.range.end && !self.wants_values {
                 return Ok(None);
             }
             self.next += 1;
@@ -325,7 +330,8 @@ impl StoreReader {
                     self.position = start.saturating_add(rows);
                     let from = self.range.start.clamp(start, self.position) - start;
                     let to = self.range.end.clamp(start, self.position) - start;
-                    if from < to {
+                    if from < to || self.wants_values {
+                        self.wants_values = false;
                         return self.read(&entry, from, to).map(Some);
                     }
                 }
@@ -374,7 +380,8 @@ fn split(rows: Rows, most: usize) -> Rows {
         };
         let pieces = whole.into_iter().flat_map(move |batch| {
             let count = batch.num_rows();
-            (0..count).step_by(most).map(move |start| Ok(batch.slice(start, most.min(count - start))))
+            // A batch without rows stays, for the values of its dictionaries.
+            (0..count.max(1)).step_by(most).map(move |start| Ok(batch.slice(start, most.min(count - start))))
         });
         pieces.chain(error)
     });
