@@ -22,6 +22,7 @@
 
 mod layout;
 mod levels;
+mod logical;
 mod outline;
 mod read;
 mod summary;
