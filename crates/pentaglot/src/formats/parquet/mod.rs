@@ -33,7 +33,8 @@ mod types;
 mod validate;
 mod write;
 
-use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::formats::{TypeLanguage, WritePlan, planned, relaxed};
+use crate::hub::relax::Rules;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -102,7 +103,8 @@ impl Format for Parquet {
         let steps = types::plan(schema);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
-            Ok(Box::new(ParquetWriter::create(sink, &schema, &options).in_format(ID)?))
+            let writer = Box::new(ParquetWriter::create(sink, &schema, &options).in_format(ID)?);
+            Ok(relaxed(writer, Rules { whole_days: true, ..Rules::default() }, &options))
         }))
     }
 }
