@@ -34,6 +34,12 @@ pub(crate) struct Global {
     /// How many bytes one compressed byte may become
     #[arg(long, global = true, value_name = "N", default_value_t = 2048)]
     max_ratio: u64,
+    /// How many bytes of a stream may be spooled to a temporary file, such as 512M or 16G
+    #[arg(long, global = true, value_name = "BYTES", value_parser = parse_size, default_value = "16G")]
+    max_spool: u64,
+    /// How many rows that take no bytes in the file are read
+    #[arg(long, global = true, value_name = "N", value_parser = parse_size, default_value = "256M")]
+    max_free_rows: u64,
     /// Threads (0: as many as there are cores)
     #[arg(long, global = true, value_name = "N", default_value_t = 0)]
     pub(crate) threads: usize,
@@ -52,6 +58,9 @@ pub(crate) struct Global {
     /// A progress bar on stderr
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", num_args = 0..=1, require_equals = true, default_missing_value = "always")]
     pub(crate) progress: When,
+    /// Print to the terminal without a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,10 +76,10 @@ pub(crate) struct Open {
     /// The input's format, with an optional dialect: dbdf, dbdf:daphne
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
-    /// The type of data that does not carry its own
-    #[arg(long = "type", value_name = "TYPE")]
+    /// The type of data that does not carry its own; @FILE reads it from a file
+    #[arg(long = "type", value_name = "TYPE", value_parser = text_or_file)]
     pub(crate) type_text: Option<String>,
-    /// A format's option (`pentaglot formats` lists them)
+    /// A format's option (`pentaglot formats` lists them); in.KEY and out.KEY choose a side where both have it
     #[arg(short = 'O', value_name = "KEY=VALUE", value_parser = parse_option)]
     pub(crate) options: Vec<(String, String)>,
 }
@@ -78,33 +87,71 @@ pub(crate) struct Open {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// What a file is: format, dialect (and why), shape, schema, rows, bytes by part
+    #[command(
+        after_help = "Examples:\n  pentaglot inspect readings.parquet\n  pentaglot inspect --json archive.npz | jq .members"
+    )]
     Inspect(Inspect),
     /// A file's schema
+    #[command(
+        after_help = "Examples:\n  pentaglot schema readings.parquet\n  pentaglot schema table.csv --as dynd"
+    )]
     Schema(Schema),
     /// A file's rows
+    #[command(
+        after_help = "Examples:\n  pentaglot cat table.csv --where 'size >= 10' --rows 10..20 --columns name,size\n  pentaglot cat graph.gbz::tags --output csv"
+    )]
     Cat(Cat),
     /// A file's first rows
+    #[command(
+        after_help = "Examples:\n  pentaglot head readings.parquet\n  pentaglot head -n 3 matrix.npy --columns 0,7..9"
+    )]
     Head(Head),
-    /// Hold files against every rule of their format; one finding a line
+    /// Check files against every rule of their format; one finding a line
+    #[command(
+        after_help = "Examples:\n  pentaglot validate frame.dbdf\n  pentaglot validate --profile strict --json data/x.ds data/y.ds"
+    )]
     Validate(Validate),
     /// Annotated bytes: offset, hex, name, value
+    #[command(
+        after_help = "Examples:\n  pentaglot dump frame.dbdf --depth 2\n  pentaglot dump frame.dbdf --at 'block[0].values'"
+    )]
     Dump(Dump),
     /// Convert a file to another format
+    #[command(
+        after_help = "Examples:\n  pentaglot convert 'day-*.csv' year.parquet --where 'price > 100'\n  pentaglot convert matrix.npy matrix.dbdf --to dbdf:daphne --dry-run"
+    )]
     Convert(Convert),
+    /// How many rows files have, without reading values where the file tells
+    #[command(
+        after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where 'price > 200 and symbol is not null'"
+    )]
+    Count(Count),
     /// rank, select, … on succinct structures, opened in place
+    #[command(
+        after_help = "Examples:\n  pentaglot query exons.sds rank 17\n  pentaglot query graph.gbz::gbwt.da_samples get 3 --from sds:gbz"
+    )]
     Query(Query),
     /// Make the side index FILE.idx, for formats that need one to seek
+    #[command(after_help = "Examples:\n  pentaglot index rows.ds\n  pentaglot index exons.sds --force")]
     Index(Index),
     /// Check a type, print its canonical text or its translation
+    #[command(
+        after_help = "Examples:\n  pentaglot type 'var * {x: int32, y: ?string}'\n  pentaglot type 'struct{x: int32}' --as ds"
+    )]
     Type(Type),
     /// What is supported: formats, dialects, options
+    #[command(after_help = "Examples:\n  pentaglot formats\n  pentaglot formats --json | jq .id")]
     Formats(Formats),
     /// A completion script for a shell
+    #[command(
+        after_help = "Examples:\n  pentaglot completions bash > ~/.local/share/bash-completion/completions/pentaglot\n  pentaglot completions fish | source"
+    )]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// The manual page
+    #[command(after_help = "Examples:\n  pentaglot man | man -l -\n  pentaglot man > pentaglot.1")]
     Man,
 }
 
@@ -146,9 +193,12 @@ pub(crate) enum SchemaLanguage {
 pub(crate) struct Cat {
     /// The file
     pub(crate) file: String,
-    /// Rows A..B, half-open from 0
+    /// Rows A..B, half-open from 0; with --where, of those that match
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
     pub(crate) rows: Option<Range<u64>>,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
     /// Columns, by name; of a matrix also 3,7..9
     #[arg(long, value_name = "A,B")]
     pub(crate) columns: Option<String>,
@@ -175,6 +225,9 @@ pub(crate) struct Head {
     /// How many rows
     #[arg(short = 'n', value_name = "N", default_value_t = 10)]
     pub(crate) count: u64,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
     /// Columns, by name; of a matrix also 3,7..9
     #[arg(long, value_name = "A,B")]
     pub(crate) columns: Option<String>,
@@ -225,24 +278,27 @@ pub(crate) struct Dump {
 
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// The input (`-` is standard input)
-    #[arg(value_name = "IN")]
-    pub(crate) input: String,
+    /// The inputs (`-` is standard input), also as patterns such as 'day-*.csv'; several are read one after the other as one
+    #[arg(value_name = "IN", required = true, num_args = 1..)]
+    pub(crate) inputs: Vec<String>,
     /// The output (`-` is standard output)
     #[arg(value_name = "OUT")]
     pub(crate) output: String,
     /// The output's format, with an optional dialect; by default the extension says it
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
-    /// Adapt the data to this type
-    #[arg(long = "as", value_name = "TYPE")]
+    /// Adapt the data to this type; @FILE reads it from a file
+    #[arg(long = "as", value_name = "TYPE", value_parser = text_or_file)]
     pub(crate) as_type: Option<String>,
     /// Columns, by name; of a matrix also 3,7..9
     #[arg(long, value_name = "A,B")]
     pub(crate) columns: Option<String>,
-    /// Rows A..B, half-open from 0
+    /// Rows A..B, half-open from 0, counted over all inputs; with --where, of those that match
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
     pub(crate) rows: Option<Range<u64>>,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
     /// Let steps run that lose something: all, or those of some kinds (precision, range, timezone, nulls, names, order,
     /// dropped, metadata)
     #[arg(long, value_name = "KIND,…", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = parse_kinds)]
@@ -256,6 +312,21 @@ pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) open: Open,
     /// The plan or the report as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Count {
+    /// Files
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// One JSON object per line and file
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -314,6 +385,8 @@ impl Global {
         limits.max_alloc = self.max_alloc;
         limits.max_depth = self.max_depth;
         limits.max_ratio = self.max_ratio;
+        limits.max_spool = self.max_spool;
+        limits.max_free_rows = self.max_free_rows;
         limits
     }
 }
@@ -345,6 +418,17 @@ fn parse_size(text: &str) -> Result<u64, String> {
 fn parse_option(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE".to_owned())?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+/// The text, or what a file holds: `@FILE`.
+fn text_or_file(text: &str) -> Result<String, String> {
+    match text.strip_prefix('@') {
+        Some(path) => match std::fs::read_to_string(path) {
+            Ok(content) => Ok(content.trim().to_owned()),
+            Err(error) => Err(format!("cannot read {path}: {error}")),
+        },
+        None => Ok(text.to_owned()),
+    }
 }
 
 fn parse_kinds(text: &str) -> Result<LossKinds, String> {

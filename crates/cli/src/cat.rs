@@ -1,39 +1,38 @@
 //! `cat` and `head`: a file's rows.
 
-use std::ops::Range;
-
+use pentaglot::Error;
 use pentaglot::hub::json::JsonDocument;
 use pentaglot::hub::{Form, LossKinds};
 use pentaglot::job::{self, Conversion, ConvertOptions, Opened, View, parse_columns};
-use pentaglot::{Error, Sink};
 
 use crate::args::{Cat, Head, Open, Output};
 use crate::progress::Progress;
 use crate::{About, DONE, Outcome, Session, screen, table};
 
 pub(crate) fn run(session: &Session, args: &Cat) -> Outcome {
-    show(session, &args.file, &args.open, args.columns.as_deref(), args.rows.clone(), args.output)
+    let mut view = View::default();
+    view.rows = args.rows.clone();
+    view.columns = args.columns.as_deref().map(parse_columns);
+    view.filter = args.filter.clone();
+    show(session, &args.file, &args.open, view, args.output)
 }
 
 pub(crate) fn head(session: &Session, args: &Head) -> Outcome {
-    show(session, &args.file, &args.open, args.columns.as_deref(), Some(0..args.count), args.output)
+    let mut view = View::default();
+    view.rows = Some(0..args.count);
+    view.columns = args.columns.as_deref().map(parse_columns);
+    view.filter = args.filter.clone();
+    show(session, &args.file, &args.open, view, args.output)
 }
 
-fn show(
-    session: &Session,
-    file: &str,
-    open: &Open,
-    columns: Option<&str>,
-    rows: Option<Range<u64>>,
-    output: Option<Output>,
-) -> Outcome {
+fn show(session: &Session, file: &str, open: &Open, mut view: View, output: Option<Output>) -> Outcome {
+    let output = output.unwrap_or(if screen::stdout_is_terminal() { Output::Table } else { Output::Jsonl });
+    if output == Output::Arrow {
+        screen::check_binary("arrow")?;
+    }
     let options = open.options(&session.global);
     let opened = job::open(&session.registry, file, &options).about(file)?;
     opened.check_options(&options.options).about(file)?;
-    let output = output.unwrap_or(if screen::stdout_is_terminal() { Output::Table } else { Output::Jsonl });
-    let mut view = View::default();
-    view.columns = columns.map(parse_columns);
-    view.rows = rows;
     view.batch_rows = session.global.batch_rows;
     // A bar would run through what is printed on the same terminal.
     let _progress =
@@ -55,8 +54,7 @@ fn show(
 fn json(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Dense, Form::Sparse, Form::Array, Form::Value];
     let rows = opened.rows(&view, &session.global.limits())?;
-    let out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut document = JsonDocument::begin(out, rows.schema(), pentaglot::job::json_options())?;
+    let mut document = JsonDocument::begin(screen::bytes(), rows.schema(), pentaglot::job::json_options())?;
     for batch in rows {
         document.write(&batch.map_err(Error::from)?)?;
     }
@@ -68,7 +66,7 @@ fn json(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result
 fn print_table(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Columns, Form::Coo];
     let rows = opened.rows(&view, &session.global.limits())?;
-    table::print(&mut screen::lines(), rows)
+    table::print(&mut screen::lines(), rows, screen::width())
 }
 
 /// The rows as another format's writer writes them.
@@ -76,12 +74,13 @@ fn through(session: &Session, opened: Opened, view: View, to: &str) -> pentaglot
     let mut options = ConvertOptions::default();
     options.columns = view.columns;
     options.rows = view.rows;
+    options.filter = view.filter;
     options.batch_rows = view.batch_rows;
     options.open.limits = session.global.limits();
     options.open.threads = session.global.threads;
     // What is printed is looked at, not kept.
     options.allow_lossy = LossKinds::ALL;
     let target = job::target(&session.registry, to)?;
-    Conversion::plan_opened(opened, target, None, &options)?.run_into(Sink::pipe(std::io::stdout()))?;
+    Conversion::plan_opened(opened, target, None, &options)?.run_into(screen::sink())?;
     Ok(())
 }

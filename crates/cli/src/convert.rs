@@ -1,9 +1,11 @@
 //! `convert`: one format to another.
 
 use std::io::Write;
+use std::path::Path;
 
 use pentaglot::hub::Plan;
-use pentaglot::job::{Conversion, ConvertOptions, parse_columns};
+use pentaglot::job::{Conversion, ConvertOptions, Target, parse_columns};
+use pentaglot::{Error, Hint};
 use serde_json::{Value, json};
 
 use crate::args::Convert;
@@ -12,17 +14,23 @@ use crate::screen::{self, escape};
 use crate::{About, DONE, Outcome, Session};
 
 pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
+    check_folder(&args.output)?;
     let mut options = ConvertOptions::default();
     options.open = args.open.options(&session.global);
     options.to = args.to.clone();
     options.as_type = args.as_type.clone();
     options.columns = args.columns.as_deref().map(parse_columns);
     options.rows = args.rows.clone();
+    options.filter = args.filter.clone();
     options.allow_lossy = args.allow_lossy.unwrap_or_default();
     options.force = args.force;
     options.batch_rows = session.global.batch_rows;
+    let input = label(&args.inputs);
     let conversion =
-        Conversion::plan(&session.registry, &args.input, &args.output, &options).about(&args.input)?;
+        Conversion::plan(&session.registry, &args.inputs, &args.output, &options).about(&input)?;
+    if args.output == "-" && !is_text(conversion.target()) {
+        screen::check_binary(conversion.target().format.info().id)?;
+    }
     if args.dry_run {
         return show(&conversion.plan, args);
     }
@@ -30,11 +38,14 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         screen::say(escape_lines(&conversion.plan).trim_end());
     }
     let progress = Progress::follow(conversion.source(), &session.global);
-    let report = conversion.run(&args.output, args.force);
+    let report = match args.output.as_str() {
+        "-" => conversion.run_into(screen::sink()),
+        output => conversion.run(output, args.force),
+    };
     drop(progress);
-    let report = report.about(&args.input)?;
+    let report = report.about(&input)?;
     if !session.global.quiet {
-        for (name, notes) in [(&args.input, &report.input_notes), (&args.output, &report.notes)] {
+        for (name, notes) in [(&input, &report.input_notes), (&args.output, &report.notes)] {
             notes.iter().for_each(|note| screen::say(&escape(&format!("{name}: note: {note}"))));
         }
         if !args.json {
@@ -44,6 +55,10 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     }
     if args.json {
         let notes = [report.input_notes, report.notes].concat();
+        let given = match &args.inputs[..] {
+            [one] => json!(one),
+            several => json!(several),
+        };
         let lost = report.lost.iter().map(|lost| {
             json!({
                 "kind": lost.kind.name(), "column": lost.column, "values": lost.values, "example": lost.example,
@@ -51,14 +66,42 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         });
         let lost: Vec<Value> = lost.collect();
         let object = json!({
-            "input": args.input, "output": args.output, "rows": report.rows, "bytes": report.bytes,
+            "input": given, "output": args.output, "rows": report.rows, "bytes": report.bytes,
             "notes": notes, "lost": lost,
         });
         screen::say_or_print(&object.to_string(), args.output == "-")?;
     } else if session.global.verbose {
-        screen::say(&format!("{} rows, {} bytes", report.rows, report.bytes));
+        screen::say(&format!("{}, {}", screen::count(report.rows, "row"), screen::size(report.bytes)));
     }
     Ok(DONE)
+}
+
+/// Whether a target is text that a terminal shows.
+fn is_text(target: &Target) -> bool {
+    let info = target.format.info();
+    let dialect = target.dialect.unwrap_or_default();
+    matches!(info.id, "csv" | "jsonl" | "json" | "mtx") || dialect == "json" || dialect.ends_with("-json")
+}
+
+/// Errs if the folder of the output is missing, before the input is read.
+fn check_folder(output: &str) -> pentaglot::Result<()> {
+    let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if output != "-" && !output.contains("://") && !folder.exists() => {
+            let folder = folder.display();
+            let advice = Hint::Advice(format!("mkdir -p '{folder}' makes it").into());
+            Err(Error::usage(format!("{output}: there is no folder {folder}")).hint(advice))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The inputs in a message.
+fn label(inputs: &[String]) -> String {
+    match inputs {
+        [first, more @ ..] if !more.is_empty() => format!("{first} and {} more", more.len()),
+        _ => inputs.concat(),
+    }
 }
 
 /// Prints the plan; its status is what the run's would be.
@@ -70,7 +113,7 @@ fn show(plan: &Plan, args: &Convert) -> Outcome {
         write!(out, "{}", escape_lines(plan))?;
         out.flush()?;
     }
-    plan.check(args.allow_lossy.unwrap_or_default()).about(&args.input)?;
+    plan.check(args.allow_lossy.unwrap_or_default()).about(&label(&args.inputs))?;
     Ok(DONE)
 }
 

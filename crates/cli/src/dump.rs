@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use pentaglot::formats::Node;
-use pentaglot::{Context, Error, Source, job};
+use pentaglot::formats::{Node, Part};
+use pentaglot::{Context, Error, Hint, Source, job};
 use serde_json::json;
 
 use crate::args::Dump;
-use crate::screen::{self, escape, faint};
-use crate::{About, DONE, Outcome, Session};
+use crate::screen::{self, count, escape, faint};
+use crate::{About, DONE, Outcome, Session, bus_error};
 
 /// Parts shown of one level before the rest is only counted.
 const SHOWN: u64 = 64;
@@ -20,14 +20,14 @@ const MAX_LEVELS: usize = 256;
 pub(crate) fn run(session: &Session, args: &Dump) -> Outcome {
     let mut options = args.open.options(&session.global);
     options.spool = true;
-    options.in_place = true;
+    options.in_place = bus_error::permit_map(&args.file);
     let opened = job::open(&session.registry, &args.file, &options).about(&args.file)?;
     opened.check_options(&options.options).about(&args.file)?;
     let id = opened.format.info().id;
     let root = opened.document.outline();
     let (path, node) = match &args.at {
         None => (String::new(), root),
-        Some(at) => find(root, at, id).about(&args.file)?,
+        Some(at) => find(root, at, &opened.document.summary().parts, id).about(&args.file)?,
     };
     let mut printer = Printer {
         out: screen::lines(),
@@ -80,8 +80,8 @@ impl<W: Write> Printer<W> {
     fn line(&mut self, path: &str, node: &Node, level: u32) -> pentaglot::Result<()> {
         let mut bytes = [0; HEX_BYTES];
         let wanted = HEX_BYTES.min(usize::try_from(node.bytes).unwrap_or(HEX_BYTES));
-        let count = self.source.read_at(node.offset, &mut bytes[..wanted])?;
-        let hex: Vec<String> = bytes[..count].iter().map(|byte| format!("{byte:02x}")).collect();
+        let found = self.source.read_at(node.offset, &mut bytes[..wanted])?;
+        let hex: Vec<String> = bytes[..found].iter().map(|byte| format!("{byte:02x}")).collect();
         let hex = hex.join(" ");
         if self.json {
             let object = json!({
@@ -93,9 +93,12 @@ impl<W: Write> Printer<W> {
         let more = if node.bytes as usize > HEX_BYTES { "…" } else { " " };
         let indent = "  ".repeat(level as usize);
         let name = escape(&node.name);
-        let value = node.value.as_ref().map_or(String::new(), |value| format!(" = {}", escape(value)));
+        let value = node
+            .value
+            .as_ref()
+            .map_or(String::new(), |value| format!(" = {}", screen::cut(&escape(value), 200)));
         let size = if node.parts.is_some() || node.bytes as usize > HEX_BYTES {
-            faint(&format!(" ({} bytes)", node.bytes))
+            faint(&format!(" ({})", count(node.bytes, "byte")))
         } else {
             String::new()
         };
@@ -115,38 +118,59 @@ fn join(path: &str, name: &str) -> String {
 }
 
 /// The node at a path, or the deepest node that holds a byte offset.
-fn find(root: Node, at: &str, id: &'static str) -> pentaglot::Result<(String, Node)> {
+fn find(root: Node, at: &str, listed: &[Part], id: &'static str) -> pentaglot::Result<(String, Node)> {
     let hex = at.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
     if let Ok(offset) = hex.unwrap_or_else(|| at.parse()) {
         return find_offset(root, offset, id);
     }
-    let mut path = String::new();
-    let mut node = root;
-    'down: while path != at {
-        let missing = || Error::usage(format!("there is no part {at:?}"));
-        let parts = node.parts.clone().ok_or_else(missing)?;
-        let rest = at[path.len()..].trim_start_matches('.');
-        // Elements are named by their index: jump there.
-        let index = rest
-            .strip_prefix('[')
-            .and_then(|rest| rest.split_once(']'))
-            .and_then(|(index, _)| index.parse().ok());
-        for part in parts.nodes(index.unwrap_or(0)) {
-            let part = part.in_format(id)?;
-            let here = join(&path, &part.name);
-            let ends_there = at.len() == here.len() || at[here.len().min(at.len())..].starts_with(['.', '[']);
-            if at.starts_with(&here) && ends_there {
-                path = here;
-                node = part;
-                continue 'down;
+    match find_path(&root, "", at, id, MAX_LEVELS)? {
+        Some(found) => Ok(found),
+        // A part that `inspect` lists, though the outline names its bytes otherwise.
+        None => match listed.iter().find(|part| part.path == at) {
+            Some(part) => {
+                let (_, node) = find_offset(root, part.offset, id)?;
+                let same = node.offset == part.offset && node.bytes == part.bytes;
+                let node = if same { node } else { Node::new(at, part.offset, part.bytes) };
+                Ok((at.to_owned(), node))
             }
-            if index.is_some() {
-                break;
-            }
-        }
-        return Err(missing());
+            None => Err(Error::usage(format!("there is no part {at:?}"))
+                .hint(Hint::Advice("dump without --at, and inspect, list the parts".into()))),
+        },
     }
-    Ok((path, node))
+}
+
+/// The node at a path below `node`, whose own path is `path`. A name may hold dots, so the first part whose name fits
+/// need not be the one: the search comes back and goes on.
+fn find_path(
+    node: &Node,
+    path: &str,
+    at: &str,
+    id: &'static str,
+    levels: usize,
+) -> pentaglot::Result<Option<(String, Node)>> {
+    let (Some(parts), true) = (&node.parts, levels > 0) else { return Ok(None) };
+    let rest = at[path.len()..].trim_start_matches('.');
+    // Elements are named by their index: jump there.
+    let index = rest
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+        .and_then(|(index, _)| index.parse().ok());
+    for part in parts.nodes(index.unwrap_or(0)) {
+        let part = part.in_format(id)?;
+        let here = join(path, &part.name);
+        if here == at {
+            return Ok(Some((here, part)));
+        }
+        if at.strip_prefix(&here).is_some_and(|rest| rest.starts_with(['.', '[']))
+            && let Some(found) = find_path(&part, &here, at, id, levels - 1)?
+        {
+            return Ok(Some(found));
+        }
+        if index.is_some() {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 fn find_offset(root: Node, offset: u64, id: &'static str) -> pentaglot::Result<(String, Node)> {

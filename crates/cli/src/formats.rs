@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pentaglot::formats::FormatInfo;
+use pentaglot::formats::{FormatInfo, Side};
 use serde_json::{Value, json};
 
 use crate::args::Formats;
@@ -36,7 +36,10 @@ fn object(info: &FormatInfo) -> Value {
         .options
         .iter()
         .map(|option| {
-            json!({ "key": option.key, "values": option.values, "default": option.default, "help": option.help })
+            json!({
+                "key": option.key, "side": side(option.side), "values": option.values, "default": option.default,
+                "help": option.help,
+            })
         })
         .collect();
     json!({
@@ -53,7 +56,16 @@ fn print(out: &mut impl Write, info: &FormatInfo) -> std::io::Result<()> {
         writeln!(out, "  {}:{}  {}{way}", info.id, dialect.name, dialect.title)?;
     }
     for option in info.options {
-        writeln!(out, "  -O {}={}  {} (default {})", option.key, option.values, option.help, option.default)?;
+        let (key, values, side) = (option.key, option.values, option.side.name());
+        writeln!(out, "  -O {key}={values}  {} ({side}; default {})", option.help, option.default)?;
     }
     Ok(())
+}
+
+fn side(side: Side) -> &'static str {
+    match side {
+        Side::Read => "read",
+        Side::Write => "write",
+        Side::Both => "both",
+    }
 }

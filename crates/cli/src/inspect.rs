@@ -4,17 +4,17 @@ use std::io::Write;
 
 use pentaglot::formats::Summary;
 use pentaglot::hub::shape::{self, Form, Shape};
+use pentaglot::hub::type_text::print_schema;
 use pentaglot::job;
 use serde_json::{Map, Value, json};
 
 use crate::args::Inspect;
-use crate::screen::{self, bold, escape};
+use crate::screen::{self, bold, count, escape};
 use crate::types::{data_type_text, field_text};
 use crate::{About, DONE, Outcome, Session, for_each};
 
 pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
-    let mut options = args.open.options(&session.global);
-    options.in_place = true;
+    let options = args.open.options(&session.global);
     for_each(&args.files, |file| {
         let opened = job::open(&session.registry, file, &options).about(file)?;
         opened.check_options(&options.options).about(file)?;
@@ -24,6 +24,24 @@ pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
         } else {
             let mut out = screen::lines();
             print(&mut out, file, summary)?;
+            if summary.is_container() {
+                let kind = |member: &String| match job::open(
+                    &session.registry,
+                    &format!("{file}::{member}"),
+                    &options,
+                ) {
+                    Ok(opened) => print_schema(&opened.document.summary().schema),
+                    Err(_) => String::new(),
+                };
+                let width = width_of(shown(&summary.members).map(|member| escape(member)));
+                list(&mut out, "members", &summary.members, |member| {
+                    let name = screen::cut(&escape(member), 60);
+                    format!("{name:<width$}  {}", screen::cut(&escape(&kind(member)), 100))
+                        .trim_end()
+                        .to_owned()
+                })?;
+            }
+            print_parts(&mut out, summary)?;
             out.flush()?;
         }
         Ok(DONE)
@@ -61,7 +79,7 @@ fn object(file: &str, summary: &Summary) -> Value {
         "dialect_reason": summary.dialect_reason,
         "also_fits": summary.also_fits,
         "shape": Shape::of(schema).name(),
-        "rows": summary.rows,
+        "rows": rows(summary),
         "columns": columns,
         "bytes": summary.bytes,
         "parts": parts,
@@ -74,15 +92,33 @@ fn object(file: &str, summary: &Summary) -> Value {
         let value_type = shape::matrix_value_type(schema).map(|kind| crate::types::arrow_text(&kind));
         object.insert("cols".to_owned(), json!(shape::matrix_cols(schema)));
         object.insert("value_type".to_owned(), json!(value_type));
-        object.insert("nonzeros".to_owned(), json!(summary.nonzeros));
+        object.insert("nonzeros".to_owned(), json!(nonzeros(summary)));
     }
     object
+}
+
+/// Rows of the shape: a matrix stored as `row, col, value` says its own.
+fn rows(summary: &Summary) -> Option<u64> {
+    match Form::of(&summary.schema) {
+        Form::Coo => shape::matrix_rows(&summary.schema),
+        _ => summary.rows.or_else(|| shape::matrix_rows(&summary.schema)),
+    }
+}
+
+/// Stored entries of a sparse matrix, if known.
+fn nonzeros(summary: &Summary) -> Option<u64> {
+    match Form::of(&summary.schema) {
+        Form::Coo => summary.nonzeros.or(summary.rows),
+        _ => summary.nonzeros,
+    }
 }
 
 fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result<()> {
     let schema = &summary.schema;
     writeln!(out, "{}", bold(&escape(file)))?;
-    let mut line = |key: &str, value: &str| writeln!(out, "  {key:<9} {}", escape(value));
+    let keys = summary.metadata.iter().map(|(key, _)| key.chars().count());
+    let width = keys.max().unwrap_or(0).clamp(9, 20);
+    let mut line = |key: &str, value: &str| writeln!(out, "  {:<width$} {}", escape(key), escape(value));
     match (summary.dialect, &summary.dialect_reason) {
         (Some(dialect), Some(reason)) => line("format", &format!("{}:{dialect} ({reason})", summary.format))?,
         (Some(dialect), None) => line("format", &format!("{}:{dialect}", summary.format))?,
@@ -91,23 +127,27 @@ fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result
     if !summary.also_fits.is_empty() {
         line("also fits", &summary.also_fits.join(", "))?;
     }
-    let rows = summary.rows.map_or("unknown".to_owned(), |rows| rows.to_string());
+    let unknown = |count: Option<u64>| count.map_or("unknown".to_owned(), |count| count.to_string());
     match Form::of(schema) {
         Form::Dense | Form::Sparse | Form::Columns | Form::Coo => {
-            let cols = shape::matrix_cols(schema).map_or("unknown".to_owned(), |cols| cols.to_string());
+            let (rows, cols) = (unknown(rows(summary)), unknown(shape::matrix_cols(schema)));
             let kind = shape::matrix_value_type(schema)
                 .map_or(String::new(), |kind| format!(" of {}", crate::types::arrow_text(&kind)));
             let form =
                 if matches!(Form::of(schema), Form::Dense | Form::Columns) { "dense" } else { "sparse" };
             line("shape", &format!("{form} matrix, {rows} x {cols}{kind}"))?;
-            if let Some(nonzeros) = summary.nonzeros {
+            if let Some(nonzeros) = nonzeros(summary) {
                 line("entries", &nonzeros.to_string())?;
             }
         }
-        _ => line("shape", &format!("{}, {rows} rows", Shape::of(schema)))?,
+        _ if summary.is_container() => line("shape", &count(summary.members.len() as u64, "member"))?,
+        _ => {
+            let rows = summary.rows.map_or("unknown rows".to_owned(), |rows| count(rows, "row"));
+            line("shape", &format!("{}, {rows}", Shape::of(schema)))?;
+        }
     }
     if let Some(bytes) = summary.bytes {
-        line("bytes", &format!("{bytes} ({})", screen::size(bytes)))?;
+        line("size", &screen::size(bytes))?;
     }
     for (key, value) in &summary.metadata {
         line(key, &screen::cut(value, 200))?;
@@ -115,27 +155,50 @@ fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result
     for note in &summary.notes {
         line("note", note)?;
     }
-    if !matches!(Form::of(schema), Form::Dense | Form::Sparse) {
-        writeln!(out, "  columns")?;
-        let width =
-            schema.fields().iter().map(|field| escape(field.name()).chars().count()).max().unwrap_or(0);
-        for (index, field) in schema.fields().iter().enumerate() {
-            let nulls = match summary.null_counts.get(index).copied().flatten() {
-                Some(nulls) => format!("  {nulls} nulls"),
+    if !matches!(Form::of(schema), Form::Dense | Form::Sparse) && !summary.is_container() {
+        let columns: Vec<usize> = (0..schema.fields().len()).collect();
+        let names = |index: &usize| escape(schema.field(*index).name());
+        let width = width_of(shown(&columns).map(names));
+        list(out, "columns", &columns, |index| {
+            let field = schema.field(*index);
+            let nulls = match summary.null_counts.get(*index).copied().flatten() {
+                Some(nulls) => format!("  {}", count(nulls, "null")),
                 None => String::new(),
             };
-            let (name, kind) = (escape(field.name()), escape(&field_text(field)));
-            writeln!(out, "    {name:<width$}  {kind}{nulls}")?;
-        }
+            let (name, kind) =
+                (screen::cut(&names(index), 60), screen::cut(&escape(&field_text(field)), 200));
+            format!("{name:<width$}  {kind}{nulls}")
+        })?;
     }
-    list(out, "members", &summary.members, |member| escape(member))?;
-    let width = summary.parts.iter().map(|part| part.path.chars().count()).max().unwrap_or(0);
+    if !summary.is_container() {
+        list(out, "members", &summary.members, |member| screen::cut(&escape(member), 60))?;
+    }
+    Ok(())
+}
+
+fn print_parts(out: &mut impl Write, summary: &Summary) -> std::io::Result<()> {
+    let width = width_of(shown(&summary.parts).map(|part| escape(&part.path)));
     list(out, "parts", &summary.parts, |part| {
-        format!("{:<width$}  at {}, {} bytes", escape(&part.path), part.offset, part.bytes)
+        let path = screen::cut(&escape(&part.path), 60);
+        format!("{path:<width$}  at {}, {}", part.offset, count(part.bytes, "byte"))
     })
 }
 
-/// At most forty entries under a heading.
+fn width_of(texts: impl Iterator<Item = String>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0).min(60)
+}
+
+/// The entries of a long list that are shown at its beginning and at its end.
+const FIRST: usize = 20;
+const LAST: usize = 3;
+
+/// What is shown of a list: all of it, or its beginning and end.
+fn shown<T>(items: &[T]) -> impl Iterator<Item = &T> {
+    let (first, last) = if items.len() > FIRST + LAST + 1 { (FIRST, LAST) } else { (items.len(), 0) };
+    items[..first].iter().chain(&items[items.len() - last..])
+}
+
+/// A list under a heading, at most a screenful.
 fn list<T>(
     out: &mut impl Write,
     title: &str,
@@ -146,11 +209,12 @@ fn list<T>(
         return Ok(());
     }
     writeln!(out, "  {title}")?;
-    for item in items.iter().take(40) {
+    for (index, item) in shown(items).enumerate() {
+        if index == FIRST && items.len() > FIRST + LAST + 1 {
+            let more = items.len() - FIRST - LAST;
+            writeln!(out, "    {}", screen::faint(&format!("… {more} more (--json lists all)")))?;
+        }
         writeln!(out, "    {}", text(item))?;
     }
-    match items.len().saturating_sub(40) {
-        0 => Ok(()),
-        more => writeln!(out, "    … {more} more"),
-    }
+    Ok(())
 }

@@ -1,22 +1,30 @@
 //! The command `pentaglot`: parses arguments, calls [`pentaglot::job`], prints. stdout is data, stderr is talk.
 
 mod args;
+mod bus_error;
 mod cat;
 mod convert;
+mod count;
 mod dump;
 mod formats;
+mod help;
 mod inspect;
+mod pager;
+mod process;
 mod progress;
 mod query;
 mod schema;
 mod screen;
+mod stdout;
 mod table;
 mod types;
 mod validate;
 
+use std::io::Read;
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 use pentaglot::{Error, ErrorKind, Hint, Registry};
 
 use args::{Cli, Verb};
@@ -35,6 +43,9 @@ type Status = u8;
 
 const DONE: Status = 0;
 
+/// How far into a text file lines are counted for an error.
+const TEXT_BYTES: u64 = 64 << 20;
+
 /// An error and the file that it is about.
 struct Failure {
     file: Option<String>,
@@ -43,7 +54,7 @@ struct Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure { file: None, error }
+        Failure { file: error.output().or(error.input()).map(str::to_owned), error }
     }
 }
 
@@ -53,14 +64,17 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Names the file that an error is about.
+/// Names the file that an error is about, unless it is about the output or names one of several inputs itself.
 trait About<T> {
     fn about(self, file: &str) -> Result<T, Failure>;
 }
 
 impl<T> About<T> for pentaglot::Result<T> {
     fn about(self, file: &str) -> Result<T, Failure> {
-        self.map_err(|error| Failure { file: Some(file.to_owned()), error })
+        self.map_err(|error| {
+            let file = error.output().or(error.input()).unwrap_or(file).to_owned();
+            Failure { file: Some(file), error }
+        })
     }
 }
 
@@ -74,19 +88,60 @@ impl Failure {
         }
     }
 
+    /// The line of the faulty byte in a text file whose reader does not count lines.
+    fn text_line(&self) -> Option<u64> {
+        let is_text = matches!(self.error.format()?, "ds" | "bsondf" | "mtx");
+        let (true, None, Some(offset)) = (is_text, self.error.line_number(), self.error.offset()) else {
+            return None;
+        };
+        let mut bytes = Vec::new();
+        std::fs::File::open(self.file.as_deref()?)
+            .ok()?
+            .take(offset.min(TEXT_BYTES))
+            .read_to_end(&mut bytes)
+            .ok()?;
+        // The same formats also have binary forms.
+        let text = bytes.len() as u64 == offset
+            && bytes.trim_ascii_start().first().is_some_and(|first| b"{[%\"".contains(first));
+        text.then(|| bytes.iter().filter(|byte| **byte == b'\n').count() as u64 + 1)
+    }
+
+    /// What would help: a limit that can be raised; for a file that is not there its folder, or a name that differs only
+    /// in its extension.
+    fn next_step(&self) -> Option<String> {
+        if self.error.kind() == ErrorKind::Limit {
+            let name = self.error.message().split(' ').next().filter(|name| name.starts_with("max-"));
+            return name.map(|name| format!("--{name} raises the limit"));
+        }
+        let path = Path::new(self.file.as_deref()?);
+        if self.error.kind() != ErrorKind::Io || path.exists() {
+            return None;
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return Some(format!("there is no folder {}", folder.display()));
+        };
+        let similar = entries.flatten().map(|entry| entry.path());
+        let mut similar: Vec<_> = similar.filter(|other| other.file_stem() == path.file_stem()).collect();
+        similar.sort();
+        Some(format!("there is {}", path.with_file_name(similar.first()?.file_name()?).display()))
+    }
+
     /// Prints the one line and gives the status. A closed pipe is success.
-    fn report(&self) -> Status {
+    fn report(mut self) -> Status {
         if self.error.is_broken_pipe() {
             return DONE;
         }
-        let mut text = match &self.file {
+        if let Some(line) = self.text_line() {
+            self.error = self.error.line(line);
+        }
+        let text = match &self.file {
             Some(file) => format!("{file}: {}", self.error),
             None => self.error.to_string(),
         };
-        if let Some(hint) = self.error.advice() {
-            text.push_str(&format!(" ({})", advice(hint)));
-        }
-        screen::say(&screen::escape(&text));
+        let advice = self.error.advice().map(advice).or_else(|| self.next_step());
+        let advice = advice.map(|advice| screen::escape(&advice));
+        screen::say_with(&screen::escape(&text), advice.as_deref());
         self.status()
     }
 }
@@ -95,6 +150,7 @@ impl Failure {
 fn advice(hint: &Hint) -> String {
     match hint {
         Hint::From => "--from names one".to_owned(),
+        Hint::FromOne(format) => format!("try --from {format}"),
         Hint::To => "--to names one".to_owned(),
         Hint::Type => "--type gives the type".to_owned(),
         Hint::Force => "--force replaces it".to_owned(),
@@ -107,21 +163,31 @@ fn advice(hint: &Hint) -> String {
 }
 
 fn main() -> ExitCode {
-    let Cli { verb, global } = match Cli::try_parse() {
+    process::ignore_file_size_signal();
+    let parsed = help::command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let Cli { verb, global } = match parsed {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() => {
-            // One line; `--help` says the rest.
-            let text = error.to_string();
-            let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-            let line = lines.join(" ");
-            screen::say(line.strip_prefix("error: ").unwrap_or(&line));
+        // No verb: the help, on stderr and with the status of a usage error.
+        Err(help) if help.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = help.print();
             return ExitCode::from(2);
         }
-        Err(help) => help.exit(),
+        Err(error) if error.use_stderr() => {
+            let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
+            screen::say(&screen::escape(&help::parse_error(&error, &words)));
+            return ExitCode::from(2);
+        }
+        Err(help) => {
+            // `--help` and `--version`: like all that is printed, they may fail.
+            let shown = screen::show(&help.render().ansi().to_string());
+            return ExitCode::from(shown.map_or_else(|error| Failure::from(error).report(), |()| DONE));
+        }
     };
+    // An unfinished output has no name yet, so there is nothing to clean up.
     let handler = ctrlc::set_handler(|| {
-        pentaglot::sink::remove_unfinished();
-        std::process::exit(130);
+        if !pager::is_running() {
+            std::process::exit(130);
+        }
     });
     if let Err(error) = handler {
         screen::say(&format!("cannot catch interrupts: {error}"));
@@ -134,8 +200,12 @@ fn main() -> ExitCode {
         }
     }));
     screen::set_color(global.color);
+    if !global.no_pager {
+        pager::allow();
+    }
     let session = Session { registry: Registry::default(), global };
     let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
+    pager::wait();
     ExitCode::from(status)
 }
 
@@ -148,20 +218,22 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Validate(args) => validate::run(session, args),
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),
+        Verb::Count(args) => count::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         Verb::Type(args) => types::run(session, args),
         Verb::Formats(args) => formats::run(session, args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "pentaglot", &mut script);
+            clap_complete::generate(*shell, &mut help::command(), "pentaglot", &mut script);
             screen::print(&script)?;
             Ok(DONE)
         }
         Verb::Man => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            for verb in Cli::command().get_subcommands() {
+            let command = help::command();
+            clap_mangen::Man::new(command.clone()).render(&mut page)?;
+            for verb in command.get_subcommands() {
                 let name = format!("pentaglot-{}", verb.get_name());
                 clap_mangen::Man::new(verb.clone().name(name)).render(&mut page)?;
             }
@@ -171,11 +243,18 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
     }
 }
 
-/// Runs a verb for each of several files: all are done, the highest status is returned.
+/// Runs a verb for each of several files and of those that patterns match: all are done, the highest status is returned.
 fn for_each(files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
     let mut highest = DONE;
     for file in files {
-        highest = highest.max(run(file).unwrap_or_else(|failure| failure.report()));
+        match pentaglot::job::expand(&[file]) {
+            Ok(found) => {
+                for file in found {
+                    highest = highest.max(run(&file).unwrap_or_else(|failure| failure.report()));
+                }
+            }
+            Err(error) => highest = highest.max(Failure::from(error).report()),
+        }
     }
     Ok(highest)
 }

@@ -13,6 +13,7 @@ pub(crate) fn run(session: &Session, args: &Schema) -> Outcome {
     let opened = job::open(&session.registry, &args.file, &options).about(&args.file)?;
     opened.check_options(&options.options).about(&args.file)?;
     let summary = opened.document.summary();
+    summary.check_member().about(&args.file)?;
     let schema = &summary.schema;
     let text = match args.language {
         SchemaLanguage::Arrow => job::print_type(schema, Language::Arrow),

@@ -2,7 +2,15 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use pentaglot::{Error, Hint};
+
 use crate::args::When;
+use crate::pager::Out;
+
+/// Characters of one line of an error or note.
+const LINE: usize = 500;
+/// Characters of a value that such a line quotes.
+const QUOTE: usize = 200;
 
 /// Control characters, and what could make a terminal do something, written as escapes.
 pub(crate) fn escape(text: &str) -> String {
@@ -47,37 +55,136 @@ pub(crate) fn faint(text: &str) -> String {
     format!("\u{1b}[2m{text}\u{1b}[0m")
 }
 
-/// One line on stderr. That stderr is closed is nobody's fault.
+/// One line on stderr, cut if it is very long. A closed stderr is not an error.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(anstream::stderr(), "{line}");
+    let _ = writeln!(anstream::stderr(), "{}", message(line));
+}
+
+/// A line of an error or note as it is printed: long quotations are cut, then the line.
+pub(crate) fn message(line: &str) -> String {
+    cut(&cut_quotes(line), LINE)
+}
+
+/// The text with everything between quotes cut at [`QUOTE`] characters.
+fn cut_quotes(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(['"', '\'', '`']) {
+        let (before, quoted) = rest.split_at(start);
+        let mark = quoted.chars().next().unwrap_or('"');
+        // After a letter it is an apostrophe.
+        let opens = !before.chars().next_back().is_some_and(char::is_alphanumeric);
+        let mut escaped = false;
+        let closing = quoted[1..].find(|character| {
+            let closes = character == mark && !escaped;
+            escaped = character == '\\' && !escaped;
+            closes
+        });
+        let (inside, after) = match closing.filter(|_| opens) {
+            Some(end) => (&quoted[1..=end], &quoted[end + 1..]),
+            None => ("", &quoted[1..]),
+        };
+        out.push_str(before);
+        out.push(mark);
+        out.push_str(&cut(inside, QUOTE));
+        rest = match closing.filter(|_| opens) {
+            Some(_) => {
+                out.push(mark);
+                &after[1..]
+            }
+            None => after,
+        };
+    }
+    out + rest
+}
+
+/// A message with advice after it: what is cut is the message.
+pub(crate) fn say_with(message: &str, advice: Option<&str>) {
+    match advice {
+        None => say(message),
+        Some(advice) => {
+            let advice = format!(" ({})", cut(advice, LINE / 2));
+            say(&(cut(message, LINE - advice.chars().count()) + &advice));
+        }
+    }
 }
 
 /// Bytes on stdout, as they are.
 pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = Out;
     out.write_all(bytes)?;
     out.flush()
 }
 
-/// A buffered, colour-aware stdout for lines.
-pub(crate) fn lines() -> io::BufWriter<anstream::Stdout> {
-    io::BufWriter::new(anstream::stdout())
+/// Text with colours on stdout, at once.
+pub(crate) fn show(text: &str) -> io::Result<()> {
+    let mut out = lines();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// A buffered stdout for lines, without colours where they are not wanted.
+pub(crate) fn lines() -> io::BufWriter<Box<dyn Write>> {
+    let out: Box<dyn Write> = match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => Box::new(anstream::StripStream::new(Box::new(Out) as Box<dyn Write>)),
+        _ => Box::new(Out),
+    };
+    io::BufWriter::new(out)
+}
+
+/// A buffered stdout for bytes.
+pub(crate) fn bytes() -> io::BufWriter<Out> {
+    io::BufWriter::new(Out)
+}
+
+/// Stdout as a sink.
+pub(crate) fn sink() -> pentaglot::Sink {
+    pentaglot::Sink::pipe(Out).named(crate::stdout::NAME)
+}
+
+/// Errs if stdout is a terminal: binary data would garble it.
+pub(crate) fn check_binary(format: &str) -> pentaglot::Result<()> {
+    if !stdout_is_terminal() {
+        return Ok(());
+    }
+    let advice = "redirect it: > FILE";
+    Err(Error::usage(format!("{format} is binary, and standard output is a terminal"))
+        .hint(Hint::Advice(advice.into())))
+}
+
+/// How many characters a line of the terminal has; `None` where stdout is not a terminal.
+pub(crate) fn width() -> Option<usize> {
+    if !stdout_is_terminal() {
+        return None;
+    }
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let width = match terminal_size::terminal_size_of(io::stdout()) {
+        Some((width, _)) => usize::from(width.0),
+        None => said().unwrap_or(80),
+    };
+    Some(width.max(20))
 }
 
 pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// `1234567` as `1.2 MB`.
+/// `1 row`, `2 rows`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// A size in bytes, and past 1024 in the units that options take: `1234567 bytes (1.2 MiB)`.
 pub(crate) fn size(bytes: u64) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
-    let mut value = bytes as f64;
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let exact = count(bytes, "byte");
+    let mut value = bytes as f64 / 1024.0;
     let mut unit = 0;
-    while value >= 999.5 && unit + 1 < units.len() {
-        value /= 1000.0;
+    while value >= 1023.95 && unit + 1 < units.len() {
+        value /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
+    if bytes < 1024 { exact } else { format!("{exact} ({value:.1} {})", units[unit]) }
 }
 
 /// A report line: on stdout, or on stderr where stdout carries data.
@@ -87,4 +194,43 @@ pub(crate) fn say_or_print(line: &str, stdout_is_data: bool) -> io::Result<()> {
         return Ok(());
     }
     print(format!("{line}\n").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_one_unit_style() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1023, "1023 bytes"),
+            (1024, "1024 bytes (1.0 KiB)"),
+            (1_048_575, "1048575 bytes (1.0 MiB)"),
+            (u64::MAX, "18446744073709551615 bytes (16.0 EiB)"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn long_quotations_are_cut() {
+        for same in ["", "a file's end", "expected `,` or `}`, found \"x\\\"y\"", "open \"quote", "it's 'x'"]
+        {
+            assert_eq!(cut_quotes(same), same);
+        }
+        let long = "y".repeat(1000);
+        for mark in ['"', '\'', '`'] {
+            let text = cut_quotes(&format!("found {mark}{long}{mark}, then {mark}b{mark}"));
+            assert_eq!(text, format!("found {mark}{}…{mark}, then {mark}b{mark}", &long[..QUOTE - 1]));
+        }
+        assert_eq!(message(&long).chars().count(), LINE);
+    }
+
+    #[test]
+    fn cut_counts_characters() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+    }
 }

@@ -54,18 +54,19 @@ fn object(file: &str, format: Option<&str>, findings: &Findings) -> Value {
 fn print(file: &str, format: Option<&str>, findings: &Findings) -> std::io::Result<()> {
     let mut out = screen::lines();
     for finding in findings.list() {
+        let line = finding.line.map_or(String::new(), |line| format!(" (line {line})"));
         let place = match (finding.offset, finding.path.is_empty()) {
-            (Some(offset), true) => format!("at byte {offset}: "),
-            (Some(offset), false) => format!("at byte {offset}, {}: ", finding.path),
+            (Some(offset), true) => format!("at byte {offset}{line}: "),
+            (Some(offset), false) => format!("at byte {offset}{line}, {}: ", finding.path),
             (None, false) => format!("{}: ", finding.path),
             (None, true) => String::new(),
         };
         let line =
             format!("{file}: {}: {place}{} [{}]", finding.severity.name(), finding.message, finding.rule);
-        writeln!(out, "{}", escape(&line))?;
+        writeln!(out, "{}", screen::message(&escape(&line)))?;
     }
     if findings.more() > 0 {
-        writeln!(out, "{}: … {} more findings", escape(file), findings.more())?;
+        writeln!(out, "{}: … {}", escape(file), screen::count(findings.more(), "more finding"))?;
     }
     if findings.is_valid() {
         writeln!(out, "{}: valid {}", escape(file), format.unwrap_or("file"))?;

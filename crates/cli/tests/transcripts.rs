@@ -73,7 +73,7 @@ fn dump_names_the_format_of_what_is_broken_inside() {
     for more in [["--depth", "9"], ["--at", "value[1]"]] {
         let (status, _, said) = run(&["dump", file, more[0], more[1]]);
         assert_eq!(status, Some(1));
-        let expected = "ds: at byte 49: expected `,` or `]`, found the end of the input";
+        let expected = "ds: at byte 49 (line 1): expected `,` or `]`, found the end of the input";
         assert_eq!(said, format!("{file}: {expected}\n"));
     }
 }

@@ -46,6 +46,8 @@ pub enum Step {
 pub enum Hint {
     /// Name the input's format.
     From,
+    /// Name the input's format as this one.
+    FromOne(Cow<'static, str>),
     /// Name the output's format.
     To,
     /// Give the type of the data.
@@ -77,13 +79,16 @@ pub struct Error(Box<Inner>);
 
 struct Inner {
     kind: ErrorKind,
+    input: Option<String>,
     format: Option<&'static str>,
     offset: Option<u64>,
+    line: Option<u64>,
     /// Innermost step first: steps are added on the way out.
     path: Vec<Step>,
     rule: Option<&'static str>,
     message: String,
     hint: Option<Hint>,
+    output: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -93,12 +98,15 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error(Box::new(Inner {
             kind,
+            input: None,
             format: None,
             offset: None,
+            line: None,
             path: Vec::new(),
             rule: None,
             message: message.into(),
             hint: None,
+            output: None,
             source: None,
         }))
     }
@@ -106,13 +114,13 @@ impl Error {
     /// The file breaks a rule: `expected …, found …`.
     #[cold]
     pub fn malformed(expected: impl fmt::Display, found: impl fmt::Display) -> Self {
-        Error::new(ErrorKind::Malformed, format!("expected {expected}, found {found}"))
+        Error::new(ErrorKind::Malformed, format!("expected {expected}, found {}", excerpt(found)))
     }
 
     /// The file ends too early: `expected …, found …`.
     #[cold]
     pub fn truncated(expected: impl fmt::Display, found: impl fmt::Display) -> Self {
-        Error::new(ErrorKind::Truncated, format!("expected {expected}, found {found}"))
+        Error::new(ErrorKind::Truncated, format!("expected {expected}, found {}", excerpt(found)))
     }
 
     /// A sound thing that this library does not do.
@@ -154,6 +162,13 @@ impl Error {
         self
     }
 
+    /// Sets the line of a text file, counted from 1, unless a deeper place has set it.
+    #[must_use]
+    pub fn line(mut self, line: u64) -> Self {
+        self.0.line.get_or_insert(line);
+        self
+    }
+
     /// Puts a named part in front of the path.
     #[must_use]
     pub fn field(mut self, name: impl Into<Cow<'static, str>>) -> Self {
@@ -175,6 +190,18 @@ impl Error {
         self
     }
 
+    /// Names the input of several that this is about, unless a deeper place has named one. Not part of the message.
+    #[must_use]
+    pub fn in_input(mut self, name: impl Into<String>) -> Self {
+        self.0.input.get_or_insert_with(|| name.into());
+        self
+    }
+
+    /// The name of the input that this is about, where a job reads several.
+    pub fn input(&self) -> Option<&str> {
+        self.0.input.as_deref()
+    }
+
     /// Names the broken rule (a stable word for `validate`), unless it is named already.
     #[must_use]
     pub fn rule(mut self, rule: &'static str) -> Self {
@@ -194,6 +221,19 @@ impl Error {
         self.0.hint.as_ref()
     }
 
+    /// Says that this is a fault of the output of this name, unless a deeper place has named one.
+    /// Not part of the message.
+    #[must_use]
+    pub fn in_output(mut self, name: impl Into<String>) -> Self {
+        self.0.output.get_or_insert_with(|| name.into());
+        self
+    }
+
+    /// The name of the output whose fault this is; `None` where it is the input's, or the output has no name.
+    pub fn output(&self) -> Option<&str> {
+        self.0.output.as_deref()
+    }
+
     /// Who is to blame.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -207,6 +247,11 @@ impl Error {
     /// The byte offset of the faulty place, if known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
+    }
+
+    /// The line of the faulty place in a text file, counted from 1, if known.
+    pub fn line_number(&self) -> Option<u64> {
+        self.0.line
     }
 
     /// The path of the faulty place, such as `block[0].value_type`; empty if unknown.
@@ -253,17 +298,54 @@ impl Error {
     }
 }
 
+/// Characters of a value that a message quotes.
+const EXCERPT: usize = 200;
+
+/// A value as a message quotes it: cut if it is long.
+pub(crate) fn excerpt(value: impl fmt::Display) -> String {
+    let mut text = value.to_string();
+    if let Some((end, _)) = text.char_indices().nth(EXCERPT) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// `1 row`, `2 rows`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// Names as a message lists them: the first few, and how many more there are.
+pub(crate) fn list(names: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    const SHOWN: usize = 12;
+    let mut shown = Vec::new();
+    let mut more = 0usize;
+    for name in names {
+        if shown.len() < SHOWN {
+            let name = name.to_string();
+            shown.push(if name.len() > 60 { name.chars().take(40).chain(['…']).collect() } else { name });
+        } else {
+            more += 1;
+        }
+    }
+    let text = shown.join(", ");
+    if more == 0 { text } else { format!("{text} and {more} more") }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(format) = self.0.format {
             write!(f, "{format}: ")?;
         }
         let path = self.path();
-        match (self.0.offset, path.is_empty()) {
-            (Some(offset), true) => write!(f, "at byte {offset}: ")?,
-            (Some(offset), false) => write!(f, "at byte {offset}, {path}: ")?,
-            (None, false) => write!(f, "{path}: ")?,
-            (None, true) => {}
+        if let Some(offset) = self.0.offset {
+            write!(f, "at byte {offset}")?;
+            self.0.line.iter().try_for_each(|line| write!(f, " (line {line})"))?;
+            f.write_str(if path.is_empty() { ": " } else { ", " })?;
+        }
+        if !path.is_empty() {
+            write!(f, "{path}: ")?;
         }
         f.write_str(&self.0.message)
     }
@@ -371,6 +453,22 @@ mod tests {
         assert_eq!((through.kind(), through.offset()), (ErrorKind::Malformed, Some(7)));
         let through: Error = std::io::Error::from(through).into();
         assert_eq!(through.to_string(), "npy: at byte 7: expected 1, found 2");
+    }
+
+    #[test]
+    fn a_line_stands_beside_the_byte() {
+        let error = Error::malformed("1", "2").at(7).line(3);
+        assert_eq!(error.to_string(), "at byte 7 (line 3): expected 1, found 2");
+        assert_eq!(error.field("x").to_string(), "at byte 7 (line 3), x: expected 1, found 2");
+    }
+
+    #[test]
+    fn long_values_and_lists_are_cut() {
+        let error = Error::malformed("a number", "ä".repeat(300));
+        assert_eq!(error.message().chars().count(), "expected a number, found ".len() + 201);
+        assert_eq!(list(["a", "b"]), "a, b");
+        assert!(list(0..1000).ends_with(", 10, 11 and 988 more"));
+        assert!(list(["x".repeat(1000)]).len() < 60);
     }
 
     #[test]

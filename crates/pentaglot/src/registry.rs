@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Hint, Result};
-use crate::formats::{Confidence, Format, Head};
+use crate::formats::{Confidence, Format, Head, foreign};
 use crate::source::Source;
 
 /// A set of formats. A value that is passed in: there is no global one.
@@ -12,6 +12,7 @@ use crate::source::Source;
 /// let registry = pentaglot::Registry::default();
 /// assert!(registry.get("parquet").is_ok());
 /// ```
+#[derive(Clone)]
 pub struct Registry {
     formats: Vec<Arc<dyn Format>>,
 }
@@ -88,6 +89,12 @@ impl Registry {
             .map(Arc::clone)
     }
 
+    /// The format whose magic number or exact structure these first bytes of a source have.
+    pub(crate) fn detect_certain(&self, source: &Source, head: &[u8]) -> Option<&Arc<dyn Format>> {
+        let head = Head::new(source, head);
+        self.formats().find(|format| format.detect(&head) == Confidence::Certain)
+    }
+
     /// The format of a source: content decides, the extension breaks ties, a tie that is left is an error.
     pub fn detect(&self, source: &Source) -> Result<Arc<dyn Format>> {
         let bytes = source.head()?;
@@ -100,6 +107,18 @@ impl Registry {
             .map(|(_, format)| Arc::clone(format))
             .collect();
         let by_extension = self.by_extension(&head.name());
+        if best < Confidence::Likely
+            && let Some(foreign) = foreign(&bytes)
+        {
+            let error =
+                Error::usage(format!("this is {foreign}, which is not a format that can be read here"));
+            let failed = "a download that fails often leaves such a page";
+            return Err(if foreign.contains("HTML") {
+                error.hint(Hint::Advice(failed.into()))
+            } else {
+                error
+            });
+        }
         if best == Confidence::No {
             // An empty or odd file that is named like a format is opened as that, so that the error says what is amiss.
             return by_extension.ok_or_else(|| {

@@ -29,6 +29,25 @@ fn the_readme_names_every_format() {
     }
 }
 
+/// What reading costs where each read is a request; `testing/requests.rs` checks the first two rows.
+const REQUESTS: &str = "
+## Requests
+
+Where reads are costly (a `ReadAt` that says so) a cache makes few large requests out of many small reads. Opening a file
+and reading its first ten rows takes:
+
+| formats | requests | bytes |
+|---|---|---|
+| `parquet`, `arrow` (one batch, values of fixed width), `npy`, `npz` (stored, csr), `csv`, `jsonl`, `ds`, `dynd`, `sds` (bit, int, raw, vec, option), `dbdf` of one block | at most 8 | at most 4 MB |
+| `bsondf` (columns of fixed width), `dbdf` of several blocks | 8 and 4 per column or block | 64 KiB each |
+| `arrow` of several batches | one per batch to open | 32 KiB each |
+| `arrow` and `bsondf` with text, lists or structs, or packed | one per buffer | the whole batch or column |
+| `arrow-stream` | one per batch to open | 32 KiB each |
+| `parquet` without a page index | one per page of the first row group | the column chunks of that row group |
+| `ds:json` | a few | 1 MiB, more if the type stands behind the value |
+| `dynd:cbor`, `mtx`, `npz` (packed, csc, coo), other kinds of `sds` | a few large ones | the whole file |
+";
+
 fn page() -> String {
     let mut page =
         String::from("# Formats, dialects, options, limits\n\nMade from the code by `cargo xtask bless`.\n");
@@ -48,13 +67,15 @@ fn page() -> String {
                 writeln!(page, "| `{}:{}` | {} | {read} | {write} |", info.id, dialect.name, dialect.title);
         }
         if !info.options.is_empty() {
-            page.push_str("\n| `-O` | values | default | what it does |\n|---|---|---|---|\n");
+            page.push_str("\n| `-O` | for | values | default | what it does |\n|---|---|---|---|---|\n");
         }
         for option in info.options {
             let values = option.values.replace('|', "\\|");
-            let _ = writeln!(page, "| `{}` | {values} | {} | {} |", option.key, option.default, option.help);
+            let (key, side) = (option.key, option.side.name());
+            let _ = writeln!(page, "| `{key}` | {side} | {values} | {} | {} |", option.default, option.help);
         }
     }
+    page.push_str(REQUESTS);
     let limits = Limits::default();
     page.push_str("\n## Limits\n\n| limit | default | what it bounds |\n|---|---|---|\n");
     let _ = writeln!(
@@ -67,7 +88,12 @@ fn page() -> String {
         writeln!(page, "| `--max-ratio` | {} | bytes that one compressed byte becomes |", limits.max_ratio);
     let _ = writeln!(
         page,
-        "| (library) `max_free_rows` | {} | rows that take no bytes in the file |",
+        "| `--max-spool` | {} bytes | bytes of a stream that are spooled, where it must be read at any offset; never more than the temporary folder has room for |",
+        limits.max_spool
+    );
+    let _ = writeln!(
+        page,
+        "| `--max-free-rows` | {} | rows that take no bytes in the file |",
         limits.max_free_rows
     );
     page

@@ -93,8 +93,9 @@ fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
         }
         Form::Array if takes(Form::Array) => Form::Array,
         Form::Value if takes(Form::Value) => Form::Value,
-        Form::Array | Form::Value if takes(Form::Table) => Form::Table,
+        // Numbers are a matrix of one column where there are matrices but no arrays (dbdf).
         Form::Array if is_number(schema) && takes(Form::Dense) => Form::Dense,
+        Form::Array | Form::Value if takes(Form::Table) => Form::Table,
         other => other,
     }
 }

@@ -8,3 +8,4 @@ mod matrix;
 pub mod reshape;
 #[cfg(test)]
 mod tests;
+pub mod union;

@@ -66,6 +66,8 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
             plan.step(field.name(), print_field(field), word(to), effect);
             shape::array_schema(field.clone())
         }
+        // A dense matrix is an array of lists of one size.
+        (Form::Dense, Form::Array) => shape::array_schema(schema.field(0).clone()),
         (Form::Table | Form::Array | Form::Columns, Form::Dense | Form::Sparse)
             if from != Form::Columns || shape::matrix_value_type(schema).is_none() =>
         {
@@ -89,7 +91,7 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
         plan.step("", describe(schema), word(to), Effect::exact());
     }
     let out = match schema.metadata().get(shape::ORDER_KEY) {
-        Some(order) if to != Form::Table => {
+        Some(order) if !matches!(to, Form::Table | Form::Array) => {
             let mut metadata = out.metadata().clone();
             metadata.insert(shape::ORDER_KEY.to_owned(), order.clone());
             out.with_metadata(metadata)
@@ -114,7 +116,7 @@ pub fn reshape(
     Ok(match (reshape.from, reshape.to) {
         (from, to) if from == to && rows.schema() == schema => rows,
         (from, to) if from == to => relabelled(rows, schema),
-        (_, Table) | (Table, Array) => relabelled(rows, schema),
+        (_, Table) | (Table | Dense, Array) => relabelled(rows, schema),
         (Table | Array | Columns, Dense) => each(rows, schema, {
             let mut start = 0;
             let lost = nan_allowed.then(|| lost.clone());
@@ -369,7 +371,7 @@ pub fn common_type(fields: &Fields) -> Option<DataType> {
 }
 
 /// The narrowest type that holds all values of both.
-fn join(a: &DataType, b: &DataType) -> Option<DataType> {
+pub(super) fn join(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     if a == b {
         return Some(a.clone());

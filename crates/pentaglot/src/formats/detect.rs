@@ -2,6 +2,42 @@
 
 use crate::source::Source;
 
+/// What a file is that belongs to another program, by its first bytes: so that an error can name it.
+pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
+    const MAGICS: &[(&[u8], &str)] = &[
+        (b"\x89PNG\r\n", "a PNG image"),
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"\x89HDF\r\n", "an HDF5 file"),
+        (b"SQLite format 3\0", "an SQLite database"),
+        (b"Obj\x01", "an Avro file"),
+        (b"ORC", "an ORC file"),
+        (b"FEA1", "a Feather file of version 1"),
+        (b"\xd0\xcf\x11\xe0", "an old Office document"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"\x7fELF", "an ELF program"),
+        (b"7z\xbc\xaf", "a 7-Zip archive"),
+        (b"\xfd7zXZ\0", "an xz archive"),
+        (b"\x80\x04\x95", "a Python pickle"),
+        (b"\x80\x05\x95", "a Python pickle"),
+    ];
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    let begins =
+        |word: &str| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()));
+    match text {
+        _ if begins("<!doctype html") || begins("<html") => Some("an HTML page"),
+        _ if begins("%PDF-") => Some("a PDF document"),
+        _ if begins("<?xml") => Some("an XML document"),
+        _ => {
+            // A word such as ORC may also begin a text.
+            let binary = bytes.contains(&0);
+            let fits = |magic: &[u8]| {
+                bytes.starts_with(magic) && (binary || !magic.iter().all(u8::is_ascii_graphic))
+            };
+            MAGICS.iter().find(|(magic, _)| fits(magic)).map(|(_, name)| *name)
+        }
+    }
+}
+
 /// How sure a format is that a file is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
@@ -74,5 +110,20 @@ impl<'a> Head<'a> {
     /// The source itself, for side files.
     pub fn source(&self) -> &'a Source {
         self.source
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::foreign;
+
+    #[test]
+    fn files_of_other_programs_are_told_by_their_first_bytes() {
+        assert_eq!(foreign(b"\xef\xbb\xbf \n<!DocType HTML><p>"), Some("an HTML page"));
+        assert_eq!(foreign(b"ORC\x00\x01"), Some("an ORC file"));
+        assert_eq!(foreign(b"%PDF-1.7"), Some("a PDF document"));
+        for text in ["ORC,FEA1\n1,2\n", "FEA1,b\n", "<p>\n", "", "a<html>"] {
+            assert_eq!(foreign(text.as_bytes()), None, "{text}");
+        }
     }
 }

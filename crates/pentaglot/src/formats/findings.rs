@@ -34,6 +34,8 @@ pub struct Finding {
     pub rule: String,
     /// Where in the file, if known.
     pub offset: Option<u64>,
+    /// The line of a text file, counted from 1, if known.
+    pub line: Option<u64>,
     /// The path of the place, such as `block[0].value_type`.
     pub path: String,
     /// What was expected and what was found.
@@ -88,6 +90,7 @@ impl Findings {
             severity,
             rule: error.rule_name().to_owned(),
             offset: error.offset(),
+            line: error.line_number(),
             path: error.path(),
             message: error.message().to_owned(),
         });

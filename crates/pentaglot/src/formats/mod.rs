@@ -33,6 +33,9 @@ mod findings;
 mod options;
 mod outline;
 mod planned;
+#[cfg(any(feature = "ds", feature = "sds"))]
+mod side_index;
+mod splits;
 mod summary;
 
 #[cfg(feature = "arrow_ipc")]
@@ -63,15 +66,17 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+pub(crate) use detect::foreign;
 pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
-pub use options::{OptionInfo, OptionMap, ReadOptions, Request, WriteOptions};
+pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
 pub(crate) use planned::{planned, relaxed};
+pub use splits::{ColumnStatistics, Split, Statistics};
 pub use summary::{Part, Summary};
 
 use crate::error::Result;
-use crate::hub::{Form, Plan, Rows};
+use crate::hub::{Form, Plan, Rows, Selection};
 use crate::sink::Sink;
 use crate::source::Source;
 
@@ -105,6 +110,18 @@ pub trait Document: Send + Sync {
     /// What the header says: shape, schema, rows, parts.
     fn summary(&self) -> &Summary;
 
+    /// What the file tells of its columns without its values being read.
+    fn statistics(&self) -> Statistics {
+        Statistics::of(self.summary())
+    }
+
+    /// At most about `wanted` ranges of rows that tile all rows and can be read side by side at fair cost; one range
+    /// where the format has no such places. A document that is known to have no rows has no split.
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        let _ = wanted;
+        Split::whole(self.summary())
+    }
+
     /// Named byte ranges, expanded lazily.
     fn outline(&self) -> Outline;
 
@@ -112,8 +129,21 @@ pub trait Document: Send + Sync {
     /// `Err` is for what is not the file's fault (I/O, limits).
     fn validate(&self, findings: &mut Findings) -> Result<()>;
 
-    /// The rows that are asked for, as a stream.
-    fn rows(&self, request: &Request) -> Result<Rows>;
+    /// The rows that are asked for, as a stream. The selection is one of this document ([`selection`](Self::selection)).
+    fn rows(&self, selection: &Selection) -> Result<Rows>;
+}
+
+impl dyn Document + '_ {
+    /// All rows and columns, to be narrowed.
+    pub fn selection(&self) -> Selection {
+        let summary = self.summary();
+        Selection::new(&summary.schema, summary.rows)
+    }
+
+    /// All rows.
+    pub fn all_rows(&self) -> Result<Rows> {
+        self.rows(&self.selection())
+    }
 }
 
 /// A file being written.

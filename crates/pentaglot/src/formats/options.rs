@@ -1,18 +1,45 @@
 //! What a user asks of a reader or a writer.
 
-use std::ops::Range;
-
 use crate::error::{Error, Result};
 use crate::hub::json::JsonOptions;
-use crate::hub::rows::Columns;
 use crate::hub::{LossKinds, LossRecord};
 use crate::limits::Limits;
+use crate::map::InPlace;
+
+/// Whether an option is for reading or for writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// It says how a file is read.
+    Read,
+    /// It says how a file is written.
+    Write,
+    /// It says both.
+    Both,
+}
+
+impl Side {
+    /// The words that are shown to a user.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Read => "reading",
+            Side::Write => "writing",
+            Side::Both => "reading, writing",
+        }
+    }
+
+    /// Whether an option of this side is for `side`, which is [`Side::Read`] or [`Side::Write`].
+    pub fn includes(self, side: Side) -> bool {
+        self == Side::Both || self == side
+    }
+}
 
 /// One `-O` option of a format.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionInfo {
     /// The key.
     pub key: &'static str,
+    /// Whether it is for reading, writing or both.
+    pub side: Side,
     /// The values it takes, as shown to a user: `auto|dense|sparse`, `0..12`, `N`.
     pub values: &'static str,
     /// The default, as shown to a user.
@@ -98,8 +125,8 @@ pub struct ReadOptions {
     pub limits: Limits,
     /// How many threads may work; 0: as many as there are cores.
     pub threads: usize,
-    /// Whether a file may be mapped into memory instead of read, where the format can use it in place.
-    pub in_place: bool,
+    /// Permission to map a file into memory instead of reading it, where the format can use it in place.
+    pub in_place: Option<InPlace>,
 }
 
 /// How a file is to be written.
@@ -126,30 +153,4 @@ pub struct WriteOptions {
     pub lost: LossRecord,
     /// How text formats write nested values.
     pub json: JsonOptions,
-}
-
-/// Which rows and columns of a document are wanted, in batches of what size.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Request {
-    /// The columns, in order; all by default.
-    pub columns: Option<Columns>,
-    /// The rows, half-open; all by default. Past the end is cut.
-    pub rows: Option<Range<u64>>,
-    /// Rows per batch at the most; 0: what suits the format.
-    pub batch_rows: usize,
-}
-
-impl Request {
-    /// The rows wanted of `total`, cut at the end.
-    pub fn range(&self, total: u64) -> Range<u64> {
-        let range = self.rows.clone().unwrap_or(0..total);
-        let end = range.end.min(total);
-        range.start.min(end)..end
-    }
-
-    /// Rows per batch, given the format's own choice.
-    pub fn batch_rows_or(&self, own: usize) -> usize {
-        if self.batch_rows == 0 { own.max(1) } else { self.batch_rows }
-    }
 }

@@ -2,6 +2,8 @@
 
 use arrow_schema::SchemaRef;
 
+use crate::error::{self, Error, Result};
+
 /// A named part of a file and the bytes it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -63,6 +65,20 @@ impl Summary {
             nonzeros: None,
             notes: Vec::new(),
         }
+    }
+
+    /// Whether this is a container of which no member was named: it has members, but no rows of its own.
+    pub fn is_container(&self) -> bool {
+        !self.members.is_empty() && self.schema.fields().is_empty()
+    }
+
+    /// Errs where rows are wanted and this is a container of which no member was named; lists the members.
+    pub fn check_member(&self) -> Result<()> {
+        if !self.is_container() {
+            return Ok(());
+        }
+        let members = error::list(&self.members);
+        Err(Error::usage(format!("several members and none named: FILE::MEMBER with one of {members}")))
     }
 
     /// Adds a part.

@@ -3,16 +3,19 @@
 //! ([`extension`]) and a few schema-metadata keys ([`shape`], [`native`]).
 
 pub mod extension;
+pub mod filter;
 pub mod json;
 pub mod loss;
 pub mod native;
 pub mod plan;
 pub mod relax;
 pub mod rows;
+pub mod selection;
 pub mod shape;
 pub mod type_text;
 
 pub use loss::{LossKind, LossKinds, LossRecord, Lost};
 pub use plan::{Effect, FieldPlan, Plan, Verdict};
 pub use rows::Rows;
+pub use selection::{Columns, Selection};
 pub use shape::{Form, Shape};

@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+use super::dense;
+use super::inputs::open_all;
+use super::names::expand;
 use super::open::{self, OpenOptions, Opened, Target};
 use super::read::View;
 use super::types;
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
-use crate::formats::{Request, WriteOptions, WritePlan};
-use crate::hub::{Form, LossKind, LossKinds, LossRecord, Lost, Plan, Verdict};
+use crate::formats::{Side, WriteOptions, WritePlan};
+use crate::hub::{Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict};
 use crate::limits::Limits;
 use crate::registry::Registry;
 use crate::sink::Sink;
@@ -31,8 +34,10 @@ pub struct ConvertOptions {
     pub as_type: Option<String>,
     /// `--columns`.
     pub columns: Option<Vec<String>>,
-    /// `--rows`.
+    /// `--rows`; of the rows that match, if there is a filter.
     pub rows: Option<Range<u64>>,
+    /// `--where`: only rows that match; see [`crate::hub::filter`].
+    pub filter: Option<String>,
     /// What may be lost.
     pub allow_lossy: LossKinds,
     /// Whether an existing output is replaced.
@@ -45,13 +50,15 @@ pub struct ConvertOptions {
 pub struct Conversion {
     opened: Opened,
     target: Target,
-    request: Request,
+    selection: Selection,
     /// What makes the data fit for `--as TYPE`: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
     limits: Limits,
+    /// How large a sparse matrix becomes that is written as a dense one.
+    dense_bytes: Option<u64>,
     allow_lossy: LossKinds,
     lost: LossRecord,
     /// What will happen, field by field.
@@ -98,12 +105,21 @@ impl ConvertOptions {
 }
 
 impl Conversion {
-    /// Plans the conversion of the file `input` for the file `output` (names as on the command line).
-    pub fn plan(registry: &Registry, input: &str, output: &str, options: &ConvertOptions) -> Result<Self> {
+    /// Plans the conversion of the files `inputs`, read as one, for the file `output` (names and patterns as on the command
+    /// line).
+    pub fn plan(
+        registry: &Registry,
+        inputs: &[impl AsRef<str>],
+        output: &str,
+        options: &ConvertOptions,
+    ) -> Result<Self> {
         let target = target_of(registry, options.to.as_deref(), output)?;
-        check_apart(input, output)?;
-        let opened = open::open(registry, input, &options.open)?;
-        Conversion::plan_opened(opened, target, Some(output), options)
+        let inputs = expand(inputs)?;
+        inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
+        let opened = open_all(registry, &inputs, &options.open)?;
+        let conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
+        conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
+        Ok(conversion)
     }
 
     /// Plans the conversion of what is open already. The output's name, where it has one, may decide a dialect.
@@ -113,39 +129,50 @@ impl Conversion {
         output: Option<&str>,
         options: &ConvertOptions,
     ) -> Result<Self> {
-        let mut own = options.open.options.clone();
-        let word = own.get("as").unwrap_or("auto").to_owned();
-        own.remove("as");
-        open::check_keys(&own, &[&opened.format, &target.format])?;
+        let info = target.format.info();
+        let given = &options.open.options;
+        super::options::check(given, &opened.formats, Some(info))?;
+        let opened = match &options.filter {
+            Some(filter) => opened.filtered(filter)?,
+            None => opened,
+        };
         if let Some(dialect) = target.dialect
             && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
         {
             let id = target.format.info().id;
             return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
         }
-        let summary = opened.document.summary();
-        let (request, mut schema) = options.view().request(&opened)?;
-        let mut plan = Plan::default();
+        let selection = options.view().selection(&opened)?;
+        let mut schema = Arc::clone(selection.schema());
+        let mut plan = opened.plan.clone();
         let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
         if let Some((shaped, adapter)) = &adapt {
             plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
             schema = Arc::clone(&adapter.schema);
         }
-        let info = target.format.info();
-        let reshape = leaving::leave(&schema, info.forms, &word)?;
+        let mut reshape = leaving::leave(&schema, info.forms, super::options::form(given))?;
         let mut write = WriteOptions::default();
         write.name = output.filter(|name| *name != "-").map(str::to_owned);
         write.dialect = target.dialect.map(str::to_owned);
-        write.type_text = options.open.type_text.clone();
-        write.options = own;
+        // A type may say how many rows there are: of all, not of those that match.
+        write.type_text = options.open.type_text.clone().filter(|_| options.filter.is_none());
+        write.options = super::options::of_side(given, Side::Write, info);
         write.limits = options.open.limits.clone();
         write.threads = options.open.threads;
         write.row_count = match Form::of(&reshape.schema) {
             Form::Coo if Form::of(&schema) != Form::Coo => None,
-            _ => summary.rows.map(|total| request.range(total)).map(|range| range.end - range.start),
+            _ => selection.row_count(),
         };
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
+        let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, opened.document.summary().rows);
+        if let Some(bytes) = dense_bytes {
+            if super::options::form(given) == "auto" {
+                dense::check_asked(bytes, opened.input_bytes(), &reshape.schema)?;
+            }
+            let step = reshape.plan.steps.iter_mut().find(|step| step.verdict == Verdict::Widened);
+            step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
+        }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         let lost = write.lost.clone();
         let write = match plan.verdict() {
@@ -154,7 +181,19 @@ impl Conversion {
         };
         plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
         let (limits, allow_lossy) = (options.open.limits.clone(), options.allow_lossy);
-        Ok(Conversion { opened, target, request, adapt, reshape, write, limits, allow_lossy, lost, plan })
+        Ok(Conversion {
+            opened,
+            target,
+            selection,
+            adapt,
+            reshape,
+            write,
+            dense_bytes,
+            limits,
+            allow_lossy,
+            lost,
+            plan,
+        })
     }
 
     /// What is converted.
@@ -185,7 +224,7 @@ impl Conversion {
         self.plan.check(self.allow_lossy)?;
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.limits.budget();
-        let rows = self.opened.document.rows(&self.request).in_format(from)?;
+        let rows = self.opened.document.rows(&self.selection).in_format(from)?;
         let (allowed, lost) = (self.allow_lossy, self.lost.clone());
         let rows = match self.adapt {
             Some((shaped, adapter)) => {
@@ -246,18 +285,16 @@ fn adapter_to(
 }
 
 /// Errs if both names are the same file.
-fn check_apart(input: &str, output: &str) -> Result<()> {
+fn check_apart(input: &str, output: &str, inputs: usize) -> Result<()> {
     let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
     };
-    let path = match input.rsplit_once("::") {
-        Some((path, _)) if !Path::new(input).exists() => path,
-        _ => input,
-    };
+    let (path, _) = open::split_member(input);
     if input != "-" && output != "-" && same(Path::new(path), Path::new(output)) && Path::new(path).is_file()
     {
-        return Err(Error::usage(format!("{output} is the input itself")));
+        let which = if inputs == 1 { "the input itself" } else { "one of the inputs" };
+        return Err(Error::usage(format!("{output} is {which}")));
     }
     Ok(())
 }

@@ -1,9 +1,15 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
+mod chain;
 mod conversion;
+mod dense;
+mod filtered;
 #[cfg(test)]
 mod honest;
+mod inputs;
+mod names;
 mod open;
+mod options;
 #[cfg(feature = "sds")]
 mod query;
 mod read;
@@ -13,11 +19,13 @@ mod tests;
 mod types;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
+pub use inputs::{join, open_all};
+pub use names::expand;
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};
 pub use read::View;
-pub use selection::{parse_columns, parse_rows, resolve_columns};
+pub use selection::{parse_columns, parse_rows};
 #[cfg(feature = "dbdf")]
 pub use types::daphne_meta;
 pub use types::{Language, TypeText, json_options, parse_type, print_type};

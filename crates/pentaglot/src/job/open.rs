@@ -3,10 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::types;
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions, TypeLanguage};
+use super::{options, types};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
+use crate::formats::{
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionMap, ReadOptions, Side, TypeLanguage,
+    foreign,
+};
+use crate::hub::Plan;
 use crate::limits::Limits;
+use crate::map::InPlace;
 use crate::registry::Registry;
 use crate::source::Source;
 
@@ -26,8 +31,8 @@ pub struct OpenOptions {
     pub threads: usize,
     /// Whether a stream is spooled first, so that it can be read at any offset and more than once.
     pub spool: bool,
-    /// Whether a file may be mapped into memory; see [`crate::map`] for the hazard.
-    pub in_place: bool,
+    /// Permission to map a file into memory instead of reading it; see [`crate::map`] for the hazard.
+    pub in_place: Option<InPlace>,
 }
 
 /// An open document and what it was opened as.
@@ -41,6 +46,10 @@ pub struct Opened {
     pub source: Source,
     /// The document's own bytes: the source, unpacked if it is packed.
     pub content: Source,
+    /// What joining several inputs does to their fields; empty for a single one.
+    pub plan: Plan,
+    /// The formats of its inputs.
+    pub(super) formats: Vec<&'static FormatInfo>,
 }
 
 /// A format that a user named, with a dialect.
@@ -57,12 +66,16 @@ pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Op
     if name == "-" {
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
     }
-    // A file of the literal name comes first.
-    let (path, member) = match name.rsplit_once("::") {
+    let (path, member) = split_member(name);
+    open_source(registry, Source::open(path)?, member, options)
+}
+
+/// The file and the member that a name means: a file of the literal name comes first.
+pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once("::") {
         Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
         _ => (name, None),
-    };
-    open_source(registry, Source::open(path)?, member, options)
+    }
 }
 
 /// Opens a source, or a member of it.
@@ -74,15 +87,19 @@ pub fn open_source(
 ) -> Result<Opened> {
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     let gzip = is_gzip(&source, named.as_ref())?;
+    if gzip {
+        check_gzip(registry, &source)?;
+    }
     let counted = source.clone();
+    source.set_max_spool(options.limits.max_spool);
     let source = if gzip { source.gunzip(&options.limits)? } else { source };
-    let source = if options.spool { source.seekable()? } else { source };
+    // The first bytes tell the format: what nobody can read is not spooled.
     let format = match &named {
         Some(named) => Arc::clone(&named.format),
         None => registry.detect(&source)?,
     };
     let mut read = ReadOptions::default();
-    read.dialect = named.and_then(|named| named.dialect).map(str::to_owned);
+    read.dialect = named.as_ref().and_then(|named| named.dialect).map(str::to_owned);
     read.member = member.map(str::to_owned);
     let info = format.info();
     let id = info.id;
@@ -94,15 +111,33 @@ pub fn open_source(
         }
         text => text.clone(),
     };
-    read.options = options.options.clone();
+    read.options = options::of_side(&options.options, Side::Read, info);
     read.limits = options.limits.clone();
     read.threads = options.threads;
     read.in_place = options.in_place;
     if let (Some(member), false) = (member, info.has_members) {
         return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));
     }
+    let source =
+        if options.spool { spooled(&source, format.as_ref(), named.is_some(), &read)? } else { source };
     let document = format.open(source.clone(), &read).in_format(id)?;
-    Ok(Opened { format, document, source: counted, content: source })
+    let plan = Plan::default();
+    Ok(Opened { format, document, source: counted, content: source, plan, formats: vec![info] })
+}
+
+/// The source, spooled if it is a stream, unless its first bytes tell that the format cannot read it.
+fn spooled(source: &Source, format: &dyn Format, is_named: bool, read: &ReadOptions) -> Result<Source> {
+    if !source.is_seekable() {
+        let bytes = source.head()?;
+        if format.detect(&Head::new(source, &bytes)) == Confidence::No
+            && let Err(error) = format.open(Source::from_bytes(source.name(), bytes), read)
+            // A named format may be cut short by the look, and know no better.
+            && (!is_named || matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Unsupported))
+        {
+            return Err(error.in_format(format.info().id));
+        }
+    }
+    source.seekable()
 }
 
 /// `.gz` on a name, or a gzip magic, means gzip around it; for some formats only the name decides.
@@ -112,6 +147,21 @@ pub(super) fn is_gzip(source: &Source, named: Option<&Target>) -> Result<bool> {
     }
     let by_magic = named.is_none_or(|named| named.format.info().is_packed_by_magic(named.dialect));
     Ok(by_magic && source.head()?.starts_with(&[0x1f, 0x8b, 8]))
+}
+
+/// Errs if a file that is named `.gz` is not gzip; says what it looks like.
+fn check_gzip(registry: &Registry, source: &Source) -> Result<()> {
+    let head = source.head()?;
+    if head.is_empty() || head.starts_with(&[0x1f, 0x8b]) {
+        return Ok(());
+    }
+    let found = match (registry.detect_certain(source, &head), foreign(&head)) {
+        (Some(format), _) => format.info().title,
+        (None, Some(foreign)) => foreign,
+        (None, None) => "something else",
+    };
+    let advice = Hint::Advice("a name without .gz opens it as what it is".into());
+    Err(Error::malformed("gzip, as the name says", found).at(0).hint(advice))
 }
 
 /// The format and dialect that `text` names: `dbdf`, `dbdf:daphne`.
@@ -150,7 +200,7 @@ pub fn validate(
         }
         Err(error) => return Err(error),
     };
-    check_keys(&options.options, &[&opened.format])?;
+    opened.check_options(&options.options)?;
     let id = opened.format.info().id;
     match opened.document.validate(findings).in_format(id) {
         Err(error) if matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed) => {
@@ -161,24 +211,17 @@ pub fn validate(
     Ok(Some(id))
 }
 
-/// Errs if a `-O` key belongs to none of the formats at hand.
-pub(super) fn check_keys(options: &OptionMap, formats: &[&Arc<dyn Format>]) -> Result<()> {
-    for key in options.keys() {
-        let known = || formats.iter().flat_map(|format| format.info().options).map(|option| option.key);
-        if !known().any(|known| known == key) {
-            let mut known: Vec<_> = known().collect();
-            known.sort_unstable();
-            known.dedup();
-            let known = if known.is_empty() { "none here".to_owned() } else { known.join(", ") };
-            return Err(Error::usage(format!("unknown option {key:?} (known: {known})")));
+impl Opened {
+    /// The bytes of all inputs, as they are stored, if known.
+    pub(super) fn input_bytes(&self) -> Option<u64> {
+        match self.formats.len() {
+            1 => self.source.len(),
+            _ => self.document.summary().bytes,
         }
     }
-    Ok(())
-}
 
-impl Opened {
-    /// Errs if the user gave a `-O` key that this format does not know. For verbs that only read.
-    pub fn check_options(&self, options: &OptionMap) -> Result<()> {
-        check_keys(options, &[&self.format])
+    /// Errs if a key is given that reading this format does not know. For jobs that only read.
+    pub fn check_options(&self, given: &OptionMap) -> Result<()> {
+        options::check(given, &self.formats, None)
     }
 }

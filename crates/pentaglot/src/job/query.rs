@@ -1,7 +1,8 @@
 //! `query` and `index`: formats with a typed door for them.
 
+use super::open::split_member;
 use super::open::{OpenOptions, is_gzip, target};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::ReadOptions;
 use crate::formats::sds::{self, Kind, Mapped, Query};
 use crate::registry::Registry;
@@ -10,10 +11,11 @@ use crate::source::Source;
 /// A succinct structure open for queries.
 pub struct Queries {
     mapped: Mapped,
+    member: Option<String>,
 }
 
 impl Queries {
-    /// Opens a file in place.
+    /// Opens a file: in place if the options permit it, else in memory.
     pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = match options.from.as_deref().map(|text| target(registry, text)).transpose()? {
             None => None,
@@ -25,6 +27,7 @@ impl Queries {
                 )));
             }
         };
+        let (name, member) = split_member(name);
         let source =
             if name == "-" { Source::from_reader("-", std::io::stdin()) } else { Source::open(name)? };
         let source =
@@ -35,8 +38,8 @@ impl Queries {
                 return Err(Error::unsupported(format!("queries on {format} (sds has them)")));
             }
         }
-        let mapped = Mapped::open(&source, kind, &options.limits).in_format("sds")?;
-        Ok(Queries { mapped })
+        let mapped = Mapped::open(&source, kind, options.in_place, &options.limits).in_format("sds")?;
+        Ok(Queries { mapped, member: member.map(str::to_owned) })
     }
 
     /// What the user should know.
@@ -46,7 +49,24 @@ impl Queries {
 
     /// The answer to a question such as `rank 17`; `None` where there is none.
     pub fn answer<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Result<Option<String>> {
-        sds::answer(&self.mapped.object, &Query::from_words(words)?)
+        let query = Query::from_words(words)?;
+        if let Some(member) = &self.member {
+            return sds::answer_member(&self.mapped.object, member, &query);
+        }
+        sds::answer(&self.mapped.object, &query).map_err(|error| {
+            let queried = ["rlwm", "wm", "rl", "sparse", "bit", "int", "vec"];
+            let other = self.mapped.also_fits.iter().find(|other| queried.contains(&other.as_str()));
+            let container = matches!(self.mapped.object, sds::Object::Container(_));
+            match (error.kind(), other) {
+                (ErrorKind::Unsupported, _) if container => {
+                    error.hint(Hint::Advice("a member has them: FILE::MEMBER".into()))
+                }
+                (ErrorKind::Unsupported, Some(other)) => {
+                    error.hint(Hint::FromOne(format!("sds:{other}").into()))
+                }
+                _ => error,
+            }
+        })
     }
 }
 

@@ -1,15 +1,11 @@
 //! The rows of an open document, chosen and in a wanted form.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::open::Opened;
-use super::selection;
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Result};
-use crate::formats::Request;
-use crate::hub::rows::sliced_schema;
-use crate::hub::{Form, LossKinds, LossRecord, Rows};
+use crate::hub::{Form, LossKinds, LossRecord, Rows, Selection};
 use crate::limits::Limits;
 
 /// Which rows and columns are wanted, in which form.
@@ -18,8 +14,10 @@ use crate::limits::Limits;
 pub struct View {
     /// Names of columns; of a matrix also `3`, `7..9`.
     pub columns: Option<Vec<String>>,
-    /// Rows, half-open.
+    /// Rows, half-open; of those that match, if there is a filter.
     pub rows: Option<Range<u64>>,
+    /// Only rows that match; see [`crate::hub::filter`].
+    pub filter: Option<String>,
     /// Rows per batch; 0: what suits the format.
     pub batch_rows: usize,
     /// The forms that the caller takes, the preferred one first; empty: any.
@@ -27,34 +25,34 @@ pub struct View {
 }
 
 impl View {
-    /// The view as a request, and the schema of what it gives.
-    pub(super) fn request(&self, opened: &Opened) -> Result<(Request, arrow_schema::SchemaRef)> {
-        let mut request = Request::default();
-        request.batch_rows = self.batch_rows;
-        request.rows = self.rows.clone();
-        let mut schema = Arc::clone(&opened.document.summary().schema);
-        if let Some(names) = &self.columns {
-            let columns = selection::resolve_columns(names, &schema)?;
-            schema = columns.schema(&schema)?;
-            request.columns = Some(columns);
-        }
+    /// The selection of a document that this view asks for.
+    pub(super) fn selection(&self, opened: &Opened) -> Result<Selection> {
+        opened.document.summary().check_member()?;
+        let mut selection = opened.document.selection().with_batch_rows(self.batch_rows);
         if let Some(rows) = &self.rows {
-            schema = sliced_schema(&schema, rows);
+            selection = selection.with_rows(rows.clone());
         }
-        Ok((request, schema))
+        match &self.columns {
+            Some(names) => selection.with_columns(names),
+            None => Ok(selection),
+        }
     }
 }
 
 impl Opened {
     /// The rows of this view.
     pub fn rows(&self, view: &View, limits: &Limits) -> Result<Rows> {
-        let (request, schema) = view.request(self)?;
-        let rows = self.document.rows(&request).in_format(self.format.info().id)?;
+        if let Some(filter) = &view.filter {
+            let view = View { filter: None, ..view.clone() };
+            return self.filtered(filter)?.rows(&view, limits);
+        }
+        let selection = view.selection(self)?;
+        let rows = self.document.rows(&selection).in_format(self.format.info().id)?;
         if view.forms.is_empty() {
             return Ok(rows);
         }
-        let form = leaving::choose(&schema, &view.forms, "auto")?;
-        let step = reshape::plan(&schema, form)?;
+        let form = leaving::choose(selection.schema(), &view.forms, "auto")?;
+        let step = reshape::plan(selection.schema(), form)?;
         step.plan.check(LossKinds::NONE)?;
         reshape::reshape(rows, &step, &limits.budget(), LossKinds::NONE, &LossRecord::default())
     }

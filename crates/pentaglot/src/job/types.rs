@@ -45,7 +45,7 @@ impl FromStr for Language {
 
 impl Language {
     /// The language of a text and the text without its prefix: a prefix `dynd:`, `ds:` or `arrow:` decides; else text
-    /// that begins with `{"` or `"` is ds, other text is dynd.
+    /// that begins with `{"` or `"` is ds, text that begins as Arrow type text does is that, other text is dynd.
     pub fn of(text: &str) -> (Self, &str) {
         let prefixes = [("arrow:", Language::Arrow), ("ds:", Language::Ds), ("dynd:", Language::Dynd)];
         for (prefix, language) in prefixes {
@@ -56,9 +56,30 @@ impl Language {
         let start = text.trim_start();
         let ds = start.starts_with('"')
             || start.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'));
-        (if ds { Language::Ds } else { Language::Dynd }, text)
+        let arrow = ARROW_STARTS.iter().any(|word| start.starts_with(word));
+        let language = match (ds, arrow) {
+            (true, _) => Language::Ds,
+            (_, true) => Language::Arrow,
+            _ => Language::Dynd,
+        };
+        (language, text)
     }
 }
+
+/// How Arrow type text begins that is not a datashape: what `schema` prints can be given back as it is.
+const ARROW_STARTS: &[&str] = &[
+    "struct{",
+    "list[",
+    "fixed_list[",
+    "large_list[",
+    "dict[",
+    "ordered_dict[",
+    "map[",
+    "matrix[",
+    "sparse_matrix[",
+    "array[",
+    "value[",
+];
 
 /// A type in some language.
 #[derive(Debug, Clone)]
@@ -120,11 +141,24 @@ impl TypeText {
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 pub fn parse_type(text: &str, language: Option<Language>, limits: &Limits) -> Result<TypeText> {
-    let (language, text) = match (language, Language::of(text)) {
-        (Some(given), (own, rest)) if given == own => (given, rest),
-        (Some(given), _) => (given, text),
-        (None, found) => found,
+    let (own, rest) = Language::of(text);
+    match language {
+        Some(given) if given == own => return parse_in(given, rest, limits),
+        Some(given) => return parse_in(given, text, limits),
+        None => {}
+    }
+    let parsed = parse_in(own, rest, limits);
+    let other = match own {
+        // A prefix leaves no doubt.
+        _ if rest.len() < text.len() => return parsed,
+        Language::Ds => return parsed,
+        Language::Arrow => Language::Dynd,
+        Language::Dynd => Language::Arrow,
     };
+    parsed.or_else(|error| parse_in(other, text, limits).map_err(|_| error))
+}
+
+fn parse_in(language: Language, text: &str, limits: &Limits) -> Result<TypeText> {
     let kind = match language {
         Language::Arrow => Parsed::Arrow(type_text::parse_schema(text, limits)?),
         #[cfg(feature = "ds")]

@@ -37,6 +37,38 @@ fn first_vector(max: u64, len: u64, mut starts: Vec<(u64, u64)>) -> IntVector {
     first
 }
 
+/// The levels of `values`, which end up in the order of the last one.
+fn levels<T: Lane>(values: &mut Vec<T>, max: u64) -> Vec<BitVector> {
+    let len = values.len() as u64;
+    let mut spare = vec![T::default(); values.len()];
+    let bits = (0..bit_len(max)).rev();
+    bits.map(|bit| BitVector::from(RawVector::from_trimmed(len, partition(values, &mut spare, bit))))
+        .collect()
+}
+
+impl WaveletCore<BitVector> {
+    /// The levels of a matrix of `values`. Without `first` there is no limit to the alphabet.
+    ///
+    /// ```
+    /// use pentaglot_succinct::WaveletCore;
+    /// let core = WaveletCore::from_values(&[u64::MAX, 0, 1 << 40]);
+    /// assert_eq!((core.len(), core.width()), (3, 64));
+    /// ```
+    pub fn from_values(values: &[u64]) -> Self {
+        fn build<T: Lane>(values: &[u64], max: u64) -> Vec<BitVector> {
+            levels(&mut values.iter().map(|&value| T::from_u64(value)).collect::<Vec<T>>(), max)
+        }
+        let max = values.iter().copied().max().unwrap_or(0);
+        let levels = match bit_len(max) {
+            0..=8 => build::<u8>(values, max),
+            9..=16 => build::<u16>(values, max),
+            17..=32 => build::<u32>(values, max),
+            _ => build::<u64>(values, max),
+        };
+        WaveletCore { levels }
+    }
+}
+
 impl WaveletMatrix {
     /// The matrix of `values`, whose alphabet must not exceed [`DEFAULT_ALPHABET_LIMIT`].
     pub fn from_values(values: &[u64]) -> Result<Self, Error> {
@@ -58,12 +90,7 @@ impl WaveletMatrix {
     fn build<T: Lane>(values: &[u64], max: u64) -> Self {
         let len = values.len() as u64;
         let mut values: Vec<T> = values.iter().map(|&value| T::from_u64(value)).collect();
-        let mut spare = vec![T::default(); values.len()];
-        let mut levels = Vec::new();
-        for bit in (0..bit_len(max)).rev() {
-            let words = partition(&mut values, &mut spare, bit);
-            levels.push(BitVector::from(RawVector::from_trimmed(len, words)));
-        }
+        let levels = levels(&mut values, max);
         let (mut starts, mut last) = (Vec::new(), None);
         for (index, value) in values.iter().map(|value| value.to_u64()).enumerate() {
             if last != Some(value) {

@@ -25,12 +25,14 @@ mod dictionary;
 mod layout;
 mod outline;
 mod read;
+mod slice;
 #[cfg(test)]
 mod tests;
 mod validate;
 mod write;
 
 use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -39,7 +41,7 @@ use self::layout::{CONTINUATION, MAGIC};
 use self::read::{Pipe, Store};
 use self::write::IpcWriter;
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Node, Outline, ReadOptions, Request, Summary,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Node, Outline, ReadOptions, Split, Summary,
     WriteOptions,
 };
 use crate::error::{Context, Error, Result};
@@ -139,7 +141,7 @@ impl Format for ArrowStream {
 }
 
 fn open_file(source: &Source, limits: &Limits) -> Result<Arc<dyn Document>> {
-    let source = source.seekable()?;
+    let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
     let mut magic = [0; 6];
     let count = source.read_at(0, &mut magic)?;
     if magic.starts_with(b"FEA1") {
@@ -197,6 +199,10 @@ impl Document for StoreDocument {
         &self.summary
     }
 
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        self.store.splits(wanted)
+    }
+
     fn outline(&self) -> Outline {
         outline::store(&self.store)
     }
@@ -205,7 +211,7 @@ impl Document for StoreDocument {
         validate::store(&self.store, findings).in_format(self.store.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         self.store.rows(request).in_format(self.store.id)
     }
 }
@@ -229,7 +235,7 @@ impl Document for PipeDocument {
         validate::pipe(&self.pipe, findings).in_format(self.pipe.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         self.pipe.rows(request).in_format(self.pipe.id)
     }
 }

@@ -9,7 +9,7 @@ use super::layout::{
     FILE_HEAD_BYTES, FILE_TAIL_BYTES, Kind, MAGIC, Message, Next, first_message, read_message,
 };
 use super::read::Store;
-use crate::error::Result;
+use crate::error::{Result, count};
 use crate::formats::{Expand, Node, Outline};
 use crate::hub::type_text::print_field;
 
@@ -58,7 +58,7 @@ pub(super) fn store(store: &Arc<Store>) -> Outline {
 fn message_node(store: &Arc<Store>, name: String, offset: u64, bytes: u64, rows: Option<u64>) -> Node {
     let node = Node::new(name, offset, bytes).expand(MessageParts { store: Arc::clone(store), offset });
     match rows {
-        Some(rows) => node.value(format!("{rows} rows")),
+        Some(rows) => node.value(count(rows, "row")),
         None => node,
     }
 }

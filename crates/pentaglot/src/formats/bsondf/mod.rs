@@ -92,24 +92,28 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "level",
+            side: super::Side::Write,
             values: "0..12",
             default: "0",
             help: "how hard to compress: 0 as the original programs do, 1 to 12 with LZ4 HC",
         },
         OptionInfo {
             key: "empty",
+            side: super::Side::Write,
             values: "5|4",
             default: "5",
             help: "bytes of an empty buffer: 5 as Python writes, 4 as C++ writes and Python cannot read",
         },
         OptionInfo {
             key: "utf8",
+            side: super::Side::Read,
             values: "text|bytes",
             default: "text",
             help: "bytes: text that is not UTF-8 is read as bytes, not refused",
         },
         OptionInfo {
             key: "nulls",
+            side: super::Side::Write,
             values: "zero|repeat",
             default: "zero",
             help: "what stands under missing values: zero, or the value before, which packs better in dates and times",

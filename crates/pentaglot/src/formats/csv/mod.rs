@@ -38,13 +38,14 @@ mod validate;
 mod write;
 
 use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
 use super::{
     Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, OptionMap, Outline, ReadOptions,
-    Request, Summary, WriteOptions,
+    Summary, WriteOptions,
 };
 use crate::error::{Context, Error, Result};
 use crate::hub::{Form, Rows};
@@ -76,12 +77,14 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "header",
+            side: super::Side::Both,
             values: "true|false",
             default: "true",
             help: "whether the first record names the columns",
         },
         OptionInfo {
             key: "delimiter",
+            side: super::Side::Both,
             values: "CHARACTER|tab",
             default: ", (a tab in .tsv)",
             help: "what stands between fields",
@@ -162,7 +165,7 @@ impl Document for read::CsvDocument {
         validate::validate(self, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         read::rows(self, request).in_format(ID)
     }
 }

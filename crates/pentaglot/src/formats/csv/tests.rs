@@ -1,4 +1,5 @@
 use crate::sink::Sink;
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -8,7 +9,6 @@ use super::*;
 use crate::formats::Node;
 use crate::hub::Verdict;
 use crate::hub::json::{Columns, JsonOptions};
-use crate::hub::rows::Columns as Choice;
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
 use crate::testing::arbitrary::Random;
 use crate::testing::conformance::{Suite, collect};
@@ -34,7 +34,7 @@ fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Arc<dyn Document>> {
 }
 
 fn read(document: &dyn Document) -> Result<RecordBatch> {
-    collect(document.rows(&Request::default())?)
+    collect(document.all_rows()?)
 }
 
 fn lines(batch: &RecordBatch) -> Vec<String> {
@@ -101,7 +101,7 @@ fn null_and_empty_string_differ() {
     let document = typed("a,b\n,\n", "struct{a: utf8, b: ?utf8}").unwrap();
     assert_eq!(lines(&read(document.as_ref()).unwrap()), ["[\"\",null]"]);
     let error = read(typed("a\n1\n\n", "struct{a: int8}").unwrap().as_ref()).unwrap_err();
-    assert_eq!(error.to_string(), "csv: at byte 4, row[1].a: expected int8, found null");
+    assert_eq!(error.to_string(), "csv: at byte 4 (line 3), row[1].a: expected int8, found null");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_later_record_that_does_not_fit_names_its_place_and_the_way_out() {
     assert_eq!(
         error.to_string(),
         format!(
-            "csv: at byte {}, row[11000].id: expected int64, found \"3x\" \
+            "csv: at byte {} (line 11002), row[11000].id: expected int64, found \"3x\" \
              (types were guessed from the first rows; --type gives them)",
             text.len() - 5
         )
@@ -223,23 +223,27 @@ fn a_later_record_that_does_not_fit_names_its_place_and_the_way_out() {
 #[test]
 fn faults_are_told_with_their_places() {
     for (text, expected) in [
-        ("a,b\n1\n", "csv: at byte 4, row[0]: expected 2 fields, found 1"),
-        ("a,b\n1,2,3\n", "csv: at byte 4, row[0]: expected 2 fields, found 3"),
+        ("a,b\n1\n", "csv: at byte 4 (line 2), row[0]: expected 2 fields, found 1"),
+        ("a,b\n1,2,3\n", "csv: at byte 4 (line 2), row[0]: expected 2 fields, found 3"),
         (
             "a,b\n\"1\"x,2\n",
-            "csv: at byte 7, row[0]: expected a delimiter or the end of the line after a closing quote, found 'x'",
+            "csv: at byte 7 (line 2), row[0]: expected a delimiter or the end of the line after a closing quote, \
+             found 'x'",
         ),
-        ("a,b\n1,\"2\n", "csv: at byte 6, row[0]: expected a closing quote, found the end of the input"),
+        (
+            "a,b\n1,\"2\n",
+            "csv: at byte 6 (line 2), row[0]: expected a closing quote, found the end of the input",
+        ),
     ] {
         assert_eq!(read(open(text).as_ref()).unwrap_err().to_string(), expected);
     }
     let error = read(open(b"a,b\nx,\xff\n").as_ref()).unwrap_err();
-    assert_eq!(error.to_string(), "csv: at byte 6, row[0].b: expected UTF-8, found other bytes");
+    assert_eq!(error.to_string(), "csv: at byte 6 (line 2), row[0].b: expected UTF-8, found other bytes");
     let error = open_as(b"a,\xff\n", "data.csv", &ReadOptions::default()).err().unwrap();
-    assert_eq!(error.to_string(), "csv: at byte 2, header[1]: expected UTF-8, found other bytes");
+    assert_eq!(error.to_string(), "csv: at byte 2 (line 1), header[1]: expected UTF-8, found other bytes");
     let nested = typed("a,b\n1,\"[1,x]\"\n", "struct{a: int8, b: list[int8]}").unwrap();
     let error = read(nested.as_ref()).unwrap_err();
-    assert_eq!(error.to_string(), "csv: at byte 10, row[0].b[1]: expected a number, found `x`");
+    assert_eq!(error.to_string(), "csv: at byte 10 (line 2), row[0].b[1]: expected a number, found `x`");
 }
 
 #[test]
@@ -307,9 +311,9 @@ fn the_outline_shows_records_and_fields_where_they_stand() {
 #[test]
 fn requests_read_what_they_ask_for() {
     let document = open("a,b,c\n1,x,true\n2,y,false\n");
-    let columns = Some(Choice(vec![2..3, 0..1]));
-    let request = Request { columns, rows: Some(1..9), batch_rows: 0 };
-    let batch = collect(document.rows(&request).unwrap()).unwrap();
+    let columns = Some(vec![2..3, 0..1]);
+    let request = Asked { columns, rows: Some(1..9), batch_rows: 0 };
+    let batch = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!(lines(&batch), ["[false,2]"]);
 }
 
@@ -320,7 +324,7 @@ fn a_stream_is_read_once() {
     let document = Csv.open(Source::from_reader("-", reader), &ReadOptions::default()).unwrap();
     let batch = read(document.as_ref()).unwrap();
     assert_eq!(batch.num_rows(), 40_000);
-    assert_eq!(document.rows(&Request::default()).err().unwrap().kind(), ErrorKind::Usage);
+    assert_eq!(document.all_rows().err().unwrap().kind(), ErrorKind::Usage);
 }
 
 #[test]

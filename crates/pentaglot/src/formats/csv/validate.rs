@@ -25,7 +25,7 @@ pub(super) fn validate(document: &CsvDocument, findings: &mut Findings) -> Resul
                         return Err(place(error));
                     }
                     broken = true;
-                    findings.error(&place(error));
+                    findings.error(&place(records.with_line(error)));
                     Ok(())
                 })?;
                 if broken || table.rows >= 4096 {
@@ -33,7 +33,7 @@ pub(super) fn validate(document: &CsvDocument, findings: &mut Findings) -> Resul
                 }
             }
             Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
-                findings.error(&place(error));
+                findings.error(&place(records.with_line(error)));
             }
             Err(error) => return Err(place(error)),
         }

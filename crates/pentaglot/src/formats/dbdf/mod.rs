@@ -30,6 +30,7 @@
 mod arrays;
 mod assemble;
 mod bands;
+mod beside;
 mod cast;
 mod dialect;
 mod encode;
@@ -41,6 +42,8 @@ mod outline;
 mod read;
 mod schema;
 mod sparse;
+mod splits;
+mod stamp;
 #[cfg(test)]
 mod tests;
 mod tiling;
@@ -69,6 +72,7 @@ pub use matrix::{Matrix, read_matrix};
 pub use meta::meta_text;
 pub use types::{BlockType, DataType, Dialect, ValueType};
 
+use beside::Beside;
 use read::{File, Open};
 
 const ID: &str = "dbdf";
@@ -109,30 +113,35 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "blocks",
+            side: super::Side::Write,
             values: "auto|dense|sparse|ultra-sparse",
             default: "auto",
             help: "how blocks store their cells; auto takes the smallest for each (spec)",
         },
         OptionInfo {
             key: "block-rows",
+            side: super::Side::Write,
             values: "N",
             default: "about 16 MiB",
             help: "rows of a block (spec)",
         },
         OptionInfo {
             key: "block-cols",
+            side: super::Side::Write,
             values: "N",
             default: "all; 1 in a frame",
             help: "columns of a block (spec)",
         },
         OptionInfo {
             key: "narrow",
+            side: super::Side::Write,
             values: "true|false",
             default: "false",
             help: "store each block with the smallest value type that holds its values (spec)",
         },
         OptionInfo {
             key: "meta",
+            side: super::Side::Both,
             values: "true|false",
             default: "true for daphne",
             help: "write the .meta file beside the data; reading: false ignores it",
@@ -166,8 +175,10 @@ impl Format for Dbdf {
         let Some(source) = known else {
             return if header_is_plausible(bytes) { Confidence::Likely } else { Confidence::No };
         };
-        // A walk over millions of blocks costs their headers only, and memory within this.
-        let limits = Limits { max_alloc: 16 << 20, ..Limits::default() };
+        // A walk over millions of blocks costs their headers only, and memory within this; where each header may be a
+        // request, a few must do.
+        let max_alloc = if source.is_costly() { 8 << 10 } else { 16 << 20 };
+        let limits = Limits { max_alloc, ..Limits::default() };
         let fits = |dialect: &Dialect| match Layout::read(&source, *dialect, &limits.budget()) {
             Ok(_) => true,
             Err(error) => error.kind() == crate::ErrorKind::Limit,
@@ -210,6 +221,11 @@ fn header_is_plausible(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether a file of any dialect may begin so: with its version and data type.
+fn header_may_be(bytes: &[u8]) -> bool {
+    matches!(bytes, [1, code, ..] if DataType::from_code(*code).is_some())
+}
+
 /// Opens a file: finds its dialect, walks its headers, reads its `.meta`.
 fn open(source: Source, options: &ReadOptions) -> Result<File> {
     let forced = match &options.dialect {
@@ -219,19 +235,17 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
         })?),
     };
     // The exact length decides the dialect, so a stream must end before it can be read.
-    let source = source.seekable()?;
+    let source = source.seekable_if(header_may_be)?;
     let budget = options.limits.budget();
-    let meta = match options.options.bool("meta")? {
-        Some(false) => None,
-        _ => meta::Meta::beside(&source)?,
+    let beside = match options.options.bool("meta")? {
+        Some(false) => Beside::default(),
+        _ => Beside::read(&source)?,
     };
-    let chosen = dialect::choose(&source, forced, meta.as_ref(), &budget)?;
+    let chosen = dialect::choose(&source, forced, beside.candidate(), &budget)?;
     let layout = chosen.layout;
     read::check_decodable(&layout)?;
     let header = &layout.header;
-    if let Some(meta) = &meta {
-        meta.check(header)?;
-    }
+    let (meta, ignored_meta) = beside.settle(header)?;
     let names = schema::column_names(header, meta.as_ref());
     let schema = schema::of(header, &names, &options.limits)?;
     let mut summary = Summary::new(ID, Arc::new(schema));
@@ -239,12 +253,13 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     summary.dialect_reason = Some(chosen.reason);
     summary.also_fits = chosen.also_fits.iter().map(|dialect| format!("{ID}:{dialect}")).collect();
     summary.notes.extend(chosen.note);
+    summary.notes.extend(ignored_meta.clone());
     summary.rows = Some(header.rows);
     summary.bytes = Some(layout.bytes);
     summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };
     summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
     describe(&mut summary, &layout, meta.is_some());
-    Ok(File { source, layout, summary, budget, threads: options.threads })
+    Ok(File { source, layout, summary, ignored_meta, budget, threads: options.threads })
 }
 
 /// Blocks past this many share one part of the summary.

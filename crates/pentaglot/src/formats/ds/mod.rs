@@ -40,7 +40,6 @@ mod tests;
 mod tree;
 mod types;
 mod validate;
-mod window;
 mod write;
 
 use arrow_schema::SchemaRef;
@@ -102,18 +101,21 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "nan",
+            side: super::Side::Both,
             values: "null",
             default: "",
             help: "JSON: write NaN and infinities as null, read null as NaN",
         },
         OptionInfo {
             key: "images",
+            side: super::Side::Both,
             values: "decode|encode",
             default: "",
             help: "decode: PNG images become plain, and plain ones that come from elsewhere PNG; encode: only the latter",
         },
         OptionInfo {
             key: "lenient",
+            side: super::Side::Read,
             values: "true|false",
             default: "false",
             help: "read integers in float columns, as Python sends them, and base64 without padding",
@@ -159,6 +161,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         lenient: options.options.bool("lenient")?.unwrap_or(false),
         nan_null: options.options.word("nan", &["null"])?.is_some(),
         decode: options.options.word("images", &["decode", "encode"])? == Some("decode"),
+        check_images: false,
         budget: options.limits.budget(),
         stand_ins: 0,
     };

@@ -466,6 +466,9 @@ fn read_tensor(pairs: &[(String, Tree)]) -> Result<Tensor> {
             dims.map(|(index, dim)| read_dimension(dim).index(index as u64).field("shape"))
                 .collect::<Result<_>>()?
         }
+        Tree::List(_) => {
+            return Err(Error::malformed("at least one dimension", "none").rule("type").field("shape"));
+        }
         _ => return Err(wrong("an array of dimensions", tree).field("shape")),
     };
     let count = shape.iter().try_fold(1u64, |count, dim| count.checked_mul(u64::from(*dim)));

@@ -1,10 +1,9 @@
 //! Record batches to a bundle, batch by batch.
 
-use std::io::{Seek, SeekFrom, Write};
+use std::io::Write;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use tempfile::SpooledTempFile;
 
 use super::cells::{Cells, Writing};
 use super::images::Transform;
@@ -12,18 +11,18 @@ use super::rows::{place_cell, root_columns, root_shape};
 use super::schema::{self, Derived};
 use super::types::{Fundamental, Type};
 use crate::error::{Error, Result};
+use crate::formats::side_index;
 use crate::formats::{OptionMap, WriteOptions, Writer, Written};
 use crate::hub::{Effect, LossKind, Plan, Shape};
 use crate::kernels::rows;
 use crate::sink::Sink;
+use crate::source::Spool;
 use crate::wire::msgpack::Output;
 
 /// What is written is handed on when there is this much of it.
 const FLUSH_BYTES: usize = 256 << 10;
 /// Plain rows are written so many at a time.
 const PLAIN_ROWS: usize = 4096;
-/// Elements whose number is not known wait in memory up to this size, then in a temporary file.
-const SPOOL_BYTES: usize = 8 << 20;
 
 /// The forms that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +114,7 @@ fn has_floats(kind: &Type) -> bool {
 pub(super) struct BundleWriter {
     sink: Sink,
     /// Elements of an array whose number must stand before them.
-    spool: Option<SpooledTempFile>,
+    spool: Option<Spool>,
     form: Form,
     /// The type of the rows as they come; images may be of another form in the file.
     kind: Type,
@@ -136,6 +135,7 @@ impl BundleWriter {
         let transform = transform(&options.options, decoded)?;
         let target = transform.apply(&kind)?;
         let form = form(options);
+        side_index::prepare(&mut sink)?;
         let writing = Writing {
             fixed: form == Form::MsgPack { fixed: true },
             nan_null: options.options.word("nan", &["null"])?.is_some(),
@@ -159,7 +159,7 @@ impl BundleWriter {
                         sink.write_all(output.bytes())?;
                         declared = Some(count);
                     }
-                    (Shape::Array, None) => spool = Some(SpooledTempFile::new(SPOOL_BYTES)),
+                    (Shape::Array, None) => spool = Some(Spool::default()),
                     _ => {}
                 }
             }
@@ -262,8 +262,7 @@ impl BundleWriter {
         if let Some(mut spool) = self.spool.take() {
             self.output.array(usize::try_from(self.rows).unwrap_or(usize::MAX))?;
             self.flush()?;
-            spool.seek(SeekFrom::Start(0))?;
-            std::io::copy(&mut spool, &mut self.sink)?;
+            spool.copy_to(&mut self.sink)?;
         }
         if self.form == Form::Json {
             let close = if root_shape(&self.kind) == Shape::Value { "}" } else { "]}" };

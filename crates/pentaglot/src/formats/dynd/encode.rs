@@ -8,7 +8,7 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::hub::needs_some;
-use super::pack::{Pack, pack, text};
+use super::pack::{Pack, flat_tensor, pack, text};
 use super::parse::parse_canonical;
 use super::types::{Encoding, Type};
 use super::walk::{Care, Walker, char_fits, check_array_type};
@@ -144,7 +144,8 @@ impl Encoder {
             }
             Type::Fixed(size, of) => {
                 let list = array.as_fixed_size_list_opt().ok_or_else(mismatch)?;
-                let size = usize::try_from(*size).map_err(|_| mismatch())?;
+                let (size, of) = flat_tensor(ty, array.data_type()).unwrap_or((*size, of.as_ref()));
+                let size = usize::try_from(size).map_err(|_| mismatch())?;
                 Encoder::Fixed { size, items: Box::new(Encoder::new(of, list.values(), limits)?) }
             }
             Type::Tuple(types) => Encoder::fields(types.iter(), array, limits)?,

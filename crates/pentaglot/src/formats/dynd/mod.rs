@@ -102,12 +102,14 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "options",
+            side: super::Side::Write,
             values: "sentinel|flag",
             default: "sentinel",
             help: "how a missing value of a type with a sentinel is written: flag writes ?pointer[T], which has none",
         },
         OptionInfo {
             key: "times",
+            side: super::Side::Read,
             values: "auto|timestamps|ticks",
             default: "auto",
             help: "how time and datetime are read: as nanoseconds, as numbers of 100 ns, or (auto) the latter where a file \

@@ -13,7 +13,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::{DataType, TimeUnit};
 
-use super::hub::{needs_some, tensor};
+use super::hub::{field_of, needs_some, tensor};
 use super::packed::to_storage_order;
 use super::types::{FloatWidth, Missing, Sentinel, Type, Width};
 use super::walk::encode_fixed_string;
@@ -101,7 +101,10 @@ fn pack_plain(ty: &Type, array: &ArrayRef) -> Result<Pack> {
         Type::Complex(width) => elements(&Type::Float(*width), 2, array)?,
         Type::Fixed(size, of) => match tensor(ty) {
             Some((dims, element)) => elements(element, dims.iter().product(), array)?,
-            None => elements(of, *size, array)?,
+            None => match flat_tensor(ty, array.data_type()) {
+                Some((count, element)) => elements(element, count, array)?,
+                None => elements(of, *size, array)?,
+            },
         },
         Type::Tuple(types) => fields(types.iter(), array)?,
         Type::Struct(members) => fields(members.iter().map(|(_, ty)| ty), array)?,
@@ -112,6 +115,25 @@ fn pack_plain(ty: &Type, array: &ArrayRef) -> Result<Pack> {
         }
         _ => return Err(mismatch(ty, array)),
     })
+}
+
+/// The number of elements and their type where an array holds several dimensions of `ty` as one list, as a tensor of
+/// another program does.
+pub(super) fn flat_tensor<'t>(ty: &'t Type, data_type: &DataType) -> Option<(u64, &'t Type)> {
+    fn depth(data_type: &DataType) -> usize {
+        match data_type {
+            DataType::FixedSizeList(item, _) => 1 + depth(item.data_type()),
+            _ => 0,
+        }
+    }
+    let (dims, element) = ty.fixed_dims();
+    let own = field_of("", element).ok()?;
+    let count = dims.iter().try_fold(1u64, |count, dim| count.checked_mul(*dim))?;
+    let DataType::FixedSizeList(_, size) = data_type else { return None };
+    let flat = dims.len() > 1
+        && depth(data_type) == 1 + depth(own.data_type())
+        && u64::try_from(*size).is_ok_and(|size| size == count);
+    flat.then_some((count, element))
 }
 
 #[cold]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 
-use super::hub::{ID, Layout, RowCount, arrow_schema, with_ticks};
+use super::hub::{ID, Layout, RowCount, arrow_schema, plain_number, with_ticks};
 use super::types::{Encoding, FloatWidth, Kind, Missing, Pattern, Type, Width, Zone};
 use crate::error::{Error, Result};
 use crate::hub::extension::{self, FIXED_SHAPE_TENSOR};
@@ -362,6 +362,9 @@ impl Derived {
             (FIXED_SHAPE_TENSOR, DataType::FixedSizeList(item, _)) => {
                 let Some(shape) = extension::tensor_shape(field) else { return Ok(None) };
                 let element = self.field(item)?;
+                if plain_number(&element).is_none() {
+                    self.worse(Effect::widened(), "comes back as nested lists");
+                }
                 Some(shape.iter().rev().fold(element, |ty, dim| Type::Fixed(*dim, Box::new(ty))))
             }
             (extension::IMAGE, DataType::Binary) => {

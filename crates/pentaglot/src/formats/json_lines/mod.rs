@@ -27,12 +27,12 @@ mod validate;
 mod write;
 
 use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::hub::Selection;
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Request, Summary,
-    WriteOptions,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Summary, WriteOptions,
 };
 use crate::error::{Context, Result};
 use crate::hub::{Form, Rows};
@@ -42,12 +42,12 @@ use crate::source::Source;
 ///
 /// ```
 /// use pentaglot::formats::json_lines::JsonLines;
-/// use pentaglot::formats::{Format, ReadOptions, Request};
+/// use pentaglot::formats::{Format, ReadOptions};
 /// use pentaglot::hub::type_text::print_schema;
 /// let source = pentaglot::Source::from_bytes("a.jsonl", b"{\"x\":1}\n{\"x\":2.5}\n".to_vec());
 /// let document = JsonLines.open(source, &ReadOptions::default())?;
 /// assert_eq!(print_schema(&document.summary().schema), "struct{x: ?float64}");
-/// assert_eq!(document.rows(&Request::default())?.next().unwrap()?.num_rows(), 2);
+/// assert_eq!(document.all_rows()?.next().unwrap()?.num_rows(), 2);
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
@@ -104,7 +104,7 @@ impl Document for read::JsonLinesDocument {
         validate::validate(self, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         read::rows(self, request).in_format(ID)
     }
 }

@@ -1,3 +1,4 @@
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -7,7 +8,6 @@ use super::*;
 use crate::formats::Node;
 use crate::hub::Verdict;
 use crate::hub::json::{Columns, JsonOptions};
-use crate::hub::rows::Columns as Choice;
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
 use crate::testing::arbitrary::Random;
 use crate::testing::conformance::{Suite, collect};
@@ -28,7 +28,7 @@ fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Arc<dyn Document>> {
 }
 
 fn read(document: &dyn Document) -> Result<RecordBatch> {
-    collect(document.rows(&Request::default())?)
+    collect(document.all_rows()?)
 }
 
 fn lines(batch: &RecordBatch) -> Vec<String> {
@@ -137,7 +137,7 @@ fn a_later_row_that_does_not_fit_names_its_place_and_the_way_out() {
     assert_eq!(
         error.to_string(),
         format!(
-            "jsonl: at byte {}, row[11000].b.c: expected a number, found a string \
+            "jsonl: at byte {} (line 11001), row[11000].b.c: expected a number, found a string \
              (types were guessed from the first rows; --type gives them)",
             offset + 16
         )
@@ -145,7 +145,10 @@ fn a_later_row_that_does_not_fit_names_its_place_and_the_way_out() {
     assert_eq!(error.kind(), ErrorKind::Malformed);
     let document = typed(&fit, "struct{a: int8, b: struct{c: ?utf8}}").unwrap();
     let error = read(document.as_ref()).unwrap_err();
-    assert_eq!(error.to_string(), "jsonl: at byte 16, row[0].b.c: expected a string, found a number");
+    assert_eq!(
+        error.to_string(),
+        "jsonl: at byte 16 (line 1), row[0].b.c: expected a string, found a number"
+    );
     text.push_str("{\"a\":1,\"z\":2}\n");
     let error = read(open(&text).as_ref()).unwrap_err().to_string();
     assert!(
@@ -160,9 +163,16 @@ fn lines_end_where_they_should() {
     let batch = read(open(text).as_ref()).unwrap();
     assert_eq!(lines(&batch), [r#"{"a":1}"#, r#"{"a":2}"#, r#"{"a":3}"#]);
     let error = read(open("{\"a\":1} {\"a\":2}\n").as_ref()).unwrap_err();
-    assert_eq!(error.to_string(), "jsonl: at byte 8, row[0]: expected the end of the line, found an object");
+    assert_eq!(
+        error.to_string(),
+        "jsonl: at byte 8 (line 1), row[0]: expected the end of the line, found an object"
+    );
     let error = read(open("{\"a\":1}\n[1]\n").as_ref()).unwrap_err();
-    assert!(error.to_string().starts_with("jsonl: at byte 8, row[1]: expected an object, found an array"));
+    assert!(
+        error
+            .to_string()
+            .starts_with("jsonl: at byte 8 (line 2), row[1]: expected an object, found an array")
+    );
     let error = read(open("{\"a\":1}\n{\"a\":").as_ref()).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::Truncated, Some(13)));
 }
@@ -238,9 +248,9 @@ fn the_outline_shows_rows_and_values_where_they_stand() {
 #[test]
 fn requests_read_what_they_ask_for() {
     let document = open("{\"a\":1,\"b\":\"x\",\"c\":true}\n{\"a\":2,\"b\":\"y\",\"c\":false}\n");
-    let columns = Some(Choice(vec![2..3, 0..1, 2..3]));
-    let request = Request { columns, rows: Some(1..9), batch_rows: 0 };
-    let batch = collect(document.rows(&request).unwrap()).unwrap();
+    let columns = Some(vec![2..3, 0..1, 2..3]);
+    let request = Asked { columns, rows: Some(1..9), batch_rows: 0 };
+    let batch = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!(lines(&batch), [r#"{"c":false,"a":2,"c":false}"#]);
 }
 
@@ -266,7 +276,7 @@ fn a_stream_is_read_once_and_in_pieces() {
     let document = JsonLines.open(Source::from_reader("-", reader), &ReadOptions::default()).unwrap();
     let batch = read(document.as_ref()).unwrap();
     assert_eq!(batch, read(open(&text).as_ref()).unwrap());
-    assert_eq!(document.rows(&Request::default()).err().unwrap().kind(), ErrorKind::Usage);
+    assert_eq!(document.all_rows().err().unwrap().kind(), ErrorKind::Usage);
     assert_eq!(batch.schema(), Arc::clone(&open(&text).summary().schema));
 }
 

@@ -1,6 +1,6 @@
 //! Every row, every finding.
 
-use super::read::JsonLinesDocument;
+use super::read::{BATCH_CELLS, JsonLinesDocument};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
 use crate::wire::columns::Record;
@@ -22,14 +22,16 @@ pub(super) fn validate(document: &JsonLinesDocument, findings: &mut Findings) ->
         match result {
             Ok(()) => {}
             Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
-                findings.error(&explain_guess(error.index(row).field("row"), document.guessed));
+                let error = scanner.with_line(error).index(row).field("row");
+                findings.error(&explain_guess(error, document.guessed));
                 scanner.skip_line()?;
                 record = fresh()?;
             }
             Err(error) => return Err(error.index(row).field("row")),
         }
         row += 1;
-        if record.rows() >= 4096 {
+        // Where there are many columns, fewer rows are held.
+        if record.rows() >= 4096.min(BATCH_CELLS / document.fields.len().max(1)) {
             record.finish()?;
         }
     }

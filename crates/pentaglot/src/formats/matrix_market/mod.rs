@@ -35,9 +35,10 @@ use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Request,
-    Summary, TypeLanguage, WriteOptions, WritePlan, planned, relaxed,
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Summary,
+    TypeLanguage, WriteOptions, WritePlan, planned, relaxed,
 };
+use crate::hub::Selection;
 use crate::hub::relax::Rules;
 use crate::hub::{Form, Rows};
 use crate::source::Source;
@@ -67,6 +68,7 @@ static INFO: FormatInfo = FormatInfo {
     forms: &[Form::Sparse, Form::Dense],
     options: &[OptionInfo {
         key: "integers",
+        side: super::Side::Read,
         values: "int64|uint64",
         default: "int64",
         help: "how the field `integer` is read",
@@ -84,9 +86,7 @@ impl Format for MatrixMarket {
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {
-        let banner = head.bytes().get(..layout::BANNER.len());
-        let fits = banner.is_some_and(|banner| banner.eq_ignore_ascii_case(layout::BANNER.as_bytes()));
-        if fits { Confidence::Certain } else { Confidence::No }
+        if has_banner(head.bytes()) { Confidence::Certain } else { Confidence::No }
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
@@ -106,6 +106,11 @@ impl Format for MatrixMarket {
     }
 }
 
+fn has_banner(head: &[u8]) -> bool {
+    let banner = head.get(..layout::BANNER.len());
+    banner.is_some_and(|banner| banner.eq_ignore_ascii_case(layout::BANNER.as_bytes()))
+}
+
 struct MarketDocument {
     body: Body,
     summary: Summary,
@@ -113,7 +118,7 @@ struct MarketDocument {
 
 impl MarketDocument {
     fn open(source: Source, options: &ReadOptions) -> Result<MarketDocument> {
-        let source = source.seekable()?;
+        let source = source.seekable_if(has_banner)?;
         let mut header = Header::read(&source)?;
         if options.options.word("integers", &["int64", "uint64"])? == Some("uint64")
             && header.kind == Kind::Integer
@@ -161,8 +166,8 @@ impl Document for MarketDocument {
         validate::validate(&self.body, findings).in_format(INFO.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
-        let rows = read::read(&self.body, &self.summary.schema, request).in_format(INFO.id)?;
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        let rows = read::read(&self.body, request).in_format(INFO.id)?;
         let schema = rows.schema();
         Ok(crate::hub::rows::from_batches(schema, rows.map(|batch| batch.in_format(INFO.id))))
     }

@@ -224,6 +224,8 @@ impl Body {
 
     /// Holds the number of lines against the size line.
     pub(super) fn check_count(&self, found: u64) -> Result<()> {
+        // The file may have been rewritten between two pieces.
+        self.source.check_unchanged()?;
         let expected = self.header.entries;
         if found < expected {
             let error = Error::truncated(format_args!("{expected} entries"), found);

@@ -35,12 +35,13 @@ mod zip;
 
 pub use npz::Npz;
 
+use crate::hub::Selection;
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Request, Summary,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Split, Summary,
     TypeLanguage, WriteOptions, WritePlan, planned, relaxed,
 };
 use crate::hub::relax::Rules;
@@ -136,6 +137,10 @@ impl Document for NpyDocument {
         &self.summary
     }
 
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        self.array.splits(wanted).unwrap_or_else(|| Split::whole(&self.summary))
+    }
+
     fn outline(&self) -> Outline {
         let bytes = self.array.header.bytes + self.array.header.data_bytes().unwrap_or(0);
         Outline::new("npy", 0, bytes).parts(outline::parts(&self.array))
@@ -145,7 +150,7 @@ impl Document for NpyDocument {
         validate::validate(&self.array, findings).in_format(INFO.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         named(INFO.id, self.array.rows(request))
     }
 }

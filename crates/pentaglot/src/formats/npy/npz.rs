@@ -1,5 +1,6 @@
 //! `.npz`: arrays in a zip archive. One member is the document; SciPy's sparse matrices are one document together.
 
+use crate::hub::Selection;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -16,18 +17,17 @@ use super::validate::{self, is_files_fault};
 use super::write::{self, Collector, Target};
 use super::zip::{self, Directory, Entry, ZipWriter};
 use super::{named, outline, summary};
-use crate::error::{Context, Error, Result};
+use crate::error::{self, Context, Error, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions,
-    Request, Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned, relaxed,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions, Split,
+    Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned, relaxed,
 };
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, Plan, Rows, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
-use crate::source::Source;
-use crate::wire::spool::Spool;
+use crate::source::{Source, Spool};
 
 /// The format `.npz`.
 ///
@@ -49,6 +49,7 @@ static INFO: FormatInfo = FormatInfo {
     forms: &[Form::Sparse, Form::Dense, Form::Array, Form::Value, Form::Table],
     options: &[OptionInfo {
         key: "compressed",
+        side: crate::formats::Side::Write,
         values: "true|false",
         default: "false",
         help: "deflate the members on writing",
@@ -183,15 +184,17 @@ struct NpzDocument {
 enum Content {
     Array(Entry),
     Sparse(Box<Sparse>),
+    /// Several arrays, of which none was named.
+    Several,
 }
 
 impl NpzDocument {
     fn open(source: Source, options: &ReadOptions) -> Result<NpzDocument> {
         let budget = options.limits.budget();
-        let source = source.seekable()?;
+        let source = source.seekable_if(|head| head.starts_with(b"PK"))?;
         let directory = Directory::read(&source, &budget)?;
         let members: Vec<String> = directory.entries.iter().map(|entry| entry.name().to_owned()).collect();
-        let list = || members.join(", ");
+        let list = || error::list(&members);
         let (content, mut summary) = match (&options.member, directory.entries.as_slice()) {
             (Some(wanted), entries) => {
                 let fits = |entry: &&Entry| entry.file_name == *wanted || entry.name() == wanted;
@@ -203,11 +206,9 @@ impl NpzDocument {
             (None, _) if scipy::is_sparse(&directory) => NpzDocument::sparse(&source, &directory, &budget)?,
             (None, [entry]) => NpzDocument::array(&source, entry, &budget)?,
             (None, []) => {
-                return Err(Error::malformed("at least one member", "none").at(0).rule("zip-members"));
+                return Err(no_members());
             }
-            (None, _) => {
-                return Err(Error::usage(format!("several members, name one as FILE::MEMBER: {}", list())));
-            }
+            (None, _) => (Content::Several, Summary::new(INFO.id, Arc::new(Schema::empty()))),
         };
         summary.members = members;
         summary.bytes = source.len();
@@ -215,11 +216,9 @@ impl NpzDocument {
         for entry in &directory.entries {
             summary.part(entry.name(), entry.offset, entry.data_offset + entry.packed_bytes - entry.offset);
         }
-        summary.part(
-            "directory",
-            directory.offset,
-            source.len().unwrap_or(0).saturating_sub(directory.offset),
-        );
+        summary.part("directory", directory.offset, directory.bytes);
+        let end = directory.offset + directory.bytes;
+        summary.part("end", end, source.len().unwrap_or(0).saturating_sub(end));
         Ok(NpzDocument { source, directory, content, summary, budget })
     }
 
@@ -241,6 +240,10 @@ impl NpzDocument {
     }
 }
 
+fn no_members() -> Error {
+    Error::malformed("at least one member", "none").at(0).rule("zip-members")
+}
+
 fn open_member(source: &Source, entry: &Entry, budget: &Budget) -> Result<ArrayFile> {
     let extent = entry.extent(source, budget.limits())?;
     ArrayFile::open(extent, INFO.id, budget).field(entry.name().to_owned())
@@ -249,6 +252,14 @@ fn open_member(source: &Source, entry: &Entry, budget: &Budget) -> Result<ArrayF
 impl Document for NpzDocument {
     fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        let array = match &self.content {
+            Content::Sparse(_) | Content::Several => None,
+            Content::Array(entry) => open_member(&self.source, entry, &self.budget).ok(),
+        };
+        array.and_then(|array| array.splits(wanted)).unwrap_or_else(|| Split::whole(&self.summary))
     }
 
     fn outline(&self) -> Outline {
@@ -284,17 +295,22 @@ impl Document for NpzDocument {
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
         for entry in &self.directory.entries {
-            let checked = open_member(&self.source, entry, &self.budget)
-                .and_then(|array| validate::validate(&array, findings).field(entry.name().to_owned()));
+            let checked = match open_member(&self.source, entry, &self.budget) {
+                // A member that is no array of ours is no fault of the archive.
+                Err(error) if error.kind() == crate::ErrorKind::Unsupported => {
+                    findings.note(&error);
+                    continue;
+                }
+                Err(error) => Err(error),
+                Ok(array) => validate::validate(&array, findings).field(entry.name().to_owned()),
+            };
             match checked {
                 Err(error) if is_files_fault(&error) => findings.error(&error),
-                // A member that is no array of ours is no fault of the archive.
-                Err(error) if error.kind() == crate::ErrorKind::Unsupported => findings.note(&error),
                 other => other.in_format(INFO.id)?,
             }
         }
         if let Content::Sparse(sparse) = &self.content {
-            let rows = sparse.rows(&Request::default());
+            let rows = sparse.rows(&Selection::new(&self.summary.schema, self.summary.rows));
             let read = rows.and_then(|mut rows| {
                 let mut entries = 0;
                 for batch in rows.by_ref() {
@@ -312,9 +328,10 @@ impl Document for NpzDocument {
         Ok(())
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         let rows = match &self.content {
             Content::Sparse(sparse) => sparse.rows(request),
+            Content::Several => return Err(self.summary.check_member().err().unwrap_or_else(no_members)),
             Content::Array(entry) => {
                 open_member(&self.source, entry, &self.budget).and_then(|array| array.rows(request))
             }
@@ -449,7 +466,7 @@ impl SparseBody {
         let dtype = Dtype::Scalar(Scalar::new(Kind::Int, if narrow_both { 4 } else { 8 }));
         let header =
             |dtype: &Dtype, shape: Vec<u64>| Header::canonical(dtype.clone(), false, shape).to_bytes();
-        let indices = self.indices;
+        let mut indices = self.indices;
         zip.member("indices", |out| {
             out.write_all(&header(&dtype, vec![self.entries]))?;
             match (narrow_indices, narrow_both) {
@@ -457,7 +474,7 @@ impl SparseBody {
                 _ => indices.copy_to(out),
             }
         })?;
-        let pointers = self.pointers;
+        let mut pointers = self.pointers;
         zip.member("indptr", |out| {
             out.write_all(&header(&dtype, vec![self.rows.saturating_add(1)]))?;
             if narrow_both { pointers.copy_to(&mut Narrowing(out)) } else { pointers.copy_to(out) }
@@ -471,7 +488,7 @@ impl SparseBody {
             out.write_all(&self.rows.to_le_bytes())?;
             Ok(out.write_all(&self.cols.to_le_bytes())?)
         })?;
-        let (scalar, entries, values) = (self.scalar, self.entries, self.values);
+        let (scalar, entries, mut values) = (self.scalar, self.entries, self.values);
         zip.member("data", |out| {
             out.write_all(&header(&Dtype::Scalar(scalar), vec![entries]))?;
             values.copy_to(out)

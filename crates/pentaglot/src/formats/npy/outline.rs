@@ -19,10 +19,12 @@ pub(super) fn parts(array: &ArrayFile) -> Vec<Node> {
     let text_bytes = header.bytes.saturating_sub(8 + size_bytes);
     let shape: Vec<String> = header.shape.iter().map(u64::to_string).collect();
     vec![
-        Node::new("magic", base, 6).value("\\x93NUMPY"),
-        Node::new("version", base + 6, 2).value(format_args!("{}.0", header.version)),
-        Node::new("header_len", base + 8, size_bytes).value(text_bytes),
-        Node::new("header", base + 8 + size_bytes, text_bytes).value(header.text.trim_end()),
+        Node::new("header", base, header.bytes).parts(vec![
+            Node::new("magic", base, 6).value("\\x93NUMPY"),
+            Node::new("version", base + 6, 2).value(format_args!("{}.0", header.version)),
+            Node::new("text_len", base + 8, size_bytes).value(text_bytes),
+            Node::new("text", base + 8 + size_bytes, text_bytes).value(header.text.trim_end()),
+        ]),
         data(array).value(format_args!("{} of shape ({})", header.dtype.descr(), shape.join(", "))),
     ]
 }

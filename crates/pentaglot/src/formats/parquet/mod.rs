@@ -25,6 +25,7 @@ mod levels;
 mod logical;
 mod outline;
 mod read;
+mod statistics;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ mod validate;
 mod write;
 
 use crate::formats::{TypeLanguage, WritePlan, planned, relaxed};
+use crate::hub::Selection;
 use crate::hub::relax::Rules;
 use std::sync::Arc;
 
@@ -43,8 +45,8 @@ use self::layout::{Chunks, MAGIC};
 use self::read::Store;
 use self::write::ParquetWriter;
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Request,
-    Summary, WriteOptions,
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Split,
+    Statistics, Summary, WriteOptions,
 };
 use crate::error::{Context, Result};
 use crate::hub::{Form, Rows};
@@ -61,6 +63,7 @@ static INFO: FormatInfo = FormatInfo {
     forms: &[Form::Table, Form::Columns, Form::Coo, Form::Array, Form::Value, Form::Dense, Form::Sparse],
     options: &[OptionInfo {
         key: "compression",
+        side: super::Side::Write,
         values: "none|snappy|gzip[:0..9]|brotli[:0..11]|lz4|zstd[:1..22]",
         default: "zstd",
         help: "how pages are packed",
@@ -91,7 +94,8 @@ impl Format for Parquet {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let open = || -> Result<Arc<dyn Document>> {
-            let chunks = Chunks { source: source.seekable()?, budget: options.limits.budget() };
+            let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
+            let chunks = Chunks { source, budget: options.limits.budget() };
             let store = Store::open(chunks)?;
             Ok(Arc::new(ParquetDocument { summary: store.summary(), store: Arc::new(store) }))
         };
@@ -119,6 +123,19 @@ impl Document for ParquetDocument {
         &self.summary
     }
 
+    fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::of(&self.summary);
+        self.store.add_bounds(&mut statistics.columns);
+        statistics
+    }
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        match self.summary.schema.fields().is_empty() {
+            true => Split::whole(&self.summary),
+            false => self.store.splits(wanted),
+        }
+    }
+
     fn outline(&self) -> Outline {
         outline::store(&self.store)
     }
@@ -127,7 +144,7 @@ impl Document for ParquetDocument {
         validate::store(&self.store, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         self.store.rows(request).in_format(ID)
     }
 }

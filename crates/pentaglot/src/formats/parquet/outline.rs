@@ -9,7 +9,7 @@ use super::layout::{Page, Pages, TAIL_BYTES};
 use super::read::Store;
 use super::thrift;
 use crate::cursor::Cursor;
-use crate::error::Result;
+use crate::error::{Result, count};
 use crate::formats::{Expand, Node, Outline};
 
 pub(super) fn store(store: &Arc<Store>) -> Outline {
@@ -18,7 +18,7 @@ pub(super) fn store(store: &Arc<Store>) -> Outline {
     for (index, group) in store.footer.metadata.row_groups().iter().enumerate() {
         let Some(range) = hull(group.columns().iter().map(|column| column.byte_range())) else { continue };
         let node = Node::new(format!("row_group[{index}]"), range.start, range.end - range.start);
-        let node = node.value(format!("{} rows", group.num_rows()));
+        let node = node.value(count(u64::try_from(group.num_rows()).unwrap_or(0), "row"));
         parts.push(node.expand(Columns { store: Arc::clone(store), group: index }));
     }
     let columns = || store.footer.metadata.row_groups().iter().flat_map(|group| group.columns());

@@ -1,5 +1,6 @@
 use crate::hub::{Verdict, extension};
 use crate::sink::Sink;
+use crate::testing::asked::Asked;
 use arrow_schema::Schema;
 use std::sync::Arc;
 
@@ -8,7 +9,6 @@ use arrow_schema::{DataType, Field, Fields, SchemaRef, UnionFields, UnionMode};
 
 use super::*;
 use crate::ErrorKind;
-use crate::hub::rows::Columns;
 use crate::testing::arbitrary::Random;
 use crate::testing::columnar::{self, assert_same, expected};
 use crate::testing::conformance::{Suite, collect};
@@ -148,8 +148,8 @@ fn columns_and_pages_that_are_not_asked_for_are_not_read() {
     let before = source.bytes_read();
     assert!(before < 20_000, "the footer only: {before}");
     let column = std::iter::once(2..3).collect();
-    let request = Request { columns: Some(Columns(column)), rows: Some(150_000..150_010), batch_rows: 0 };
-    let found = collect(document.rows(&request).unwrap()).unwrap();
+    let request = Asked { columns: Some(column), rows: Some(150_000..150_010), batch_rows: 0 };
+    let found = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!(found.column(0), &batch.column(2).slice(150_000, 10));
     let read = source.bytes_read() - before;
     assert!(read < 300_000, "one page or two of 1.6 MB: {read}");
@@ -178,7 +178,7 @@ fn errors_say_what_and_where() {
     let whole = std::fs::read(columnar::path("parquet/plain.parquet")).unwrap();
     let error = |bytes: Vec<u8>| {
         let open = Parquet.open(Source::from_bytes("x", bytes), &ReadOptions::default());
-        let result = open.and_then(|document| collect(document.rows(&Request::default())?).map(drop));
+        let result = open.and_then(|document| collect(document.all_rows()?).map(drop));
         result.unwrap_err().to_string()
     };
     assert_eq!(
@@ -220,7 +220,7 @@ fn a_page_that_claims_too_much_is_refused_before_it_is_unpacked() {
     // The footer's offsets stay; the chunk is a few bytes longer than it says, and the page does not fit it.
     assert!(shift > 0);
     let document = Parquet.open(Source::from_bytes("x", lying), &ReadOptions::default()).unwrap();
-    let error = collect(document.rows(&Request::default()).unwrap()).unwrap_err();
+    let error = collect(document.all_rows().unwrap()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Limit), "{error}");
     assert!(error.to_string().starts_with("parquet: at byte 4, row_group[0].columns[0].c0: "), "{error}");
 }
@@ -236,6 +236,9 @@ fn every_flipped_bit_of_a_checked_page_is_found() {
     let mut findings = Findings::new(false);
     document.validate(&mut findings).unwrap();
     assert_eq!(findings.list()[0].rule, "crc", "{:#?}", findings.list());
+    // Also whoever only reads learns it.
+    let error = collect(document.all_rows().unwrap()).unwrap_err();
+    assert!(error.kind() == ErrorKind::Malformed && error.to_string().contains("checksum"), "{error}");
 }
 
 #[test]
@@ -308,21 +311,21 @@ fn the_levels_of_ordered_dictionaries_are_kept() {
         |bytes: Vec<u8>| Parquet.open(Source::from_bytes("x", bytes), &ReadOptions::default()).unwrap();
     let document = open(bytes);
     assert_eq!(document.summary().schema, schema);
-    let found = collect(document.rows(&Request::default()).unwrap()).unwrap();
+    let found = collect(document.all_rows().unwrap()).unwrap();
     let all = ["s", "m", "l", "xl", "xxl"].map(|text| Some(text.to_owned()));
     assert_eq!(levels(found.column(1)), all);
     assert_eq!(found.slice(0, 4).column(0), batch.column(0));
     let texts = |array: &arrow_array::ArrayRef| arrow_cast::cast(array, &DataType::Utf8).unwrap();
     assert_eq!(&texts(&found.column(1).slice(0, 4)), &texts(batch.column(1)));
     // Of some columns and rows too.
-    let columns = Some(Columns(std::iter::once(1..2).collect()));
-    let request = Request { columns, rows: Some(2..4), batch_rows: 0 };
-    let found = collect(document.rows(&request).unwrap()).unwrap();
+    let columns = Some(std::iter::once(1..2).collect());
+    let request = Asked { columns, rows: Some(2..4), batch_rows: 0 };
+    let found = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!(levels(found.column(0)), all);
     assert_eq!(&texts(found.column(0)), &texts(&batch.column(1).slice(2, 2)));
     // And of none.
-    let request = Request { rows: Some(1..1), ..Request::default() };
-    let found = collect(document.rows(&request).unwrap()).unwrap();
+    let request = Asked { rows: Some(1..1), ..Asked::default() };
+    let found = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!((found.num_rows(), levels(found.column(1))), (0, all.to_vec()));
     // Two orders cannot be one.
     let (sink, _) = Sink::memory();
@@ -437,7 +440,7 @@ fn uuid_and_json_are_kept_without_an_arrow_schema() {
     let expected = [Some(LogicalType::Uuid), Some(LogicalType::Json)];
     assert_eq!(logical(foreign.clone()), expected);
     let document = Parquet.open(Source::from_bytes("x.parquet", foreign), &Default::default()).unwrap();
-    let rows = document.rows(&Default::default()).unwrap();
+    let rows = document.rows(&crate::hub::Selection::new(&document.summary().schema, None)).unwrap();
     let found = rows.schema();
     let names: Vec<_> = found.fields().iter().map(|field| extension::name(field)).collect();
     assert_eq!(names, [Some("arrow.uuid"), Some("arrow.json")]);

@@ -267,7 +267,8 @@ fn convert_rows(column: &ArrayRef, field: &Field, first: u64) -> Result<ArrayRef
     })
 }
 
-fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+/// An array in another type: to storage, or back from it.
+pub(super) fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let from = array.data_type();
     if from == to {
         return Ok(Arc::clone(array));

@@ -24,11 +24,14 @@
 //! | `string`, `bytes` | text, bytes | value |
 
 mod containers;
+mod detect;
 mod index;
 mod layout;
 mod outline;
+mod partial;
 mod query;
 mod read;
+mod skeleton;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -49,7 +52,7 @@ use crate::source::Source;
 pub use containers::Container;
 pub use index::{Mapped, build_index};
 pub use layout::Object;
-pub use query::{Query, answer};
+pub use query::{Query, answer, answer_member};
 pub use types::Kind;
 
 /// The format's id.
@@ -94,24 +97,28 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "supports",
+            side: super::Side::Write,
             values: "full|lean",
             default: "full",
             help: "write rank and select supports as simple-sds does, or none as the C++ programs do",
         },
         OptionInfo {
             key: "universe",
+            side: super::Side::Write,
             values: "N",
             default: "largest + 1",
             help: "length of the bits of sparse, rl, bit, raw",
         },
         OptionInfo {
             key: "width",
+            side: super::Side::Write,
             values: "1..64",
             default: "smallest",
             help: "bits per item of int, of the low parts of sparse",
         },
         OptionInfo {
             key: "multiset",
+            side: super::Side::Write,
             values: "true|false",
             default: "false",
             help: "positions of sparse may repeat",
@@ -130,10 +137,13 @@ impl Format for Sds {
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {
-        layout::detect(head)
+        detect::detect(head)
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+        if let Some(document) = partial::PartialDocument::open(&source, options)? {
+            return Ok(Arc::new(document));
+        }
         Ok(Arc::new(read::SdsDocument::open(source, options)?))
     }
 

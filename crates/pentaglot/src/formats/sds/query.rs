@@ -1,9 +1,11 @@
 //! `pentaglot query`: rank, select and the like on an open structure.
 
-use pentaglot_succinct::BitQueries;
+use pentaglot_succinct::{BitQueries, SharedWords};
 
+use super::containers::Content;
 use super::layout::Object;
-use crate::error::{Error, Result};
+use super::read::member_content;
+use crate::error::{Error, Result, count};
 
 /// One question: an operation and its arguments.
 ///
@@ -69,12 +71,11 @@ impl Query {
             _ => 1..=1,
         };
         if !counts.contains(&arguments.len()) {
-            let wanted =
-                if counts.start() == counts.end() { counts.start().to_string() } else { "1 or 2".to_owned() };
-            return Err(Error::usage(format!(
-                "{name}: expected {wanted} numbers, found {}",
-                arguments.len()
-            )));
+            let wanted = match counts.start() == counts.end() {
+                true => count(*counts.start() as u64, "number"),
+                false => "1 or 2 numbers".to_owned(),
+            };
+            return Err(Error::usage(format!("{name}: expected {wanted}, found {}", arguments.len())));
         }
         Ok(Query { operation, arguments })
     }
@@ -106,18 +107,32 @@ pub fn answer(object: &Object, query: &Query) -> Result<Option<String>> {
         Object::Sparse(vector) => on_bits(vector, query),
         Object::RunLength(vector) => on_bits(vector, query),
         Object::Int(vector) => on_items(query, vector.len(), |index| vector.get(index)),
-        Object::Vec(words) => {
-            let words = words.as_ref();
-            let get = |index: u64| usize::try_from(index).ok().and_then(|index| words.get(index).copied());
-            on_items(query, words.len() as u64, get)
-        }
+        Object::Vec(words) => on_words(words, query),
         Object::Wavelet(matrix) => on_wavelet(matrix, query),
         Object::RunLengthWavelet(matrix) => on_wavelet(matrix, query),
         other => Err(Error::unsupported(format!(
-            "there are no queries on a {} (bit, sparse, rl, int, wm, rlwm, vec have them)",
+            "sds:{} has no queries (bit, sparse, rl, int, wm, rlwm, vec have them)",
             other.kind()
         ))),
     }
+}
+
+/// The answer of a member of a container.
+pub fn answer_member(object: &Object, member: &str, query: &Query) -> Result<Option<String>> {
+    match member_content(object, member)? {
+        Content::Sparse(vector) => on_bits(vector.as_ref(), query),
+        Content::Int(vector) => on_items(query, vector.len(), |index| vector.get(index)),
+        Content::Elements(words) => on_words(words, query),
+        _ => Err(Error::unsupported(format!(
+            "there are no queries on the member {member:?} (sparse and integer vectors have them)"
+        ))),
+    }
+}
+
+fn on_words(words: &SharedWords, query: &Query) -> Result<Option<String>> {
+    let words = words.as_ref();
+    let get = |index: u64| usize::try_from(index).ok().and_then(|index| words.get(index).copied());
+    on_items(query, words.len() as u64, get)
 }
 
 fn text(answer: Option<u64>) -> Result<Option<String>> {

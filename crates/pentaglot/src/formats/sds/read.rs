@@ -1,5 +1,6 @@
 //! An open file as rows.
 
+use crate::hub::Selection;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,21 +11,24 @@ use arrow_array::{
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use pentaglot_succinct::{
-    BitQueries, BitVector, IntVector, RawVector, SharedWords, SparseVector, WaveletCore,
+    BitQueries, BitVector, IntVector, RawVector, RunLengthVector, SharedWords, SparseVector, WaveletCore,
 };
 
 use super::containers::{Container, Content, StringArray as PackedStrings};
 use super::layout::{self, Object, byte_vector};
 use super::types::Native;
 use super::{ID, outline, validate};
-use crate::error::{Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Severity, Summary};
+use crate::error::{self, Error, ErrorKind, Result};
+use crate::formats::{
+    ColumnStatistics, Document, Findings, Outline, ReadOptions, Severity, Statistics, Summary,
+};
 use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, native, shape};
+use crate::limits::Limits;
 use crate::source::Source;
 
 /// Rows per batch.
-const BATCH_ROWS: usize = 1 << 16;
+pub(super) const BATCH_ROWS: usize = 1 << 16;
 
 pub(super) struct SdsDocument {
     summary: Summary,
@@ -33,6 +37,7 @@ pub(super) struct SdsDocument {
     words: SharedWords,
     /// Whether the file is mapped: then nothing is read that is not asked for.
     in_place: bool,
+    limits: Limits,
 }
 
 impl SdsDocument {
@@ -71,7 +76,8 @@ impl SdsDocument {
             object: Arc::new(object),
             member: options.member.clone(),
             words,
-            in_place: options.in_place,
+            in_place: options.in_place.is_some(),
+            limits: options.limits.clone(),
         };
         document.summary.rows = document.row_count()?;
         Ok(document)
@@ -127,6 +133,30 @@ impl Document for SdsDocument {
         &self.summary
     }
 
+    /// Positions rise, so the first and the last are the bounds.
+    fn statistics(&self) -> Statistics {
+        let bounds = match (self.object.as_ref(), &self.member) {
+            (Object::RunLength(vector), _) => run_bounds(vector),
+            (Object::Sparse(vector), _) => sparse_bounds(vector),
+            (Object::Container(container), Some(member)) => match member_of(container, member) {
+                Ok(Member::Part(Content::Sparse(vector))) => sparse_bounds(vector),
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut statistics = Statistics::of(&self.summary);
+        let column = |field: &Arc<Field>| ColumnStatistics {
+            nulls: (!field.is_nullable()).then_some(0),
+            ..ColumnStatistics::default()
+        };
+        statistics.columns = self.summary.schema.fields().iter().map(column).collect();
+        if let (Some((min, max)), Some(column)) = (bounds, statistics.columns.first_mut()) {
+            let one = |value: u64| -> Option<ArrayRef> { Some(Arc::new(UInt64Array::from(vec![value]))) };
+            (column.min, column.max) = (one(min), one(max));
+        }
+        statistics
+    }
+
     fn outline(&self) -> Outline {
         outline::outline(&self.object, self.words.clone())
     }
@@ -136,13 +166,8 @@ impl Document for SdsDocument {
         Ok(())
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
-        if let (Object::Container(container), None) = (self.object.as_ref(), &self.member) {
-            let names = members(container).join(", ");
-            return Err(Error::usage(format!(
-                "several members and none named: FILE::MEMBER with one of {names}"
-            )));
-        }
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        self.summary.check_member()?;
         if !self.in_place {
             self.check_sound()?;
         }
@@ -151,22 +176,15 @@ impl Document for SdsDocument {
             member: self.member.clone(),
             schema: Arc::clone(&self.summary.schema),
         };
-        let range = match (self.summary.rows, &request.rows) {
-            (Some(total), _) => request.range(total),
-            (None, Some(range)) => range.clone(),
-            (None, None) => 0..u64::MAX,
-        };
-        let size = request.batch_rows_or(BATCH_ROWS) as u64;
-        let schema = match &request.rows {
-            Some(_) => native::without(&self.summary.schema),
-            None => Arc::clone(&self.summary.schema),
-        };
-        let all = reader.batches(range, size, Arc::clone(&schema))?;
-        let all = rows::from_batches(schema, all);
-        match &request.columns {
-            Some(columns) => columns.clone().select(all),
-            None => Ok(all),
+        let range = request.range(self.summary.rows.unwrap_or(u64::MAX));
+        if let Object::RunLengthWavelet(_) = self.object.as_ref() {
+            let bytes = self.words.as_ref().len() as u64 * 8;
+            self.limits.check_free_rows((range.end - range.start).saturating_sub(bytes))?;
         }
+        let size = request.batch_rows_or(BATCH_ROWS) as u64;
+        let schema = Arc::clone(request.row_schema());
+        let all = reader.batches(range, size, Arc::clone(&schema))?;
+        request.project(rows::from_batches(schema, all))
     }
 }
 
@@ -181,13 +199,25 @@ fn members(container: &Container) -> Vec<String> {
     container.members().map(|(name, _)| name.to_owned()).collect()
 }
 
-fn member_of<'a>(container: &'a Container, name: &str) -> Result<Member<'a>> {
+/// The member of this name.
+pub(super) fn member_content<'a>(object: &'a Object, name: &str) -> Result<&'a Content> {
+    let Object::Container(container) = object else {
+        return Err(Error::usage(format!("a {} has no members, so none is named {name:?}", object.kind())));
+    };
+    content_of(container, name)
+}
+
+fn content_of<'a>(container: &'a Container, name: &str) -> Result<&'a Content> {
     let found = container.members().find(|(path, _)| *path == name);
     let (_, content) = found.ok_or_else(|| {
-        let names = members(container).join(", ");
+        let names = error::list(members(container));
         Error::usage(format!("there is no member {name:?} (there is {names})"))
     })?;
-    Ok(match content {
+    Ok(content)
+}
+
+fn member_of<'a>(container: &'a Container, name: &str) -> Result<Member<'a>> {
+    Ok(match content_of(container, name)? {
         Content::Strings(strings) if name == "tags" || name.ends_with(".tags") => Member::Tags(strings),
         other => Member::Part(other),
     })
@@ -217,7 +247,7 @@ fn pair_fields() -> Fields {
     Fields::from(vec![number("_0"), number("_1")])
 }
 
-fn schema(object: &Object) -> Schema {
+pub(super) fn schema(object: &Object) -> Schema {
     match object {
         Object::RunLength(_) => Schema::new(vec![number("start"), number("length")]),
         Object::Bit(_) | Object::Raw(_) => shape::array_schema(Field::new("item", DataType::Boolean, false)),
@@ -231,7 +261,7 @@ fn schema(object: &Object) -> Schema {
     }
 }
 
-fn supports_text(supports: [bool; 3]) -> String {
+pub(super) fn supports_text(supports: [bool; 3]) -> String {
     let words = ["rank", "select", "select0"].iter().zip(supports);
     let there: Vec<&str> = words.filter(|(_, there)| *there).map(|(word, _)| *word).collect();
     if there.is_empty() { "none".to_owned() } else { there.join(", ") }
@@ -275,10 +305,10 @@ fn facts(object: &Object) -> Vec<(String, String)> {
 }
 
 /// Makes batches of an open structure, one range of rows at a time.
-struct Reader {
-    object: Arc<Object>,
-    member: Option<String>,
-    schema: SchemaRef,
+pub(super) struct Reader {
+    pub(super) object: Arc<Object>,
+    pub(super) member: Option<String>,
+    pub(super) schema: SchemaRef,
 }
 
 impl Reader {
@@ -323,7 +353,7 @@ impl Reader {
         }
     }
 
-    fn columns(&self, rows: &Range<u64>, decoded: Option<&[u64]>) -> Result<Vec<ArrayRef>> {
+    pub(super) fn columns(&self, rows: &Range<u64>, decoded: Option<&[u64]>) -> Result<Vec<ArrayRef>> {
         let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
         let start = rows.start;
         let numbers = |values: &mut dyn Iterator<Item = u64>| -> Vec<ArrayRef> {
@@ -381,6 +411,23 @@ fn elements<'a>(words: &'a [u64], rows: &Range<u64>) -> impl Iterator<Item = u64
 
 fn sparse(vector: &SparseVector<SharedWords>, start: u64, count: usize) -> Vec<ArrayRef> {
     vec![Arc::new(vector.iter_from(start).take(count).collect::<UInt64Array>())]
+}
+
+/// The first and the last position.
+fn sparse_bounds(vector: &SparseVector<SharedWords>) -> Option<(u64, u64)> {
+    let last = vector.count_ones().checked_sub(1)?;
+    Some((vector.iter_from(0).next()?, vector.iter_from(last).next()?))
+}
+
+/// Where the first and the last run start.
+fn run_bounds(vector: &RunLengthVector<SharedWords>) -> Option<(u64, u64)> {
+    let last = vector.select(vector.count_ones().checked_sub(1)?)?;
+    // The last run starts after the last unset bit before its end.
+    let start = match vector.rank0(last)?.checked_sub(1) {
+        Some(unset) => vector.select0(unset)?.saturating_add(1),
+        None => 0,
+    };
+    Some((vector.runs().next()?.0, start))
 }
 
 fn ints(vector: &IntVector<SharedWords>, start: u64, count: usize) -> Vec<ArrayRef> {

@@ -8,13 +8,13 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use pentaglot_succinct::{
     BitQueries, BitVector, ByteSink, IntVector, RawVector, RunLengthVector, RunLengthWaveletMatrix,
-    SparseOptions, SparseVector, Structure, Supports, WaveletMatrix, WordCursor, WordSink,
+    SparseOptions, SparseVector, Structure, Supports, WaveletCore, WaveletMatrix, WordCursor, WordSink,
 };
 
 use super::ID;
-use super::layout::from_succinct;
 use super::types::{Kind, Native};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{self, Error, ErrorKind, Result};
+use crate::formats::side_index;
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
@@ -53,8 +53,8 @@ fn input_of(schema: &Schema) -> Option<Input> {
                 let runs = pair.iter().map(|field| field.name().as_str()).eq(["start", "length"]);
                 Some(if runs { Input::Runs } else { Input::Pairs })
             }
-            DataType::Utf8 if Form::of(schema) == Form::Value => Some(Input::Text),
-            DataType::Binary if Form::of(schema) == Form::Value => Some(Input::Bytes),
+            DataType::Utf8 | DataType::LargeUtf8 => Some(Input::Text),
+            DataType::Binary | DataType::LargeBinary => Some(Input::Bytes),
             _ => None,
         },
         [first, second] if first.data_type().is_integer() && second.data_type().is_integer() => {
@@ -68,8 +68,8 @@ fn input_of(schema: &Schema) -> Option<Input> {
 /// The kind that is written: named, else the one it was read as, else by the type of the rows.
 fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     let input = input_of(schema).ok_or_else(|| {
-        let columns: Vec<String> = schema.fields().iter().map(|field| print_field(field)).collect();
-        Error::unsupported(format!("a structure of {}", columns.join(", ")))
+        let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
+        Error::unsupported(format!("a structure of {columns}"))
     })?;
     let own = native::of(schema, ID).and_then(|value| Native::from_json(&value));
     let kind = match (&options.dialect, &own) {
@@ -92,8 +92,10 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
             input == Input::Numbers
         }
         Kind::Pairs => matches!(input, Input::Pairs | Input::Runs),
-        Kind::String => input == Input::Text,
-        Kind::Bytes => matches!(input, Input::Bytes | Input::Text),
+        Kind::String | Kind::Bytes => {
+            let one = options.row_count.is_none_or(|rows| rows == 1);
+            input == Input::Numbers || matches!(input, Input::Bytes | Input::Text) && one
+        }
         Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => false,
     };
     if !fits {
@@ -125,8 +127,8 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     let target = match target(schema, options) {
         Ok(target) => target,
         Err(error) => {
-            let columns: Vec<String> = schema.fields().iter().map(|field| print_field(field)).collect();
-            plan.step("", columns.join(", "), "sds", Effect::impossible(error.to_string()));
+            let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
+            plan.step("", columns, "sds", Effect::impossible(error.to_string()));
             return plan;
         }
     };
@@ -134,7 +136,18 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
     for field in schema.fields() {
         let positions = target.input == Input::Numbers
             && matches!(kind, Kind::Bit | Kind::Raw | Kind::Sparse | Kind::RunLength);
+        let bytes = matches!(kind, Kind::String | Kind::Bytes);
         let mut effect = match field.data_type() {
+            DataType::UInt8 if kind == Kind::Bytes => Effect::widened().because("one value of all bytes"),
+            _ if bytes && target.input == Input::Numbers => {
+                Effect::checked(LossKind::Range).because("numbers up to 255; of a string, UTF-8")
+            }
+            _ if kind == Kind::String && target.input == Input::Bytes => {
+                Effect::checked(LossKind::Range).because("bytes that are not UTF-8 end the run")
+            }
+            _ if bytes && Form::of(schema) != Form::Value => {
+                Effect::checked(LossKind::Dropped).because("a second row ends the run")
+            }
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Effect::widened(),
             kind if kind.is_signed_integer() => {
                 Effect::checked(LossKind::Range).because("a number below 0 ends the run")
@@ -180,6 +193,23 @@ struct Values {
     bytes: Option<Vec<u8>>,
 }
 
+impl Values {
+    /// Adds numbers as runs: each number in `first`, how often it stands in a row in `second`.
+    fn extend_runs(&mut self, numbers: &[u64]) {
+        for run in numbers.chunk_by(|a, b| a == b) {
+            let Some(value) = run.first() else { continue };
+            let length = run.len() as u64;
+            match (self.first.last(), self.second.last_mut()) {
+                (Some(last), Some(count)) if last == value => *count += length,
+                _ => {
+                    self.first.push(*value);
+                    self.second.push(length);
+                }
+            }
+        }
+    }
+}
+
 pub(super) struct SdsWriter {
     sink: Sink,
     schema: SchemaRef,
@@ -190,8 +220,9 @@ pub(super) struct SdsWriter {
 }
 
 impl SdsWriter {
-    pub(super) fn create(sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
+    pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
         let target = target(&schema, options)?;
+        side_index::prepare(&mut sink)?;
         let budget = options.limits.budget();
         Ok(SdsWriter { sink, schema, target, budget, rows: 0, values: Values::default() })
     }
@@ -231,8 +262,22 @@ impl Writer for SdsWriter {
             }
             Input::Numbers => {
                 let numbers = self.numbers(column(0)?, name(0))?;
-                self.budget.take(numbers.len() as u64 * 8)?;
-                self.values.first.extend(numbers);
+                if matches!(self.target.native.kind, Kind::Bytes | Kind::String) {
+                    self.budget.take(numbers.len() as u64)?;
+                    let bytes = self.values.bytes.get_or_insert_default();
+                    for (number, row) in numbers.into_iter().zip(self.rows..) {
+                        let byte = u8::try_from(number);
+                        let wide = |_| Error::lossy(format!("row {row}: {number} does not fit a byte"));
+                        bytes.push(byte.map_err(wide)?);
+                    }
+                } else if self.target.native.kind == Kind::RunLengthWavelet {
+                    let before = self.values.first.len();
+                    self.values.extend_runs(&numbers);
+                    self.budget.take((self.values.first.len() - before) as u64 * 16)?;
+                } else {
+                    self.budget.take(numbers.len() as u64 * 8)?;
+                    self.values.first.extend(numbers);
+                }
             }
             Input::Runs | Input::Pairs => {
                 let (first, second) = match column(0)?.as_struct_opt() {
@@ -246,12 +291,19 @@ impl Writer for SdsWriter {
                 self.values.second.extend(second);
             }
             Input::Text | Input::Bytes => {
-                let column = column(0)?;
-                let mut values: Vec<Vec<u8>> = match column.as_string_opt::<i32>() {
-                    Some(texts) => texts.iter().flatten().map(|text| text.as_bytes().to_vec()).collect(),
-                    None => column.as_binary::<i32>().iter().flatten().map(<[u8]>::to_vec).collect(),
-                };
-                self.values.bytes = values.pop().or(self.values.bytes.take());
+                let values = arrow_cast::cast(column(0)?, &DataType::LargeBinary)?;
+                for value in values.as_binary::<i64>() {
+                    let kind = self.target.native.kind;
+                    let (Some(value), None) = (value, &self.values.bytes) else {
+                        let what = if value.is_none() { "a null" } else { "more than one row" };
+                        return Err(Error::lossy(format!(
+                            "column {:?}: {what} does not fit a {kind}",
+                            name(0)
+                        )));
+                    };
+                    self.budget.take(value.len() as u64)?;
+                    self.values.bytes = Some(value.to_vec());
+                }
             }
         }
         self.rows += rows.num_rows() as u64;
@@ -271,7 +323,7 @@ impl Writer for SdsWriter {
 
 /// A builder refuses values that do not fit: the data's fault, not the file's.
 fn unfit(error: pentaglot_succinct::Error) -> Error {
-    match from_succinct(error) {
+    match Error::from(error) {
         error if error.kind() == ErrorKind::Malformed => {
             let path = error.path();
             Error::lossy(format!("{path}: {}", error.message()))
@@ -293,7 +345,19 @@ fn write_structure(target: &Target, values: Values, budget: &Budget, out: &mut i
             put_vector(&items, values.first.len() as u64, out)?;
         }
         Kind::String | Kind::Bytes => {
-            let bytes = values.bytes.unwrap_or_default();
+            let bytes = match (values.bytes, target.input) {
+                (Some(bytes), _) => bytes,
+                (None, Input::Numbers) => Vec::new(),
+                (None, _) => return Err(Error::lossy(format!("no row does not fit a {}", native.kind))),
+            };
+            if native.kind == Kind::String
+                && let Err(error) = simdutf8::compat::from_utf8(&bytes)
+            {
+                let at = error.valid_up_to();
+                return Err(Error::lossy(format!(
+                    "byte {at} of the value is not UTF-8, as a string must be"
+                )));
+            }
             let word =
                 |chunk: &[u8]| chunk.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
             let words: Vec<u64> = bytes.chunks(8).map(word).collect();
@@ -302,14 +366,14 @@ fn write_structure(target: &Target, values: Values, budget: &Budget, out: &mut i
         Kind::Int => int_vector(native, &values.first)?.write_words(full, out)?,
         Kind::Wavelet => {
             let matrix = WaveletMatrix::from_values(&values.first).map_err(unfit)?;
-            put_wavelet(&matrix, target, true, out)?;
+            out.put(&[matrix.len()])?;
+            put_core(matrix.core(), target, out)?;
+            matrix.first().write_words(Supports::Lean, out)?;
         }
-        Kind::WaveletCore => {
-            let matrix = WaveletMatrix::from_values(&values.first).map_err(unfit)?;
-            put_wavelet(&matrix, target, false, out)?;
-        }
+        Kind::WaveletCore => put_core(&WaveletCore::from_values(&values.first), target, out)?,
         Kind::RunLengthWavelet => {
-            RunLengthWaveletMatrix::from_values(&values.first).map_err(unfit)?.write_words(full, out)?;
+            let runs: Vec<(u64, u64)> = runs(&values).collect();
+            RunLengthWaveletMatrix::from_runs(&runs).map_err(unfit)?.write_words(full, out)?;
         }
         Kind::RunLength => run_length(target, values)?.write_words(full, out)?,
         Kind::Sparse => put_sparse(&sparse(target, values, budget)?, target, out)?,
@@ -426,7 +490,7 @@ fn put_bits(bits: &BitVector, supports: [bool; 3], out: &mut impl WordSink) -> R
         return Ok(out.put(&[0; 3])?);
     }
     let words = bits.to_words(Supports::Full);
-    let full = BitVector::from_words(&mut WordCursor::new(words.as_slice())).map_err(from_succinct)?;
+    let full = BitVector::from_words(&mut WordCursor::new(words.as_slice()))?;
     for (support, wanted) in full.stored_supports().into_iter().zip(supports) {
         match support {
             Some(words) if wanted => put_vector(words, words.len() as u64, out)?,
@@ -442,17 +506,8 @@ fn put_sparse(vector: &SparseVector, target: &Target, out: &mut impl WordSink) -
     Ok(vector.low().write_words(Supports::Lean, out)?)
 }
 
-/// A wavelet matrix, or its core alone.
-fn put_wavelet(matrix: &WaveletMatrix, target: &Target, whole: bool, out: &mut impl WordSink) -> Result<()> {
-    if whole {
-        out.put(&[matrix.len()])?;
-    }
-    out.put(&[u64::from(matrix.width())])?;
-    for level in matrix.core().levels() {
-        put_bits(level, wanted(target, [true; 3]), out)?;
-    }
-    if whole {
-        matrix.first().write_words(Supports::Lean, out)?;
-    }
-    Ok(())
+/// The width and the levels of a wavelet matrix.
+fn put_core(core: &WaveletCore<BitVector>, target: &Target, out: &mut impl WordSink) -> Result<()> {
+    out.put(&[u64::from(core.width())])?;
+    core.levels().iter().try_for_each(|level| put_bits(level, wanted(target, [true; 3]), out))
 }

@@ -36,7 +36,7 @@ pub use document::JsonDocument;
 pub use encode::Columns;
 pub(crate) use nested::is_text;
 pub(crate) use text::{Float, PlainRun, parse_decimal, plain_run, special_float, write_string};
-pub(crate) use time::{parse_date, parse_time, parse_timestamp};
+pub(crate) use time::{Zone, parse_clock, parse_date, parse_moment, parse_time, parse_timestamp};
 
 use crate::error::Result;
 

@@ -265,9 +265,111 @@ pub(crate) fn parse_timestamp(mut text: &[u8], unit: TimeUnit, zoned: bool) -> O
     i64::try_from(value).ok().filter(|_| text.is_empty())
 }
 
+/// A point in time as somebody writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment<'a> {
+    /// Seconds since 1970-01-01, or since midnight, in local time.
+    pub(crate) seconds: i64,
+    /// The digits of the fraction.
+    pub(crate) fraction: &'a str,
+    /// Seconds east of UTC, if an offset is written.
+    pub(crate) offset: Option<i64>,
+}
+
+/// `HH:MM[:SS[.f]]`: seconds since midnight and the digits of the fraction.
+fn take_clock<'a>(text: &mut &'a [u8]) -> Option<(i64, &'a str)> {
+    let hours = take_digits(text, 2)?;
+    take_byte(text, b':')?;
+    let minutes = take_digits(text, 2)?;
+    let mut seconds = 0;
+    let mut fraction: &[u8] = b"";
+    if take_byte(text, b':').is_some() {
+        seconds = take_digits(text, 2)?;
+        if take_byte(text, b'.').is_some() {
+            let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            (fraction, *text) = text.split_at(count);
+            if fraction.is_empty() {
+                return None;
+            }
+        }
+    }
+    let fits = hours < 24 && minutes < 60 && seconds < 60;
+    fits.then_some((hours * 3600 + minutes * 60 + seconds, std::str::from_utf8(fraction).ok()?))
+}
+
+/// `YYYY-MM-DD[THH:MM[:SS[.f]][offset]]`; a space may replace the `T`.
+pub(crate) fn parse_moment(text: &str) -> Option<Moment<'_>> {
+    let mut text = text.as_bytes();
+    let midnight = take_date(&mut text)? * DAY_SECONDS;
+    if text.is_empty() {
+        return Some(Moment { seconds: midnight, fraction: "", offset: None });
+    }
+    take_byte(&mut text, b'T').or_else(|| take_byte(&mut text, b' '))?;
+    let (of_day, fraction) = take_clock(&mut text)?;
+    let offset = if text.is_empty() { None } else { Some(take_offset(&mut text)?) };
+    text.is_empty().then_some(Moment { seconds: midnight + of_day, fraction, offset })
+}
+
+/// `HH:MM[:SS[.f]]`.
+pub(crate) fn parse_clock(text: &str) -> Option<Moment<'_>> {
+    let mut text = text.as_bytes();
+    let (seconds, fraction) = take_clock(&mut text)?;
+    text.is_empty().then_some(Moment { seconds, fraction, offset: None })
+}
+
+impl Zone {
+    /// The UTC seconds of local seconds: none where clocks skip that time, two where they are set back over it.
+    pub(crate) fn utc_of_local(&self, local: i64) -> Vec<i64> {
+        match self {
+            Zone::None => vec![local],
+            Zone::Fixed(offset) => vec![local - offset],
+            Zone::Unknown => Vec::new(),
+            Zone::Named(zone) => {
+                // Offsets change less often than every two days.
+                let offsets = [-DAY_SECONDS, DAY_SECONDS].map(|days| offset_at(local + days, *zone));
+                let mut found: Vec<i64> = offsets
+                    .into_iter()
+                    .flatten()
+                    .filter(|offset| offset_at(local - offset, *zone) == Some(*offset))
+                    .map(|offset| local - offset)
+                    .collect();
+                found.dedup();
+                found
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn local_times_have_no_one_or_two_instants() {
+        let berlin = Zone::new(Some("Europe/Berlin"));
+        let local = |text: &str| parse_moment(text).unwrap().seconds;
+        assert_eq!(berlin.utc_of_local(local("2024-07-03T11:46:40")), [1_720_000_000]);
+        assert_eq!(berlin.utc_of_local(local("2024-03-31T02:30")), [0i64; 0]);
+        let twice = berlin.utc_of_local(local("2024-10-27T02:30"));
+        assert_eq!(twice, [1_729_989_000, 1_729_992_600]);
+        assert_eq!(Zone::new(Some("+02:00")).utc_of_local(7200), [0]);
+    }
+
+    #[test]
+    fn moments_may_lack_their_end() {
+        let moment = |seconds, fraction, offset| Some(Moment { seconds, fraction, offset });
+        assert_eq!(parse_moment("1970-01-02"), moment(86_400, "", None));
+        assert_eq!(parse_moment("1970-01-01 00:01"), moment(60, "", None));
+        assert_eq!(parse_moment("1970-01-01T00:00:01.250Z"), moment(1, "250", Some(0)));
+        assert_eq!(parse_moment("1970-01-01T00:00-01:00"), moment(0, "", Some(-3600)));
+        assert_eq!(parse_clock("23:59:59.9"), moment(86_399, "9", None));
+        for bad in
+            ["", "1970", "1970-01-01T", "1970-01-01T24:00", "1970-01-01T00:00:01.", "1970-01-01T00:00+1"]
+        {
+            assert_eq!(parse_moment(bad), None, "{bad}");
+        }
+        assert_eq!(parse_clock("12:00Z"), None);
+    }
 
     fn text(write: impl FnOnce(&mut Vec<u8>) -> bool) -> Option<String> {
         let mut out = Vec::new();

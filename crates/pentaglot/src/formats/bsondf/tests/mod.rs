@@ -4,6 +4,7 @@ mod bad;
 mod options;
 mod vectors;
 
+use crate::testing::asked::Asked;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 use super::Bsondf;
 use crate::error::Result;
-use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
+use crate::formats::{Document, Findings, Format, ReadOptions, WriteOptions};
 use crate::hub::Verdict;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -45,7 +46,7 @@ fn open_with(bytes: &[u8], options: &ReadOptions) -> Result<Arc<dyn Document>> {
 }
 
 fn read_with(bytes: &[u8], options: &ReadOptions) -> Result<RecordBatch> {
-    collect(open_with(bytes, options)?.rows(&Request::default())?)
+    collect(open_with(bytes, options)?.all_rows()?)
 }
 
 fn read(bytes: &[u8]) -> Result<RecordBatch> {
@@ -145,8 +146,8 @@ fn what_is_projected_is_all_that_is_read() {
     for index in 0..columns {
         let before = source.bytes_read();
         let column = std::iter::once(index as u64..index as u64 + 1).collect();
-        let request = Request { columns: Some(crate::hub::rows::Columns(column)), ..Request::default() };
-        collect(document.rows(&request).unwrap()).unwrap();
+        let request = Asked { columns: Some(column), ..Asked::default() };
+        collect(document.ask(&request).unwrap()).unwrap();
         let part = &document.summary().parts[index];
         assert!(source.bytes_read() - before <= part.bytes, "column {index}");
     }

@@ -1,6 +1,7 @@
 //! Through the hub and back to the same bytes; what the hub shows.
 
 use crate::hub::Verdict;
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -8,7 +9,6 @@ use arrow_schema::{DataType, Field, Schema};
 
 use super::super::*;
 use super::golden::{bytes_of, golden, type_of, value_of};
-use crate::formats::Request;
 use crate::hub::rows::Rows;
 use crate::testing::writing::Writing as _;
 use crate::{Error, ErrorKind, Limits, Sink, Source};
@@ -59,8 +59,8 @@ pub(super) fn check_round_trip(ty: &Type, value: &Value) {
         assert!(findings.is_valid(), "{text}: {:?}", findings.list());
         for batch_rows in [0, 1] {
             for (name, expected) in [("array", &any), ("cbor", &cbor), ("raw", &data)] {
-                let request = Request { batch_rows, ..Request::default() };
-                let rows = document.rows(&request).unwrap_or_else(|error| panic!("{text}: {error}"));
+                let request = Asked { batch_rows, ..Asked::default() };
+                let rows = document.ask(&request).unwrap_or_else(|error| panic!("{text}: {error}"));
                 let options = WriteOptions { dialect: Some(name.to_owned()), ..WriteOptions::default() };
                 let written =
                     write(rows, &options).unwrap_or_else(|error| panic!("{text} as {name}: {error}"));
@@ -69,7 +69,7 @@ pub(super) fn check_round_trip(ty: &Type, value: &Value) {
         }
         // A stream gives the same.
         let source = Source::from_reader("t", std::io::Cursor::new(bytes.to_vec()));
-        let rows = Dynd.open(source, options).unwrap().rows(&Request::default()).unwrap();
+        let rows = Dynd.open(source, options).unwrap().all_rows().unwrap();
         assert_eq!(write(rows, &WriteOptions::default()).unwrap(), any, "{text} from a stream");
     }
 }
@@ -106,7 +106,7 @@ fn malformed_data_is_refused_by_rows_and_found_by_validate() {
         let bytes = bytes_of(&vector["hex"]);
         let limits = Limits { max_free_rows: 1 << 20, ..Limits::default() };
         let options = ReadOptions { limits, ..raw(text) };
-        let read = open(&bytes, &options).and_then(|document| batches(document.rows(&Request::default())?));
+        let read = open(&bytes, &options).and_then(|document| batches(document.all_rows()?));
         let error = read.unwrap_err();
         assert_eq!(error.rule_name(), rule, "{vector}: {error}");
         assert!(error.offset().is_some(), "{vector}: {error}");

@@ -12,15 +12,14 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::super::*;
 use super::hub::{array_any, batches, dialect, open, raw, write};
-use crate::formats::{Findings, OptionMap, Request};
+use crate::formats::{Findings, OptionMap};
 use crate::hub::rows;
 use crate::testing::writing::Writing as _;
 use crate::{Error, ErrorKind, Limits};
 
 fn refused(bytes: &[u8], options: &ReadOptions) -> Error {
     let start = Instant::now();
-    let error =
-        open(bytes, options).and_then(|document| batches(document.rows(&Request::default())?)).unwrap_err();
+    let error = open(bytes, options).and_then(|document| batches(document.all_rows()?)).unwrap_err();
     assert!(start.elapsed().as_secs() < 2, "at once: {error}");
     error
 }
@@ -203,7 +202,7 @@ fn times_are_ticks_of_100_nanoseconds() {
     let document = open(&bytes, &ReadOptions::default()).unwrap();
     assert_eq!(document.summary().schema.field(1).data_type(), &DataType::Int64);
     assert!(document.summary().notes[0].starts_with("times are numbers of 100 ns"));
-    assert_eq!(write(document.rows(&Request::default()).unwrap(), &WriteOptions::default()).unwrap(), bytes);
+    assert_eq!(write(document.all_rows().unwrap(), &WriteOptions::default()).unwrap(), bytes);
     let mut timestamps = ReadOptions::default();
     timestamps.options.set("times", "timestamps");
     let error = refused(&bytes, &timestamps);
@@ -218,10 +217,7 @@ fn times_are_ticks_of_100_nanoseconds() {
     {
         let document = open(&bytes, &options).unwrap();
         assert_eq!(document.summary().schema.field(1).data_type(), &expected);
-        assert_eq!(
-            write(document.rows(&Request::default()).unwrap(), &WriteOptions::default()).unwrap(),
-            bytes
-        );
+        assert_eq!(write(document.all_rows().unwrap(), &WriteOptions::default()).unwrap(), bytes);
     }
 }
 

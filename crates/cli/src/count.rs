@@ -1,0 +1,26 @@
+//! `count`: how many rows files have.
+
+use pentaglot::job;
+use serde_json::json;
+
+use crate::args::Count;
+use crate::progress::Progress;
+use crate::screen::{self, escape};
+use crate::{About, DONE, Outcome, Session, for_each};
+
+pub(crate) fn run(session: &Session, args: &Count) -> Outcome {
+    let options = args.open.options(&session.global);
+    for_each(&args.files, |file| {
+        let opened = job::open(&session.registry, file, &options).about(file)?;
+        opened.check_options(&options.options).about(file)?;
+        let progress = Progress::follow(opened.source.clone(), &session.global);
+        let rows = opened.count(args.filter.as_deref()).about(file)?;
+        drop(progress);
+        let line = match args.json {
+            true => json!({ "file": file, "rows": rows }).to_string(),
+            false => format!("{rows}  {}", escape(file)),
+        };
+        screen::print(format!("{line}\n").as_bytes())?;
+        Ok(DONE)
+    })
+}

@@ -1,0 +1,75 @@
+//! Ranges of rows that can be read side by side: bands that no block crosses, cut further where all blocks of a band can
+//! be read from any row on.
+
+use std::ops::Range;
+
+use crate::formats::Split;
+
+use super::layout::{Block, Encoding, Layout};
+use super::read::File;
+
+/// The splits of a file.
+pub(super) fn of(file: &File, wanted: usize) -> Vec<Split> {
+    let bands = bands(&file.layout);
+    if bands.is_empty() {
+        // No rows, or no columns and so no blocks.
+        return Split::whole(&file.summary);
+    }
+    let each = wanted.div_ceil(bands.len());
+    Split::joined(bands.iter().flat_map(|band| band.cut(each)), wanted)
+}
+
+/// Rows such that every block lies in them or outside them.
+struct Band {
+    rows: Range<u64>,
+    /// The bytes of its blocks.
+    bytes: Range<u64>,
+    /// Whether all blocks can be read from any row on.
+    is_seekable: bool,
+    /// Where the cells begin and the bytes of a row, if there is one block of rows that all have the same size.
+    cells: Option<(u64, u64)>,
+}
+
+/// The bands, which tile all rows even if the blocks do not.
+fn bands(layout: &Layout) -> Vec<Band> {
+    let rows = layout.header.rows;
+    let mut blocks: Vec<&Block> =
+        layout.blocks.iter().filter(|block| !block.is_void() && block.row < rows).collect();
+    blocks.sort_by_key(|block| block.row);
+    let mut bands: Vec<Band> = Vec::new();
+    for block in blocks {
+        let encoding = layout.encoding(block);
+        let same_size = matches!(encoding, Encoding::Empty | Encoding::Dense | Encoding::FrameRows);
+        let is_seekable = same_size || encoding == Encoding::CsrArrays;
+        let (end, bytes) =
+            (block.row_end().min(rows), block.offset..block.data_offset.saturating_add(block.data_bytes));
+        let before = bands.last().map_or(0, |band| band.rows.end);
+        match bands.last_mut() {
+            Some(band) if block.row < before => {
+                band.rows.end = before.max(end);
+                band.bytes = band.bytes.start.min(bytes.start)..band.bytes.end.max(bytes.end);
+                band.is_seekable &= is_seekable;
+                band.cells = None;
+            }
+            _ => {
+                let cells = same_size.then(|| (block.data_offset, block.data_bytes / block.rows.max(1)));
+                bands.push(Band { rows: before..end, bytes, is_seekable, cells });
+            }
+        }
+    }
+    if let Some(last) = bands.last_mut() {
+        last.rows.end = rows;
+    }
+    bands
+}
+
+impl Band {
+    /// About `wanted` parts of it.
+    fn cut(&self, wanted: usize) -> Vec<Split> {
+        if let Some((offset, row_bytes)) = self.cells {
+            return Split::strided(self.rows.clone(), offset, row_bytes, wanted);
+        }
+        let parts = Split::strided(self.rows.clone(), 0, 0, if self.is_seekable { wanted } else { 1 });
+        parts.into_iter().map(|part| Split { bytes: self.bytes.clone(), ..part }).collect()
+    }
+}

@@ -1,0 +1,162 @@
+//! The rows of several inputs, one input after the other.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::inputs::Input;
+use crate::convert::{adapt, reshape};
+use crate::error::{Context, Error, Result};
+use crate::hub::{LossKinds, LossRecord};
+use crate::hub::{Rows, Selection, rows};
+use crate::limits::Budget;
+
+/// Reads inputs in turn and gives batches of one schema.
+pub(super) struct Chain {
+    inputs: Arc<[Input]>,
+    /// The schema of all inputs with all columns.
+    whole: SchemaRef,
+    /// What comes out.
+    schema: SchemaRef,
+    /// The chosen columns of `whole`, if not all.
+    columns: Option<Vec<Range<u64>>>,
+    /// Rows wanted, counted over all inputs.
+    range: Range<u64>,
+    batch_rows: usize,
+    budget: Budget,
+    /// The input that is read, or the next one.
+    index: usize,
+    /// Rows before that input.
+    start: u64,
+    current: Option<Current>,
+}
+
+struct Current {
+    rows: Rows,
+    format: &'static str,
+    /// Rows that were read of this input.
+    position: u64,
+    /// Rows to drop at its beginning, where a reader could not skip them.
+    skip: u64,
+}
+
+impl Chain {
+    pub(super) fn new(inputs: Arc<[Input]>, whole: SchemaRef, selection: &Selection, budget: Budget) -> Self {
+        Chain {
+            inputs,
+            whole,
+            schema: Arc::clone(selection.schema()),
+            columns: selection.columns().map(|columns| columns.ranges().to_vec()),
+            range: selection.range(u64::MAX),
+            batch_rows: selection.batch_rows(),
+            budget,
+            index: 0,
+            start: 0,
+            current: None,
+        }
+    }
+
+    /// The next batch, perhaps one without rows; `None` at the end.
+    fn step(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(input) = self.inputs.get(self.index).filter(|_| self.start < self.range.end) else {
+            return Ok(None);
+        };
+        let Some(current) = &mut self.current else {
+            match input.rows() {
+                Some(rows) if self.start.saturating_add(rows) <= self.range.start => {
+                    self.start += rows;
+                    self.index += 1;
+                }
+                _ => self.current = Some(self.read(input)?),
+            }
+            return Ok(Some(RecordBatch::new_empty(Arc::clone(&self.schema))));
+        };
+        let Some(batch) = current.rows.next() else {
+            self.start = self.start.saturating_add(input.rows().unwrap_or(current.position));
+            self.index += 1;
+            self.current = None;
+            return Ok(Some(RecordBatch::new_empty(Arc::clone(&self.schema))));
+        };
+        let batch = batch.map_err(Error::from).in_format(current.format)?;
+        let count = batch.num_rows() as u64;
+        let dropped = current.skip.saturating_sub(current.position).min(count);
+        current.position += count;
+        let batch = batch.slice(dropped as usize, (count - dropped) as usize);
+        rows::batch(Arc::clone(&self.schema), batch.columns().to_vec(), batch.num_rows()).map(Some)
+    }
+
+    /// Starts an input: its columns, form and types become those of all.
+    fn read(&self, input: &Input) -> Result<Current> {
+        let opened = (input.open)()?;
+        let format = opened.format.info().id;
+        let own = &input.summary.schema;
+        if opened.document.summary().schema != *own {
+            return Err(Error::usage("the file has changed since it was opened first"));
+        }
+        let mut wanted = self.range.start.saturating_sub(self.start)..self.range.end - self.start;
+        let skip = if input.rows().is_some() { 0 } else { std::mem::take(&mut wanted.start) };
+        let mut selection = opened.document.selection().with_batch_rows(self.batch_rows);
+        let rows = if own == &input.reshape.schema {
+            selection = selection.with_rows(wanted);
+            if let Some(columns) = self.own_columns(own) {
+                selection = selection.with_column_ranges(columns)?;
+            }
+            opened.document.rows(&selection).in_format(format)?
+        } else {
+            let rows = opened.document.rows(&selection).in_format(format)?;
+            let rows = reshape::reshape(
+                rows,
+                &input.reshape,
+                &self.budget,
+                LossKinds::NONE,
+                &LossRecord::default(),
+            )?;
+            let rows = match &self.columns {
+                Some(columns) => {
+                    Selection::new(&rows.schema(), None).with_column_ranges(columns.clone())?.project(rows)?
+                }
+                None => rows,
+            };
+            rows::slice(rows, wanted)
+        };
+        let rows = if rows.schema().fields() == self.schema.fields() {
+            rows
+        } else {
+            adapt::adapter(&rows.schema(), &self.schema).adapt(rows, LossKinds::NONE, LossRecord::default())
+        };
+        Ok(Current { rows, format, position: 0, skip })
+    }
+
+    /// The chosen columns as columns of one input: by name where inputs differ, and only those that it has.
+    fn own_columns(&self, own: &SchemaRef) -> Option<Vec<Range<u64>>> {
+        let columns = self.columns.as_ref()?;
+        let (own, whole) = (own.fields(), self.whole.fields());
+        if own.len() == whole.len() && own.iter().zip(whole).all(|(own, whole)| own.name() == whole.name()) {
+            return Some(columns.clone());
+        }
+        let indices = columns.iter().cloned().flatten().filter_map(|index| {
+            let name = whole.get(index as usize)?.name();
+            own.iter().position(|field| field.name() == name)
+        });
+        Some(indices.map(|index| index as u64..index as u64 + 1).collect())
+    }
+}
+
+impl Iterator for Chain {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.step() {
+                Ok(Some(batch)) if batch.num_rows() == 0 => {}
+                Ok(batch) => return batch.map(Ok),
+                Err(error) => {
+                    let name = self.inputs.get(self.index).map(|input| input.name.clone());
+                    return Some(Err(error.in_input(name.unwrap_or_default())));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! How large a sparse matrix becomes once its zeros are written out: known, and checked, before anything is written.
+
+use std::path::Path;
+
+use arrow_schema::Schema;
+
+use crate::error::{Error, Hint, Result};
+use crate::hub::Form;
+use crate::hub::shape;
+
+/// A dense output up to this many bytes is never refused for its size.
+const SMALL: u64 = 1 << 20;
+/// How many times as large as its input a dense output may be without being asked for.
+const RATIO: u64 = 100;
+
+/// The bytes of the values of a sparse matrix that becomes a dense one; `None` for all other changes.
+pub(super) fn dense_bytes(from: &Schema, to: &Schema, rows: Option<u64>) -> Option<u64> {
+    let dense = matches!(Form::of(from), Form::Sparse | Form::Coo)
+        && matches!(Form::of(to), Form::Dense | Form::Columns);
+    if !dense {
+        return None;
+    }
+    let value = shape::matrix_value_type(from)?;
+    let width = value.primitive_width().unwrap_or(1) as u64;
+    let cells = shape::matrix_rows(from).or(rows)?.checked_mul(shape::matrix_cols(from)?);
+    Some(cells.and_then(|cells| cells.checked_mul(width)).unwrap_or(u64::MAX))
+}
+
+/// Errs if a dense output that nobody asked for by name is far larger than its input.
+pub(super) fn check_asked(bytes: u64, input: Option<u64>, to: &Schema) -> Result<()> {
+    match input {
+        Some(input) if bytes > SMALL && bytes / RATIO > input => {
+            let word = if Form::of(to) == Form::Columns { "as=columns" } else { "as=matrix" };
+            let message = format!(
+                "the dense output takes {bytes} bytes, more than {RATIO} times the {input} bytes of the sparse input"
+            );
+            Err(Error::usage(message).hint(Hint::Option(word.into())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Errs if an output of so many bytes does not fit the folder it goes to.
+pub(super) fn check_room(bytes: u64, output: &str) -> Result<()> {
+    let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
+    let free = free_bytes(folder.unwrap_or(Path::new(".")));
+    match free {
+        Some(free) if output != "-" && bytes > free => Err(Error::limit(
+            "the free space in the folder of the output",
+            free,
+            format!("{bytes} bytes are"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The free space in a folder, where the system tells.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let folder = rustix::fs::statvfs(folder).ok()?;
+        folder.f_bavail.checked_mul(folder.f_frsize)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        None
+    }
+}

@@ -1,0 +1,78 @@
+//! A document of which only the rows are seen that a filter keeps.
+
+use std::sync::Arc;
+
+use super::open::Opened;
+use crate::error::Result;
+use crate::formats::{Document, Findings, Outline, Summary};
+use crate::hub::filter::Filter;
+use crate::hub::{Rows, Selection, rows};
+
+struct Filtered {
+    inner: Arc<dyn Document>,
+    filter: Filter,
+    summary: Summary,
+}
+
+impl Opened {
+    /// The same document with the rows that match; see [`crate::hub::filter`]. How many they are is not known.
+    pub fn filtered(&self, filter: &str) -> Result<Opened> {
+        let inner = Arc::clone(&self.document);
+        let mut summary = inner.summary().clone();
+        let filter = Filter::parse(filter, &summary.schema)?;
+        summary.schema = Filter::schema(&summary.schema);
+        summary.rows = None;
+        summary.nonzeros = None;
+        summary.null_counts.clear();
+        Ok(Opened { document: Arc::new(Filtered { inner, filter, summary }), ..self.clone() })
+    }
+
+    /// How many rows there are, or how many a filter keeps. Values are read only where the count is not known.
+    pub fn count(&self, filter: Option<&str>) -> Result<u64> {
+        if let Some(filter) = filter {
+            return self.filtered(filter)?.count(None);
+        }
+        if let Some(rows) = self.document.summary().rows {
+            return Ok(rows);
+        }
+        // Without columns a reader gives batches that have rows and nothing else.
+        let selection = self.document.selection().with_column_ranges(Vec::new())?;
+        let rows = self.document.rows(&selection)?;
+        rows.map(|batch| Ok(batch?.num_rows() as u64)).sum()
+    }
+}
+
+impl Document for Filtered {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        self.inner.outline()
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        self.inner.validate(findings)
+    }
+
+    /// The filter comes first: a range of rows counts those that match. Columns that only the filter looks at are read, and
+    /// dropped.
+    fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let all = self.inner.selection().with_batch_rows(selection.batch_rows());
+        let rows = match selection.columns() {
+            Some(columns) if !selection.cuts_lists() => {
+                let mut fields = selection.fields();
+                fields.extend(
+                    self.filter.fields().into_iter().filter(|field| !selection.fields().contains(field)),
+                );
+                let filter = self.filter.clone().for_fields(&fields)?;
+                let read = fields.into_iter().map(|field| field as u64..field as u64 + 1).collect();
+                let rows = filter.apply(self.inner.rows(&all.with_column_ranges(read)?)?);
+                let chosen = std::iter::once(0..columns.count()).collect();
+                Selection::new(&rows.schema(), None).with_column_ranges(chosen)?.project(rows)?
+            }
+            _ => selection.project(self.filter.clone().apply(self.inner.rows(&all)?))?,
+        };
+        Ok(if selection.is_sliced() { rows::slice(rows, selection.range(u64::MAX)) } else { rows })
+    }
+}

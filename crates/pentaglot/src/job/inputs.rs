@@ -1,0 +1,247 @@
+//! Several inputs that are read one after the other as one document.
+//!
+//! Each input is brought to the form and the types that all share ([`union`]) while it is read. Files are opened once for
+//! their schema and again when their rows are reached, so that any number of them can be joined.
+
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+
+use super::chain::Chain;
+use super::open::{self, OpenOptions, Opened};
+use crate::convert::adapt;
+use crate::convert::reshape::{self, Reshape};
+use crate::convert::union;
+use crate::error::{Error, Result};
+use crate::formats::{Document, Findings, Node, Outline, Split, Summary};
+use crate::hub::{Form, Plan, Rows, Selection, Verdict, rows, shape};
+use crate::limits::Limits;
+use crate::registry::Registry;
+
+/// Opens several inputs as one. Names are those of single inputs: [`expand`](super::expand) replaces patterns.
+///
+/// Tables are joined by the names of their columns, matrices are stacked, arrays follow each other; single values are
+/// refused. The metadata is that of the first input.
+pub fn open_all(registry: &Registry, names: &[impl AsRef<str>], options: &OpenOptions) -> Result<Opened> {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    if let [name] = names[..] {
+        return open::open(registry, name, options);
+    }
+    if names.iter().filter(|name| **name == "-").count() > 1 {
+        return Err(Error::usage("standard input is named twice"));
+    }
+    let mut inputs = Vec::new();
+    let mut first = None;
+    for name in names {
+        let opened = open::open(registry, name, options).map_err(|error| error.in_input(name))?;
+        let shared = (name == "-").then(|| opened.clone());
+        let (registry, options) = (registry.clone(), options.clone());
+        let path = name.to_owned();
+        let open = move || match &shared {
+            Some(opened) => Ok(opened.clone()),
+            None => open::open(&registry, &path, &options),
+        };
+        inputs.push(Input::new(name, &opened, open)?);
+        first.get_or_insert(opened);
+    }
+    joined(first, inputs, &options.limits)
+}
+
+/// Joins documents that are open already; the names are for messages. See [`open_all`].
+pub fn join(documents: Vec<(String, Opened)>, limits: &Limits) -> Result<Opened> {
+    let first = documents.first().map(|(_, opened)| opened.clone());
+    let inputs = documents.into_iter().map(|(name, opened)| {
+        let shared = opened.clone();
+        Input::new(&name, &opened, move || Ok(shared.clone()))
+    });
+    joined(first, inputs.collect::<Result<_>>()?, limits)
+}
+
+/// One of several inputs.
+pub(super) struct Input {
+    pub(super) name: String,
+    pub(super) open: Box<dyn Fn() -> Result<Opened> + Send + Sync>,
+    pub(super) summary: Summary,
+    /// How its rows take the form that all share.
+    pub(super) reshape: Reshape,
+    info: &'static crate::formats::FormatInfo,
+}
+
+impl Input {
+    fn new(
+        name: &str,
+        opened: &Opened,
+        open: impl Fn() -> Result<Opened> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let summary = opened.document.summary().clone();
+        let reshape = reshape::plan(&summary.schema, Form::of(&summary.schema))?;
+        let info = opened.format.info();
+        Ok(Input { name: name.to_owned(), open: Box::new(open), summary, reshape, info })
+    }
+
+    /// How many rows it has in the form that all share, if that is known.
+    pub(super) fn rows(&self) -> Option<u64> {
+        match Form::of(&self.summary.schema) {
+            Form::Coo => shape::matrix_rows(&self.summary.schema),
+            _ => self.summary.rows,
+        }
+    }
+}
+
+fn joined(first: Option<Opened>, mut inputs: Vec<Input>, limits: &Limits) -> Result<Opened> {
+    let first = first.ok_or_else(|| Error::usage("no input"))?;
+    if let Some(form) = matrix_form(&inputs) {
+        check_columns(&inputs)?;
+        for input in &mut inputs {
+            input.reshape = reshape::plan(&input.summary.schema, form)?;
+            input
+                .reshape
+                .plan
+                .check(crate::hub::LossKinds::NONE)
+                .map_err(|error| error.in_input(&input.name))?;
+        }
+    }
+    let schemas: Vec<union::Named<'_>> =
+        inputs.iter().map(|input| (input.name.as_str(), Arc::clone(&input.reshape.schema))).collect();
+    let schema = union::schema(&schemas)?;
+    let mut plan = Plan::default();
+    for input in &inputs {
+        merge_steps(&mut plan, &adapt::adapter(&input.reshape.schema, &schema).plan, &input.name);
+    }
+    plan.steps.retain(|step| step.verdict > Verdict::Exact);
+    let summary = summary(&inputs, schema);
+    let formats = inputs.iter().map(|input| input.info).collect();
+    let document = Joined { inputs: inputs.into(), summary, limits: limits.clone() };
+    Ok(Opened { document: Arc::new(document), plan, formats, ..first })
+}
+
+/// The form that matrices share: dense, unless one of them is sparse. `None` if not all are matrices.
+fn matrix_form(inputs: &[Input]) -> Option<Form> {
+    let mut forms = inputs.iter().map(|input| Form::of(&input.summary.schema));
+    forms.try_fold(Form::Dense, |form, own| match own {
+        Form::Dense | Form::Columns => Some(form),
+        Form::Sparse | Form::Coo => Some(Form::Sparse),
+        _ => None,
+    })
+}
+
+fn check_columns(inputs: &[Input]) -> Result<()> {
+    let cols = |input: &Input| shape::matrix_cols(&input.summary.schema);
+    for pair in inputs.windows(2) {
+        if cols(&pair[0]) != cols(&pair[1]) {
+            let text = |input: &Input| format!("{} has {} columns", input.name, cols(input).unwrap_or(0));
+            return Err(Error::usage(format!(
+                "{}, {}: matrices of different width cannot be stacked",
+                text(&pair[0]),
+                text(&pair[1])
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Keeps, of each column, what happens to it in the input where the most happens.
+fn merge_steps(plan: &mut Plan, own: &Plan, name: &str) {
+    for step in &own.steps {
+        let mut step = step.clone();
+        step.note = Some(match step.note {
+            Some(note) => format!("in {name}: {note}"),
+            None => format!("in {name}"),
+        });
+        match plan.steps.iter_mut().find(|known| known.field == step.field) {
+            Some(known) if known.verdict < step.verdict => *known = step,
+            Some(_) => {}
+            None => plan.steps.push(step),
+        }
+    }
+}
+
+fn summary(inputs: &[Input], schema: SchemaRef) -> Summary {
+    let first = &inputs[0].summary;
+    let sum = |count: &dyn Fn(&Input) -> Option<u64>| inputs.iter().map(count).sum::<Option<u64>>();
+    let rows = sum(&Input::rows);
+    let mut metadata = schema.metadata().clone();
+    if metadata.remove(shape::ROWS_KEY).is_some()
+        && let Some(rows) = rows
+    {
+        metadata.insert(shape::ROWS_KEY.to_owned(), rows.to_string());
+    }
+    let mut summary =
+        Summary::new(first.format, Arc::new(Schema::new_with_metadata(schema.fields().clone(), metadata)));
+    summary.rows = rows;
+    summary.bytes = sum(&|input| input.summary.bytes);
+    summary.nonzeros = sum(&|input| input.summary.nonzeros);
+    summary.metadata = first.metadata.clone();
+    let mut offset = 0;
+    for input in inputs {
+        let bytes = input.summary.bytes.unwrap_or(0);
+        summary.part(&input.name, offset, bytes);
+        offset += bytes;
+    }
+    summary.notes = notes(inputs);
+    summary
+}
+
+/// What the user should know of each input; what is the same of several is said once.
+fn notes(inputs: &[Input]) -> Vec<String> {
+    let mut found: Vec<(&str, &str, usize)> = Vec::new();
+    for input in inputs {
+        for note in &input.summary.notes {
+            match found.iter_mut().find(|(_, known, _)| known == note) {
+                Some((_, _, count)) => *count += 1,
+                None => found.push((&input.name, note, 1)),
+            }
+        }
+    }
+    let line = |(name, note, count): (&str, &str, usize)| match count {
+        1 => format!("{name}: {note}"),
+        _ => format!("{name} and {} more: {note}", count - 1),
+    };
+    found.into_iter().map(line).collect()
+}
+
+/// Several inputs as one document.
+struct Joined {
+    inputs: Arc<[Input]>,
+    summary: Summary,
+    limits: Limits,
+}
+
+impl Document for Joined {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Each input can be read alone where the number of its rows and of those before is known. Bytes are those of the inputs
+    /// one after the other.
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        if self.summary.rows.is_none() {
+            return Split::whole(&self.summary);
+        }
+        let mut start = 0;
+        let pieces = self.inputs.iter().zip(&self.summary.parts).map(|(input, part)| {
+            let end = start + input.rows().unwrap_or(0);
+            let rows = std::mem::replace(&mut start, end)..end;
+            Split { rows, bytes: part.offset..part.offset + part.bytes }
+        });
+        Split::joined(pieces, wanted)
+    }
+
+    fn outline(&self) -> Outline {
+        let parts = self.summary.parts.iter().map(|part| Node::new(&part.path, part.offset, part.bytes));
+        Node::new("inputs", 0, self.summary.bytes.unwrap_or(0)).parts(parts.collect())
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        self.inputs.iter().try_for_each(|input| {
+            let opened = (input.open)().map_err(|error| error.in_input(&input.name))?;
+            opened.document.validate(findings).map_err(|error| error.in_input(&input.name))
+        })
+    }
+
+    fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let whole = Arc::clone(&self.summary.schema);
+        let chain = Chain::new(Arc::clone(&self.inputs), whole, selection, self.limits.budget());
+        Ok(rows::from_batches(Arc::clone(selection.schema()), chain))
+    }
+}

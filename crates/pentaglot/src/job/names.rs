@@ -1,0 +1,91 @@
+//! Names of inputs as a user gives them: files, members of files, patterns.
+
+use std::path::Path;
+
+use glob::{MatchOptions, glob_with};
+
+use super::open::split_member;
+use crate::error::{Error, Result};
+
+/// The inputs that names and patterns (`*`, `?`, `[a-z]`, `**`) mean, in order; those of a pattern are sorted by name.
+///
+/// A file of the literal name comes before a pattern. A pattern matches files, not folders, and no hidden ones unless it
+/// begins with a dot itself; one that matches nothing is an error.
+pub fn expand(names: &[impl AsRef<str>]) -> Result<Vec<String>> {
+    let mut expanded = Vec::new();
+    for name in names.iter().map(AsRef::as_ref) {
+        let (path, member) = split_member(name);
+        let is_pattern = path.contains(['*', '?', '[']) && !path.contains("://");
+        if name == "-" || !is_pattern || Path::new(path).exists() {
+            expanded.push(name.to_owned());
+            continue;
+        }
+        let mut found = matches(path)?;
+        if found.is_empty() {
+            return Err(Error::usage(format!("no file matches {path}")));
+        }
+        found.sort_unstable();
+        expanded.extend(found.into_iter().map(|path| match member {
+            Some(member) => format!("{path}::{member}"),
+            None => path,
+        }));
+    }
+    Ok(expanded)
+}
+
+fn matches(pattern: &str) -> Result<Vec<String>> {
+    let options = MatchOptions {
+        case_sensitive: true,
+        require_literal_separator: true,
+        require_literal_leading_dot: true,
+    };
+    let paths = glob_with(pattern, options)
+        .map_err(|error| Error::usage(format!("{pattern}, at byte {}: {}", error.pos, error.msg)))?;
+    let mut found = Vec::new();
+    for path in paths {
+        let path = path.map_err(|error| {
+            let place = error.path().display().to_string();
+            Error::io(format!("cannot list {place}"), error.into())
+        })?;
+        if path.is_dir() {
+            continue;
+        }
+        let name = path.to_str().ok_or_else(|| {
+            Error::usage(format!("{pattern} matches a name that is not UTF-8: {}", path.display()))
+        })?;
+        found.push(name.to_owned());
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn patterns_give_sorted_files_and_literal_names_come_first() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.csv", "a.csv", ".hidden.csv", "c.txt", "odd[1].csv", "d.npz"] {
+            std::fs::write(folder.path().join(name), "x\n1\n").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("folder.csv")).unwrap();
+        let root = format!("{}/", folder.path().to_str().unwrap());
+        let expanded = |names: &[&str]| -> Vec<String> {
+            let names: Vec<String> = names.iter().map(|name| format!("{root}{name}")).collect();
+            let found = expand(&names).unwrap();
+            found.iter().map(|name| name.strip_prefix(&root).unwrap().to_owned()).collect()
+        };
+        assert_eq!(expanded(&["*.csv"]), ["a.csv", "b.csv", "odd[1].csv"]);
+        assert_eq!(expanded(&["c.txt", "[ab].csv"]), ["c.txt", "a.csv", "b.csv"]);
+        assert_eq!(expanded(&["odd[1].csv", "missing.csv"]), ["odd[1].csv", "missing.csv"]);
+        assert_eq!(expanded(&["*.npz::x"]), ["d.npz::x"]);
+        assert_eq!(expand(&["-"]).unwrap(), ["-"]);
+        let error = expand(&[format!("{root}*.json")]).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string()),
+            (ErrorKind::Usage, format!("no file matches {root}*.json"))
+        );
+        assert_eq!(expand(&["a[.csv"]).unwrap_err().kind(), ErrorKind::Usage);
+    }
+}

@@ -1,0 +1,155 @@
+//! `key=value` options on two sides: which of them a reader gets, which a writer.
+//!
+//! A key reaches each side whose format has it for that side; `in.KEY` and `out.KEY` reach one side only and win there.
+
+use crate::error::{Error, Result};
+use crate::formats::{FormatInfo, OptionMap, Side};
+
+/// The option that every target takes: the form that the data takes there.
+const FORM: &str = "as";
+
+fn prefix(side: Side) -> &'static str {
+    if side == Side::Read { "in." } else { "out." }
+}
+
+/// What was given for this key on this side.
+fn given<'o>(options: &'o OptionMap, side: Side, key: &str) -> Option<&'o str> {
+    options.get(&format!("{}{key}", prefix(side))).or_else(|| options.get(key))
+}
+
+/// The options that one side of a format gets.
+pub(super) fn of_side(options: &OptionMap, side: Side, info: &FormatInfo) -> OptionMap {
+    let mut own = OptionMap::default();
+    for option in info.options.iter().filter(|option| option.side.includes(side)) {
+        if let Some(value) = given(options, side, option.key) {
+            own.set(option.key, value);
+        }
+    }
+    own
+}
+
+/// The form that the target is asked for.
+pub(super) fn form(options: &OptionMap) -> &str {
+    given(options, Side::Write, FORM).unwrap_or("auto")
+}
+
+/// Errs if a key reaches no side of these formats.
+pub(super) fn check(options: &OptionMap, inputs: &[&FormatInfo], output: Option<&FormatInfo>) -> Result<()> {
+    for key in options.keys() {
+        check_key(key, inputs, output)?;
+    }
+    Ok(())
+}
+
+fn check_key(key: &str, inputs: &[&FormatInfo], output: Option<&FormatInfo>) -> Result<()> {
+    let (side, name) = match (key.strip_prefix("in."), key.strip_prefix("out.")) {
+        (Some(name), _) => (Side::Read, name),
+        (_, Some(name)) => (Side::Write, name),
+        _ => (Side::Both, key),
+    };
+    let reads = inputs.iter().copied().filter(|_| side != Side::Write).map(|info| (info, Side::Read));
+    let writes = output.into_iter().filter(|_| side != Side::Read).map(|info| (info, Side::Write));
+    let sides: Vec<(&FormatInfo, Side)> = reads.chain(writes).collect();
+    if sides.is_empty() {
+        return Err(Error::usage(format!("option {key:?}: nothing is written here")));
+    }
+    let mut known: Vec<&str> = Vec::new();
+    if sides.iter().any(|(_, side)| *side == Side::Write) {
+        known.push(FORM);
+    }
+    for (info, side) in &sides {
+        known.extend(
+            info.options.iter().filter(|option| option.side.includes(*side)).map(|option| option.key),
+        );
+    }
+    if known.contains(&name) {
+        return Ok(());
+    }
+    for (info, side) in &sides {
+        if let Some(option) = info.options.iter().find(|option| option.key == name) {
+            let here = if *side == Side::Read { "read" } else { "written" };
+            let (id, use_of) = (info.id, option.side.name());
+            return Err(Error::usage(format!("option {key:?} is for {use_of} {id}, which is {here} here")));
+        }
+    }
+    known.sort_unstable();
+    known.dedup();
+    let near = known.iter().map(|known| (strsim::damerau_levenshtein(known, name), *known)).min();
+    Err(Error::usage(match near {
+        Some((distance, near)) if distance <= 1 + name.len() / 4 => {
+            let prefix = key.strip_suffix(name).unwrap_or_default();
+            format!("unknown option {key:?}: did you mean {:?}?", format!("{prefix}{near}"))
+        }
+        _ if known.is_empty() => format!("unknown option {key:?} (known: none here)"),
+        _ => format!("unknown option {key:?} (known: {})", known.join(", ")),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    fn map(pairs: &[(&str, &str)]) -> OptionMap {
+        OptionMap::new(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn a_key_reaches_the_side_that_has_it() {
+        let registry = Registry::default();
+        let info = |id: &str| registry.get(id).unwrap().info();
+        let both = map(&[("delimiter", ";"), ("out.delimiter", ","), ("utf8", "bytes"), ("level", "3")]);
+        assert_eq!(of_side(&both, Side::Read, info("csv")), map(&[("delimiter", ";")]));
+        assert_eq!(of_side(&both, Side::Write, info("csv")), map(&[("delimiter", ",")]));
+        assert_eq!(of_side(&both, Side::Read, info("bsondf")), map(&[("utf8", "bytes")]));
+        assert_eq!(of_side(&both, Side::Write, info("bsondf")), map(&[("level", "3")]));
+        // The last of a key wins, and a side's own key wins over both.
+        let order = map(&[("in.delimiter", "a"), ("delimiter", "b"), ("in.delimiter", "c")]);
+        assert_eq!(of_side(&order, Side::Read, info("csv")), map(&[("delimiter", "c")]));
+        assert_eq!(form(&map(&[("out.as", "coo"), ("as", "table")])), "coo");
+        check(&both, &[info("csv"), info("bsondf")], Some(info("bsondf"))).unwrap_err();
+        check(&map(&[("as", "coo"), ("in.utf8", "text")]), &[info("bsondf")], Some(info("csv"))).unwrap();
+    }
+
+    #[test]
+    fn keys_that_reach_nothing_are_refused_with_what_helps() {
+        let registry = Registry::default();
+        let info = |id: &str| registry.get(id).unwrap().info();
+        let cases = [
+            ("colour", "bsondf", Some("parquet"), "unknown option \"colour\" (known: as, compression, utf8)"),
+            (
+                "compresion",
+                "csv",
+                Some("parquet"),
+                "unknown option \"compresion\": did you mean \"compression\"?",
+            ),
+            (
+                "in.delimeter",
+                "csv",
+                Some("csv"),
+                "unknown option \"in.delimeter\": did you mean \"in.delimiter\"?",
+            ),
+            ("colour", "jsonl", None, "unknown option \"colour\" (known: none here)"),
+            ("nulls", "bsondf", Some("csv"), "option \"nulls\" is for writing bsondf, which is read here"),
+            ("times", "csv", Some("dynd"), "option \"times\" is for reading dynd, which is written here"),
+            (
+                "in.level",
+                "bsondf",
+                Some("bsondf"),
+                "option \"in.level\" is for writing bsondf, which is read here",
+            ),
+            (
+                "out.utf8",
+                "bsondf",
+                Some("bsondf"),
+                "option \"out.utf8\" is for reading bsondf, which is written here",
+            ),
+            ("out.header", "csv", None, "option \"out.header\": nothing is written here"),
+            ("as", "csv", None, "unknown option \"as\" (known: delimiter, header)"),
+        ];
+        for (key, input, output, expected) in cases {
+            let error = check(&map(&[(key, "x")]), &[info(input)], output.map(info)).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}
