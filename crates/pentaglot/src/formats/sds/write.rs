@@ -172,9 +172,9 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         if has_name && field.name() != shape::ITEM_FIELD {
             let note = "a structure has no names";
             effect = effect.and(Effect::lossy(LossKind::Names).because(note));
-        } else if has_name {
-            effect = effect.and(Effect::widened().because("comes back as an array"));
-        } else if Form::of(schema) == Form::Value && matches!(target.input, Input::Bits | Input::Numbers) {
+        } else if has_name
+            || Form::of(schema) == Form::Value && matches!(target.input, Input::Bits | Input::Numbers)
+        {
             effect = effect.and(Effect::widened().because("comes back as an array"));
         }
         if field.is_nullable() {
