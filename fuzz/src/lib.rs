@@ -1,6 +1,6 @@
 //! What every fuzz target does with its bytes: open them as a format, look at everything, never panic.
 
-use pentaglot::formats::{Findings, Node, Request};
+use pentaglot::formats::{Findings, Node, Selection};
 use pentaglot::job::{self, OpenOptions};
 use pentaglot::{Registry, Source};
 
@@ -19,7 +19,7 @@ pub fn read(format: &str, data: &[u8]) {
     look(&opened.document.outline(), 4);
     let mut findings = Findings::new(true);
     let _ = opened.document.validate(&mut findings);
-    if let Ok(rows) = opened.document.rows(&Request::default()) {
+    if let Ok(rows) = opened.document.all_rows() {
         let _ = rows.take_while(|batch| batch.is_ok()).take(1000).count();
     }
 }

@@ -22,7 +22,7 @@ import scipy.sparse
 
 PENTAGLOT = os.environ["PENTAGLOT"]
 FOLDER = pathlib.Path(tempfile.mkdtemp())
-ORACLES = pathlib.Path(__file__).resolve().parents[3] / "shared" / "oracles"
+ORACLES = pathlib.Path(__file__).resolve().parent / "oracles"
 
 
 def run(*words):
@@ -154,9 +154,6 @@ def test_scipy():
 
 def test_oracles():
     """Bytes of the five formats, read by independent implementations."""
-    if not ORACLES.is_dir():
-        print("readback: the oracles are not here: left out")
-        return
     sys.path.insert(0, str(ORACLES))
     import bsondf_oracle
     import dbdf_decode

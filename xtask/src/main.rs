@@ -1,11 +1,16 @@
-//! What developers and CI run: `cargo xtask test|bless|bench|fuzz|valgrind`.
+//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines`.
+
+mod lines;
+mod python;
+mod setup;
+mod test;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-/// What the Python tests import.
-const PYTHON_PACKAGES: &[&str] = &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack"];
+const USAGE: &str =
+    "usage: cargo xtask setup | test | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind | lines";
 
 type Result<T = ()> = std::result::Result<T, String>;
 
@@ -13,14 +18,15 @@ fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["test"] => test(),
+        ["setup"] => setup::run(),
+        ["test"] => test::run(),
         ["bless"] => bless(),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", format] => fuzz(format, "60"),
         ["fuzz", format, seconds] => fuzz(format, seconds),
         ["valgrind"] => valgrind(),
-        _ => Err("usage: cargo xtask test | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind"
-            .to_owned()),
+        ["lines"] => lines::run(),
+        _ => Err(USAGE.to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -29,20 +35,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Every test: Rust, documentation, transcripts of the command, and the Python programs that read what we write.
-fn test() -> Result {
-    // This builds the command too. Always the whole workspace: another selection of packages would build other
-    // features of the same dependencies, all over again.
-    run(cargo().args(["test", "--workspace"]))?;
-    // The succinct structures once more, as other processors run them.
-    for processor in ["bmi2", "popcnt", "portable"] {
-        run(cargo()
-            .args(["test", "--workspace", "--test", "naive", "--test", "vectors", "--test", "damage"])
-            .env("PENTAGLOT_SUCCINCT_CPU", processor))?;
-    }
-    python_tests()
 }
 
 /// Rewrites the golden transcripts and the generated pages; read the diff before you commit it.
@@ -84,7 +76,7 @@ fn fuzz(format: &str, seconds: &str) -> Result {
         .current_dir(&folder))
 }
 
-/// The tests of the crate with the unsafe code, under valgrind: a few minutes.
+/// The tests of the unsafe code, under valgrind: those of the succinct structures and those of the kernels. A few minutes.
 ///
 /// Its processor has POPCNT and BMI2, so the fast ways are the ones that run, but no AVX-512, which it hides. Left out
 /// are the tests that would take longest: those that flip every single bit (garbage and indexes of other data are
@@ -95,7 +87,11 @@ fn valgrind() -> Result {
     run(cargo()
         .args(["test", "--package", "pentaglot-succinct", "--tests", "--"])
         .args(["--skip", "single_bit_flips", "--skip", "every_flip", "--skip", "clustered_bits"])
-        .env(key, runner)
+        .env(&key, runner)
+        .env("PROPTEST_CASES", "4"))?;
+    run(cargo()
+        .args(["test", "--workspace", "--lib", "kernels::"])
+        .env(&key, runner)
         .env("PROPTEST_CASES", "4"))
 }
 
@@ -104,61 +100,6 @@ fn host() -> Result<String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().find_map(|line| line.strip_prefix("host: "));
     line.map(str::to_owned).ok_or("rustc does not name its host".to_owned())
-}
-
-/// Runs `tests/python/*.py` in a virtual environment that is made here. Without python3 it says so and goes on.
-fn python_tests() -> Result {
-    let folder = root().join("tests/python");
-    let mut scripts: Vec<PathBuf> = match fs::read_dir(&folder) {
-        Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
-        Err(_) => return Ok(()),
-    };
-    scripts.retain(|path| path.extension().is_some_and(|extension| extension == "py"));
-    scripts.sort();
-    let python = match virtual_environment() {
-        Ok(python) => python,
-        Err(reason) if env::var_os("CI").is_some() && has_python() => return Err(reason),
-        Err(reason) => {
-            println!("xtask: the Python tests are left out: {reason}");
-            return Ok(());
-        }
-    };
-    let command = build_folder().join(format!("pentaglot{}", env::consts::EXE_SUFFIX));
-    let mut passed = 0;
-    let mut failed = Vec::new();
-    for script in &scripts {
-        let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        println!("xtask: {name}");
-        match run(Command::new(&python).arg(script).env("PENTAGLOT", &command).current_dir(root())) {
-            Ok(()) => passed += 1,
-            Err(_) => failed.push(name),
-        }
-    }
-    println!("python: {passed} passed, {} failed", failed.len());
-    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
-}
-
-fn has_python() -> bool {
-    Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success())
-}
-
-/// A Python with [`PYTHON_PACKAGES`], made once in the build folder.
-fn virtual_environment() -> Result<PathBuf> {
-    if !has_python() {
-        return Err("there is no python3".to_owned());
-    }
-    let folder = build_folder().join("python");
-    let python = if cfg!(windows) { folder.join("Scripts/python.exe") } else { folder.join("bin/python") };
-    let ready = folder.join("ready");
-    if fs::read_to_string(&ready).is_ok_and(|text| text == PYTHON_PACKAGES.join(" ")) {
-        return Ok(python);
-    }
-    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    run(Command::new(&python)
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-        .args(PYTHON_PACKAGES))?;
-    fs::write(&ready, PYTHON_PACKAGES.join(" ")).map_err(|error| error.to_string())?;
-    Ok(python)
 }
 
 /// Where cargo put this program, and so the command.

@@ -19,7 +19,7 @@ use arrow_array::RecordBatch;
 use bson::{RawBsonRef, RawDocument};
 use harness::Race;
 use pentaglot::formats::bsondf::Bsondf;
-use pentaglot::formats::{Format, ReadOptions, Request, WriteOptions};
+use pentaglot::formats::{Format, ReadOptions, Selection, WriteOptions};
 use pentaglot::{Sink, Source};
 use rayon::prelude::*;
 
@@ -63,7 +63,7 @@ fn read(source: &Source, threads: usize) -> Vec<RecordBatch> {
     let mut options = ReadOptions::default();
     options.threads = threads;
     let document = Bsondf.open(source.clone(), &options).expect("the document opens");
-    let rows = document.rows(&Request::default()).expect("it has rows");
+    let rows = document.all_rows().expect("it has rows");
     rows.map(|batch| batch.expect("they can be read")).collect()
 }
 

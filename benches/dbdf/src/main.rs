@@ -17,7 +17,7 @@ use harness::Race;
 use pentaglot::arrow::buffer::{MutableBuffer, OffsetBuffer};
 use pentaglot::arrow::schema::{DataType, SchemaRef};
 use pentaglot::formats::dbdf::{Dbdf, Matrix, read_matrix};
-use pentaglot::formats::{Format, ReadOptions, Request, WriteOptions};
+use pentaglot::formats::{Format, ReadOptions, Selection, WriteOptions};
 use pentaglot::hub::shape;
 use pentaglot::{Sink, Source};
 
@@ -262,7 +262,7 @@ fn sparse_races(folder: &Path, entries: usize, rounds: usize) {
         });
         race.add("pentaglot, in batches", || {
             let document = Dbdf.open(source.clone(), &threads(1)).expect("a document");
-            let rows = document.rows(&Request::default()).expect("rows");
+            let rows = document.all_rows().expect("rows");
             let batches: Vec<RecordBatch> = rows.map(|batch| batch.expect("a batch")).collect();
             batches.iter().fold(0, |sum, batch| sum.wrapping_add(batch_sum(batch)))
         });

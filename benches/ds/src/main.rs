@@ -11,7 +11,7 @@ use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use harness::{Lap, Race};
 use pentaglot::formats::ds::Ds;
-use pentaglot::formats::{Format, ReadOptions, Request, WriteOptions};
+use pentaglot::formats::{Format, ReadOptions, Selection, WriteOptions};
 use pentaglot::{Sink, Source};
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ fn read(source: &Source, mut each: impl FnMut(&RecordBatch) -> u64) -> u64 {
     options.threads = 1;
     let document = Ds.open(source.clone(), &options).unwrap();
     document
-        .rows(&Request::default())
+        .all_rows()
         .unwrap()
         .fold(0, |sum: u64, batch| sum.wrapping_add(each(&batch.unwrap())))
 }
@@ -241,7 +241,7 @@ fn images(count: usize, rounds: usize) {
     let json = Source::from_bytes("bench", json.into_bytes());
     let batches: Vec<RecordBatch> = {
         let document = Ds.open(json.clone(), &ReadOptions::default()).unwrap();
-        document.rows(&Request::default()).unwrap().map(Result::unwrap).collect()
+        document.all_rows().unwrap().map(Result::unwrap).collect()
     };
     let (sink, memory) = Sink::memory();
     let mut writer = Ds.create(sink, batches[0].schema(), &WriteOptions::default()).unwrap();

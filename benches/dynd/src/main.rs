@@ -11,7 +11,7 @@ use pentaglot::arrow::array::cast::AsArray;
 use pentaglot::arrow::array::types::{Float64Type, Int16Type, Int32Type, Int64Type, UInt8Type};
 use pentaglot::arrow::array::RecordBatch;
 use pentaglot::formats::dynd::{Dynd, Type};
-use pentaglot::formats::{Format, ReadOptions, Request, WriteOptions};
+use pentaglot::formats::{Format, ReadOptions, Selection, WriteOptions};
 use pentaglot::{Limits, Sink, Source};
 use serde::{Deserialize, Serialize};
 
@@ -44,13 +44,13 @@ fn file(ty: &str, data: &[u8]) -> Source {
 
 fn read(source: &Source) -> Vec<RecordBatch> {
     let document = Dynd.open(source.clone(), &ReadOptions::default()).unwrap();
-    document.rows(&Request::default()).unwrap().map(|batch| batch.unwrap()).collect()
+    document.all_rows().unwrap().map(|batch| batch.unwrap()).collect()
 }
 
 /// Batches one after the other, as a conversion takes them.
 fn stream(source: &Source, mut each: impl FnMut(&RecordBatch) -> u64) -> u64 {
     let document = Dynd.open(source.clone(), &ReadOptions::default()).unwrap();
-    let rows = document.rows(&Request::default()).unwrap();
+    let rows = document.all_rows().unwrap();
     rows.fold(0u64, |sum, batch| sum.wrapping_add(each(&batch.unwrap())))
 }
 

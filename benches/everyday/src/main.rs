@@ -10,7 +10,7 @@ use harness::Race;
 use pentaglot::arrow::array::cast::AsArray;
 use pentaglot::arrow::array::types::Float64Type;
 use pentaglot::formats::matrix_market::MatrixMarket;
-use pentaglot::formats::{Format, ReadOptions, Request};
+use pentaglot::formats::{Format, ReadOptions, Selection};
 use pentaglot::job::{Conversion, ConvertOptions};
 use pentaglot::{Registry, Result, Source};
 
@@ -126,7 +126,7 @@ fn read(path: &Path, threads: usize) -> Result<f64> {
     options.threads = threads;
     let document = MatrixMarket.open(Source::open(path)?, &options)?;
     let mut sum = 0.0;
-    for batch in document.rows(&Request::default())? {
+    for batch in document.all_rows()? {
         let batch = batch?;
         let list = batch.column(0).as_list::<i64>();
         let (from, to) = (list.value_offsets()[0] as usize, list.value_offsets()[batch.num_rows()] as usize);

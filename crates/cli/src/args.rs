@@ -33,6 +33,9 @@ pub(crate) struct Global {
     /// How many bytes one compressed byte may become
     #[arg(long, global = true, value_name = "N", default_value_t = 2048)]
     max_ratio: u64,
+    /// How many bytes of a stream may be spooled to a temporary file, such as 512M or 16G
+    #[arg(long, global = true, value_name = "BYTES", value_parser = parse_size, default_value = "16G")]
+    max_spool: u64,
     /// How many rows that take no bytes in the file are read
     #[arg(long, global = true, value_name = "N", value_parser = parse_size, default_value = "256M")]
     max_free_rows: u64,
@@ -351,6 +354,7 @@ impl Global {
         limits.max_alloc = self.max_alloc;
         limits.max_depth = self.max_depth;
         limits.max_ratio = self.max_ratio;
+        limits.max_spool = self.max_spool;
         limits.max_free_rows = self.max_free_rows;
         limits
     }

@@ -55,11 +55,10 @@ fn show(
 }
 
 /// One document in the plain JSON form of its shape.
-fn json(opened: &Opened<'_>, mut view: View, session: &Session) -> pentaglot::Result<()> {
+fn json(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Dense, Form::Sparse, Form::Array, Form::Value];
     let rows = opened.rows(&view, &session.global.limits())?;
-    let out = screen::bytes();
-    let mut document = JsonDocument::begin(out, rows.schema(), pentaglot::job::json_options())?;
+    let mut document = JsonDocument::begin(screen::bytes(), rows.schema(), pentaglot::job::json_options())?;
     for batch in rows {
         document.write(&batch.map_err(Error::from)?)?;
     }
@@ -68,14 +67,14 @@ fn json(opened: &Opened<'_>, mut view: View, session: &Session) -> pentaglot::Re
     Ok(())
 }
 
-fn print_table(opened: &Opened<'_>, mut view: View, session: &Session) -> pentaglot::Result<()> {
+fn print_table(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Columns, Form::Coo];
     let rows = opened.rows(&view, &session.global.limits())?;
     table::print(&mut screen::lines(), rows, screen::width())
 }
 
 /// The rows as another format's writer writes them.
-fn through(session: &Session, opened: Opened<'_>, view: View, to: &str) -> pentaglot::Result<()> {
+fn through(session: &Session, opened: Opened, view: View, to: &str) -> pentaglot::Result<()> {
     let mut options = ConvertOptions::default();
     options.columns = view.columns;
     options.rows = view.rows;
@@ -85,6 +84,6 @@ fn through(session: &Session, opened: Opened<'_>, view: View, to: &str) -> penta
     // What is printed is looked at, not kept.
     options.allow_lossy = true;
     let target = job::target(&session.registry, to)?;
-    Conversion::plan_opened(opened, target, &options)?.run_into(screen::sink())?;
+    Conversion::plan_opened(opened, target, None, &options)?.run_into(screen::sink())?;
     Ok(())
 }

@@ -36,7 +36,10 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         screen::say(escape_lines(&conversion.plan).trim_end());
     }
     let progress = Progress::follow(conversion.source(), &session.global);
-    let report = conversion.run(&args.output, args.force);
+    let report = match args.output.as_str() {
+        "-" => conversion.run_into(screen::sink()),
+        output => conversion.run(output, args.force),
+    };
     drop(progress);
     let report = report.about(&args.input)?;
     if !session.global.quiet {
@@ -58,7 +61,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
 }
 
 /// Whether a target is text that a terminal shows.
-fn is_text(target: &Target<'_>) -> bool {
+fn is_text(target: &Target) -> bool {
     let info = target.format.info();
     let dialect = target.dialect.unwrap_or_default();
     matches!(info.id, "csv" | "jsonl" | "json" | "mtx") || dialect == "json" || dialect.ends_with("-json")

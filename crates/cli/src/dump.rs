@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::Dump;
 use crate::screen::{self, count, escape, faint};
-use crate::{About, DONE, Outcome, Session};
+use crate::{About, DONE, Outcome, Session, bus_error};
 
 /// Parts shown of one level before the rest is only counted.
 const SHOWN: u64 = 64;
@@ -20,7 +20,7 @@ const MAX_LEVELS: usize = 256;
 pub(crate) fn run(session: &Session, args: &Dump) -> Outcome {
     let mut options = args.open.options(&session.global);
     options.spool = true;
-    options.in_place = true;
+    options.in_place = bus_error::permit_map(&args.file);
     let opened = job::open(&session.registry, &args.file, &options).about(&args.file)?;
     opened.check_options(&options.options).about(&args.file)?;
     let id = opened.format.info().id;

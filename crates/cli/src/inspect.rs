@@ -14,8 +14,7 @@ use crate::types::{data_type_text, field_text};
 use crate::{About, DONE, Outcome, Session, for_each};
 
 pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
-    let mut options = args.open.options(&session.global);
-    options.in_place = true;
+    let options = args.open.options(&session.global);
     for_each(&args.files, |file| {
         let opened = job::open(&session.registry, file, &options).about(file)?;
         opened.check_options(&options.options).about(file)?;

@@ -1,6 +1,7 @@
 //! The command `pentaglot`: parses arguments, calls [`pentaglot::job`], prints. stdout is data, stderr is talk.
 
 mod args;
+mod bus_error;
 mod cat;
 mod convert;
 mod dump;
@@ -8,10 +9,12 @@ mod formats;
 mod help;
 mod inspect;
 mod pager;
+mod process;
 mod progress;
 mod query;
 mod schema;
 mod screen;
+mod stdout;
 mod table;
 mod types;
 mod validate;
@@ -50,7 +53,7 @@ struct Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure { file: None, error }
+        Failure { file: error.output().map(str::to_owned), error }
     }
 }
 
@@ -60,14 +63,14 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Names the file that an error is about.
+/// Names the file that an error is about, unless it is about the output.
 trait About<T> {
     fn about(self, file: &str) -> Result<T, Failure>;
 }
 
 impl<T> About<T> for pentaglot::Result<T> {
     fn about(self, file: &str) -> Result<T, Failure> {
-        self.map_err(|error| Failure { file: Some(file.to_owned()), error })
+        self.map_err(|error| Failure { file: Some(error.output().unwrap_or(file).to_owned()), error })
     }
 }
 
@@ -142,9 +145,9 @@ impl Failure {
 /// A hint of the library in the words of the command line.
 fn advice(hint: &Hint) -> String {
     match hint {
-        Hint::From => "--from names the format".to_owned(),
+        Hint::From => "--from names one".to_owned(),
         Hint::FromOne(format) => format!("try --from {format}"),
-        Hint::To => "--to names the format".to_owned(),
+        Hint::To => "--to names one".to_owned(),
         Hint::Type => "--type gives the type".to_owned(),
         Hint::Force => "--force replaces it".to_owned(),
         Hint::AllowLossy => "--allow-lossy permits it".to_owned(),
@@ -156,6 +159,7 @@ fn advice(hint: &Hint) -> String {
 }
 
 fn main() -> ExitCode {
+    process::ignore_file_size_signal();
     let parsed = help::command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
     let Cli { verb, global } = match parsed {
         Ok(cli) => cli,
@@ -169,16 +173,19 @@ fn main() -> ExitCode {
             screen::say(&screen::escape(&help::parse_error(&error, &words)));
             return ExitCode::from(2);
         }
-        Err(help) => help.exit(),
-    };
-    let handler = ctrlc::set_handler(|| {
-        if pager::is_running() {
-            return;
+        Err(help) => {
+            // `--help` and `--version`: like all that is printed, they may fail.
+            let shown = screen::show(&help.render().ansi().to_string());
+            return ExitCode::from(shown.map_or_else(|error| Failure::from(error).report(), |()| DONE));
         }
-        pentaglot::sink::remove_unfinished();
-        std::process::exit(130);
-    });
-    if let Err(error) = handler {
+    };
+    // An unfinished output has no name yet, so there is nothing to clean up. A pager decides for itself.
+    let interrupted = || {
+        if !pager::is_running() {
+            std::process::exit(130);
+        }
+    };
+    if let Err(error) = ctrlc::set_handler(interrupted) {
         screen::say(&format!("cannot catch interrupts: {error}"));
     }
     // A decoder that panics on a broken file is reported as that file's error, in one line.

@@ -9,6 +9,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::stdout::Stdout;
+
 static STATE: Mutex<State> = Mutex::new(State::Plain);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
@@ -79,14 +81,14 @@ impl Write for Out {
         }
         match &mut *state {
             State::Running(_, input) => input.write(bytes),
-            _ => io::stdout().write(bytes),
+            _ => Stdout.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut *state() {
             State::Running(_, input) => input.flush(),
-            _ => io::stdout().flush(),
+            _ => Stdout.flush(),
         }
     }
 }

@@ -1,16 +1,17 @@
 //! `query`: one answer a line. `index`: the side file that makes queries fast.
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, BufReader, Write};
 
 use pentaglot::job::{self, Queries};
 use pentaglot::{Error, Sink};
 
 use crate::args::{Index, Query};
 use crate::screen::{self, escape};
-use crate::{About, DONE, Failure, Outcome, Session};
+use crate::{About, DONE, Failure, Outcome, Session, bus_error};
 
 pub(crate) fn run(session: &Session, args: &Query) -> Outcome {
-    let options = args.open.options(&session.global);
+    let mut options = args.open.options(&session.global);
+    options.in_place = bus_error::permit_map(&args.file);
     let queries = Queries::open(&session.registry, &args.file, &options).about(&args.file)?;
     if let (Some(note), false) = (queries.note(), session.global.quiet) {
         screen::say(&escape(&format!("{}: note: {note}", args.file)));
@@ -23,8 +24,10 @@ pub(crate) fn run(session: &Session, args: &Query) -> Outcome {
         out.flush()?;
         return Ok(DONE);
     }
-    for (line, number) in std::io::stdin().lock().lines().zip(1u64..) {
-        let line = line?;
+    let mut input = BufReader::with_capacity(64 << 10, std::io::stdin().lock());
+    let (mut line, mut number) = (String::new(), 0u64);
+    while input.read_line(&mut line)? > 0 {
+        number += 1;
         match queries.answer(line.split_whitespace()) {
             Ok(answer) => writeln!(out, "{}", answer.as_deref().unwrap_or("-"))?,
             Err(error) => {
@@ -35,6 +38,11 @@ pub(crate) fn run(session: &Session, args: &Query) -> Outcome {
                     error: Error::usage(format!("line {number}: {error}")),
                 });
             }
+        }
+        line.clear();
+        // Whoever asks one question after the other gets each answer at once.
+        if input.buffer().is_empty() {
+            out.flush()?;
         }
     }
     out.flush()?;

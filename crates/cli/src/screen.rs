@@ -111,18 +111,20 @@ pub(crate) fn say_with(message: &str, advice: Option<&str>) {
 
 /// Bytes on stdout, as they are.
 pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
-    let mut out = Out;
-    out.write_all(bytes)?;
+    Out.write_all(bytes)
+}
+
+/// Text with colours on stdout, at once.
+pub(crate) fn show(text: &str) -> io::Result<()> {
+    let mut out = lines();
+    out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// A buffered stdout for lines, without colours where they are not wanted.
-pub(crate) fn lines() -> io::BufWriter<Box<dyn Write>> {
-    let out: Box<dyn Write> = match anstream::AutoStream::choice(&io::stdout()) {
-        anstream::ColorChoice::Never => Box::new(anstream::StripStream::new(Box::new(Out) as Box<dyn Write>)),
-        _ => Box::new(Out),
-    };
-    io::BufWriter::new(out)
+/// A buffered, colour-aware stdout for lines.
+pub(crate) fn lines() -> io::BufWriter<anstream::AutoStream<Box<dyn Write>>> {
+    let choice = anstream::AutoStream::choice(&io::stdout());
+    io::BufWriter::new(anstream::AutoStream::new(Box::new(Out), choice))
 }
 
 /// A buffered stdout for bytes.
@@ -132,7 +134,7 @@ pub(crate) fn bytes() -> io::BufWriter<Out> {
 
 /// Stdout as a sink.
 pub(crate) fn sink() -> pentaglot::Sink {
-    pentaglot::Sink::pipe(Out)
+    pentaglot::Sink::pipe(Out).named(crate::stdout::NAME)
 }
 
 /// Errs if stdout is a terminal: binary data would garble it.

@@ -87,6 +87,7 @@ struct Inner {
     rule: Option<&'static str>,
     message: String,
     hint: Option<Hint>,
+    output: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -103,6 +104,7 @@ impl Error {
             rule: None,
             message: message.into(),
             hint: None,
+            output: None,
             source: None,
         }))
     }
@@ -203,6 +205,19 @@ impl Error {
     /// What would help, if that is known.
     pub fn advice(&self) -> Option<&Hint> {
         self.0.hint.as_ref()
+    }
+
+    /// Says that this is a fault of the output of this name, unless a deeper place has named one.
+    /// Not part of the message.
+    #[must_use]
+    pub fn in_output(mut self, name: impl Into<String>) -> Self {
+        self.0.output.get_or_insert_with(|| name.into());
+        self
+    }
+
+    /// The name of the output whose fault this is; `None` where it is the input's, or the output has no name.
+    pub fn output(&self) -> Option<&str> {
+        self.0.output.as_deref()
     }
 
     /// Who is to blame.

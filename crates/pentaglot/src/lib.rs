@@ -44,7 +44,6 @@ pub mod hub;
 pub mod job;
 mod kernels;
 mod limits;
-#[cfg(feature = "sds")]
 pub mod map;
 mod registry;
 pub mod sink;
@@ -57,7 +56,7 @@ pub use error::{Context, Error, ErrorKind, Hint, Result, Step};
 pub use limits::{Budget, Limits};
 pub use registry::Registry;
 pub use sink::Sink;
-pub use source::{HEAD_BYTES, Source, SourceReader};
+pub use source::{HEAD_BYTES, ReadAt, Source, SourceReader};
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub use wire::guard::panic_is_guarded;
 

@@ -23,11 +23,19 @@ pub struct Limits {
     pub max_ratio: u64,
     /// How many rows or elements that take no bytes in the file are produced.
     pub max_free_rows: u64,
+    /// How many bytes of a stream are spooled, in memory or a temporary file, where it must be read at any offset.
+    pub max_spool: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { max_alloc: 4 << 30, max_depth: 128, max_ratio: 2048, max_free_rows: 1 << 28 }
+        Limits {
+            max_alloc: 4 << 30,
+            max_depth: 128,
+            max_ratio: 2048,
+            max_free_rows: 1 << 28,
+            max_spool: 16 << 30,
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The one list of formats, and detection over it.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Hint, Result};
 use crate::formats::{Confidence, Format, Head, foreign};
 use crate::source::Source;
@@ -11,7 +13,7 @@ use crate::source::Source;
 /// assert!(registry.get("parquet").is_ok());
 /// ```
 pub struct Registry {
-    formats: Vec<Box<dyn Format>>,
+    formats: Vec<Arc<dyn Format>>,
 }
 
 impl Default for Registry {
@@ -20,31 +22,31 @@ impl Default for Registry {
         Registry {
             formats: vec![
                 #[cfg(feature = "dbdf")]
-                Box::new(crate::formats::dbdf::Dbdf),
+                Arc::new(crate::formats::dbdf::Dbdf),
                 #[cfg(feature = "ds")]
-                Box::new(crate::formats::ds::Ds),
+                Arc::new(crate::formats::ds::Ds),
                 #[cfg(feature = "dynd")]
-                Box::new(crate::formats::dynd::Dynd),
+                Arc::new(crate::formats::dynd::Dynd),
                 #[cfg(feature = "bsondf")]
-                Box::new(crate::formats::bsondf::Bsondf),
+                Arc::new(crate::formats::bsondf::Bsondf),
                 #[cfg(feature = "sds")]
-                Box::new(crate::formats::sds::Sds),
+                Arc::new(crate::formats::sds::Sds),
                 #[cfg(feature = "arrow_ipc")]
-                Box::new(crate::formats::arrow_ipc::ArrowFile),
+                Arc::new(crate::formats::arrow_ipc::ArrowFile),
                 #[cfg(feature = "arrow_ipc")]
-                Box::new(crate::formats::arrow_ipc::ArrowStream),
+                Arc::new(crate::formats::arrow_ipc::ArrowStream),
                 #[cfg(feature = "parquet")]
-                Box::new(crate::formats::parquet::Parquet),
+                Arc::new(crate::formats::parquet::Parquet),
                 #[cfg(feature = "csv")]
-                Box::new(crate::formats::csv::Csv),
+                Arc::new(crate::formats::csv::Csv),
                 #[cfg(feature = "json_lines")]
-                Box::new(crate::formats::json_lines::JsonLines),
+                Arc::new(crate::formats::json_lines::JsonLines),
                 #[cfg(feature = "npy")]
-                Box::new(crate::formats::npy::Npy),
+                Arc::new(crate::formats::npy::Npy),
                 #[cfg(feature = "npy")]
-                Box::new(crate::formats::npy::Npz),
+                Arc::new(crate::formats::npy::Npz),
                 #[cfg(feature = "matrix_market")]
-                Box::new(crate::formats::matrix_market::MatrixMarket),
+                Arc::new(crate::formats::matrix_market::MatrixMarket),
             ],
         }
     }
@@ -52,51 +54,57 @@ impl Default for Registry {
 
 impl Registry {
     /// A registry of these formats only.
-    pub fn new(formats: Vec<Box<dyn Format>>) -> Self {
+    pub fn new(formats: Vec<Arc<dyn Format>>) -> Self {
         Registry { formats }
     }
 
     /// The formats, in the order of the list.
-    pub fn formats(&self) -> impl Iterator<Item = &dyn Format> {
-        self.formats.iter().map(|format| format.as_ref())
+    pub fn formats(&self) -> impl Iterator<Item = &Arc<dyn Format>> {
+        self.formats.iter()
     }
 
     /// The format with this id.
-    pub fn get(&self, id: &str) -> Result<&dyn Format> {
-        self.formats().find(|format| format.info().id == id).ok_or_else(|| {
+    pub fn get(&self, id: &str) -> Result<Arc<dyn Format>> {
+        self.formats().find(|format| format.info().id == id).map(Arc::clone).ok_or_else(|| {
             let known: Vec<_> = self.formats().map(|format| format.info().id).collect();
             Error::usage(format!("expected a format ({}), found {id:?}", known.join(", ")))
         })
     }
 
     /// The format that an output name asks for, by its extension (`.gz` aside).
-    pub fn by_extension(&self, name: &str) -> Option<&dyn Format> {
+    pub fn by_extension(&self, name: &str) -> Option<Arc<dyn Format>> {
         let name = name.to_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
         // The longest extension wins: `.ds.json` before `.json`.
-        let fits = |format: &&dyn Format| {
+        let fits = |format: &&Arc<dyn Format>| {
             let extensions = format.info().extensions.iter();
             let fitting =
                 extensions.filter(|end| name.strip_suffix(**end).is_some_and(|rest| rest.ends_with('.')));
             fitting.map(|end| end.len()).max()
         };
-        self.formats().filter(|format| fits(format).is_some()).max_by_key(|format| fits(format))
+        self.formats()
+            .filter(|format| fits(format).is_some())
+            .max_by_key(|format| fits(format))
+            .map(Arc::clone)
     }
 
     /// The format whose magic number or exact structure these first bytes of a source have.
-    pub(crate) fn detect_certain(&self, source: &Source, head: &[u8]) -> Option<&dyn Format> {
+    pub(crate) fn detect_certain(&self, source: &Source, head: &[u8]) -> Option<&Arc<dyn Format>> {
         let head = Head::new(source, head);
         self.formats().find(|format| format.detect(&head) == Confidence::Certain)
     }
 
     /// The format of a source: content decides, the extension breaks ties, a tie that is left is an error.
-    pub fn detect(&self, source: &Source) -> Result<&dyn Format> {
+    pub fn detect(&self, source: &Source) -> Result<Arc<dyn Format>> {
         let bytes = source.head()?;
         let head = Head::new(source, &bytes);
         let scores: Vec<_> = self.formats().map(|format| (format.detect(&head), format)).collect();
         let best = scores.iter().map(|(score, _)| *score).max().unwrap_or(Confidence::No);
-        let mut candidates: Vec<&dyn Format> =
-            scores.into_iter().filter(|(score, _)| *score == best).map(|(_, format)| format).collect();
+        let mut candidates: Vec<Arc<dyn Format>> = scores
+            .into_iter()
+            .filter(|(score, _)| *score == best)
+            .map(|(_, format)| Arc::clone(format))
+            .collect();
         let by_extension = self.by_extension(&head.name());
         if best < Confidence::Likely
             && let Some(foreign) = foreign(&bytes)

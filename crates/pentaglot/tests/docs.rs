@@ -67,6 +67,11 @@ fn page() -> String {
         writeln!(page, "| `--max-ratio` | {} | bytes that one compressed byte becomes |", limits.max_ratio);
     let _ = writeln!(
         page,
+        "| `--max-spool` | {} bytes | bytes of a stream that are spooled, where it must be read at any offset; never more than the temporary folder has room for |",
+        limits.max_spool
+    );
+    let _ = writeln!(
+        page,
         "| `--max-free-rows` | {} | rows that take no bytes in the file |",
         limits.max_free_rows
     );

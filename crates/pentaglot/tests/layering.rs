@@ -75,25 +75,54 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What follows `crate::` in code (not in comments); of `formats` also the next step.
+/// What follows `crate::` in code (not in comments), also in lists; of `formats` also the next step.
 fn named_rooms(text: &str) -> BTreeSet<String> {
-    let mut rooms = BTreeSet::new();
-    for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-        for rest in line.split("crate::").skip(1) {
-            let path: String =
-                rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':').collect();
-            let steps: Vec<&str> = path.split("::").filter(|step| !step.is_empty()).collect();
-            let listed =
-                rest.strip_prefix("formats::{").map(|list| list.split('}').next().unwrap_or_default());
-            let names =
-                listed.into_iter().flat_map(|list| list.split(|c: char| !c.is_alphanumeric() && c != '_'));
-            rooms.extend(names.filter(|name| !name.is_empty()).map(|name| format!("formats::{name}")));
-            match steps.as_slice() {
-                ["formats", inner, ..] => rooms.insert(format!("formats::{inner}")),
-                [top, ..] => rooms.insert((*top).to_owned()),
-                [] => false,
-            };
+    let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let mut paths = Vec::new();
+    for rest in code.join("\n").split("crate::").skip(1) {
+        read_paths(rest, &[], &mut paths);
+    }
+    let room = |steps: Vec<String>| match steps.as_slice() {
+        [top, inner, ..] if top == "formats" => format!("formats::{inner}"),
+        [top, ..] => top.clone(),
+        [] => String::new(),
+    };
+    paths.into_iter().map(room).filter(|room| !room.is_empty()).collect()
+}
+
+/// Reads a path, or a list of paths in braces, that continues `before`. Gives what is left of the text.
+fn read_paths<'t>(text: &'t str, before: &[String], paths: &mut Vec<Vec<String>>) -> &'t str {
+    let text = text.trim_start();
+    if let Some(mut rest) = text.strip_prefix('{') {
+        loop {
+            rest = rest.trim_start();
+            match rest.strip_prefix('}') {
+                Some(after) => return after,
+                None if rest.is_empty() => return rest,
+                None => rest = read_paths(rest, before, paths).trim_start(),
+            }
+            // An alias (`as x`) or a comma.
+            rest = rest.trim_start_matches(|c: char| c != ',' && c != '}');
+            rest = rest.strip_prefix(',').unwrap_or(rest);
         }
     }
-    rooms
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let (step, rest) = text.split_at(end);
+    let mut steps = before.to_vec();
+    steps.extend((!step.is_empty()).then(|| step.to_owned()));
+    match rest.strip_prefix("::") {
+        Some(rest) => read_paths(rest, &steps, paths),
+        None => {
+            paths.push(steps);
+            rest
+        }
+    }
+}
+
+#[test]
+fn names_in_lists_are_seen() {
+    let text = "use crate::{\n    error::{self, Error},\n    formats::{csv::Csv as C, dbdf},\n    hub,\n};\n\
+        // use crate::job;\nlet x = crate::cursor::allocate(crate::wire::y());";
+    let expected = ["cursor", "error", "formats::csv", "formats::dbdf", "hub", "wire"];
+    assert_eq!(named_rooms(text), expected.map(str::to_owned).into());
 }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! reading := detect? open (summary | outline | validate | rows)*     (a stream: one of validate and rows, once)
-//! writing := plan create write* finish
+//! writing := plan create write* finish        (the plan is the object that creates the writer)
 //! ```
 
 #![warn(
@@ -32,6 +32,10 @@ mod detect;
 mod findings;
 mod options;
 mod outline;
+mod planned;
+#[cfg(any(feature = "ds", feature = "sds"))]
+mod side_index;
+mod splits;
 mod summary;
 
 #[cfg(feature = "arrow_ipc")]
@@ -57,18 +61,22 @@ pub mod parquet;
 #[cfg(feature = "sds")]
 pub mod sds;
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
 pub(crate) use detect::foreign;
 pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
-pub use options::{OptionInfo, OptionMap, ReadOptions, Request, WriteOptions};
+pub use options::{OptionInfo, OptionMap, ReadOptions, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
+pub(crate) use planned::planned;
+pub use splits::{ColumnStatistics, Split, Statistics};
 pub use summary::{Part, Summary};
 
 use crate::error::Result;
-use crate::hub::{Form, Plan, Rows};
+use crate::hub::{Form, Plan, Rows, Selection};
 use crate::sink::Sink;
 use crate::source::Source;
 
@@ -81,19 +89,38 @@ pub trait Format: Send + Sync {
     fn detect(&self, head: &Head<'_>) -> Confidence;
 
     /// Opens a file. Reads headers only, where the format has them.
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>>;
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>>;
 
-    /// What writing rows of this schema would do to each field. Never errs: what cannot be is `Impossible`.
-    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan;
-
-    /// Starts a file. Called only with a schema whose plan has no `Impossible` step.
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>>;
+    /// What writing rows of this schema would do to each field. A field that cannot be written is an `Impossible` step;
+    /// `Err` is for bad options.
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>>;
 }
 
-/// An open file.
+/// A file that is planned but not started: its steps can be shown, and [`create`](Self::create) obeys them.
+pub trait WritePlan: Send {
+    /// What happens to each field.
+    fn plan(&self) -> &Plan;
+
+    /// Starts the file. Errs if a step is impossible.
+    fn create(self: Box<Self>, sink: Sink) -> Result<Box<dyn Writer>>;
+}
+
+/// An open file. Shared between threads: [`rows`](Self::rows) may be called from several at once.
 pub trait Document: Send + Sync {
     /// What the header says: shape, schema, rows, parts.
     fn summary(&self) -> &Summary;
+
+    /// What the file tells of its columns without its values being read.
+    fn statistics(&self) -> Statistics {
+        Statistics::of(self.summary())
+    }
+
+    /// About `wanted` ranges of rows that tile all rows and can be read side by side at fair cost; one range where the
+    /// format has no such places.
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        let _ = wanted;
+        Split::whole(self.summary())
+    }
 
     /// Named byte ranges, expanded lazily.
     fn outline(&self) -> Outline;
@@ -102,8 +129,21 @@ pub trait Document: Send + Sync {
     /// `Err` is for what is not the file's fault (I/O, limits).
     fn validate(&self, findings: &mut Findings) -> Result<()>;
 
-    /// The rows that are asked for, as a stream.
-    fn rows(&self, request: &Request) -> Result<Rows>;
+    /// The rows that are asked for, as a stream. The selection is one of this document ([`selection`](Self::selection)).
+    fn rows(&self, selection: &Selection) -> Result<Rows>;
+}
+
+impl dyn Document + '_ {
+    /// All rows and columns, to be narrowed.
+    pub fn selection(&self) -> Selection {
+        let summary = self.summary();
+        Selection::new(&summary.schema, summary.rows)
+    }
+
+    /// All rows.
+    pub fn all_rows(&self) -> Result<Rows> {
+        self.rows(&self.selection())
+    }
 }
 
 /// A file being written.
@@ -151,10 +191,40 @@ pub struct FormatInfo {
     pub forms: &'static [Form],
     /// The `-O` options.
     pub options: &'static [OptionInfo],
-    /// Whether the bytes can stand inside gzip without the name saying so.
+    /// The language of the type text that reading takes (`ReadOptions::type_text`).
+    pub type_language: TypeLanguage,
+    /// Whether files have members that can be opened one by one.
+    pub has_members: bool,
+    /// Makes the side file that lets a reader seek, where the format has one.
+    pub index: Option<IndexBuilder>,
+    /// Whether a gzip magic means gzip around the file; else only the name says so.
     pub gzip_by_magic: bool,
     /// Where the format is described.
     pub spec: &'static str,
+}
+
+impl FormatInfo {
+    /// Whether a gzip magic means gzip around a file of this dialect. Where any bytes are a file, only its name says so.
+    pub fn is_packed_by_magic(&self, dialect: Option<&str>) -> bool {
+        let takes_any_bytes =
+            self.dialects.iter().any(|known| Some(known.name) == dialect && known.takes_any_bytes);
+        self.gzip_by_magic && !takes_any_bytes
+    }
+}
+
+/// Makes the bytes of a side index of a file.
+pub type IndexBuilder = fn(&Source, &ReadOptions) -> Result<Vec<u8>>;
+
+/// The language of the type text that reading a format takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TypeLanguage {
+    /// None: files carry their types.
+    None,
+    /// Arrow type text: `job` translates from the other languages.
+    Arrow,
+    /// The format's own.
+    Own,
 }
 
 /// One dialect of a format.
@@ -168,4 +238,6 @@ pub struct DialectInfo {
     pub read: bool,
     /// Whether it is written.
     pub write: bool,
+    /// Whether any bytes may be a file of it.
+    pub takes_any_bytes: bool,
 }

@@ -1,11 +1,9 @@
 //! What a user asks of a reader or a writer.
 
-use std::ops::Range;
-
 use crate::error::{Error, Result};
 use crate::hub::json::JsonOptions;
-use crate::hub::rows::Columns;
 use crate::limits::Limits;
+use crate::map::InPlace;
 
 /// One `-O` option of a format.
 #[derive(Debug, Clone, Copy)]
@@ -97,14 +95,16 @@ pub struct ReadOptions {
     pub limits: Limits,
     /// How many threads may work; 0: as many as there are cores.
     pub threads: usize,
-    /// Whether a file may be mapped into memory instead of read, where the format can use it in place.
-    pub in_place: bool,
+    /// Permission to map a file into memory instead of reading it, where the format can use it in place.
+    pub in_place: Option<InPlace>,
 }
 
 /// How a file is to be written.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
+    /// The output's name, where it has one: an extension may decide a dialect.
+    pub name: Option<String>,
     /// The dialect to write.
     pub dialect: Option<String>,
     /// `--type`: the type to write where the format needs one given.
@@ -121,30 +121,4 @@ pub struct WriteOptions {
     pub allow_lossy: bool,
     /// How text formats write nested values.
     pub json: JsonOptions,
-}
-
-/// Which rows and columns of a document are wanted, in batches of what size.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Request {
-    /// The columns, in order; all by default.
-    pub columns: Option<Columns>,
-    /// The rows, half-open; all by default. Past the end is cut.
-    pub rows: Option<Range<u64>>,
-    /// Rows per batch at the most; 0: what suits the format.
-    pub batch_rows: usize,
-}
-
-impl Request {
-    /// The rows wanted of `total`, cut at the end.
-    pub fn range(&self, total: u64) -> Range<u64> {
-        let range = self.rows.clone().unwrap_or(0..total);
-        let end = range.end.min(total);
-        range.start.min(end)..end
-    }
-
-    /// Rows per batch, given the format's own choice.
-    pub fn batch_rows_or(&self, own: usize) -> usize {
-        if self.batch_rows == 0 { own.max(1) } else { self.batch_rows }
-    }
 }

@@ -7,9 +7,11 @@ pub mod json;
 pub mod native;
 pub mod plan;
 pub mod rows;
+pub mod selection;
 pub mod shape;
 pub mod type_text;
 
 pub use plan::{FieldPlan, Plan, Verdict};
 pub use rows::Rows;
+pub use selection::{Columns, Selection};
 pub use shape::{Form, Shape};

@@ -9,10 +9,11 @@ use arrow_array::{
     StructArray, UInt32Array, UInt64Array,
 };
 use arrow_buffer::OffsetBuffer;
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use arrow_select::take::take;
 
 use super::native;
+use super::selection::Columns;
 use super::shape::{self, Form};
 use crate::error::{Error, Result};
 
@@ -98,143 +99,80 @@ pub fn sliced_schema(schema: &SchemaRef, range: &Range<u64>) -> SchemaRef {
     Arc::new(schema.as_ref().clone().with_metadata(metadata))
 }
 
-/// A choice of columns, in order: fields of a table, or columns of a matrix.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Columns(pub Vec<Range<u64>>);
-
-impl Columns {
-    /// How many columns are chosen.
-    pub fn count(&self) -> u64 {
-        self.0.iter().map(|range| range.end - range.start).sum()
+/// The chosen columns of a stream, which have `schema`; for formats that cannot read fewer.
+pub(super) fn project(rows: Rows, columns: Columns, schema: SchemaRef) -> Result<Rows> {
+    let from = rows.schema();
+    if from.fields().is_empty() {
+        return Ok(rows);
     }
-
-    /// Each chosen index, in order.
-    pub fn indices(&self) -> impl Iterator<Item = u64> + '_ {
-        self.0.iter().flat_map(Range::clone)
-    }
-
-    /// The schema of the chosen columns. The native type is dropped.
-    pub fn schema(&self, schema: &SchemaRef) -> Result<SchemaRef> {
-        let plain = native::without(schema);
-        let cols = self.count();
-        let mut metadata = plain.metadata().clone();
-        match (Form::of(schema), schema.fields().first().map(|field| field.data_type())) {
-            (Form::Dense, Some(DataType::FixedSizeList(item, _))) => {
-                metadata.insert(shape::COLS_KEY.to_owned(), cols.to_string());
-                let value = item.data_type().clone();
-                let dense = shape::dense_schema(value, shape::matrix_rows(schema), cols)?;
-                Ok(Arc::new(dense.with_metadata(metadata)))
-            }
-            (Form::Sparse, _) => {
-                metadata.insert(shape::COLS_KEY.to_owned(), cols.to_string());
-                Ok(Arc::new(plain.as_ref().clone().with_metadata(metadata)))
-            }
-            (form, _) => {
-                let fields: Vec<Arc<Field>> = self
-                    .indices()
-                    .map(|index| {
-                        let field = schema.fields().get(index as usize).map(Arc::clone);
-                        field.ok_or_else(|| Error::usage(format!("there is no column {index}")))
-                    })
-                    .collect::<Result<_>>()?;
-                let fields: Vec<Arc<Field>> = if form == Form::Columns {
-                    metadata.insert(shape::COLS_KEY.to_owned(), cols.to_string());
-                    let renamed = fields.iter().enumerate();
-                    renamed
-                        .map(|(index, field)| {
-                            Arc::new(field.as_ref().clone().with_name(shape::column_name(index as u64)))
-                        })
-                        .collect()
-                } else {
-                    fields
-                };
-                Ok(Arc::new(Schema::new_with_metadata(fields, metadata)))
-            }
-        }
-    }
-
-    /// The chosen columns of a stream; for formats that cannot read fewer.
-    pub fn select(self, rows: Rows) -> Result<Rows> {
-        let from = rows.schema();
-        if from.fields().is_empty() {
-            return Ok(rows);
-        }
-        let schema = self.schema(&from)?;
-        let form = Form::of(&from);
-        let inner = Arc::clone(&schema);
-        let batches = rows.map(move |batch| {
-            let batch = batch?;
-            let columns: Vec<ArrayRef> = match form {
-                Form::Dense => vec![self.select_dense(batch.column(0), &inner)?],
-                Form::Sparse => vec![self.select_sparse(batch.column(0), &inner)?],
-                _ => self.indices().map(|index| Arc::clone(batch.column(index as usize))).collect(),
-            };
-            self::batch(Arc::clone(&inner), columns, batch.num_rows())
-        });
-        Ok(from_batches(schema, batches))
-    }
-
-    fn select_dense(&self, row: &ArrayRef, schema: &Schema) -> Result<ArrayRef> {
-        let row = row.as_fixed_size_list();
-        let width = row.value_length() as u64;
-        let indices: UInt64Array = (0..row.len() as u64)
-            .flat_map(|index| self.indices().map(move |col| (index, col)))
-            .map(|(index, col)| index * width + col)
-            .collect();
-        let values = take(row.values(), &indices, None)?;
-        let DataType::FixedSizeList(item, size) = schema.field(0).data_type() else {
-            return Err(Error::unsupported("a dense matrix whose rows are no lists"));
+    let form = Form::of(&from);
+    let inner = Arc::clone(&schema);
+    let batches = rows.map(move |batch| {
+        let batch = batch?;
+        let projected: Vec<ArrayRef> = match form {
+            Form::Dense => vec![project_dense(&columns, batch.column(0), &inner)?],
+            Form::Sparse => vec![project_sparse(&columns, batch.column(0), &inner)?],
+            _ => columns.indices().map(|index| Arc::clone(batch.column(index as usize))).collect(),
         };
-        Ok(Arc::new(FixedSizeListArray::try_new_with_length(
-            Arc::clone(item),
-            *size,
-            values,
-            None,
-            row.len(),
-        )?))
-    }
+        self::batch(Arc::clone(&inner), projected, batch.num_rows())
+    });
+    Ok(from_batches(schema, batches))
+}
 
-    fn select_sparse(&self, row: &ArrayRef, schema: &Schema) -> Result<ArrayRef> {
-        let list = row.as_list::<i64>();
-        if list.value_offsets().first() == list.value_offsets().last() {
-            // The type is the same, whatever columns are chosen.
-            return Ok(arrow_array::make_array(
-                list.to_data().into_builder().data_type(schema.field(0).data_type().clone()).build()?,
-            ));
-        }
-        let entries = list.values().as_struct();
-        let cols = arrow_cast::cast(entries.column(0), &DataType::UInt64)?;
-        let cols = cols.as_primitive::<arrow_array::types::UInt64Type>();
-        let mut kept: Vec<u64> = Vec::new();
-        let mut new_cols: Vec<u64> = Vec::new();
-        let mut offsets: Vec<i64> = vec![0];
-        for window in list.value_offsets().windows(2) {
-            for entry in window[0]..window[1] {
-                let mut base = 0;
-                for range in &self.0 {
-                    let col = cols.value(entry as usize);
-                    if range.contains(&col) {
-                        kept.push(entry as u64);
-                        new_cols.push(base + col - range.start);
-                    }
-                    base += range.end - range.start;
+fn project_dense(columns: &Columns, row: &ArrayRef, schema: &Schema) -> Result<ArrayRef> {
+    let row = row.as_fixed_size_list();
+    let width = row.value_length() as u64;
+    let indices: UInt64Array = (0..row.len() as u64)
+        .flat_map(|index| columns.indices().map(move |col| (index, col)))
+        .map(|(index, col)| index * width + col)
+        .collect();
+    let values = take(row.values(), &indices, None)?;
+    let DataType::FixedSizeList(item, size) = schema.field(0).data_type() else {
+        return Err(Error::unsupported("a dense matrix whose rows are no lists"));
+    };
+    Ok(Arc::new(FixedSizeListArray::try_new_with_length(Arc::clone(item), *size, values, None, row.len())?))
+}
+
+fn project_sparse(columns: &Columns, row: &ArrayRef, schema: &Schema) -> Result<ArrayRef> {
+    let list = row.as_list::<i64>();
+    if list.value_offsets().first() == list.value_offsets().last() {
+        // The type is the same, whatever columns are chosen.
+        return Ok(arrow_array::make_array(
+            list.to_data().into_builder().data_type(schema.field(0).data_type().clone()).build()?,
+        ));
+    }
+    let entries = list.values().as_struct();
+    let cols = arrow_cast::cast(entries.column(0), &DataType::UInt64)?;
+    let cols = cols.as_primitive::<arrow_array::types::UInt64Type>();
+    let mut kept: Vec<u64> = Vec::new();
+    let mut new_cols: Vec<u64> = Vec::new();
+    let mut offsets: Vec<i64> = vec![0];
+    for window in list.value_offsets().windows(2) {
+        for entry in window[0]..window[1] {
+            let mut base = 0;
+            for range in columns.ranges() {
+                let col = cols.value(entry as usize);
+                if range.contains(&col) {
+                    kept.push(entry as u64);
+                    new_cols.push(base + col - range.start);
                 }
+                base += range.end - range.start;
             }
-            offsets.push(kept.len() as i64);
         }
-        let values = take(entries.column(1), &UInt64Array::from(kept), None)?;
-        let DataType::LargeList(entry) = schema.field(0).data_type() else {
-            return Err(Error::unsupported("a sparse matrix whose rows are no lists"));
-        };
-        let DataType::Struct(fields) = entry.data_type() else {
-            return Err(Error::unsupported("a sparse matrix whose entries are no structs"));
-        };
-        let cols: ArrayRef = match fields[0].data_type() {
-            DataType::UInt32 => Arc::new(new_cols.iter().map(|col| *col as u32).collect::<UInt32Array>()),
-            _ => Arc::new(UInt64Array::from(new_cols)),
-        };
-        let entries = StructArray::try_new(fields.clone(), vec![cols, values], None)?;
-        let offsets = OffsetBuffer::new(offsets.into());
-        Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
+        offsets.push(kept.len() as i64);
     }
+    let values = take(entries.column(1), &UInt64Array::from(kept), None)?;
+    let DataType::LargeList(entry) = schema.field(0).data_type() else {
+        return Err(Error::unsupported("a sparse matrix whose rows are no lists"));
+    };
+    let DataType::Struct(fields) = entry.data_type() else {
+        return Err(Error::unsupported("a sparse matrix whose entries are no structs"));
+    };
+    let cols: ArrayRef = match fields[0].data_type() {
+        DataType::UInt32 => Arc::new(new_cols.iter().map(|col| *col as u32).collect::<UInt32Array>()),
+        _ => Arc::new(UInt64Array::from(new_cols)),
+    };
+    let entries = StructArray::try_new(fields.clone(), vec![cols, values], None)?;
+    let offsets = OffsetBuffer::new(offsets.into());
+    Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
 }

@@ -13,8 +13,9 @@ use super::types;
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
-use crate::formats::{Request, WriteOptions};
-use crate::hub::{Form, Plan, Verdict};
+use crate::formats::{WriteOptions, WritePlan};
+use crate::hub::{Form, Plan, Selection, Verdict};
+use crate::limits::Limits;
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -42,16 +43,17 @@ pub struct ConvertOptions {
 }
 
 /// A planned conversion: `plan` can be shown, `run` obeys it.
-pub struct Conversion<'r> {
-    opened: Opened<'r>,
-    target: Target<'r>,
-    request: Request,
+pub struct Conversion {
+    opened: Opened,
+    target: Target,
+    selection: Selection,
     /// What makes the data fit for `--as TYPE`: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
-    write: WriteOptions,
-    /// How large a sparse matrix becomes that is written as a dense one.
-    dense_bytes: Option<u64>,
+    /// Starts the writer; `None` where an earlier step is impossible already.
+    write: Option<Box<dyn WritePlan>>,
+    limits: Limits,
+    allow_lossy: bool,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -71,7 +73,7 @@ pub struct Report {
 }
 
 /// The target that `--to` names, or the output's extension.
-fn target_of<'r>(registry: &'r Registry, to: Option<&str>, output: &str) -> Result<Target<'r>> {
+fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
     match to {
         Some(text) => open::target(registry, text),
         None => match registry.by_extension(output) {
@@ -93,31 +95,34 @@ impl ConvertOptions {
     }
 }
 
-impl<'r> Conversion<'r> {
+impl Conversion {
     /// Plans the conversion of the file `input` for the file `output` (names as on the command line).
-    pub fn plan(registry: &'r Registry, input: &str, output: &str, options: &ConvertOptions) -> Result<Self> {
+    pub fn plan(registry: &Registry, input: &str, output: &str, options: &ConvertOptions) -> Result<Self> {
         let target = target_of(registry, options.to.as_deref(), output)?;
         check_apart(input, output)?;
         let opened = open::open(registry, input, &options.open)?;
-        let conversion = Conversion::plan_opened(opened, target, options)?;
-        conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
-        Ok(conversion)
+        Conversion::plan_opened(opened, target, Some(output), options)
     }
 
-    /// Plans the conversion of what is open already.
-    pub fn plan_opened(opened: Opened<'r>, target: Target<'r>, options: &ConvertOptions) -> Result<Self> {
+    /// Plans the conversion of what is open already. The output's name, where it has one, may decide a dialect.
+    pub fn plan_opened(
+        opened: Opened,
+        target: Target,
+        output: Option<&str>,
+        options: &ConvertOptions,
+    ) -> Result<Self> {
         let mut own = options.open.options.clone();
         let word = own.get("as").unwrap_or("auto").to_owned();
         own.remove("as");
-        open::check_keys(&own, &[opened.format, target.format])?;
+        open::check_keys(&own, &[&opened.format, &target.format])?;
         if let Some(dialect) = target.dialect
             && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
         {
             let id = target.format.info().id;
             return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
         }
-        let summary = opened.document.summary();
-        let (request, mut schema) = options.view().request(&opened)?;
+        let selection = options.view().selection(&opened)?;
+        let mut schema = Arc::clone(selection.schema());
         let mut plan = Plan::default();
         let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
         if let Some((shaped, adapter)) = &adapt {
@@ -132,6 +137,7 @@ impl<'r> Conversion<'r> {
             reshape.forget_shape();
         }
         let mut write = WriteOptions::default();
+        write.name = output.filter(|name| *name != "-").map(str::to_owned);
         write.dialect = target.dialect.map(str::to_owned);
         write.type_text = options.open.type_text.clone();
         write.options = own;
@@ -139,11 +145,11 @@ impl<'r> Conversion<'r> {
         write.threads = options.open.threads;
         write.row_count = match Form::of(&reshape.schema) {
             Form::Coo if Form::of(&schema) != Form::Coo => None,
-            _ => summary.rows.map(|total| request.range(total)).map(|range| range.end - range.start),
+            _ => selection.row_count(),
         };
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
-        let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, summary.rows);
+        let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, opened.document.summary().rows);
         if let Some(bytes) = dense_bytes {
             if word == "auto" {
                 dense::check_asked(bytes, opened.source.len(), &reshape.schema)?;
@@ -152,19 +158,25 @@ impl<'r> Conversion<'r> {
             step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
-        if plan.verdict() < Verdict::Impossible {
-            plan.steps.extend(target.format.plan(&reshape.schema, &write).steps);
+        if let (Some(bytes), Some(output)) = (dense_bytes, output) {
+            dense::check_room(bytes, output)?;
         }
-        Ok(Conversion { opened, target, request, adapt, reshape, write, dense_bytes, plan })
+        let write = match plan.verdict() {
+            Verdict::Impossible => None,
+            _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
+        };
+        plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
+        let (limits, allow_lossy) = (options.open.limits.clone(), options.allow_lossy);
+        Ok(Conversion { opened, target, selection, adapt, reshape, write, limits, allow_lossy, plan })
     }
 
     /// What is converted.
-    pub fn opened(&self) -> &Opened<'r> {
+    pub fn opened(&self) -> &Opened {
         &self.opened
     }
 
     /// What it becomes.
-    pub fn target(&self) -> &Target<'r> {
+    pub fn target(&self) -> &Target {
         &self.target
     }
 
@@ -175,7 +187,7 @@ impl<'r> Conversion<'r> {
 
     /// Creates the output (`-` is standard output) and runs.
     pub fn run(self, output: &str, force: bool) -> Result<Report> {
-        self.plan.check(self.write.allow_lossy)?;
+        self.plan.check(self.allow_lossy)?;
         let sink = if output == "-" { Sink::pipe(std::io::stdout()) } else { Sink::create(output, force)? };
         let sink = if output.to_lowercase().ends_with(".gz") { sink.gzip() } else { sink };
         self.run_into(sink)
@@ -183,17 +195,17 @@ impl<'r> Conversion<'r> {
 
     /// Runs into any sink.
     pub fn run_into(self, sink: Sink) -> Result<Report> {
-        self.plan.check(self.write.allow_lossy)?;
+        self.plan.check(self.allow_lossy)?;
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
-        let budget = self.write.limits.budget();
-        let rows = self.opened.document.rows(&self.request).in_format(from)?;
+        let budget = self.limits.budget();
+        let rows = self.opened.document.rows(&self.selection).in_format(from)?;
         let rows = match self.adapt {
             Some((shaped, adapter)) => adapter.adapt(reshape::reshape(rows, &shaped, &budget)?),
             None => rows,
         };
         let rows = reshape::reshape(rows, &self.reshape, &budget)?;
-        let schema = Arc::clone(&self.reshape.schema);
-        let mut writer = self.target.format.create(sink, schema, &self.write).in_format(to)?;
+        let write = self.write.expect("a plan without an impossible step has a writer");
+        let mut writer = write.create(sink).in_format(to)?;
         for batch in rows {
             let batch = batch.map_err(Error::from).in_format(from)?;
             writer.write(&batch).in_format(to)?;
@@ -244,7 +256,7 @@ fn check_apart(input: &str, output: &str) -> Result<()> {
 }
 
 /// Where the bytes of the input come from, for a progress bar.
-impl Conversion<'_> {
+impl Conversion {
     /// The input's bytes: how many have been read, of how many.
     pub fn source(&self) -> Source {
         self.opened.source.clone()

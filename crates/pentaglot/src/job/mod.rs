@@ -16,7 +16,7 @@ pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate}
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};
 pub use read::View;
-pub use selection::{parse_columns, parse_rows, resolve_columns};
+pub use selection::{parse_columns, parse_rows};
 #[cfg(feature = "dbdf")]
 pub use types::daphne_meta;
 pub use types::{Language, TypeText, json_options, parse_type, print_type};

@@ -1,11 +1,13 @@
 //! From a name to an open document: member, gzip, format, dialect, options.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::types;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
-use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions, foreign};
+use crate::formats::{Document, Findings, Format, OptionMap, ReadOptions, TypeLanguage, foreign};
 use crate::limits::Limits;
+use crate::map::InPlace;
 use crate::registry::Registry;
 use crate::source::Source;
 
@@ -25,16 +27,17 @@ pub struct OpenOptions {
     pub threads: usize,
     /// Whether a stream is spooled first, so that it can be read at any offset and more than once.
     pub spool: bool,
-    /// Whether a file may be mapped into memory; see [`crate::map`] for the hazard.
-    pub in_place: bool,
+    /// Permission to map a file into memory instead of reading it; see [`crate::map`] for the hazard.
+    pub in_place: Option<InPlace>,
 }
 
 /// An open document and what it was opened as.
-pub struct Opened<'r> {
+#[derive(Clone)]
+pub struct Opened {
     /// Its format.
-    pub format: &'r dyn Format,
+    pub format: Arc<dyn Format>,
     /// The document.
-    pub document: Box<dyn Document>,
+    pub document: Arc<dyn Document>,
     /// Where its bytes come from: its counter tells how far a long read has come.
     pub source: Source,
     /// The document's own bytes: the source, unpacked if it is packed.
@@ -42,16 +45,16 @@ pub struct Opened<'r> {
 }
 
 /// A format that a user named, with a dialect.
-#[derive(Clone, Copy)]
-pub struct Target<'r> {
+#[derive(Clone)]
+pub struct Target {
     /// The format.
-    pub format: &'r dyn Format,
+    pub format: Arc<dyn Format>,
     /// The dialect named after the colon.
-    pub dialect: Option<&'r str>,
+    pub dialect: Option<&'static str>,
 }
 
 /// Opens `FILE`, `FILE::MEMBER` or `-` (standard input).
-pub fn open<'r>(registry: &'r Registry, name: &str, options: &OpenOptions) -> Result<Opened<'r>> {
+pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Opened> {
     if name == "-" {
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
     }
@@ -68,41 +71,44 @@ pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
 }
 
 /// Opens a source, or a member of it.
-pub fn open_source<'r>(
-    registry: &'r Registry,
+pub fn open_source(
+    registry: &Registry,
     source: Source,
     member: Option<&str>,
     options: &OpenOptions,
-) -> Result<Opened<'r>> {
+) -> Result<Opened> {
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     let gzip = is_gzip(&source, named.as_ref())?;
     if gzip {
         check_gzip(registry, &source)?;
     }
     let counted = source.clone();
+    source.set_max_spool(options.limits.max_spool);
     let source = if gzip { source.gunzip(&options.limits)? } else { source };
-    let source = if options.spool { source.seekable()? } else { source };
+    // The first bytes tell the format: what nobody can read is not spooled.
     let format = match &named {
-        Some(named) => named.format,
+        Some(named) => Arc::clone(&named.format),
         None => registry.detect(&source)?,
     };
+    let source = if options.spool { source.seekable()? } else { source };
     let mut read = ReadOptions::default();
     read.dialect = named.and_then(|named| named.dialect).map(str::to_owned);
     read.member = member.map(str::to_owned);
-    let id = format.info().id;
-    read.type_text = match (&options.type_text, id) {
-        // Text formats know Arrow types only; a user may write any language.
-        (Some(text), "csv" | "jsonl") => {
+    let info = format.info();
+    let id = info.id;
+    read.type_text = match &options.type_text {
+        // These know Arrow types only; a user may write any language.
+        Some(text) if info.type_language == TypeLanguage::Arrow => {
             let arrow = types::arrow_type_text(text, &options.limits);
             Some(arrow.map_err(|error| types::as_usage("--type", error))?)
         }
-        (text, _) => text.clone(),
+        text => text.clone(),
     };
     read.options = options.options.clone();
     read.limits = options.limits.clone();
     read.threads = options.threads;
     read.in_place = options.in_place;
-    if let (Some(member), false) = (member, matches!(id, "npz" | "sds")) {
+    if let (Some(member), false) = (member, info.has_members) {
         return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));
     }
     let document = format.open(source.clone(), &read).in_format(id)?;
@@ -110,12 +116,11 @@ pub fn open_source<'r>(
 }
 
 /// `.gz` on a name, or a gzip magic, means gzip around it; for some formats only the name decides.
-pub(super) fn is_gzip(source: &Source, named: Option<&Target<'_>>) -> Result<bool> {
+pub(super) fn is_gzip(source: &Source, named: Option<&Target>) -> Result<bool> {
     if source.name().to_lowercase().ends_with(".gz") {
         return Ok(true);
     }
-    let by_magic =
-        named.is_none_or(|named| named.format.info().gzip_by_magic && named.dialect != Some("raw"));
+    let by_magic = named.is_none_or(|named| named.format.info().is_packed_by_magic(named.dialect));
     Ok(by_magic && source.head()?.starts_with(&[0x1f, 0x8b, 8]))
 }
 
@@ -135,7 +140,7 @@ fn check_gzip(registry: &Registry, source: &Source) -> Result<()> {
 }
 
 /// The format and dialect that `text` names: `dbdf`, `dbdf:daphne`.
-pub fn target<'r>(registry: &'r Registry, text: &str) -> Result<Target<'r>> {
+pub fn target(registry: &Registry, text: &str) -> Result<Target> {
     let (id, dialect) = match text.split_once(':') {
         Some((id, dialect)) => (id, Some(dialect)),
         None => (text, None),
@@ -170,7 +175,7 @@ pub fn validate(
         }
         Err(error) => return Err(error),
     };
-    check_keys(&options.options, &[opened.format])?;
+    check_keys(&options.options, &[&opened.format])?;
     let id = opened.format.info().id;
     match opened.document.validate(findings).in_format(id) {
         Err(error) if matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed) => {
@@ -182,7 +187,7 @@ pub fn validate(
 }
 
 /// Errs if a `-O` key belongs to none of the formats at hand.
-pub(super) fn check_keys(options: &OptionMap, formats: &[&dyn Format]) -> Result<()> {
+pub(super) fn check_keys(options: &OptionMap, formats: &[&Arc<dyn Format>]) -> Result<()> {
     for key in options.keys() {
         let known = || formats.iter().flat_map(|format| format.info().options).map(|option| option.key);
         if !known().any(|known| known == key) {
@@ -196,9 +201,9 @@ pub(super) fn check_keys(options: &OptionMap, formats: &[&dyn Format]) -> Result
     Ok(())
 }
 
-impl Opened<'_> {
+impl Opened {
     /// Errs if the user gave a `-O` key that this format does not know. For verbs that only read.
     pub fn check_options(&self, options: &OptionMap) -> Result<()> {
-        check_keys(options, &[self.format])
+        check_keys(options, &[&self.format])
     }
 }

@@ -14,7 +14,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Opens a file in place.
+    /// Opens a file: in place if the options permit it, else in memory.
     pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = match options.from.as_deref().map(|text| target(registry, text)).transpose()? {
             None => None,
@@ -37,7 +37,7 @@ impl Queries {
                 return Err(Error::unsupported(format!("queries on {format} (sds has them)")));
             }
         }
-        let mapped = Mapped::open(&source, kind, &options.limits).in_format("sds")?;
+        let mapped = Mapped::open(&source, kind, options.in_place, &options.limits).in_format("sds")?;
         Ok(Queries { mapped, member: member.map(str::to_owned) })
     }
 
@@ -67,39 +67,30 @@ impl Queries {
             }
         })
     }
-
-    /// The bytes of the side file that makes the first query fast.
-    pub fn index(&self) -> Result<Vec<u8>> {
-        sds::build_index(&self.mapped.object, &self.mapped.words).in_format("sds")
-    }
 }
 
 /// The bytes of `FILE.idx` for a file of any format that has side indexes.
 pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Vec<u8>> {
-    let mut options = options.clone();
     let source = Source::open(name)?;
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     if is_gzip(&source, named.as_ref())? {
         return Err(Error::unsupported("a gzip file cannot be indexed (unpack it first)"));
     }
-    if options.from.is_none() {
-        options.from = Some(registry.detect(&source)?.info().id.to_owned());
-    }
-    match options.from.as_deref().unwrap_or_default().split(':').next() {
-        Some("sds") => Queries::open(registry, name, &options)?.index(),
-        #[cfg(feature = "ds")]
-        Some("ds") => {
-            let mut read = ReadOptions::default();
-            let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
-            read.dialect = named.and_then(|named| named.dialect).map(str::to_owned);
-            read.type_text = options.type_text.clone();
-            read.options = options.options.clone();
-            read.limits = options.limits.clone();
-            crate::formats::ds::build_index(&source, &read)
-        }
-        other => Err(Error::unsupported(format!(
-            "an index for {} (sds and ds have one)",
-            other.unwrap_or_default()
-        ))),
-    }
+    let (format, dialect) = match named {
+        Some(named) => (named.format, named.dialect),
+        None => (registry.detect(&source)?, None),
+    };
+    let info = format.info();
+    let Some(build) = info.index else {
+        let others: Vec<_> =
+            registry.formats().map(|format| format.info()).filter(|info| info.index.is_some()).collect();
+        let others: Vec<_> = others.iter().map(|info| info.id).collect();
+        return Err(Error::unsupported(format!("an index for {} ({} have one)", info.id, others.join(", "))));
+    };
+    let mut read = ReadOptions::default();
+    read.dialect = dialect.map(str::to_owned);
+    read.type_text = options.type_text.clone();
+    read.options = options.options.clone();
+    read.limits = options.limits.clone();
+    build(&source, &read).in_format(info.id)
 }

@@ -1,15 +1,11 @@
 //! The rows of an open document, chosen and in a wanted form.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::open::Opened;
-use super::selection;
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Result};
-use crate::formats::Request;
-use crate::hub::rows::sliced_schema;
-use crate::hub::{Form, Rows};
+use crate::hub::{Form, Rows, Selection};
 use crate::limits::Limits;
 
 /// Which rows and columns are wanted, in which form.
@@ -27,35 +23,30 @@ pub struct View {
 }
 
 impl View {
-    /// The view as a request, and the schema of what it gives.
-    pub(super) fn request(&self, opened: &Opened<'_>) -> Result<(Request, arrow_schema::SchemaRef)> {
+    /// The selection of a document that this view asks for.
+    pub(super) fn selection(&self, opened: &Opened) -> Result<Selection> {
         opened.document.summary().check_member()?;
-        let mut request = Request::default();
-        request.batch_rows = self.batch_rows;
-        request.rows = self.rows.clone();
-        let mut schema = Arc::clone(&opened.document.summary().schema);
-        if let Some(names) = &self.columns {
-            let columns = selection::resolve_columns(names, &schema)?;
-            schema = columns.schema(&schema)?;
-            request.columns = Some(columns);
-        }
+        let mut selection = opened.document.selection().with_batch_rows(self.batch_rows);
         if let Some(rows) = &self.rows {
-            schema = sliced_schema(&schema, rows);
+            selection = selection.with_rows(rows.clone());
         }
-        Ok((request, schema))
+        match &self.columns {
+            Some(names) => selection.with_columns(names),
+            None => Ok(selection),
+        }
     }
 }
 
-impl Opened<'_> {
+impl Opened {
     /// The rows of this view.
     pub fn rows(&self, view: &View, limits: &Limits) -> Result<Rows> {
-        let (request, schema) = view.request(self)?;
-        let rows = self.document.rows(&request).in_format(self.format.info().id)?;
+        let selection = view.selection(self)?;
+        let rows = self.document.rows(&selection).in_format(self.format.info().id)?;
         if view.forms.is_empty() {
             return Ok(rows);
         }
-        let form = leaving::choose(&schema, &view.forms, "auto")?;
-        let step = reshape::plan(&schema, form)?;
+        let form = leaving::choose(selection.schema(), &view.forms, "auto")?;
+        let step = reshape::plan(selection.schema(), form)?;
         step.plan.check(false)?;
         reshape::reshape(rows, &step, &limits.budget())
     }

@@ -14,6 +14,7 @@ use crate::sink::Sink;
 use crate::source::Source;
 use crate::testing::arbitrary::Random;
 use crate::testing::conformance::collect;
+use crate::testing::writing::Writing as _;
 
 /// Formats that hold tables, with the dialect that is written.
 const TABLES: [&str; 10] =
@@ -41,7 +42,7 @@ fn convert(
     options.open.type_text = matches!(from, "csv" | "jsonl").then(|| type_text.to_owned());
     let opened = open_source(registry, Source::from_bytes("data", bytes), None, &options.open).unwrap();
     let target = target(registry, to).unwrap();
-    let conversion = Conversion::plan_opened(opened, target, &options).unwrap();
+    let conversion = Conversion::plan_opened(opened, target, None, &options).unwrap();
     if conversion.plan.verdict() != Verdict::Exact {
         return None;
     }
@@ -71,7 +72,7 @@ fn what_the_plan_calls_exact_comes_back_equal_through_every_pair_of_formats() {
                     let mut options = crate::formats::WriteOptions::default();
                     options.dialect = named.dialect.map(str::to_owned);
                     let alone = Schema::new(vec![field.clone()]);
-                    named.format.plan(&alone, &options).verdict() == Verdict::Exact
+                    named.format.steps(&alone, &options).verdict() == Verdict::Exact
                 };
                 let schema = random.schema_of(|field| exact(first, field) && exact(second, field));
                 if Form::of(&schema) != Form::Table {
@@ -160,7 +161,7 @@ fn every_cast_of_ds_is_planned_and_run_as_its_types_say() {
         let source = Source::from_bytes("bundle.json", bundle.as_bytes().to_vec());
         let opened = open_source(&registry, source, None, &options.open).unwrap();
         let target = target(&registry, "ds:json").unwrap();
-        let conversion = Conversion::plan_opened(opened, target, &options).unwrap();
+        let conversion = Conversion::plan_opened(opened, target, None, &options).unwrap();
         let (sink, memory) = Sink::memory();
         let done = conversion.run_into(sink).map(|_| memory.take());
         let (Some(expected), Ok(bytes)) = (case["go"]["value"].as_str(), &done) else {
@@ -281,7 +282,7 @@ fn convert_rows(name: &str, bytes: &[u8], to: &str, rows: std::ops::Range<u64>) 
     let source = Source::from_bytes(name, bytes.to_vec());
     let opened = open_source(&registry, source, None, &options.open).unwrap();
     let target = target(&registry, to).unwrap();
-    let conversion = Conversion::plan_opened(opened, target, &options).unwrap();
+    let conversion = Conversion::plan_opened(opened, target, None, &options).unwrap();
     assert_eq!(conversion.plan.verdict(), Verdict::Exact, "{:?}", conversion.plan);
     let (sink, memory) = Sink::memory();
     conversion.run_into(sink).unwrap();
@@ -372,7 +373,7 @@ fn plans_print_types_as_type_text() {
     for data_type in types {
         let schema = Schema::new(vec![Field::new("x", data_type, true)]);
         for format in registry.formats() {
-            let text = format.plan(&schema, &Default::default()).to_string();
+            let text = format.steps(&schema, &Default::default()).to_string();
             for word in
                 ["Utf8", "Int16", "Struct(", "Map(", "List(", "Union(", "Timestamp(", "Interval(", "non-null"]
             {

@@ -9,7 +9,7 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields, Schema};
 
 use super::conformance::collect;
-use crate::formats::{Document, Findings, Format, ReadOptions, Request};
+use crate::formats::{Document, Findings, Format, ReadOptions};
 use crate::source::Source;
 
 /// A file under `testdata`.
@@ -18,7 +18,7 @@ pub(crate) fn path(name: &str) -> PathBuf {
 }
 
 /// Opens a file under `testdata`, which must be valid.
-pub(crate) fn open(format: &dyn Format, name: &str) -> Box<dyn Document> {
+pub(crate) fn open(format: &dyn Format, name: &str) -> Arc<dyn Document> {
     let source = Source::open(path(name)).unwrap();
     let document =
         format.open(source, &ReadOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -30,7 +30,7 @@ pub(crate) fn open(format: &dyn Format, name: &str) -> Box<dyn Document> {
 
 /// All rows of a file under `testdata`.
 pub(crate) fn read(format: &dyn Format, name: &str) -> RecordBatch {
-    let rows = open(format, name).rows(&Request::default()).unwrap();
+    let rows = open(format, name).all_rows().unwrap();
     collect(rows).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 

@@ -3,10 +3,18 @@
 #![allow(dead_code, reason = "a build with few formats uses few of these")]
 #![allow(clippy::print_stderr, reason = "a failed case says which one it was")]
 
+mod agreement;
 pub(crate) mod arbitrary;
 mod arrays;
+pub(crate) mod asked;
 pub(crate) mod columnar;
 pub(crate) mod conformance;
+pub(crate) mod costly;
+mod every_format;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod plain;
+#[cfg(test)]
+mod requests;
+mod streams;
 mod survival;
+pub(crate) mod writing;

@@ -10,7 +10,8 @@
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::source::Source;
+use crate::limits::Budget;
+use crate::source::{Source, Window};
 
 /// The type byte of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,16 +100,14 @@ impl Element {
 const WINDOW_BYTES: usize = 512;
 
 /// Steps through the BSON of a source.
-pub(crate) struct Reader<'s> {
-    source: &'s Source,
-    window: Vec<u8>,
-    window_offset: u64,
+pub(crate) struct Reader {
+    window: Window,
 }
 
-impl<'s> Reader<'s> {
+impl Reader {
     /// A reader of a source that can be read at any offset.
-    pub(crate) fn new(source: &'s Source) -> Self {
-        Reader { source, window: Vec::new(), window_offset: 0 }
+    pub(crate) fn new(source: &Source) -> Self {
+        Reader { window: Window::anywhere(source, u64::MAX, WINDOW_BYTES, Budget::default()) }
     }
 
     /// The document that is the whole of a source of `total` bytes.
@@ -220,10 +219,7 @@ impl<'s> Reader<'s> {
 
     /// `N` bytes at `offset`.
     pub(crate) fn array<const N: usize>(&mut self, offset: u64) -> Result<[u8; N]> {
-        self.fill(offset, N)?;
-        let start = usize::try_from(offset - self.window_offset).unwrap_or(usize::MAX);
-        let rest = self.window.get(start..).unwrap_or_default();
-        Cursor::at(rest, offset).array()
+        Cursor::at(self.window.at(offset, N)?, offset).array()
     }
 
     /// How many bytes the value takes that begins at `offset` and must end at or before `end`.
@@ -280,9 +276,7 @@ impl<'s> Reader<'s> {
                 let message = "0x00 at the end of the key";
                 return Err(Error::malformed(message, "the end of the document").at(offset).rule("bson-key"));
             }
-            self.fill(position, 1)?;
-            let start = usize::try_from(position - self.window_offset).unwrap_or(usize::MAX);
-            let rest = self.window.get(start..).unwrap_or_default();
+            let rest = self.window.at(position, 1)?;
             let rest = rest.get(..left).unwrap_or(rest);
             match rest.iter().position(|byte| *byte == 0) {
                 Some(length) => {
@@ -303,28 +297,10 @@ impl<'s> Reader<'s> {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < count {
             let position = offset + bytes.len() as u64;
-            self.fill(position, 1)?;
-            let start = usize::try_from(position - self.window_offset).unwrap_or(usize::MAX);
             let left = usize::try_from(count - bytes.len() as u64).unwrap_or(usize::MAX);
-            bytes.extend(self.window.get(start..).unwrap_or_default().iter().take(left));
+            bytes.extend(self.window.at(position, 1)?.iter().take(left));
         }
         Ok(bytes)
-    }
-
-    /// Sees to it that `count` bytes at `offset` stand in the window.
-    fn fill(&mut self, offset: u64, count: usize) -> Result<()> {
-        let window_end = self.window_offset + self.window.len() as u64;
-        if offset >= self.window_offset && offset + count as u64 <= window_end {
-            return Ok(());
-        }
-        self.window.resize(WINDOW_BYTES, 0);
-        self.window_offset = offset;
-        let read = self.source.read_at(offset, &mut self.window)?;
-        self.window.truncate(read);
-        if read < count {
-            return Err(Error::truncated(format_args!("{count} bytes"), read).at(offset));
-        }
-        Ok(())
     }
 }
 

@@ -32,6 +32,46 @@ pub(crate) fn decompress(block: &[u8], length: u64, budget: &Budget) -> Result<M
     kernel::decompress(block, size, words.into()).ok_or_else(|| fault(block, length, budget))
 }
 
+/// The first `length` bytes of what a block holds, from the first bytes of that block; `None` if those do not reach so
+/// far, or are damaged.
+pub(crate) fn decompress_start(block: &[u8], length: usize) -> Option<Vec<u8>> {
+    /// A length of four bits, which goes on in bytes while it is as large as it can be.
+    fn long(rest: &mut &[u8], nibble: u8) -> Option<usize> {
+        let mut length = usize::from(nibble);
+        let mut more = nibble == 15;
+        while more {
+            let (byte, tail) = rest.split_first()?;
+            *rest = tail;
+            length = length.checked_add(usize::from(*byte))?;
+            more = *byte == 255;
+        }
+        Some(length)
+    }
+    let mut rest = block;
+    let mut out: Vec<u8> = Vec::new();
+    loop {
+        let (token, tail) = rest.split_first()?;
+        rest = tail;
+        let literals = long(&mut rest, token >> 4)?;
+        out.extend(rest.iter().take(literals.min(length - out.len())));
+        if out.len() == length {
+            return Some(out);
+        }
+        rest = rest.get(literals..)?;
+        let (distance, tail) = rest.split_first_chunk()?;
+        rest = tail;
+        let matched = long(&mut rest, token & 15)? + 4;
+        let start = out.len().checked_sub(usize::from(u16::from_le_bytes(*distance)))?;
+        // A match may run into what it writes.
+        for index in start..start + matched.min(length - out.len()) {
+            out.push(*out.get(index)?);
+        }
+        if out.len() == length {
+            return Some(out);
+        }
+    }
+}
+
 /// What is wrong with a block that did not become `length` bytes.
 #[cold]
 fn fault(block: &[u8], length: u64, budget: &Budget) -> Error {

@@ -36,7 +36,5 @@ pub(crate) mod lz4;
 pub(crate) mod msgpack;
 #[cfg(any(feature = "csv", feature = "json_lines"))]
 pub(crate) mod sample;
-#[cfg(any(feature = "npy", feature = "matrix_market"))]
-pub(crate) mod spool;
 #[cfg(feature = "dynd")]
 pub(crate) mod varint;

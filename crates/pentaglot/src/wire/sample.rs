@@ -1,11 +1,11 @@
 //! The beginning of a text file, looked at before it is read: formats that carry no types guess them from it.
 
 use std::io::{Cursor, Read};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Budget;
-use crate::source::Source;
+use crate::source::{Source, Window};
 
 /// How many bytes are looked at.
 pub(crate) const SAMPLE_BYTES: usize = 1 << 20;
@@ -17,7 +17,9 @@ pub(crate) type BoxRead = Box<dyn Read + Send>;
 /// A source and its first bytes. A stream is not used up by the look.
 pub(crate) struct Sampled {
     source: Source,
-    sample: Vec<u8>,
+    /// The first `len` bytes, unless the source is in memory.
+    sample: Arc<[u8]>,
+    len: usize,
     whole: bool,
     /// What is left of a stream after the sample, until it is first read.
     rest: Mutex<Option<BoxRead>>,
@@ -26,12 +28,23 @@ pub(crate) struct Sampled {
 impl Sampled {
     /// Looks at the first [`SAMPLE_BYTES`]; further, as far as the budget allows, until `enough` is content.
     pub(crate) fn open(source: Source, budget: &Budget, enough: impl Fn(&[u8]) -> bool) -> Result<Self> {
+        if let Some(memory) = source.memory() {
+            let mut size = SAMPLE_BYTES;
+            while memory.get(..size).is_some_and(|sample| !enough(sample)) {
+                size = size.saturating_mul(2);
+            }
+            let (whole, len) = (size > memory.len(), size.min(memory.len()));
+            return Ok(Sampled { source, sample: Arc::default(), len, whole, rest: Mutex::default() });
+        }
         let mut reader = source.reader()?;
         let mut sample = Vec::new();
         let mut wanted = SAMPLE_BYTES;
         let whole = loop {
             budget.check(wanted as u64)?;
-            reader.by_ref().take((wanted - sample.len()) as u64).read_to_end(&mut sample)?;
+            let held = sample.len();
+            sample.resize(wanted, 0);
+            let read = read_full(&mut reader, sample.get_mut(held..).unwrap_or_default())?;
+            sample.truncate(held + read);
             if sample.len() < wanted {
                 break true;
             }
@@ -41,12 +54,13 @@ impl Sampled {
             wanted = wanted.saturating_mul(2);
         };
         let rest: Option<BoxRead> = if source.is_seekable() { None } else { Some(Box::new(reader)) };
-        Ok(Sampled { source, sample, whole, rest: Mutex::new(rest) })
+        let len = sample.len();
+        Ok(Sampled { source, sample: sample.into(), len, whole, rest: Mutex::new(rest) })
     }
 
     /// The bytes looked at.
     pub(crate) fn sample(&self) -> &[u8] {
-        &self.sample
+        self.source.memory().and_then(|memory| memory.get(..self.len)).unwrap_or(&self.sample)
     }
 
     /// Whether the sample is all there is.
@@ -60,13 +74,30 @@ impl Sampled {
     }
 
     /// All bytes from the start. A stream gives them once.
-    pub(crate) fn reader(&self) -> Result<BoxRead> {
+    pub(crate) fn window(&self, step: usize, budget: Budget) -> Result<Window<BoxRead>> {
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match rest {
-            Some(rest) => Ok(Box::new(Cursor::new(self.sample.clone()).chain(rest))),
-            None => Ok(Box::new(self.source.reader()?)),
+        let rest: BoxRead = match rest {
+            Some(rest) => rest,
+            None if self.source.is_seekable() => Box::new(self.source.reader_at(self.sample.len() as u64)?),
+            None => return Ok(Window::new(Box::new(self.source.reader()?), 0, step, budget)),
+        };
+        let all = Cursor::new(Arc::clone(&self.sample)).chain(rest);
+        Ok(Window::with_input(&self.source, Box::new(all), 0, None, step, budget))
+    }
+}
+
+/// Reads until the buffer is full or the input ends; a costly source is asked once.
+fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match input.read(rest) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
         }
     }
+    Ok(done)
 }
 
 /// Adds to the error of a value that does not fit a guessed type how to give the type.

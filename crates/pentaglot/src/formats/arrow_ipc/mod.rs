@@ -25,26 +25,28 @@ mod dictionary;
 mod layout;
 mod outline;
 mod read;
+mod slice;
 #[cfg(test)]
 mod tests;
 mod validate;
 mod write;
 
+use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::hub::Selection;
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use self::layout::{CONTINUATION, MAGIC};
 use self::read::{Pipe, Store};
 use self::write::IpcWriter;
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Node, Outline, ReadOptions, Request, Summary,
-    WriteOptions, Writer,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Node, Outline, ReadOptions, Summary,
+    WriteOptions,
 };
 use crate::error::{Context, Error, Result};
-use crate::hub::{Form, Plan, Rows};
+use crate::hub::{Form, Rows};
 use crate::limits::Limits;
-use crate::sink::Sink;
 use crate::source::Source;
 use crate::wire::arrow_flatbuffers;
 
@@ -59,6 +61,9 @@ static FILE: FormatInfo = FormatInfo {
     media_types: &["application/vnd.apache.arrow.file"],
     forms: FORMS,
     options: &[],
+    type_language: TypeLanguage::None,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://arrow.apache.org/docs/format/Columnar.html#ipc-file-format",
 };
@@ -71,6 +76,9 @@ static STREAM: FormatInfo = FormatInfo {
     media_types: &["application/vnd.apache.arrow.stream"],
     forms: FORMS,
     options: &[],
+    type_language: TypeLanguage::None,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format",
 };
@@ -97,16 +105,16 @@ impl Format for ArrowFile {
         }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         open_file(&source, &options.limits).in_format(FILE.id)
     }
 
-    fn plan(&self, schema: &Schema, _: &WriteOptions) -> Plan {
-        write::plan(schema, true)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(IpcWriter::create(FILE.id, true, sink, schema, options).in_format(FILE.id)?))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema, true);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| {
+            Ok(Box::new(IpcWriter::create(FILE.id, true, sink, schema, &options).in_format(FILE.id)?))
+        }))
     }
 }
 
@@ -119,21 +127,21 @@ impl Format for ArrowStream {
         detect_stream(head.bytes())
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         open_stream(source, &options.limits).in_format(STREAM.id)
     }
 
-    fn plan(&self, schema: &Schema, _: &WriteOptions) -> Plan {
-        write::plan(schema, false)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(IpcWriter::create(STREAM.id, false, sink, schema, options).in_format(STREAM.id)?))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema, false);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| {
+            Ok(Box::new(IpcWriter::create(STREAM.id, false, sink, schema, &options).in_format(STREAM.id)?))
+        }))
     }
 }
 
-fn open_file(source: &Source, limits: &Limits) -> Result<Box<dyn Document>> {
-    let source = source.seekable()?;
+fn open_file(source: &Source, limits: &Limits) -> Result<Arc<dyn Document>> {
+    let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
     let mut magic = [0; 6];
     let count = source.read_at(0, &mut magic)?;
     if magic.starts_with(b"FEA1") {
@@ -149,16 +157,16 @@ fn open_file(source: &Source, limits: &Limits) -> Result<Box<dyn Document>> {
         return Err(error.at(0).rule("magic"));
     }
     let store = Store::file(FILE.id, source, limits.budget())?;
-    Ok(Box::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }))
+    Ok(Arc::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }))
 }
 
-fn open_stream(source: Source, limits: &Limits) -> Result<Box<dyn Document>> {
+fn open_stream(source: Source, limits: &Limits) -> Result<Arc<dyn Document>> {
     if source.is_seekable() {
         let store = Store::stream(STREAM.id, source, limits.budget())?;
-        return Ok(Box::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }));
+        return Ok(Arc::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }));
     }
     let pipe = Pipe::open(STREAM.id, source, limits.budget())?;
-    Ok(Box::new(PipeDocument { summary: Summary::new(STREAM.id, Arc::clone(&pipe.schema)), pipe }))
+    Ok(Arc::new(PipeDocument { summary: Summary::new(STREAM.id, Arc::clone(&pipe.schema)), pipe }))
 }
 
 /// A schema message at the start says so; where it is longer than the head, its prefix must do.
@@ -199,7 +207,7 @@ impl Document for StoreDocument {
         validate::store(&self.store, findings).in_format(self.store.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         self.store.rows(request).in_format(self.store.id)
     }
 }
@@ -223,7 +231,7 @@ impl Document for PipeDocument {
         validate::pipe(&self.pipe, findings).in_format(self.pipe.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         self.pipe.rows(request).in_format(self.pipe.id)
     }
 }

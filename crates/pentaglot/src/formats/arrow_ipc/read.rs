@@ -1,5 +1,6 @@
 //! Rows: from a store (a file, or a stream that can be read at any offset) and from a pipe.
 
+use crate::hub::Selection;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,10 +9,12 @@ use arrow_schema::{DataType, SchemaRef};
 
 use super::body::{self, Dictionaries};
 use super::layout::{Block, Footer, Kind, Message, Next, Tape, read_message};
+use super::slice;
 use crate::error::{Context, Error, Result};
-use crate::formats::{Request, Summary};
-use crate::hub::rows::{self, Columns};
-use crate::hub::{Form, Rows};
+use crate::formats::Summary;
+use crate::hub::Columns;
+use crate::hub::Rows;
+use crate::hub::rows;
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader};
 use crate::wire::arrow_flatbuffers;
@@ -187,23 +190,11 @@ impl Store {
     }
 
     /// The rows of a request: whole batches outside it are not read, nor are columns that are not asked for.
-    pub(super) fn rows(self: &Arc<Self>, request: &Request) -> Result<Rows> {
+    pub(super) fn rows(self: &Arc<Self>, request: &Selection) -> Result<Rows> {
         let range = request.range(self.total_rows);
-        let (chosen, later) = match &request.columns {
-            Some(columns) if !self.schema.fields().is_empty() => match Form::of(&self.schema) {
-                Form::Dense | Form::Sparse => (None, Some(columns.clone())),
-                _ => (Some(columns.clone()), None),
-            },
-            _ => (None, None),
-        };
-        let mut schema = match &chosen {
-            Some(columns) => columns.schema(&self.schema)?,
-            None => Arc::clone(&self.schema),
-        };
-        if request.rows.is_some() {
-            schema = rows::sliced_schema(&schema, &range);
-        }
-        let selection = chosen.map(|columns| Selection::new(&columns, &self.schema));
+        let schema = Arc::clone(request.decoded_schema());
+        let chosen = request.columns().filter(|_| !request.cuts_lists());
+        let selection = chosen.map(|columns| Projection::new(columns, &self.schema));
         let needed = selection.as_ref().map(|selection| selection.dictionaries(&self.schema));
         let reader = StoreReader {
             store: Arc::clone(self),
@@ -216,11 +207,8 @@ impl Store {
             range,
         };
         let rows = rows::from_batches(schema, reader);
-        let rows = split(rows, request.batch_rows);
-        match later {
-            Some(columns) => columns.select(rows),
-            None => Ok(rows),
-        }
+        let rows = split(rows, request.batch_rows());
+        request.project_lists(rows)
     }
 
     /// Reads a dictionary batch and adds it to the others.
@@ -228,6 +216,20 @@ impl Store {
         let message = entry.block.read(&self.source, &self.budget)?;
         let body = self.source.read_range(message.body_offset(), message.body_bytes, &self.budget)?;
         body::decode_dictionary(&message, &body, &self.schema, dictionaries, &self.budget)
+    }
+
+    /// Reads a small part of the rows of a batch, if its columns can be read in part.
+    fn read_slice(
+        &self,
+        entry: &Entry,
+        chosen: Option<&[usize]>,
+        rows: Range<u64>,
+    ) -> Result<Option<RecordBatch>> {
+        if self.source.memory().is_some() {
+            return Ok(None);
+        }
+        let message = entry.block.read(&self.source, &self.budget)?;
+        slice::decode(&message, &self.source, &self.schema, chosen, rows, &self.budget)
     }
 
     /// Reads a record batch, or some of its columns.
@@ -268,12 +270,12 @@ fn short_pair((key, value): &(String, String)) -> (String, String) {
 }
 
 /// Columns to read, each once and in file order, and where each wanted column is among them.
-struct Selection {
+struct Projection {
     read: Vec<usize>,
     order: Vec<usize>,
 }
 
-impl Selection {
+impl Projection {
     fn new(columns: &Columns, schema: &SchemaRef) -> Self {
         let count = schema.fields().len();
         let wanted: Vec<usize> = columns
@@ -285,7 +287,7 @@ impl Selection {
         read.sort_unstable();
         read.dedup();
         let order = wanted.iter().filter_map(|index| read.binary_search(index).ok()).collect();
-        Selection { read, order }
+        Projection { read, order }
     }
 
     fn dictionaries(&self, schema: &SchemaRef) -> Vec<i64> {
@@ -297,7 +299,7 @@ impl Selection {
 struct StoreReader {
     store: Arc<Store>,
     schema: SchemaRef,
-    selection: Option<Selection>,
+    selection: Option<Projection>,
     /// The dictionaries that the selection needs; `None`: all.
     needed: Option<Vec<i64>>,
     dictionaries: Dictionaries,
@@ -310,7 +312,9 @@ struct StoreReader {
 impl StoreReader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(entry) = self.store.entries.get(self.next).copied() {
-            if self.position >= self.range.end {
+            // A batch without rows holds nothing that is asked for, but whoever reads all rows learns if it is broken.
+            let whole = self.range == (0..self.store.total_rows);
+            if self.position >= self.range.end && !whole {
                 return Ok(None);
             }
             self.next += 1;
@@ -328,6 +332,9 @@ impl StoreReader {
                     if from < to {
                         return self.read(&entry, from, to).map(Some);
                     }
+                    if rows == 0 && whole {
+                        self.read(&entry, 0, 0)?;
+                    }
                 }
                 Kind::Schema | Kind::Other(_) => {}
             }
@@ -337,6 +344,14 @@ impl StoreReader {
 
     fn read(&self, entry: &Entry, from: u64, to: u64) -> Result<RecordBatch> {
         let chosen = self.selection.as_ref().map(|selection| selection.read.as_slice());
+        if let Some(batch) = self.store.read_slice(entry, chosen, from..to).field("batch")? {
+            let batch = match &self.selection {
+                Some(selection) => batch.project(&selection.order)?,
+                None => batch,
+            };
+            let count = batch.num_rows();
+            return rows::batch(Arc::clone(&self.schema), batch.columns().to_vec(), count);
+        }
         let batch = self.store.read_batch(entry, chosen, &self.dictionaries).field("batch")?;
         let batch = match &self.selection {
             Some(selection) => batch.project(&selection.order)?,
@@ -411,7 +426,7 @@ impl Pipe {
         Ok(tape)
     }
 
-    pub(super) fn rows(&self, request: &Request) -> Result<Rows> {
+    pub(super) fn rows(&self, request: &Selection) -> Result<Rows> {
         let (id, schema, budget) = (self.id, Arc::clone(&self.schema), self.budget.clone());
         let mut tape = self.tape()?;
         let mut dictionaries = Dictionaries::new();
@@ -420,13 +435,10 @@ impl Pipe {
             next_of_pipe(&mut tape, &inner, &mut dictionaries, &budget).in_format(id).transpose()
         });
         let mut rows = rows::from_batches(schema, batches);
-        if let Some(range) = &request.rows {
-            rows = rows::slice(rows, range.clone());
+        if request.is_sliced() {
+            rows = rows::slice(rows, request.range(u64::MAX));
         }
-        if let Some(columns) = &request.columns {
-            rows = columns.clone().select(rows)?;
-        }
-        Ok(split(rows, request.batch_rows))
+        Ok(split(request.project(rows)?, request.batch_rows()))
     }
 }
 

@@ -1,3 +1,6 @@
+use crate::sink::Sink;
+use crate::testing::asked::Asked;
+use arrow_schema::Schema;
 use std::io::Cursor;
 
 use arrow_array::cast::AsArray;
@@ -7,10 +10,10 @@ use arrow_schema::{DataType, Field};
 use super::*;
 use crate::ErrorKind;
 use crate::hub::Verdict;
-use crate::hub::rows::Columns;
 use crate::testing::arbitrary::Random;
 use crate::testing::columnar::{self, assert_same, expected};
 use crate::testing::conformance::{Suite, collect};
+use crate::testing::writing::Writing as _;
 
 #[test]
 fn files_pass_the_conformance_suite() {
@@ -53,19 +56,17 @@ fn dictionaries_that_grow_or_are_replaced_read_equal() {
     let bytes = std::fs::read(columnar::path("arrow/replaced.arrows")).unwrap();
     let source = Source::from_reader("pipe", Cursor::new(bytes));
     let document = ArrowStream.open(source, &ReadOptions::default()).unwrap();
-    assert_eq!(words(&collect(document.rows(&Request::default()).unwrap()).unwrap()), replaced);
+    assert_eq!(words(&collect(document.all_rows().unwrap()).unwrap()), replaced);
 }
 
 #[test]
 fn a_file_joins_the_dictionaries_of_its_batches() {
     let schema = columnar::open(&ArrowStream, "arrow/replaced.arrows").summary().schema.clone();
     let document = columnar::open(&ArrowStream, "arrow/replaced.arrows");
-    let batches: Vec<RecordBatch> =
-        document.rows(&Request::default()).unwrap().collect::<Result<_, _>>().unwrap();
+    let batches: Vec<RecordBatch> = document.all_rows().unwrap().collect::<Result<_, _>>().unwrap();
     let (_, bytes) = Suite::new(&ArrowFile).encode(&schema, &batches).unwrap();
     let document = ArrowFile.open(Source::from_bytes("x", bytes), &ReadOptions::default()).unwrap();
-    let found: Vec<RecordBatch> =
-        document.rows(&Request::default()).unwrap().collect::<Result<_, _>>().unwrap();
+    let found: Vec<RecordBatch> = document.all_rows().unwrap().collect::<Result<_, _>>().unwrap();
     assert_eq!(found, batches);
     let last = found.last().unwrap().column(0).as_any_dictionary().values().clone();
     assert_eq!(last.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["a", "b", "c"]);
@@ -75,7 +76,7 @@ fn a_file_joins_the_dictionaries_of_its_batches() {
 fn a_dictionary_that_outgrows_its_index_is_refused_by_row() {
     let kind = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Int32));
     let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("c", kind.clone(), false)]));
-    assert_eq!(ArrowFile.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Checked);
+    assert_eq!(ArrowFile.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Checked);
     let batch = |start: i32| {
         let values = arrow_array::Int32Array::from((start..start + 100).collect::<Vec<_>>());
         let column = arrow_cast::cast(&values, &kind).unwrap();
@@ -111,8 +112,8 @@ fn columns_and_batches_that_are_not_asked_for_are_not_read() {
         assert!(source.bytes_read() < 100_000, "headers only: {}", source.bytes_read());
         let before = source.bytes_read();
         let column = std::iter::once(5..6).collect();
-        let request = Request { columns: Some(Columns(column)), rows: Some(25_000..25_010), batch_rows: 0 };
-        let found = collect(document.rows(&request).unwrap()).unwrap();
+        let request = Asked { columns: Some(column), rows: Some(25_000..25_010), batch_rows: 0 };
+        let found = collect(document.ask(&request).unwrap()).unwrap();
         assert_eq!(found.column(0), &batches[2].column(5).slice(5_000, 10));
         let read = source.bytes_read() - before;
         assert!(read < 90_000, "one column of one batch: {read}");
@@ -133,7 +134,7 @@ fn a_dictionary_of_dictionaries_is_refused_by_the_plan() {
     let outer = DataType::Dictionary(Box::new(DataType::Int8), Box::new(inner));
     let schema = Schema::new(vec![Field::new("c", outer, true)]);
     for format in [&ArrowFile as &dyn Format, &ArrowStream] {
-        assert_eq!(format.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
+        assert_eq!(format.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
     }
 }
 
@@ -142,7 +143,7 @@ fn errors_say_what_and_where() {
     let whole = std::fs::read(columnar::path("arrow/two_batches.arrow")).unwrap();
     let error = |format: &dyn Format, bytes: Vec<u8>| {
         let open = format.open(Source::from_bytes("x", bytes), &ReadOptions::default());
-        let result = open.and_then(|document| collect(document.rows(&Request::default())?).map(drop));
+        let result = open.and_then(|document| collect(document.all_rows()?).map(drop));
         result.unwrap_err().to_string()
     };
     let cut = whole[..whole.len() - 1].to_vec();

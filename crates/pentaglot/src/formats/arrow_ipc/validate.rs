@@ -20,8 +20,14 @@ fn report(findings: &mut Findings, result: Result<()>) -> Result<()> {
 
 pub(super) fn store(store: &Store, findings: &mut Findings) -> Result<()> {
     if store.footer.is_some() {
-        let head = check_head(store, findings);
-        report(findings, head)?;
+        check_padding(store, findings)?;
+        match check_leading_schema(store) {
+            Err(error) if error.kind() != ErrorKind::Io => {
+                let finding = Error::malformed("the schema of the footer, repeated at the start", error);
+                findings.error(&finding.at(MAGIC.len() as u64 + 2).field("schema").rule("leading-schema"));
+            }
+            other => other?,
+        }
         check_overlaps(store, findings);
     } else {
         check_end(store, findings);
@@ -49,33 +55,31 @@ pub(super) fn store(store: &Store, findings: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// The magic's padding, and the schema message that a file repeats in its footer.
-fn check_head(store: &Store, findings: &mut Findings) -> Result<()> {
+fn check_padding(store: &Store, findings: &mut Findings) -> Result<()> {
     let mut head = [0; 8];
     store.source.read_exact_at(0, &mut head)?;
     if head.get(MAGIC.len()..) != Some(&[0, 0]) {
         let error = Error::malformed("two zero bytes after the magic", format_args!("{head:02x?}"));
         findings.warning(&error.at(MAGIC.len() as u64).rule("padding"));
     }
+    Ok(())
+}
+
+/// The schema message that a file repeats in its footer. Whoever reads the file as a file has no need of it; whoever reads
+/// it as a stream has.
+fn check_leading_schema(store: &Store) -> Result<()> {
     let offset = first_message(&store.source)?;
     let first = match read_message(&store.source, offset, &store.budget)? {
         Next::Message(message) if message.kind == Kind::Schema => message,
         _ => {
-            let error = Error::malformed("a schema message", "something else").at(offset);
-            return Err(error.field("schema").rule("order"));
+            return Err(Error::malformed("a schema message", "something else").at(offset));
         }
     };
     let limits = store.budget.limits();
     let schema = first.flatbuffer(limits)?.header_as_schema();
     let schema = schema.ok_or_else(|| Error::malformed("a schema", "none").at(offset))?;
     let schema = arrow_flatbuffers::schema(schema, limits).at(offset)?;
-    if schema != *store.schema {
-        return Err(Error::malformed("the schema of the footer", "another")
-            .at(offset)
-            .field("schema")
-            .rule("schema-mismatch"));
-    }
-    Ok(())
+    if schema == *store.schema { Ok(()) } else { Err(Error::malformed("the same", "another").at(offset)) }
 }
 
 fn check_overlaps(store: &Store, findings: &mut Findings) {

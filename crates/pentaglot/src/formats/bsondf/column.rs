@@ -81,7 +81,7 @@ pub fn read_document(document: impl Into<Buffer>, options: &ReadOptions) -> Resu
     let source = Source::from_bytes("document", document);
     let document = Document::open(&source, options).in_format(ID)?;
     document.layout.rows().in_format(ID)?;
-    let decoder = Decoder { source, budget: options.limits.budget() };
+    let decoder = Decoder { source, budget: options.limits.budget(), first_rows: None };
     let layouts: Vec<_> = document.layout.columns.iter().collect();
     let decoded = document::decode(&decoder, &layouts, options.threads).in_format(ID)?;
     let columns = layouts.iter().zip(decoded).map(|(layout, values)| Column {

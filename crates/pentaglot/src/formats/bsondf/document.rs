@@ -1,5 +1,6 @@
 //! An open document: its summary, and rows from the columns that are asked for.
 
+use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
@@ -11,7 +12,7 @@ use super::read::Decoder;
 use super::types::{Type, arrow_fields};
 use super::{ID, MONGODB_BYTES, outline, validate};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{self, Findings, Outline, ReadOptions, Request, Summary};
+use crate::formats::{self, Findings, Outline, ReadOptions, Summary};
 use crate::hub::{Rows, native, rows};
 use crate::limits::Limits;
 use crate::source::Source;
@@ -32,7 +33,9 @@ impl Document {
     /// Walks over the document's lengths; no buffer is read, unless text is to be told from bytes.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let utf8 = options.options.word("utf8", &["text", "bytes"])?;
-        let source = source.seekable()?;
+        // A length of at least 5, then a column or the end.
+        let plausible = |head: &[u8]| matches!(head, [5, 0, 0, 0, 0] | [_, _, _, 0..=0x7f, 3, ..]);
+        let source = source.seekable_if(plausible)?;
         let bytes = source.len().unwrap_or(0);
         let mut layout = Layout::read(&source, bytes, &options.limits)?;
         let mut notes = Vec::new();
@@ -71,7 +74,7 @@ fn demote_text(layout: &mut Layout, source: &Source, limits: &Limits, notes: &mu
     for column in &mut layout.columns {
         let name = column.name.clone();
         let mut is_text = |array: &super::layout::Array| {
-            let decoder = Decoder { source: source.clone(), budget: limits.budget() };
+            let decoder = Decoder { source: source.clone(), budget: limits.budget(), first_rows: None };
             match decoder.array(array) {
                 Err(error) if error.rule_name() == "utf8" => {
                     notes.push(format!("column {name:?}: text that is not UTF-8 is read as bytes"));
@@ -100,31 +103,18 @@ impl formats::Document for Document {
         validate::validate(self, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         let total = self.layout.rows().in_format(ID)?;
         let range = request.range(total);
-        let (wanted, schema) = match &request.columns {
-            None => ((0..self.layout.columns.len()).collect(), Arc::clone(&self.summary.schema)),
-            Some(columns) if self.layout.columns.is_empty() && columns.count() == 0 => {
-                (Vec::new(), Arc::clone(&self.summary.schema))
-            }
-            Some(columns) => {
-                let last = columns.0.iter().map(|range| range.end).max().unwrap_or(0);
-                if last > self.layout.columns.len() as u64 {
-                    return Err(Error::usage(format!("there is no column {}", last - 1)));
-                }
-                let wanted = columns.indices().filter_map(|index| usize::try_from(index).ok()).collect();
-                (wanted, columns.schema(&self.summary.schema)?)
-            }
-        };
-        let schema = match &request.rows {
-            Some(rows) => rows::sliced_schema(&schema, rows),
-            None => schema,
-        };
+        let schema = Arc::clone(request.schema());
         let decode = Decode {
-            decoder: Decoder { source: self.source.clone(), budget: self.limits.budget() },
+            decoder: Decoder {
+                source: self.source.clone(),
+                budget: self.limits.budget(),
+                first_rows: self.source.is_costly().then_some(range.end),
+            },
             layout: Arc::clone(&self.layout),
-            wanted,
+            wanted: request.fields(),
             threads: self.threads,
         };
         let batch_rows = request.batch_rows_or(BATCH_ROWS) as u64;

@@ -175,7 +175,7 @@ impl Parts {
 }
 
 struct Walk<'s> {
-    reader: Reader<'s>,
+    reader: Reader,
     limits: &'s Limits,
     warnings: Vec<Error>,
 }

@@ -49,15 +49,16 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use arrow_schema::{Schema, SchemaRef};
+use crate::formats::{TypeLanguage, WritePlan, planned};
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 pub use column::{Column, read_document, write_document};
 pub use types::Type;
 
-use super::{Confidence, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions, Writer};
+use super::{Confidence, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions};
 use crate::error::{Context, Result};
-use crate::hub::{Form, Plan};
-use crate::sink::Sink;
+use crate::hub::Form;
 use crate::source::Source;
 use crate::wire::bson::{self, Kind, Reader};
 
@@ -114,6 +115,9 @@ static INFO: FormatInfo = FormatInfo {
             help: "what stands under missing values: zero, or the value before, which packs better in dates and times",
         },
     ],
+    type_language: TypeLanguage::None,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://github.com/fairtide/DataFrame (docs/source/bson_format.rst)",
 };
@@ -139,16 +143,16 @@ impl Format for Bsondf {
         }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
-        Ok(Box::new(document::Document::open(&source, options).in_format(ID)?))
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+        Ok(Arc::new(document::Document::open(&source, options).in_format(ID)?))
     }
 
-    fn plan(&self, schema: &Schema, _options: &WriteOptions) -> Plan {
-        write::plan(schema)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::Writer::create(sink, &schema, options).in_format(ID)?))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| {
+            Ok(Box::new(write::Writer::create(sink, &schema, &options).in_format(ID)?))
+        }))
     }
 }
 

@@ -51,7 +51,7 @@ impl Expand for Parts {
 
 struct Walk<'p> {
     parts: &'p Parts,
-    reader: Reader<'p>,
+    reader: Reader,
     /// `None` after the end or a fault.
     elements: Option<Elements>,
 }

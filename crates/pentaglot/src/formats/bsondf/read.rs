@@ -31,21 +31,31 @@ use crate::wire::lz4;
 pub(super) struct Decoder {
     pub source: Source,
     pub budget: Budget,
+    /// How many rows from the first on are wanted of columns of fixed width, where reading all of a column is costly.
+    pub first_rows: Option<u64>,
 }
+
+/// How much of a buffer is read to decode its first rows.
+const START_BYTES: u64 = 32 << 10;
 
 impl Decoder {
     /// The array, with the parts that it is made of.
     pub(super) fn array(&self, array: &Array) -> Result<ArrayRef> {
+        // The parts of an array must be whole.
+        let whole = Decoder { first_rows: None, ..self.clone() };
         let parts = match &array.data {
             Data::Values(_) | Data::Nothing { .. } | Data::Bytes { .. } => Vec::new(),
             Data::Factor { index, dictionary } => {
-                vec![self.array(index).field("i").field("d")?, self.array(dictionary).field("d").field("d")?]
+                vec![
+                    whole.array(index).field("i").field("d")?,
+                    whole.array(dictionary).field("d").field("d")?,
+                ]
             }
-            Data::List { items, .. } => vec![self.array(items).field("d")?],
+            Data::List { items, .. } => vec![whole.array(items).field("d")?],
             Data::Struct { fields, .. } => {
                 let parts = fields
                     .iter()
-                    .map(|(name, field)| self.array(field).field(name.clone()).field("f").field("d"));
+                    .map(|(name, field)| whole.array(field).field(name.clone()).field("f").field("d"));
                 parts.collect::<Result<_>>()?
             }
         };
@@ -56,7 +66,8 @@ impl Decoder {
     pub(super) fn assemble(&self, array: &Array, mut parts: Vec<ArrayRef>) -> Result<ArrayRef> {
         match (&array.data, &array.kind) {
             (Data::Nothing { rows }, _) => {
-                if self.mask(array, *rows)?.is_some_and(|mask| mask.null_count() < mask.len()) {
+                let nulls = self.mask(array, *rows)?.map_or(0, |mask| mask.null_count());
+                if (nulls as u64) < *rows {
                     return Err(Error::malformed("a mask of zeros", "ones")
                         .at(array.mask.offset)
                         .rule("null-mask")
@@ -127,21 +138,41 @@ impl Decoder {
                 .rule("values-length")
                 .field("d"));
         }
+        if let Some(first) = self.first_rows.filter(|first| *first < rows)
+            && let Some((values, mask)) = self.start(array, block, first, width)?
+        {
+            return fixed_width(values, mask, first, kind);
+        }
         let mask = self.mask(array, rows)?;
-        let mut values = self.block(block).field("d")?;
-        let rows = row_count(rows)?;
-        if *kind == Type::Bool {
-            let bits = Buffer::from(scan::pack_bools(&values));
-            return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new(bits, 0, rows), mask)));
-        }
-        if kind.is_difference_encoded() {
-            match width {
-                4 => drop(scan::prefix_sums_u32(values.typed_data_mut())),
-                _ => scan::prefix_sums_u64(values.typed_data_mut()),
-            }
-        }
-        let data = ArrayData::builder(kind.to_arrow()).len(rows).add_buffer(values.into()).nulls(mask);
-        Ok(make_array(data.build()?))
+        let values = self.block(block).field("d")?;
+        fixed_width(values, mask, rows, kind)
+    }
+
+    /// The first values of an array and their validity, if the first bytes of both buffers tell them.
+    fn start(
+        &self,
+        array: &Array,
+        block: &Block,
+        rows: u64,
+        width: u64,
+    ) -> Result<Option<(MutableBuffer, Option<NullBuffer>)>> {
+        let start = |block: &Block, length: u64| -> Result<Option<MutableBuffer>> {
+            let packed_bytes = block.bytes.saturating_sub(4).min(START_BYTES);
+            let packed = self.source.read_range(block.offset + 4, packed_bytes, &self.budget)?;
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            let Some(plain) = lz4::decompress_start(&packed, length) else { return Ok(None) };
+            let mut memory = crate::cursor::allocate_zeroed(plain.len() as u64, &self.budget)?;
+            memory.as_slice_mut().copy_from_slice(&plain);
+            Ok(Some(memory))
+        };
+        let (Some(values), Some(mut bits)) =
+            (start(block, rows.saturating_mul(width))?, start(&array.mask, rows.div_ceil(8))?)
+        else {
+            return Ok(None);
+        };
+        scan::reverse_bits(bits.as_slice_mut());
+        let nulls = NullBuffer::new(BooleanBuffer::new(bits.into(), 0, row_count(rows)?));
+        Ok(Some((values, (nulls.null_count() > 0).then_some(nulls))))
     }
 
     /// The buffer, unpacked.
@@ -221,6 +252,28 @@ impl Decoder {
         let count = buffer.len() / 4;
         Ok(OffsetBuffer::new(ScalarBuffer::new(buffer.into(), 0, count)))
     }
+}
+
+/// An array of `rows` values of fixed width.
+fn fixed_width(
+    mut values: MutableBuffer,
+    mask: Option<NullBuffer>,
+    rows: u64,
+    kind: &Type,
+) -> Result<ArrayRef> {
+    let rows = row_count(rows)?;
+    if *kind == Type::Bool {
+        let bits = Buffer::from(scan::pack_bools(&values));
+        return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new(bits, 0, rows), mask)));
+    }
+    if kind.is_difference_encoded() {
+        match kind.width() {
+            Some(4) => drop(scan::prefix_sums_u32(values.typed_data_mut())),
+            _ => scan::prefix_sums_u64(values.typed_data_mut()),
+        }
+    }
+    let data = ArrayData::builder(kind.to_arrow()).len(rows).add_buffer(values.into()).nulls(mask);
+    Ok(make_array(data.build()?))
 }
 
 /// The number of rows as Arrow counts them. All of them have a bit in a mask that was read or will be.

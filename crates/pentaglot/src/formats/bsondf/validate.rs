@@ -20,7 +20,8 @@ pub(super) fn validate(document: &Document, findings: &mut Findings) -> Result<(
     }
     for column in &document.layout.columns {
         // The columns come one by one, so each may use all of the memory.
-        let decoder = Decoder { source: document.source.clone(), budget: document.limits.budget() };
+        let (source, budget) = (document.source.clone(), document.limits.budget());
+        let decoder = Decoder { source, budget, first_rows: None };
         let mut check = Check { decoder, errors: Vec::new(), warnings: Vec::new() };
         check.array(&column.array);
         let placed = |error: Error| error.field(column.name.clone()).field("columns");

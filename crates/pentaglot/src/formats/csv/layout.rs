@@ -4,11 +4,12 @@ use std::io::Read;
 
 use crate::error::{Error, Result};
 use crate::limits::Budget;
+use crate::source::Window;
 
-/// How much is read ahead.
-const WINDOW_BYTES: usize = 64 << 10;
+/// How much is read at a time.
+pub(super) const WINDOW_BYTES: usize = 64 << 10;
 
-/// Where a field stands in the window, without its quotes.
+/// Where a field is in its record, without its quotes.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: usize,
@@ -68,25 +69,16 @@ impl<'a> Cell<'a> {
 
 /// Gives the records of a stream one after the other. A record must fit the budget.
 pub(super) struct Records<R> {
-    input: R,
-    window: Vec<u8>,
-    /// Bytes `position..end` are read but not used.
-    position: usize,
-    end: usize,
-    base: u64,
-    /// Line ends before the window.
-    lines: u64,
-    ended: bool,
+    window: Window<R>,
     delimiter: u8,
-    /// The record given last: where it stands, and its fields.
-    start: usize,
+    /// The record given last, which ends where the window stands: its bytes with its line end, and its fields.
+    record: usize,
     spans: Vec<Span>,
-    budget: Budget,
 }
 
 /// How a scan of the window went.
 enum Scan {
-    /// A record that ends at this position, after its line end.
+    /// A record of so many bytes, its line end included.
     Record(usize),
     /// The window ends before the record does.
     Short,
@@ -99,129 +91,75 @@ impl<R: Read> Records<R> {
 
     /// The records of input that stands at `offset` in the file.
     pub(super) fn at(input: R, offset: u64, delimiter: u8, budget: Budget) -> Self {
-        Records {
-            input,
-            window: Vec::new(),
-            position: 0,
-            end: 0,
-            base: offset,
-            lines: 0,
-            ended: false,
-            delimiter,
-            start: 0,
-            spans: Vec::new(),
-            budget,
-        }
+        Records::of(Window::new(input, offset, WINDOW_BYTES, budget), delimiter)
+    }
+
+    /// The records that a window stands at.
+    pub(super) fn of(window: Window<R>, delimiter: u8) -> Self {
+        Records { window, delimiter, record: 0, spans: Vec::new() }
     }
 
     /// The offset of the next record.
     pub(super) fn offset(&self) -> u64 {
-        self.base + self.position as u64
+        self.window.offset()
     }
 
     /// The offset of the record given last.
     pub(super) fn record_offset(&self) -> u64 {
-        self.base + self.start as u64
+        self.window.offset() - self.record as u64
     }
 
     /// Passes over a byte order mark at the start; says whether there was one.
     pub(super) fn skip_byte_order_mark(&mut self) -> Result<bool> {
-        while self.end - self.position < 3 && self.more()? {}
-        let rest = self.window.get(self.position..self.end).unwrap_or_default();
-        let marked = rest.starts_with(b"\xef\xbb\xbf");
-        self.position += if marked { 3 } else { 0 };
+        self.window.fill(3)?;
+        let marked = self.window.rest().starts_with(b"\xef\xbb\xbf");
+        self.window.advance(if marked { 3 } else { 0 });
+        self.record = 0;
         Ok(marked)
     }
 
-    /// The error with the line of its offset, if that is still in the window.
+    /// The error with the line of its offset, if that is known.
     #[cold]
     pub(super) fn with_line(&self, error: Error) -> Error {
-        let Some(before) = error.offset().and_then(|offset| offset.checked_sub(self.base)) else {
-            return error;
-        };
-        let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.end);
-        let before = self.window.get(..before).unwrap_or_default();
-        error.line(self.lines + memchr::memchr_iter(b'\n', before).count() as u64 + 1)
-    }
-
-    #[cold]
-    fn more(&mut self) -> Result<bool> {
-        if self.ended {
-            return Ok(false);
-        }
-        if self.position > 0 {
-            let used = self.window.get(..self.position).unwrap_or_default();
-            self.lines += memchr::memchr_iter(b'\n', used).count() as u64;
-            self.window.copy_within(self.position..self.end, 0);
-            self.base += self.position as u64;
-            self.end -= self.position;
-            self.position = 0;
-        }
-        if self.end == self.window.len() {
-            let size = (self.window.len() * 2).max(WINDOW_BYTES);
-            self.budget.check(size as u64)?;
-            let mut larger = vec![0; size];
-            if let Some(start) = larger.get_mut(..self.end) {
-                start.copy_from_slice(&self.window);
-            }
-            self.window = larger;
-        }
-        loop {
-            match self.input.read(self.window.get_mut(self.end..).unwrap_or_default()) {
-                Ok(0) => {
-                    self.ended = true;
-                    return Ok(false);
-                }
-                Ok(count) => {
-                    self.end += count;
-                    return Ok(true);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::from(error).at(self.offset())),
-            }
-        }
+        self.window.with_line(error)
     }
 
     /// Reads the next record; `false` at the end of the input. After an error the record is passed over.
     pub(super) fn next_record(&mut self) -> Result<bool> {
         loop {
-            if self.position >= self.end && !self.more()? {
+            if self.window.rest().is_empty() && !self.window.more()? {
                 return Ok(false);
             }
-            match self.scan() {
-                Ok(Scan::Record(end)) => {
-                    self.start = self.position;
-                    self.position = end;
-                    return Ok(true);
-                }
+            let (scanned, bytes) = match self.scan() {
+                Ok(Scan::Record(bytes)) => (Ok(true), bytes),
                 Ok(Scan::Short) => {
-                    // Held against the input: the same record is scanned again with at least one byte more.
-                    self.more()?;
+                    // The same record is scanned again with at least one byte more, or at the end of the input.
+                    self.window.more()?;
+                    continue;
                 }
-                Err((error, end)) => {
-                    self.start = self.position;
-                    self.position = end;
-                    return Err(error);
-                }
-            }
+                Err((error, bytes)) => (Err(error), bytes),
+            };
+            self.record = bytes;
+            self.window.advance(bytes);
+            return scanned;
         }
     }
 
-    /// Splits the record at the position; the error comes with the position after the record's line.
+    /// Splits the next record; the error comes with how many bytes there are to the end of the record's line.
     fn scan(&mut self) -> Result<Scan, (Error, usize)> {
         self.spans.clear();
-        let window = self.window.get(..self.end).unwrap_or_default();
-        let mut start = self.position;
+        let (window, offset, ended) = (self.window.rest(), self.window.offset(), self.window.is_last());
+        let mut start = 0;
         loop {
             let span;
             let stop;
             if window.get(start) == Some(&b'"') {
                 let (end, doubled) = match closing_quote(window, start + 1) {
                     Some(found) => found,
-                    None if self.ended => {
-                        let offset = self.base + start as u64;
+                    None if ended => {
+                        let offset = offset + start as u64;
                         let error = Error::truncated("a closing quote", "the end of the input").at(offset);
-                        return Err((error, self.end));
+                        return Err((error, window.len()));
                     }
                     None => return Ok(Scan::Short),
                 };
@@ -229,13 +167,13 @@ impl<R: Read> Records<R> {
                 stop = end + 1;
                 let after = window.get(stop..).unwrap_or_default();
                 match after {
-                    [] if !self.ended => return Ok(Scan::Short),
-                    [b'\r'] if !self.ended => return Ok(Scan::Short),
+                    [] if !ended => return Ok(Scan::Short),
+                    [b'\r'] if !ended => return Ok(Scan::Short),
                     [] | [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r'] => {}
                     [byte, ..] if *byte == self.delimiter => {}
                     [byte, ..] => {
                         let line = after.iter().position(|byte| *byte == b'\n');
-                        if line.is_none() && !self.ended {
+                        if line.is_none() && !ended {
                             return Ok(Scan::Short);
                         }
                         let found = format!("{:?}", char::from(*byte));
@@ -243,9 +181,9 @@ impl<R: Read> Records<R> {
                             "a delimiter or the end of the line after a closing quote",
                             found,
                         )
-                        .at(self.base + stop as u64)
+                        .at(offset + stop as u64)
                         .rule("quote");
-                        return Err((error, line.map_or(self.end, |line| stop + line + 1)));
+                        return Err((error, line.map_or(window.len(), |line| stop + line + 1)));
                     }
                 }
             } else {
@@ -253,7 +191,7 @@ impl<R: Read> Records<R> {
                 let len = rest.iter().position(|byte| *byte == self.delimiter || *byte == b'\n');
                 let end = match len {
                     Some(len) => start + len,
-                    None if self.ended => self.end,
+                    None if ended => window.len(),
                     None => return Ok(Scan::Short),
                 };
                 stop = end;
@@ -266,9 +204,9 @@ impl<R: Read> Records<R> {
             self.spans.push(span);
             match window.get(stop) {
                 Some(byte) if *byte == self.delimiter => start = stop + 1,
-                Some(b'\r') => return Ok(Scan::Record((stop + 2).min(self.end))),
+                Some(b'\r') => return Ok(Scan::Record((stop + 2).min(window.len()))),
                 Some(_) => return Ok(Scan::Record(stop + 1)),
-                None => return Ok(Scan::Record(self.end)),
+                None => return Ok(Scan::Record(window.len())),
             }
         }
     }
@@ -286,13 +224,14 @@ impl<R: Read> Records<R> {
     /// The fields of the record.
     #[inline]
     pub(super) fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
-        self.spans.iter().map(|span| {
+        let (record, offset) = (self.window.before(self.record), self.record_offset());
+        self.spans.iter().map(move |span| {
             let quotes = usize::from(span.quoted);
             Cell {
-                raw: self.window.get(span.start..span.end).unwrap_or_default(),
+                raw: record.get(span.start..span.end).unwrap_or_default(),
                 quoted: span.quoted,
                 doubled: span.doubled,
-                offset: self.base + (span.start - quotes) as u64,
+                offset: offset + (span.start - quotes) as u64,
                 bytes: (span.end - span.start + 2 * quotes) as u64,
             }
         })

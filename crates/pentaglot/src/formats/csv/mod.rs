@@ -37,17 +37,18 @@ mod tests;
 mod validate;
 mod write;
 
-use std::path::Path;
+use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::hub::Selection;
+use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use super::{
     Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, OptionMap, Outline, ReadOptions,
-    Request, Summary, WriteOptions, Writer,
+    Summary, WriteOptions,
 };
 use crate::error::{Context, Error, Result};
-use crate::hub::{Form, Plan, Rows};
-use crate::sink::Sink;
+use crate::hub::{Form, Rows};
 use crate::source::Source;
 
 /// Comma- and tab-separated values.
@@ -87,6 +88,9 @@ static INFO: FormatInfo = FormatInfo {
             help: "what stands between fields",
         },
     ],
+    type_language: TypeLanguage::Arrow,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://www.rfc-editor.org/rfc/rfc4180",
 };
@@ -132,20 +136,17 @@ impl Format for Csv {
         guess::detect(head, &INFO)
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let layout = Layout::new(&options.options, source.name())?;
         let document = read::CsvDocument::open(source, layout, options).in_format(ID)?;
-        Ok(Box::new(document))
+        Ok(Arc::new(document))
     }
 
-    fn plan(&self, schema: &Schema, _: &WriteOptions) -> Plan {
-        write::plan(schema)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        let name = sink.path().and_then(Path::to_str).unwrap_or_default();
-        let layout = Layout::new(&options.options, name)?;
-        Ok(Box::new(write::CsvWriter::new(sink, &schema, layout)))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema);
+        let layout = Layout::new(&options.options, options.name.as_deref().unwrap_or_default())?;
+        let schema = Arc::clone(schema);
+        Ok(planned(steps, move |sink| Ok(Box::new(write::CsvWriter::new(sink, &schema, layout)))))
     }
 }
 
@@ -162,7 +163,7 @@ impl Document for read::CsvDocument {
         validate::validate(self, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         read::rows(self, request).in_format(ID)
     }
 }

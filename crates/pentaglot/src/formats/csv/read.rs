@@ -1,5 +1,6 @@
 //! Opening, and rows.
 
+use crate::hub::Selection;
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
@@ -7,10 +8,10 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::guess::Seen;
-use super::layout::{Cell, Records};
+use super::layout::{Cell, Records, WINDOW_BYTES};
 use super::{ID, Layout};
 use crate::error::{Context, Error, Result};
-use crate::formats::{ReadOptions, Request, Summary};
+use crate::formats::{ReadOptions, Summary};
 use crate::hub::shape::column_name;
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Rows, Shape, rows};
@@ -67,7 +68,8 @@ impl CsvDocument {
 
     /// The records, past the header.
     pub(super) fn records(&self) -> Result<Records<BoxRead>> {
-        let mut records = Records::new(self.input.reader()?, self.layout.delimiter, self.budget.clone());
+        let window = self.input.window(WINDOW_BYTES, self.budget.clone())?;
+        let mut records = Records::of(window, self.layout.delimiter);
         records.skip_byte_order_mark()?;
         if self.layout.header {
             records.next_record().field("header")?;
@@ -295,15 +297,10 @@ fn read_cell(
 }
 
 /// The rows that are asked for.
-pub(super) fn rows(document: &CsvDocument, request: &Request) -> Result<Rows> {
+pub(super) fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
     let full = &document.summary.schema;
-    let (schema, chosen) = match &request.columns {
-        None => (Arc::clone(full), None),
-        Some(columns) => {
-            let chosen = columns.indices().map(usize::try_from).collect::<Result<Vec<_>, _>>();
-            (columns.schema(full)?, Some(chosen.unwrap_or_default()))
-        }
-    };
+    let schema = Arc::clone(request.schema());
+    let chosen = request.columns().map(|_| request.fields());
     let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));
     let table = Table::new(full.fields(), wanted, &document.budget)?;
     // Columns come out in the order of the file; the request may want another, or one twice.
@@ -344,10 +341,11 @@ struct Reader {
 
 impl Reader {
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        let start = self.records.offset();
+        // Rows that are skipped do not count.
+        let mut start = self.records.offset();
         while self.table.rows < self.batch_rows
             && self.row < self.to
-            && self.records.offset() - start < BATCH_BYTES
+            && (self.table.rows == 0 || self.records.offset() - start < BATCH_BYTES)
             && self
                 .records
                 .next_record()
@@ -357,6 +355,9 @@ impl Reader {
                 continue;
             }
             if self.row >= self.from {
+                if self.table.rows == 0 {
+                    start = self.records.record_offset();
+                }
                 self.table.read(&self.records, |error| {
                     let error = self.records.with_line(error).index(self.row).field("row");
                     Err(explain_guess(error, self.guessed))

@@ -1,3 +1,5 @@
+use crate::sink::Sink;
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -7,10 +9,10 @@ use super::*;
 use crate::formats::Node;
 use crate::hub::Verdict;
 use crate::hub::json::{Columns, JsonOptions};
-use crate::hub::rows::Columns as Choice;
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
 use crate::testing::arbitrary::Random;
 use crate::testing::conformance::{Suite, collect};
+use crate::testing::writing::Writing as _;
 use crate::{ErrorKind, Limits};
 
 fn options(pairs: &[(&str, &str)], type_text: Option<&str>) -> ReadOptions {
@@ -19,20 +21,20 @@ fn options(pairs: &[(&str, &str)], type_text: Option<&str>) -> ReadOptions {
     ReadOptions { options: map, type_text: type_text.map(str::to_owned), ..ReadOptions::default() }
 }
 
-fn open_as(text: impl AsRef<[u8]>, name: &str, options: &ReadOptions) -> Result<Box<dyn Document>> {
+fn open_as(text: impl AsRef<[u8]>, name: &str, options: &ReadOptions) -> Result<Arc<dyn Document>> {
     Csv.open(Source::from_bytes(name, text.as_ref().to_vec()), options)
 }
 
-fn open(text: impl AsRef<[u8]>) -> Box<dyn Document> {
+fn open(text: impl AsRef<[u8]>) -> Arc<dyn Document> {
     open_as(text, "data.csv", &ReadOptions::default()).unwrap()
 }
 
-fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Box<dyn Document>> {
+fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Arc<dyn Document>> {
     open_as(text, "data.csv", &options(&[], Some(type_text)))
 }
 
 fn read(document: &dyn Document) -> Result<RecordBatch> {
-    collect(document.rows(&Request::default())?)
+    collect(document.all_rows()?)
 }
 
 fn lines(batch: &RecordBatch) -> Vec<String> {
@@ -64,7 +66,7 @@ fn what_the_plan_promises_comes_back_with_the_same_type() {
             let alone = Schema::new(vec![field.clone()]);
             // The text does not say metadata of a user's own.
             let said = parse_schema(&print_exact_schema(&alone), &Limits::default()).unwrap();
-            let plan = Csv.plan(&alone, &WriteOptions::default());
+            let plan = Csv.steps(&alone, &WriteOptions::default());
             plan.verdict() < Verdict::Lossy && said.field(0).data_type() == field.data_type()
         });
         let batches = random.batches(&schema);
@@ -309,9 +311,9 @@ fn the_outline_shows_records_and_fields_where_they_stand() {
 #[test]
 fn requests_read_what_they_ask_for() {
     let document = open("a,b,c\n1,x,true\n2,y,false\n");
-    let columns = Some(Choice(vec![2..3, 0..1]));
-    let request = Request { columns, rows: Some(1..9), batch_rows: 0 };
-    let batch = collect(document.rows(&request).unwrap()).unwrap();
+    let columns = Some(vec![2..3, 0..1]);
+    let request = Asked { columns, rows: Some(1..9), batch_rows: 0 };
+    let batch = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!(lines(&batch), ["[false,2]"]);
 }
 
@@ -322,19 +324,19 @@ fn a_stream_is_read_once() {
     let document = Csv.open(Source::from_reader("-", reader), &ReadOptions::default()).unwrap();
     let batch = read(document.as_ref()).unwrap();
     assert_eq!(batch.num_rows(), 40_000);
-    assert_eq!(document.rows(&Request::default()).err().unwrap().kind(), ErrorKind::Usage);
+    assert_eq!(document.all_rows().err().unwrap().kind(), ErrorKind::Usage);
 }
 
 #[test]
 fn what_no_type_reads_back_is_lossy() {
     let union = parse_schema("struct{u: sparse_union{0 a: int8}}", &Limits::default()).unwrap();
-    assert_eq!(Csv.plan(&union, &WriteOptions::default()).verdict(), Verdict::Lossy);
+    assert_eq!(Csv.steps(&union, &WriteOptions::default()).verdict(), Verdict::Lossy);
     let field = Field::new("a", DataType::Int8, true);
     let twice = Arc::new(Schema::new(vec![field.clone(), field]));
-    assert_eq!(Csv.plan(&twice, &WriteOptions::default()).verdict(), Verdict::Exact);
+    assert_eq!(Csv.steps(&twice, &WriteOptions::default()).verdict(), Verdict::Exact);
 }
 
-fn testdata(name: &str) -> Box<dyn Document> {
+fn testdata(name: &str) -> Arc<dyn Document> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/csv").join(name);
     Csv.open(Source::open(path).unwrap(), &ReadOptions::default()).unwrap()
 }

@@ -1,14 +1,14 @@
 //! DAPHNE's CSR on its way out: three arrays, of which none can be written before the last row is seen.
 
-use std::io::{Read, Seek, Write};
+use std::io::Write;
 
 use arrow_array::RecordBatch;
-use tempfile::SpooledTempFile;
 
 use crate::error::{Error, Result};
 use crate::formats::WriteOptions;
 use crate::limits::Budget;
 use crate::sink::Sink;
+use crate::source::Spool;
 
 use super::write::{Object, SparseCols, sparse_rows};
 
@@ -16,8 +16,8 @@ use super::write::{Object, SparseCols, sparse_rows};
 pub(super) struct Arrays {
     budget: Budget,
     offsets: Vec<u64>,
-    cols: SpooledTempFile,
-    values: SpooledTempFile,
+    cols: Spool,
+    values: Spool,
 }
 
 impl Arrays {
@@ -26,7 +26,7 @@ impl Arrays {
         // Where every row begins is kept until the end.
         budget.check(rows.unwrap_or(0).saturating_mul(8))?;
         let memory = usize::try_from(options.limits.max_alloc / 4).unwrap_or(usize::MAX);
-        let spool = || tempfile::spooled_tempfile(memory);
+        let spool = || Spool::with_memory(u64::MAX, memory);
         Ok(Arrays { budget, offsets: vec![0], cols: spool(), values: spool() })
     }
 
@@ -43,7 +43,6 @@ impl Arrays {
             self.offsets.resize(self.offsets.len() + batch.num_rows(), self.entries());
             return Ok(());
         }
-        let spool = |error| Error::io("cannot spool to a temporary file", error);
         let index = |end: i64| usize::try_from(end).unwrap_or(0);
         let mut bytes = Vec::new();
         let mut seen: Vec<u64> = Vec::new();
@@ -78,15 +77,15 @@ impl Arrays {
             let total = self.entries() + (end - start).cast_unsigned();
             self.offsets.push(total);
             if bytes.len() >= 64 << 10 {
-                self.cols.write_all(&bytes).map_err(spool)?;
+                self.cols.write_all(&bytes)?;
                 bytes.clear();
             }
         }
-        self.cols.write_all(&bytes).map_err(spool)?;
+        self.cols.write_all(&bytes)?;
         let size = object.value_type().size();
         let (start, end) = (rows.ends.first().copied().unwrap_or(0), rows.ends.last().copied().unwrap_or(0));
         let values = rows.values.get(index(start) * size..index(end) * size).unwrap_or_default();
-        self.values.write_all(values).map_err(spool)
+        Ok(self.values.write_all(values)?)
     }
 
     pub(super) fn finish(&mut self, sink: &mut Sink) -> Result<()> {
@@ -95,18 +94,7 @@ impl Arrays {
             let bytes: Vec<u8> = piece.iter().flat_map(|offset| offset.to_le_bytes()).collect();
             sink.write_all(&bytes)?;
         }
-        for spool in [&mut self.cols, &mut self.values] {
-            let failed = |error| Error::io("cannot read a temporary file", error);
-            spool.rewind().map_err(failed)?;
-            let mut buffer = vec![0; 256 << 10];
-            loop {
-                let count = spool.read(&mut buffer).map_err(failed)?;
-                if count == 0 {
-                    break;
-                }
-                sink.write_all(buffer.get(..count).unwrap_or_default())?;
-            }
-        }
-        Ok(())
+        self.cols.copy_to(sink)?;
+        self.values.copy_to(sink)
     }
 }

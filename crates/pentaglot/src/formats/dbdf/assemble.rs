@@ -10,8 +10,9 @@ use arrow_schema::{DataType as ArrowType, SchemaRef};
 
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
+use crate::hub::Columns;
 use crate::hub::Form;
-use crate::hub::rows::{self, Columns};
+use crate::hub::rows;
 use crate::limits::Budget;
 
 use super::cast::{self, Number};
@@ -25,7 +26,7 @@ use super::validate;
 const SLAB_BYTES: u64 = 256 << 10;
 
 /// What is wanted of an object.
-pub(super) struct Selection {
+pub(super) struct Projection {
     form: Form,
     pub(super) schema: SchemaRef,
     pub(super) columns: Columns,
@@ -34,10 +35,10 @@ pub(super) struct Selection {
     no_entries: OnceLock<OffsetBuffer<i64>>,
 }
 
-impl Selection {
+impl Projection {
     pub(super) fn new(form: Form, schema: SchemaRef, columns: Columns) -> Self {
         let width = columns.count();
-        Selection { form, schema, columns, width, no_entries: OnceLock::new() }
+        Projection { form, schema, columns, width, no_entries: OnceLock::new() }
     }
 
     /// The offsets of `rows` rows without entries.
@@ -60,7 +61,7 @@ impl Selection {
     pub(super) fn spans(&self, block: &Block) -> Vec<Span> {
         let mut place = 0;
         let mut spans = Vec::new();
-        for cols in &self.columns.0 {
+        for cols in self.columns.ranges() {
             let (from, to) = (cols.start.max(block.col), cols.end.min(block.col_end()));
             if from < to {
                 let (from, to_place) = (from - block.col, place + (from - cols.start));
@@ -89,7 +90,7 @@ pub(super) fn index(number: u64) -> usize {
 /// Builds the batch of a chunk. `pieces` are the decoded rows of its sparse blocks.
 pub(super) fn batch(
     file: &File,
-    selection: &Selection,
+    selection: &Projection,
     chunk: &Chunk,
     pieces: Vec<Piece>,
 ) -> Result<RecordBatch> {
@@ -103,7 +104,7 @@ pub(super) fn batch(
     };
     // Entries and strings are no longer where they were when their values turn out to be wrong.
     let every = 0..u64::MAX;
-    let every = Columns(vec![every]);
+    let every = Columns::first(every.end);
     let decoded = if selection.form == Form::Sparse { &every } else { &selection.columns };
     let columns = columns.map_err(|error| validate::place(file, chunk, decoded, error))?;
     rows::batch(Arc::clone(&selection.schema), columns, count)
@@ -111,7 +112,7 @@ pub(super) fn batch(
 
 pub(super) struct Build<'a> {
     pub(super) file: &'a File,
-    pub(super) selection: &'a Selection,
+    pub(super) selection: &'a Projection,
     pub(super) chunk: &'a Chunk,
 }
 
@@ -239,7 +240,7 @@ impl Build<'_> {
     fn scatter(&self, piece: &Piece, to: ValueType, width: usize, out: &mut [u8]) -> Result<()> {
         let (from, size) = (piece.value_type, to.size());
         let values = piece.values.as_slice();
-        let spans = &self.selection.columns.0;
+        let spans = self.selection.columns.ranges();
         let first = index(piece.rows.start - self.chunk.rows.start);
         for (number, ends) in piece.ends.windows(2).enumerate() {
             let &[start, end] = ends else { continue };

@@ -305,7 +305,7 @@ const COLUMN_COST: u64 = 512;
 fn read_header(walk: &mut Walk<'_>, dialect: Dialect, budget: &Budget) -> Result<Header> {
     let version = walk.u8().field("version")?;
     if version != 1 {
-        return Err(Error::malformed("version 1", version).at(0).field("version").rule("version"));
+        return Err(Error::unsupported(format!("version {version} (1 is read)")).at(0).field("version"));
     }
     let code = walk.u8().field("data_type")?;
     let data_type = DataType::from_code(code)

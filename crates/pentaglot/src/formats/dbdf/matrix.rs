@@ -1,5 +1,6 @@
 //! The typed door: a whole matrix in memory.
 
+use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -7,7 +8,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 
 use crate::error::{Context, Error, Result};
-use crate::formats::{ReadOptions, Request};
+use crate::formats::ReadOptions;
 use crate::hub::Form;
 use crate::source::Source;
 
@@ -80,7 +81,7 @@ fn whole(source: &Source, options: &ReadOptions) -> Result<Matrix> {
     let form = Form::of(&file.summary.schema);
     // One batch: dense cells are read into place, with no copy after.
     let batch_rows = usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, rows))?;
-    let request = Request { batch_rows, ..Request::default() };
+    let request = Selection::new(&file.summary.schema, file.summary.rows).with_batch_rows(batch_rows);
     let mut batches = read::read(&file, &request)?;
     let batch = match batches.next() {
         Some(batch) => batch?,

@@ -1,24 +1,22 @@
 //! The `.meta` file beside the data: DAPHNE cannot read a file without it, and it is the only place where the labels of
 //! a DAPHNE frame are text.
 
-use std::io::Read;
-
 use arrow_schema::{DataType as ArrowType, Schema};
 use serde_json::{Value, json};
 
 use crate::error::{Context, Error, Result};
 use crate::formats::Summary;
 use crate::hub::{Form, shape, type_text};
-use crate::source::Source;
 
 use super::layout::Header;
+use super::stamp::{self, Stamp};
 use super::types::{DataType, ValueType};
 
 /// The suffix of the side file.
 pub(super) const SUFFIX: &str = ".meta";
 
-/// A side file longer than this is refused.
-const MOST_BYTES: u64 = 64 << 20;
+/// The key of what describes the data that is being replaced, if that is not finished: see [`super::beside`].
+const PREVIOUS_KEY: &str = "pentaglotPrevious";
 
 /// What a `.meta` file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,22 +28,13 @@ pub(super) struct Meta {
     /// Label and type of each column of a frame.
     pub(super) columns: Option<Vec<(String, Option<String>)>>,
     pub(super) nonzeros: Option<u64>,
+    /// The data that it belongs to, where it says so.
+    pub(super) stamp: Option<Stamp>,
+    /// What describes the data that is being replaced.
+    pub(super) previous: Option<Box<Meta>>,
 }
 
 impl Meta {
-    /// Reads the side file of `source`, if there is one.
-    pub(super) fn beside(source: &Source) -> Result<Option<Meta>> {
-        let Some(side) = source.sibling(SUFFIX)? else { return Ok(None) };
-        let mut text = Vec::new();
-        side.reader()?.take(MOST_BYTES + 1).read_to_end(&mut text)?;
-        if text.len() as u64 > MOST_BYTES {
-            return Err(
-                Error::limit("the length of a .meta file", MOST_BYTES, "more bytes are").field(SUFFIX)
-            );
-        }
-        Meta::parse(&text).map(Some).map_err(|error| error.field(SUFFIX).rule("meta"))
-    }
-
     /// Parses JSON, or the comma style of the time before it.
     pub(super) fn parse(text: &[u8]) -> Result<Meta> {
         let text = std::str::from_utf8(text)
@@ -56,6 +45,12 @@ impl Meta {
     fn parse_json(text: &str) -> Result<Meta> {
         let value: Value =
             serde_json::from_str(text).map_err(|error| Error::malformed("a JSON object", error))?;
+        let mut meta = Meta::of_json(&value)?;
+        meta.previous = value.get(PREVIOUS_KEY).map(Meta::of_json).transpose()?.map(Box::new);
+        Ok(meta)
+    }
+
+    fn of_json(value: &Value) -> Result<Meta> {
         let count = |key: &'static str| {
             let found = value.get(key);
             found.and_then(Value::as_u64).ok_or_else(|| {
@@ -81,10 +76,12 @@ impl Meta {
         Ok(Meta {
             rows: count("numRows")?,
             cols: count("numCols")?,
-            value_type: text_of(&value, "valueType"),
+            value_type: text_of(value, "valueType"),
             columns,
             // -1 stands for "unknown".
             nonzeros: value.get("numNonZeros").and_then(Value::as_u64),
+            stamp: value.get(stamp::KEY).map(Stamp::parse),
+            previous: None,
         })
     }
 
@@ -108,7 +105,7 @@ impl Meta {
         let words: Vec<&str> = words.collect();
         if single != 0 {
             let value_type = words.first().map(|word| (*word).to_owned());
-            return Ok(Meta { rows, cols, value_type, columns: None, nonzeros });
+            return Ok(Meta { rows, cols, value_type, nonzeros, ..Meta::default() });
         }
         let types = words.iter().take(usize::try_from(cols).unwrap_or(usize::MAX));
         if (types.len() as u64) < cols {
@@ -117,7 +114,7 @@ impl Meta {
         }
         let labels = words.iter().skip(types.len()).copied().chain(std::iter::repeat(""));
         let columns = types.zip(labels).map(|(kind, label)| (label.to_owned(), Some((*kind).to_owned())));
-        Ok(Meta { rows, cols, value_type: None, columns: Some(columns.collect()), nonzeros })
+        Ok(Meta { rows, cols, columns: Some(columns.collect()), nonzeros, ..Meta::default() })
     }
 
     /// The types of `count` columns, where the file names known ones.
@@ -173,12 +170,22 @@ impl Meta {
 
     /// The text as DAPHNE writes it: compact, keys in alphabetical order, no newline.
     pub(super) fn text(&self) -> String {
+        self.to_json().to_string()
+    }
+
+    fn to_json(&self) -> Value {
         let mut object = serde_json::Map::new();
         object.insert("numCols".to_owned(), json!(self.cols));
         if let Some(nonzeros) = self.nonzeros {
             object.insert("numNonZeros".to_owned(), json!(nonzeros));
         }
         object.insert("numRows".to_owned(), json!(self.rows));
+        if let Some(stamp) = self.stamp {
+            object.insert(stamp::KEY.to_owned(), stamp.to_json());
+        }
+        if let Some(previous) = &self.previous {
+            object.insert(PREVIOUS_KEY.to_owned(), previous.to_json());
+        }
         match &self.columns {
             Some(columns) => {
                 let columns: Vec<Value> = columns
@@ -186,12 +193,16 @@ impl Meta {
                     .map(|(label, kind)| json!({ "label": label, "valueType": kind }))
                     .collect();
                 object.insert("schema".to_owned(), Value::Array(columns));
+                // The default of columns that name none.
+                if let Some(value_type) = &self.value_type {
+                    object.insert("valueType".to_owned(), json!(value_type));
+                }
             }
             None => {
                 object.insert("valueType".to_owned(), json!(self.value_type));
             }
         }
-        Value::Object(object).to_string()
+        Value::Object(object)
     }
 }
 

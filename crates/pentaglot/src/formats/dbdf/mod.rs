@@ -30,6 +30,7 @@
 mod arrays;
 mod assemble;
 mod bands;
+mod beside;
 mod cast;
 mod dialect;
 mod encode;
@@ -41,6 +42,7 @@ mod outline;
 mod read;
 mod schema;
 mod sparse;
+mod stamp;
 #[cfg(test)]
 mod tests;
 mod tiling;
@@ -48,19 +50,19 @@ mod types;
 mod validate;
 mod write;
 
+use crate::formats::{TypeLanguage, WritePlan, planned};
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use crate::error::{Context, Error, Result};
-use crate::hub::{Form, Plan};
+use crate::hub::Form;
 use crate::limits::Limits;
-use crate::sink::Sink;
 use crate::source::Source;
 
 use super::{
     Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, Summary,
-    WriteOptions, Writer,
+    WriteOptions,
 };
 
 pub use layout::{Block, Header, Layout};
@@ -68,6 +70,7 @@ pub use matrix::{Matrix, read_matrix};
 pub use meta::meta_text;
 pub use types::{BlockType, DataType, Dialect, ValueType};
 
+use beside::Beside;
 use read::{File, Open};
 
 const ID: &str = "dbdf";
@@ -85,14 +88,22 @@ static INFO: FormatInfo = FormatInfo {
             title: "the document: blocks of any type and tiling",
             read: true,
             write: true,
+            takes_any_bytes: false,
         },
         DialectInfo {
             name: "daphne",
             title: "as DAPHNE 0.2 to today writes, with its .meta",
             read: true,
             write: true,
+            takes_any_bytes: false,
         },
-        DialectInfo { name: "daphne01", title: "as DAPHNE 0.1 wrote", read: true, write: false },
+        DialectInfo {
+            name: "daphne01",
+            title: "as DAPHNE 0.1 wrote",
+            read: true,
+            write: false,
+            takes_any_bytes: false,
+        },
     ],
     extensions: &["dbdf"],
     media_types: &[],
@@ -129,6 +140,9 @@ static INFO: FormatInfo = FormatInfo {
             help: "write the .meta file beside the data; reading: false ignores it",
         },
     ],
+    type_language: TypeLanguage::None,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://github.com/daphne-eu/daphne/blob/main/doc/BinaryFormat.md",
 };
@@ -154,8 +168,10 @@ impl Format for Dbdf {
         let Some(source) = known else {
             return if header_is_plausible(bytes) { Confidence::Likely } else { Confidence::No };
         };
-        // A walk over millions of blocks costs their headers only, and memory within this.
-        let limits = Limits { max_alloc: 16 << 20, ..Limits::default() };
+        // A walk over millions of blocks costs their headers only, and memory within this; where each header may be a
+        // request, a few must do.
+        let max_alloc = if source.is_costly() { 8 << 10 } else { 16 << 20 };
+        let limits = Limits { max_alloc, ..Limits::default() };
         let fits = |dialect: &Dialect| match Layout::read(&source, *dialect, &limits.budget()) {
             Ok(_) => true,
             Err(error) => error.kind() == crate::ErrorKind::Limit,
@@ -168,17 +184,15 @@ impl Format for Dbdf {
         }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let file = open(source, options).in_format(ID)?;
-        Ok(Box::new(Open(Arc::new(file))))
+        Ok(Arc::new(Open(Arc::new(file))))
     }
 
-    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
-        write::plan(schema, options)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        write::create(sink, schema, options).in_format(ID)
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema, options);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| write::create(sink, schema, &options).in_format(ID)))
     }
 }
 
@@ -197,6 +211,11 @@ fn header_is_plausible(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether a file of any dialect may begin so: with its version and data type.
+fn header_may_be(bytes: &[u8]) -> bool {
+    matches!(bytes, [1, code, ..] if DataType::from_code(*code).is_some())
+}
+
 /// Opens a file: finds its dialect, walks its headers, reads its `.meta`.
 fn open(source: Source, options: &ReadOptions) -> Result<File> {
     let forced = match &options.dialect {
@@ -206,19 +225,17 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
         })?),
     };
     // The exact length decides the dialect, so a stream must end before it can be read.
-    let source = source.seekable()?;
+    let source = source.seekable_if(header_may_be)?;
     let budget = options.limits.budget();
-    let meta = match options.options.bool("meta")? {
-        Some(false) => None,
-        _ => meta::Meta::beside(&source)?,
+    let beside = match options.options.bool("meta")? {
+        Some(false) => Beside::default(),
+        _ => Beside::read(&source)?,
     };
-    let chosen = dialect::choose(&source, forced, meta.as_ref(), &budget)?;
+    let chosen = dialect::choose(&source, forced, beside.candidate(), &budget)?;
     let layout = chosen.layout;
     read::check_decodable(&layout)?;
     let header = &layout.header;
-    if let Some(meta) = &meta {
-        meta.check(header)?;
-    }
+    let (meta, ignored_meta) = beside.settle(header)?;
     let names = schema::column_names(header, meta.as_ref());
     let schema = schema::of(header, &names, &options.limits)?;
     let mut summary = Summary::new(ID, Arc::new(schema));
@@ -226,12 +243,13 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     summary.dialect_reason = Some(chosen.reason);
     summary.also_fits = chosen.also_fits.iter().map(|dialect| format!("{ID}:{dialect}")).collect();
     summary.notes.extend(chosen.note);
+    summary.notes.extend(ignored_meta.clone());
     summary.rows = Some(header.rows);
     summary.bytes = Some(layout.bytes);
     summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };
     summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
     describe(&mut summary, &layout, meta.is_some());
-    Ok(File { source, layout, summary, budget, threads: options.threads })
+    Ok(File { source, layout, summary, ignored_meta, budget, threads: options.threads })
 }
 
 /// Blocks past this many share one part of the summary.

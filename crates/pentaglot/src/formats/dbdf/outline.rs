@@ -9,7 +9,7 @@ use super::assemble::fixed_text;
 use super::cast::Number;
 use super::layout::{Block, Encoding};
 use super::read::File;
-use super::sparse::{Window, coordinate_bytes};
+use super::sparse::{BlockWindow, coordinate_bytes};
 use super::types::{BlockType, DataType, Dialect, ValueType};
 
 /// The root.
@@ -292,7 +292,7 @@ impl Expand for SparseRows {
     fn nodes(&self, from: u64) -> Box<dyn Iterator<Item = Result<Node>> + '_> {
         let value_type = self.block.value_type.unwrap_or(ValueType::Float64);
         let pair = self.word + value_type.size() as u64;
-        let mut window = Window::new(&self.file.source, &self.block);
+        let mut window = BlockWindow::new(&self.file.source, &self.block, &self.file.budget);
         let mut offset = self.block.data_offset;
         let mut row = 0;
         let mut failed = false;
@@ -301,7 +301,7 @@ impl Expand for SparseRows {
                 return None;
             }
             let mut next = || {
-                let count = window.at(offset, self.word, &self.file.budget)?;
+                let count = window.at(offset, self.word)?;
                 let count = count.iter().take(usize::try_from(self.word).unwrap_or(0)).rev();
                 let count = count.fold(0, |count: u64, byte| count << 8 | u64::from(*byte));
                 let bytes = count.checked_mul(pair).and_then(|bytes| bytes.checked_add(self.word));

@@ -10,13 +10,15 @@ use arrow_schema::SchemaRef;
 use rayon::prelude::*;
 
 use crate::error::{Context, Error, Result};
-use crate::formats::{Document, Findings, Outline, Request, Summary};
-use crate::hub::rows::{self, Columns};
+use crate::formats::{Document, Findings, Outline, Summary};
+use crate::hub::Columns;
+use crate::hub::Selection;
+use crate::hub::rows;
 use crate::hub::{Form, Rows};
 use crate::limits::Budget;
 use crate::source::Source;
 
-use super::assemble::{self, Selection};
+use super::assemble::{self, Projection};
 use super::layout::{Block, Encoding, Layout};
 use super::sparse::{self, Piece, State};
 use super::types::{DataType, ValueType};
@@ -34,6 +36,8 @@ pub(super) struct File {
     pub(super) source: Source,
     pub(super) layout: Layout,
     pub(super) summary: Summary,
+    /// Why the `.meta` file beside it is ignored, if it is.
+    pub(super) ignored_meta: Option<String>,
     pub(super) budget: Budget,
     pub(super) threads: usize,
 }
@@ -54,13 +58,13 @@ impl Document for Open {
         validate::run(&self.0, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         read(&self.0, request).in_format(ID)
     }
 }
 
 /// The rows that a request asks for.
-pub(super) fn read(file: &Arc<File>, request: &Request) -> Result<Rows> {
+pub(super) fn read(file: &Arc<File>, request: &Selection) -> Result<Rows> {
     let mut fault = None;
     tiling::check(&file.layout, |error| {
         fault = Some(error);
@@ -68,35 +72,37 @@ pub(super) fn read(file: &Arc<File>, request: &Request) -> Result<Rows> {
     });
     fault.map_or(Ok(()), Err)?;
     let header = &file.layout.header;
-    let full = &file.summary.schema;
     let range = request.range(header.rows);
-    let mut schema = Arc::clone(full);
-    if range != (0..header.rows) {
-        schema = rows::sliced_schema(&schema, &range);
+    if !request.is_sliced() {
+        check_void_blocks(file)?;
     }
-    let form = Form::of(full);
+    let form = Form::of(&file.summary.schema);
     // Sparse rows are cut to the chosen columns after decoding; everything else is decoded that way.
-    let wanted = request.columns.clone().filter(|_| !full.fields().is_empty());
-    if let Some(columns) = wanted.as_ref().filter(|_| form != Form::Sparse) {
-        schema = columns.schema(&schema)?;
-    }
-    let every = 0..header.cols;
-    let columns = wanted.clone().unwrap_or_else(|| Columns(vec![every]));
-    if columns.0.iter().any(|columns| columns.end > header.cols) {
-        return Err(Error::usage(format!("expected columns below {}, found more", header.cols)));
-    }
+    let schema = if form == Form::Sparse { request.row_schema() } else { request.schema() };
+    let columns = request.columns().cloned().unwrap_or_else(|| Columns::first(header.cols));
     check_free(file, form, &range, columns.count())?;
     let batch_rows = request.batch_rows_or(own_batch_rows(file, form, &columns)) as u64;
-    let empty_rows = match request.batch_rows {
+    let empty_rows = match request.batch_rows() {
         0 if form == Form::Sparse => EMPTY_ROWS.min(file.budget.limits().max_alloc / 16).max(batch_rows),
         _ => batch_rows,
     };
-    let selection = Selection::new(form, schema, columns);
+    let selection = Projection::new(form, Arc::clone(schema), columns);
     let rows = Reader::new(Arc::clone(file), selection, range, (batch_rows, empty_rows)).into_rows();
-    match wanted {
-        Some(columns) if form == Form::Sparse => columns.select(rows),
-        _ => Ok(rows),
+    if form == Form::Sparse { request.project(rows) } else { Ok(rows) }
+}
+
+/// A sparse block without cells gives no rows, but what it stores must agree with that.
+fn check_void_blocks(file: &File) -> Result<()> {
+    for (index, block) in file.layout.blocks.iter().enumerate().filter(|(_, block)| block.is_void()) {
+        let encoding = file.layout.encoding(block);
+        if !matches!(encoding, Encoding::Empty | Encoding::Dense | Encoding::FrameRows) {
+            let rows = block.row..block.row_end();
+            sparse::decode(&file.source, &file.budget, (block, encoding), rows, &mut State::default())
+                .index(index as u64)
+                .field("block")?;
+        }
     }
+    Ok(())
 }
 
 /// Rows or cells that no byte of the file stands for are limited: there are at least as many as bytes are too few.
@@ -128,7 +134,7 @@ fn own_batch_rows(file: &File, form: Form, columns: &Columns) -> usize {
 
 struct Reader {
     file: Arc<File>,
-    selection: Arc<Selection>,
+    selection: Arc<Projection>,
     rows: Range<u64>,
     batch_rows: u64,
     /// The same where no block stores anything.
@@ -160,7 +166,7 @@ struct Task {
 impl Reader {
     fn new(
         file: Arc<File>,
-        selection: Selection,
+        selection: Projection,
         rows: Range<u64>,
         (batch_rows, empty_rows): (u64, u64),
     ) -> Self {
@@ -169,7 +175,11 @@ impl Reader {
                 && file.layout.encoding(block) != Encoding::Empty
                 && block.row < rows.end
                 && block.row_end() > rows.start
-                && selection.columns.0.iter().any(|cols| cols.start < block.col_end() && block.col < cols.end)
+                && selection
+                    .columns
+                    .ranges()
+                    .iter()
+                    .any(|cols| cols.start < block.col_end() && block.col < cols.end)
         };
         let blocks = &file.layout.blocks;
         let mut order: Vec<usize> =

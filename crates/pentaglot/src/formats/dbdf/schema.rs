@@ -82,7 +82,7 @@ fn native_type(header: &Header, names: &[String]) -> Value {
     };
     let columns = names.iter().zip(&header.value_types).zip(&header.labels).enumerate();
     let columns: Vec<Value> = columns.map(column).collect();
-    json!({ "dataType": data_type, "columns": columns })
+    json!({ "dataType": data_type, "dialect": header.dialect.name(), "columns": columns })
 }
 
 /// What a writer makes of a schema: the object and, for a frame, its labels.
@@ -94,8 +94,8 @@ pub(super) struct Target {
     pub(super) labels: Vec<Vec<u8>>,
 }
 
-/// What a writer makes of a schema; `None` for shapes that the format does not hold.
-pub(super) fn target(schema: &Schema) -> Option<Target> {
+/// What a writer of a dialect makes of a schema; `None` for shapes that the format does not hold.
+pub(super) fn target(schema: &Schema, dialect: Dialect) -> Option<Target> {
     let mut target = match Form::of(schema) {
         Form::Table => Target {
             data_type: DataType::Frame,
@@ -110,18 +110,20 @@ pub(super) fn target(schema: &Schema) -> Option<Target> {
         _ => return None,
     };
     if let Some(native) = native::of(schema, ID) {
-        apply_native(&mut target, schema, &native);
+        apply_native(&mut target, schema, &native, dialect);
     }
     Some(target)
 }
 
 /// Takes over what the native type adds, if it is the type of this very schema.
-fn apply_native(target: &mut Target, schema: &Schema, native: &Value) -> Option<()> {
+fn apply_native(target: &mut Target, schema: &Schema, native: &Value, dialect: Dialect) -> Option<()> {
     let text = |value: &Value, key: &str| Some(value.get(key)?.as_str()?.to_owned());
     let data_type = DataType::from_name(&text(native, "dataType")?)?;
     match (target.data_type, data_type) {
         (DataType::Frame, DataType::Frame) => {
             let columns = native.get("columns")?.as_array()?;
+            // Bytes that are not the column's name mean nothing in another dialect: in DAPHNE's they are memory.
+            let same_dialect = text(native, "dialect").is_some_and(|name| name == dialect.name());
             let mut value_types = Vec::new();
             let mut labels = Vec::new();
             for (field, column) in schema.fields().iter().zip(columns) {
@@ -131,8 +133,8 @@ fn apply_native(target: &mut Target, schema: &Schema, native: &Value) -> Option<
                 }
                 value_types.push(Some(value_type));
                 labels.push(match text(column, "label") {
-                    Some(label) => unhex(&label)?,
-                    None => field.name().clone().into_bytes(),
+                    Some(label) if same_dialect => unhex(&label)?,
+                    _ => field.name().clone().into_bytes(),
                 });
             }
             if columns.len() == schema.fields().len() {

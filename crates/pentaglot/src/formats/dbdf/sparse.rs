@@ -10,7 +10,7 @@ use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
 use crate::kernels::csr::{self, Raw, Wanted};
 use crate::limits::Budget;
-use crate::source::Source;
+use crate::source::{Source, Window};
 
 use super::layout::{Block, Encoding};
 use super::types::ValueType;
@@ -128,17 +128,17 @@ impl Decoder<'_> {
         state: &mut State,
     ) -> Result<CsrRows<V>> {
         let mut out = self.room::<V>(rows.end - rows.start)?;
-        let mut window = Window::new(self.source, self.block);
+        let mut window = BlockWindow::new(self.source, self.block, self.budget);
         if state.row == 0 {
             *state = State { offset: self.block.data_offset, ..State::default() };
         }
         while state.row < rows.end {
-            let bytes = window.at(state.offset, WORD as u64, self.budget)?;
+            let bytes = window.at(state.offset, WORD as u64)?;
             let mut taken = self.take_rows::<V, WORD>(bytes, &rows, state, &mut out)?;
             if taken.rows == 0 {
                 // The row is longer than the window, or not as it should be.
                 let row = self.whole_rows::<WORD>(bytes, WORD + V::SIZE, 1, state)?;
-                let bytes = window.at(state.offset, row.bytes, self.budget)?;
+                let bytes = window.at(state.offset, row.bytes)?;
                 taken = self.take_rows::<V, WORD>(bytes, &rows, state, &mut out)?;
             }
             state.row += taken.rows;
@@ -318,11 +318,11 @@ impl Decoder<'_> {
     /// Reads u64 columns, which are below the block's u32 width, as u32.
     fn narrow_columns(&self, at: u64, count: u64) -> Result<Vec<u32>> {
         let mut cols: Vec<u32> = allocate(count, self.budget)?;
-        let mut window = Window::new(self.source, self.block);
+        let mut window = BlockWindow::new(self.source, self.block, self.budget);
         let mut offset = at;
         let end = at + count * 8;
         while offset < end {
-            let bytes = window.at(offset, 8, self.budget)?;
+            let bytes = window.at(offset, 8)?;
             let most = usize::try_from(end - offset).unwrap_or(usize::MAX);
             let (words, _) = bytes.get(..bytes.len().min(most)).unwrap_or_default().as_chunks::<8>();
             let high = words.iter().fold(0, |all, word| all | u64::from_le_bytes(*word) >> 32);
@@ -459,11 +459,11 @@ pub(super) fn for_each_coordinate(
     mut each: impl FnMut(u64, u64, u32, u32, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let step = coordinate_bytes(block);
-    let mut window = Window::new(source, block);
+    let mut window = BlockWindow::new(source, block, budget);
     let mut index = 0;
     while index < block.entries {
         let at = block.data_offset + index * step;
-        let bytes = window.at(at, step, budget)?;
+        let bytes = window.at(at, step)?;
         let entries = bytes.chunks_exact(usize::try_from(step).unwrap_or(usize::MAX));
         let left = usize::try_from(block.entries - index).unwrap_or(usize::MAX);
         for entry in entries.take(left) {
@@ -481,47 +481,25 @@ pub(super) fn for_each_coordinate(
 }
 
 /// The bytes of a block, a window at a time; bytes in memory are lent, not copied.
-pub(super) struct Window<'a> {
-    source: &'a Source,
-    buffer: Vec<u8>,
-    at: u64,
+pub(super) struct BlockWindow {
+    window: Window,
     end: u64,
 }
 
-impl<'a> Window<'a> {
-    pub(super) fn new(source: &'a Source, block: &Block) -> Self {
-        Window { source, buffer: Vec::new(), at: 0, end: block.data_offset + block.data_bytes }
+impl BlockWindow {
+    pub(super) fn new(source: &Source, block: &Block, budget: &Budget) -> Self {
+        let end = block.data_offset + block.data_bytes;
+        BlockWindow { window: Window::anywhere(source, end, WINDOW_BYTES, budget.clone()), end }
     }
 
     /// At least `least` bytes from `offset`, and as many more as are at hand.
-    pub(super) fn at(&mut self, offset: u64, least: u64, budget: &Budget) -> Result<&[u8]> {
+    pub(super) fn at(&mut self, offset: u64, least: u64) -> Result<&[u8]> {
         if offset.checked_add(least).is_none_or(|end| end > self.end) {
             let left = self.end.saturating_sub(offset);
             return Err(Error::truncated(format_args!("{least} bytes in the block"), left).at(offset));
         }
-        let count = least.max(WINDOW_BYTES as u64).min(self.end - offset);
-        if let Some(memory) = self.source.memory() {
-            let start = usize::try_from(offset).unwrap_or(usize::MAX);
-            let bytes = usize::try_from(count).ok().and_then(|count| memory.get(start..)?.get(..count));
-            return bytes.ok_or_else(|| Error::truncated(format_args!("{count} bytes"), "fewer").at(offset));
-        }
-        let held = |window: &Self| {
-            let start = usize::try_from(offset.checked_sub(window.at)?).ok()?;
-            (start as u64 + least <= window.buffer.len() as u64).then_some(start)
-        };
-        let start = match held(self) {
-            Some(start) => start,
-            None => {
-                if count > self.buffer.capacity() as u64 {
-                    self.buffer = allocate(count, budget)?;
-                }
-                self.buffer.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
-                self.source.read_exact_at(offset, &mut self.buffer)?;
-                self.at = offset;
-                0
-            }
-        };
-        Ok(self.buffer.get(start..).unwrap_or_default())
+        let least = usize::try_from(least).map_err(|_| Error::limit("address space", usize::MAX, least))?;
+        self.window.at(offset, least)
     }
 }
 

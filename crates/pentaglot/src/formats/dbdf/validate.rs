@@ -11,6 +11,7 @@
 //! | `fixed-string` | a 16-byte string is UTF-8 text, padded with NUL |
 //! | `unsorted` (note) | the columns of a row rise |
 //! | `label-text`, `label-repeated`, `label-length` (warnings) | labels are text, differ, and DAPHNE can read them |
+//! | `meta-ignored` (warning) | a `.meta` file beside it belongs to it and agrees with it |
 //!
 //! What keeps a file from being opened is reported under `version`, `data-type`, `value-type`, `block-type`,
 //! `block-position`, `block-shape`, `block-value-type`, `truncated`, `trailing`, `meta`, `meta-disagrees`.
@@ -20,13 +21,14 @@ use std::collections::HashSet;
 use crate::cursor::allocate;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
-use crate::hub::rows::Columns;
+use crate::hub::Columns;
 
 use super::assemble::{does_not_survive, fixed_text, not_fixed_text};
 use super::cast::{self, Number};
 use super::layout::{Block, Encoding};
+use super::meta;
 use super::read::{Chunk, File};
-use super::sparse::{Window, for_each_coordinate, repeated};
+use super::sparse::{BlockWindow, for_each_coordinate, repeated};
 use super::tiling;
 use super::types::{DataType, Dialect, ValueType};
 
@@ -37,6 +39,10 @@ pub(super) fn run(file: &File, findings: &mut Findings) -> Result<()> {
         !findings.is_full()
     });
     labels(file, findings);
+    if let Some(why) = &file.ignored_meta {
+        findings
+            .warning(&Error::new(ErrorKind::Malformed, why.clone()).field(meta::SUFFIX).rule("meta-ignored"));
+    }
     for (index, block) in file.layout.blocks.iter().enumerate() {
         if findings.is_full() {
             return Ok(());
@@ -124,7 +130,7 @@ impl Check<'_> {
     fn is_asked(&self, row: u64, col: u64) -> bool {
         self.only.is_none_or(|(chunk, columns)| {
             let (row, col) = (self.block.row + row, self.block.col + col);
-            chunk.rows.contains(&row) && columns.0.iter().any(|cols| cols.contains(&col))
+            chunk.rows.contains(&row) && columns.ranges().iter().any(|cols| cols.contains(&col))
         })
     }
 
@@ -166,14 +172,14 @@ impl Check<'_> {
         if block.is_void() || (0..asked).all(|col| self.target(col).is_none()) {
             return Ok(());
         }
-        let mut window = Window::new(&self.file.source, block);
+        let mut window = BlockWindow::new(&self.file.source, block, &self.file.budget);
         let mut offset = block.data_offset;
         for row in 0..block.rows {
             for col in 0..block.cols {
                 let value_type = block.value_type.or_else(|| header.value_type(block.col.checked_add(col)?));
                 let size = value_type.map_or(0, ValueType::size);
                 if self.target(col).is_some() {
-                    let bytes = window.at(offset, size as u64, &self.file.budget)?;
+                    let bytes = window.at(offset, size as u64)?;
                     let mut cell = [0; 16];
                     let cell = cell.get_mut(..size).unwrap_or_default();
                     cell.copy_from_slice(bytes.get(..size).unwrap_or_default());
@@ -193,13 +199,13 @@ impl Check<'_> {
         let block = self.block;
         let size = block.value_type.map_or(0, ValueType::size);
         let pair = WORD + size;
-        let mut window = Window::new(&self.file.source, block);
+        let mut window = BlockWindow::new(&self.file.source, block, &self.file.budget);
         let mut offset = block.data_offset;
         let mut entries = 0;
         let mut columns: Vec<u32> = Vec::new();
         let mut unsorted = None;
         for row in 0..block.rows {
-            let count = window.at(offset, WORD as u64, &self.file.budget)?;
+            let count = window.at(offset, WORD as u64)?;
             let count = word::<WORD>(count);
             let left = block.entries - entries;
             if count > left {
@@ -212,7 +218,7 @@ impl Check<'_> {
                 let error = Error::malformed(format_args!("at most {} entries", block.cols), count);
                 self.report(error.at(offset).field("count").index(row).field("row").rule("entry-count"));
             }
-            let bytes = window.at(offset + WORD as u64, count * pair as u64, &self.file.budget)?;
+            let bytes = window.at(offset + WORD as u64, count * pair as u64)?;
             columns.clear();
             let pairs = bytes.chunks_exact(pair).take(usize::try_from(count).unwrap_or(usize::MAX));
             for (entry, cell) in (0u64..).zip(pairs) {
@@ -276,19 +282,18 @@ impl Check<'_> {
     fn arrays(&mut self) -> Result<()> {
         let block = self.block;
         let size = block.value_type.map_or(0, ValueType::size) as u64;
-        let budget = &self.file.budget;
         let cols_at = block.data_offset + (block.rows + 1) * 8;
         let values_at = cols_at + block.entries * 8;
-        let mut offsets = Window::new(&self.file.source, block);
-        let mut cols = Window::new(&self.file.source, block);
-        let mut values = Window::new(&self.file.source, block);
+        let mut offsets = BlockWindow::new(&self.file.source, block, &self.file.budget);
+        let mut cols = BlockWindow::new(&self.file.source, block, &self.file.budget);
+        let mut values = BlockWindow::new(&self.file.source, block, &self.file.budget);
         let mut before = 0;
         let mut sound = true;
         let mut columns: Vec<u32> = Vec::new();
         let mut unsorted = None;
         for index in 0..=block.rows {
             let at = block.data_offset + index * 8;
-            let offset = word::<8>(offsets.at(at, 8, budget)?);
+            let offset = word::<8>(offsets.at(at, 8)?);
             let fault = match index {
                 0 if offset != 0 => Some("0".to_owned()),
                 _ if offset < before => Some(format!("at least {before}")),
@@ -310,10 +315,8 @@ impl Check<'_> {
             if sound && index > 0 {
                 columns.clear();
                 for entry in before..offset {
-                    columns.push(
-                        u32::try_from(word::<8>(cols.at(cols_at + entry * 8, 8, budget)?))
-                            .unwrap_or(u32::MAX),
-                    );
+                    columns
+                        .push(u32::try_from(word::<8>(cols.at(cols_at + entry * 8, 8)?)).unwrap_or(u32::MAX));
                 }
                 let first = cols_at + before * 8;
                 self.columns(&columns, index - 1, |entry| first + entry * 8, &mut unsorted);
@@ -326,7 +329,7 @@ impl Check<'_> {
         self.note_unsorted(unsorted);
         for entry in 0..block.entries {
             let at = cols_at + entry * 8;
-            let col = word::<8>(cols.at(at, 8, budget)?);
+            let col = word::<8>(cols.at(at, 8)?);
             if col >= block.cols {
                 let error = Error::malformed(format_args!("a column below {}", block.cols), col).at(at);
                 self.report(error.index(entry).field("column_indices").rule("column-range"));
@@ -335,7 +338,7 @@ impl Check<'_> {
                 let at = values_at + entry * size;
                 let mut cell = [0; 16];
                 let cell = cell.get_mut(..usize::try_from(size).unwrap_or(0)).unwrap_or_default();
-                cell.copy_from_slice(values.at(at, size, budget)?.get(..cell.len()).unwrap_or_default());
+                cell.copy_from_slice(values.at(at, size)?.get(..cell.len()).unwrap_or_default());
                 self.value(cell, 0, col, at);
             }
             if self.findings.is_full() {

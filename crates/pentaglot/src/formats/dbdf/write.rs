@@ -16,10 +16,12 @@ use crate::sink::Sink;
 use super::ID;
 use super::arrays::Arrays;
 use super::bands::Bands;
+use super::beside;
 use super::cast;
 use super::encode::BlockOptions;
 use super::meta::{self, Meta};
 use super::schema::{self, Target};
+use super::stamp::Stamp;
 use super::types::{BlockType, DataType, Dialect, ValueType};
 
 /// DAPHNE's reader copies a label over a 32-byte object, and past it if the label is longer.
@@ -54,7 +56,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
             return plan;
         }
     };
-    let Some(target) = schema::target(schema) else {
+    let Some(target) = schema::target(schema, dialect) else {
         let shape = shape::Shape::of(schema);
         plan.push_with("", shape.name(), ID, Verdict::Impossible, "dbdf holds matrices and frames");
         return plan;
@@ -171,7 +173,7 @@ pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) 
     let dialect = dialect(options)?;
     let blocks = BlockOptions::read(options)?;
     plan(&schema, options).check(true)?;
-    let Some(Target { data_type, value_types, labels }) = schema::target(&schema) else {
+    let Some(Target { data_type, value_types, labels }) = schema::target(&schema, dialect) else {
         return Err(Error::unsupported("dbdf holds matrices and frames"));
     };
     let value_types: Vec<ValueType> = value_types
@@ -197,6 +199,11 @@ pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) 
         (Dialect::Daphne, _) => Body::Plain,
         _ => Body::Bands(Box::new(Bands::new(&object, blocks))),
     };
+    sink.check_sibling(meta::SUFFIX)?;
+    let with_meta = options.options.bool("meta")?.unwrap_or(dialect == Dialect::Daphne);
+    if with_meta {
+        sink.keep_ends();
+    }
     if !matches!(body, Body::Arrays(_)) {
         if declared.is_none() {
             sink.enable_patching()?;
@@ -206,7 +213,6 @@ pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) 
             sink.write_all(&object.daphne_block(declared.unwrap_or(0)))?;
         }
     }
-    let with_meta = options.options.bool("meta")?.unwrap_or(dialect == Dialect::Daphne);
     Ok(Box::new(DbdfWriter {
         sink,
         schema,
@@ -347,10 +353,13 @@ impl DbdfWriter {
             }
         }
         let mut notes = Vec::new();
-        if self.with_meta && !self.sink.put_sibling(meta::SUFFIX, self.meta(nonzeros).text().as_bytes())? {
-            notes.push("no .meta is written beside what is no file; DAPHNE needs one".to_owned());
-        }
+        let meta = self.with_meta.then(|| self.meta(nonzeros));
+        let last = beside::replace(&mut self.sink, meta)?;
         let bytes = self.sink.finish()?;
+        match last {
+            Some(last) => notes.extend(last.run()),
+            None => notes.push("no .meta is written beside what is no file; DAPHNE needs one".to_owned()),
+        }
         let mut written = Written::new(self.rows, bytes);
         written.notes = notes;
         Ok(written)
@@ -358,7 +367,8 @@ impl DbdfWriter {
 
     fn meta(&self, nonzeros: Option<u64>) -> Meta {
         let object = &self.object;
-        let mut meta = Meta { rows: self.rows, cols: object.cols, nonzeros, ..Meta::default() };
+        let stamp = self.sink.ends().map(Stamp::of_written);
+        let mut meta = Meta { rows: self.rows, cols: object.cols, nonzeros, stamp, ..Meta::default() };
         if object.data_type == DataType::Frame {
             let names = self.schema.fields().iter().map(|field| field.name().clone());
             meta.columns =

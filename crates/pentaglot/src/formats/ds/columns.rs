@@ -30,6 +30,8 @@ pub(super) struct Reading {
     pub(super) nan_null: bool,
     /// PNG images are decoded.
     pub(super) decode: bool,
+    /// PNG images that are not decoded are compared with their type.
+    pub(super) check_images: bool,
     pub(super) budget: Budget,
     /// Bytes of values that stand in for nulls: a null tensor is one byte in the file.
     pub(super) stand_ins: u64,
@@ -102,6 +104,8 @@ pub(super) enum Picture {
     Plain(u64),
     /// A PNG file, carried.
     Png,
+    /// A PNG file, carried, whose content is that of its type.
+    CheckedPng(Image),
     /// A JPEG file, carried.
     Jpeg,
     /// A PNG file, decoded to this plain image.
@@ -114,6 +118,7 @@ impl Picture {
             // A size past 2^64 is met by no byte string.
             ImageFormat::Plain => Picture::Plain(image.plain_bytes().unwrap_or(u64::MAX)),
             ImageFormat::Png if reading.decode => Picture::Decoded(image.clone()),
+            ImageFormat::Png if reading.check_images => Picture::CheckedPng(image.clone()),
             ImageFormat::Png => Picture::Png,
             ImageFormat::Jpeg => Picture::Jpeg,
         }
@@ -138,6 +143,7 @@ impl Blob {
             Picture::Jpeg if !bytes.starts_with(images::JPEG_SIGNATURE) => {
                 return wrong("a JPEG file".to_owned(), "another signature".to_owned());
             }
+            Picture::CheckedPng(image) => images::check_png(bytes, image, budget)?,
             Picture::Decoded(image) => {
                 let plain = images::decode_png(bytes, image, budget)?;
                 self.bytes.truncate(start);

@@ -95,13 +95,11 @@ fn not_png(error: impl std::fmt::Display) -> Error {
     Error::malformed("a sound PNG file", error).rule("image_size")
 }
 
-/// The plain image of a PNG file, held against its type.
-pub(super) fn decode_png(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec<u8>> {
+/// Opens a PNG file whose size is that of its type.
+fn open_png<'b>(bytes: &'b [u8], image: &Image, budget: &Budget) -> Result<png::Decoder<Cursor<&'b [u8]>>> {
     if !bytes.starts_with(PNG_SIGNATURE) {
         return Err(Error::malformed("a PNG file", "another signature").rule("image_size"));
     }
-    let unsupported = |what: &str| Err(Error::unsupported(format!("decoding a PNG image with {what}")));
-    let Some(indices) = sample_indices(image) else { return unsupported("such components") };
     let most = usize::try_from(budget.limits().max_alloc).unwrap_or(usize::MAX);
     let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), png::Limits { bytes: most });
     decoder.set_ignore_text_chunk(true);
@@ -112,21 +110,47 @@ pub(super) fn decode_png(bytes: &[u8], image: &Image, budget: &Budget) -> Result
         let expected = format_args!("an image of {} x {} pixels", image.width, image.height);
         return Err(Error::malformed(expected, format_args!("{} x {}", found.0, found.1)).rule("image_size"));
     }
-    let colour = match info.color_type {
-        png::ColorType::Grayscale => false,
-        png::ColorType::Rgb => true,
-        png::ColorType::Indexed => return unsupported("a palette"),
-        png::ColorType::GrayscaleAlpha | png::ColorType::Rgba => return unsupported("alpha"),
-    };
+    Ok(decoder)
+}
+
+/// Compares the channels of a PNG file with those of its type, where a PNG file can have those; gives whether samples
+/// have 16 bits. A palette holds colours; alpha is beside the channels.
+fn check_channels(info: &png::Info<'_>, image: &Image) -> Result<bool> {
+    let wide = info.bit_depth == png::BitDepth::Sixteen;
+    let Some(indices) = sample_indices(image) else { return Ok(wide) };
+    let colour = !matches!(info.color_type, png::ColorType::Grayscale | png::ColorType::GrayscaleAlpha);
     if colour != (indices.len() == 3) {
         let words = |colour| if colour { "red, green and blue" } else { "black" };
         return Err(Error::malformed(words(!colour), words(colour)).rule("image_size"));
     }
-    let wide = info.bit_depth == png::BitDepth::Sixteen;
     let narrow = image.components.iter().any(|(_, kind)| *kind == Fundamental::UInt8);
     if wide && narrow {
         return Err(Error::malformed("samples of at most 8 bits", "16 bits").rule("image_size"));
     }
+    Ok(wide)
+}
+
+/// Errs if a PNG file is not sound, or not what its type says. Its rows are decoded one by one.
+pub(super) fn check_png(bytes: &[u8], image: &Image, budget: &Budget) -> Result<()> {
+    let mut decoder = open_png(bytes, image, budget)?;
+    check_channels(decoder.read_header_info().map_err(not_png)?, image)?;
+    let mut reader = decoder.read_info().map_err(not_png)?;
+    while reader.next_row().map_err(not_png)?.is_some() {}
+    reader.finish().map_err(not_png)
+}
+
+/// The plain image of a PNG file, held against its type.
+pub(super) fn decode_png(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec<u8>> {
+    let unsupported = |what: &str| Err(Error::unsupported(format!("decoding a PNG image with {what}")));
+    let mut decoder = open_png(bytes, image, budget)?;
+    let Some(indices) = sample_indices(image) else { return unsupported("such components") };
+    let info = decoder.read_header_info().map_err(not_png)?;
+    match info.color_type {
+        png::ColorType::Grayscale | png::ColorType::Rgb => {}
+        png::ColorType::Indexed => return unsupported("a palette"),
+        png::ColorType::GrayscaleAlpha | png::ColorType::Rgba => return unsupported("alpha"),
+    }
+    let wide = check_channels(info, image)?;
     if bytes.len() as u64 > budget.limits().max_alloc {
         budget.check(bytes.len() as u64)?;
     }

@@ -14,18 +14,18 @@ use std::io::Read;
 use std::ops::Range;
 
 use super::layout::{Layout, Wire};
+use super::read::WINDOW_BYTES;
 use super::rows::{place, read_row_header};
 use super::types::Type;
-use super::window::Window;
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::ReadOptions;
+use crate::formats::side_index::{self, DS_MAGIC as MAGIC};
 use crate::hub::Shape;
 use crate::limits::Budget;
-use crate::source::Source;
+use crate::source::{Source, Window};
 use crate::wire::msgpack;
 
-const MAGIC: &[u8; 8] = b"PGDSIDX1";
 const HASH_BYTES: u64 = 32;
 const HEADER_BYTES: u64 = 8 + 4 * 8 + HASH_BYTES;
 const ENTRY_BYTES: u64 = 8 + HASH_BYTES;
@@ -33,7 +33,7 @@ const ENTRY_BYTES: u64 = 8 + HASH_BYTES;
 const SEGMENT_BYTES: u64 = 256 << 10;
 
 /// The suffix of the side file's name.
-pub const INDEX_SUFFIX: &str = ".idx";
+pub const INDEX_SUFFIX: &str = side_index::SUFFIX;
 
 type Hash = [u8; 32];
 
@@ -156,7 +156,7 @@ fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
         return Err(Error::unsupported("only a MessagePack stream has an index"));
     }
     let budget = options.limits.budget();
-    let mut window = Window::new(source, layout.body, None, budget)?;
+    let mut window = Window::over(source, layout.body, None, WINDOW_BYTES, budget)?;
     let mut offsets = Vec::new();
     let (mut row_count, mut every) = (0u64, None);
     loop {
@@ -194,7 +194,7 @@ fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
             }
             _ => {}
         }
-        if !window.more()? {
+        if !window.grow()? {
             break;
         }
     }

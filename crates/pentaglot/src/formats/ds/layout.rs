@@ -334,8 +334,9 @@ impl Stride {
             return None;
         }
         let count = bytes / self.bytes;
-        const SAMPLES: u64 = 8;
-        let samples = (0..SAMPLES).map(|index| index * (count - 1) / (SAMPLES - 1));
+        // Each is a request where reads are costly.
+        let samples = if source.is_costly() { 3 } else { 8 };
+        let samples = (0..samples).map(|index| index * (count - 1) / (samples - 1));
         let mut head = vec![0; usize::try_from(self.telling_bytes()).ok()?];
         let fits = |row: u64| {
             let start = body + row * self.bytes;

@@ -40,10 +40,10 @@ mod tests;
 mod tree;
 mod types;
 mod validate;
-mod window;
 mod write;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 pub use index::{INDEX_SUFFIX, build_index};
 pub use types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
@@ -52,11 +52,10 @@ use self::columns::Reading;
 use self::layout::{Layout, Wire};
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions,
-    Writer,
+    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage,
+    WriteOptions, WritePlan, planned,
 };
-use crate::hub::{Form, Plan};
-use crate::sink::Sink;
+use crate::hub::Form;
 use crate::source::Source;
 
 const ID: &str = "ds";
@@ -73,14 +72,22 @@ static INFO: FormatInfo = FormatInfo {
             title: "MessagePack, integers in the fewest bytes (Scala, Python)",
             read: true,
             write: true,
+            takes_any_bytes: false,
         },
         DialectInfo {
             name: "msgpack-fixed",
             title: "MessagePack, integers in the full width of their type (Go)",
             read: true,
             write: true,
+            takes_any_bytes: false,
         },
-        DialectInfo { name: "json", title: "JSON bundle {\"type\", \"value\"}", read: true, write: true },
+        DialectInfo {
+            name: "json",
+            title: "JSON bundle {\"type\", \"value\"}",
+            read: true,
+            write: true,
+            takes_any_bytes: false,
+        },
     ],
     extensions: &["ds", "ds.json", "json", "mantik"],
     media_types: &[
@@ -110,6 +117,9 @@ static INFO: FormatInfo = FormatInfo {
             help: "read integers in float columns, as Python sends them, and base64 without padding",
         },
     ],
+    type_language: TypeLanguage::Own,
+    has_members: false,
+    index: Some(index::build_index),
     gzip_by_magic: true,
     spec: "https://github.com/mantik-ai/core",
 };
@@ -127,29 +137,30 @@ impl Format for Ds {
         layout::detect(head)
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         open(source, options).in_format(ID)
     }
 
-    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
-        write::plan(schema, options)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::BundleWriter::new(sink, &schema, options).in_format(ID)?))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema, options);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| {
+            Ok(Box::new(write::BundleWriter::new(sink, &schema, &options).in_format(ID)?))
+        }))
     }
 }
 
-fn open(source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
     let reading = Reading {
         lenient: options.options.bool("lenient")?.unwrap_or(false),
         nan_null: options.options.word("nan", &["null"])?.is_some(),
         decode: options.options.word("images", &["decode", "encode"])? == Some("decode"),
+        check_images: false,
         budget: options.limits.budget(),
         stand_ins: 0,
     };
     let layout = open_layout(source, options)?;
-    Ok(Box::new(read::Bundle::new(layout, reading, options.threads)?))
+    Ok(Arc::new(read::Bundle::new(layout, reading, options.threads)?))
 }
 
 /// Finds the type and the body of a bundle.

@@ -1,17 +1,16 @@
 //! The named byte ranges of a bundle: header and rows, or type and value; rows and cells are walked when asked for.
 
 use super::layout::Wire;
-use super::read::Bundle;
+use super::read::{Bundle, WINDOW_BYTES};
 use super::rows::{root_columns, root_shape};
 use super::tree::Tree;
 use super::types::Type;
-use super::window::Window;
 use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{Expand, Node, Outline};
 use crate::hub::Shape;
 use crate::limits::Budget;
-use crate::source::Source;
+use crate::source::{Source, Window};
 use crate::wire::json::{Kind, Scanner};
 use crate::wire::msgpack;
 
@@ -97,8 +96,13 @@ impl Expand for Elements {
 impl Elements {
     fn msgpack(&self, from: u64) -> Result<impl Iterator<Item = Result<Node>> + use<>> {
         let skipped = self.stride.map_or(0, |stride| from.min((self.end - self.start) / stride) * stride);
-        let mut window =
-            Window::new(&self.source, self.start + skipped, Some(self.end), self.budget.clone())?;
+        let mut window = Window::over(
+            &self.source,
+            self.start + skipped,
+            Some(self.end),
+            WINDOW_BYTES,
+            self.budget.clone(),
+        )?;
         let mut row = if self.stride.is_some() { from } else { 0 };
         let shape = root_shape(&self.kind);
         if shape == Shape::Array {
@@ -125,7 +129,7 @@ impl Elements {
                         Err(_) => {}
                     }
                 }
-                match window.more() {
+                match window.grow() {
                     Ok(true) => {}
                     Ok(false) => done = true,
                     Err(error) => {
@@ -144,8 +148,7 @@ impl Elements {
     }
 
     fn json(&self) -> Result<impl Iterator<Item = Result<Node>> + use<>> {
-        let reader = self.source.reader_at(self.start)?;
-        let mut scanner = Scanner::at(reader, self.start, self.budget.clone());
+        let mut scanner = Scanner::over(&self.source, self.start, self.budget.clone())?;
         let single = root_shape(&self.kind) == Shape::Value;
         if !single {
             if scanner.peek()? != Kind::Array {

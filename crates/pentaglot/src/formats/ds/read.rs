@@ -1,11 +1,11 @@
 //! An open bundle, and its elements as record batches.
 
+use crate::hub::Selection;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use rayon::prelude::*;
 
 use super::columns::Reading;
@@ -15,18 +15,20 @@ use super::index::{Index, Segment};
 use super::layout::{Layout, Profile, Stride, Wire};
 use super::rows::{BatchLimits, RowBuilder, place, root_shape};
 use super::types::Type;
-use super::window::Window;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, Request, Summary};
-use crate::hub::rows::{Rows, from_batches, sliced_schema};
+use crate::formats::{Document, Findings, Outline, Summary};
+use crate::hub::rows::{Rows, from_batches};
 use crate::hub::{Shape, native};
 use crate::limits::Budget;
+use crate::source::Window;
 use crate::wire::msgpack;
 
 /// A batch ends at this many rows, if nobody asks for another number …
 const BATCH_ROWS: usize = 64 << 10;
 /// … or when it has taken this many bytes.
 pub(super) const BATCH_BYTES: u64 = 4 << 20;
+/// How much of a stream is read at a time.
+pub(super) const WINDOW_BYTES: usize = 1 << 20;
 
 /// An open bundle.
 pub(super) struct Bundle {
@@ -121,20 +123,15 @@ impl Bundle {
         root_shape(&self.layout.kind) == Shape::Table
     }
 
-    /// The schema of what is asked for.
-    fn schema(&self, request: &Request) -> Result<SchemaRef> {
-        let mut schema = Arc::clone(&self.summary.schema);
-        if let Some(columns) = &request.columns {
-            schema = columns.schema(&schema)?;
-        }
-        if let Some(rows) = &request.rows {
-            schema = sliced_schema(&schema, rows);
-        }
-        Ok(schema)
+    pub(super) fn builder(&self, selection: &Selection) -> Result<RowBuilder> {
+        let schema = Arc::clone(selection.schema());
+        RowBuilder::new(&self.layout.kind, selection.columns(), schema, self.reading.clone(), 0)
     }
 
-    pub(super) fn builder(&self, request: &Request, schema: SchemaRef, row: u64) -> Result<RowBuilder> {
-        RowBuilder::new(&self.layout.kind, request.columns.as_ref(), schema, self.reading.clone(), row)
+    /// Decodes all columns, and images that are otherwise carried: for `validate`.
+    pub(super) fn checking_builder(&self) -> Result<RowBuilder> {
+        let reading = Reading { check_images: true, ..self.reading.clone() };
+        RowBuilder::new(&self.layout.kind, None, Arc::clone(&self.summary.schema), reading, 0)
     }
 
     /// The segments to read for the rows `wanted`, if seeking or more threads are of use.
@@ -193,18 +190,19 @@ impl Document for Bundle {
         super::validate::validate(self, findings)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
-        let schema = self.schema(request)?;
-        let wanted = request.rows.clone().unwrap_or(0..u64::MAX);
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        let schema = Arc::clone(request.schema());
+        let wanted = request.range(u64::MAX);
         let batch_rows = request.batch_rows_or(BATCH_ROWS);
         if self.layout.wire == Wire::Json {
-            let rows = self.json_rows(request, Arc::clone(&schema), wanted, batch_rows)?;
+            let rows = self.json_rows(request, wanted, batch_rows)?;
             return Ok(from_batches(schema, rows));
         }
-        let ranged = request.rows.is_some();
+        let ranged = request.is_sliced();
         let known = wanted.start..wanted.end.min(self.summary.rows.unwrap_or(u64::MAX));
         if let Some(segments) = self.segments(&known, ranged) {
-            let make = RowBuilder::maker(&self.layout.kind, request.columns.clone(), &schema, &self.reading);
+            let make =
+                RowBuilder::maker(&self.layout.kind, request.columns().cloned(), &schema, &self.reading);
             let segments = SegmentRows {
                 source: self.layout.source.clone(),
                 budget: self.reading.budget.clone(),
@@ -217,8 +215,14 @@ impl Document for Bundle {
             };
             return Ok(from_batches(schema, segments.map(|batch| batch.in_format(super::ID))));
         }
-        let builder = self.builder(request, Arc::clone(&schema), 0)?;
-        let window = Window::new(&self.layout.source, self.layout.body, None, self.reading.budget.clone())?;
+        let builder = self.builder(request)?;
+        let window = Window::over(
+            &self.layout.source,
+            self.layout.body,
+            None,
+            WINDOW_BYTES,
+            self.reading.budget.clone(),
+        )?;
         let rows = MsgPackRows {
             window,
             builder,
@@ -292,7 +296,7 @@ impl MsgPackRows {
             if full {
                 return Ok(());
             }
-            if !self.window.more()? {
+            if !self.window.grow()? {
                 self.done = true;
                 return self.check_end();
             }
@@ -379,7 +383,7 @@ pub(super) fn read_root_count(window: &mut Window) -> Result<u32> {
                 window.advance_to(reached);
                 return Ok(count);
             }
-            Err(error) if error.kind() == ErrorKind::Truncated && window.more()? => {}
+            Err(error) if error.kind() == ErrorKind::Truncated && window.grow()? => {}
             Err(error) => return Err(error.field("value")),
         }
     }

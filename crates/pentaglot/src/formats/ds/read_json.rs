@@ -3,8 +3,6 @@
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
-use arrow_buffer::Buffer;
-use arrow_schema::SchemaRef;
 
 use super::from_json::begin_cells;
 use super::from_msgpack::wrong_row_count;
@@ -12,7 +10,7 @@ use super::layout::{Layout, json_rule};
 use super::read::{BATCH_BYTES, Bundle, declared_rows};
 use super::rows::{BatchLimits, RowBuilder, place, root_shape};
 use crate::error::{Context, Error, Result};
-use crate::formats::Request;
+use crate::hub::Selection;
 use crate::hub::Shape;
 use crate::source::SourceReader;
 use crate::wire::json::Scanner;
@@ -20,15 +18,13 @@ use crate::wire::json::Scanner;
 impl Bundle {
     pub(super) fn json_rows(
         &self,
-        request: &Request,
-        schema: SchemaRef,
+        request: &Selection,
         wanted: Range<u64>,
         batch_rows: usize,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let rows = JsonRows {
             scanner: self.scanner()?,
-            memory: self.layout.source.memory().cloned(),
-            builder: self.builder(request, schema, 0)?,
+            builder: self.builder(request)?,
             shape: root_shape(&self.layout.kind),
             wanted,
             declared: declared_rows(&self.layout.kind),
@@ -42,7 +38,7 @@ impl Bundle {
     /// A scanner at the value.
     fn scanner(&self) -> Result<Scanner<SourceReader>> {
         let body = self.layout.body;
-        let mut scanner = Scanner::at(self.layout.source.reader_at(body)?, body, self.reading.budget.clone());
+        let mut scanner = Scanner::over(&self.layout.source, body, self.reading.budget.clone())?;
         if !self.layout.described {
             scanner.skip_byte_order_mark()?;
         }
@@ -60,8 +56,6 @@ enum State {
 /// The elements of a JSON value, in order.
 struct JsonRows {
     scanner: Scanner<SourceReader>,
-    /// All of the input, if it is in memory: then it need not pass through the scanner's window.
-    memory: Option<Buffer>,
     builder: RowBuilder,
     shape: Shape,
     wanted: Range<u64>,
@@ -97,11 +91,16 @@ impl JsonRows {
                 begin_cells(&mut self.scanner).field("value")?;
             }
         }
-        let start = self.scanner.offset();
+        let mut start = self.scanner.offset();
         let declared = self.declared.unwrap_or(u64::MAX);
         while self.builder.len < self.batch_rows
-            && self.scanner.offset() - start + self.builder.stand_ins() < BATCH_BYTES
+            && (self.builder.len == 0
+                || self.scanner.offset() - start + self.builder.stand_ins() < BATCH_BYTES)
         {
+            // Elements that are skipped do not count.
+            if self.builder.len == 0 {
+                start = self.scanner.offset();
+            }
             let row = self.builder.row;
             if row >= self.wanted.end && row < declared {
                 self.state = State::Done;
@@ -110,10 +109,10 @@ impl JsonRows {
             if row >= self.wanted.start && row < self.wanted.end.min(declared) {
                 let rows =
                     (self.wanted.end.min(declared) - row).min((self.batch_rows - self.builder.len) as u64);
-                let bytes = BATCH_BYTES - (self.scanner.offset() - start + self.builder.stand_ins());
-                let memory = self.memory.as_deref();
+                let taken = self.scanner.offset() - start + self.builder.stand_ins();
+                let bytes = BATCH_BYTES.saturating_sub(taken);
                 let limits = BatchLimits { rows, bytes };
-                if self.builder.read_plain_json(&mut self.scanner, memory, &limits)? > 0 {
+                if self.builder.read_plain_json(&mut self.scanner, &limits)? > 0 {
                     continue;
                 }
             }

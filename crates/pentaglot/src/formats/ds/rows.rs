@@ -3,7 +3,7 @@
 //! At the root a table has rows, each an array of cells; an array has elements; any other type is one element. Errors
 //! get their place here: `row 17, column "x"`, `value[3]`, `value`.
 
-use std::io::{Read, Seek};
+use std::io::Read;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -16,8 +16,9 @@ use super::room::Lengths;
 use super::types::Type;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::hub::Columns;
 use crate::hub::Shape;
-use crate::hub::rows::{self, Columns};
+use crate::hub::rows;
 use crate::kernels::rows::{self as kernels, Json, MsgPack, Values, Wire};
 use crate::wire::json::Scanner;
 use crate::wire::msgpack;
@@ -191,21 +192,19 @@ impl RowBuilder {
 
     /// Reads rows of JSON that are plain, if they stand next in the scanner; `memory` is all of its input, if that is
     /// in memory. Gives how many.
-    pub(super) fn read_plain_json<R: Read + Seek>(
+    pub(super) fn read_plain_json<R: Read>(
         &mut self,
         scanner: &mut Scanner<R>,
-        memory: Option<&[u8]>,
         limits: &BatchLimits,
     ) -> Result<usize> {
         if self.shape != Shape::Table || !self.plain.due() {
             return Ok(0);
         }
         let Some((window, fresh)) = scanner.elements() else { return Ok(0) };
-        let offset = usize::try_from(scanner.offset()).unwrap_or(usize::MAX);
-        let mut wire = Json::new(memory.and_then(|memory| memory.get(offset..)).unwrap_or(window), fresh);
+        let mut wire = Json::new(window, fresh);
         let rows = self.read_plain(&mut wire, limits)?;
         if rows > 0 {
-            scanner.seek_elements(wire.position())?;
+            scanner.skip_elements(wire.position());
         }
         Ok(rows)
     }

@@ -9,14 +9,17 @@ mod robust;
 mod values;
 mod vectors;
 
+use crate::testing::asked::Asked;
 use arrow_array::RecordBatch;
 use serde_json::Value;
+use std::sync::Arc;
 
 use super::Ds;
 use crate::error::Result;
-use crate::formats::{Document, Format, ReadOptions, Request, WriteOptions};
+use crate::formats::{Document, Format, ReadOptions, WriteOptions};
 use crate::sink::Sink;
 use crate::source::Source;
+use crate::testing::writing::Writing as _;
 
 fn golden() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/ds/golden.json");
@@ -57,18 +60,18 @@ fn write_options(dialect: &str, pairs: &[(&str, &str)]) -> WriteOptions {
     options
 }
 
-fn open(bytes: &[u8], pairs: &[(&str, &str)]) -> Result<Box<dyn Document>> {
+fn open(bytes: &[u8], pairs: &[(&str, &str)]) -> Result<Arc<dyn Document>> {
     Ds.open(Source::from_bytes("test", bytes.to_vec()), &read_options(pairs))
 }
 
-fn collect(document: &dyn Document, request: &Request) -> Result<Vec<RecordBatch>> {
-    document.rows(request)?.map(|batch| Ok(batch?)).collect()
+fn collect(document: &dyn Document, request: &Asked) -> Result<Vec<RecordBatch>> {
+    document.ask(request)?.map(|batch| Ok(batch?)).collect()
 }
 
 /// Everything that a bundle holds, as one batch.
 fn read(bytes: &[u8], pairs: &[(&str, &str)]) -> Result<RecordBatch> {
     let document = open(bytes, pairs)?;
-    let rows = document.rows(&Request::default())?;
+    let rows = document.all_rows()?;
     let schema = rows.schema();
     let batches = rows.collect::<Result<Vec<_>, _>>()?;
     Ok(arrow_select::concat::concat_batches(&schema, &batches)?)

@@ -1,21 +1,20 @@
 //! Every rule against every value, going on after a finding: an element that is wrong is passed over by its length.
 //!
 //! Rules: `header`, `type`, `duplicate`, `arity`, `mismatch`, `range`, `utf8`, `truncated`, `trailing`, `row_count`,
-//! `image_size`, `base64`, `json`, `depth` (and `index` for a side index that does not fit).
+//! `image_size` (a plain image's bytes; a PNG file's pixels, channels, data), `base64`, `json`, `depth` (and `index` for a side index that does not fit).
 
 use super::from_json::begin_cells;
 use super::from_msgpack::{wrong_arity, wrong_row_count};
 use super::index::Index;
 use super::layout::{Wire, json_rule};
-use super::read::{Bundle, declared_rows, read_root_count, too_many};
+use super::read::{Bundle, WINDOW_BYTES, declared_rows, read_root_count, too_many};
 use super::read_json::Tail;
 use super::rows::{RowBuilder, place, root_shape};
-use super::window::Window;
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Findings, Request};
+use crate::formats::Findings;
 use crate::hub::Shape;
-use crate::source::Source;
+use crate::source::{Source, Window};
 use crate::wire::json::{Kind, Scanner};
 use crate::wire::msgpack;
 
@@ -48,9 +47,14 @@ fn validate_msgpack(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
     let kind = &bundle.layout.kind;
     let shape = root_shape(kind);
     let mut declared = declared_rows(kind);
-    let mut builder = bundle.builder(&Request::default(), bundle.summary.schema.clone(), 0)?;
-    let mut window =
-        Window::new(&bundle.layout.source, bundle.layout.body, None, bundle.reading.budget.clone())?;
+    let mut builder = bundle.checking_builder()?;
+    let mut window = Window::over(
+        &bundle.layout.source,
+        bundle.layout.body,
+        None,
+        WINDOW_BYTES,
+        bundle.reading.budget.clone(),
+    )?;
     if shape == Shape::Array {
         match read_root_count(&mut window) {
             Ok(count) => declared = Some(u64::from(count)),
@@ -89,7 +93,7 @@ fn validate_msgpack(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
             Some(error) => return report(Err(error), findings),
             None => {}
         }
-        if !window.more()? {
+        if !window.grow()? {
             break;
         }
     }
@@ -142,7 +146,7 @@ fn validate_json(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
     let kind = &bundle.layout.kind;
     let shape = root_shape(kind);
     let mut walk = JsonWalk { bundle, source, shape };
-    let mut builder = bundle.builder(&Request::default(), bundle.summary.schema.clone(), 0)?;
+    let mut builder = bundle.checking_builder()?;
     let result = walk.run(&mut builder, findings).map_err(json_rule);
     report(result, findings)
 }
@@ -157,7 +161,7 @@ type JsonScanner = Scanner<crate::source::SourceReader>;
 
 impl JsonWalk<'_> {
     fn scanner_at(&self, offset: u64) -> Result<JsonScanner> {
-        Ok(Scanner::at(self.source.reader_at(offset)?, offset, self.bundle.reading.budget.clone()))
+        Scanner::over(&self.source, offset, self.bundle.reading.budget.clone())
     }
 
     fn run(&mut self, builder: &mut RowBuilder, findings: &mut Findings) -> Result<()> {

@@ -1,10 +1,9 @@
 //! Record batches to a bundle, batch by batch.
 
-use std::io::{Seek, SeekFrom, Write};
+use std::io::Write;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use tempfile::SpooledTempFile;
 
 use super::cells::{Cells, Writing};
 use super::images::Transform;
@@ -12,18 +11,18 @@ use super::rows::{place_cell, root_columns, root_shape};
 use super::schema::{self, Derived};
 use super::types::{Fundamental, Type};
 use crate::error::{Error, Result};
+use crate::formats::side_index;
 use crate::formats::{OptionMap, WriteOptions, Writer, Written};
 use crate::hub::{Plan, Shape, Verdict};
 use crate::kernels::rows;
 use crate::sink::Sink;
+use crate::source::Spool;
 use crate::wire::msgpack::Output;
 
 /// What is written is handed on when there is this much of it.
 const FLUSH_BYTES: usize = 256 << 10;
 /// Plain rows are written so many at a time.
 const PLAIN_ROWS: usize = 4096;
-/// Elements whose number is not known wait in memory up to this size, then in a temporary file.
-const SPOOL_BYTES: usize = 8 << 20;
 
 /// The forms that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +32,14 @@ enum Form {
 }
 
 /// The dialect to write: the one asked for, else by the name's extension.
-fn form(dialect: Option<&str>, path: Option<&std::path::Path>) -> Form {
-    match dialect {
+fn form(options: &WriteOptions) -> Form {
+    match options.dialect.as_deref() {
         Some("json") => Form::Json,
         Some("msgpack-fixed") => Form::MsgPack { fixed: true },
         Some(_) => Form::MsgPack { fixed: false },
         None => {
-            let name =
-                path.and_then(|path| path.file_name()).map(|name| name.to_string_lossy().to_lowercase());
-            let json = name.is_some_and(|name| name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json"));
+            let name = options.name.as_deref().unwrap_or_default().to_lowercase();
+            let json = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
             if json { Form::Json } else { Form::MsgPack { fixed: false } }
         }
     }
@@ -69,8 +67,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
             return plan;
         }
     };
-    // Without a name to go by, the plan of a target that may be JSON is that of JSON only if it says so.
-    let json = options.dialect.as_deref() == Some("json");
+    let json = form(options) == Form::Json;
     let nan_null = options.options.get("nan") == Some("null");
     let before = root_columns(&kind);
     for (step, ((_, after), (_, before))) in
@@ -113,7 +110,7 @@ fn has_floats(kind: &Type) -> bool {
 pub(super) struct BundleWriter {
     sink: Sink,
     /// Elements of an array whose number must stand before them.
-    spool: Option<SpooledTempFile>,
+    spool: Option<Spool>,
     form: Form,
     /// The type of the rows as they come; images may be of another form in the file.
     kind: Type,
@@ -133,7 +130,8 @@ impl BundleWriter {
         let kind = kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
         let transform = transform(&options.options, decoded)?;
         let target = transform.apply(&kind)?;
-        let form = form(options.dialect.as_deref(), sink.path());
+        let form = form(options);
+        side_index::prepare(&mut sink)?;
         let writing = Writing {
             fixed: form == Form::MsgPack { fixed: true },
             nan_null: options.options.word("nan", &["null"])?.is_some(),
@@ -157,7 +155,7 @@ impl BundleWriter {
                         sink.write_all(output.bytes())?;
                         declared = Some(count);
                     }
-                    (Shape::Array, None) => spool = Some(SpooledTempFile::new(SPOOL_BYTES)),
+                    (Shape::Array, None) => spool = Some(Spool::default()),
                     _ => {}
                 }
             }
@@ -260,8 +258,7 @@ impl BundleWriter {
         if let Some(mut spool) = self.spool.take() {
             self.output.array(usize::try_from(self.rows).unwrap_or(usize::MAX))?;
             self.flush()?;
-            spool.seek(SeekFrom::Start(0))?;
-            std::io::copy(&mut spool, &mut self.sink)?;
+            spool.copy_to(&mut self.sink)?;
         }
         if self.form == Form::Json {
             let close = if root_shape(&self.kind) == Shape::Value { "}" } else { "]}" };

@@ -45,7 +45,8 @@ mod tests;
 #[cfg(target_endian = "big")]
 compile_error!("numbers are moved as bytes between files and Arrow: dynd needs a little-endian machine");
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 pub use cbor::{from_cbor, to_cbor};
 pub use hub::arrow_schema;
@@ -57,12 +58,11 @@ pub use value::{Value, deserialize, is_nan_bits, serialize};
 use crate::cursor::Cursor;
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions,
-    Writer,
+    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage,
+    WriteOptions, WritePlan, planned,
 };
-use crate::hub::{Form, Plan, Verdict};
+use crate::hub::Form;
 use crate::limits::Limits;
-use crate::sink::Sink;
 use crate::source::Source;
 
 /// The format.
@@ -73,9 +73,27 @@ static INFO: FormatInfo = FormatInfo {
     id: hub::ID,
     title: "DyND serialization",
     dialects: &[
-        DialectInfo { name: "array", title: "self-describing array[Any]", read: true, write: true },
-        DialectInfo { name: "raw", title: "data without its type (--type)", read: true, write: true },
-        DialectInfo { name: "cbor", title: "deterministic CBOR", read: true, write: true },
+        DialectInfo {
+            name: "array",
+            title: "self-describing array[Any]",
+            read: true,
+            write: true,
+            takes_any_bytes: false,
+        },
+        DialectInfo {
+            name: "raw",
+            title: "data without its type (--type)",
+            read: true,
+            write: true,
+            takes_any_bytes: true,
+        },
+        DialectInfo {
+            name: "cbor",
+            title: "deterministic CBOR",
+            read: true,
+            write: true,
+            takes_any_bytes: false,
+        },
     ],
     extensions: &["dynd"],
     media_types: &["application/vnd.dynd"],
@@ -95,6 +113,9 @@ static INFO: FormatInfo = FormatInfo {
                    holds one that 64 bits of nanoseconds do not",
         },
     ],
+    type_language: TypeLanguage::Own,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://github.com/libdynd/libdynd/blob/master/devdocs/serialization-design.md",
 };
@@ -123,22 +144,21 @@ impl Format for Dynd {
         }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
-        Ok(Box::new(read::DyndDocument::open(source, options).in_format(hub::ID)?))
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+        Ok(Arc::new(read::DyndDocument::open(source, options).in_format(hub::ID)?))
     }
 
-    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
-        match write::wants_flags(options) {
-            Ok(flag) => plan::plan_type(schema, options.type_text.as_deref(), options.row_count, flag).plan,
-            Err(error) => {
-                let mut plan = Plan::default();
-                plan.push_with("", "rows", hub::ID, Verdict::Impossible, error.message());
-                plan
-            }
-        }
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::DyndWriter::create(sink, schema, options).in_format(hub::ID)?))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = plan::plan_type(
+            schema,
+            options.type_text.as_deref(),
+            options.row_count,
+            write::wants_flags(options)?,
+        )
+        .plan;
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| {
+            Ok(Box::new(write::DyndWriter::create(sink, schema, &options).in_format(hub::ID)?))
+        }))
     }
 }

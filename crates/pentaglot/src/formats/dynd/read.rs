@@ -1,5 +1,6 @@
 //! An open file and its rows. Rows of fixed size are read where they stand; others pass through a window of the file.
 
+use crate::hub::Selection;
 use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,12 +18,12 @@ use super::walk::{Care, Passage, Walker, is_free_of_rules};
 use super::{outline, validate};
 use crate::cursor::{Cursor, allocate_zeroed};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Summary};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Shape;
 use crate::hub::rows::{self, Rows};
 use crate::kernels::slices::{self, Part, Split};
 use crate::limits::{Budget, Limits};
-use crate::source::Source;
+use crate::source::{Source, Window};
 
 /// Bytes of a batch, unless one row is larger.
 const BATCH_BYTES: u64 = 1 << 20;
@@ -70,7 +71,8 @@ impl DyndDocument {
         let is_far = |batch: std::result::Result<RecordBatch, arrow_schema::ArrowError>| {
             batch.err().map(|error| Error::from(error).kind() == ErrorKind::Lossy)
         };
-        self.rows(&Request::default()).is_ok_and(|mut rows| rows.find_map(is_far).unwrap_or(false))
+        self.rows(&Selection::new(&self.summary.schema, self.summary.rows))
+            .is_ok_and(|mut rows| rows.find_map(is_far).unwrap_or(false))
     }
 
     fn new(header: Header, schema: SchemaRef, file_bytes: Option<u64>, options: &ReadOptions) -> Self {
@@ -97,7 +99,7 @@ impl DyndDocument {
     }
 
     /// How many rows a batch has.
-    fn batch_rows(&self, request: &Request) -> u64 {
+    fn batch_rows(&self, request: &Selection) -> u64 {
         let row = &self.header.layout.row;
         let suits = match self.header.row_bytes() {
             Some(size) => (batch_bytes(&self.limits) / size.max(1)).clamp(1, BATCH_ROWS),
@@ -106,7 +108,7 @@ impl DyndDocument {
         let wanted = request.batch_rows_or(usize::try_from(suits).unwrap_or(1)) as u64;
         // What a user asks for is still cut where Arrow's 32-bit offsets or memory would not hold.
         let memory = (MISSING_BYTES / row.hub_size().max(1)).max(1);
-        if request.batch_rows == 0 { wanted.min(memory) } else { wanted.min(memory.saturating_mul(16)) }
+        if request.batch_rows() == 0 { wanted.min(memory) } else { wanted.min(memory.saturating_mul(16)) }
     }
 }
 
@@ -123,30 +125,17 @@ impl Document for DyndDocument {
         validate::validate(self, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         let header = &self.header;
         header.check_end().in_format(ID)?;
         let range = request.range(header.rows);
-        let schema = if range == (0..header.rows) {
-            Arc::clone(&self.summary.schema)
-        } else {
-            rows::sliced_schema(&self.summary.schema, &range)
-        };
-        let all = header.layout.columns();
         // Fields of a table are read one by one; columns of a matrix are cut out of what was read.
-        let (wanted, schema, cut) = match &request.columns {
-            Some(columns) if header.layout.shape == Shape::Table => {
-                let schema = columns.schema(&schema)?;
-                let wanted = columns.indices().map(|index| usize::try_from(index).unwrap_or(usize::MAX));
-                (wanted.collect(), schema, None)
-            }
-            cut => ((0..all.len()).collect::<Vec<_>>(), schema, cut.clone()),
-        };
+        let schema = Arc::clone(request.decoded_schema());
         let decoder = Decoder {
             is_table: header.layout.shape == Shape::Table,
             row: header.layout.row.clone(),
-            types: all,
-            wanted,
+            types: header.layout.columns(),
+            wanted: request.fields(),
             schema: Arc::clone(&schema),
             limits: self.limits.clone(),
         };
@@ -155,11 +144,7 @@ impl Document for DyndDocument {
             Some(size) => fixed_rows(header, decoder, size, range, batch_rows),
             None => window_rows(header, decoder, range, batch_rows),
         };
-        let rows = rows.in_format(ID)?;
-        match cut {
-            Some(columns) => columns.select(rows),
-            None => Ok(rows),
-        }
+        request.project_lists(rows.in_format(ID)?)
     }
 }
 
@@ -380,7 +365,7 @@ fn expect_end(reader: &mut impl Read, offset: u64) -> Result<()> {
 
 /// Rows of any size: first where they end, then what they hold.
 fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows: u64) -> Result<Rows> {
-    let mut window = Window::open(header, &decoder.row, &decoder.limits)?;
+    let mut window = RowWindow::open(header, &decoder.row, &decoder.limits)?;
     let parts = decoder.parts();
     let schema = Arc::clone(&decoder.schema);
     let (rows, mut position, mut ended) = (header.rows, 0, false);
@@ -431,44 +416,32 @@ fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows:
     Ok(rows::from_batches(schema, batches))
 }
 
-/// A part of the file that moves on, as long as its rows need.
-pub(super) struct Window {
-    reader: Box<dyn Read + Send>,
-    buffer: Vec<u8>,
-    /// Where the next row begins in the buffer, and where the rows that were asked for end.
-    start: usize,
-    end: usize,
-    /// Where the next row begins in the file.
-    offset: u64,
-    is_all: bool,
+/// The rows of a file, some at a time.
+pub(super) struct RowWindow {
+    window: Window<Box<dyn Read + Send>>,
+    /// How many bytes the rows take that were given last.
+    given: usize,
     passage: Passage,
     limits: Limits,
-    budget: Budget,
 }
 
-impl Window {
+impl RowWindow {
     /// A window over rows of type `row`.
     pub(super) fn open(header: &Header, row: &Type, limits: &Limits) -> Result<Self> {
-        Ok(Window {
-            passage: Passage::new(row),
-            reader: header.reader(header.first_row)?,
-            buffer: Vec::new(),
-            start: 0,
-            end: 0,
-            offset: header.first_row,
-            is_all: false,
-            limits: limits.clone(),
-            budget: limits.budget(),
-        })
+        let input = header.reader(header.first_row)?;
+        let step = usize::try_from(batch_bytes(limits)).unwrap_or(usize::MAX);
+        let window =
+            Window::with_input(&header.source, input, header.first_row, header.end, step, limits.budget());
+        Ok(RowWindow { window, given: 0, passage: Passage::new(row), limits: limits.clone() })
     }
 
     /// The next rows, up to `wanted`: how many, where they begin, their bytes. At least one.
     pub(super) fn rows(&mut self, ty: &Type, wanted: u64, first: u64) -> Result<(u64, u64, &[u8])> {
-        let mut target = batch_bytes(&self.limits);
+        let mut target = usize::try_from(batch_bytes(&self.limits)).unwrap_or(usize::MAX);
         loop {
-            self.fill(target)?;
-            let bytes = self.buffer.get(self.start..).unwrap_or_default();
-            let mut cursor = Cursor::at(bytes, self.offset);
+            self.window.fill(target)?;
+            let mut cursor = self.window.cursor();
+            let held = cursor.remaining();
             let mut walker = Walker::new(&self.limits, Care::Extent);
             let (mut count, mut end) = (0, 0);
             while count < wanted && (end as u64) < BATCH_BYTES {
@@ -476,9 +449,9 @@ impl Window {
                 match self.passage.pass(&mut walker, &mut cursor) {
                     Ok(()) => {
                         count += 1;
-                        end = bytes.len() - cursor.remaining();
+                        end = held - cursor.remaining();
                     }
-                    Err(error) if error.kind() == ErrorKind::Truncated && !self.is_all => break,
+                    Err(error) if error.kind() == ErrorKind::Truncated && !self.window.is_last() => break,
                     // The rows before a broken one are still good.
                     Err(_) if count > 0 => break,
                     Err(error) => {
@@ -487,53 +460,36 @@ impl Window {
                 }
             }
             if count > 0 || wanted == 0 {
-                self.end = self.start + end;
-                let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
-                return Ok((count, self.offset, bytes));
+                self.given = end;
+                let bytes = self.window.rest().get(..end).unwrap_or_default();
+                return Ok((count, self.window.offset(), bytes));
             }
-            target = target.max((self.buffer.len() - self.start) as u64).saturating_mul(2);
+            target = target.max(held).saturating_mul(2);
         }
     }
 
     /// What is at hand of the next rows, and where it begins.
     fn bytes(&mut self) -> Result<(u64, &[u8])> {
-        self.fill(batch_bytes(&self.limits))?;
-        let bytes = self.buffer.get(self.start..).unwrap_or_default();
+        self.window.fill(usize::try_from(batch_bytes(&self.limits)).unwrap_or(usize::MAX))?;
+        let bytes = self.window.rest();
         let most = usize::try_from(BATCH_BYTES).unwrap_or(usize::MAX);
-        Ok((self.offset, bytes.get(..most).unwrap_or(bytes)))
+        Ok((self.window.offset(), bytes.get(..most).unwrap_or(bytes)))
     }
 
     /// Goes past so many bytes, which were whole rows.
     fn take(&mut self, bytes: usize) {
-        self.end = self.start + bytes;
-        self.advance();
+        self.window.advance(bytes);
     }
 
     /// Goes past the rows that were given.
     pub(super) fn advance(&mut self) {
-        self.offset += (self.end - self.start) as u64;
-        self.start = self.end;
+        self.window.advance(self.given);
     }
 
     /// Errs if bytes are left.
     pub(super) fn expect_end(&mut self) -> Result<()> {
-        let held = (self.buffer.len() - self.start) as u64;
-        let more = held + std::io::copy(&mut self.reader, &mut std::io::sink())?;
-        if more > 0 { Err(trailing(more).at(self.offset)) } else { Ok(()) }
-    }
-
-    fn fill(&mut self, target: u64) -> Result<()> {
-        let held = (self.buffer.len() - self.start) as u64;
-        if held >= target || self.is_all {
-            return Ok(());
-        }
-        self.budget.check(target).at(self.offset)?;
-        self.buffer.drain(..self.start);
-        self.end -= self.start;
-        self.start = 0;
-        let missing = target - held;
-        let read = self.reader.by_ref().take(missing).read_to_end(&mut self.buffer)?;
-        self.is_all = (read as u64) < missing;
-        Ok(())
+        let offset = self.window.offset();
+        let more = self.window.drain()?;
+        if more > 0 { Err(trailing(more).at(offset)) } else { Ok(()) }
     }
 }

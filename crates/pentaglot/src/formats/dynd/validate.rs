@@ -1,6 +1,6 @@
 //! Every rule against every value; goes on after a finding wherever the type tells where the next value begins.
 
-use super::read::{DyndDocument, Window};
+use super::read::{DyndDocument, RowWindow};
 use super::walk::{Walker, is_free_of_rules};
 use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result};
@@ -26,7 +26,7 @@ pub(super) fn validate(document: &DyndDocument, findings: &mut Findings) -> Resu
     if header.end.is_some() && is_free_of_rules(row) {
         return Ok(());
     }
-    let mut window = Window::open(header, row, limits)?;
+    let mut window = RowWindow::open(header, row, limits)?;
     let mut walker = Walker::collecting(limits);
     let mut position = 0;
     while position < rows && !findings.is_full() {

@@ -1,8 +1,7 @@
 //! A file being written: rows go out as they come, or through a spool where what stands before them is known only at
 //! the end (the count of a `var` dimension, the length of a CBOR byte string).
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
@@ -19,12 +18,11 @@ use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::limits::{Budget, Limits};
 use crate::sink::Sink;
+use crate::source::Spool;
 use crate::wire::varint;
 
 /// Rows are gathered to this many bytes before they go out.
 const FLUSH_BYTES: usize = 256 << 10;
-/// A spool up to this size stays in memory.
-const SPOOL_BYTES: usize = 8 << 20;
 
 pub(super) struct DyndWriter {
     sink: Sink,
@@ -115,7 +113,7 @@ impl DyndWriter {
                 self.budget.take(bytes.len() as u64)?;
                 stored.extend_from_slice(bytes);
             }
-            (None, Some(spool)) => spool.write(bytes)?,
+            (None, Some(spool)) => spool.write_all(bytes)?,
             (None, None) => self.sink.write_all(bytes)?,
         }
         Ok(())
@@ -218,7 +216,7 @@ impl DyndWriter {
         if let (Some(stored), Some((of, axis))) = (self.stored.take(), &self.layout.stored) {
             let ordered = to_storage_order(of, axis, &stored, 1);
             match &mut self.spool {
-                Some(spool) => spool.write(&ordered)?,
+                Some(spool) => spool.write_all(&ordered)?,
                 None => self.sink.write_all(&ordered)?,
             }
         }
@@ -236,8 +234,8 @@ impl DyndWriter {
     fn finish_spool(&mut self, mut spool: Spool) -> Result<()> {
         if self.dialect == Dialect::Cbor && !cbor::holds_data(&self.ty) {
             let mut data = Vec::new();
-            self.budget.check(spool.bytes)?;
-            spool.reader()?.read_to_end(&mut data)?;
+            self.budget.check(spool.len())?;
+            spool.copy_to(&mut data)?;
             let mut out = Vec::new();
             cbor::write_native_data(&self.ty, &data, &self.limits, &mut out)?;
             return Ok(self.sink.write_all(&out)?);
@@ -245,7 +243,7 @@ impl DyndWriter {
         let mut head = Vec::new();
         if self.dialect == Dialect::Cbor {
             let count = if self.layout.rows == RowCount::Var { varint::size(self.rows) } else { 0 };
-            cbor::write_data_head(&self.ty, spool.bytes + count, &mut head);
+            cbor::write_data_head(&self.ty, spool.len() + count, &mut head);
             if self.layout.rows == RowCount::Var {
                 varint::write(self.rows, &mut head);
             }
@@ -253,8 +251,7 @@ impl DyndWriter {
             head = self.head(Some(self.rows)).unwrap_or_default();
         }
         self.sink.write_all(&head)?;
-        std::io::copy(&mut spool.reader()?, &mut self.sink)?;
-        Ok(())
+        spool.copy_to(&mut self.sink)
     }
 }
 
@@ -271,40 +268,4 @@ impl Writer for DyndWriter {
 /// Whether every option is to have a flag byte.
 pub(super) fn wants_flags(options: &WriteOptions) -> Result<bool> {
     Ok(options.options.word("options", &["sentinel", "flag"])? == Some("flag"))
-}
-
-/// Bytes that wait for what stands before them: in memory, past a limit in a temporary file.
-#[derive(Default)]
-struct Spool {
-    memory: Vec<u8>,
-    file: Option<File>,
-    bytes: u64,
-}
-
-impl Spool {
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.bytes += bytes.len() as u64;
-        self.memory.extend_from_slice(bytes);
-        if self.memory.len() > SPOOL_BYTES {
-            let cannot = |error| Error::io("cannot spool to a temporary file", error);
-            if self.file.is_none() {
-                self.file = Some(tempfile::tempfile().map_err(cannot)?);
-            }
-            if let Some(file) = &mut self.file {
-                file.write_all(&self.memory).map_err(cannot)?;
-            }
-            self.memory.clear();
-        }
-        Ok(())
-    }
-
-    fn reader(&mut self) -> Result<Box<dyn Read + '_>> {
-        Ok(match &mut self.file {
-            None => Box::new(self.memory.as_slice()),
-            Some(file) => {
-                file.seek(SeekFrom::Start(0))?;
-                Box::new(file.chain(self.memory.as_slice()))
-            }
-        })
-    }
 }

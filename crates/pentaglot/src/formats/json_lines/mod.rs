@@ -26,27 +26,28 @@ mod tests;
 mod validate;
 mod write;
 
-use arrow_schema::{Schema, SchemaRef};
+use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::hub::Selection;
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Request, Summary,
-    WriteOptions, Writer,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Summary, WriteOptions,
 };
 use crate::error::{Context, Result};
-use crate::hub::{Form, Plan, Rows};
-use crate::sink::Sink;
+use crate::hub::{Form, Rows};
 use crate::source::Source;
 
 /// JSON lines.
 ///
 /// ```
 /// use pentaglot::formats::json_lines::JsonLines;
-/// use pentaglot::formats::{Format, ReadOptions, Request};
+/// use pentaglot::formats::{Format, ReadOptions};
 /// use pentaglot::hub::type_text::print_schema;
 /// let source = pentaglot::Source::from_bytes("a.jsonl", b"{\"x\":1}\n{\"x\":2.5}\n".to_vec());
 /// let document = JsonLines.open(source, &ReadOptions::default())?;
 /// assert_eq!(print_schema(&document.summary().schema), "struct{x: ?float64}");
-/// assert_eq!(document.rows(&Request::default())?.next().unwrap()?.num_rows(), 2);
+/// assert_eq!(document.all_rows()?.next().unwrap()?.num_rows(), 2);
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,6 +63,9 @@ static INFO: FormatInfo = FormatInfo {
     media_types: &["application/x-ndjson", "application/jsonl"],
     forms: &[Form::Table, Form::Columns, Form::Coo],
     options: &[],
+    type_language: TypeLanguage::Arrow,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://jsonlines.org",
 };
@@ -75,17 +79,15 @@ impl Format for JsonLines {
         guess::detect(head)
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let document = read::JsonLinesDocument::open(source, options).in_format(ID)?;
-        Ok(Box::new(document))
+        Ok(Arc::new(document))
     }
 
-    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
-        write::plan(schema, &options.json)
-    }
-
-    fn create(&self, sink: Sink, _: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::JsonLinesWriter::new(sink, options.json)))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema, &options.json);
+        let json = options.json;
+        Ok(planned(steps, move |sink| Ok(Box::new(write::JsonLinesWriter::new(sink, json)))))
     }
 }
 
@@ -102,7 +104,7 @@ impl Document for read::JsonLinesDocument {
         validate::validate(self, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         read::rows(self, request).in_format(ID)
     }
 }

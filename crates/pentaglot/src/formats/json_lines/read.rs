@@ -1,5 +1,6 @@
 //! Opening, and rows.
 
+use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
@@ -7,17 +8,19 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::{ID, guess};
 use crate::error::{Error, Result};
-use crate::formats::{ReadOptions, Request, Summary};
+use crate::formats::{ReadOptions, Summary};
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Rows, Shape, rows, shape};
 use crate::limits::Budget;
 use crate::source::Source;
 use crate::wire::columns::{Record, check_type, fields_without_mixed};
-use crate::wire::json::Scanner;
+use crate::wire::json::{self, Scanner};
 use crate::wire::sample::{BoxRead, Sampled, explain_guess};
 
 /// Rows per batch, unless asked otherwise.
 const BATCH_ROWS: usize = 8192;
+/// A batch has fewer rows where there are so many columns that it would have more cells than this.
+const BATCH_CELLS: usize = 8 << 20;
 /// A batch ends early when it has taken this many bytes of text.
 const BATCH_BYTES: u64 = 16 << 20;
 
@@ -66,7 +69,8 @@ impl JsonLinesDocument {
 
     /// A scanner at the first row.
     pub(super) fn scanner(&self) -> Result<Scanner<BoxRead>> {
-        let mut scanner = Scanner::new(self.input.reader()?, self.budget.clone());
+        let window = self.input.window(json::WINDOW_BYTES, self.budget.clone())?;
+        let mut scanner = Scanner::of(window, self.budget.clone());
         scanner.skip_byte_order_mark()?;
         Ok(scanner)
     }
@@ -96,17 +100,10 @@ fn other_shape() -> Error {
 }
 
 /// The rows that are asked for.
-pub(super) fn rows(document: &JsonLinesDocument, request: &Request) -> Result<Rows> {
-    let full = &document.summary.schema;
-    let (schema, chosen) = match &request.columns {
-        // The only column is the element.
-        Some(_) if document.elements => (Arc::clone(full), None),
-        None => (Arc::clone(full), None),
-        Some(columns) => {
-            let chosen = columns.indices().map(usize::try_from).collect::<Result<Vec<_>, _>>();
-            (columns.schema(full)?, Some(chosen.unwrap_or_default()))
-        }
-    };
+pub(super) fn rows(document: &JsonLinesDocument, request: &Selection) -> Result<Rows> {
+    let schema = Arc::clone(request.schema());
+    // Of an array the only column is the element.
+    let chosen = request.columns().filter(|_| !document.elements).map(|_| request.fields());
     let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));
     let record = Record::new(&document.fields, wanted, &document.budget)?;
     // Columns come out in the order of the file; the request may want another, or one twice.
@@ -125,7 +122,7 @@ pub(super) fn rows(document: &JsonLinesDocument, request: &Request) -> Result<Ro
         row: 0,
         from: range.start,
         to: range.end,
-        batch_rows: request.batch_rows_or(BATCH_ROWS),
+        batch_rows: request.batch_rows_or((BATCH_CELLS / document.fields.len().max(1)).clamp(1, BATCH_ROWS)),
         elements: document.elements,
         guessed: document.guessed,
     };
@@ -147,12 +144,16 @@ struct Reader {
 
 impl Reader {
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        let start = self.scanner.offset();
+        // Rows that are skipped do not count.
+        let mut start = self.scanner.offset();
         while self.record.rows() < self.batch_rows
             && self.row < self.to
-            && self.scanner.offset() - start < BATCH_BYTES
+            && (self.record.rows() == 0 || self.scanner.offset() - start < BATCH_BYTES)
             && self.scanner.skip_space()?.is_some()
         {
+            if self.record.rows() == 0 {
+                start = self.scanner.offset();
+            }
             self.one().map_err(|error| {
                 let error = self.scanner.with_line(error).index(self.row).field("row");
                 explain_guess(error, self.guessed).in_format(ID)

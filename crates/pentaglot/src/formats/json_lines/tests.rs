@@ -1,3 +1,4 @@
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -7,27 +8,27 @@ use super::*;
 use crate::formats::Node;
 use crate::hub::Verdict;
 use crate::hub::json::{Columns, JsonOptions};
-use crate::hub::rows::Columns as Choice;
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
 use crate::testing::arbitrary::Random;
 use crate::testing::conformance::{Suite, collect};
+use crate::testing::writing::Writing as _;
 use crate::{ErrorKind, Limits};
 
 fn source(text: impl AsRef<[u8]>) -> Source {
     Source::from_bytes("data.jsonl", text.as_ref().to_vec())
 }
 
-fn open(text: impl AsRef<[u8]>) -> Box<dyn Document> {
+fn open(text: impl AsRef<[u8]>) -> Arc<dyn Document> {
     JsonLines.open(source(text), &ReadOptions::default()).unwrap()
 }
 
-fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Box<dyn Document>> {
+fn typed(text: impl AsRef<[u8]>, type_text: &str) -> Result<Arc<dyn Document>> {
     let options = ReadOptions { type_text: Some(type_text.to_owned()), ..ReadOptions::default() };
     JsonLines.open(source(text), &options)
 }
 
 fn read(document: &dyn Document) -> Result<RecordBatch> {
-    collect(document.rows(&Request::default())?)
+    collect(document.all_rows()?)
 }
 
 fn lines(batch: &RecordBatch) -> Vec<String> {
@@ -53,7 +54,7 @@ fn what_the_plan_promises_comes_back_with_the_same_type() {
             let alone = Schema::new(vec![field.clone()]);
             // The text does not say metadata of a user's own.
             let said = parse_schema(&print_exact_schema(&alone), &Limits::default()).unwrap();
-            let plan = JsonLines.plan(&alone, &WriteOptions::default());
+            let plan = JsonLines.steps(&alone, &WriteOptions::default());
             plan.verdict() < Verdict::Lossy && said.field(0).data_type() == field.data_type()
         });
         let batches = random.batches(&schema);
@@ -247,9 +248,9 @@ fn the_outline_shows_rows_and_values_where_they_stand() {
 #[test]
 fn requests_read_what_they_ask_for() {
     let document = open("{\"a\":1,\"b\":\"x\",\"c\":true}\n{\"a\":2,\"b\":\"y\",\"c\":false}\n");
-    let columns = Some(Choice(vec![2..3, 0..1, 2..3]));
-    let request = Request { columns, rows: Some(1..9), batch_rows: 0 };
-    let batch = collect(document.rows(&request).unwrap()).unwrap();
+    let columns = Some(vec![2..3, 0..1, 2..3]);
+    let request = Asked { columns, rows: Some(1..9), batch_rows: 0 };
+    let batch = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!(lines(&batch), [r#"{"c":false,"a":2,"c":false}"#]);
 }
 
@@ -265,7 +266,7 @@ fn types_are_held_against_what_can_be_read() {
 fn two_columns_of_one_name_are_refused_by_the_plan() {
     let field = arrow_schema::Field::new("a", arrow_schema::DataType::Int8, true);
     let schema = Schema::new(vec![field.clone(), field]);
-    assert_eq!(JsonLines.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
+    assert_eq!(JsonLines.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
 }
 
 #[test]
@@ -275,7 +276,7 @@ fn a_stream_is_read_once_and_in_pieces() {
     let document = JsonLines.open(Source::from_reader("-", reader), &ReadOptions::default()).unwrap();
     let batch = read(document.as_ref()).unwrap();
     assert_eq!(batch, read(open(&text).as_ref()).unwrap());
-    assert_eq!(document.rows(&Request::default()).err().unwrap().kind(), ErrorKind::Usage);
+    assert_eq!(document.all_rows().err().unwrap().kind(), ErrorKind::Usage);
     assert_eq!(batch.schema(), Arc::clone(&open(&text).summary().schema));
 }
 

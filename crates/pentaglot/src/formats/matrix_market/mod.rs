@@ -30,15 +30,15 @@ mod types;
 mod validate;
 mod write;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Request,
-    Summary, WriteOptions, Writer,
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Selection,
+    Summary, TypeLanguage, WriteOptions, WritePlan, planned,
 };
-use crate::hub::{Form, Plan, Rows};
-use crate::sink::Sink;
+use crate::hub::{Form, Rows};
 use crate::source::Source;
 
 use layout::{Header, Kind, Layout};
@@ -70,6 +70,9 @@ static INFO: FormatInfo = FormatInfo {
         default: "int64",
         help: "how the field `integer` is read",
     }],
+    type_language: TypeLanguage::None,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://math.nist.gov/MatrixMarket/formats.html",
 };
@@ -80,25 +83,28 @@ impl Format for MatrixMarket {
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {
-        let banner = head.bytes().get(..layout::BANNER.len());
-        let fits = banner.is_some_and(|banner| banner.eq_ignore_ascii_case(layout::BANNER.as_bytes()));
-        if fits { Confidence::Certain } else { Confidence::No }
+        if has_banner(head.bytes()) { Confidence::Certain } else { Confidence::No }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let document = MarketDocument::open(source, options).in_format(INFO.id)?;
-        Ok(Box::new(document))
+        Ok(Arc::new(document))
     }
 
-    fn plan(&self, schema: &Schema, _: &WriteOptions) -> Plan {
-        write::plan(schema)
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| {
+            let writer =
+                write::MarketWriter::create(sink, &schema, options.limits.budget()).in_format(INFO.id)?;
+            Ok(Box::new(writer))
+        }))
     }
+}
 
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        let budget = options.limits.budget();
-        let writer = write::MarketWriter::create(sink, &schema, budget).in_format(INFO.id)?;
-        Ok(Box::new(writer))
-    }
+fn has_banner(head: &[u8]) -> bool {
+    let banner = head.get(..layout::BANNER.len());
+    banner.is_some_and(|banner| banner.eq_ignore_ascii_case(layout::BANNER.as_bytes()))
 }
 
 struct MarketDocument {
@@ -108,7 +114,7 @@ struct MarketDocument {
 
 impl MarketDocument {
     fn open(source: Source, options: &ReadOptions) -> Result<MarketDocument> {
-        let source = source.seekable()?;
+        let source = source.seekable_if(has_banner)?;
         let mut header = Header::read(&source)?;
         if options.options.word("integers", &["int64", "uint64"])? == Some("uint64")
             && header.kind == Kind::Integer
@@ -156,8 +162,8 @@ impl Document for MarketDocument {
         validate::validate(&self.body, findings).in_format(INFO.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
-        let rows = read::read(&self.body, &self.summary.schema, request).in_format(INFO.id)?;
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        let rows = read::read(&self.body, request).in_format(INFO.id)?;
         let schema = rows.schema();
         Ok(crate::hub::rows::from_batches(schema, rows.map(|batch| batch.in_format(INFO.id))))
     }

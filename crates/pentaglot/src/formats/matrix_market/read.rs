@@ -13,12 +13,11 @@ use super::parse::Body;
 use super::types::{self, Cell};
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
-use crate::formats::Request;
+use crate::hub::Selection;
 use crate::hub::{Rows, extension, native, rows, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::kernels::csr_build::{self as csr, Entries, Index};
-use crate::source::Source;
-use crate::wire::spool::Spool;
+use crate::source::Spool;
 
 /// The schema of a matrix's rows.
 pub(super) fn schema(header: &Header) -> Result<SchemaRef> {
@@ -61,12 +60,9 @@ pub(super) fn schema(header: &Header) -> Result<SchemaRef> {
 }
 
 /// The rows that are asked for.
-pub(super) fn read(body: &Body, schema: &SchemaRef, request: &Request) -> Result<Rows> {
+pub(super) fn read(body: &Body, request: &Selection) -> Result<Rows> {
     let range = request.range(body.header.rows);
-    let schema = match &request.rows {
-        Some(_) if range != (0..body.header.rows) => rows::sliced_schema(schema, &range),
-        _ => Arc::clone(schema),
-    };
+    let schema = Arc::clone(request.row_schema());
     let all = match body.header.kind {
         Kind::Real => typed::<f64>(body, schema, range, request),
         Kind::Integer => typed::<i64>(body, schema, range, request),
@@ -74,13 +70,10 @@ pub(super) fn read(body: &Body, schema: &SchemaRef, request: &Request) -> Result
         Kind::Complex => typed::<[f64; 2]>(body, schema, range, request),
         Kind::Pattern => typed::<i8>(body, schema, range, request),
     }?;
-    match &request.columns {
-        Some(columns) => columns.clone().select(all),
-        None => Ok(all),
-    }
+    request.project(all)
 }
 
-fn typed<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &Request) -> Result<Rows> {
+fn typed<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &Selection) -> Result<Rows> {
     let small = body.header.rows <= 1 << 32 && body.header.cols <= 1 << 32;
     match (body.header.layout, small) {
         (Layout::Coordinate, true) => sparse::<u32, T>(body, schema, range, request),
@@ -97,7 +90,7 @@ fn sparse<I: Index, T: Cell>(
     body: &Body,
     schema: SchemaRef,
     range: Range<u64>,
-    request: &Request,
+    request: &Selection,
 ) -> Result<Rows> {
     let batch_rows = request.batch_rows_or(csr::BATCH_ROWS);
     body.budget.limits().check_free_rows((range.end - range.start).saturating_sub(body.header.entries))?;
@@ -165,13 +158,13 @@ fn bands<I: Index, T: Cell>(body: &Body, range: Range<u64>) -> Result<Vec<Range<
     Ok(bands)
 }
 
-fn dense<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &Request) -> Result<Rows> {
+fn dense<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &Selection) -> Result<Rows> {
     let header = &body.header;
     if header.cols == 0 {
         body.budget.limits().check_free_rows(range.end - range.start)?;
     }
     let (body, inner) = (body.clone(), Arc::clone(&schema));
-    let batch_rows = request.batch_rows;
+    let batch_rows = request.batch_rows();
     let mut store: Option<Store> = None;
     let mut next = range.start;
     let batches = std::iter::from_fn(move || {
@@ -213,7 +206,6 @@ fn cells<T: Cell>(bytes: &[u8], count: usize) -> Vec<T> {
 struct Store {
     matrix: ColumnMajor,
     symmetry: Symmetry,
-    _keep: Option<tempfile::NamedTempFile>,
 }
 
 impl Store {
@@ -229,11 +221,11 @@ impl Store {
             }
         }
         body.check_count(count)?;
-        let (source, keep): (Source, _) = spool.into_source()?;
+        let source = spool.into_source("spool")?;
         let (rows, cols) = (body.header.rows, body.header.cols);
         let item_bytes = size_of::<T>() as u64;
         let matrix = ColumnMajor { source, offset: 0, rows, cols, item_bytes, order: None };
-        Ok(Store { matrix, symmetry: body.header.symmetry, _keep: keep })
+        Ok(Store { matrix, symmetry: body.header.symmetry })
     }
 
     /// The bytes of some rows.

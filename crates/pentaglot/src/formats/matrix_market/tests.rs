@@ -1,3 +1,4 @@
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
@@ -7,22 +8,23 @@ use serde_json::{Value, json};
 
 use super::MatrixMarket;
 use crate::error::Result;
-use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
+use crate::formats::{Document, Findings, Format, ReadOptions, WriteOptions};
 use crate::hub::{Verdict, native, shape};
 use crate::kernels::csr_build::{Csr, Entries, build};
 use crate::testing::plain::{expectations, plain, testdata};
+use crate::testing::writing::Writing as _;
 use crate::{Budget, ErrorKind, Limits, Sink, Source};
 
-fn open(text: impl Into<Vec<u8>>, options: &ReadOptions) -> Result<Box<dyn Document>> {
+fn open(text: impl Into<Vec<u8>>, options: &ReadOptions) -> Result<Arc<dyn Document>> {
     MatrixMarket.open(Source::from_bytes("test", text.into()), options)
 }
 
 fn read(text: &str) -> Result<Value> {
-    plain(open(text, &ReadOptions::default())?.rows(&Request::default())?)
+    plain(open(text, &ReadOptions::default())?.all_rows()?)
 }
 
 fn write(document: &dyn Document) -> Result<String> {
-    let rows = document.rows(&Request::default())?;
+    let rows = document.all_rows()?;
     let (sink, memory) = Sink::memory();
     let mut writer = MatrixMarket.create(sink, rows.schema(), &WriteOptions::default())?;
     for batch in rows {
@@ -40,7 +42,7 @@ fn what_scipy_and_the_spec_allow_is_read() {
         for threads in [1, 3] {
             let options = ReadOptions { threads, ..ReadOptions::default() };
             let document = MatrixMarket.open(Source::open(&path).unwrap(), &options).unwrap();
-            let found = plain(document.rows(&Request::default()).unwrap()).unwrap();
+            let found = plain(document.all_rows().unwrap()).unwrap();
             assert_eq!(found, expected.clone().unwrap(), "{}", path.display());
             let mut findings = Findings::new(false);
             document.validate(&mut findings).unwrap();
@@ -72,8 +74,8 @@ fn the_text_is_plain() {
 fn row_ranges_keep_their_entries() {
     let path = testdata("mtx/scipy_symmetric.mtx");
     let document = MatrixMarket.open(Source::open(path).unwrap(), &ReadOptions::default()).unwrap();
-    let request = Request { rows: Some(1..2), ..Request::default() };
-    let found = plain(document.rows(&request).unwrap()).unwrap();
+    let request = Asked { rows: Some(1..2), ..Asked::default() };
+    let found = plain(document.ask(&request).unwrap()).unwrap();
     assert_eq!(found, json!({ "rows": 1, "cols": 3, "entries": [[0, 0, -1.0], [0, 1, 2.0], [0, 2, 0.5]] }));
 }
 
@@ -87,7 +89,7 @@ fn a_file_past_the_budget_is_read_in_bands() {
     let whole = read(&text).unwrap();
     let limits = Limits { max_alloc: 600_000, ..Limits::default() };
     let document = open(text, &ReadOptions { limits, ..ReadOptions::default() }).unwrap();
-    let batches = document.rows(&Request::default()).unwrap();
+    let batches = document.all_rows().unwrap();
     assert_eq!(plain(batches).unwrap(), whole);
 }
 
@@ -103,7 +105,7 @@ fn pieces_meet_at_line_ends() {
     for threads in [1, 4] {
         let document = open(text.clone(), &ReadOptions { threads, ..ReadOptions::default() }).unwrap();
         let mut sum = 0i64;
-        for batch in document.rows(&Request::default()).unwrap() {
+        for batch in document.all_rows().unwrap() {
             let batch = batch.unwrap();
             let list = arrow_array::cast::as_large_list_array(batch.column(0)).clone();
             let range = list.value_offsets()[0] as usize..list.value_offsets()[list.len()] as usize;
@@ -181,7 +183,7 @@ fn unsigned_numbers_are_read_on_request() {
     let text = "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 18446744073709551615\n";
     let mut options = ReadOptions::default();
     options.options.set("integers", "uint64");
-    let found = plain(open(text, &options).unwrap().rows(&Request::default()).unwrap()).unwrap();
+    let found = plain(open(text, &options).unwrap().all_rows().unwrap()).unwrap();
     assert_eq!(found["entries"], json!([[0, 0, u64::MAX]]));
 }
 
@@ -206,7 +208,7 @@ fn a_pattern_that_is_none_is_refused_by_row() {
     let text = "%%MatrixMarket matrix coordinate pattern general\n2 2 2\n2 2\n2 2\n";
     let document = open(text, &ReadOptions::default()).unwrap();
     assert_eq!(
-        MatrixMarket.plan(&document.summary().schema, &WriteOptions::default()).verdict(),
+        MatrixMarket.steps(&document.summary().schema, &WriteOptions::default()).verdict(),
         Verdict::Checked
     );
     let error = write(document.as_ref()).unwrap_err();
@@ -215,7 +217,7 @@ fn a_pattern_that_is_none_is_refused_by_row() {
         (ErrorKind::Lossy, "row 1, column \"row\": an entry of a pattern is 1")
     );
     let plain = native::without(&document.summary().schema);
-    assert_eq!(MatrixMarket.plan(&plain, &WriteOptions::default()).verdict(), Verdict::Widened);
+    assert_eq!(MatrixMarket.steps(&plain, &WriteOptions::default()).verdict(), Verdict::Widened);
 }
 
 #[test]
@@ -223,7 +225,7 @@ fn what_is_no_matrix_of_numbers_is_refused_by_the_plan() {
     let array = shape::array_schema(Field::new("item", DataType::Float64, false));
     let texts = shape::dense_schema(DataType::Utf8, None, 3).unwrap();
     for schema in [array, texts] {
-        assert_eq!(MatrixMarket.plan(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
+        assert_eq!(MatrixMarket.steps(&schema, &WriteOptions::default()).verdict(), Verdict::Impossible);
     }
 }
 
@@ -235,7 +237,7 @@ fn exhaust(bytes: Vec<u8>) -> Result<()> {
     {
         part.parts.iter().for_each(|parts| parts.nodes(0).take(9).for_each(drop));
     }
-    for batch in document.rows(&Request::default())? {
+    for batch in document.all_rows()? {
         batch?;
     }
     checked
@@ -276,7 +278,7 @@ proptest! {
         batches.iter().for_each(|batch| writer.write(batch).unwrap());
         writer.finish().unwrap();
         let document = open(memory.take(), &ReadOptions::default()).unwrap();
-        let found = plain(document.rows(&Request::default()).unwrap()).unwrap();
+        let found = plain(document.all_rows().unwrap()).unwrap();
         let expected = plain(crate::hub::rows::from_batches(schema, batches.into_iter().map(Ok))).unwrap();
         prop_assert_eq!(found, expected);
     }

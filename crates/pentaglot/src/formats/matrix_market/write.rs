@@ -18,7 +18,7 @@ use crate::hub::{Form, Plan, Verdict, native, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::limits::Budget;
 use crate::sink::Sink;
-use crate::wire::spool::Spool;
+use crate::source::Spool;
 
 /// Bytes of the comment line and the size line together: a `%`, two newlines and three numbers fit.
 const SIZE_BYTES: usize = 2 + 3 * 20 + 3;
@@ -195,7 +195,7 @@ impl MarketWriter {
 
     fn finish_array(&mut self) -> Result<()> {
         let Body::Array(spool) = std::mem::replace(&mut self.body, Body::Coordinate) else { return Ok(()) };
-        let (source, _keep) = spool.into_source()?;
+        let source = spool.into_source("spool")?;
         writeln!(self.text, "{} {}", self.rows, self.cols)?;
         let item_bytes = if self.kind == Kind::Complex { 16 } else { 8 };
         // Seen from the other side, rows one after another are the columns of the transposed matrix.

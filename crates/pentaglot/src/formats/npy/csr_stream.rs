@@ -73,6 +73,19 @@ impl Numbers {
     }
 }
 
+impl Numbers {
+    /// Reads what is left, such as entries that SciPy would prune, so that the checksum covers it.
+    pub(super) fn end(&mut self) -> Result<()> {
+        let total = self.array.header.rows();
+        while self.position < total {
+            let count = (total - self.position).min(1 << 16);
+            self.bands.next(count)?;
+            self.position += count;
+        }
+        self.bands.end()
+    }
+}
+
 fn widen<const N: usize>(bytes: &[u8], numbers: &mut Vec<u64>, number: impl Fn([u8; N]) -> u64) {
     numbers.extend(bytes.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)));
 }
@@ -101,12 +114,7 @@ impl Indices {
     }
 
     pub(super) fn end(&mut self) -> Result<()> {
-        // What SciPy would prune stays unread; only then is there no end to check.
-        if self.numbers.position == self.numbers.array.header.rows() {
-            self.numbers.bands.end().field(self.name)
-        } else {
-            Ok(())
-        }
+        self.numbers.end().field(self.name)
     }
 }
 
@@ -174,6 +182,8 @@ pub(super) struct CsrStream {
     /// Lengths of rows that were read ahead, the next one last.
     lengths: Vec<u64>,
     batch_rows: usize,
+    /// Whether all rows are read, so that checksums can be compared at the end.
+    whole: bool,
     ended: bool,
 }
 
@@ -191,6 +201,7 @@ impl CsrStream {
         let data = sparse.array("data")?;
         let values = data.bands(stored)?;
         let (next, end) = (range.start, range.end);
+        let whole = range == (0..sparse.rows);
         let lengths = Vec::new();
         Ok(CsrStream {
             sparse,
@@ -203,6 +214,7 @@ impl CsrStream {
             end,
             lengths,
             batch_rows,
+            whole,
             ended: false,
         })
     }
@@ -276,8 +288,17 @@ impl CsrStream {
 
     fn finish(&mut self) -> Result<()> {
         self.pointers.end()?;
+        if !self.whole {
+            return Ok(());
+        }
         self.indices.end()?;
-        if self.pointers.last == self.sparse.entries { self.values.end().field("data") } else { Ok(()) }
+        let mut left = self.sparse.entries - self.pointers.last;
+        while left > 0 {
+            let count = left.min(1 << 16);
+            self.values.next(count).field("data")?;
+            left -= count;
+        }
+        self.values.end().field("data")
     }
 }
 

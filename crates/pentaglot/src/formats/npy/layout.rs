@@ -1,8 +1,11 @@
 //! Where an array stands ([`Extent`]) and its header ([`Header`]): read strictly, written as NumPy writes it.
 
+use std::io::{BufRead, BufReader, Read};
+
 use arrow_buffer::Buffer;
 
 use super::literal::Literal;
+use super::read::wrong_crc;
 use super::types::Dtype;
 use crate::error::{Context, Error, Result};
 use crate::limits::Budget;
@@ -59,6 +62,25 @@ impl Extent {
     }
 }
 
+impl Extent {
+    /// Compares the CRC-32 of all bytes, where an archive has one.
+    pub(super) fn check_crc(&self) -> Result<()> {
+        let (Some(expected), Some(len)) = (self.crc, self.len) else { return Ok(()) };
+        let mut reader = BufReader::with_capacity(1 << 16, self.source.reader_at(self.base)?.take(len));
+        let mut sum = flate2::Crc::new();
+        loop {
+            let bytes = reader.fill_buf()?;
+            if bytes.is_empty() {
+                break;
+            }
+            sum.update(bytes);
+            let count = bytes.len();
+            reader.consume(count);
+        }
+        if sum.sum() == expected { Ok(()) } else { Err(wrong_crc(expected, sum.sum()).at(self.base)) }
+    }
+}
+
 /// What a `.npy` file says before its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
@@ -91,11 +113,9 @@ impl Header {
             [2, 0] => (2, 4),
             [3, 0] => (3, 4),
             other => {
-                let found = format_args!("{}.{}", other.first().unwrap_or(&0), other.get(1).unwrap_or(&0));
-                return Err(Error::malformed("version 1.0, 2.0 or 3.0", found)
-                    .at(base + 6)
-                    .field("version")
-                    .rule("version"));
+                let found = format!("{}.{}", other.first().unwrap_or(&0), other.get(1).unwrap_or(&0));
+                let error = Error::unsupported(format!("version {found} (1.0, 2.0 and 3.0 are read)"));
+                return Err(error.at(base + 6).field("version"));
             }
         };
         let size = extent.peek(8, size_bytes, budget).field("header_len")?;

@@ -35,15 +35,16 @@ mod zip;
 
 pub use npz::Npz;
 
-use arrow_schema::{Schema, SchemaRef};
+use crate::hub::Selection;
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Request, Summary,
-    WriteOptions, Writer,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Summary, TypeLanguage,
+    WriteOptions, WritePlan, planned,
 };
-use crate::hub::{Form, Plan, Rows};
-use crate::sink::Sink;
+use crate::hub::{Form, Rows};
 use crate::source::Source;
 
 use layout::Extent;
@@ -71,6 +72,9 @@ static INFO: FormatInfo = FormatInfo {
     media_types: &["application/x-npy"],
     forms: &[Form::Dense, Form::Array, Form::Value, Form::Table],
     options: &[],
+    type_language: TypeLanguage::None,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html",
 };
@@ -84,21 +88,22 @@ impl Format for Npy {
         if head.bytes().starts_with(&layout::MAGIC) { Confidence::Certain } else { Confidence::No }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let budget = options.limits.budget();
         let array = ArrayFile::open(Extent::whole(source), INFO.id, &budget).in_format(INFO.id)?;
         let summary = summary(&array, INFO.id);
-        Ok(Box::new(NpyDocument { array, summary }))
+        Ok(Arc::new(NpyDocument { array, summary }))
     }
 
-    fn plan(&self, schema: &Schema, _: &WriteOptions) -> Plan {
-        write::plan(schema, INFO.id)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        let budget = options.limits.budget();
-        let writer = write::NpyWriter::create(sink, schema, budget, options.row_count).in_format(INFO.id)?;
-        Ok(Box::new(writer))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema, INFO.id);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| {
+            let budget = options.limits.budget();
+            let writer =
+                write::NpyWriter::create(sink, schema, budget, options.row_count).in_format(INFO.id)?;
+            Ok(Box::new(writer))
+        }))
     }
 }
 
@@ -139,7 +144,7 @@ impl Document for NpyDocument {
         validate::validate(&self.array, findings).in_format(INFO.id)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         named(INFO.id, self.array.rows(request))
     }
 }

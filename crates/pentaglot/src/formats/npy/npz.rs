@@ -1,5 +1,6 @@
 //! `.npz`: arrays in a zip archive. One member is the document; SciPy's sparse matrices are one document together.
 
+use crate::hub::Selection;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -19,14 +20,13 @@ use super::{named, outline, summary};
 use crate::error::{self, Context, Error, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions,
-    Request, Summary, WriteOptions, Writer, Written,
+    Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned,
 };
 use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Rows, Verdict, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
-use crate::source::Source;
-use crate::wire::spool::Spool;
+use crate::source::{Source, Spool};
 
 /// The format `.npz`.
 ///
@@ -52,6 +52,9 @@ static INFO: FormatInfo = FormatInfo {
         default: "false",
         help: "deflate the members on writing",
     }],
+    type_language: TypeLanguage::None,
+    has_members: true,
+    index: None,
     gzip_by_magic: true,
     spec: "https://numpy.org/doc/stable/reference/generated/numpy.savez.html",
 };
@@ -80,56 +83,59 @@ impl Format for Npz {
         if bytes.starts_with(&zip::END_MAGIC) && by_name { Confidence::Likely } else { Confidence::No }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let document = NpzDocument::open(source, options).in_format(INFO.id)?;
-        Ok(Box::new(document))
+        Ok(Arc::new(document))
     }
 
-    fn plan(&self, schema: &Schema, _: &WriteOptions) -> Plan {
-        if Form::of(schema) != Form::Sparse {
-            return write::plan(schema, INFO.id);
-        }
-        let mut plan = Plan::default();
-        let from = print_field(schema.field(0));
-        match sparse_value(schema) {
-            Ok((_, verdict)) if index_limit(schema) => plan.push(shape::ROW_FIELD, from, "csr", verdict),
-            Ok(_) => {
-                let note = "SciPy counts rows and columns up to 2^63-1";
-                plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, note);
-            }
-            Err(why) => plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, why),
-        }
-        plan
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let compressed = options.options.bool("compressed").in_format(INFO.id)?.unwrap_or(false);
-        let budget = options.limits.budget();
-        let body = match Form::of(&schema) {
-            Form::Sparse => {
-                let (scalar, _) = sparse_value(&schema).map_err(Error::unsupported).in_format(INFO.id)?;
-                Body::Sparse(Box::new(SparseBody::new(scalar, &schema)))
-            }
-            Form::Table => Body::Members(
-                schema
-                    .fields()
-                    .iter()
-                    .map(|field| {
-                        let schema = Arc::new(shape::array_schema(field.as_ref().clone()));
-                        let target = Target::of(&schema, INFO.id)?;
-                        Ok((field.name().clone(), Collector::new(target, schema, budget.clone())))
-                    })
-                    .collect::<Result<_>>()
-                    .in_format(INFO.id)?,
-            ),
-            _ => {
-                let target = Target::of(&schema, INFO.id).in_format(INFO.id)?;
-                Body::Single(Box::new(Collector::new(target, Arc::clone(&schema), budget.clone())))
-            }
-        };
-        let zip = ZipWriter::new(sink, compressed)?;
-        Ok(Box::new(NpzWriter { zip, body, budget, rows: 0 }))
+        let (schema, budget) = (Arc::clone(schema), options.limits.budget());
+        Ok(planned(steps(&schema), move |sink| create(sink, &schema, compressed, budget).in_format(INFO.id)))
     }
+}
+
+fn steps(schema: &Schema) -> Plan {
+    if Form::of(schema) != Form::Sparse {
+        return write::plan(schema, INFO.id);
+    }
+    let mut plan = Plan::default();
+    let from = print_field(schema.field(0));
+    match sparse_value(schema) {
+        Ok((_, verdict)) if index_limit(schema) => plan.push(shape::ROW_FIELD, from, "csr", verdict),
+        Ok(_) => {
+            let note = "SciPy counts rows and columns up to 2^63-1";
+            plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, note);
+        }
+        Err(why) => plan.push_with(shape::ROW_FIELD, from, "csr", Verdict::Impossible, why),
+    }
+    plan
+}
+
+fn create(sink: Sink, schema: &SchemaRef, compressed: bool, budget: Budget) -> Result<Box<dyn Writer>> {
+    let body = match Form::of(schema) {
+        Form::Sparse => {
+            let (scalar, _) = sparse_value(schema).map_err(Error::unsupported)?;
+            Body::Sparse(Box::new(SparseBody::new(scalar, schema)))
+        }
+        Form::Table => Body::Members(
+            schema
+                .fields()
+                .iter()
+                .map(|field| {
+                    let schema = Arc::new(shape::array_schema(field.as_ref().clone()));
+                    let target = Target::of(&schema, INFO.id)?;
+                    Ok((field.name().clone(), Collector::new(target, schema, budget.clone())))
+                })
+                .collect::<Result<_>>()?,
+        ),
+        _ => {
+            let target = Target::of(schema, INFO.id)?;
+            Body::Single(Box::new(Collector::new(target, Arc::clone(schema), budget.clone())))
+        }
+    };
+    let zip = ZipWriter::new(sink, compressed)?;
+    Ok(Box::new(NpzWriter { zip, body, budget, rows: 0 }))
 }
 
 fn index_limit(schema: &Schema) -> bool {
@@ -175,7 +181,7 @@ enum Content {
 impl NpzDocument {
     fn open(source: Source, options: &ReadOptions) -> Result<NpzDocument> {
         let budget = options.limits.budget();
-        let source = source.seekable()?;
+        let source = source.seekable_if(|head| head.starts_with(b"PK"))?;
         let directory = Directory::read(&source, &budget)?;
         let members: Vec<String> = directory.entries.iter().map(|entry| entry.name().to_owned()).collect();
         let list = || error::list(&members);
@@ -271,17 +277,22 @@ impl Document for NpzDocument {
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
         for entry in &self.directory.entries {
-            let checked = open_member(&self.source, entry, &self.budget)
-                .and_then(|array| validate::validate(&array, findings).field(entry.name().to_owned()));
+            let checked = match open_member(&self.source, entry, &self.budget) {
+                // A member that is no array of ours is no fault of the archive.
+                Err(error) if error.kind() == crate::ErrorKind::Unsupported => {
+                    findings.note(&error);
+                    continue;
+                }
+                Err(error) => Err(error),
+                Ok(array) => validate::validate(&array, findings).field(entry.name().to_owned()),
+            };
             match checked {
                 Err(error) if is_files_fault(&error) => findings.error(&error),
-                // A member that is no array of ours is no fault of the archive.
-                Err(error) if error.kind() == crate::ErrorKind::Unsupported => findings.note(&error),
                 other => other.in_format(INFO.id)?,
             }
         }
         if let Content::Sparse(sparse) = &self.content {
-            let rows = sparse.rows(&Request::default());
+            let rows = sparse.rows(&Selection::new(&self.summary.schema, self.summary.rows));
             let read = rows.and_then(|mut rows| {
                 let mut entries = 0;
                 for batch in rows.by_ref() {
@@ -299,7 +310,7 @@ impl Document for NpzDocument {
         Ok(())
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         let rows = match &self.content {
             Content::Sparse(sparse) => sparse.rows(request),
             Content::Several => return Err(self.summary.check_member().err().unwrap_or_else(no_members)),
@@ -437,7 +448,7 @@ impl SparseBody {
         let dtype = Dtype::Scalar(Scalar::new(Kind::Int, if narrow_both { 4 } else { 8 }));
         let header =
             |dtype: &Dtype, shape: Vec<u64>| Header::canonical(dtype.clone(), false, shape).to_bytes();
-        let indices = self.indices;
+        let mut indices = self.indices;
         zip.member("indices", |out| {
             out.write_all(&header(&dtype, vec![self.entries]))?;
             match (narrow_indices, narrow_both) {
@@ -445,7 +456,7 @@ impl SparseBody {
                 _ => indices.copy_to(out),
             }
         })?;
-        let pointers = self.pointers;
+        let mut pointers = self.pointers;
         zip.member("indptr", |out| {
             out.write_all(&header(&dtype, vec![self.rows.saturating_add(1)]))?;
             if narrow_both { pointers.copy_to(&mut Narrowing(out)) } else { pointers.copy_to(out) }
@@ -459,7 +470,7 @@ impl SparseBody {
             out.write_all(&self.rows.to_le_bytes())?;
             Ok(out.write_all(&self.cols.to_le_bytes())?)
         })?;
-        let (scalar, entries, values) = (self.scalar, self.entries, self.values);
+        let (scalar, entries, mut values) = (self.scalar, self.entries, self.values);
         zip.member("data", |out| {
             out.write_all(&header(&Dtype::Scalar(scalar), vec![entries]))?;
             values.copy_to(out)

@@ -14,7 +14,7 @@ use super::layout::{Extent, Header};
 use super::types::{self, Dtype};
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
-use crate::formats::Request;
+use crate::hub::Selection;
 use crate::hub::{Rows, native, rows, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::limits::Budget;
@@ -76,13 +76,9 @@ impl ArrayFile {
     }
 
     /// The rows that are asked for.
-    pub(super) fn rows(&self, request: &Request) -> Result<Rows> {
-        let total = self.header.rows();
-        let range = request.range(total);
-        let schema = match &request.rows {
-            Some(_) if range != (0..total) => rows::sliced_schema(&self.schema, &range),
-            _ => Arc::clone(&self.schema),
-        };
+    pub(super) fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let range = selection.range(self.header.rows());
+        let schema = Arc::clone(selection.row_schema());
         let row_bytes = self.header.row_bytes().unwrap_or(0);
         if row_bytes == 0 {
             let elements = self.header.row_elements().unwrap_or(u64::MAX).max(1);
@@ -95,7 +91,7 @@ impl ArrayFile {
             Order::Rows(_) | Order::Stream(_) => batch_rows(&self.header),
         };
         let own = usize::try_from(own).unwrap_or(usize::MAX);
-        let batch_rows = request.batch_rows_or(own) as u64;
+        let batch_rows = selection.batch_rows_or(own) as u64;
         let (array, inner) = (self.clone(), Arc::clone(&schema));
         let mut next = range.start;
         let mut ended = false;
@@ -108,14 +104,13 @@ impl ArrayFile {
             next += count;
             Some(batch)
         });
-        let all = rows::from_batches(schema, batches);
-        match &request.columns {
-            Some(columns) => columns.clone().select(all),
-            None => Ok(all),
-        }
+        selection.project(rows::from_batches(schema, batches))
     }
 
     /// The bytes of the rows in `range`, in C order, a band at a time.
+    ///
+    /// Whoever reads all rows and then calls [`Bands::end`] has compared the member's checksum. Some rows of a stored
+    /// member are read without it: that would need all its other bytes.
     pub(super) fn bands(&self, range: Range<u64>) -> Result<Bands> {
         let header = &self.header;
         let row_bytes = header.row_bytes().unwrap_or(0);
@@ -124,6 +119,9 @@ impl ArrayFile {
         let whole = range == (0..header.rows());
         let mut crc = None;
         let order = if header.is_column_major() && header.data_bytes() != Some(0) {
+            if whole {
+                self.extent.check_crc()?;
+            }
             let source = self.extent.source.seekable()?;
             let inner = header.shape.get(1..).unwrap_or_default();
             Order::Columns(ColumnMajor {
@@ -235,8 +233,7 @@ impl Bands {
         if let Some((sum, expected)) = &self.crc
             && sum.sum() != *expected
         {
-            let (expected, found) = (format!("CRC-32 {expected:08x}"), format!("{:08x}", sum.sum()));
-            return Err(Error::malformed(expected, found).at(self.array.extent.base).rule("crc"));
+            return Err(wrong_crc(*expected, sum.sum()).at(self.array.extent.base));
         }
         if let Order::Stream(reader) = &mut self.order
             && self.whole
@@ -249,6 +246,10 @@ impl Bands {
         }
         Ok(())
     }
+}
+
+pub(super) fn wrong_crc(expected: u32, found: u32) -> Error {
+    Error::malformed(format_args!("CRC-32 {expected:08x}"), format_args!("{found:08x}")).rule("crc")
 }
 
 fn trailing(more: u64) -> Error {

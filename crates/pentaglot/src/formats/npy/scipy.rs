@@ -16,7 +16,7 @@ use super::read::ArrayFile;
 use super::types::{Dtype, Kind, complex};
 use super::zip::{Directory, Entry};
 use crate::error::{Context, Error, Result};
-use crate::formats::Request;
+use crate::hub::Selection;
 use crate::hub::type_text::print_type;
 use crate::hub::{Rows, extension, native, rows, shape};
 use crate::kernels::csr_build::{self as csr, Entries, Index, Value};
@@ -183,7 +183,9 @@ impl Sparse {
             (Dtype::Scalar(scalar), Some(bytes))
                 if matches!(scalar.kind, Kind::Bytes | Kind::Text) && bytes <= 64 =>
             {
-                let bytes = array.bands(0..1)?.next(1)?;
+                let mut bands = array.bands(0..1)?;
+                let bytes = bands.next(1)?;
+                bands.end()?;
                 let bytes = if scalar.big_endian { decode::swap(&bytes, 4, &self.budget)? } else { bytes };
                 bytes.iter().filter(|byte| **byte != 0).map(|byte| char::from(*byte)).collect::<String>()
             }
@@ -208,17 +210,17 @@ impl Sparse {
                 .at(array.extent.base)
                 .rule("sparse-shape"));
         }
-        Numbers::open(array, 0..count)?.next(count)
+        let mut numbers = Numbers::open(array, 0..count)?;
+        let all = numbers.next(count)?;
+        numbers.end()?;
+        Ok(all)
     }
 
     /// The rows that are asked for.
-    pub(super) fn rows(&self, request: &Request) -> Result<Rows> {
-        let range = request.range(self.rows);
-        let schema = match &request.rows {
-            Some(_) if range != (0..self.rows) => rows::sliced_schema(&self.schema, &range),
-            _ => Arc::clone(&self.schema),
-        };
-        let batch_rows = request.batch_rows_or(csr::BATCH_ROWS);
+    pub(super) fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let range = selection.range(self.rows);
+        let schema = Arc::clone(selection.row_schema());
+        let batch_rows = selection.batch_rows_or(csr::BATCH_ROWS);
         let all = match (self.layout, self.cols > 1 << 32 || self.rows > 1 << 32) {
             (Layout::Csr, _) => {
                 let mut stream = CsrStream::open(self.clone(), schema.clone(), range, batch_rows)?;
@@ -227,10 +229,7 @@ impl Sparse {
             (_, false) => self.sorted::<u32>(schema, range, batch_rows)?,
             (_, true) => self.sorted::<u64>(schema, range, batch_rows)?,
         };
-        match &request.columns {
-            Some(columns) => columns.clone().select(all),
-            None => Ok(all),
-        }
+        selection.project(all)
     }
 
     /// All entries, sorted into rows.

@@ -6,7 +6,6 @@
 //! | `newline` | the header ends in a newline (warning) |
 //! | `bool` | a bool is 0 or 1 |
 //! | `text` | `U` holds Unicode scalar values |
-//! | `date-range`, `time-range` | a time fits its Arrow type |
 //! | `truncated`, `trailing`, `crc` | the values are all there, nothing follows, the archive's checksum holds |
 
 use super::decode;
@@ -51,6 +50,8 @@ fn values(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
     let item = header.dtype.bytes().unwrap_or(0);
     let row_elements = header.row_elements().unwrap_or(0);
     let ruled = has_rules(&header.dtype);
+    // A time that does not fit its Arrow type is no fault of the file: it cannot be read, as `rows` says too.
+    let mut refused = None;
     let mut next = 0;
     while next < total {
         let count = band_rows.min(total - next);
@@ -61,14 +62,19 @@ fn values(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
             {
                 let index = first + index as u64;
                 check(&header.dtype, element, &mut |within, error| {
-                    findings
-                        .error(&error.at(array.element_offset(index) + within).index(index).field("data"));
+                    let error = error.at(array.element_offset(index) + within).index(index).field("data");
+                    if is_files_fault(&error) {
+                        findings.error(&error);
+                    } else {
+                        refused.get_or_insert(error);
+                    }
                 });
             }
         }
         next += count;
     }
-    bands.end()
+    bands.end()?;
+    refused.map_or(Ok(()), Err)
 }
 
 fn has_rules(dtype: &Dtype) -> bool {

@@ -21,7 +21,7 @@ use crate::hub::{Form, Plan, Shape, Verdict, native, shape};
 use crate::kernels::column_major::ColumnMajor;
 use crate::limits::{Budget, Limits};
 use crate::sink::Sink;
-use crate::wire::spool::Spool;
+use crate::source::Spool;
 
 /// What an array will be written as.
 #[derive(Debug, Clone)]
@@ -271,7 +271,7 @@ impl Collector {
                 }
                 self.budget.give(held);
             }
-            Body::Spool(spool) => {
+            Body::Spool(mut spool) => {
                 let header = self.target.header(self.rows);
                 out.write_all(&header.to_bytes())?;
                 if header.is_column_major() && header.data_bytes() != Some(0) {
@@ -288,7 +288,7 @@ impl Collector {
 /// Writes spooled C-order values in Fortran order. Seen from the other side this is reading the rows of a
 /// column-major matrix whose dimensions are reversed.
 fn transpose(header: &Header, spool: Spool, out: &mut dyn Write, budget: &Budget) -> Result<()> {
-    let (source, _keep) = spool.into_source()?;
+    let source = spool.into_source("spool")?;
     let last = header.shape.last().copied().unwrap_or(1);
     let outer = header.shape.get(..header.shape.len().saturating_sub(1)).unwrap_or_default();
     let matrix = ColumnMajor {

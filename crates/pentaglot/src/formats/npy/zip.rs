@@ -9,6 +9,7 @@ use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
 use super::layout::Extent;
+use super::read::wrong_crc;
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, Result};
 use crate::limits::{Budget, Limits};
@@ -112,11 +113,7 @@ impl<R: Read> Read for Inflated<R> {
                 return Err(Error::truncated(expected, promised - self.left).at(at).rule("zip-size").into());
             }
             _ if count == 0 && self.crc.sum() != self.entry.crc => {
-                let expected = format!("CRC-32 {:08x}", self.entry.crc);
-                return Err(Error::malformed(expected, format!("{:08x}", self.crc.sum()))
-                    .at(at)
-                    .rule("crc")
-                    .into());
+                return Err(wrong_crc(self.entry.crc, self.crc.sum()).at(at).into());
             }
             _ => self.left -= count as u64,
         }

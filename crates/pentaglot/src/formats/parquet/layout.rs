@@ -259,6 +259,18 @@ fn check_chunk(column: &ColumnChunkMetaData, rows: u64, end: u64) -> Result<()> 
     Ok(())
 }
 
+/// Compares the values that the pages of a chunk hold with those that its metadata promises.
+pub(super) fn check_value_count(column: &ColumnChunkMetaData, values: u64) -> Result<()> {
+    let declared = u64::try_from(column.num_values()).unwrap_or(0);
+    if values == declared {
+        return Ok(());
+    }
+    let (start, _) = column.byte_range();
+    Err(Error::malformed(format_args!("{declared} values in its pages"), values)
+        .at(start)
+        .rule("value-count"))
+}
+
 /// A page of a column chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {

@@ -32,20 +32,21 @@ mod types;
 mod validate;
 mod write;
 
+use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::hub::Selection;
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use self::layout::{Chunks, MAGIC};
 use self::read::Store;
 use self::write::ParquetWriter;
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Request,
-    Summary, WriteOptions, Writer,
+    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Summary,
+    WriteOptions,
 };
 use crate::error::{Context, Result};
-use crate::hub::{Form, Plan, Rows, Verdict};
-use crate::sink::Sink;
+use crate::hub::{Form, Rows};
 use crate::source::Source;
 
 const ID: &str = "parquet";
@@ -63,6 +64,9 @@ static INFO: FormatInfo = FormatInfo {
         default: "zstd",
         help: "how pages are packed",
     }],
+    type_language: TypeLanguage::None,
+    has_members: false,
+    index: None,
     gzip_by_magic: true,
     spec: "https://parquet.apache.org/docs/file-format/",
 };
@@ -84,26 +88,23 @@ impl Format for Parquet {
         }
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
-        let open = || -> Result<Box<dyn Document>> {
-            let chunks = Chunks { source: source.seekable()?, budget: options.limits.budget() };
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+        let open = || -> Result<Arc<dyn Document>> {
+            let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
+            let chunks = Chunks { source, budget: options.limits.budget() };
             let store = Store::open(chunks)?;
-            Ok(Box::new(ParquetDocument { summary: store.summary(), store: Arc::new(store) }))
+            Ok(Arc::new(ParquetDocument { summary: store.summary(), store: Arc::new(store) }))
         };
         open().in_format(ID)
     }
 
-    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
-        let mut plan = types::plan(schema);
-        if let Err(error) = write::compression(&options.options) {
-            let given = options.options.get("compression").unwrap_or_default();
-            plan.push_with("", given, "nothing", Verdict::Impossible, error.message());
-        }
-        plan
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(ParquetWriter::create(sink, &schema, options).in_format(ID)?))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        write::compression(&options.options)?;
+        let steps = types::plan(schema);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| {
+            Ok(Box::new(ParquetWriter::create(sink, &schema, &options).in_format(ID)?))
+        }))
     }
 }
 
@@ -125,7 +126,7 @@ impl Document for ParquetDocument {
         validate::store(&self.store, findings).in_format(ID)
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         self.store.rows(request).in_format(ID)
     }
 }

@@ -13,15 +13,16 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::ID;
-use super::layout::{Chunks, Footer, Pages, from_parquet};
+use super::layout::{Chunks, Footer, Pages, check_value_count, from_parquet};
 use super::levels::{LEVELS_KEY, Levels};
 use super::thrift::PageHeader;
 use super::types;
 use super::write::ROW_COUNT_KEY;
 use crate::error::{Context, Error, Result};
-use crate::formats::Request;
-use crate::hub::rows::{self, Columns};
-use crate::hub::{Form, Rows};
+use crate::hub::Columns;
+use crate::hub::Rows;
+use crate::hub::Selection;
+use crate::hub::rows;
 use crate::limits::Limits;
 use crate::wire::arrow_flatbuffers;
 use crate::wire::guard::guarded;
@@ -83,31 +84,19 @@ impl Store {
         Ok(Store { chunks, footer, schema, stored, levels, total_rows, schema_note, reader, indexed })
     }
 
-    pub(super) fn rows(self: &Arc<Self>, request: &Request) -> Result<Rows> {
+    pub(super) fn rows(self: &Arc<Self>, request: &Selection) -> Result<Rows> {
         let range = request.range(self.total_rows);
-        let (chosen, later) = match &request.columns {
-            Some(columns) if !self.schema.fields().is_empty() => match Form::of(&self.schema) {
-                Form::Dense | Form::Sparse => (None, Some(columns.clone())),
-                _ => (Some(columns.clone()), None),
-            },
-            _ => (None, None),
-        };
-        let mut schema = match &chosen {
-            Some(columns) => columns.schema(&self.schema)?,
-            None => Arc::clone(&self.schema),
-        };
-        if request.rows.is_some() {
-            schema = rows::sliced_schema(&schema, &range);
-        }
+        let schema = Arc::clone(request.decoded_schema());
+        let chosen = request.columns().filter(|_| !request.cuts_lists());
         let rows: Rows = if self.schema.fields().is_empty() {
             countless(schema, range, request)
         } else {
-            let selection = Selection::new(chosen.as_ref(), &self.schema);
+            let selection = Projection::new(chosen, &self.schema);
             let reader = Reader {
                 store: Arc::clone(self),
                 schema: Arc::clone(&schema),
                 selection,
-                batch_rows: request.batch_rows,
+                batch_rows: request.batch_rows(),
                 bare: range.is_empty() && !self.levels.is_empty(),
                 group: 0,
                 position: 0,
@@ -116,10 +105,7 @@ impl Store {
             };
             rows::from_batches(schema, reader)
         };
-        match later {
-            Some(columns) => columns.select(rows),
-            None => Ok(rows),
-        }
+        request.project_lists(rows)
     }
 
     /// The reader's metadata with the offset index, if there is a sound one; read when it is first needed.
@@ -187,24 +173,36 @@ impl Store {
                 .and_then(|index_of| index_of.get(index)?.get(leaf))
                 .map(|index| index.page_locations().as_slice());
             let Some(locations) = locations else {
+                // A page whose kind is wrong is skipped by the decoder, which then gives too few values.
+                let mut values = 0u64;
                 for page in pages {
                     let page = page.map_err(place)?;
                     if page.header.kind == PageHeader::DICTIONARY {
                         largest = largest.max(page.header.unpacked_bytes);
+                    } else if page.header.is_data() {
+                        values = values.saturating_add(page.header.value_count);
                     }
                 }
+                check_value_count(column, values).map_err(place)?;
                 continue;
             };
             let first = locations.first().and_then(|page| u64::try_from(page.offset).ok());
             let (start, len) = column.byte_range();
-            if len > 0 && first != Some(start) {
-                let page = pages.page(start).map_err(place)?;
-                largest = largest.max(page.header.unpacked_bytes);
-            }
             let row = |index: usize| {
                 let row = locations.get(index).map_or(group.num_rows(), |page| page.first_row_index);
                 u64::try_from(row).unwrap_or(u64::MAX)
             };
+            // The dictionary and the pages up to the last that is wanted, if they begin the chunk.
+            if let Some(next) = (0..locations.len()).find(|index| row(*index + 1) >= range.end)
+                && range.start < row(1)
+            {
+                let end = locations.get(next + 1).and_then(|page| u64::try_from(page.offset).ok());
+                self.chunks.source.prefetch(start..end.unwrap_or(start + len))?;
+            }
+            if len > 0 && first != Some(start) {
+                let page = pages.page(start).map_err(place)?;
+                largest = largest.max(page.header.unpacked_bytes);
+            }
             for (index, location) in locations.iter().enumerate() {
                 if row(index) < range.end && row(index + 1) > range.start {
                     pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX)).map_err(place)?;
@@ -270,7 +268,7 @@ fn reader_metadata(metadata: &Arc<ParquetMetaData>, skip: bool) -> Result<ArrowR
 }
 
 /// Rows without columns.
-fn countless(schema: SchemaRef, range: Range<u64>, request: &Request) -> Rows {
+fn countless(schema: SchemaRef, range: Range<u64>, request: &Selection) -> Rows {
     let step = request.batch_rows_or(1 << 20);
     let inner = Arc::clone(&schema);
     let mut left = range.end - range.start;
@@ -283,12 +281,12 @@ fn countless(schema: SchemaRef, range: Range<u64>, request: &Request) -> Rows {
 }
 
 /// The columns to read, each once, and where each wanted one is among them.
-struct Selection {
+struct Projection {
     /// `None`: all, in order.
     chosen: Option<(Vec<usize>, Vec<usize>)>,
 }
 
-impl Selection {
+impl Projection {
     fn new(columns: Option<&Columns>, schema: &Schema) -> Self {
         let chosen = columns.map(|columns| {
             let count = schema.fields().len();
@@ -303,7 +301,7 @@ impl Selection {
             let order = wanted.iter().filter_map(|index| read.binary_search(index).ok()).collect();
             (read, order)
         });
-        Selection { chosen }
+        Projection { chosen }
     }
 
     /// Which of the file's columns the one at `place` is.
@@ -328,7 +326,7 @@ impl Selection {
 struct Reader {
     store: Arc<Store>,
     schema: SchemaRef,
-    selection: Selection,
+    selection: Projection,
     batch_rows: usize,
     /// Whether a batch without rows is to come: it holds the levels.
     bare: bool,
@@ -365,7 +363,9 @@ impl Reader {
                 return Ok(None);
             };
             let start = self.position;
-            if start >= self.range.end {
+            // A row group without rows holds nothing that is asked for, but whoever reads all rows learns if it is broken.
+            let bare = group.num_rows() == 0 && self.range == (0..self.store.total_rows);
+            if start >= self.range.end && !bare {
                 return Ok(None);
             }
             let index = self.group;
@@ -373,6 +373,10 @@ impl Reader {
             self.position = start + u64::try_from(group.num_rows()).unwrap_or(0);
             let from = self.range.start.clamp(start, self.position) - start;
             let to = self.range.end.clamp(start, self.position) - start;
+            if bare {
+                let metadata = &self.store.footer.metadata;
+                self.store.check_pages(metadata, index, &self.selection.mask(&self.store), &(0..0))?;
+            }
             if from < to {
                 let mask = self.selection.mask(&self.store);
                 let reader = self.store.read_group(index, &mask, from..to, self.batch_rows)?;

@@ -1,3 +1,7 @@
+use crate::hub::Verdict;
+use crate::sink::Sink;
+use crate::testing::asked::Asked;
+use arrow_schema::Schema;
 use std::sync::Arc;
 
 use arrow_array::{Array, Float64Array, RecordBatch};
@@ -5,10 +9,10 @@ use arrow_schema::{DataType, Field, Fields, SchemaRef, UnionFields, UnionMode};
 
 use super::*;
 use crate::ErrorKind;
-use crate::hub::rows::Columns;
 use crate::testing::arbitrary::Random;
 use crate::testing::columnar::{self, assert_same, expected};
 use crate::testing::conformance::{Suite, collect};
+use crate::testing::writing::Writing as _;
 
 #[test]
 fn it_passes_the_conformance_suite() {
@@ -116,7 +120,7 @@ fn every_compression_is_written_and_read() {
     for text in ["lzo", "zstd:0", "zstd:x", "snappy:3", ""] {
         let mut options = WriteOptions::default();
         options.options.set("compression", text);
-        assert_eq!(Parquet.plan(&schema, &options).verdict(), Verdict::Impossible, "{text}");
+        assert_eq!(Parquet.steps(&schema, &options).verdict(), Verdict::Impossible, "{text}");
         let error = Parquet.create(Sink::memory().0, Arc::clone(&schema), &options).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     }
@@ -144,8 +148,8 @@ fn columns_and_pages_that_are_not_asked_for_are_not_read() {
     let before = source.bytes_read();
     assert!(before < 20_000, "the footer only: {before}");
     let column = std::iter::once(2..3).collect();
-    let request = Request { columns: Some(Columns(column)), rows: Some(150_000..150_010), batch_rows: 0 };
-    let found = collect(document.rows(&request).unwrap()).unwrap();
+    let request = Asked { columns: Some(column), rows: Some(150_000..150_010), batch_rows: 0 };
+    let found = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!(found.column(0), &batch.column(2).slice(150_000, 10));
     let read = source.bytes_read() - before;
     assert!(read < 300_000, "one page or two of 1.6 MB: {read}");
@@ -174,7 +178,7 @@ fn errors_say_what_and_where() {
     let whole = std::fs::read(columnar::path("parquet/plain.parquet")).unwrap();
     let error = |bytes: Vec<u8>| {
         let open = Parquet.open(Source::from_bytes("x", bytes), &ReadOptions::default());
-        let result = open.and_then(|document| collect(document.rows(&Request::default())?).map(drop));
+        let result = open.and_then(|document| collect(document.all_rows()?).map(drop));
         result.unwrap_err().to_string()
     };
     assert_eq!(
@@ -216,7 +220,7 @@ fn a_page_that_claims_too_much_is_refused_before_it_is_unpacked() {
     // The footer's offsets stay; the chunk is a few bytes longer than it says, and the page does not fit it.
     assert!(shift > 0);
     let document = Parquet.open(Source::from_bytes("x", lying), &ReadOptions::default()).unwrap();
-    let error = collect(document.rows(&Request::default()).unwrap()).unwrap_err();
+    let error = collect(document.all_rows().unwrap()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Limit), "{error}");
     assert!(error.to_string().starts_with("parquet: at byte 4, row_group[0].columns[0].c0: "), "{error}");
 }
@@ -251,7 +255,7 @@ fn bad_input_never_panics() {
         let suite = Suite::new(&Parquet).option("compression", ["none", "zstd", "lz4"][seed as usize % 3]);
         let schema = random.schema_of(|field| {
             let alone = Schema::new(vec![field.clone()]);
-            Parquet.plan(&alone, &WriteOptions::default()).verdict() < Verdict::Lossy
+            Parquet.steps(&alone, &WriteOptions::default()).verdict() < Verdict::Lossy
         });
         let batch = random.batch(&schema, 5);
         let Some((_, bytes)) = suite.encode(&schema, std::slice::from_ref(&batch)) else { continue };
@@ -295,7 +299,7 @@ fn levels(array: &arrow_array::ArrayRef) -> Vec<Option<String>> {
 fn the_levels_of_ordered_dictionaries_are_kept() {
     let batch = ordered(vec!["s", "m", "l", "xl"], vec![Some(2), None, Some(0), Some(2)]);
     let schema = batch.schema();
-    let plan = Parquet.plan(&schema, &WriteOptions::default());
+    let plan = Parquet.steps(&schema, &WriteOptions::default());
     assert_eq!(plan.verdict(), Verdict::Checked);
     let more = ordered(vec!["s", "m", "l", "xl", "xxl"], vec![Some(4)]);
     let (_, bytes) =
@@ -304,21 +308,21 @@ fn the_levels_of_ordered_dictionaries_are_kept() {
         |bytes: Vec<u8>| Parquet.open(Source::from_bytes("x", bytes), &ReadOptions::default()).unwrap();
     let document = open(bytes);
     assert_eq!(document.summary().schema, schema);
-    let found = collect(document.rows(&Request::default()).unwrap()).unwrap();
+    let found = collect(document.all_rows().unwrap()).unwrap();
     let all = ["s", "m", "l", "xl", "xxl"].map(|text| Some(text.to_owned()));
     assert_eq!(levels(found.column(1)), all);
     assert_eq!(found.slice(0, 4).column(0), batch.column(0));
     let texts = |array: &arrow_array::ArrayRef| arrow_cast::cast(array, &DataType::Utf8).unwrap();
     assert_eq!(&texts(&found.column(1).slice(0, 4)), &texts(batch.column(1)));
     // Of some columns and rows too.
-    let columns = Some(Columns(std::iter::once(1..2).collect()));
-    let request = Request { columns, rows: Some(2..4), batch_rows: 0 };
-    let found = collect(document.rows(&request).unwrap()).unwrap();
+    let columns = Some(std::iter::once(1..2).collect());
+    let request = Asked { columns, rows: Some(2..4), batch_rows: 0 };
+    let found = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!(levels(found.column(0)), all);
     assert_eq!(&texts(found.column(0)), &texts(&batch.column(1).slice(2, 2)));
     // And of none.
-    let request = Request { rows: Some(1..1), ..Request::default() };
-    let found = collect(document.rows(&request).unwrap()).unwrap();
+    let request = Asked { rows: Some(1..1), ..Asked::default() };
+    let found = collect(document.ask(&request).unwrap()).unwrap();
     assert_eq!((found.num_rows(), levels(found.column(1))), (0, all.to_vec()));
     // Two orders cannot be one.
     let (sink, _) = Sink::memory();
@@ -328,7 +332,7 @@ fn the_levels_of_ordered_dictionaries_are_kept() {
     assert_eq!(error.kind(), ErrorKind::Lossy, "{error}");
     // Inside a list there is no place for them.
     let list = Field::new("l", DataType::List(Arc::new(schema.field(1).clone())), true);
-    let plan = Parquet.plan(&Schema::new(vec![list]), &WriteOptions::default());
+    let plan = Parquet.steps(&Schema::new(vec![list]), &WriteOptions::default());
     assert_eq!(plan.verdict(), Verdict::Lossy);
 }
 

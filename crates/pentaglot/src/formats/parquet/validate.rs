@@ -4,7 +4,7 @@ use arrow_array::Array;
 use parquet::arrow::ProjectionMask;
 use parquet::file::metadata::ColumnChunkMetaData;
 
-use super::layout::Pages;
+use super::layout::{Pages, check_value_count};
 use super::read::Store;
 use super::thrift::{self, PageHeader};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -81,13 +81,8 @@ fn check_chunk(store: &Store, column: &ColumnChunkMetaData) -> Result<()> {
             }
         }
     }
-    let declared = u64::try_from(column.num_values()).unwrap_or(0);
+    check_value_count(column, values)?;
     let (start, _) = column.byte_range();
-    if values != declared {
-        return Err(Error::malformed(format_args!("{declared} values in its pages"), values)
-            .at(start)
-            .rule("value-count"));
-    }
     if data_seen && first_data != u64::try_from(column.data_page_offset()).ok() {
         return Err(Error::malformed(
             format_args!("the first data page at {}", column.data_page_offset()),

@@ -7,12 +7,11 @@
 
 use std::sync::Arc;
 
-use pentaglot_succinct::{Error, IntVector, SharedWords, SparseVector, Structure, WordCursor};
+use pentaglot_succinct::{IntVector, SharedWords, SparseVector, Structure, WordCursor};
 
 use super::layout::byte_vector;
 use super::types::Kind;
-
-type Result<T> = std::result::Result<T, Error>;
+use crate::error::{Error, Result};
 
 /// A container, walked to its last element.
 pub struct Container {
@@ -119,6 +118,16 @@ struct Walker<'c> {
     facts: Vec<(String, String)>,
 }
 
+/// What is wrong with the element `at`.
+fn malformed(
+    at: u64,
+    path: impl Into<String>,
+    expected: impl std::fmt::Display,
+    found: impl std::fmt::Display,
+) -> Error {
+    Error::malformed(expected, found).at(at.saturating_mul(8)).field(path.into())
+}
+
 fn join(parent: &str, name: &str) -> String {
     if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
 }
@@ -150,7 +159,7 @@ impl Walker<'_> {
         let (found, version) = (element & 0xffff_ffff, element >> 32);
         let expected = u64::from(tag(kind).unwrap_or(0));
         if found != expected {
-            return Err(Error::malformed(
+            return Err(malformed(
                 at,
                 path,
                 format!("the tag {expected:#x} of a {kind}"),
@@ -159,12 +168,9 @@ impl Walker<'_> {
         }
         if !versions.contains(&version) {
             let (first, last) = (versions.start(), versions.end());
-            return Err(Error::malformed(
-                at,
-                path,
-                format!("version {first} to {last} of a {kind}"),
-                version,
-            ));
+            let known = if first == last { format!("{first} is") } else { format!("{first} to {last} are") };
+            let error = Error::unsupported(format!("version {version} of a {kind} ({known} read)"));
+            return Err(error.at(at * 8).field(path));
         }
         self.facts.push((join(parent, "version"), version.to_string()));
         Ok(version)
@@ -175,7 +181,7 @@ impl Walker<'_> {
         let flags = self.field(path.clone())?;
         if flags & !known != 0 || flags & required != required {
             let expected = format!("flags within {known:#x} with {required:#x} set");
-            return Err(Error::malformed(at, path, expected, format!("{flags:#x}")));
+            return Err(malformed(at, path, expected, format!("{flags:#x}")));
         }
         Ok(flags)
     }
@@ -207,7 +213,7 @@ impl Walker<'_> {
         let (count, words) = self.bytes(join(path, "alphabet"))?;
         if count > 256 {
             let expected = "at most 256 bytes";
-            return Err(Error::malformed(start, join(path, "alphabet"), expected, count));
+            return Err(malformed(start, join(path, "alphabet"), expected, count));
         }
         let alphabet = byte_vector(count, &words);
         let packed = self.int(join(path, "characters"))?;
@@ -221,12 +227,7 @@ impl Walker<'_> {
         let strings = self.strings(path)?;
         let ids = self.int(join(path, "sorted_ids"))?;
         if ids.len() != strings.len() {
-            return Err(Error::malformed(
-                at,
-                join(path, "sorted_ids"),
-                format!("{} ids", strings.len()),
-                ids.len(),
-            ));
+            return Err(malformed(at, join(path, "sorted_ids"), format!("{} ids", strings.len()), ids.len()));
         }
         Ok(())
     }
@@ -235,12 +236,7 @@ impl Walker<'_> {
         let at = self.cursor.position();
         let strings = self.strings(path)?;
         if !strings.len().is_multiple_of(2) {
-            return Err(Error::malformed(
-                at,
-                path,
-                "a value for each key",
-                format!("{} strings", strings.len()),
-            ));
+            return Err(malformed(at, path, "a value for each key", format!("{} strings", strings.len())));
         }
         Ok(())
     }
@@ -265,7 +261,7 @@ impl Walker<'_> {
         let (data, _) = self.bytes(join(parent, "bwt.data"))?;
         let len = pentaglot_succinct::BitQueries::len(index.as_ref());
         if len != data {
-            return Err(Error::malformed(
+            return Err(malformed(
                 at,
                 join(parent, "bwt.index"),
                 format!("a length of {data}, as the data"),
@@ -277,7 +273,7 @@ impl Walker<'_> {
         let at = self.cursor.position();
         let size = self.field(join(&path, "size"))?;
         if (size > 0) != (flags & 2 != 0) {
-            return Err(Error::malformed(
+            return Err(malformed(
                 at,
                 path,
                 "metadata exactly if the flags say so",
@@ -289,7 +285,7 @@ impl Walker<'_> {
             self.metadata(&path)?;
             let read = self.cursor.position() - start;
             if read != size {
-                return Err(Error::malformed(at, join(&path, "size"), format!("{read} elements"), size));
+                return Err(malformed(at, join(&path, "size"), format!("{read} elements"), size));
             }
         }
         Ok(())

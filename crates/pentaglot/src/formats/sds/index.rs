@@ -6,20 +6,20 @@
 
 use pentaglot_succinct::{Indexed, SharedWords, WordCursor};
 
-use super::layout::{Object, from_succinct, open_object, read_words};
+use super::layout::{Object, open_object, read_words};
 use super::types::Kind;
 use crate::error::{Error, Result};
+use crate::formats::ReadOptions;
+use crate::formats::side_index::{SDS_MAGIC, SUFFIX};
 use crate::limits::Limits;
+use crate::map::InPlace;
 use crate::source::Source;
 
 /// `PENTAIDX`, as a little-endian element.
-const MAGIC: u64 = u64::from_le_bytes(*b"PENTAIDX");
+const MAGIC: u64 = u64::from_le_bytes(*SDS_MAGIC);
 const VERSION: u64 = 3;
 
-/// The side file's suffix.
-const SUFFIX: &str = ".idx";
-
-/// A structure open for queries: in place, with the index beside it if there is one that fits.
+/// A structure open for queries, with the index beside it if there is one that fits.
 #[non_exhaustive]
 pub struct Mapped {
     /// The structure.
@@ -33,14 +33,19 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// Opens a file in place by a memory map (see [`crate::map`] for its hazard); anything else in memory.
-    pub fn open(source: &Source, kind: Option<Kind>, limits: &Limits) -> Result<Self> {
+    /// Opens a file in place by a memory map if that is permitted; anything else in memory.
+    pub fn open(
+        source: &Source,
+        kind: Option<Kind>,
+        in_place: Option<InPlace>,
+        limits: &Limits,
+    ) -> Result<Self> {
         let budget = limits.budget();
-        let words = read_words(source, true, &budget)?;
+        let words = read_words(source, in_place, &budget)?;
         let (object, also_fits) = open_object(&words, kind.map(Kind::name))?;
         let attached = match source.sibling(SUFFIX)? {
             Some(side) => {
-                read_words(&side, true, &budget).and_then(|index| attach_index(&object, &words, index))
+                read_words(&side, in_place, &budget).and_then(|index| attach_index(&object, &words, index))
             }
             None => Ok(()),
         };
@@ -49,6 +54,13 @@ impl Mapped {
             .map(|error| format!("the index {}{SUFFIX} is passed over: {error}", source.name()));
         Ok(Mapped { object, words, also_fits, note })
     }
+}
+
+/// The bytes of the side index of a file.
+pub(super) fn side_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
+    let kind = options.dialect.as_deref().map(Kind::parse).transpose()?;
+    let mapped = Mapped::open(source, kind, options.in_place, &options.limits)?;
+    build_index(&mapped.object, &mapped.words)
 }
 
 /// The bytes of the side file for a structure over these elements.
@@ -81,7 +93,7 @@ fn attach_index(object: &Object, words: &SharedWords, index: SharedWords) -> Res
     let mut cursor = WordCursor::new(index);
     let mut check = |name: &'static str, expected: u64| -> Result<()> {
         let at = cursor.position() * 8;
-        let found = cursor.element(name).map_err(from_succinct)?;
+        let found = cursor.element(name)?;
         if found == expected { Ok(()) } else { Err(Error::malformed(expected, found).at(at).field(name)) }
     };
     check("magic", MAGIC)?;
@@ -91,15 +103,15 @@ fn attach_index(object: &Object, words: &SharedWords, index: SharedWords) -> Res
     for part in hash(words.as_ref()) {
         check("data_hash", part)?;
     }
-    match object {
+    let attached = match object {
         Object::Bit(structure) => structure.attach_index(&mut cursor),
         Object::Sparse(structure) => structure.attach_index(&mut cursor),
         Object::RunLength(structure) => structure.attach_index(&mut cursor),
         Object::Wavelet(structure) => structure.attach_index(&mut cursor),
         Object::RunLengthWavelet(structure) => structure.attach_index(&mut cursor),
         _ => Ok(()),
-    }
-    .map_err(from_succinct)
+    };
+    Ok(attached?)
 }
 
 fn kind_code(kind: Kind) -> u64 {

@@ -8,9 +8,9 @@ use pentaglot_succinct::{
 use super::containers::Container;
 use super::types::{Kind, Native};
 use crate::error::{Context, Error, Result};
-use crate::formats::{Confidence, Findings, Head};
+use crate::formats::Findings;
 use crate::limits::Budget;
-use crate::map::{Map, Words};
+use crate::map::{InPlace, Map, Words};
 use crate::source::Source;
 
 /// A structure, open in place.
@@ -21,7 +21,7 @@ use crate::source::Source;
 /// // An integer vector of 7, 1, 3 in three bits each.
 /// let elements: [u64; 5] = [3, 3, 9, 1, 0b011_001_111];
 /// let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_le_bytes()).collect();
-/// let object = Object::open(&Source::from_bytes("x.sds", bytes), Some(Kind::Int), false)?;
+/// let object = Object::open(&Source::from_bytes("x.sds", bytes), Some(Kind::Int), None)?;
 /// let Object::Int(vector) = object else { panic!() };
 /// assert_eq!(vector.get(2), Some(3));
 /// # Ok::<(), pentaglot::Error>(())
@@ -59,9 +59,9 @@ pub enum Object {
 }
 
 impl Object {
-    /// Opens a source: in place by a memory map if `in_place` and it is a file, else in memory of its own.
+    /// Opens a source: in place by a memory map if that is permitted and it is a file, else in memory of its own.
     /// Without a kind, the first that fits is taken.
-    pub fn open(source: &Source, kind: Option<Kind>, in_place: bool) -> Result<Self> {
+    pub fn open(source: &Source, kind: Option<Kind>, in_place: Option<InPlace>) -> Result<Self> {
         let words = read_words(source, in_place, &Budget::default())?;
         match kind {
             Some(kind) => Object::from_words(kind, words),
@@ -72,7 +72,7 @@ impl Object {
     /// Opens elements as a structure of this kind, which must use all of them.
     pub(super) fn from_words(kind: Kind, words: SharedWords) -> Result<Self> {
         let mut cursor = WordCursor::new(words);
-        let object = Object::read(kind, &mut cursor).map_err(from_succinct)?;
+        let object = Object::read(kind, &mut cursor)?;
         match cursor.left() {
             0 => Ok(object),
             left => Err(Error::malformed(
@@ -84,10 +84,7 @@ impl Object {
         }
     }
 
-    pub(super) fn read(
-        kind: Kind,
-        cursor: &mut WordCursor<SharedWords>,
-    ) -> std::result::Result<Self, pentaglot_succinct::Error> {
+    pub(super) fn read(kind: Kind, cursor: &mut WordCursor<SharedWords>) -> Result<Self> {
         Ok(match kind {
             Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => {
                 Object::Container(Container::read(kind, cursor)?)
@@ -107,7 +104,7 @@ impl Object {
                 let text = byte_vector(bytes, &words);
                 if let Err(error) = simdutf8::compat::from_utf8(&text) {
                     let found = format!("other bytes after {} bytes", error.valid_up_to());
-                    return Err(pentaglot_succinct::Error::malformed(1, "string", "UTF-8", found));
+                    return Err(Error::malformed("UTF-8", found).at(8).field("string"));
                 }
                 Object::String(bytes, words)
             }
@@ -175,22 +172,24 @@ pub(super) fn byte_vector(bytes: u64, words: &SharedWords) -> Vec<u8> {
 }
 
 /// An error of the structures' own crate, with bytes instead of elements.
-pub(super) fn from_succinct(error: pentaglot_succinct::Error) -> Error {
-    use pentaglot_succinct::Error as Inner;
-    match error {
-        Inner::Truncated { at, path, needed, left } => {
-            Error::truncated(format_args!("{needed} elements"), left).at(at.saturating_mul(8)).field(path)
+impl From<pentaglot_succinct::Error> for Error {
+    fn from(error: pentaglot_succinct::Error) -> Self {
+        use pentaglot_succinct::Error as Inner;
+        match error {
+            Inner::Truncated { at, path, needed, left } => {
+                Error::truncated(format_args!("{needed} elements"), left).at(at.saturating_mul(8)).field(path)
+            }
+            Inner::Malformed { at, path, expected, found } => {
+                Error::malformed(expected, found).at(at.saturating_mul(8)).field(path)
+            }
+            Inner::Limit { name, limit, found } => Error::limit(name, limit, format_args!("{found} are")),
+            other => Error::malformed("a sound structure", other),
         }
-        Inner::Malformed { at, path, expected, found } => {
-            Error::malformed(expected, found).at(at.saturating_mul(8)).field(path)
-        }
-        Inner::Limit { name, limit, found } => Error::limit(name, limit, format_args!("{found} are")),
-        other => Error::malformed("a sound structure", other),
     }
 }
 
 /// The elements of a source.
-pub(super) fn read_words(source: &Source, in_place: bool, budget: &Budget) -> Result<SharedWords> {
+pub(super) fn read_words(source: &Source, in_place: Option<InPlace>, budget: &Budget) -> Result<SharedWords> {
     let source = source.seekable()?;
     let len = source.len().unwrap_or(0);
     if !len.is_multiple_of(8) {
@@ -198,19 +197,19 @@ pub(super) fn read_words(source: &Source, in_place: bool, budget: &Budget) -> Re
             Error::truncated("whole elements of 8 bytes", format_args!("{len} bytes")).at(len / 8 * 8)
         );
     }
-    if in_place
+    if let Some(in_place) = in_place
         && cfg!(target_endian = "little")
         && let Some(path) = source.path()
         && std::fs::metadata(path).is_ok_and(|meta| meta.len() == len)
     {
-        return Ok(SharedWords::new(Words::Map(Map::open(path)?)));
+        return Ok(SharedWords::new(Words::Map(Map::with_permit(path, in_place)?)));
     }
     let bytes = source.read_range(0, len, budget)?;
     Ok(own_words(bytes))
 }
 
 /// Words in memory, aligned and in the order of this machine.
-fn own_words(bytes: arrow_buffer::Buffer) -> SharedWords {
+pub(super) fn own_words(bytes: arrow_buffer::Buffer) -> SharedWords {
     let words = Words::Memory(bytes.clone());
     if words.is_aligned() && cfg!(target_endian = "little") {
         return SharedWords::new(words);
@@ -253,34 +252,6 @@ pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
 fn has_tag(kind: Kind, words: &SharedWords) -> bool {
     let first = words.as_ref().first().copied().unwrap_or(0);
     super::containers::tag(kind).is_some_and(|tag| first & 0xffff_ffff == u64::from(tag))
-}
-
-pub(super) fn detect(head: &Head<'_>) -> Confidence {
-    let Some(len) = head.len().filter(|len| *len > 0 && len.is_multiple_of(8)) else { return Confidence::No };
-    let tagged = head.bytes().first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
-    if [Kind::Gbz, Kind::Gbwt, Kind::Gg, Kind::GbwtMeta]
-        .iter()
-        .any(|kind| super::containers::tag(*kind) == tagged)
-    {
-        return Confidence::Certain;
-    }
-    let words = if head.bytes().len() as u64 == len {
-        own_words(arrow_buffer::Buffer::from(head.bytes()))
-    } else {
-        match read_words(head.source(), true, &Budget::default()) {
-            Ok(words) if head.source().path().is_some() => words,
-            _ => return Confidence::No,
-        }
-    };
-    match fitting(&words) {
-        Ok((object, _)) => match object.kind() {
-            Kind::Option | Kind::Pairs | Kind::String | Kind::Bytes | Kind::Vec | Kind::Chains => {
-                Confidence::Possible
-            }
-            _ => Confidence::Likely,
-        },
-        Err(_) => Confidence::No,
-    }
 }
 
 /// Opens what `options` ask for.

@@ -24,26 +24,29 @@
 //! | `string`, `bytes` | text, bytes | value |
 
 mod containers;
+mod detect;
 mod index;
 mod layout;
 mod outline;
+mod partial;
 mod query;
 mod read;
+mod skeleton;
 #[cfg(test)]
 mod tests;
 mod types;
 mod validate;
 mod write;
 
-use arrow_schema::{Schema, SchemaRef};
+use crate::formats::{TypeLanguage, WritePlan, planned};
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 use super::{
     Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions,
-    Writer,
 };
 use crate::error::Result;
-use crate::hub::{Form, Plan};
-use crate::sink::Sink;
+use crate::hub::Form;
 use crate::source::Source;
 
 pub use containers::Container;
@@ -61,7 +64,7 @@ pub struct Sds;
 
 macro_rules! dialect {
     ($name:literal, $title:literal, $write:literal) => {
-        DialectInfo { name: $name, title: $title, read: true, write: $write }
+        DialectInfo { name: $name, title: $title, read: true, write: $write, takes_any_bytes: false }
     };
 }
 
@@ -117,6 +120,9 @@ static INFO: FormatInfo = FormatInfo {
             help: "positions of sparse may repeat",
         },
     ],
+    type_language: TypeLanguage::None,
+    has_members: true,
+    index: Some(index::side_index),
     gzip_by_magic: false,
     spec: "https://github.com/jltsiren/simple-sds/blob/main/SERIALIZATION.md",
 };
@@ -127,18 +133,19 @@ impl Format for Sds {
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {
-        layout::detect(head)
+        detect::detect(head)
     }
 
-    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn Document>> {
-        Ok(Box::new(read::SdsDocument::open(source, options)?))
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+        if let Some(document) = partial::PartialDocument::open(&source, options)? {
+            return Ok(Arc::new(document));
+        }
+        Ok(Arc::new(read::SdsDocument::open(source, options)?))
     }
 
-    fn plan(&self, schema: &Schema, options: &WriteOptions) -> Plan {
-        write::plan(schema, options)
-    }
-
-    fn create(&self, sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::SdsWriter::create(sink, schema, options)?))
+    fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        let steps = write::plan(schema, options);
+        let (schema, options) = (Arc::clone(schema), options.clone());
+        Ok(planned(steps, move |sink| Ok(Box::new(write::SdsWriter::create(sink, schema, &options)?))))
     }
 }

@@ -1,5 +1,6 @@
 //! An open file as rows.
 
+use crate::hub::Selection;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,14 +19,14 @@ use super::layout::{self, Object, byte_vector};
 use super::types::Native;
 use super::{ID, outline, validate};
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, ReadOptions, Request, Severity, Summary};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Severity, Summary};
 use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, native, shape};
 use crate::limits::Limits;
 use crate::source::Source;
 
 /// Rows per batch.
-const BATCH_ROWS: usize = 1 << 16;
+pub(super) const BATCH_ROWS: usize = 1 << 16;
 
 pub(super) struct SdsDocument {
     summary: Summary,
@@ -73,7 +74,7 @@ impl SdsDocument {
             object: Arc::new(object),
             member: options.member.clone(),
             words,
-            in_place: options.in_place,
+            in_place: options.in_place.is_some(),
             limits: options.limits.clone(),
         };
         document.summary.rows = document.row_count()?;
@@ -139,7 +140,7 @@ impl Document for SdsDocument {
         Ok(())
     }
 
-    fn rows(&self, request: &Request) -> Result<Rows> {
+    fn rows(&self, request: &Selection) -> Result<Rows> {
         self.summary.check_member()?;
         if !self.in_place {
             self.check_sound()?;
@@ -149,26 +150,15 @@ impl Document for SdsDocument {
             member: self.member.clone(),
             schema: Arc::clone(&self.summary.schema),
         };
-        let range = match (self.summary.rows, &request.rows) {
-            (Some(total), _) => request.range(total),
-            (None, Some(range)) => range.clone(),
-            (None, None) => 0..u64::MAX,
-        };
+        let range = request.range(self.summary.rows.unwrap_or(u64::MAX));
         if let Object::RunLengthWavelet(_) = self.object.as_ref() {
             let bytes = self.words.as_ref().len() as u64 * 8;
             self.limits.check_free_rows((range.end - range.start).saturating_sub(bytes))?;
         }
         let size = request.batch_rows_or(BATCH_ROWS) as u64;
-        let schema = match &request.rows {
-            Some(_) => native::without(&self.summary.schema),
-            None => Arc::clone(&self.summary.schema),
-        };
+        let schema = Arc::clone(request.row_schema());
         let all = reader.batches(range, size, Arc::clone(&schema))?;
-        let all = rows::from_batches(schema, all);
-        match &request.columns {
-            Some(columns) => columns.clone().select(all),
-            None => Ok(all),
-        }
+        request.project(rows::from_batches(schema, all))
     }
 }
 
@@ -231,7 +221,7 @@ fn pair_fields() -> Fields {
     Fields::from(vec![number("_0"), number("_1")])
 }
 
-fn schema(object: &Object) -> Schema {
+pub(super) fn schema(object: &Object) -> Schema {
     match object {
         Object::RunLength(_) => Schema::new(vec![number("start"), number("length")]),
         Object::Bit(_) | Object::Raw(_) => shape::array_schema(Field::new("item", DataType::Boolean, false)),
@@ -245,7 +235,7 @@ fn schema(object: &Object) -> Schema {
     }
 }
 
-fn supports_text(supports: [bool; 3]) -> String {
+pub(super) fn supports_text(supports: [bool; 3]) -> String {
     let words = ["rank", "select", "select0"].iter().zip(supports);
     let there: Vec<&str> = words.filter(|(_, there)| *there).map(|(word, _)| *word).collect();
     if there.is_empty() { "none".to_owned() } else { there.join(", ") }
@@ -289,10 +279,10 @@ fn facts(object: &Object) -> Vec<(String, String)> {
 }
 
 /// Makes batches of an open structure, one range of rows at a time.
-struct Reader {
-    object: Arc<Object>,
-    member: Option<String>,
-    schema: SchemaRef,
+pub(super) struct Reader {
+    pub(super) object: Arc<Object>,
+    pub(super) member: Option<String>,
+    pub(super) schema: SchemaRef,
 }
 
 impl Reader {
@@ -337,7 +327,7 @@ impl Reader {
         }
     }
 
-    fn columns(&self, rows: &Range<u64>, decoded: Option<&[u64]>) -> Result<Vec<ArrayRef>> {
+    pub(super) fn columns(&self, rows: &Range<u64>, decoded: Option<&[u64]>) -> Result<Vec<ArrayRef>> {
         let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
         let start = rows.start;
         let numbers = |values: &mut dyn Iterator<Item = u64>| -> Vec<ArrayRef> {

@@ -1,16 +1,20 @@
+use crate::testing::asked::Asked;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::layout::Object;
-use super::{Kind, Mapped, Query, Sds, answer, build_index};
+use super::containers::tag;
+use super::layout::{self, Object};
+use super::{Kind, Mapped, Query, Sds, answer, build_index, skeleton};
 use crate::error::{ErrorKind, Result};
-use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
+use crate::formats::{Confidence, Document, Findings, Format, Head, ReadOptions, WriteOptions};
 use crate::limits::Limits;
+use crate::map::InPlace;
 use crate::sink::Sink;
 use crate::source::Source;
+use crate::testing::writing::Writing as _;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -50,18 +54,18 @@ fn kind_of(entry: &Value) -> Kind {
     Kind::parse(name).unwrap()
 }
 
-fn open(bytes: Vec<u8>, dialect: Option<Kind>) -> Result<Box<dyn Document>> {
+fn open(bytes: Vec<u8>, dialect: Option<Kind>) -> Result<Arc<dyn Document>> {
     let mut options = ReadOptions::default();
     options.dialect = dialect.map(|kind| kind.name().to_owned());
     Sds.open(Source::from_bytes("x", bytes), &options)
 }
 
 fn written(document: &dyn Document, dialect: Option<Kind>) -> Vec<u8> {
-    let rows = document.rows(&Request::default()).unwrap();
+    let rows = document.all_rows().unwrap();
     let mut options = WriteOptions::default();
     options.dialect = dialect.map(|kind| kind.name().to_owned());
     let schema = rows.schema();
-    Sds.plan(&schema, &options).check(false).unwrap();
+    Sds.steps(&schema, &options).check(false).unwrap();
     let (sink, memory) = Sink::memory();
     let mut writer = Sds.create(sink, schema, &options).unwrap();
     rows.for_each(|batch| writer.write(&batch.unwrap()).unwrap());
@@ -110,7 +114,8 @@ fn answers_are_those_of_simple_sds() {
         ) {
             continue;
         }
-        let object = Object::open(&Source::open(&path).unwrap(), Some(kind), true).unwrap();
+        let object =
+            Object::open(&Source::open(&path).unwrap(), Some(kind), Some(InPlace::in_tests())).unwrap();
         let wavelet = matches!(kind, Kind::Wavelet | Kind::RunLengthWavelet);
         let multiset = matches!(&object, Object::Sparse(vector) if vector.is_multiset());
         for (name, cases) in entry["expected"].as_object().unwrap() {
@@ -194,9 +199,9 @@ fn damage_is_refused_or_found_and_never_panics() {
             let Ok(document) = open(bytes, Some(kind)) else { continue };
             let mut findings = Findings::new(false);
             document.validate(&mut findings).unwrap();
-            let mut request = Request::default();
+            let mut request = Asked::default();
             request.rows = Some(0..1000);
-            let rows = document.rows(&request);
+            let rows = document.ask(&request);
             assert_eq!(rows.is_ok(), findings.is_valid(), "{} with bit {bit} flipped", path.display());
             rows.into_iter().for_each(|rows| rows.for_each(drop));
         }
@@ -230,7 +235,7 @@ fn structures_that_grow_past_the_budget_are_a_limit() {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let document = open(bytes, Some(Kind::RunLength)).unwrap();
     for kind in [Kind::Bit, Kind::Raw, Kind::Sparse] {
-        let rows = document.rows(&Request::default()).unwrap();
+        let rows = document.all_rows().unwrap();
         let mut options = WriteOptions::default();
         options.dialect = Some(kind.name().to_owned());
         let (sink, _memory) = Sink::memory();
@@ -262,7 +267,10 @@ fn an_index_is_used_for_its_own_data_only() {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         fs::write(&path, bytes).unwrap();
     };
-    let open = || Mapped::open(&Source::open(&path).unwrap(), Some(Kind::Bit), &Limits::default()).unwrap();
+    let open = || {
+        let source = Source::open(&path).unwrap();
+        Mapped::open(&source, Some(Kind::Bit), Some(InPlace::in_tests()), &Limits::default()).unwrap()
+    };
     write(&(0..10_000).map(|i| i % 7 == 0).collect());
     let index = build_index(&open().object, &open().words).unwrap();
     fs::write(folder.path().join("x.sds.idx"), &index).unwrap();
@@ -276,18 +284,51 @@ fn an_index_is_used_for_its_own_data_only() {
 }
 
 #[test]
-fn real_pangenome_files_are_walked_to_the_last_byte() {
-    let Ok(folder) = fs::read_dir(root().join("../shared/vectors/sds-real")) else { return };
-    for entry in folder {
-        let path = entry.unwrap().path();
-        let kind = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("gbz") => Kind::Gbz,
-            Some("gbwt") => Kind::Gbwt,
-            Some("gg") => Kind::Gg,
-            Some("meta") => Kind::GbwtMeta,
-            Some("chains") => Kind::Chains,
-            _ => continue,
-        };
+fn detection_follows_the_lengths_of_headers() {
+    for (path, entry) in vectors() {
+        let bytes = fs::read(&path).unwrap();
+        if bytes.is_empty() {
+            continue;
+        }
+        let source = Source::from_bytes("x", bytes.clone());
+        let words = layout::own_words(bytes.into());
+        for kind in Kind::ALL.into_iter().filter(|kind| tag(*kind).is_none()) {
+            if Object::from_words(kind, words.clone()).is_ok() {
+                assert!(skeleton::fits(&source, kind), "{} {entry} as {kind}", path.display());
+            }
+        }
+    }
+    let values: Vec<u64> = (0..1 << 18).map(|i: u64| i * i % 251).collect();
+    let vector = pentaglot_succinct::WaveletMatrix::from_values(&values).unwrap();
+    let words = pentaglot_succinct::Structure::to_words(&vector, pentaglot_succinct::Supports::Full);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let source = Source::from_bytes("x", bytes);
+    let head = source.head().unwrap();
+    assert_eq!(Sds.detect(&Head::new(&source, &head)), Confidence::Likely);
+    assert!(source.bytes_read() < 66 << 10, "{} bytes are read", source.bytes_read());
+}
+
+/// The containers of `testdata/make_containers.py`, and those of other programs where they are at hand.
+fn containers() -> Vec<(PathBuf, Kind)> {
+    let own = root().join("testdata/sds");
+    let folders = [fs::read_dir(own), fs::read_dir(root().join("../shared/vectors/sds-real"))];
+    let paths = folders.into_iter().flatten().flatten().map(|entry| entry.unwrap().path());
+    let kind = |path: &Path| match path.extension()?.to_str()? {
+        "gbz" => Some(Kind::Gbz),
+        "gbwt" => Some(Kind::Gbwt),
+        "gg" => Some(Kind::Gg),
+        "meta" => Some(Kind::GbwtMeta),
+        "chains" => Some(Kind::Chains),
+        _ => None,
+    };
+    let all: Vec<_> = paths.filter_map(|path| kind(&path).map(|kind| (path, kind))).collect();
+    assert!(all.len() >= 5);
+    all
+}
+
+#[test]
+fn pangenome_files_are_walked_to_the_last_byte() {
+    for (path, kind) in containers() {
         let document = Sds.open(Source::open(&path).unwrap(), &ReadOptions::default()).unwrap();
         assert_eq!(document.summary().dialect, Some(kind.name()), "{}", path.display());
         let parts = &document.summary().parts;
@@ -300,11 +341,50 @@ fn real_pangenome_files_are_walked_to_the_last_byte() {
             let mut options = ReadOptions::default();
             options.member = Some(member.clone());
             let document = Sds.open(Source::open(&path).unwrap(), &options).unwrap();
-            let rows: usize =
-                document.rows(&Request::default()).unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+            let rows: usize = document.all_rows().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
             assert_eq!(Some(rows as u64), document.summary().rows, "{}::{member}", path.display());
         }
     }
+}
+
+#[test]
+fn strings_of_containers_are_those_that_were_written() {
+    let read = |file: &str, member: &str| {
+        let mut options = ReadOptions::default();
+        options.member = Some(member.to_owned());
+        let source = Source::open(root().join("testdata/sds").join(file)).unwrap();
+        let document = Sds.open(source, &options).unwrap();
+        let batch = document.all_rows().unwrap().next().unwrap().unwrap();
+        let text = |row: usize| {
+            let column = |column| arrow_cast::display::array_value_to_string(column, row).unwrap();
+            batch.columns().iter().map(|array| column(array.as_ref())).collect::<Vec<_>>().join("=")
+        };
+        (0..batch.num_rows()).map(text).collect::<Vec<_>>()
+    };
+    assert_eq!(read("small.gbz", "graph.sequences"), ["GATTACA", "C", "", "TTG"]);
+    assert_eq!(read("small.gbwt", "tags"), ["source=testdata", "reference_samples=anna"]);
+    assert_eq!(read("small.gbz", "gbwt.metadata.sample_names"), ["anna", "ben"]);
+    assert_eq!(read("small.meta", "path_names"), ["0=0=1=0", "1=0=2=7"]);
+}
+
+#[test]
+fn versions_that_we_do_not_know_are_unsupported() {
+    for (name, text) in [
+        ("small.gbz", "at byte 0, gbz.header: version 99 of a gbz (1 to 2 are read)"),
+        ("small.gbwt", "at byte 0, gbwt.header: version 99 of a gbwt (5 is read)"),
+        ("small.gg", "at byte 0, gg.header: version 99 of a gg (3 to 4 are read)"),
+        ("small.meta", "at byte 0, gbwt-meta.header: version 99 of a gbwt-meta (2 is read)"),
+    ] {
+        let mut bytes = fs::read(root().join("testdata/sds").join(name)).unwrap();
+        bytes[4] = 99;
+        let error = open(bytes, None).err().unwrap();
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Unsupported, text));
+    }
+    // A GBZ file with a GBWT index of another version inside.
+    let mut bytes = fs::read(root().join("testdata/sds/small.gbz")).unwrap();
+    let at = bytes.windows(8).position(|window| window == [0x37, 0x6b, 0x37, 0x6b, 5, 0, 0, 0]).unwrap();
+    bytes[at + 4] = 99;
+    assert_eq!(open(bytes, None).err().unwrap().kind(), ErrorKind::Unsupported);
 }
 
 #[test]
@@ -318,11 +398,11 @@ fn rows_can_be_chosen() {
         });
     let document: Arc<dyn Document> = Arc::from(open(fs::read(path).unwrap(), Some(Kind::Int)).unwrap());
     let read = |rows: Option<std::ops::Range<u64>>| {
-        let mut request = Request::default();
+        let mut request = Asked::default();
         request.rows = rows;
         request.batch_rows = 64;
         let batches: Vec<_> =
-            document.rows(&request).unwrap().map(|batch| batch.unwrap().column(0).clone()).collect();
+            document.ask(&request).unwrap().map(|batch| batch.unwrap().column(0).clone()).collect();
         let arrays: Vec<&dyn arrow_array::Array> = batches.iter().map(|array| array.as_ref()).collect();
         arrow_select::concat::concat(&arrays).unwrap()
     };

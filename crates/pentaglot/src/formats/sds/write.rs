@@ -12,9 +12,9 @@ use pentaglot_succinct::{
 };
 
 use super::ID;
-use super::layout::from_succinct;
 use super::types::{Kind, Native};
 use crate::error::{self, Error, ErrorKind, Result};
+use crate::formats::side_index;
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::hub::type_text::print_field;
 use crate::hub::{Form, Plan, Verdict, native};
@@ -202,8 +202,9 @@ pub(super) struct SdsWriter {
 }
 
 impl SdsWriter {
-    pub(super) fn create(sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
+    pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
         let target = target(&schema, options)?;
+        side_index::prepare(&mut sink)?;
         let budget = options.limits.budget();
         Ok(SdsWriter { sink, schema, target, budget, rows: 0, values: Values::default() })
     }
@@ -304,7 +305,7 @@ impl Writer for SdsWriter {
 
 /// A builder refuses values that do not fit: the data's fault, not the file's.
 fn unfit(error: pentaglot_succinct::Error) -> Error {
-    match from_succinct(error) {
+    match Error::from(error) {
         error if error.kind() == ErrorKind::Malformed => {
             let path = error.path();
             Error::lossy(format!("{path}: {}", error.message()))
@@ -471,7 +472,7 @@ fn put_bits(bits: &BitVector, supports: [bool; 3], out: &mut impl WordSink) -> R
         return Ok(out.put(&[0; 3])?);
     }
     let words = bits.to_words(Supports::Full);
-    let full = BitVector::from_words(&mut WordCursor::new(words.as_slice())).map_err(from_succinct)?;
+    let full = BitVector::from_words(&mut WordCursor::new(words.as_slice()))?;
     for (support, wanted) in full.stored_supports().into_iter().zip(supports) {
         match support {
             Some(words) if wanted => put_vector(words, words.len() as u64, out)?,

@@ -66,6 +66,11 @@ trait Decode<R: Input>: Send {
     /// Appends something in the place of a null.
     fn null(&mut self);
 
+    /// Appends something in the place of so many nulls.
+    fn nulls(&mut self, count: usize) {
+        (0..count).for_each(|_| self.null());
+    }
+
     /// Takes the values out.
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef>;
 }
@@ -115,7 +120,7 @@ impl<R: Input> Column<R> {
 
     /// Appends a null, if the column takes it.
     pub(crate) fn null(&mut self) -> Result<()> {
-        if !self.field.is_nullable() && *self.field.data_type() != DataType::Null {
+        if self.is_required() {
             return Err(Error::malformed(print_type(self.field.data_type()), "null").rule("type"));
         }
         self.pad();
@@ -126,6 +131,26 @@ impl<R: Input> Column<R> {
     fn pad(&mut self) {
         self.values.null();
         self.nulls.append_null();
+    }
+
+    /// Appends nulls, as [`pad`](Self::pad) does, until the column has so many values.
+    #[inline]
+    fn pad_to(&mut self, rows: usize) {
+        let missing = rows.saturating_sub(self.nulls.len());
+        if missing > 0 {
+            self.values.nulls(missing);
+            self.nulls.append_n_nulls(missing);
+        }
+    }
+
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        self.nulls.len()
+    }
+
+    /// Whether an object must have this column's key.
+    fn is_required(&self) -> bool {
+        !self.field.is_nullable() && *self.field.data_type() != DataType::Null
     }
 
     /// Takes the values out; the column is empty again.

@@ -201,6 +201,9 @@ impl<R: Input> Decode<R> for FixedList<R> {
 }
 
 /// The columns of an object, which may come in any order.
+///
+/// A column whose key is missing gets its nulls when its next value comes or at the end, many at a time: an object costs
+/// as much as it has keys, however many columns there are.
 pub(crate) struct Record<R> {
     /// `None`: a column that is not wanted.
     columns: Vec<Option<Column<R>>>,
@@ -210,6 +213,8 @@ pub(crate) struct Record<R> {
     by_name: HashMap<String, usize>,
     /// The object in which a column was last seen.
     seen: Vec<u64>,
+    /// The columns whose key must be there.
+    required: Vec<usize>,
     objects: u64,
     rows: usize,
 }
@@ -232,15 +237,26 @@ impl<R: Input> Record<R> {
             quoted
         });
         let by_name = names.iter().cloned().enumerate().map(|(index, name)| (name, index));
+        let required = columns
+            .iter()
+            .enumerate()
+            .filter_map(|(index, column)| column.as_ref().is_some_and(Column::is_required).then_some(index));
         Record {
             quoted: quoted.collect(),
             by_name: by_name.collect(),
             seen: vec![0; columns.len()],
+            required: required.collect(),
             columns,
             names,
             objects: 0,
             rows: 0,
         }
+    }
+
+    /// How many values each wanted column holds.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> Vec<usize> {
+        self.columns.iter().flatten().map(Column::held).collect()
     }
 
     /// How many rows are held.
@@ -280,7 +296,7 @@ impl<R: Input> Record<R> {
             count += 1;
         }
         if count < self.columns.len() {
-            self.fill(offset)?;
+            self.check_required(offset)?;
         }
         self.rows += 1;
         Ok(())
@@ -292,7 +308,10 @@ impl<R: Input> Record<R> {
             *seen = self.objects;
         }
         let result = match self.columns.get_mut(index) {
-            Some(Some(column)) => column.read(scanner),
+            Some(Some(column)) => {
+                column.pad_to(self.rows);
+                column.read(scanner)
+            }
             _ => scanner.skip_value(),
         };
         result.map_err(|error| error.field(self.name(index)))
@@ -302,35 +321,36 @@ impl<R: Input> Record<R> {
         self.names.get(index).cloned().unwrap_or_default()
     }
 
-    /// Keys that are missing are null.
-    fn fill(&mut self, offset: u64) -> Result<()> {
-        for index in 0..self.columns.len() {
-            if self.seen.get(index) != Some(&self.objects)
-                && let Some(Some(column)) = self.columns.get_mut(index)
-            {
-                let filled = column.null();
-                filled.map_err(|_| {
-                    let expected = format!("key {:?}", self.name(index));
-                    Error::malformed(expected, "an object without it").at(offset).rule("missing-key")
-                })?;
+    /// Keys that are missing are null, where the column takes it.
+    fn check_required(&self, offset: u64) -> Result<()> {
+        match self.required.iter().find(|index| self.seen.get(**index) != Some(&self.objects)) {
+            None => Ok(()),
+            Some(index) => {
+                let expected = format!("key {:?}", self.name(*index));
+                Err(Error::malformed(expected, "an object without it").at(offset).rule("missing-key"))
             }
         }
-        Ok(())
     }
 
     fn pad(&mut self) {
-        self.columns.iter_mut().flatten().for_each(Column::pad);
         self.rows += 1;
+    }
+
+    /// Takes the rows out of the count; each column has a value for each.
+    fn take_rows(&mut self) -> usize {
+        let rows = std::mem::take(&mut self.rows);
+        self.columns.iter_mut().flatten().for_each(|column| column.pad_to(rows));
+        rows
     }
 
     /// Takes the wanted columns out, in order.
     pub(crate) fn finish(&mut self) -> Result<Vec<ArrayRef>> {
-        self.rows = 0;
+        self.take_rows();
         self.columns.iter_mut().flatten().map(Column::finish).collect()
     }
 
     fn finish_children(&mut self) -> Result<(Vec<ArrayRef>, usize)> {
-        let rows = std::mem::take(&mut self.rows);
+        let rows = self.take_rows();
         let columns = self.columns.iter_mut().flatten().map(Column::finish_child).collect::<Result<_>>()?;
         Ok((columns, rows))
     }
@@ -402,6 +422,7 @@ impl<R: Input> Decode<R> for Tuple<R> {
             if !scanner.next_element()? {
                 return Err(short(index.to_string()));
             }
+            column.pad_to(record.rows);
             column.read(scanner).index(index as u64)?;
         }
         if scanner.next_element()? {

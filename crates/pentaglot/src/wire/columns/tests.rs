@@ -291,3 +291,22 @@ fn a_null_under_a_null_is_no_error() {
     assert_eq!(batch.column(0).null_count(), 1);
     assert_eq!(write_lines(&batch), "{\"a\":null}\n");
 }
+
+#[test]
+fn an_object_costs_its_own_keys_and_not_those_of_all_columns() {
+    let fields: Fields =
+        (0..50).map(|index| Field::new(format!("k{index}"), DataType::Int64, true)).collect();
+    let text: String = (0..30).map(|row| format!("{{\"k{}\":{row}}}\n", row % 2)).collect();
+    let mut scanner = Scanner::new(Cursor::new(text.into_bytes()), Budget::default());
+    let mut record = Record::new(&fields, |_| true, &Budget::default()).unwrap();
+    for _ in 0..30 {
+        record.read(&mut scanner).unwrap();
+        scanner.end_line().unwrap();
+    }
+    // Row 28 is the last with k0, row 29 the last with k1; the others have had no value yet.
+    let held = record.held();
+    assert_eq!((&held[..2], held[2..].iter().sum::<usize>()), (&[29, 30][..], 0));
+    let columns = record.finish().unwrap();
+    assert!(columns.iter().all(|column| column.len() == 30));
+    assert_eq!(columns.iter().map(|column| column.null_count()).collect::<Vec<_>>()[..3], [15, 15, 30]);
+}

@@ -22,9 +22,10 @@ use std::io::Read;
 
 use crate::error::{Error, Result};
 use crate::limits::Budget;
+use crate::source::{Source, SourceReader, Window};
 
-/// How much is read ahead.
-const WINDOW_BYTES: usize = 64 << 10;
+/// How much is read at a time.
+pub(crate) const WINDOW_BYTES: usize = 64 << 10;
 
 /// What kind of value stands next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,23 +64,22 @@ impl Kind {
 /// scanner.end()?;
 /// ```
 pub(crate) struct Scanner<R> {
-    input: R,
-    /// Bytes `position..end` are read but not yet used.
-    window: Vec<u8>,
-    position: usize,
-    end: usize,
-    /// The offset in the file of the window's first byte.
-    base: u64,
-    /// Line ends before the window.
-    lines: u64,
-    /// Whether the input has ended.
-    ended: bool,
+    window: Window<R>,
     /// Whether an array or object has just begun, so that no comma stands before its next part.
     fresh: bool,
     depth: u32,
     budget: Budget,
     /// The text of a string that has escapes or straddles the window.
     scratch: Vec<u8>,
+}
+
+impl Scanner<SourceReader> {
+    /// A scanner of a source's bytes from `offset`.
+    #[cfg(feature = "ds")]
+    pub(crate) fn over(source: &Source, offset: u64, budget: Budget) -> Result<Self> {
+        let window = Window::over(source, offset, None, WINDOW_BYTES, budget.clone())?;
+        Ok(Scanner::of(window, budget))
+    }
 }
 
 impl<R: Read> Scanner<R> {
@@ -90,110 +90,65 @@ impl<R: Read> Scanner<R> {
 
     /// A scanner at the start of `input`, which stands at `offset` in the file.
     pub(crate) fn at(input: R, offset: u64, budget: Budget) -> Self {
-        Scanner {
-            input,
-            window: Vec::new(),
-            position: 0,
-            end: 0,
-            base: offset,
-            lines: 0,
-            ended: false,
-            fresh: false,
-            depth: 0,
-            budget,
-            scratch: Vec::new(),
-        }
+        let window = Window::new(input, offset, WINDOW_BYTES, budget.clone());
+        Scanner::of(window, budget)
+    }
+
+    /// A scanner of what a window stands at.
+    pub(crate) fn of(window: Window<R>, budget: Budget) -> Self {
+        Scanner { window, fresh: false, depth: 0, budget, scratch: Vec::new() }
     }
 
     /// Starts anew with other input that stands at `offset`, keeping the memory.
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
-        self.input = input;
-        (self.position, self.end, self.base, self.lines) = (0, 0, offset, 0);
-        (self.ended, self.fresh, self.depth) = (false, false, 0);
+        self.window.reset(input, offset);
+        (self.fresh, self.depth) = (false, 0);
     }
 
     /// The offset in the file of the next byte. After [`peek`](Self::peek) that is where the next token begins.
     #[inline]
     pub(crate) fn offset(&self) -> u64 {
-        self.base + self.position as u64
+        self.window.offset()
     }
 
     /// What is read but not used.
     #[inline]
     fn rest(&self) -> &[u8] {
-        self.window.get(self.position..self.end).unwrap_or_default()
+        self.window.rest()
     }
 
     /// The error with the line of its offset, if that is still in the window.
     #[cold]
     pub(crate) fn with_line(&self, error: Error) -> Error {
-        let Some(before) = error.offset().and_then(|offset| offset.checked_sub(self.base)) else {
-            return error;
-        };
-        let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.end);
-        let before = self.window.get(..before).unwrap_or_default();
-        error.line(self.lines + memchr::memchr_iter(b'\n', before).count() as u64 + 1)
+        self.window.with_line(error)
     }
 
     /// Reads more behind what is in the window; `false` if the input has ended.
     #[cold]
     fn more(&mut self) -> Result<bool> {
-        if self.ended {
-            return Ok(false);
-        }
-        if self.position > 0 {
-            let used = self.window.get(..self.position).unwrap_or_default();
-            self.lines += memchr::memchr_iter(b'\n', used).count() as u64;
-            self.window.copy_within(self.position..self.end, 0);
-            self.base += self.position as u64;
-            self.end -= self.position;
-            self.position = 0;
-        }
-        if self.end == self.window.len() {
-            let size = (self.window.len() * 2).max(WINDOW_BYTES);
-            self.budget.check(size as u64)?;
-            let mut larger = vec![0; size];
-            if let Some(start) = larger.get_mut(..self.window.len()) {
-                start.copy_from_slice(&self.window);
-            }
-            self.window = larger;
-        }
-        loop {
-            match self.input.read(self.window.get_mut(self.end..).unwrap_or_default()) {
-                Ok(0) => {
-                    self.ended = true;
-                    return Ok(false);
-                }
-                Ok(count) => {
-                    self.end += count;
-                    return Ok(true);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::from(error).at(self.offset())),
-            }
-        }
+        self.window.more()
     }
 
     /// The next byte, whatever it is; `None` at the end of the input.
     #[inline]
     pub(crate) fn peek_byte(&mut self) -> Result<Option<u8>> {
-        if self.position >= self.end && !self.more()? {
-            return Ok(None);
+        match self.window.first() {
+            None if self.more()? => Ok(self.window.first()),
+            byte => Ok(byte),
         }
-        Ok(self.window.get(self.position).copied())
     }
 
     /// Passes over the byte that [`peek_byte`](Self::peek_byte) gave.
     #[inline]
     pub(crate) fn bump(&mut self) {
-        self.position += 1;
+        self.window.advance(1);
     }
 
     /// Passes over white space; gives the byte after it, `None` at the end of the input.
     #[inline]
     pub(crate) fn skip_space(&mut self) -> Result<Option<u8>> {
-        match self.window.get(self.position) {
-            Some(byte) if *byte > b' ' && self.position < self.end => Ok(Some(*byte)),
+        match self.window.first() {
+            Some(byte) if byte > b' ' => Ok(Some(byte)),
             _ => self.skip_space_slowly(),
         }
     }
@@ -209,9 +164,9 @@ impl<R: Read> Scanner<R> {
 
     /// Passes over a byte order mark at the start, if there is one; says whether.
     pub(crate) fn skip_byte_order_mark(&mut self) -> Result<bool> {
-        while self.end - self.position < 3 && self.more()? {}
+        self.window.fill(3)?;
         let marked = self.rest().starts_with(b"\xef\xbb\xbf");
-        self.position += if marked { 3 } else { 0 };
+        self.window.advance(if marked { 3 } else { 0 });
         Ok(marked)
     }
 
@@ -286,7 +241,7 @@ impl<R: Read> Scanner<R> {
         if !self.starts_with(word) {
             return Err(self.wrong_type(expected));
         }
-        self.position += word.len();
+        self.window.advance(word.len());
         Ok(())
     }
 
@@ -350,24 +305,7 @@ impl<R: Read> Scanner<R> {
     #[cfg(feature = "ds")]
     pub(crate) fn skip_elements(&mut self, bytes: usize) {
         self.fresh &= bytes == 0;
-        self.position = self.end.min(self.position + bytes);
-    }
-
-    /// Passes over whole elements, with the comma before them, that were read in the window or beyond it.
-    #[cfg(feature = "ds")]
-    pub(crate) fn seek_elements(&mut self, bytes: usize) -> Result<()>
-    where
-        R: std::io::Seek,
-    {
-        let beyond = bytes.saturating_sub(self.end - self.position);
-        self.skip_elements(bytes);
-        if beyond > 0 {
-            self.base += (self.end + beyond) as u64;
-            (self.position, self.end) = (0, 0);
-            let beyond = i64::try_from(beyond).map_err(|_| self.unexpected("an element"))?;
-            self.input.seek_relative(beyond)?;
-        }
-        Ok(())
+        self.window.advance(bytes);
     }
 
     /// Reads `{`.
@@ -415,7 +353,8 @@ impl<R: Read> Scanner<R> {
             return false;
         };
         let after = after.strip_prefix(b" ").unwrap_or(after);
-        self.position += all - after.len();
+        let used = all - after.len();
+        self.window.advance(used);
         self.fresh = false;
         true
     }
@@ -466,11 +405,11 @@ impl<R: Read> Scanner<R> {
         loop {
             match self.rest().iter().position(|byte| *byte == b'\n') {
                 Some(end) => {
-                    self.position += end + 1;
+                    self.window.advance(end + 1);
                     return Ok(());
                 }
                 None => {
-                    self.position = self.end;
+                    self.window.advance(self.rest().len());
                     if !self.more()? {
                         return Ok(());
                     }

@@ -110,14 +110,13 @@ impl<R: Read> Scanner<R> {
                 break run;
             }
         };
-        let start = self.position;
-        let bytes = self.window.get(start..start + run).unwrap_or_default();
+        let bytes = self.rest().get(..run).unwrap_or_default();
         let Some(text) = number_text(bytes) else {
             let shown: String = String::from_utf8_lossy(bytes).chars().take(40).collect();
             return Err(Error::malformed("a number", format_args!("`{shown}`")).at(self.offset()));
         };
-        self.position += text.len;
-        let bytes = self.window.get(start..start + text.len).unwrap_or_default();
+        self.window.advance(text.len);
+        let bytes = self.window.before(text.len);
         // The grammar lets ASCII through only.
         Ok((std::str::from_utf8(bytes).unwrap_or_default(), text.whole))
     }
@@ -161,7 +160,7 @@ impl<R: Read> Scanner<R> {
     pub(crate) fn u64(&mut self) -> Result<u64> {
         self.skip_space()?;
         if let Some((value, len)) = self.short_whole(0) {
-            self.position += len;
+            self.window.advance(len);
             return Ok(value);
         }
         self.parse(true, "a whole number 0..=18446744073709551615")
@@ -172,7 +171,7 @@ impl<R: Read> Scanner<R> {
     pub(crate) fn i64(&mut self) -> Result<i64> {
         let negative = self.skip_space()? == Some(b'-');
         if let Some((value, len)) = self.short_whole(usize::from(negative)) {
-            self.position += len;
+            self.window.advance(len);
             // At most 18 digits: far from the sign bit.
             let value = value.cast_signed();
             return Ok(if negative { -value } else { value });
@@ -226,7 +225,7 @@ impl<R: Read> Scanner<R> {
     pub(crate) fn f64(&mut self) -> Result<f64> {
         self.skip_space()?;
         if let Some((value, len)) = self.short_float() {
-            self.position += len;
+            self.window.advance(len);
             return Ok(value);
         }
         let offset = self.offset();

@@ -26,8 +26,7 @@ impl<R: Read> Scanner<R> {
         if self.skip_space()? != Some(b'"') {
             return Err(self.wrong_type("a string"));
         }
-        let start = self.position + 1;
-        let rest = self.window.get(start..self.end).unwrap_or_default();
+        let rest = self.rest().get(1..).unwrap_or_default();
         let PlainRun { len, ascii } = plain_run(rest);
         if rest.get(len) != Some(&b'"') {
             return self.long_string();
@@ -35,10 +34,16 @@ impl<R: Read> Scanner<R> {
         let text = rest.get(..len).unwrap_or_default();
         if !ascii && simdutf8::basic::from_utf8(text).is_err() {
             let sound = simdutf8::compat::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len);
-            return Err(not_utf8(self.base + (start + sound) as u64));
+            return Err(not_utf8(self.offset() + (1 + sound) as u64));
         }
-        self.position = start + len + 1;
-        Ok(self.window.get(start..start + len).unwrap_or_default())
+        Ok(self.take_string(len))
+    }
+
+    /// Passes over a string of `len` bytes and its quotes, which are in the window; gives its bytes.
+    #[inline]
+    fn take_string(&mut self, len: usize) -> &[u8] {
+        self.window.advance(len + 2);
+        self.window.before(len + 1).get(..len).unwrap_or_default()
     }
 
     /// The text of a string that should be base64, as bytes. Only its end is looked for: whoever decodes it checks it.
@@ -47,13 +52,9 @@ impl<R: Read> Scanner<R> {
         if self.skip_space()? != Some(b'"') {
             return Err(self.unexpected("a string"));
         }
-        let start = self.position + 1;
-        let rest = self.window.get(start..self.end).unwrap_or_default();
+        let rest = self.rest().get(1..).unwrap_or_default();
         match memchr::memchr2(b'"', b'\\', rest) {
-            Some(len) if rest.get(len) == Some(&b'"') => {
-                self.position = start + len + 1;
-                Ok(self.window.get(start..start + len).unwrap_or_default())
-            }
+            Some(len) if rest.get(len) == Some(&b'"') => Ok(self.take_string(len)),
             _ => self.str_bytes(),
         }
     }
@@ -66,7 +67,8 @@ impl<R: Read> Scanner<R> {
         self.bump();
         loop {
             let run = memchr::memchr2(b'"', b'\\', self.rest());
-            self.position += run.unwrap_or(self.rest().len());
+            let run = run.unwrap_or(self.rest().len());
+            self.window.advance(run);
             match self.peek_byte()? {
                 Some(b'"') => {
                     self.bump();
@@ -105,7 +107,7 @@ impl<R: Read> Scanner<R> {
             let PlainRun { len, .. } = plain_run(rest);
             let stop = rest.get(len).copied();
             text.extend_from_slice(rest.get(..len).unwrap_or_default());
-            self.position += len;
+            self.window.advance(len);
             match stop {
                 Some(b'"') => {
                     self.bump();
@@ -207,14 +209,14 @@ impl<R: Read> Scanner<R> {
     /// The key that stands next and the colon after it.
     pub(super) fn key_text(&mut self) -> Result<&str> {
         let offset = self.offset();
-        let start = self.position + 1;
-        let rest = self.window.get(start..self.end).unwrap_or_default();
+        let rest = self.rest().get(1..).unwrap_or_default();
         let PlainRun { len, .. } = plain_run(rest);
         let tail = rest.get(len..).and_then(|tail| tail.strip_prefix(b"\""));
         let tail = tail.map(|tail| tail.strip_prefix(b" ").unwrap_or(tail));
         if let Some(after) = tail.and_then(|tail| tail.strip_prefix(b":")) {
-            self.position = self.end - after.len();
-            let text = self.window.get(start..start + len).unwrap_or_default();
+            let used = rest.len() - after.len();
+            self.window.advance(used + 1);
+            let text = self.window.before(used).get(..len).unwrap_or_default();
             return std::str::from_utf8(text)
                 .map_err(|error| not_utf8(offset + 1 + error.valid_up_to() as u64));
         }

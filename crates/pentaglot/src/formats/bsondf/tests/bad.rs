@@ -101,7 +101,7 @@ fn a_length_that_no_block_can_reach_costs_nothing() {
         bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: [&mask[..], &[0; 9]].concat() },
     );
     document = open_with(&bson::doc! { "c": column }.to_vec().unwrap(), &ReadOptions::default()).unwrap();
-    let error = collect(document.rows(&Request::default()).unwrap()).unwrap_err();
+    let error = collect(document.all_rows().unwrap()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "bsondf: at byte 131, columns.c.m: expected the length of what the LZ4 block holds, \
@@ -165,4 +165,20 @@ fn duplicates_are_refused() {
             4 + end
         )
     );
+}
+
+#[test]
+fn a_null_column_has_a_mask_of_zeros() {
+    let batch = table(vec![("n", Arc::new(arrow_array::NullArray::new(3)) as ArrayRef)]);
+    let bytes = write(&batch);
+    assert_eq!(read(&bytes).unwrap().columns(), batch.columns());
+    // The mask is one literal byte in an LZ4 block: its length, a token, the byte.
+    let mask = [1, 0, 0, 0, 0x10, 0];
+    let at = bytes.windows(mask.len()).position(|window| window == mask).unwrap() + mask.len() - 1;
+    for ones in [0x80, 0x20, 0xe0] {
+        let mut bad = bytes.clone();
+        bad[at] = ones;
+        assert_eq!(findings(&bad, false), ["error null-mask columns.n.m"], "{ones:#x}");
+        assert_eq!(read(&bad).unwrap_err().rule_name(), "null-mask");
+    }
 }

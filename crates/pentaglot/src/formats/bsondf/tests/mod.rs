@@ -4,6 +4,7 @@ mod bad;
 mod options;
 mod vectors;
 
+use crate::testing::asked::Asked;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,12 +13,13 @@ use arrow_schema::{Schema, SchemaRef};
 
 use super::Bsondf;
 use crate::error::Result;
-use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
+use crate::formats::{Document, Findings, Format, ReadOptions, WriteOptions};
 use crate::hub::Verdict;
 use crate::sink::Sink;
 use crate::source::Source;
 use crate::testing::arbitrary::Random;
 use crate::testing::conformance::{Suite, collect};
+use crate::testing::writing::Writing as _;
 
 fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bsondf")
@@ -39,12 +41,12 @@ fn names(folder: &str, extension: &str) -> Vec<String> {
     names
 }
 
-fn open_with(bytes: &[u8], options: &ReadOptions) -> Result<Box<dyn Document>> {
+fn open_with(bytes: &[u8], options: &ReadOptions) -> Result<Arc<dyn Document>> {
     Bsondf.open(Source::from_bytes("data.bson", bytes.to_vec()), options)
 }
 
 fn read_with(bytes: &[u8], options: &ReadOptions) -> Result<RecordBatch> {
-    collect(open_with(bytes, options)?.rows(&Request::default())?)
+    collect(open_with(bytes, options)?.all_rows()?)
 }
 
 fn read(bytes: &[u8]) -> Result<RecordBatch> {
@@ -103,7 +105,7 @@ fn whatever_the_plan_allows_comes_back() {
         let schema = random.schema_of(|field| {
             let alone = Schema::new(vec![field.clone()]);
             // Maps come back as lists, which Arrow cannot cast to maps: they have a test of their own.
-            Bsondf.plan(&alone, &suite.write).verdict() < Verdict::Lossy
+            Bsondf.steps(&alone, &suite.write).verdict() < Verdict::Lossy
                 && !format!("{field:?}").contains("Map(")
         });
         let batches = random.batches(&schema);
@@ -144,8 +146,8 @@ fn what_is_projected_is_all_that_is_read() {
     for index in 0..columns {
         let before = source.bytes_read();
         let column = std::iter::once(index as u64..index as u64 + 1).collect();
-        let request = Request { columns: Some(crate::hub::rows::Columns(column)), ..Request::default() };
-        collect(document.rows(&request).unwrap()).unwrap();
+        let request = Asked { columns: Some(column), ..Asked::default() };
+        collect(document.ask(&request).unwrap()).unwrap();
         let part = &document.summary().parts[index];
         assert!(source.bytes_read() - before <= part.bytes, "column {index}");
     }

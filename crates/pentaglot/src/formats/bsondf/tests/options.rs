@@ -1,5 +1,6 @@
 //! What we write under each option, what the plan says, and the typed door.
 
+use crate::testing::asked::Asked;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type};
 use arrow_array::{
@@ -11,6 +12,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use super::*;
 use crate::formats::bsondf::{Column, Type, read_document, write_document};
 use crate::hub::{Verdict, native};
+use crate::testing::writing::Writing as _;
 
 /// A table whose buffers do not all compress alike.
 fn ticks() -> RecordBatch {
@@ -122,7 +124,7 @@ fn dictionaries_of_batches_become_one() {
 fn plain_forms_are_widened_and_the_rest_is_refused() {
     let verdict = |data_type: DataType| {
         let plan =
-            Bsondf.plan(&Schema::new(vec![Field::new("x", data_type, true)]), &WriteOptions::default());
+            Bsondf.steps(&Schema::new(vec![Field::new("x", data_type, true)]), &WriteOptions::default());
         plan.verdict()
     };
     let item = || Arc::new(Field::new_list_field(DataType::Int8, true));
@@ -172,7 +174,7 @@ fn plain_forms_are_widened_and_the_rest_is_refused() {
     ] {
         assert_eq!(verdict(impossible.clone()), Verdict::Impossible, "{impossible}");
     }
-    let plan = Bsondf.plan(&Schema::new(twice), &WriteOptions::default());
+    let plan = Bsondf.steps(&Schema::new(twice), &WriteOptions::default());
     assert_eq!(plan.verdict(), Verdict::Impossible);
     assert_eq!(plan.steps[1].to_string(), "a: ?int8 -> int8: impossible (two columns have this name)");
 }
@@ -293,16 +295,15 @@ fn dictionaries_without_rows_are_kept() {
         let batch = RecordBatch::try_new(schema, vec![factor]).unwrap();
         let bytes = write(&batch.slice(0, 0));
         let document = open_with(&bytes, &ReadOptions::default()).unwrap();
-        let batches: Vec<_> =
-            document.rows(&Request::default()).unwrap().map(|batch| batch.unwrap()).collect();
+        let batches: Vec<_> = document.all_rows().unwrap().map(|batch| batch.unwrap()).collect();
         assert_eq!(batches.len(), 1);
         assert_eq!(batches[0].num_rows(), 0);
         assert_eq!(batches[0].column(0).as_any_dictionary().values(), &values);
         assert_eq!(write(&batches[0]), bytes);
         // Also of a selection that leaves no row.
         let document = open_with(&write(&batch), &ReadOptions::default()).unwrap();
-        let request = Request { rows: Some(0..0), ..Request::default() };
-        let batches: Vec<_> = document.rows(&request).unwrap().map(|batch| batch.unwrap()).collect();
+        let request = Asked { rows: Some(0..0), ..Asked::default() };
+        let batches: Vec<_> = document.ask(&request).unwrap().map(|batch| batch.unwrap()).collect();
         assert_eq!(write_batches(batches[0].schema(), &batches, &WriteOptions::default()).unwrap(), bytes);
         // A batch without rows adds nothing to others.
         let both = [batch.slice(0, 0), batch.clone()];

@@ -118,7 +118,7 @@ fn sound_text_stays_text() {
 
 #[test]
 fn documents_are_detected() {
-    let registry = crate::Registry::new(vec![Box::new(Bsondf)]);
+    let registry = crate::Registry::new(vec![Arc::new(Bsondf)]);
     for name in names("", "bson") {
         let source = Source::from_bytes("no extension", load(&format!("{name}.bson")));
         assert!(registry.detect(&source).is_ok(), "{name}");

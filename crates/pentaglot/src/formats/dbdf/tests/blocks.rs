@@ -1,9 +1,11 @@
 //! Files of the document, byte by byte from its diagrams.
 
+use crate::testing::asked::Asked;
 use arrow_array::Float64Array;
 use arrow_array::types::Float64Type;
 
 use super::*;
+use crate::testing::writing::Writing as _;
 
 fn floats(batch: &RecordBatch) -> Vec<f64> {
     let values = batch.column(0).as_fixed_size_list().values().clone();
@@ -160,7 +162,7 @@ fn an_empty_block_of_4e9_by_4e9_costs_nothing() {
         let document = Dbdf.open(source.clone(), &ReadOptions::default()).unwrap();
         assert!(findings(&file).is_valid());
         assert_eq!(Form::of(&document.summary().schema), Form::Sparse);
-        let mut request = Request { rows: Some(3_999_999_990..u64::MAX), ..Request::default() };
+        let mut request = Asked { rows: Some(3_999_999_990..u64::MAX), ..Asked::default() };
         assert_eq!(rows(&*document, &request).unwrap().num_rows(), 10);
         request.rows = Some(0..2);
         assert_eq!(entries(&rows(&*document, &request).unwrap()).0, [0, 0, 0]);
@@ -256,7 +258,7 @@ fn empty_blocks_cost_little_however_large_they_are() {
     let file = file.u32(1).u32(7).f64(2.5).0;
     let document = open_free(&file).unwrap();
     let (sink, memory) = Sink::memory();
-    let rows = document.rows(&Request::default()).unwrap();
+    let rows = document.all_rows().unwrap();
     let mut writer = Dbdf.create(sink, rows.schema(), &options("spec", &[])).unwrap();
     let (mut count, mut entries) = (0u64, 0);
     for batch in rows {
@@ -269,8 +271,8 @@ fn empty_blocks_cost_little_however_large_they_are() {
     assert_eq!((count, entries), (u64::from(side) + 2, 1));
     assert_eq!(memory.take(), file);
     // A number of rows that is asked for is kept to.
-    let request = Request { batch_rows: 1000, ..Request::default() };
-    assert_eq!(document.rows(&request).unwrap().next().unwrap().unwrap().num_rows(), 1000);
+    let request = Asked { batch_rows: 1000, ..Asked::default() };
+    assert_eq!(document.ask(&request).unwrap().next().unwrap().unwrap().num_rows(), 1000);
 }
 
 #[test]
@@ -280,7 +282,7 @@ fn a_block_of_coordinates_costs_what_it_stores() {
     let file = file.u8(10).u32(2).u32(5).u32(7).f64(2.5).u32(side - 1).u32(side - 1).f64(1.0).0;
     let mut found = Vec::new();
     let mut first = 0u64;
-    for batch in open_free(&file).unwrap().rows(&Request::default()).unwrap() {
+    for batch in open_free(&file).unwrap().all_rows().unwrap() {
         let batch = batch.unwrap();
         let list = batch.column(0).as_list::<i64>();
         if !list.values().is_empty() {
@@ -294,7 +296,7 @@ fn a_block_of_coordinates_costs_what_it_stores() {
     // Dense rows of the same kind of block.
     let file =
         Build::matrix(1, 100_000, 1, 1).block((0, 0), (100_000, 1), 3).u8(1).u32(1).u32(99_999).u8(3).0;
-    let request = Request { batch_rows: 1000, ..Request::default() };
+    let request = Asked { batch_rows: 1000, ..Asked::default() };
     let bits = dense_bits(&rows(&*open(&file).unwrap(), &request).unwrap());
     assert_eq!(
         (bits.len(), bits.iter().filter(|bit| **bit == 0).count(), bits[99_999]),

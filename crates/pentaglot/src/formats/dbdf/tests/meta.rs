@@ -3,8 +3,9 @@
 use super::super::meta::Meta;
 use super::super::meta_text;
 use super::*;
+use crate::testing::writing::Writing as _;
 
-fn with_meta(file: &[u8], meta: &str) -> Result<Box<dyn Document>> {
+fn with_meta(file: &[u8], meta: &str) -> Result<Arc<dyn Document>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.dbdf");
     std::fs::write(&path, file).unwrap();
@@ -94,6 +95,69 @@ fn a_disagreement_names_both() {
     );
 }
 
+/// The document's own labels and sizes need no `.meta`.
+#[test]
+fn one_that_disagrees_with_a_file_of_the_document_is_ignored() {
+    let batch = all(&*with_meta(
+        &read("frame_1x1.dbdf"),
+        r#"{"numCols":1,"numRows":1,"schema":[{"label":"own","valueType":"f64"}]}"#,
+    )
+    .unwrap())
+    .unwrap();
+    let file = write(&batch, &options("spec", &[])).unwrap();
+    let name = |meta: &str| {
+        let document = with_meta(&file, meta).unwrap();
+        (document.summary().schema.field(0).name().clone(), document.summary().notes.clone())
+    };
+    let agreeing = r#"{"numCols":1,"numRows":1,"schema":[{"label":"own","valueType":"f64"}]}"#;
+    assert_eq!(name(agreeing), ("own".to_owned(), vec![]));
+    let cases = [
+        (
+            r#"{"numCols":1,"numRows":1,"schema":[{"label":"old","valueType":"f64"}]}"#,
+            r#".meta.schema[0].label: expected "own" as in the header, found "old""#,
+        ),
+        (
+            r#"{"numCols":1,"numRows":7,"schema":[{"label":"own","valueType":"f64"}]}"#,
+            ".meta.numRows: expected 1 as in the header, found 7",
+        ),
+        ("notes", r#".meta.numRows: expected a JSON object or a comma line, found "notes""#),
+        (
+            r#"{"numCols":1,"numRows":1,"pentaglotData":{"bytes":1,"crc32First":2,"crc32Last":3},"schema":[{"label":"old","valueType":"f64"}]}"#,
+            "it belongs to other data",
+        ),
+        (r#"{"numCols":1,"numRows":1,"pentaglotData":7,"valueType":"f64"}"#, "it belongs to other data"),
+    ];
+    for (meta, why) in cases {
+        let note = format!("the .meta file beside it is ignored: {why}");
+        assert_eq!(name(meta), ("own".to_owned(), vec![note.clone()]));
+        let mut findings = Findings::default();
+        with_meta(&file, meta).unwrap().validate(&mut findings).unwrap();
+        assert!(findings.is_valid());
+        let found: Vec<_> =
+            findings.list().iter().map(|found| (found.rule.as_str(), &found.message)).collect();
+        assert_eq!(found, [("meta-ignored", &note)]);
+    }
+}
+
+/// A label that is not text is memory of the program that wrote it.
+#[test]
+fn unreadable_labels_become_names_in_another_dialect() {
+    let file = read("frame_2x3_defaultlabels.dbdf");
+    let batch = all(&*open(&file).unwrap()).unwrap();
+    let written = write(&batch, &options("spec", &[])).unwrap();
+    assert_eq!(written.get(21..42).unwrap(), b"\x05\0col_0\x05\0col_1\x05\0col_2");
+    let batch = all(&*open(&written).unwrap()).unwrap();
+    let again = write(&batch, &options("daphne", &[])).unwrap();
+    assert_eq!(again.get(21..42).unwrap(), b"\x05\0col_0\x05\0col_1\x05\0col_2");
+    // In its own dialect they stay, in both.
+    let mut latin = written.clone();
+    latin[23] = 0xe4;
+    let batch = all(&*open(&latin).unwrap()).unwrap();
+    assert_eq!(batch.schema().field(0).name(), "col_0");
+    assert_eq!(write(&batch, &options("spec", &[])).unwrap(), latin);
+    assert_eq!(write(&batch, &options("daphne", &[])).unwrap(), again);
+}
+
 #[test]
 fn it_decides_between_dialects_that_both_fit() {
     // 0 x 3 with code 7: DAPHNE's f64, the document's int32.
@@ -120,7 +184,12 @@ fn daphne_files_get_one() {
         Dbdf.open(Source::open(&path).unwrap(), &ReadOptions::default()).unwrap();
         let mut name = path.into_os_string();
         name.push(".meta");
-        std::fs::read_to_string(name).ok()
+        // What DAPHNE would write, and a stamp.
+        let text = std::fs::read_to_string(name).ok()?;
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(text.contains(r#""pentaglotData":{"bytes":"#), "{text}");
+        value.as_object_mut().unwrap().shift_remove("pentaglotData").unwrap();
+        Some(value.to_string())
     };
     assert_eq!(
         side("dense_f64_5x3.dbdf", "daphne", &[]).unwrap(),

@@ -5,9 +5,11 @@ mod blocks;
 mod meta;
 mod properties;
 mod random_access;
+mod replacing;
 mod vectors;
 mod writing;
 
+use crate::testing::asked::Asked;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,39 +19,40 @@ use arrow_schema::Schema;
 
 use super::Dbdf;
 use crate::error::{Error, Result};
-use crate::formats::{Document, Findings, Format, ReadOptions, Request, WriteOptions};
+use crate::formats::{Document, Findings, Format, ReadOptions, WriteOptions};
 use crate::hub::Form;
+use crate::testing::writing::Writing as _;
 use crate::{Sink, Source};
 
 fn testdata(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/dbdf").join(file)
 }
 
-fn open(bytes: &[u8]) -> Result<Box<dyn Document>> {
+fn open(bytes: &[u8]) -> Result<Arc<dyn Document>> {
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &ReadOptions::default())
 }
 
 /// Opens a file of which most rows take no bytes.
-fn open_free(bytes: &[u8]) -> Result<Box<dyn Document>> {
+fn open_free(bytes: &[u8]) -> Result<Arc<dyn Document>> {
     let mut options = ReadOptions::default();
     options.limits.max_free_rows = 1 << 32;
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options)
 }
 
-fn open_as(bytes: &[u8], dialect: &str) -> Result<Box<dyn Document>> {
+fn open_as(bytes: &[u8], dialect: &str) -> Result<Arc<dyn Document>> {
     let options = ReadOptions { dialect: Some(dialect.to_owned()), ..ReadOptions::default() };
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options)
 }
 
-fn rows(document: &dyn Document, request: &Request) -> Result<RecordBatch> {
-    let rows = document.rows(request)?;
+fn rows(document: &dyn Document, request: &Asked) -> Result<RecordBatch> {
+    let rows = document.ask(request)?;
     let schema = rows.schema();
     let batches: Vec<RecordBatch> = rows.collect::<std::result::Result<_, _>>().map_err(Error::from)?;
     Ok(arrow_select::concat::concat_batches(&schema, &batches)?)
 }
 
 fn all(document: &dyn Document) -> Result<RecordBatch> {
-    rows(document, &Request::default())
+    rows(document, &Asked::default())
 }
 
 /// The bytes of a numeric array's values.
@@ -84,7 +87,7 @@ fn write(batch: &RecordBatch, options: &WriteOptions) -> Result<Vec<u8>> {
 }
 
 fn write_batches(batches: &[RecordBatch], schema: &Arc<Schema>, options: &WriteOptions) -> Result<Vec<u8>> {
-    Dbdf.plan(schema, options).check(false)?;
+    Dbdf.steps(schema, options).check(false)?;
     let (sink, memory) = Sink::memory();
     let mut writer = Dbdf.create(sink, Arc::clone(schema), options)?;
     for batch in batches {

@@ -1,5 +1,6 @@
 //! Random objects in random tilings, and random damage.
 
+use crate::testing::asked::Asked;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -114,7 +115,7 @@ fn dense_batch(object: &Object) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), vec![Arc::new(list)]).unwrap()
 }
 
-fn threads(bytes: &[u8], threads: usize) -> Box<dyn Document> {
+fn threads(bytes: &[u8], threads: usize) -> Arc<dyn Document> {
     let options = ReadOptions { threads, ..ReadOptions::default() };
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options).unwrap()
 }
@@ -142,7 +143,7 @@ proptest! {
             }
             prop_assert!(findings(&file.0).is_valid(), "{:?}", findings(&file.0).list());
             let document = threads(&file.0, lanes);
-            let request = Request { batch_rows, ..Request::default() };
+            let request = Asked { batch_rows, ..Asked::default() };
             let batch = super::rows(&*document, &request).unwrap();
             if data_type == 1 {
                 prop_assert_eq!(dense_bits(&batch), dense_of(&object));
@@ -195,7 +196,7 @@ proptest! {
         bytes.splice(0..bytes.len().min(2), [1, data_type]);
         for dialect in ["spec", "daphne", "daphne01"] {
             if let Ok(document) = open_as(&bytes, dialect) {
-                let request = Request { rows: Some(0..100), ..Request::default() };
+                let request = Asked { rows: Some(0..100), ..Asked::default() };
                 let _ = super::rows(&*document, &request);
                 document.validate(&mut Findings::default()).unwrap();
             }
@@ -210,7 +211,7 @@ fn try_everything(bytes: &[u8]) {
             ReadOptions { dialect: dialect.map(str::to_owned), threads: 1, ..ReadOptions::default() };
         options.limits.max_alloc = 1 << 20;
         let Ok(document) = Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options) else { continue };
-        let request = Request { rows: Some(0..100), ..Request::default() };
+        let request = Asked { rows: Some(0..100), ..Asked::default() };
         let _ = super::rows(&*document, &request);
         let _ = document.validate(&mut Findings::default());
         let outline = document.outline();

@@ -1,7 +1,7 @@
 //! Only the blocks that a request needs are touched; bytes are counted at the source.
 
 use super::*;
-use crate::hub::rows::Columns;
+use crate::testing::asked::Asked;
 
 /// 64 x 64 float64 in blocks of 8 x 8, as the writer makes them.
 fn tiled(blocks: &str) -> Vec<u8> {
@@ -24,8 +24,7 @@ fn a_few_rows_and_columns_touch_a_few_blocks() {
         let source = Source::from_bytes("tiled", file.clone());
         let document = Dbdf.open(source.clone(), &ReadOptions::default()).unwrap();
         let opened = source.bytes_read();
-        let request =
-            Request { rows: Some(17..19), columns: Some(Columns(vec![9..10, 62..64])), ..Request::default() };
+        let request = Asked { rows: Some(17..19), columns: Some(vec![9..10, 62..64]), ..Asked::default() };
         let batch = rows(&*document, &request).unwrap();
         let expected: Vec<f64> =
             [17, 18].iter().flat_map(|row| [9, 62, 63].map(|col| f64::from(row * 64 + col) + 1.0)).collect();
@@ -50,8 +49,7 @@ fn sparse_blocks_of_a_file_are_touched_only_if_needed() {
         let source = Source::open(&path).unwrap();
         let document = Dbdf.open(source.clone(), &ReadOptions::default()).unwrap();
         let opened = source.bytes_read();
-        let request =
-            Request { rows: Some(17..19), columns: Some(Columns(vec![9..10, 10..11])), ..Request::default() };
+        let request = Asked { rows: Some(17..19), columns: Some(vec![9..10, 10..11]), ..Asked::default() };
         assert_eq!(rows(&*document, &request).unwrap().num_rows(), 2);
         let read = source.bytes_read() - opened;
         assert!(read <= 64 * 16, "{blocks}: {read}");
@@ -65,7 +63,7 @@ fn rows_of_daphne_s_arrays_are_read_on_their_own() {
     let source = Source::from_bytes("csr", bytes.clone());
     let document = Dbdf.open(source.clone(), &ReadOptions::default()).unwrap();
     let opened = source.bytes_read();
-    let request = Request { rows: Some(10..12), ..Request::default() };
+    let request = Asked { rows: Some(10..12), ..Asked::default() };
     let batch = rows(&*document, &request).unwrap();
     assert_eq!(batch.column(0), &whole.column(0).slice(10, 2));
     assert!(source.bytes_read() - opened < bytes.len() as u64 / 4);
@@ -94,7 +92,7 @@ fn every_range_of_rows_and_batch_size_gives_the_same() {
             let document = Dbdf.open(Source::open(&path).unwrap(), &options).unwrap();
             let whole = all(&*document).unwrap();
             for (from, to, batch_rows) in [(0, 5, 2), (3, 17, 4), (10, 1000, 3), (60, 61, 1), (5, 5, 1)] {
-                let request = Request { rows: Some(from..to), batch_rows, ..Request::default() };
+                let request = Asked { rows: Some(from..to), batch_rows, ..Asked::default() };
                 let part = rows(&*document, &request).unwrap();
                 let end = (to as usize).min(whole.num_rows());
                 let start = (from as usize).min(end);

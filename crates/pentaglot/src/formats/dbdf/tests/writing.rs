@@ -116,13 +116,13 @@ fn what_has_no_place_is_refused_field_by_field() {
         ("b", Arc::new(BooleanArray::from(vec![true]))),
         ("w", Arc::new(Int16Array::from(vec![7]))),
     ]);
-    let plan = Dbdf.plan(&batch.schema(), &options("daphne", &[]));
+    let plan = Dbdf.steps(&batch.schema(), &options("daphne", &[]));
     let verdicts: Vec<Verdict> = plan.steps.iter().map(|step| step.verdict).collect();
     use Verdict::*;
     assert_eq!(verdicts, [Exact, Impossible, Impossible, Widened, Widened]);
     assert_eq!(plan.check(true).unwrap_err().kind(), ErrorKind::Unsupported);
-    assert_eq!(Dbdf.plan(&batch.schema(), &options("spec", &[])).steps[4].verdict, Exact);
-    assert_eq!(Dbdf.plan(&batch.schema(), &options("daphne01", &[])).verdict(), Impossible);
+    assert_eq!(Dbdf.steps(&batch.schema(), &options("spec", &[])).steps[4].verdict, Exact);
+    assert_eq!(Dbdf.steps(&batch.schema(), &options("daphne01", &[])).verdict(), Impossible);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn widened_columns_keep_their_values() {
 #[test]
 fn a_null_ends_the_run_and_names_its_place() {
     let batch = table(vec![("x", Arc::new(Float64Array::from(vec![Some(1.0), None])))]);
-    assert_eq!(Dbdf.plan(&batch.schema(), &options("spec", &[])).verdict(), Verdict::Checked);
+    assert_eq!(Dbdf.steps(&batch.schema(), &options("spec", &[])).verdict(), Verdict::Checked);
     let error = write(&batch, &options("spec", &[])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lossy);
     assert_eq!(error.to_string(), "dbdf: row 1, column \"x\": a null has no place in dbdf");
@@ -221,7 +221,7 @@ fn very_wide_sparse_rows_are_tiled() {
     assert_eq!(entries(&again).0, [0, 1, 3]);
     assert_eq!(entries(&again).1, [1 << 33, 3, (1 << 32) + 1]);
     assert!(findings(&file).is_valid());
-    let plan = Dbdf.plan(&batch.schema(), &options("daphne", &[]));
+    let plan = Dbdf.steps(&batch.schema(), &options("daphne", &[]));
     assert_eq!(plan.verdict(), Verdict::Impossible);
 }
 

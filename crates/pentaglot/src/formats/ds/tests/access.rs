@@ -1,5 +1,6 @@
 //! Rows at random: by constant stride, by side index, on several threads; bytes are counted at the source.
 
+use crate::testing::asked::Asked;
 use std::path::{Path, PathBuf};
 
 use super::*;
@@ -10,8 +11,8 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn rows_request(rows: std::ops::Range<u64>) -> Request {
-    let mut request = Request::default();
+fn rows_request(rows: std::ops::Range<u64>) -> Asked {
+    let mut request = Asked::default();
     request.rows = Some(rows);
     request
 }
@@ -71,7 +72,7 @@ fn an_indexed_stream_is_decoded_on_several_threads_in_order() {
     let expected: Vec<i32> = (0..100_000).collect();
     for threads in ["1", "2", "7"] {
         let document = Ds.open(Source::open(&path).unwrap(), &read_options(&[("threads", threads)])).unwrap();
-        assert_eq!(numbers(&collect(document.as_ref(), &Request::default()).unwrap()), expected);
+        assert_eq!(numbers(&collect(document.as_ref(), &Asked::default()).unwrap()), expected);
         assert_eq!(
             numbers(&collect(document.as_ref(), &rows_request(5..70_001)).unwrap()),
             expected[5..70_001]
@@ -168,15 +169,14 @@ fn rows_of_constant_size_are_found_without_an_index() {
 
 #[test]
 fn columns_and_ranges_give_what_is_asked_for() {
-    use crate::hub::rows::Columns;
     let bytes = fixed_bytes(100);
     for dialect in ["msgpack", "msgpack-fixed", "json"] {
         let bytes = through(&bytes, dialect).unwrap();
         let document = open(&bytes, &[]).unwrap();
         let mut request = rows_request(10..90);
-        request.columns = Some(Columns(vec![3..4, 1..2, 3..4]));
+        request.columns = Some(vec![3..4, 1..2, 3..4]);
         request.batch_rows = 7;
-        let rows = document.rows(&request).unwrap();
+        let rows = document.ask(&request).unwrap();
         let names: Vec<String> = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
         assert_eq!(names, ["n", "l", "n"]);
         let batches: Vec<RecordBatch> = rows.map(Result::unwrap).collect();
@@ -197,8 +197,7 @@ fn a_stream_is_read_once_in_constant_memory() {
         endless.extend_from_slice(&bytes[header..]);
     }
     let document = Ds.open(Source::from_reader("-", std::io::Cursor::new(endless)), &options).unwrap();
-    let rows: usize =
-        document.rows(&Request::default()).unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+    let rows: usize = document.all_rows().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
     assert_eq!(rows, 20_000);
-    assert!(document.rows(&Request::default()).is_err());
+    assert!(document.all_rows().is_err());
 }

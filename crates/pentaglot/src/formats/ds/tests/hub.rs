@@ -13,13 +13,14 @@ use super::*;
 use crate::error::ErrorKind;
 use crate::formats::ds::Type;
 use crate::hub::{Verdict, extension, native, shape};
+use crate::testing::writing::Writing as _;
 
 fn batch(columns: Vec<(&str, ArrayRef, bool)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
 fn verdicts(schema: &Schema, dialect: &str) -> Vec<(String, Verdict)> {
-    let plan = Ds.plan(schema, &write_options(dialect, &[]));
+    let plan = Ds.steps(schema, &write_options(dialect, &[]));
     plan.steps.into_iter().map(|step| (step.to, step.verdict)).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::error::ErrorKind;
+use crate::formats::Findings;
 
 fn image_type(width: u32, height: u32, components: &[(&str, &str)], format: &str) -> Value {
     let components: serde_json::Map<String, Value> = components
@@ -130,4 +131,42 @@ fn jpeg_is_carried_and_its_signature_checked() {
     let batch = read(&sound, &[]).unwrap();
     assert_eq!(read(&write(&batch, "msgpack", &[]).unwrap(), &[]).unwrap(), batch);
     assert_eq!(read(&bundle(&kind, &[&[1, 2]]), &[]).unwrap_err().rule_name(), "image_size");
+}
+
+#[test]
+fn validate_compares_png_images_with_their_type() {
+    use png::BitDepth::{Eight, Sixteen};
+    use png::ColorType::{Grayscale, Indexed, Rgb, Rgba};
+    let rules = |kind: &Value, file: Vec<u8>| {
+        let document =
+            Ds.open(Source::from_bytes("x.ds.json", bundle(kind, &[&file])), &ReadOptions::default());
+        let mut findings = Findings::new(false);
+        document.unwrap().validate(&mut findings).unwrap();
+        findings.list().iter().map(|finding| finding.rule.clone()).collect::<Vec<_>>()
+    };
+    let black = image_type(2, 1, &[("black", "uint8")], "png");
+    let rgb = [("red", "uint8"), ("green", "uint8"), ("blue", "uint8")];
+    let colour = image_type(2, 1, &rgb, "png");
+    let sound = png(2, 1, Grayscale, Eight, &[0; 2]);
+    let mut broken = sound.clone();
+    let middle = broken.len() - 20;
+    broken[middle] ^= 0xff;
+    for (kind, file) in [
+        (&black, sound.clone()),
+        (&colour, png(2, 1, Rgb, Eight, &[0; 6])),
+        (&colour, png(2, 1, Rgba, Eight, &[0; 8])),
+        (&colour, png(2, 1, Indexed, Eight, &[0, 1])),
+    ] {
+        assert_eq!(rules(kind, file), [""; 0]);
+    }
+    for (kind, file) in [
+        (&black, png(1, 2, Grayscale, Eight, &[0; 2])),
+        (&black, png(2, 1, Rgb, Eight, &[0; 6])),
+        (&black, png(2, 1, Grayscale, Sixteen, &[0; 4])),
+        (&black, sound[..sound.len() - 16].to_vec()),
+        (&black, broken),
+        (&colour, sound.clone()),
+    ] {
+        assert_eq!(rules(kind, file), ["image_size"]);
+    }
 }

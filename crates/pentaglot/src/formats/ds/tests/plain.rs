@@ -1,5 +1,7 @@
 //! Rows that are read many at a time, against the same rows one by one: the same values, the same errors.
 
+use crate::hub::Selection;
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -10,7 +12,6 @@ use crate::error::Context;
 use crate::formats::ds::columns::Reading;
 use crate::formats::ds::rows::RowBuilder;
 use crate::formats::ds::types::Type;
-use crate::hub::rows::Columns;
 use crate::limits::Budget;
 use crate::source::HEAD_BYTES;
 
@@ -60,15 +61,26 @@ fn rows(fixed: bool) -> Vec<u8> {
 }
 
 /// The rows one by one, each with all that is checked on the way.
-fn one_by_one(bytes: &[u8], lenient: bool, columns: Option<&Columns>) -> Result<RecordBatch> {
+fn one_by_one(
+    bytes: &[u8],
+    lenient: bool,
+    columns: Option<Vec<std::ops::Range<u64>>>,
+) -> Result<RecordBatch> {
     let kind = Type::parse(TYPE).unwrap();
-    let reading =
-        Reading { lenient, nan_null: false, decode: false, budget: Budget::default(), stand_ins: 0 };
-    let mut schema = Arc::new(kind.schema().unwrap());
+    let reading = Reading {
+        lenient,
+        nan_null: false,
+        decode: false,
+        check_images: false,
+        budget: Budget::default(),
+        stand_ins: 0,
+    };
+    let mut selection = Selection::new(&Arc::new(kind.schema().unwrap()), None);
     if let Some(columns) = columns {
-        schema = columns.schema(&schema).unwrap();
+        selection = selection.with_column_ranges(columns).unwrap();
     }
-    let mut builder = RowBuilder::new(&kind, columns, schema, reading, 0)?;
+    let schema = Arc::clone(selection.schema());
+    let mut builder = RowBuilder::new(&kind, selection.columns(), schema, reading, 0)?;
     let mut cursor = Cursor::new(bytes);
     while !cursor.is_empty() {
         builder.read_msgpack(&mut cursor).in_format("ds")?;
@@ -94,9 +106,9 @@ impl std::io::Read for Drop {
     }
 }
 
-fn read_from(source: Source, pairs: &[(&str, &str)], request: &Request) -> Result<RecordBatch> {
+fn read_from(source: Source, pairs: &[(&str, &str)], request: &Asked) -> Result<RecordBatch> {
     let document = Ds.open(source, &read_options(pairs))?;
-    let rows = document.rows(request)?;
+    let rows = document.ask(request)?;
     let schema = rows.schema();
     let batches = rows.collect::<Result<Vec<_>, _>>()?;
     Ok(arrow_select::concat::concat_batches(&schema, &batches)?)
@@ -112,7 +124,7 @@ fn plain_rows_are_the_same_one_by_one() {
 }
 
 /// Rows that a scanner sees byte by byte.
-fn drop_by_drop(text: &[u8], request: &Request) -> Result<RecordBatch> {
+fn drop_by_drop(text: &[u8], request: &Asked) -> Result<RecordBatch> {
     let source = Source::from_reader("test", Drop(std::io::Cursor::new(text.to_vec())));
     read_from(source, &[("dialect", "json")], request)
 }
@@ -128,7 +140,7 @@ fn moved(text: &[u8]) -> Vec<u8> {
 #[test]
 fn elements_of_tensors_and_arrays_are_the_same_one_by_one() {
     let text = moved(nested().as_bytes());
-    let careful = drop_by_drop(&text, &Request::default()).unwrap();
+    let careful = drop_by_drop(&text, &Asked::default()).unwrap();
     assert_eq!(careful.num_rows(), ROWS);
     assert_eq!(read(&text, &[]).unwrap(), careful);
     for dialect in ["msgpack", "msgpack-fixed"] {
@@ -167,10 +179,10 @@ proptest! {
         bytes.splice(start..end, with);
         bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len() + 1)));
         let flag = if lenient { "true" } else { "false" };
-        let mut request = Request::default();
+        let mut request = Asked::default();
         request.batch_rows = batch_rows;
-        request.columns = some.then(|| Columns(vec![1..2, 4..6, 8..9]));
-        let careful = one_by_one(&bytes, lenient, request.columns.as_ref());
+        request.columns = some.then(|| vec![1..2, 4..6, 8..9]);
+        let careful = one_by_one(&bytes, lenient, request.columns.clone());
         let options = [("type", TYPE), ("lenient", flag), ("dialect", "msgpack")];
         same(read_from(Source::from_bytes("test", bytes), &options, &request), careful);
     }
@@ -193,7 +205,7 @@ proptest! {
         let end = (start + end).min(text.len());
         text.splice(start..end, with.into_bytes());
         let text = moved(&text);
-        let mut request = Request::default();
+        let mut request = Asked::default();
         request.batch_rows = batch_rows;
         let read = |source: Source| read_from(source, &[("dialect", "json")], &request);
         same(read(Source::from_bytes("test", text.clone())), drop_by_drop(&text, &request));

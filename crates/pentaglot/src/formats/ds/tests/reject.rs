@@ -4,6 +4,7 @@ use super::*;
 use crate::error::ErrorKind;
 use crate::formats::Findings;
 use crate::formats::ds::Type;
+use crate::testing::asked::Asked;
 
 /// The bytes of a reject vector.
 fn input(vector: &Value) -> Vec<u8> {
@@ -154,7 +155,7 @@ fn bombs_cost_nothing() {
     let string = bundle(r#""string""#, &[0xdb, 0xff, 0xff, 0xff, 0xff, b'a']);
     let stream = Source::from_reader("stream", std::io::Cursor::new(string));
     let document = Ds.open(stream, &ReadOptions::default()).unwrap();
-    let error = collect(document.as_ref(), &Request::default()).unwrap_err();
+    let error = collect(document.as_ref(), &Asked::default()).unwrap_err();
     assert_eq!(error.rule_name(), "truncated");
 }
 

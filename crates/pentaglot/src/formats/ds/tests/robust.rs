@@ -3,10 +3,11 @@
 use super::*;
 use crate::error::ErrorKind;
 use crate::formats::Findings;
+use crate::testing::asked::Asked;
 
 fn try_everything(bytes: &[u8]) -> Result<()> {
     let document = open(bytes, &[("lenient", "true"), ("images", "decode")])?;
-    let rows = collect(document.as_ref(), &Request::default());
+    let rows = collect(document.as_ref(), &Asked::default());
     document.validate(&mut Findings::new(true))?;
     let mut nodes = vec![document.outline()];
     while let Some(node) = nodes.pop() {
@@ -90,7 +91,7 @@ fn streams_give_what_files_give() {
         let bytes = unhex(vector["msgpack"].as_str().unwrap());
         let source = Source::from_reader("stream", Drip(std::io::Cursor::new(bytes.clone())));
         let document = Ds.open(source, &ReadOptions::default()).unwrap();
-        let batches = collect(document.as_ref(), &Request::default()).unwrap();
+        let batches = collect(document.as_ref(), &Asked::default()).unwrap();
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let expected = read(&bytes, &[]).unwrap();
         assert_eq!(rows, expected.num_rows());

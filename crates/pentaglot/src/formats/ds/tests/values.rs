@@ -1,5 +1,6 @@
 //! Types and values beyond the vectors.
 
+use crate::testing::asked::Asked;
 use proptest::prelude::*;
 
 use super::*;
@@ -133,7 +134,7 @@ fn a_type_behind_a_long_value_is_found_in_a_stream() {
     assert!(text.len() > 3 * crate::source::HEAD_BYTES);
     let source = Source::from_reader("stream", std::io::Cursor::new(text.into_bytes()));
     let document = Ds.open(source, &ReadOptions::default()).unwrap();
-    let batches = collect(document.as_ref(), &Request::default()).unwrap();
+    let batches = collect(document.as_ref(), &Asked::default()).unwrap();
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 30_000);
 }
 
@@ -146,7 +147,7 @@ fn a_header_longer_than_the_head_is_read_from_a_stream() {
     bytes.extend(std::iter::repeat_n(7, 9000));
     let source = Source::from_reader("stream", std::io::Cursor::new(bytes.clone()));
     let document = Ds.open(source, &ReadOptions::default()).unwrap();
-    assert_eq!(collect(document.as_ref(), &Request::default()).unwrap()[0].num_columns(), 9000);
+    assert_eq!(collect(document.as_ref(), &Asked::default()).unwrap()[0].num_columns(), 9000);
     assert_eq!(through(&bytes, "msgpack").unwrap(), bytes);
 }
 

@@ -1,5 +1,7 @@
 //! Through the hub and back to the same bytes; what the hub shows.
 
+use crate::hub::Verdict;
+use crate::testing::asked::Asked;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -7,11 +9,11 @@ use arrow_schema::{DataType, Field, Schema};
 
 use super::super::*;
 use super::golden::{bytes_of, golden, type_of, value_of};
-use crate::formats::Request;
 use crate::hub::rows::Rows;
+use crate::testing::writing::Writing as _;
 use crate::{Error, ErrorKind, Limits, Sink, Source};
 
-pub(super) fn open(bytes: &[u8], options: &ReadOptions) -> Result<Box<dyn Document>> {
+pub(super) fn open(bytes: &[u8], options: &ReadOptions) -> Result<Arc<dyn Document>> {
     Dynd.open(Source::from_bytes("t", bytes.to_vec()), options)
 }
 
@@ -30,7 +32,7 @@ pub(super) fn batches(rows: Rows) -> Result<Vec<RecordBatch>> {
 pub(super) fn write(rows: Rows, options: &WriteOptions) -> Result<Vec<u8>> {
     let (sink, memory) = Sink::memory();
     let schema = rows.schema();
-    Dynd.plan(&schema, options).check(false)?;
+    Dynd.steps(&schema, options).check(false)?;
     let mut writer = Dynd.create(sink, schema, options)?;
     for batch in rows {
         writer.write(&batch.map_err(Error::from)?)?;
@@ -57,8 +59,8 @@ pub(super) fn check_round_trip(ty: &Type, value: &Value) {
         assert!(findings.is_valid(), "{text}: {:?}", findings.list());
         for batch_rows in [0, 1] {
             for (name, expected) in [("array", &any), ("cbor", &cbor), ("raw", &data)] {
-                let request = Request { batch_rows, ..Request::default() };
-                let rows = document.rows(&request).unwrap_or_else(|error| panic!("{text}: {error}"));
+                let request = Asked { batch_rows, ..Asked::default() };
+                let rows = document.ask(&request).unwrap_or_else(|error| panic!("{text}: {error}"));
                 let options = WriteOptions { dialect: Some(name.to_owned()), ..WriteOptions::default() };
                 let written =
                     write(rows, &options).unwrap_or_else(|error| panic!("{text} as {name}: {error}"));
@@ -67,7 +69,7 @@ pub(super) fn check_round_trip(ty: &Type, value: &Value) {
         }
         // A stream gives the same.
         let source = Source::from_reader("t", std::io::Cursor::new(bytes.to_vec()));
-        let rows = Dynd.open(source, options).unwrap().rows(&Request::default()).unwrap();
+        let rows = Dynd.open(source, options).unwrap().all_rows().unwrap();
         assert_eq!(write(rows, &WriteOptions::default()).unwrap(), any, "{text} from a stream");
     }
 }
@@ -104,7 +106,7 @@ fn malformed_data_is_refused_by_rows_and_found_by_validate() {
         let bytes = bytes_of(&vector["hex"]);
         let limits = Limits { max_free_rows: 1 << 20, ..Limits::default() };
         let options = ReadOptions { limits, ..raw(text) };
-        let read = open(&bytes, &options).and_then(|document| batches(document.rows(&Request::default())?));
+        let read = open(&bytes, &options).and_then(|document| batches(document.all_rows()?));
         let error = read.unwrap_err();
         assert_eq!(error.rule_name(), rule, "{vector}: {error}");
         assert!(error.offset().is_some(), "{vector}: {error}");
@@ -150,7 +152,7 @@ fn arrow_types_without_a_datashape_are_refused_by_the_plan() {
     let map = DataType::Map(Arc::new(entries), false);
     for data_type in [decimal, duration, map, DataType::FixedSizeBinary(0)] {
         let schema = Schema::new(vec![Field::new("x", data_type.clone(), false)]);
-        let plan = Dynd.plan(&schema, &WriteOptions::default());
+        let plan = Dynd.steps(&schema, &WriteOptions::default());
         assert_eq!(plan.verdict(), Verdict::Impossible, "{data_type}");
         assert_eq!(plan.check(true).unwrap_err().kind(), ErrorKind::Unsupported);
     }

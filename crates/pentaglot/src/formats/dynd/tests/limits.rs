@@ -1,5 +1,6 @@
 //! Bad input costs nothing; good input that does not fit is refused with its place.
 
+use crate::hub::Verdict;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,14 +12,14 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::super::*;
 use super::hub::{array_any, batches, dialect, open, raw, write};
-use crate::formats::{Findings, OptionMap, Request};
+use crate::formats::{Findings, OptionMap};
 use crate::hub::rows;
+use crate::testing::writing::Writing as _;
 use crate::{Error, ErrorKind, Limits};
 
 fn refused(bytes: &[u8], options: &ReadOptions) -> Error {
     let start = Instant::now();
-    let error =
-        open(bytes, options).and_then(|document| batches(document.rows(&Request::default())?)).unwrap_err();
+    let error = open(bytes, options).and_then(|document| batches(document.all_rows()?)).unwrap_err();
     assert!(start.elapsed().as_secs() < 2, "at once: {error}");
     error
 }
@@ -166,7 +167,7 @@ fn table(columns: Vec<(&str, ArrayRef, bool)>) -> rows::Rows {
 #[test]
 fn a_value_that_means_missing_is_refused_or_flagged() {
     let column = || -> ArrayRef { Arc::new(Int32Array::from(vec![Some(1), None, Some(i32::MIN)])) };
-    let plan = Dynd.plan(&table(vec![("x", column(), true)]).schema(), &WriteOptions::default());
+    let plan = Dynd.steps(&table(vec![("x", column(), true)]).schema(), &WriteOptions::default());
     assert_eq!(plan.verdict(), Verdict::Checked);
     let error = write(table(vec![("x", column(), true)]), &WriteOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lossy);
@@ -175,7 +176,7 @@ fn a_value_that_means_missing_is_refused_or_flagged() {
         options: OptionMap::new(vec![("options".into(), "flag".into())]),
         ..WriteOptions::default()
     };
-    assert_eq!(Dynd.plan(&table(vec![("x", column(), true)]).schema(), &options).verdict(), Verdict::Exact);
+    assert_eq!(Dynd.steps(&table(vec![("x", column(), true)]).schema(), &options).verdict(), Verdict::Exact);
     let bytes = write(table(vec![("x", column(), true)]), &options).unwrap();
     assert_eq!(bytes, any("var * {x: ?pointer[int32]}", &[3, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0x80]));
     // With text beside it, rows have no fixed size; the same holds.
@@ -201,7 +202,7 @@ fn times_are_ticks_of_100_nanoseconds() {
     let document = open(&bytes, &ReadOptions::default()).unwrap();
     assert_eq!(document.summary().schema.field(1).data_type(), &DataType::Int64);
     assert!(document.summary().notes[0].starts_with("times are numbers of 100 ns"));
-    assert_eq!(write(document.rows(&Request::default()).unwrap(), &WriteOptions::default()).unwrap(), bytes);
+    assert_eq!(write(document.all_rows().unwrap(), &WriteOptions::default()).unwrap(), bytes);
     let mut timestamps = ReadOptions::default();
     timestamps.options.set("times", "timestamps");
     let error = refused(&bytes, &timestamps);
@@ -216,10 +217,7 @@ fn times_are_ticks_of_100_nanoseconds() {
     {
         let document = open(&bytes, &options).unwrap();
         assert_eq!(document.summary().schema.field(1).data_type(), &expected);
-        assert_eq!(
-            write(document.rows(&Request::default()).unwrap(), &WriteOptions::default()).unwrap(),
-            bytes
-        );
+        assert_eq!(write(document.all_rows().unwrap(), &WriteOptions::default()).unwrap(), bytes);
     }
 }
 

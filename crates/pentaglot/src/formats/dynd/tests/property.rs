@@ -6,7 +6,7 @@ use super::super::types::Missing;
 use super::super::*;
 use super::hub::{array_any, check_round_trip, open, raw};
 use crate::Limits;
-use crate::formats::{Findings, Request};
+use crate::formats::Findings;
 
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![4 => "[a-z_][a-z0-9]{0,4}", 1 => "\\PC{0,4}", 1 => "[\\x00-\\x1f'\\\\/\"é😀]{0,3}"]
@@ -202,7 +202,7 @@ proptest! {
             let mut findings = Findings::new(false);
             document.validate(&mut findings)?;
             assert_eq!(findings.is_valid(), is_value, "{text}: {:?}", findings.list());
-            Ok(document.rows(&Request::default())?.try_for_each(|batch| batch.map(drop))
+            Ok(document.all_rows()?.try_for_each(|batch| batch.map(drop))
                 .map_err(crate::Error::from))
         });
         match read {
@@ -271,14 +271,14 @@ fn single_bit_flips_of_whole_files_never_panic() {
                 let Ok(document) = open(&bytes, &options) else { continue };
                 let mut findings = Findings::new(false);
                 document.validate(&mut findings).ok();
-                if let Ok(rows) = document.rows(&Request::default()) {
+                if let Ok(rows) = document.all_rows() {
                     let all_good = rows.map(|batch| batch.is_ok()).fold(true, |all, good| all & good);
                     assert_eq!(all_good, findings.is_valid(), "{text}, bit {bit}: {:?}", findings.list());
                 }
             }
             for end in 0..bytes.len() {
                 let read = open(&bytes[..end], &options)
-                    .and_then(|document| super::hub::batches(document.rows(&Request::default())?));
+                    .and_then(|document| super::hub::batches(document.all_rows()?));
                 assert!(read.is_err(), "{text} cut at {end}");
             }
         }

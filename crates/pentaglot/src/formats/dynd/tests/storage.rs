@@ -1,11 +1,12 @@
 //! `storage[T, axis=[…]]`: data in another order than its dimensions.
 
+use crate::testing::asked::Asked;
 use serde_json::json;
 
 use super::super::*;
 use super::golden::{type_of, value_of};
 use super::hub::{check_round_trip, open, raw, write};
-use crate::formats::Request;
+use crate::testing::writing::Writing as _;
 use crate::{ErrorKind, Limits, Sink, Source};
 
 fn hex(bytes: &[u8]) -> String {
@@ -46,7 +47,7 @@ fn the_axes_are_those_of_a_transposed_array() {
 
 #[test]
 fn a_matrix_is_written_in_fortran_order_if_its_type_says_so() {
-    let rows = open(&[1, 2, 3, 4, 5, 6], &raw("2 * 3 * uint8")).unwrap().rows(&Request::default()).unwrap();
+    let rows = open(&[1, 2, 3, 4, 5, 6], &raw("2 * 3 * uint8")).unwrap().all_rows().unwrap();
     let options = WriteOptions {
         dialect: Some("raw".to_owned()),
         type_text: Some("storage[2 * 3 * uint8, order='F']".to_owned()),
@@ -56,8 +57,8 @@ fn a_matrix_is_written_in_fortran_order_if_its_type_says_so() {
     assert_eq!(stored, [1, 4, 2, 5, 3, 6]);
     // And some of its rows are read.
     let document = open(&stored, &raw("storage[2 * 3 * uint8, axis=[1, 0]]")).unwrap();
-    let request = Request { rows: Some(1..2), ..Request::default() };
-    let rows = document.rows(&request).unwrap();
+    let request = Asked { rows: Some(1..2), ..Asked::default() };
+    let rows = document.ask(&request).unwrap();
     assert_eq!(
         write(rows, &WriteOptions { dialect: Some("raw".to_owned()), ..WriteOptions::default() }).unwrap(),
         [4, 5, 6]
@@ -76,8 +77,8 @@ fn element_i_is_read_where_it_stands() {
     let source = Source::open(file.path()).unwrap();
     let document = Dynd.open(source.clone(), &ReadOptions::default()).unwrap();
     let before = source.bytes_read();
-    let request = Request { rows: Some(77_777..77_780), ..Request::default() };
-    let rows: Vec<_> = document.rows(&request).unwrap().map(Result::unwrap).collect();
+    let request = Asked { rows: Some(77_777..77_780), ..Asked::default() };
+    let rows: Vec<_> = document.ask(&request).unwrap().map(Result::unwrap).collect();
     assert_eq!(rows[0].num_rows(), 3);
     assert_eq!(source.bytes_read() - before, 3 * 12);
     assert_eq!(ty.fixed_size(), Some(1_200_000));
@@ -126,11 +127,11 @@ fn a_missing_count_is_spooled_and_a_known_one_is_not() {
         serialize(&"var * string".parse().unwrap(), &Value::List(vec![Value::String("x".into()); 300]))
             .unwrap();
     for row_count in [None, Some(300)] {
-        let rows = open(&data, &raw("var * string")).unwrap().rows(&Request::default()).unwrap();
+        let rows = open(&data, &raw("var * string")).unwrap().all_rows().unwrap();
         let options = WriteOptions { dialect: Some("raw".to_owned()), row_count, ..WriteOptions::default() };
         assert_eq!(write(rows, &options).unwrap(), data);
         // To a pipe, too.
-        let rows = open(&data, &raw("var * string")).unwrap().rows(&Request::default()).unwrap();
+        let rows = open(&data, &raw("var * string")).unwrap().all_rows().unwrap();
         let (sink, out) = Sink::memory();
         let mut writer = Dynd.create(sink, rows.schema(), &options).unwrap();
         for batch in rows {
@@ -139,7 +140,7 @@ fn a_missing_count_is_spooled_and_a_known_one_is_not() {
         assert_eq!(out.take().is_empty(), row_count.is_none(), "before the end");
         writer.finish().unwrap();
     }
-    let rows = open(&data, &raw("var * string")).unwrap().rows(&Request::default()).unwrap();
+    let rows = open(&data, &raw("var * string")).unwrap().all_rows().unwrap();
     let options = WriteOptions { row_count: Some(299), ..WriteOptions::default() };
     assert_eq!(write(rows, &options).unwrap_err().kind(), ErrorKind::Lossy);
 }

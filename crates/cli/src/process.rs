@@ -1,0 +1,37 @@
+//! What the operating system does to the process: the one fence round unsafe code in the command.
+
+#![allow(unsafe_code, reason = "signals, and code that runs before `main`")]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the process was started without a standard output (`>&-`). Rust puts `/dev/null` in its place.
+pub(crate) fn stdout_was_closed() -> bool {
+    STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+/// A write past the limit on file sizes (`ulimit -f`) gives an error instead of ending the process.
+pub(crate) fn ignore_file_size_signal() {
+    #[cfg(unix)]
+    // SAFETY: to ignore a signal installs no handler; the process has one thread so far.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
+/// Runs before Rust's own start, which replaces a closed standard output.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+#[used]
+// SAFETY: the section holds pointers to functions of this type, which the loader calls once, before `main`, on the
+// only thread. The function calls `fcntl` and stores to an atomic: nothing that needs Rust's runtime.
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+static AT_START: extern "C" fn() = {
+    extern "C" fn look() {
+        // SAFETY: `F_GETFD` takes no argument and only reads the flags of the descriptor, if there is one.
+        let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+        STDOUT_WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
+    }
+    look
+};

@@ -1,0 +1,152 @@
+//! A vector whose reads are costly: only the elements of the rows that are asked for are read.
+//!
+//! Whoever wants more than rows (the outline, every rule) gets the whole file in memory, as for any other source.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use pentaglot_succinct::{SharedWords, WordCursor};
+
+use super::ID;
+use super::layout::{Object, own_words};
+use super::read::{BATCH_ROWS, Reader, SdsDocument, schema, supports_text};
+use super::skeleton::{self, Items};
+use super::types::{Kind, Native};
+use crate::error::{Error, Result};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
+use crate::hub::Selection;
+use crate::hub::native;
+use crate::hub::rows::{self, Rows};
+use crate::limits::Budget;
+use crate::source::Source;
+
+/// A file up to this size is read whole, so that its kind is that of its content.
+const WHOLE_BYTES: u64 = 1 << 20;
+/// Items per group: as many as make whole elements, whatever their width.
+const GROUP: u64 = 64;
+
+pub(super) struct PartialDocument {
+    source: Source,
+    items: Items,
+    summary: Summary,
+    options: ReadOptions,
+}
+
+impl PartialDocument {
+    /// The document, if its source is costly and it is a large vector of bits, integers or elements.
+    pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Option<Self>> {
+        if !source.is_costly()
+            || source.len().is_none_or(|len| len <= WHOLE_BYTES)
+            || options.member.is_some()
+        {
+            return Ok(None);
+        }
+        let kind = match options.dialect.as_deref() {
+            Some(name) => Some(Kind::parse(name)?),
+            None => skeleton::first_kind(source),
+        };
+        let Some(items) = kind.and_then(|kind| skeleton::items(source, kind)) else { return Ok(None) };
+        let summary = summary(source, &items, options)?;
+        Ok(Some(PartialDocument { source: source.clone(), items, summary, options: options.clone() }))
+    }
+
+    /// The document in memory.
+    fn whole(&self) -> Result<SdsDocument> {
+        SdsDocument::open(self.source.clone(), &self.options)
+    }
+}
+
+fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summary> {
+    let kind = items.kind;
+    let mut own = Native::new(kind);
+    own.width = (kind == Kind::Int).then_some(items.width);
+    own.supports = (kind == Kind::Bit).then_some(items.supports);
+    let empty = object(items, 0, SharedWords::new(Vec::new()))?;
+    let mut summary = Summary::new(ID, Arc::new(native::with(schema(&empty), ID, own.to_json())));
+    summary.dialect = Some(kind.name());
+    let given = options.dialect.is_some();
+    let reason = if given { "named by --from" } else { "the first kind that takes all elements" };
+    summary.dialect_reason = Some(reason.to_owned());
+    if !given {
+        let others = Kind::ALL.into_iter().filter(|other| *other != kind && skeleton::fits(source, *other));
+        summary.also_fits = others.map(|other| other.name().to_owned()).collect();
+    }
+    summary.bytes = source.len();
+    summary.rows = Some(items.count);
+    let elements = (items.count * u64::from(items.width)).div_ceil(64);
+    summary.part("header", 0, items.start * 8);
+    summary.part("items", items.start * 8, elements * 8);
+    let mut fact = |key: &str, value: String| summary.metadata.push((key.to_owned(), value));
+    fact("kind", kind.to_string());
+    match kind {
+        Kind::Bit => {
+            fact("ones", items.ones.to_string());
+            fact("supports", supports_text(items.supports));
+        }
+        Kind::Int => fact("width", items.width.to_string()),
+        _ => {}
+    }
+    Ok(summary)
+}
+
+/// A vector of the first `count` items in `words`. Bits come without their supports.
+fn object(items: &Items, count: u64, words: SharedWords) -> Result<Object> {
+    let bits = count * u64::from(items.width);
+    let mut all = match items.kind {
+        Kind::Int => vec![count, u64::from(items.width), bits, bits.div_ceil(64)],
+        Kind::Vec => vec![count],
+        _ => vec![count, count.div_ceil(64)],
+    };
+    all.extend_from_slice(words.as_ref());
+    let kind = if items.kind == Kind::Bit { Kind::Raw } else { items.kind };
+    Object::read(kind, &mut WordCursor::new(SharedWords::new(all))).map_err(Error::from)
+}
+
+/// Reads the items of `rows`, and gives them as columns.
+fn batch(
+    source: &Source,
+    items: &Items,
+    rows: std::ops::Range<u64>,
+    schema: &SchemaRef,
+    budget: &Budget,
+) -> Result<arrow_array::RecordBatch> {
+    let first = rows.start / GROUP * GROUP;
+    let width = u64::from(items.width);
+    let (from, to) = (first * width / 64, (rows.end * width).div_ceil(64));
+    let bytes = source.read_range((items.start + from) * 8, (to - from) * 8, budget)?;
+    let object = object(items, rows.end - first, own_words(bytes))?;
+    let reader = Reader { object: Arc::new(object), member: None, schema: Arc::clone(schema) };
+    let columns = reader.columns(&(rows.start - first..rows.end - first), None)?;
+    let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
+    rows::batch(Arc::clone(schema), columns, count)
+}
+
+impl Document for PartialDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        let bytes = self.summary.bytes.unwrap_or(0);
+        self.whole().map_or_else(|_| Outline::new("file", 0, bytes), |document| document.outline())
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        self.whole()?.validate(findings)
+    }
+
+    fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let range = selection.range(self.items.count);
+        let size = selection.batch_rows_or(BATCH_ROWS) as u64;
+        let schema = Arc::clone(selection.row_schema());
+        let (source, items, budget) = (self.source.clone(), self.items, self.options.limits.budget());
+        let (mut next, inner) = (range.start, Arc::clone(&schema));
+        let batches = std::iter::from_fn(move || {
+            let wanted = next..range.end.min(next.saturating_add(size));
+            next = wanted.end;
+            let batch = || batch(&source, &items, wanted.clone(), &inner, &budget);
+            (!wanted.is_empty()).then(batch).map(|batch| batch.map_err(|error| error.in_format(ID)))
+        });
+        selection.project(rows::from_batches(schema, batches))
+    }
+}

@@ -1,0 +1,166 @@
+//! The lengths of a structure without its content: a few elements read where they are, however large the file is.
+
+use super::types::Kind;
+use crate::source::Source;
+
+/// Walks over the lengths of a structure.
+struct Walk<'s> {
+    source: &'s Source,
+    /// How many elements there are.
+    elements: u64,
+    position: u64,
+}
+
+/// The one array of items that a structure of this kind consists of, apart from its supports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Items {
+    pub(super) kind: Kind,
+    pub(super) count: u64,
+    /// Bits per item.
+    pub(super) width: u32,
+    /// The first element of the items.
+    pub(super) start: u64,
+    /// Set bits, of a bit vector.
+    pub(super) ones: u64,
+    /// Which optional supports follow, of a bit vector.
+    pub(super) supports: [bool; 3],
+}
+
+/// The first kind whose lengths take all elements of a source, containers aside.
+pub(super) fn first_kind(source: &Source) -> Option<Kind> {
+    Kind::ALL.into_iter().find(|kind| fits(source, *kind))
+}
+
+/// Whether the lengths of a structure of this kind take all elements of a source.
+pub(super) fn fits(source: &Source, kind: Kind) -> bool {
+    let Some(mut walk) = Walk::new(source) else { return false };
+    walk.structure(kind).is_some() && walk.position == walk.elements
+}
+
+/// The items of a vector that has nothing else.
+pub(super) fn items(source: &Source, kind: Kind) -> Option<Items> {
+    let mut walk = Walk::new(source)?;
+    let items = match kind {
+        Kind::Bit => walk.bit(),
+        Kind::Int => walk.int(),
+        Kind::Raw => walk.raw(),
+        Kind::Vec => {
+            walk.vector(1).map(|(start, count)| Items { width: 64, ..Items::new(kind, count, start) })
+        }
+        _ => None,
+    }?;
+    (walk.position == walk.elements).then_some(items)
+}
+
+impl Items {
+    fn new(kind: Kind, count: u64, start: u64) -> Self {
+        Items { kind, count, width: 1, start, ones: 0, supports: [false; 3] }
+    }
+}
+
+impl<'s> Walk<'s> {
+    fn new(source: &'s Source) -> Option<Self> {
+        let bytes = source.len()?;
+        bytes.is_multiple_of(8).then_some(Walk { source, elements: bytes / 8, position: 0 })
+    }
+
+    fn element(&mut self) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.source.read_exact_at(self.position.checked_mul(8)?, &mut bytes).ok()?;
+        self.position += 1;
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    fn skip(&mut self, count: u64) -> Option<()> {
+        self.position = self.position.checked_add(count).filter(|end| *end <= self.elements)?;
+        Some(())
+    }
+
+    /// The first element and the number of items of a vector.
+    fn vector(&mut self, item_elements: u64) -> Option<(u64, u64)> {
+        let count = self.element()?;
+        let start = self.position;
+        self.skip(count.checked_mul(item_elements)?)?;
+        Some((start, count))
+    }
+
+    fn bytes(&mut self) -> Option<()> {
+        let bytes = self.element()?;
+        self.skip(bytes.div_ceil(8))
+    }
+
+    /// Whether an optional structure is there.
+    fn option(&mut self) -> Option<bool> {
+        let count = self.element()?;
+        self.skip(count)?;
+        Some(count > 0)
+    }
+
+    fn raw(&mut self) -> Option<Items> {
+        let bits = self.element()?;
+        let (start, words) = self.vector(1)?;
+        (words == bits.div_ceil(64)).then_some(Items::new(Kind::Raw, bits, start))
+    }
+
+    fn int(&mut self) -> Option<Items> {
+        let (count, width) = (self.element()?, self.element()?);
+        let width = u32::try_from(width).ok().filter(|width| (1..=64).contains(width))?;
+        let raw = self.raw()?;
+        let fits = count.checked_mul(u64::from(width)) == Some(raw.count);
+        fits.then_some(Items { width, ..Items::new(Kind::Int, count, raw.start) })
+    }
+
+    fn bit(&mut self) -> Option<Items> {
+        let ones = self.element()?;
+        let raw = self.raw()?;
+        let supports = [self.option()?, self.option()?, self.option()?];
+        (ones <= raw.count).then_some(Items { ones, supports, ..Items::new(Kind::Bit, raw.count, raw.start) })
+    }
+
+    fn run_length(&mut self) -> Option<u64> {
+        let (bits, ones) = (self.element()?, self.element()?);
+        self.int()?;
+        self.int()?;
+        (ones <= bits).then_some(bits)
+    }
+
+    /// The levels of a wavelet matrix, all of one length.
+    fn levels(&mut self, mut level: impl FnMut(&mut Self) -> Option<u64>) -> Option<u64> {
+        let width = self.element().filter(|width| (1..=64).contains(width))?;
+        let first = level(self)?;
+        (1..width).all(|_| level(self) == Some(first)).then_some(first)
+    }
+
+    fn structure(&mut self, kind: Kind) -> Option<()> {
+        match kind {
+            Kind::RunLengthWavelet => {
+                let len = self.element()?;
+                let levels = self.levels(Self::run_length)?;
+                self.int()?;
+                (levels == len).then_some(())
+            }
+            Kind::Wavelet => {
+                let len = self.element()?;
+                let levels = self.levels(|walk| walk.bit().map(|items| items.count))?;
+                self.int()?;
+                (levels == len).then_some(())
+            }
+            Kind::WaveletCore => self.levels(|walk| walk.bit().map(|items| items.count)).map(drop),
+            Kind::RunLength => self.run_length().map(drop),
+            Kind::Sparse => {
+                self.element()?;
+                self.bit()?;
+                self.int().map(drop)
+            }
+            Kind::Bit => self.bit().map(drop),
+            Kind::Int => self.int().map(drop),
+            Kind::Raw => self.raw().map(drop),
+            Kind::Option => self.option().map(drop),
+            Kind::Pairs => self.vector(2).map(drop),
+            Kind::String | Kind::Bytes => self.bytes(),
+            Kind::Vec => self.vector(1).map(drop),
+            // Containers have tags; chains are a container's part whose content alone tells them.
+            Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => None,
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! [`Selection`]: which rows and columns of a document are wanted, resolved once against its schema.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use super::native;
+use super::rows::{self, Rows, sliced_schema};
+use super::shape::{self, Form};
+use crate::error::{self, Error, Result};
+
+/// Which rows and columns of a document are wanted, in batches of what size.
+///
+/// A selection is made for the schema of one document: names are resolved, indices are in range, and the schema of what
+/// comes out is known.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_schema::{DataType, Field, Schema};
+/// use pentaglot::hub::Selection;
+/// let fields = ["a", "b", "c"].map(|name| Field::new(name, DataType::Int32, false));
+/// let schema = Arc::new(Schema::new(fields.to_vec()));
+/// let selection = Selection::new(&schema, Some(100)).with_columns(&["c", "a"])?.with_rows(90..200);
+/// assert_eq!(selection.range(100), 90..100);
+/// assert_eq!(selection.schema().field(0).name(), "c");
+/// assert!(Selection::new(&schema, None).with_columns(&["d"]).is_err());
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Selection {
+    full: SchemaRef,
+    total: Option<u64>,
+    columns: Option<Columns>,
+    rows: Range<u64>,
+    batch_rows: usize,
+    /// The schema of the chosen rows, with all columns.
+    row_schema: SchemaRef,
+    /// The schema of the chosen rows and columns.
+    schema: SchemaRef,
+}
+
+impl Selection {
+    /// All of a document with this schema and, where known, this many rows.
+    pub fn new(schema: &SchemaRef, total: Option<u64>) -> Self {
+        Selection {
+            full: Arc::clone(schema),
+            total,
+            columns: None,
+            rows: 0..u64::MAX,
+            batch_rows: 0,
+            row_schema: Arc::clone(schema),
+            schema: Arc::clone(schema),
+        }
+    }
+
+    /// These columns, in this order: names of a table; of a matrix also `col_3`, `3`, `7..9`.
+    pub fn with_columns(self, names: &[impl AsRef<str>]) -> Result<Self> {
+        let is_matrix = matches!(Form::of(&self.full), Form::Dense | Form::Sparse);
+        let ranges = names.iter().map(|name| match is_matrix {
+            true => matrix_range(name.as_ref(), shape::matrix_cols(&self.full).unwrap_or(0)),
+            false => table_column(name.as_ref(), &self.full),
+        });
+        let ranges = ranges.collect::<Result<_>>()?;
+        self.with_column_ranges(ranges)
+    }
+
+    /// The columns at these indices, in this order.
+    pub fn with_column_ranges(mut self, ranges: Vec<Range<u64>>) -> Result<Self> {
+        let columns = Columns::new(ranges, &self.full)?;
+        self.schema = columns.schema(&self.row_schema)?;
+        self.columns = Some(columns);
+        Ok(self)
+    }
+
+    /// These rows, half-open. The end is cut at the number of rows.
+    #[must_use]
+    pub fn with_rows(mut self, range: Range<u64>) -> Self {
+        let end = range.end.min(self.total.unwrap_or(u64::MAX));
+        let range = range.start.min(end)..end;
+        self.rows = if self.total.is_some_and(|total| range == (0..total)) { 0..u64::MAX } else { range };
+        self.row_schema = sliced_schema(&self.full, &self.rows);
+        self.schema = sliced_schema(&self.schema, &self.rows);
+        self
+    }
+
+    /// At most so many rows in a batch; 0: what suits the format.
+    #[must_use]
+    pub fn with_batch_rows(mut self, batch_rows: usize) -> Self {
+        self.batch_rows = batch_rows;
+        self
+    }
+
+    /// The schema of what comes out.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The schema of the chosen rows with all columns: for readers that decode all and [`project`](Self::project).
+    pub fn row_schema(&self) -> &SchemaRef {
+        &self.row_schema
+    }
+
+    /// The chosen columns; `None`: all.
+    pub fn columns(&self) -> Option<&Columns> {
+        self.columns.as_ref()
+    }
+
+    /// The indices of the chosen fields, in order. For a matrix whose rows are lists, that is its only field.
+    pub fn fields(&self) -> Vec<usize> {
+        match &self.columns {
+            Some(columns) if !self.cuts_lists() => columns.indices().map(|index| index as usize).collect(),
+            _ => (0..self.full.fields().len()).collect(),
+        }
+    }
+
+    /// Whether the chosen columns are parts of the lists of a matrix, not fields.
+    pub fn cuts_lists(&self) -> bool {
+        self.columns.is_some() && matches!(Form::of(&self.full), Form::Dense | Form::Sparse)
+    }
+
+    /// Whether rows are chosen.
+    pub fn is_sliced(&self) -> bool {
+        self.rows != (0..u64::MAX)
+    }
+
+    /// The rows wanted of `total`, cut at the end.
+    pub fn range(&self, total: u64) -> Range<u64> {
+        let end = self.rows.end.min(total);
+        self.rows.start.min(end)..end
+    }
+
+    /// How many rows come out, where the number of rows is known.
+    pub fn row_count(&self) -> Option<u64> {
+        self.total.map(|total| self.range(total)).map(|range| range.end - range.start)
+    }
+
+    /// At most so many rows in a batch; 0: what suits the format.
+    pub fn batch_rows(&self) -> usize {
+        self.batch_rows
+    }
+
+    /// Rows in a batch, given the format's own choice.
+    pub fn batch_rows_or(&self, own: usize) -> usize {
+        if self.batch_rows == 0 { own.max(1) } else { self.batch_rows }
+    }
+
+    /// Cuts the chosen columns out of rows that have all of them.
+    pub fn project(&self, rows: Rows) -> Result<Rows> {
+        match &self.columns {
+            Some(columns) => rows::project(rows, columns.clone(), Arc::clone(&self.schema)),
+            None => Ok(rows),
+        }
+    }
+
+    /// As [`project`](Self::project), where only parts of lists are left to cut: chosen fields were decoded alone.
+    pub fn project_lists(&self, rows: Rows) -> Result<Rows> {
+        if self.cuts_lists() { self.project(rows) } else { Ok(rows) }
+    }
+
+    /// The schema of a reader that decodes chosen fields alone, but whole lists.
+    pub fn decoded_schema(&self) -> &SchemaRef {
+        if self.cuts_lists() { &self.row_schema } else { &self.schema }
+    }
+}
+
+/// A choice of columns, in order: fields of a table, or columns of a matrix. Every index is in range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns(Vec<Range<u64>>);
+
+impl Columns {
+    fn new(ranges: Vec<Range<u64>>, schema: &Schema) -> Result<Self> {
+        let count = match Form::of(schema) {
+            Form::Dense | Form::Sparse => shape::matrix_cols(schema).unwrap_or(0),
+            _ => schema.fields().len() as u64,
+        };
+        match ranges.iter().find(|range| range.start > range.end || range.end > count) {
+            Some(range) => Err(Error::usage(format!(
+                "expected columns below {count}, found {}..{}",
+                range.start, range.end
+            ))),
+            None => Ok(Columns(ranges)),
+        }
+    }
+
+    /// The first `count` columns.
+    pub(crate) fn first(count: u64) -> Self {
+        Columns(std::iter::once(0..count).collect())
+    }
+
+    /// The ranges of indices, in order.
+    pub fn ranges(&self) -> &[Range<u64>] {
+        &self.0
+    }
+
+    /// How many columns are chosen.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Each chosen index, in order.
+    pub fn indices(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().flat_map(Range::clone)
+    }
+
+    /// The schema of the chosen columns. The native type is dropped.
+    fn schema(&self, schema: &SchemaRef) -> Result<SchemaRef> {
+        let plain = native::without(schema);
+        let cols = self.count();
+        let mut metadata = plain.metadata().clone();
+        match (Form::of(schema), schema.fields().first().map(|field| field.data_type())) {
+            (Form::Dense, Some(DataType::FixedSizeList(item, _))) => {
+                metadata.insert(shape::COLS_KEY.to_owned(), cols.to_string());
+                let value = item.data_type().clone();
+                let dense = shape::dense_schema(value, shape::matrix_rows(schema), cols)?;
+                Ok(Arc::new(dense.with_metadata(metadata)))
+            }
+            (Form::Sparse, _) => {
+                metadata.insert(shape::COLS_KEY.to_owned(), cols.to_string());
+                Ok(Arc::new(plain.as_ref().clone().with_metadata(metadata)))
+            }
+            (form, _) => {
+                let fields = self.indices().filter_map(|index| schema.fields().get(index as usize));
+                let fields: Vec<Arc<Field>> = if form == Form::Columns {
+                    metadata.insert(shape::COLS_KEY.to_owned(), cols.to_string());
+                    let named = fields.zip(0..).map(|(field, index)| {
+                        Arc::new(field.as_ref().clone().with_name(shape::column_name(index)))
+                    });
+                    named.collect()
+                } else {
+                    fields.cloned().collect()
+                };
+                Ok(Arc::new(Schema::new_with_metadata(fields, metadata)))
+            }
+        }
+    }
+}
+
+fn table_column(name: &str, schema: &Schema) -> Result<Range<u64>> {
+    let index = schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| {
+        let names = error::list(schema.fields().iter().map(|field| field.name()));
+        Error::usage(format!("there is no column {:?} (there is {names})", error::excerpt(name)))
+    })?;
+    Ok(index as u64..index as u64 + 1)
+}
+
+fn matrix_range(name: &str, cols: u64) -> Result<Range<u64>> {
+    let bad = || {
+        let last = shape::column_name(cols.saturating_sub(1));
+        Error::usage(format!(
+            "there is no matrix column {name:?} (there are col_0 to {last}, or ranges such as 7..9)"
+        ))
+    };
+    let number = |text: &str| text.strip_prefix("col_").unwrap_or(text).parse::<u64>().map_err(|_| bad());
+    match name.split_once("..") {
+        Some((start, end)) => {
+            let start = if start.is_empty() { 0 } else { number(start)? };
+            let end = if end.is_empty() { cols } else { number(end)?.min(cols) };
+            Ok(start.min(end)..end)
+        }
+        None => {
+            let index = number(name)?;
+            if index < cols { Ok(index..index + 1) } else { Err(bad()) }
+        }
+    }
+}

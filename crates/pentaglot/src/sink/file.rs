@@ -1,0 +1,143 @@
+//! A file that appears whole or not at all, with its side files.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Output;
+use super::pending::{Pending, folder_of, sync_folder};
+use crate::error::{Error, ErrorKind, Hint};
+
+/// Side files that are complete and wait for the file that they belong to.
+type Waiting = Arc<Mutex<Vec<(Pending, PathBuf)>>>;
+
+/// A file beside its name until it is committed.
+pub(super) struct FileOutput {
+    pending: Pending,
+    path: PathBuf,
+    force: bool,
+    siblings: Waiting,
+    removals: Vec<PathBuf>,
+    /// Where a side file waits.
+    main: Option<Waiting>,
+}
+
+impl FileOutput {
+    /// A file that will be `path`; an existing one is replaced with `force` only.
+    pub(super) fn create(path: &Path, force: bool) -> io::Result<Self> {
+        let pending = Pending::beside(path).map_err(|error| fault(path, error))?;
+        let (siblings, removals) = (Waiting::default(), Vec::new());
+        Ok(FileOutput { pending, path: path.to_path_buf(), force, siblings, removals, main: None })
+    }
+
+    /// Gives all files their names, the data last.
+    fn place(self) -> io::Result<()> {
+        let FileOutput { pending, path, force, siblings, removals, .. } = self;
+        let siblings = std::mem::take(&mut *siblings.lock().unwrap_or_else(PoisonError::into_inner));
+        let several = !siblings.is_empty() || !removals.is_empty();
+        let mut placed = Vec::new();
+        let place_all = || {
+            for (sibling, path) in siblings {
+                sibling.place(&path, force).map_err(|error| fault(&path, error))?;
+                placed.push(path);
+            }
+            for path in removals {
+                match std::fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(&path, error)),
+                    _ => {}
+                }
+            }
+            if several {
+                // The order of names survives a power failure, too.
+                sync_folder(&path).map_err(|error| fault(&path, error))?;
+            }
+            pending.place(&path, force).map_err(|error| fault(&path, error))
+        };
+        place_all().inspect_err(|_| {
+            // Side files that replaced nothing would be left without their data.
+            if !force {
+                placed.iter().for_each(|path| drop(std::fs::remove_file(path)));
+            }
+        })?;
+        sync_folder(&path).map_err(|error| fault(&path, error))
+    }
+}
+
+impl Output for FileOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.pending.file.write_all(bytes).map_err(|error| fault(&self.path, error))
+    }
+
+    fn can_patch(&self) -> bool {
+        true
+    }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        patch_file(&mut self.pending.file, offset, bytes).map_err(|error| fault(&self.path, error))
+    }
+
+    fn sibling(&mut self, suffix: &str) -> io::Result<Option<Box<dyn Output>>> {
+        let path = sibling_path(&self.path, suffix);
+        if !self.force && path.symlink_metadata().is_ok() {
+            return Err(exists(&path).into());
+        }
+        let mut sibling = FileOutput::create(&path, self.force)?;
+        sibling.main = Some(Arc::clone(&self.siblings));
+        Ok(Some(Box::new(sibling)))
+    }
+
+    fn remove_sibling(&mut self, suffix: &str) -> io::Result<()> {
+        self.removals.push(sibling_path(&self.path, suffix));
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>) -> io::Result<()> {
+        self.pending.file.sync_all().map_err(|error| fault(&self.path, error))?;
+        match &self.main {
+            None => self.place(),
+            Some(main) => {
+                let main = Arc::clone(main);
+                main.lock().unwrap_or_else(PoisonError::into_inner).push((self.pending, self.path));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Overwrites bytes of a file whose end is written next.
+pub(super) fn patch_file(file: &mut File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.write_all(bytes)?;
+    file.seek(SeekFrom::End(0)).map(drop)
+}
+
+/// The path whose name is this one's and `suffix`.
+pub(super) fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
+    let mut name: OsString = path.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+/// A file that is there already and may not be replaced.
+pub(super) fn exists(path: &Path) -> Error {
+    Error::usage(format!("{} exists already", path.display())).hint(Hint::Force)
+}
+
+/// An error of the system with what was to be written where.
+pub(super) fn fault(path: &Path, error: io::Error) -> io::Error {
+    let folder = folder_of(path);
+    let error = match error.kind() {
+        io::ErrorKind::AlreadyExists => exists(path),
+        io::ErrorKind::NotFound if !folder.exists() => {
+            Error::io(format_args!("the folder {} does not exist", folder.display()), error)
+        }
+        // Only the reader of a pipe can go away; here it is a fault like any other.
+        io::ErrorKind::BrokenPipe => {
+            Error::new(ErrorKind::Io, format!("cannot write in {}: {error}", folder.display()))
+        }
+        _ => Error::io(format_args!("cannot write in {}", folder.display()), error),
+    };
+    error.into()
+}

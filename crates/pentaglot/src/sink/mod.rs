@@ -1,0 +1,462 @@
+//! [`Sink`]: where bytes go. A file that appears whole or not at all, memory, a pipe, or any other [`Output`].
+//!
+//! A sink that is dropped unfinished leaves nothing behind. Side files ([`Sink::put_sibling`]) appear in the same step
+//! as the data, just before it.
+
+mod ends;
+mod file;
+mod memory;
+mod output;
+mod pending;
+mod pipe;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::error::{Error, Hint, Result};
+
+pub(crate) use ends::{END_BYTES, Ends};
+pub use memory::Memory;
+pub use output::Output;
+
+use file::{FileOutput, exists, patch_file, sibling_path};
+use pipe::Pipe;
+
+/// Small writes are gathered up to this size; larger ones go through as they are.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Where bytes go.
+///
+/// ```
+/// use std::io::Write;
+/// let (mut sink, memory) = pentaglot::Sink::memory();
+/// sink.write_all(b"????, world")?;
+/// sink.patch(0, b"Hiya")?;
+/// sink.finish()?;
+/// assert_eq!(memory.take(), b"Hiya, world");
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+pub struct Sink {
+    body: Body,
+    position: u64,
+    /// What errors call the output.
+    name: Option<String>,
+    path: Option<PathBuf>,
+    force: bool,
+    gzip: bool,
+    ends: Option<Box<Ends>>,
+    /// Where [`Sink::append`] puts bytes together for a target that is not memory.
+    piece: Vec<u8>,
+}
+
+enum Body {
+    Plain(Target),
+    Gzip(Box<GzEncoder<Target>>),
+    /// Bytes wait here, because the target cannot be patched; `finish` copies them on.
+    Spool {
+        spool: BufWriter<File>,
+        target: Target,
+    },
+}
+
+/// Memory is an output like the others, but [`Sink::append`] reaches its bytes.
+enum Target {
+    Memory(Memory),
+    Output(BufWriter<Raw>),
+}
+
+/// An output as a writer.
+struct Raw(Box<dyn Output>);
+
+impl Sink {
+    /// A file. An existing one is replaced with `force`, at the end, and refused without it, at once.
+    /// A device or a named pipe is written directly.
+    pub fn create(path: impl AsRef<Path>, force: bool) -> Result<Self> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        Sink::create_file(path, force).map(|sink| sink.named(&name)).map_err(|error| error.in_output(name))
+    }
+
+    fn create_file(path: &Path, force: bool) -> Result<Self> {
+        let cannot = |error| Error::io("cannot write", error);
+        match std::fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => {
+                return Err(Error::usage("expected a file to write, found a directory"));
+            }
+            Ok(meta) if !meta.is_file() => {
+                let file = File::options().write(true).open(path).map_err(cannot)?;
+                return Ok(Sink::pipe(file));
+            }
+            Ok(_) if !force => return Err(Error::usage("the file exists already").hint(Hint::Force)),
+            _ => {}
+        }
+        // A link stays a link: the file that it names is replaced.
+        let path =
+            if path.is_symlink() { std::fs::canonicalize(path).map_err(cannot)? } else { path.to_path_buf() };
+        let sink = Sink::from_output(Box::new(FileOutput::create(&path, force)?));
+        Ok(Sink { path: Some(path), force, ..sink })
+    }
+
+    /// Memory; the bytes are there after [`finish`](Self::finish).
+    pub fn memory() -> (Self, Memory) {
+        Sink::memory_in(Vec::new())
+    }
+
+    /// Memory that is there already: what `room` holds is dropped, its capacity is used again.
+    pub fn memory_in(room: Vec<u8>) -> (Self, Memory) {
+        let memory = Memory::with_room(room);
+        (Sink::new(Target::Memory(memory.clone())), memory)
+    }
+
+    /// A pipe, or anything else that takes bytes in order.
+    pub fn pipe(writer: impl Write + Send + 'static) -> Self {
+        Sink::from_output(Box::new(Pipe(writer)))
+    }
+
+    /// Any output, such as an upload. It is committed by [`finish`](Self::finish).
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use pentaglot::Sink;
+    /// let memory = pentaglot::sink::Memory::default();
+    /// let mut sink = Sink::from_output(Box::new(memory.clone()));
+    /// sink.write_all(b"bytes")?;
+    /// sink.finish()?;
+    /// assert_eq!(memory.take(), b"bytes");
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    pub fn from_output(output: Box<dyn Output>) -> Self {
+        Sink::new(Target::Output(BufWriter::with_capacity(BUFFER_BYTES, Raw(output))))
+    }
+
+    fn new(target: Target) -> Self {
+        Sink {
+            body: Body::Plain(target),
+            position: 0,
+            name: None,
+            path: None,
+            force: false,
+            gzip: false,
+            ends: None,
+            piece: Vec::new(),
+        }
+    }
+
+    /// Any output in the place of a file that may replace another.
+    #[cfg(test)]
+    pub(crate) fn in_place_of(path: PathBuf, output: Box<dyn Output>) -> Self {
+        Sink { path: Some(path), force: true, ..Sink::from_output(output) }
+    }
+
+    /// Gives the output a name, which its errors carry (see [`Error::output`]). A file has its path.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Packs what is written with gzip. Called before the first byte.
+    #[must_use]
+    pub fn gzip(mut self) -> Self {
+        debug_assert_eq!(self.position, 0);
+        self.gzip = true;
+        self
+    }
+
+    /// The file's path, if this is a file.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Whether an existing file is replaced.
+    pub(crate) fn is_forced(&self) -> bool {
+        self.force
+    }
+
+    /// Whether what is written is packed.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.gzip
+    }
+
+    /// How many bytes have been written so far (before gzip).
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Makes sure that earlier bytes can be patched: pipes and gzip spool from here on. Called before the first byte.
+    pub fn enable_patching(&mut self) -> Result<()> {
+        match &self.body {
+            Body::Plain(target) if !self.gzip && target.can_patch() => return Ok(()),
+            Body::Spool { .. } => return Ok(()),
+            _ if self.position > 0 => {
+                return Err(Error::usage("patching must be enabled before the first byte"));
+            }
+            _ => {}
+        }
+        let spool =
+            tempfile::tempfile().map_err(|error| Error::io("cannot spool to a temporary file", error))?;
+        let spool = BufWriter::with_capacity(BUFFER_BYTES, spool);
+        self.body = match std::mem::replace(&mut self.body, Body::Plain(Target::Memory(Memory::default()))) {
+            Body::Plain(target) => Body::Spool { spool, target },
+            other => other,
+        };
+        Ok(())
+    }
+
+    /// Puts the gzip encoder in front of the target, when the first byte comes or at the end.
+    fn start_gzip(&mut self) {
+        if self.gzip && matches!(self.body, Body::Plain(_)) {
+            self.body =
+                match std::mem::replace(&mut self.body, Body::Plain(Target::Memory(Memory::default()))) {
+                    Body::Plain(target) => {
+                        Body::Gzip(Box::new(GzEncoder::new(target, Compression::default())))
+                    }
+                    other => other,
+                };
+        }
+    }
+
+    /// Keeps the first and the last [`END_BYTES`] bytes (before gzip), for [`ends`](Self::ends): of memory, nothing.
+    /// Called before the first byte.
+    pub(crate) fn keep_ends(&mut self) {
+        debug_assert_eq!(self.position, 0);
+        self.ends = self.output().is_some().then(Box::default);
+    }
+
+    /// The bytes that [`keep_ends`](Self::keep_ends) keeps.
+    pub(crate) fn ends(&self) -> Option<&Ends> {
+        self.ends.as_deref()
+    }
+
+    /// Memory that bytes can be appended to in place.
+    fn open_memory(&self) -> Option<&Memory> {
+        match &self.body {
+            Body::Plain(Target::Memory(memory)) if !self.gzip => Some(memory),
+            _ => None,
+        }
+    }
+
+    /// Says how many bytes come next, so that memory grows once.
+    #[expect(clippy::disallowed_methods, reason = "sized by bytes that are there already")]
+    pub(crate) fn expect(&mut self, bytes: usize) {
+        if let Some(memory) = self.open_memory() {
+            memory.lock().reserve(bytes);
+        }
+    }
+
+    /// Writes what `fill` appends. It is appended in place where the target is memory; elsewhere it is put together
+    /// first, so it should be of a size that a cache holds.
+    pub(crate) fn append(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        if let Some(memory) = self.open_memory() {
+            let mut bytes = memory.lock();
+            let before = bytes.len();
+            fill(&mut bytes);
+            let count = bytes.len() - before;
+            drop(bytes);
+            self.position += count as u64;
+            return Ok(());
+        }
+        let mut piece = std::mem::take(&mut self.piece);
+        piece.clear();
+        fill(&mut piece);
+        let written = self.write_all(&piece);
+        self.piece = piece;
+        written
+    }
+
+    /// Overwrites bytes that were written before.
+    pub fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.position) {
+            return Err(Error::usage("only bytes that were written can be patched"));
+        }
+        let patched = match &mut self.body {
+            Body::Plain(target) if target.can_patch() => target.patch(offset, bytes),
+            Body::Spool { spool, .. } => {
+                spool.flush().and_then(|()| patch_file(spool.get_mut(), offset, bytes))
+            }
+            Body::Plain(_) | Body::Gzip(_) => {
+                return Err(Error::usage("patching must be enabled before the first byte"));
+            }
+        };
+        if let Some(ends) = &mut self.ends {
+            ends.patch(offset, bytes);
+        }
+        patched.map_err(|error| self.fault(error))
+    }
+
+    /// The path of a side file, if this is a file.
+    pub(crate) fn sibling_path(&self, suffix: &str) -> Option<PathBuf> {
+        Some(sibling_path(self.path.as_deref()?, suffix))
+    }
+
+    /// Errs if there is a side file that may not be replaced: one without its data, which a new file would adopt.
+    pub(crate) fn check_sibling(&self, suffix: &str) -> Result<()> {
+        match self.sibling_path(suffix) {
+            Some(path) if !self.force && path.symlink_metadata().is_ok() => {
+                Err(self.fault(exists(&path).into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a side file whose name is this file's and `suffix`; it appears together with the data.
+    /// Gives `false`, and writes nothing, if this output has no side files.
+    pub fn put_sibling(&mut self, suffix: &str, bytes: &[u8]) -> Result<bool> {
+        let put = |output: &mut dyn Output| match output.sibling(suffix)? {
+            Some(mut sibling) => {
+                sibling.write(bytes)?;
+                sibling.commit().map(|()| true)
+            }
+            None => Ok(false),
+        };
+        self.output().map_or(Ok(false), put).map_err(|error| self.fault(error))
+    }
+
+    /// Removes a side file of the data that is replaced, just before the new data appears.
+    pub(crate) fn remove_sibling(&mut self, suffix: &str) -> Result<()> {
+        let removed = self.output().map_or(Ok(()), |output| output.remove_sibling(suffix));
+        removed.map_err(|error| self.fault(error))
+    }
+
+    /// The output behind everything else, unless it is memory.
+    fn output(&mut self) -> Option<&mut dyn Output> {
+        let target = match &mut self.body {
+            Body::Plain(target) | Body::Spool { target, .. } => target,
+            Body::Gzip(encoder) => encoder.get_mut(),
+        };
+        match target {
+            Target::Memory(_) => None,
+            Target::Output(output) => Some(&mut *output.get_mut().0),
+        }
+    }
+
+    /// Ends the writing and commits the output. Gives the bytes written (before gzip).
+    pub fn finish(mut self) -> Result<u64> {
+        self.start_gzip();
+        let body = std::mem::replace(&mut self.body, Body::Plain(Target::Memory(Memory::default())));
+        match finish(body, self.gzip) {
+            Ok(()) => Ok(self.position),
+            Err(error) => Err(self.fault(error)),
+        }
+    }
+
+    /// An error of the output, with its name.
+    fn fault(&self, error: io::Error) -> Error {
+        let error = match error.get_ref() {
+            Some(inner) if inner.is::<Error>() => Error::from(error),
+            _ => Error::io("cannot write", error),
+        };
+        match &self.name {
+            Some(name) => error.in_output(name.clone()),
+            None => error,
+        }
+    }
+}
+
+/// Sends on what waits in buffers and commits.
+fn finish(body: Body, gzip: bool) -> io::Result<()> {
+    let target = match body {
+        Body::Plain(target) => target,
+        Body::Gzip(encoder) => encoder.finish()?,
+        Body::Spool { spool, mut target } => {
+            let mut spool = spool.into_inner().map_err(|error| error.into_error())?;
+            spool.seek(SeekFrom::Start(0))?;
+            if gzip {
+                let mut encoder = GzEncoder::new(target, Compression::default());
+                io::copy(&mut spool, &mut encoder)?;
+                encoder.finish()?
+            } else {
+                io::copy(&mut spool, &mut target)?;
+                target
+            }
+        }
+    };
+    match target {
+        Target::Memory(memory) => Box::new(memory).commit(),
+        Target::Output(output) => output.into_inner().map_err(|error| error.into_error())?.0.commit(),
+    }
+}
+
+impl Target {
+    fn can_patch(&self) -> bool {
+        match self {
+            Target::Memory(memory) => memory.can_patch(),
+            Target::Output(output) => output.get_ref().0.can_patch(),
+        }
+    }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Target::Memory(memory) => memory.patch(offset, bytes),
+            Target::Output(output) => {
+                output.flush()?;
+                output.get_mut().0.patch(offset, bytes)
+            }
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.start_gzip();
+        let written = match &mut self.body {
+            Body::Plain(target) => target.write(bytes),
+            Body::Gzip(encoder) => encoder.write(bytes),
+            Body::Spool { spool, .. } => spool.write(bytes),
+        };
+        let count = written.map_err(|error| io::Error::from(self.fault(error)))?;
+        self.position += count as u64;
+        if let Some(ends) = &mut self.ends {
+            ends.push(&bytes[..count]);
+        }
+        Ok(count)
+    }
+
+    /// Does nothing for what can be patched or is packed, which is flushed by [`Sink::finish`]; passes on to a pipe.
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = match &mut self.body {
+            Body::Plain(Target::Output(output)) if !output.get_ref().0.can_patch() => output.flush(),
+            _ => Ok(()),
+        };
+        flushed.map_err(|error| self.fault(error).into())
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Target::Memory(memory) => memory.lock().write(bytes),
+            Target::Output(output) => output.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Target::Memory(_) => Ok(()),
+            Target::Output(output) => output.flush(),
+        }
+    }
+}
+
+impl Write for Raw {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Sink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sink").field("path", &self.path).field("position", &self.position).finish()
+    }
+}

@@ -1,0 +1,200 @@
+//! [`ReadAt`]: bytes that can be read at any offset, and the two kinds that this library brings: files and memory.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arrow_buffer::Buffer;
+
+use crate::cursor::allocate_zeroed;
+use crate::error::Error;
+use crate::limits::Limits;
+
+/// Bytes that can be read at any offset by several threads: a file, memory, an object in a store.
+///
+/// ```
+/// use std::io;
+/// use std::sync::Arc;
+/// use pentaglot::{ReadAt, Source};
+///
+/// /// A million zeros that nobody stores.
+/// struct Zeros;
+/// impl ReadAt for Zeros {
+///     fn len(&self) -> u64 {
+///         1_000_000
+///     }
+///     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+///         let count = buffer.len().min(self.len().saturating_sub(offset) as usize);
+///         buffer[..count].fill(0);
+///         Ok(count)
+///     }
+///     fn is_costly(&self) -> bool {
+///         false
+///     }
+/// }
+/// let source = Source::from_read_at("zeros", Arc::new(Zeros));
+/// assert_eq!(source.len(), Some(1_000_000));
+/// ```
+#[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+pub trait ReadAt: Send + Sync {
+    /// The length in bytes. It does not change.
+    fn len(&self) -> u64;
+
+    /// Reads at `offset` until `buffer` is full or the bytes end; gives how many were read.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// The bytes of several ranges. A range that ends behind the last byte is an error.
+    ///
+    /// The default reads one after the other; a store that can do more at a time should.
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> io::Result<Vec<Buffer>> {
+        ranges.iter().map(|range| read_whole(self, range)).collect()
+    }
+
+    /// Whether each read has a price, such as a round trip to a server: a [`Source`](crate::Source) then puts a cache
+    /// in front that makes few large reads out of many small ones.
+    fn is_costly(&self) -> bool;
+
+    /// Whether the bytes are still those that were opened, as far as that can be told cheaply.
+    fn unchanged(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    /// The bytes whose name is this one's name and `suffix`, if there are any.
+    fn sibling(&self, suffix: &str) -> io::Result<Option<Arc<dyn ReadAt>>> {
+        let _ = suffix;
+        Ok(None)
+    }
+
+    /// The bytes themselves, if they are in memory: then they are shared and not copied.
+    fn memory(&self) -> Option<&Buffer> {
+        None
+    }
+}
+
+/// The bytes of one range, all of them.
+fn read_whole<R: ReadAt + ?Sized>(bytes: &R, range: &Range<u64>) -> io::Result<Buffer> {
+    let count = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
+    // The caller has compared the range with the length and its own budget.
+    let unlimited = Limits { max_alloc: u64::MAX, ..Limits::default() };
+    let mut memory = allocate_zeroed(count as u64, &unlimited.budget())?;
+    let read = bytes.read_at(range.start, memory.as_slice_mut())?;
+    if read < count {
+        return Err(Error::truncated(format_args!("{count} bytes"), read).at(range.start).into());
+    }
+    Ok(memory.into())
+}
+
+/// A file, read by positioned reads.
+pub(super) struct FileBytes {
+    file: File,
+    len: u64,
+    modified: Option<SystemTime>,
+    /// Where it is, unless it has no name.
+    path: Option<PathBuf>,
+}
+
+impl FileBytes {
+    /// An open regular file and where it is.
+    pub(super) fn new(file: File, path: Option<PathBuf>) -> io::Result<Self> {
+        let meta = file.metadata()?;
+        Ok(FileBytes { file, len: meta.len(), modified: meta.modified().ok(), path })
+    }
+}
+
+impl ReadAt for FileBytes {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, mut offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match read_some_at(&self.file, &mut buffer[done..], offset) {
+                Ok(0) => break,
+                Ok(count) => {
+                    done += count;
+                    offset += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    fn is_costly(&self) -> bool {
+        false
+    }
+
+    fn unchanged(&self) -> io::Result<bool> {
+        // A file without a name is ours alone.
+        if self.path.is_none() {
+            return Ok(true);
+        }
+        let meta = self.file.metadata()?;
+        Ok(meta.len() == self.len && meta.modified().ok() == self.modified)
+    }
+
+    fn sibling(&self, suffix: &str) -> io::Result<Option<Arc<dyn ReadAt>>> {
+        let Some(path) = self.path.as_deref().and_then(|path| sibling_path(path, suffix)) else {
+            return Ok(None);
+        };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(_) if !path.exists() => return Ok(None),
+            Err(error) => {
+                return Err(Error::io("cannot open", error).field(path.display().to_string()).into());
+            }
+        };
+        if !file.metadata()?.is_file() {
+            let error = Error::usage("expected a regular file, found something else");
+            return Err(error.field(path.display().to_string()).into());
+        }
+        Ok(Some(Arc::new(FileBytes::new(file, Some(path))?)))
+    }
+}
+
+/// The path of the file beside `path` whose name has `suffix` at its end.
+pub(super) fn sibling_path(path: &Path, suffix: &str) -> Option<PathBuf> {
+    let mut name = path.file_name()?.to_owned();
+    name.push(suffix);
+    Some(path.with_file_name(name))
+}
+
+#[cfg(unix)]
+fn read_some_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_some_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
+/// Bytes in memory.
+pub(super) struct MemoryBytes(pub(super) Buffer);
+
+impl ReadAt for MemoryBytes {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
+        let rest = &self.0.as_slice()[start..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+
+    fn is_costly(&self) -> bool {
+        false
+    }
+
+    fn memory(&self) -> Option<&Buffer> {
+        Some(&self.0)
+    }
+}

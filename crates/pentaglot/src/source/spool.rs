@@ -1,0 +1,136 @@
+//! [`Spool`]: bytes that are kept until they can be read again: in memory at first, then in a temporary file.
+
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+
+use tempfile::{SpooledData, SpooledTempFile};
+
+use super::Source;
+use super::read_at::{FileBytes, MemoryBytes, ReadAt};
+use crate::error::{Error, ErrorKind, Hint, Result};
+
+/// More than this goes to a temporary file.
+const MEMORY_BYTES: usize = 8 << 20;
+
+/// Small writes are collected up to this size.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Bytes are copied so many at a time: a multiple of the size of every number.
+const COPY_BYTES: u64 = 1 << 20;
+
+/// How much of the temporary folder's free space is left for others.
+const MARGIN_BYTES: u64 = 256 << 20;
+
+/// Bytes that are kept until they can be read again. The temporary file has no name and vanishes with the spool.
+pub(crate) struct Spool {
+    file: BufWriter<SpooledTempFile>,
+    bytes: u64,
+    /// How many bytes are allowed, and how many of them in memory.
+    most: u64,
+    memory: u64,
+    /// How many bytes the disk has room for, once it was asked.
+    room: Option<u64>,
+}
+
+impl Default for Spool {
+    /// A spool that only the free space limits: for bytes on their way out.
+    fn default() -> Self {
+        Spool::new(u64::MAX)
+    }
+}
+
+impl Spool {
+    /// A spool of at most `most` bytes.
+    pub(crate) fn new(most: u64) -> Self {
+        Spool::with_memory(most, MEMORY_BYTES)
+    }
+
+    /// A spool of at most `most` bytes, of which up to `memory` stay in memory.
+    pub(crate) fn with_memory(most: u64, memory: usize) -> Self {
+        let file = BufWriter::with_capacity(BUFFER_BYTES.min(memory), SpooledTempFile::new(memory));
+        Spool { file, bytes: 0, most, memory: memory as u64, room: None }
+    }
+
+    /// How many bytes have been written.
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Copies all bytes from the start, in pieces whose ends lie between numbers.
+    pub(crate) fn copy_to(&mut self, out: &mut dyn Write) -> Result<()> {
+        self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
+        let mut piece = Vec::new();
+        let file = self.file.get_mut();
+        while Read::by_ref(file).take(COPY_BYTES).read_to_end(&mut piece).map_err(cannot)? > 0 {
+            out.write_all(&piece)?;
+            piece.clear();
+        }
+        Ok(())
+    }
+
+    /// The bytes as a source.
+    pub(crate) fn into_source(self, name: &str) -> Result<Source> {
+        Ok(Source::from_read_at(name, self.into_read_at()?))
+    }
+
+    pub(super) fn into_read_at(self) -> Result<Arc<dyn ReadAt>> {
+        let file = self.file.into_inner().map_err(|error| cannot(error.into_error()))?;
+        Ok(match file.into_inner() {
+            SpooledData::InMemory(memory) => Arc::new(MemoryBytes(memory.into_inner().into())),
+            SpooledData::OnDisk(file) => Arc::new(FileBytes::new(file, None).map_err(cannot)?),
+        })
+    }
+
+    /// Errs if `bytes` in all are too many. The free space is looked at once, before the first byte goes to a disk.
+    fn check_most(&mut self, bytes: u64) -> Result<()> {
+        if self.room.is_none() && bytes > self.memory {
+            let free = free_bytes().unwrap_or(u64::MAX);
+            self.room = Some(free.saturating_sub(MARGIN_BYTES));
+        }
+        if bytes > self.most {
+            let needed = format!("more than {} bytes are", self.bytes);
+            return Err(Error::limit("max-spool", self.most, needed).hint(Hint::Limit("max-spool")));
+        }
+        match self.room {
+            Some(room) if bytes > room => {
+                let name = "the free space for temporary files";
+                Err(Error::limit(name, room, format!("more than {} bytes are", self.bytes)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The free space in the folder of temporary files, where the system tells.
+fn free_bytes() -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let folder = rustix::fs::statvfs(std::env::temp_dir()).ok()?;
+        folder.f_bavail.checked_mul(folder.f_frsize)
+    }
+    #[cfg(not(unix))]
+    None
+}
+
+/// An error of the temporary file; one of ours stays what it is.
+fn cannot(error: io::Error) -> Error {
+    match Error::from(error) {
+        error if error.kind() == ErrorKind::Io => {
+            Error::new(ErrorKind::Io, format!("cannot spool to a temporary file: {error}"))
+        }
+        ours => ours,
+    }
+}
+
+impl Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check_most(self.bytes.saturating_add(bytes.len() as u64))?;
+        self.file.write_all(bytes).map_err(cannot)?;
+        self.bytes += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

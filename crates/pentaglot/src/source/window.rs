@@ -1,0 +1,271 @@
+//! [`Window`]: the part of a sequence of bytes that is in memory. It moves forward and grows as its reader needs.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use arrow_buffer::Buffer;
+
+use super::{Source, SourceReader};
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::limits::Budget;
+
+/// A part of a sequence of bytes.
+///
+/// Bytes that are in memory already are not copied: the window is then all of them.
+pub(crate) struct Window<R = SourceReader> {
+    input: R,
+    /// Bytes `position..end` have been read and not been used.
+    memory: Buffer,
+    position: usize,
+    end: usize,
+    /// The offset in the file of the first byte of `memory`.
+    base: u64,
+    /// Line ends before `memory`, where they are known: the window began at the start of the file.
+    lines: Option<u64>,
+    /// The offset in the file at which the input ends at the latest.
+    limit: u64,
+    /// Whether nothing follows what is in memory.
+    ended: bool,
+    /// How much is read at a time.
+    step: usize,
+    budget: Budget,
+}
+
+impl<R> Window<R> {
+    /// A window over `input`, whose first byte has this offset in the file. It reads `step` bytes at a time.
+    pub(crate) fn new(input: R, offset: u64, step: usize, budget: Budget) -> Self {
+        Window {
+            input,
+            memory: Buffer::default(),
+            position: 0,
+            end: 0,
+            base: offset,
+            lines: (offset == 0).then_some(0),
+            limit: u64::MAX,
+            ended: false,
+            step,
+            budget,
+        }
+    }
+
+    /// A window that is bytes `start..end` of `memory`, which is a whole file; `input` is not read.
+    pub(crate) fn shared(input: R, memory: &Buffer, start: u64, end: u64, budget: Budget) -> Self {
+        let within = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(memory.len());
+        let mut window = Window::new(input, 0, 0, budget);
+        (window.position, window.end) = (within(start), within(end));
+        (window.memory, window.ended) = (memory.clone(), true);
+        window
+    }
+
+    /// Starts anew with other input, keeping the memory.
+    pub(crate) fn reset(&mut self, input: R, offset: u64) {
+        self.input = input;
+        (self.position, self.end, self.base, self.ended) = (0, 0, offset, false);
+        self.lines = (offset == 0).then_some(0);
+    }
+
+    /// The error with the line of its offset, if that is in memory and the lines before it are known.
+    #[cold]
+    pub(crate) fn with_line(&self, error: Error) -> Error {
+        let place = error.offset().and_then(|offset| offset.checked_sub(self.base)).zip(self.lines);
+        let Some((before, lines)) = place else { return error };
+        let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.end);
+        let before = self.memory.as_slice().get(..before).unwrap_or_default();
+        error.line(lines + memchr::memchr_iter(b'\n', before).count() as u64 + 1)
+    }
+
+    /// The offset in the file of the next byte.
+    #[inline]
+    pub(crate) fn offset(&self) -> u64 {
+        self.base + self.position as u64
+    }
+
+    /// What is in memory and not used.
+    #[inline]
+    pub(crate) fn rest(&self) -> &[u8] {
+        self.memory.as_slice().get(self.position..self.end).unwrap_or_default()
+    }
+
+    /// The next byte, if it is in memory.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<u8> {
+        if self.position < self.end { self.memory.as_slice().get(self.position).copied() } else { None }
+    }
+
+    /// The `count` bytes before the next one, if they are still in memory.
+    #[inline]
+    pub(crate) fn before(&self, count: usize) -> &[u8] {
+        let start = self.position.saturating_sub(count);
+        self.memory.as_slice().get(start..self.position).unwrap_or_default()
+    }
+
+    /// Goes past `count` bytes that are in memory.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.position = self.end.min(self.position.saturating_add(count));
+    }
+
+    /// Goes past everything before `offset`, which a cursor has reached.
+    pub(crate) fn advance_to(&mut self, offset: u64) {
+        self.advance(usize::try_from(offset.saturating_sub(self.offset())).unwrap_or(usize::MAX));
+    }
+
+    /// A cursor over what is in memory and not used.
+    pub(crate) fn cursor(&self) -> Cursor<'_> {
+        Cursor::at(self.rest(), self.offset())
+    }
+
+    /// Whether nothing follows what is in memory.
+    pub(crate) fn is_last(&self) -> bool {
+        self.ended
+    }
+}
+
+impl<R: Read> Window<R> {
+    /// Reads once behind what is in memory; `false` if nothing follows. What was used makes room.
+    #[cold]
+    pub(crate) fn more(&mut self) -> Result<bool> {
+        self.read_some(0)
+    }
+
+    /// Reads until at least `least` bytes are in memory and not used; `false` if the input ends before.
+    pub(crate) fn fill(&mut self, least: usize) -> Result<bool> {
+        while self.end - self.position < least {
+            if !self.read_some(least)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Brings in as much again for a reader that needs more than is in memory. `false` if that is all there is, and the
+    /// reader has been able to know: [`is_last`](Self::is_last) was true before, or nothing is left.
+    pub(crate) fn grow(&mut self) -> Result<bool> {
+        let (held, was_last) = (self.rest().len(), self.ended);
+        self.fill(held.saturating_mul(2).max(self.step))?;
+        Ok(self.rest().len() > held || (self.ended && !was_last && held > 0))
+    }
+
+    /// Reads to the end; gives how many bytes were left.
+    pub(crate) fn drain(&mut self) -> Result<u64> {
+        let mut count = self.rest().len() as u64;
+        self.position = self.end;
+        if !self.ended {
+            let left = self.limit - self.offset();
+            count += io::copy(&mut self.input.by_ref().take(left), &mut io::sink())?;
+            self.ended = true;
+        }
+        Ok(count)
+    }
+
+    /// Reads once into memory of at least `least` bytes.
+    fn read_some(&mut self, least: usize) -> Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        let held = self.end - self.position;
+        let size = if held == self.memory.len() { held.saturating_mul(2) } else { self.memory.len() };
+        let size = size.max(self.step).max(least);
+        self.budget.check(size as u64).map_err(|error| error.at(self.offset()))?;
+        let mut memory = match std::mem::take(&mut self.memory).into_vec::<u8>() {
+            Ok(memory) => memory,
+            Err(shared) => shared.to_vec(),
+        };
+        if let Some(lines) = &mut self.lines {
+            let used = memory.get(..self.position).unwrap_or_default();
+            *lines += memchr::memchr_iter(b'\n', used).count() as u64;
+        }
+        memory.copy_within(self.position..self.end, 0);
+        (self.base, self.position, self.end) = (self.offset(), 0, held);
+        if size > memory.len() {
+            let mut larger = vec![0; size];
+            larger[..held].copy_from_slice(&memory[..held]);
+            memory = larger;
+        }
+        let left = usize::try_from(self.limit - self.base).unwrap_or(usize::MAX);
+        let room = memory.len().min(left);
+        let read = read_once(&mut self.input, &mut memory[held..room]);
+        self.memory = Buffer::from_vec(memory);
+        let count = read.map_err(|error| Error::from(error).at(self.base + held as u64))?;
+        self.end += count;
+        self.ended = count == 0;
+        Ok(count > 0)
+    }
+}
+
+fn read_once(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match input.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+impl<R> Window<R> {
+    /// A window over `input`, which is a source's bytes from `start`; over the bytes themselves, if they are in memory.
+    pub(crate) fn with_input(
+        source: &Source,
+        input: R,
+        start: u64,
+        end: Option<u64>,
+        step: usize,
+        budget: Budget,
+    ) -> Self {
+        let limit = end.unwrap_or(u64::MAX);
+        match source.memory() {
+            Some(memory) => Window::shared(input, memory, start, limit, budget),
+            None => Window { limit, ..Window::new(input, start, step, budget) },
+        }
+    }
+}
+
+impl Window {
+    /// A window over the bytes of a source from `start` to `end`, or to the end of the source.
+    pub(crate) fn over(
+        source: &Source,
+        start: u64,
+        end: Option<u64>,
+        step: usize,
+        budget: Budget,
+    ) -> Result<Self> {
+        let input = source.reader_at(start)?;
+        Ok(Window::with_input(source, input, start, end, step, budget))
+    }
+
+    /// A window over the bytes of a source that can be read at any offset, up to `end`; it stands at the first.
+    pub(crate) fn anywhere(source: &Source, end: u64, step: usize, budget: Budget) -> Self {
+        let input = SourceReader { source: source.clone(), offset: 0, stream: None };
+        Window::with_input(source, input, 0, Some(end), step, budget)
+    }
+
+    /// Goes to `offset`, which lies before the window's end.
+    pub(crate) fn seek(&mut self, offset: u64) -> Result<()> {
+        let held = offset.checked_sub(self.base).and_then(|count| usize::try_from(count).ok());
+        match held {
+            Some(position) if position <= self.end || self.is_whole() => {
+                self.position = position.min(self.end)
+            }
+            _ => {
+                self.input.seek(SeekFrom::Start(offset))?;
+                (self.position, self.end, self.base, self.ended) = (0, 0, offset, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// At least `least` bytes from `offset`, and as many more as are in memory.
+    pub(crate) fn at(&mut self, offset: u64, least: usize) -> Result<&[u8]> {
+        self.seek(offset)?;
+        if !self.fill(least)? {
+            let found = self.rest().len();
+            return Err(Error::truncated(format_args!("{least} bytes"), found).at(offset));
+        }
+        Ok(self.rest())
+    }
+
+    /// Whether the window is all of the bytes, which are in memory.
+    fn is_whole(&self) -> bool {
+        self.base == 0 && self.ended
+    }
+}

@@ -1,0 +1,128 @@
+//! What holds for every way in: files, streams and packed ones; far rows, wrong beginnings, files that change.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+
+use super::conformance::collect;
+use super::costly::Costly;
+use crate::error::{Error, ErrorKind};
+use crate::job::{OpenOptions, View, open_source};
+use crate::registry::Registry;
+use crate::source::Source;
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+/// A text of so many rows of about a kilobyte, each with its number.
+fn long_rows(format: &str, rows: usize) -> Vec<u8> {
+    let filler = "x".repeat(1000);
+    let mut text = match format {
+        "csv" => "name,number\n".to_owned(),
+        "jsonl" => String::new(),
+        _ => r#"{"type":{"columns":{"name":"string","number":"int64"}},"value":["#.to_owned(),
+    };
+    for row in 0..rows {
+        match format {
+            "csv" => text += &format!("{filler},{row}\n"),
+            "jsonl" => text += &format!("{{\"name\":\"{filler}\",\"number\":{row}}}\n"),
+            _ => text += &format!("{}[\"{filler}\",{row}]", if row > 0 { "," } else { "" }),
+        }
+    }
+    if format == "ds.json" {
+        text += "]}";
+    }
+    text.into_bytes()
+}
+
+#[test]
+fn rows_far_from_the_start_are_found() {
+    let registry = Registry::default();
+    let rows = 18_000;
+    for format in ["csv", "jsonl", "ds.json"] {
+        let text = long_rows(format, rows);
+        let name = format!("x.{format}");
+        let sources = [
+            Source::from_bytes(name.clone(), text.clone()),
+            Source::from_reader(name.clone(), io::Cursor::new(text.clone())),
+            Source::from_read_at(name.clone(), Costly::new(text.clone())),
+            Source::from_bytes(format!("{name}.gz"), gzip(&text)),
+        ];
+        for source in sources {
+            let opened = open_source(&registry, source, None, &OpenOptions::default()).unwrap();
+            let mut view = View::default();
+            view.rows = Some(17_500..17_503);
+            let batch = collect(opened.rows(&view, &Default::default()).unwrap()).unwrap();
+            let numbers = batch.column(1).as_primitive::<Int64Type>();
+            assert_eq!(numbers.values().to_vec(), [17_500, 17_501, 17_502], "{format}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_begins_wrong_is_not_spooled() {
+    let registry = Registry::default();
+    let mut options = OpenOptions::default();
+    options.limits.max_spool = 1 << 20;
+    for name in ["x.arrow", "x.parquet", "x.npz", "x.npy", "x.bson", "x.dbdf", "x.mtx", "x.unknown"] {
+        for spool in [false, true] {
+            options.spool = spool;
+            let endless = Source::from_reader(name, io::repeat(0xfe));
+            let error = open_source(&registry, endless, None, &options).err().unwrap();
+            assert_ne!(error.kind(), ErrorKind::Limit, "{name}: {error}");
+        }
+    }
+    // What may be right is spooled up to the limit.
+    options.spool = false;
+    let endless = io::Read::chain(&b"PAR1"[..], io::repeat(0));
+    let error = open_source(&registry, Source::from_reader("x", endless), None, &options).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+}
+
+#[test]
+fn detection_reads_little_of_a_large_file() {
+    let registry = Registry::default();
+    let mut npy =
+        b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f8', 'fortran_order': False, 'shape': (4194304,), }".to_vec();
+    npy.resize(127, b' ');
+    npy.push(b'\n');
+    npy.resize(npy.len() + (32 << 20), 0);
+    let mut frame = vec![1, 3];
+    frame.resize(32 << 20, 0);
+    let ones = (0..4u64 << 20).flat_map(|_| 1u64.to_le_bytes()).collect();
+    for (name, bytes) in [("x.npy", npy), ("x.bin", vec![0; 32 << 20]), ("x.dbdf", frame), ("x.sds", ones)] {
+        let costly = Costly::new(bytes);
+        let source = Source::from_read_at(name, Arc::clone(&costly) as _);
+        let _ = registry.detect(&source);
+        let (requests, bytes) = costly.counts();
+        assert!(requests <= 8 && bytes <= 512 << 10, "{name}: {requests} requests, {bytes} bytes");
+    }
+}
+
+#[test]
+fn a_text_that_is_cut_while_it_is_read_is_an_error() {
+    let registry = Registry::default();
+    for format in ["csv", "jsonl", "ds.json"] {
+        let file = tempfile::Builder::new().suffix(&format!(".{format}")).tempfile().unwrap();
+        std::fs::write(file.path(), long_rows(format, 9_000)).unwrap();
+        let source = Source::open(file.path()).unwrap();
+        let opened = open_source(&registry, source, None, &OpenOptions::default()).unwrap();
+        let mut view = View::default();
+        view.batch_rows = 100;
+        let mut rows = opened.rows(&view, &Default::default()).unwrap();
+        assert_eq!(rows.next().unwrap().unwrap().num_rows(), 100);
+        // At the end of a row, so that what is left looks whole.
+        let text = std::fs::read(file.path()).unwrap();
+        let end =
+            text.windows(2).rposition(|pair| pair == b"}\n" || pair == b"9\n").map_or(4 << 20, |at| at + 2);
+        let cut = if format == "ds.json" { 4 << 20 } else { end / 2 };
+        file.as_file().set_len(cut as u64).unwrap();
+        let error = rows.find_map(|batch| batch.err()).map(Error::from).unwrap();
+        assert!(error.to_string().contains("the file changed while it was read"), "{format}: {error}");
+    }
+}

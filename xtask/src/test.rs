@@ -1,0 +1,77 @@
+//! `cargo xtask test`: every test. It installs nothing outside the build folder.
+
+use std::{env, fs};
+
+use crate::{Result, cargo, python, root};
+
+/// Runs them. What could not be run is listed at the end; with `CI` in the environment that is a failure.
+pub(crate) fn run() -> Result {
+    let mut left_out = Vec::new();
+    all(&mut left_out)?;
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    println!("xtask: left out:");
+    left_out.iter().for_each(|what| println!("  {what}"));
+    if env::var_os("CI").is_some() {
+        return Err(format!("{} left out, which CI does not allow", left_out.len()));
+    }
+    Ok(())
+}
+
+/// Rust, documentation, transcripts of the command, each format alone, and the Python programs that read what we write.
+fn all(left_out: &mut Vec<String>) -> Result {
+    // This builds the command too. Always the whole workspace: another selection of packages would build other
+    // features of the same dependencies, all over again.
+    crate::run(cargo().args(["test", "--workspace", "--locked"]))?;
+    // The succinct structures once more, as other processors run them.
+    for processor in ["bmi2", "popcnt", "portable"] {
+        crate::run(
+            cargo()
+                .args([
+                    "test",
+                    "--workspace",
+                    "--locked",
+                    "--test",
+                    "naive",
+                    "--test",
+                    "vectors",
+                    "--test",
+                    "damage",
+                ])
+                .env("PENTAGLOT_SUCCINCT_CPU", processor),
+        )?;
+    }
+    each_format_alone()?;
+    python::tests(left_out)
+}
+
+/// The library with one format at a time: nothing that all formats share needs a certain one.
+fn each_format_alone() -> Result {
+    let manifest = root().join("crates/pentaglot/Cargo.toml");
+    let text = fs::read_to_string(&manifest).map_err(|error| format!("{}: {error}", manifest.display()))?;
+    let features = features(&text);
+    if features.len() < 2 {
+        return Err(format!(
+            "{}: expected a feature for each format, found {features:?}",
+            manifest.display()
+        ));
+    }
+    for feature in features {
+        println!("xtask: the library with the format {feature} alone");
+        crate::run(cargo().args(["check", "--quiet", "--locked", "--package", "pentaglot"]).args([
+            "--no-default-features",
+            "--features",
+            feature,
+        ]))?;
+    }
+    Ok(())
+}
+
+/// The names in the `[features]` table of a manifest, without `default`.
+fn features(manifest: &str) -> Vec<&str> {
+    let table = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
+    let lines = table.take_while(|line| !line.starts_with('['));
+    let names = lines.filter_map(|line| line.split_once(" = ["));
+    names.map(|(name, _)| name).filter(|name| *name != "default").collect()
+}
