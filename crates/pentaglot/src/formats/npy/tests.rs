@@ -163,7 +163,7 @@ fn members_are_named_or_listed() {
     let source = || Source::open(testdata("npz/several.npz")).unwrap();
     let whole = Npz.open(source(), &ReadOptions::default()).unwrap();
     assert!(whole.summary().is_container());
-    let error = whole.rows(&Request::default()).err().unwrap();
+    let error = whole.all_rows().err().unwrap();
     assert_eq!(error.message(), "several members and none named: FILE::MEMBER with one of a, b");
     assert_eq!(error.kind(), ErrorKind::Usage);
     for (member, expected) in [("a", json!([0, 1, 2])), ("b.npy", json!([[1.0, 1.0], [1.0, 1.0]]))] {
