@@ -162,7 +162,10 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         if extension::name(field) != Some(extension::TUPLE) {
             effect = effect.and(extension::dropped(field));
         }
-        if field.data_type() == &DataType::Utf8 && kind == Kind::Bytes {
+        if matches!(field.data_type(), DataType::LargeUtf8 | DataType::LargeBinary) {
+            effect = effect.and(Effect::widened());
+        }
+        if matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8) && kind == Kind::Bytes {
             effect = effect.and(Effect::widened().because("comes back as bytes"));
         }
         if target.input == Input::Bits && matches!(kind, Kind::Sparse | Kind::RunLength) {
