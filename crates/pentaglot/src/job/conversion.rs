@@ -270,7 +270,7 @@ fn adapter_to(
 ) -> Result<(reshape::Reshape, Adapter)> {
     let wanted =
         types::parse_type(text, None, options.open.budget.limits()).and_then(|wanted| wanted.schema());
-    let wanted = wanted.map_err(|error| types::as_usage("--as", error))?;
+    let wanted = wanted.map_err(|error| types::as_usage("the wanted type", error))?;
     let form = match (Form::of(schema), Form::of(&wanted)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
         (Form::Array | Form::Value, Form::Table) => Form::Table,

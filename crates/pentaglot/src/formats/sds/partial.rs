@@ -65,7 +65,7 @@ fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summ
     let mut summary = Summary::new(ID, Arc::new(native::with(schema(&empty), ID, own.to_json())));
     summary.dialect = Some(kind.name());
     let given = options.dialect.is_some();
-    let reason = if given { "named by --from" } else { "the first kind that takes all elements" };
+    let reason = if given { "named by the user" } else { "the first kind that takes all elements" };
     summary.dialect_reason = Some(reason.to_owned());
     if !given {
         let others = Kind::ALL.into_iter().filter(|other| *other != kind && skeleton::fits(source, *other));
