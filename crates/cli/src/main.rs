@@ -120,8 +120,10 @@ impl Failure {
             return None;
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let Ok(entries) = std::fs::read_dir(folder) else {
-            return Some(format!("there is no folder {}", folder.display()));
+        let entries = match std::fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(_) if folder.exists() => return None,
+            Err(_) => return Some(format!("there is no folder {}", folder.display())),
         };
         let similar = entries.flatten().map(|entry| entry.path());
         let mut similar: Vec<_> = similar.filter(|other| other.file_stem() == path.file_stem()).collect();

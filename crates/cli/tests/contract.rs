@@ -339,7 +339,7 @@ fn structures_are_written_from_ordinary_input() {
     let shown = good(&["cat", &name("core.sds"), "--from", "sds:wmcore"]);
     assert_eq!(shown, "{\"item\":18446744073709551615}\n{\"item\":0}\n{\"item\":1099511627776}\n");
     // Half a million equal values are one run: 4 MB of them would not fit.
-    fs::write(name("runs.csv"), format!("x\n{}", "7\n".repeat(500_000))).unwrap();
+    fs::write(name("runs.csv"), format!("item\n{}", "7\n".repeat(500_000))).unwrap();
     let words = ["--to", "sds:rlwm", "--max-alloc", "2M", "-q"];
     good(&[&["convert", &name("runs.csv"), &name("runs.sds")][..], &words].concat());
     assert_eq!(good(&["query", &name("runs.sds"), "rank", "400000", "7"]), "400000\n");

@@ -50,8 +50,7 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
     let out = match (from, to) {
         (_, Form::Table) => {
             let effect = match from {
-                Form::Sparse | Form::Coo => Effect::lossy(LossKind::Metadata)
-                    .because("the numbers of rows and columns are not written"),
+                Form::Sparse | Form::Coo => Effect::widened().because(shape::SIZE_NOT_KEPT),
                 _ => Effect::widened().because("comes back as a table"),
             };
             plan.step("", describe(schema), word(to), effect);
@@ -61,7 +60,7 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
             let field = schema.field(0);
             let effect = match field.name().as_str() {
                 shape::ITEM_FIELD => Effect::widened().because("comes back as an array"),
-                _ => Effect::lossy(LossKind::Names).because("an array has no name"),
+                _ => Effect::widened().because(shape::NAMES_NOT_KEPT),
             };
             plan.step(field.name(), print_field(field), word(to), effect);
             shape::array_schema(field.clone())
@@ -264,8 +263,7 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
             effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));
         }
         if has_names && *field.name() != shape::column_name(index as u64) {
-            let note = "the columns of a matrix have no names";
-            effect = effect.and(Effect::lossy(LossKind::Names).because(note));
+            effect = effect.and(Effect::widened().because(shape::NAMES_NOT_KEPT));
         }
         if effect != Effect::exact() {
             plan.step(field.name(), print_field(field), print_type(&common), effect);
