@@ -254,6 +254,7 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
     };
     // A matrix that only lost its form on the way has the names that every matrix's columns have.
     let has_names = Form::of(schema) == Form::Table;
+    let mut loses_names = false;
     for (index, field) in fields.iter().enumerate() {
         let mut effect = Effect::exact();
         if *field.data_type() != common {
@@ -262,16 +263,14 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
         if field.is_nullable() {
             effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));
         }
-        if has_names && *field.name() != shape::column_name(index as u64) {
-            effect = effect.and(Effect::widened().because(shape::NAMES_NOT_KEPT));
-        }
+        loses_names |= has_names && *field.name() != shape::column_name(index as u64);
         if effect != Effect::exact() {
             plan.step(field.name(), print_field(field), print_type(&common), effect);
         }
     }
     if matches!(Form::of(schema), Form::Table | Form::Array) {
-        let effect = Effect::widened().because("comes back as a matrix");
-        plan.step("", describe(schema), word(to), effect);
+        let note = if loses_names { shape::NAMES_NOT_KEPT } else { "comes back as a matrix" };
+        plan.step("", describe(schema), word(to), Effect::widened().because(note));
     }
     let cols = fields.len() as u64;
     let rows = shape::matrix_rows(schema);
@@ -330,6 +329,7 @@ pub fn describe(schema: &Schema) -> String {
     let value =
         shape::matrix_value_type(schema).map_or(String::new(), |value| format!(" of {}", print_type(&value)));
     match form {
+        Form::Table if schema.fields().len() == 1 => "a table of 1 column".to_owned(),
         Form::Table => format!("a table of {} columns", schema.fields().len()),
         Form::Dense => format!("a {extent} dense matrix{value}"),
         Form::Sparse => format!("a {extent} sparse matrix{value}"),
