@@ -126,6 +126,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where 'price > 200 and symbol is not null'"
     )]
     Count(Count),
+    /// The content identity of files: the same typed data has the same one in every format
+    #[command(
+        after_help = "Examples:\n  pentaglot hash readings.parquet readings.csv\n  pentaglot hash --check identities.txt"
+    )]
+    Hash(Hash),
     /// rank, select, … on succinct structures, opened in place
     #[command(
         after_help = "Examples:\n  pentaglot query exons.sds rank 17\n  pentaglot query graph.gbz::gbwt.da_samples get 3 --from sds:gbz"
@@ -329,6 +334,33 @@ pub(crate) struct Count {
     /// One JSON object per line and file
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Hash {
+    /// Files
+    #[arg(required_unless_present = "check", value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Also the identity of each column
+    #[arg(long, conflicts_with_all = ["raw", "check"])]
+    pub(crate) by_column: bool,
+    /// A digest of the dynd:raw bytes of a dynd value, in hex
+    #[arg(long, value_name = "FUNCTION")]
+    pub(crate) raw: Option<RawFunction>,
+    /// Compare files with a list of lines as this verb prints them (`-` is standard input); 1 if one differs
+    #[arg(long, value_name = "LIST", conflicts_with = "files")]
+    pub(crate) check: Option<String>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// One JSON object per line and file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RawFunction {
+    Blake3,
+    Sha256,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod convert;
 mod count;
 mod dump;
 mod formats;
+mod hash;
 mod help;
 mod inspect;
 mod pager;
@@ -219,6 +220,7 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),
         Verb::Count(args) => count::run(session, args),
+        Verb::Hash(args) => hash::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         Verb::Type(args) => types::run(session, args),

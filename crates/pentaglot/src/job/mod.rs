@@ -4,6 +4,8 @@ mod chain;
 mod conversion;
 mod dense;
 mod filtered;
+#[cfg(feature = "dynd")]
+mod hash;
 #[cfg(test)]
 mod honest;
 mod inputs;
@@ -19,6 +21,8 @@ mod tests;
 mod types;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
+#[cfg(feature = "dynd")]
+pub use hash::RawDigest;
 pub use inputs::{join, open_all};
 pub use names::expand;
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
