@@ -181,7 +181,7 @@ def random_table(random, rows):
         {
             "i": pa.array(maybe(random.integers(-(2**40), 2**40, rows).tolist()), pa.int64()),
             "f": pa.array(random.normal(size=rows)),
-            "s": pa.array(maybe([("ä" * int(count)) for count in random.integers(0, 200, rows)])),
+            "s": pa.array(maybe([("ä" * int(count)) for count in random.integers(0, 200, rows)]), pa.string()),
             "l": pa.array(maybe([random.normal(size=int(count)).tolist() for count in random.integers(0, 5, rows)]), pa.list_(pa.float64())),
             "b": pa.array(maybe((random.random(rows) < 0.5).tolist()), pa.bool_()),
             "p": pa.array(maybe([{"x": int(x), "y": str(x)} for x in random.integers(0, 99, rows)]), pa.struct([("x", pa.int32()), ("y", pa.string())])),

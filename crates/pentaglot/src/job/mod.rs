@@ -3,6 +3,8 @@
 mod chain;
 mod conversion;
 mod dense;
+#[cfg(feature = "dynd")]
+mod diff;
 mod filtered;
 #[cfg(feature = "dynd")]
 mod hash;
@@ -21,6 +23,11 @@ mod tests;
 mod types;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
+#[cfg(feature = "dynd")]
+pub use diff::{
+    Cell, ColumnDifferences, Diff, DiffOptions, DiffTable, Difference, OnDifference, Place, RowDifferences,
+    SchemaDifference, Tolerance, diff,
+};
 #[cfg(feature = "dynd")]
 pub use hash::RawDigest;
 pub use inputs::{join, open_all};
