@@ -7,7 +7,7 @@ use std::{env, fs};
 use crate::{Result, build_folder, root, run};
 
 /// What the Python tests import.
-const PACKAGES: &[&str] = &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack"];
+const PACKAGES: &[&str] = &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3"];
 
 /// Runs `tests/python/*.py`. Without python3 or its packages they are left out.
 pub(crate) fn tests(left_out: &mut Vec<String>) -> Result {

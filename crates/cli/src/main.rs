@@ -5,8 +5,10 @@ mod bus_error;
 mod cat;
 mod convert;
 mod count;
+mod diff;
 mod dump;
 mod formats;
+mod hash;
 mod help;
 mod inspect;
 mod pager;
@@ -238,6 +240,8 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),
         Verb::Count(args) => count::run(session, args),
+        Verb::Hash(args) => hash::run(session, args),
+        Verb::Diff(args) => diff::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         Verb::Type(args) => types::run(session, args),
