@@ -44,7 +44,7 @@ fn compare(session: &Session, args: &Diff) -> Result<Status, Failure> {
         Some(output) => Some(DiffTable::create(&session.registry, output, args.force).about(output)?),
         None => None,
     };
-    let progress = Progress::follow(a.source.clone(), &session.global);
+    let progress = Progress::follow(&session.global);
     let both = format!("{} and {}", args.a, args.b);
     let found = match &mut table {
         Some(table) => {

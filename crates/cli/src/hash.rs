@@ -66,7 +66,7 @@ fn function(args: &Hash) -> &'static str {
 fn find(session: &Session, args: &Hash, options: &OpenOptions, file: &str) -> Result<Found, Failure> {
     let opened = job::open(&session.registry, file, options).about(file)?;
     opened.check_options(&options.options).about(file)?;
-    let _progress = Progress::follow(opened.source.clone(), &session.global);
+    let _progress = Progress::follow(&session.global);
     Ok(match args.raw {
         None => Found::Identity(Box::new(opened.identity(options).about(file)?)),
         Some(function) => {

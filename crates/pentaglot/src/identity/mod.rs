@@ -21,11 +21,12 @@ use std::sync::mpsc::sync_channel;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 
+use crate::control::Control;
 use crate::convert::reshape;
 use crate::error::{Error, Result};
 use crate::formats::dynd;
 use crate::hub::{Form, LossKinds, LossRecord, Rows};
-use crate::limits::Limits;
+use crate::limits::Budget;
 
 pub use cid::Cid;
 pub use rows::RowHasher;
@@ -45,10 +46,10 @@ const VERSION: i128 = 1;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct IdentityOptions {
-    /// What the rows may cost.
-    pub limits: Limits,
-    /// Threads; 0: as many as there are cores.
-    pub threads: usize,
+    /// The memory that the job may use, and its other limits.
+    pub budget: Budget,
+    /// The handle on the job: its threads, the flag that ends it.
+    pub control: Control,
 }
 
 /// The identity of typed data, and what it is made of.
@@ -142,7 +143,7 @@ pub(crate) fn as_matrix(rows: Rows, options: &IdentityOptions) -> Result<Rows> {
     };
     let plan = reshape::plan(&rows.schema(), form)?;
     plan.plan.check(LossKinds::NONE)?;
-    reshape::reshape(rows, &plan, &options.limits.budget(), LossKinds::NONE, &LossRecord::default())
+    reshape::reshape(rows, &plan, &options.budget, LossKinds::NONE, &LossRecord::default())
 }
 
 /// Batches that wait between the thread that reads and the one that works.

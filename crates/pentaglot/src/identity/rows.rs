@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::chunk::{self, Kind, Unfinished};
 use super::{CHUNK_ROWS, ColumnIdentity, Identity, IdentityOptions, form_of, types};
+use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::hub::{Form, Shape, shape};
 use crate::limits::Limits;
@@ -21,7 +22,7 @@ const WAITING_BYTES: u64 = 64 << 20;
 /// [`of_rows`](super::of_rows) turns it into a matrix first.
 pub struct RowHasher {
     limits: Limits,
-    pool: rayon::ThreadPool,
+    control: Control,
     shape: &'static str,
     cols: u64,
     rows: u64,
@@ -77,11 +78,9 @@ impl RowHasher {
                 .ok_or_else(|| Error::unsupported("the identity of a matrix of unknown width"))?,
             _ => 0,
         };
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
-        let pool = pool.map_err(|error| Error::io("cannot start threads", std::io::Error::other(error)))?;
-        let limits = options.limits.clone();
+        let (limits, control) = (options.budget.limits().clone(), options.control.clone());
         let shape = shape.name();
-        Ok(RowHasher { limits, pool, shape, cols, rows: 0, columns, waiting_rows: 0, waiting_bytes: 0 })
+        Ok(RowHasher { limits, control, shape, cols, rows: 0, columns, waiting_rows: 0, waiting_bytes: 0 })
     }
 
     /// Takes the next rows.
@@ -97,7 +96,7 @@ impl RowHasher {
             column.waiting.push(array.clone());
         }
         let whole = self.waiting_rows / CHUNK_ROWS;
-        let enough = whole >= self.pool.current_num_threads() as u64;
+        let enough = whole >= self.control.threads() as u64;
         if (whole > 0 && enough) || self.waiting_bytes >= STEP_BYTES {
             self.hash_whole()?;
         }
@@ -108,8 +107,8 @@ impl RowHasher {
     fn hash_whole(&mut self) -> Result<()> {
         let spool = self.waiting_bytes >= WAITING_BYTES && self.waiting_rows < CHUNK_ROWS;
         let (columns, limits) = (&mut self.columns, &self.limits);
-        self.pool
-            .install(|| columns.par_iter_mut().try_for_each(|column| column.hash_whole(spool, limits)))?;
+        self.control
+            .install(|| columns.par_iter_mut().try_for_each(|column| column.hash_whole(spool, limits)))??;
         if spool {
             self.waiting_bytes = 0;
             return Ok(());
@@ -128,8 +127,9 @@ impl RowHasher {
         self.hash_whole()?;
         let (rows, limits) = (self.rows, &self.limits);
         let columns = std::mem::take(&mut self.columns).into_par_iter();
-        let columns =
-            self.pool.install(|| columns.map(|column| column.finish(rows, limits)).collect::<Result<_>>())?;
+        let columns = self
+            .control
+            .install(|| columns.map(|column| column.finish(rows, limits)).collect::<Result<_>>())??;
         Ok(Identity { shape: self.shape, rows, cols: self.cols, columns })
     }
 }

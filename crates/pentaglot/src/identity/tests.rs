@@ -67,7 +67,7 @@ fn from_json(text: &str, values: &str) -> Identity {
     options.type_text = Some(if is_table { text.to_owned() } else { print_schema(&column()) });
     let source = Source::from_bytes("x.jsonl", lines.into_bytes());
     let opened = job::open_source(&registry, source, None, &options).unwrap();
-    let rows = opened.rows(&View::default(), &Limits::default()).unwrap();
+    let rows = opened.rows(&View::default()).unwrap();
     let mut hasher = RowHasher::new(&schema, &IdentityOptions::default()).unwrap();
     for batch in rows {
         let columns = batch.unwrap().columns().to_vec();
@@ -138,7 +138,7 @@ fn batches_threads_and_spooling_do_not_matter() {
     let expected = cid(&batch);
     for (size, threads) in [(1000, 1), (65_536, 2), (65_537, 3), (131_072, 2), (7777, 2)] {
         let mut options = IdentityOptions::default();
-        options.threads = threads;
+        options.control = crate::Control::new(threads);
         let mut hasher = RowHasher::new(&batch.schema(), &options).unwrap();
         for start in (0..batch.num_rows()).step_by(size) {
             hasher.push(&batch.slice(start, size.min(batch.num_rows() - start))).unwrap();

@@ -25,8 +25,8 @@ impl OpenOptions {
     /// How the rows of what these options open are hashed.
     pub(super) fn identity(&self) -> IdentityOptions {
         let mut options = IdentityOptions::default();
-        options.limits = self.limits.clone();
-        options.threads = self.threads;
+        options.budget = self.budget.clone();
+        options.control = self.control.clone();
         options
     }
 }
@@ -34,7 +34,7 @@ impl OpenOptions {
 impl Opened {
     /// The content identity of all rows.
     pub fn identity(&self, options: &OpenOptions) -> Result<Identity> {
-        let rows = self.rows(&View::default(), &options.limits)?;
+        let rows = self.rows(&View::default())?;
         identity::of_rows(rows, &options.identity()).in_format(self.format.info().id)
     }
 

@@ -34,14 +34,13 @@ pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut C
         })
     });
     let key: Vec<usize> = key.collect::<Result<_>>()?;
-    let budget = options.open.limits.budget();
+    let mut held = options.open.budget.reservation();
     let mut kept: Vec<RecordBatch> = Vec::new();
     let mut known: HashMap<[u8; 32], Known> = HashMap::new();
     for batch in ReadAhead::new(b)? {
         let batch = batch.map_err(Error::from)?;
-        let bytes: usize =
-            batch.columns().iter().map(|column| column.to_data().get_slice_memory_size().unwrap_or(0)).sum();
-        budget.take(bytes as u64 + ROW_BYTES * batch.num_rows() as u64)?;
+        // The batch itself is paid for by its reader.
+        held.grow(ROW_BYTES * batch.num_rows() as u64)?;
         for (row, digest) in row_digests(&columns(&batch, &key))?.into_iter().enumerate() {
             match known.entry(digest) {
                 Entry::Vacant(entry) => {

@@ -65,8 +65,7 @@ pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut C
 fn sparse(rows: Rows, options: &DiffOptions) -> Result<Rows> {
     let plan = reshape::plan(&rows.schema(), Form::Sparse)?;
     plan.plan.check(LossKinds::NONE)?;
-    let budget = options.open.limits.budget();
-    reshape::reshape(rows, &plan, &budget, LossKinds::NONE, &LossRecord::default())
+    reshape::reshape(rows, &plan, &options.open.budget, LossKinds::NONE, &LossRecord::default())
 }
 
 /// Sparse rows: entry `e` is `values[e]` in column `cols[e]`.

@@ -77,7 +77,7 @@ pub fn diff(
     listener: Option<OnDifference<'_>>,
 ) -> Result<Diff> {
     let own = options.open.identity();
-    let rows = |side: &Opened| identity::as_matrix(side.rows(&View::default(), &options.open.limits)?, &own);
+    let rows = |side: &Opened| identity::as_matrix(side.rows(&View::default())?, &own);
     if !options.key.is_empty() && a.identity(&options.open)?.cid()? == b.identity(&options.open)?.cid()? {
         return Ok(Diff::default());
     }

@@ -157,7 +157,7 @@ fn keys_that_are_not_unique_or_not_there_are_refused() {
 fn a_keyed_comparison_past_the_limit_is_refused() {
     let mut options = DiffOptions::default();
     options.key = vec!["id".to_owned()];
-    options.open.limits.max_alloc = 1000;
+    options.open.budget = crate::Limits { max_alloc: 1000, ..crate::Limits::default() }.budget();
     let rows = random_rows(&mut Random::new(1), 50);
     let error = diff(&opened(&rows, 10), &opened(&rows[1..], 10), &options, None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
