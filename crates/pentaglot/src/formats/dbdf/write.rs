@@ -27,7 +27,7 @@ use super::types::{BlockType, DataType, Dialect, ValueType};
 /// DAPHNE's reader copies a label over a 32-byte object, and past it if the label is longer.
 const DAPHNE_LABEL_BYTES: usize = 32;
 
-fn dialect(options: &WriteOptions) -> Result<Dialect> {
+pub(super) fn dialect(options: &WriteOptions) -> Result<Dialect> {
     match options.dialect.as_deref() {
         None | Some("spec") => Ok(Dialect::Spec),
         Some("daphne") => Ok(Dialect::Daphne),
@@ -46,20 +46,13 @@ fn in_dialect(value_type: ValueType, dialect: Dialect) -> Option<ValueType> {
     [value_type, wider].into_iter().find(|found| found.code(dialect).is_some())
 }
 
-/// What writing does to each field.
-pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
+/// What writing does to each field, and the object that is written, if it is one of dbdf's.
+pub(super) fn plan(schema: &Schema, dialect: Dialect, options: &WriteOptions) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
-    let dialect = match dialect(options) {
-        Ok(dialect) => dialect,
-        Err(error) => {
-            plan.step("", "rows", ID, Effect::impossible(error.message()));
-            return plan;
-        }
-    };
     let Some(target) = schema::target(schema, dialect) else {
         let shape = shape::Shape::of(schema);
         plan.step("", shape.name(), ID, Effect::impossible("dbdf holds matrices and frames"));
-        return plan;
+        return (plan, None);
     };
     match target.data_type {
         DataType::Frame => {
@@ -88,7 +81,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
             }
         }
     }
-    plan
+    (plan, Some(target))
 }
 
 fn matrix_is_nullable(schema: &Schema) -> bool {
@@ -183,12 +176,15 @@ fn check_meta(
     }
 }
 
-/// Starts a file.
-pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-    let dialect = dialect(options)?;
+/// Starts the file of the object that was planned.
+pub(super) fn create(
+    mut sink: Sink,
+    schema: SchemaRef,
+    (dialect, target): (Dialect, Option<Target>),
+    options: &WriteOptions,
+) -> Result<Box<dyn Writer>> {
     let blocks = BlockOptions::read(options)?;
-    plan(&schema, options).check(crate::hub::LossKinds::ALL)?;
-    let Some(Target { data_type, value_types, labels }) = schema::target(&schema, dialect) else {
+    let Some(Target { data_type, value_types, labels }) = target else {
         return Err(Error::unsupported("dbdf holds matrices and frames"));
     };
     let value_types: Vec<ValueType> = value_types

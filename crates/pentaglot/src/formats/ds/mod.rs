@@ -146,10 +146,10 @@ impl Format for Ds {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema, options);
-        let (schema, options) = (Arc::clone(schema), options.clone());
+        let (steps, target) = write::plan(schema, options)?;
+        let options = options.clone();
         Ok(planned(steps, move |sink| {
-            let writer = Box::new(write::BundleWriter::new(sink, &schema, &options).in_format(ID)?);
+            let writer = Box::new(write::BundleWriter::new(sink, target, &options).in_format(ID)?);
             let rules = Rules { null_for_nan: write::is_json(&options), ..Rules::default() };
             Ok(relaxed(writer, rules, &options))
         }))

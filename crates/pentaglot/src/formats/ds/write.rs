@@ -60,20 +60,29 @@ fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
     })
 }
 
-/// What writing rows of this schema would do to each field.
-pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
+/// What a bundle becomes.
+pub(super) struct Target {
+    /// The type of the rows as they come.
+    kind: Type,
+    /// The type in the file, where images may be of another form.
+    written: Type,
+    transform: Transform,
+}
+
+/// What writing rows of this schema does to each field, and what the bundle becomes, if it can be written.
+pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Option<Target>)> {
     let Derived { kind, mut plan, decoded } = schema::derive(schema, options.row_count);
-    let Some(kind) = kind else { return plan };
-    let target = transform(&options.options, decoded).and_then(|transform| transform.apply(&kind));
-    let target = match target {
+    let Some(kind) = kind else { return Ok((plan, None)) };
+    let transform = transform(&options.options, decoded)?;
+    let target = match transform.apply(&kind) {
         Ok(target) => target,
         Err(error) => {
             plan.step("", "images", "", Effect::impossible(error.message()));
-            return plan;
+            return Ok((plan, None));
         }
     };
     let json = is_json(options);
-    let nan_null = options.options.get("nan") == Some("null");
+    let nan_null = options.options.word("nan", &["null"])?.is_some();
     let before = root_columns(&kind);
     for (step, ((_, after), (_, before))) in plan
         .steps
@@ -95,7 +104,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
             }
         }
     }
-    plan
+    Ok((plan, Some(Target { kind, written: target, transform })))
 }
 
 fn has_floats(kind: &Type) -> bool {
@@ -128,12 +137,9 @@ pub(super) struct BundleWriter {
 }
 
 impl BundleWriter {
-    pub(super) fn new(mut sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
-        let Derived { kind, plan, decoded } = schema::derive(schema, options.row_count);
-        plan.check(crate::hub::LossKinds::ALL)?;
-        let kind = kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
-        let transform = transform(&options.options, decoded)?;
-        let target = transform.apply(&kind)?;
+    pub(super) fn new(mut sink: Sink, target: Option<Target>, options: &WriteOptions) -> Result<Self> {
+        let target = target.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
+        let Target { kind, written: target, transform } = target;
         let form = form(options);
         side_index::prepare(&mut sink)?;
         let writing = Writing {

@@ -152,16 +152,12 @@ impl Format for Dynd {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = plan::plan_type(
-            schema,
-            options.type_text.as_deref(),
-            options.row_count,
-            write::wants_flags(options)?,
-        )
-        .plan;
-        let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| {
-            let writer = Box::new(write::DyndWriter::create(sink, schema, &options).in_format(hub::ID)?);
+        let flag = write::wants_flags(options)?;
+        let found = plan::plan_type(schema, options.type_text.as_deref(), options.row_count, flag);
+        let (schema, options, ty) = (Arc::clone(schema), options.clone(), found.ty);
+        Ok(planned(found.plan, move |sink| {
+            let writer = write::DyndWriter::create(sink, schema, ty, &options).in_format(hub::ID)?;
+            let writer = Box::new(writer);
             let rules = Rules { time_step: Some(100), whole_days: true, ..Rules::default() };
             Ok(relaxed(writer, rules, &options))
         }))

@@ -12,7 +12,6 @@ use super::hub::{ID, Layout, RowCount};
 use super::layout::Dialect;
 use super::pack::{Pack, join_packs, pack};
 use super::packed::to_storage_order;
-use super::plan::plan_type;
 use super::types::Type;
 use crate::cursor::Reserved;
 use crate::error::{Context, Error, Result};
@@ -45,12 +44,15 @@ pub(super) struct DyndWriter {
 }
 
 impl DyndWriter {
-    pub(super) fn create(sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
-        let flag = wants_flags(options)?;
+    /// Starts a file of the type that was planned.
+    pub(super) fn create(
+        sink: Sink,
+        schema: SchemaRef,
+        ty: Option<Type>,
+        options: &WriteOptions,
+    ) -> Result<Self> {
         let dialect = Dialect::named(options.dialect.as_deref())?.unwrap_or(Dialect::Array);
-        let planned = plan_type(&schema, options.type_text.as_deref(), options.row_count, flag);
-        planned.plan.check(options.allow_lossy)?;
-        let ty = planned.ty.ok_or_else(|| Error::unsupported("these rows have no datashape"))?;
+        let ty = ty.ok_or_else(|| Error::unsupported("these rows have no datashape"))?;
         let layout = Layout::of(&ty);
         let expected = match layout.rows {
             RowCount::Fixed(rows) => Some(rows),

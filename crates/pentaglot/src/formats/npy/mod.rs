@@ -97,12 +97,12 @@ impl Format for Npy {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema, INFO.id);
+        let (steps, target) = (write::plan(schema, INFO.id), write::Target::of(schema, INFO.id));
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
             let budget = options.budget.clone();
-            let writer =
-                write::NpyWriter::create(sink, schema, budget, options.row_count).in_format(INFO.id)?;
+            let writer = write::NpyWriter::create(sink, schema, target?, budget, options.row_count)
+                .in_format(INFO.id)?;
             let rules = Rules { nan_for_null: true, ..Rules::default() };
             Ok(relaxed(Box::new(writer), rules, &options))
         }))

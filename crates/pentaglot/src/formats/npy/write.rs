@@ -328,10 +328,10 @@ impl NpyWriter {
     pub(super) fn create(
         mut sink: Sink,
         schema: SchemaRef,
+        target: Target,
         budget: Budget,
         row_count: Option<u64>,
     ) -> Result<NpyWriter> {
-        let target = Target::of(&schema, "npy")?;
         let expected = row_count.or_else(|| shape::matrix_rows(&schema));
         // Where nobody knows, the header of the native type is the best guess: it is patched if it is wrong.
         let native_rows = target.verbatim.as_ref().and_then(|header| header.shape.first().copied());

@@ -148,8 +148,10 @@ impl Format for Sds {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema, options);
+        let (steps, target) = write::plan(schema, options);
         let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| Ok(Box::new(write::SdsWriter::create(sink, schema, &options)?))))
+        Ok(planned(steps, move |sink| {
+            Ok(Box::new(write::SdsWriter::create(sink, schema, target, &options)?))
+        }))
     }
 }

@@ -36,7 +36,7 @@ enum Input {
 
 /// What will be written.
 #[derive(Debug, Clone)]
-struct Target {
+pub(super) struct Target {
     native: Native,
     input: Input,
     supports: Option<Supports>,
@@ -123,14 +123,15 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     Ok(Target { native, input, supports })
 }
 
-pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
+/// What writing does to each field, and the structure that is written, if there is one.
+pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
     let target = match target(schema, options) {
         Ok(target) => target,
         Err(error) => {
             let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
             plan.step("", columns, "sds", Effect::impossible(error.to_string()));
-            return plan;
+            return (plan, None);
         }
     };
     let kind = target.native.kind;
@@ -189,7 +190,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         }
         plan.step(field.name(), print_field(field), kind.name(), effect);
     }
-    plan
+    (plan, Some(target))
 }
 
 /// The values so far.
@@ -235,8 +236,14 @@ pub(super) struct SdsWriter {
 }
 
 impl SdsWriter {
-    pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
-        let target = target(&schema, options)?;
+    /// Starts the structure that was planned.
+    pub(super) fn create(
+        mut sink: Sink,
+        schema: SchemaRef,
+        target: Option<Target>,
+        options: &WriteOptions,
+    ) -> Result<Self> {
+        let target = target.ok_or_else(|| Error::unsupported("these rows are no structure"))?;
         side_index::prepare(&mut sink)?;
         let budget = options.budget.clone();
         let values = Values::new(&budget);
