@@ -25,7 +25,7 @@ pub(crate) struct Cli {
 /// Options that every verb takes.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Memory that one file may hold at a time, such as 512M or 4G
+    /// Memory that a run may hold at a time, such as 512M or 4G
     #[arg(long, global = true, value_name = "BYTES", value_parser = parse_size, default_value = "4G")]
     max_alloc: u64,
     /// How deep types and values may nest

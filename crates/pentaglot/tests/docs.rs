@@ -80,7 +80,7 @@ fn page() -> String {
     page.push_str("\n## Limits\n\n| limit | default | what it bounds |\n|---|---|---|\n");
     let _ = writeln!(
         page,
-        "| `--max-alloc` | {} bytes | memory that one file may hold at a time |",
+        "| `--max-alloc` | {} bytes | memory that a run may hold at a time |",
         limits.max_alloc
     );
     let _ = writeln!(page, "| `--max-depth` | {} | how deep types and values nest |", limits.max_depth);
