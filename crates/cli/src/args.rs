@@ -313,6 +313,12 @@ pub(crate) struct Convert {
     /// dropped, metadata)
     #[arg(long, value_name = "KIND,…", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = parse_kinds)]
     pub(crate) allow_lossy: Option<LossKinds>,
+    /// Read the output back before it gets its name: it must be the same data
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Write what was verified to this JSON file: identities, plan, versions
+    #[arg(long, value_name = "FILE", requires = "verify")]
+    pub(crate) receipt: Option<String>,
     /// Print the plan and stop
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -10,7 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("limits", &["error"]),
     ("cursor", &["error", "limits"]),
     ("source", &["error", "limits", "cursor"]),
-    ("sink", &["error"]),
+    ("sink", &["error", "source"]),
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
     ("hub", &["error", "limits", "cursor", "kernels", "hub"]),

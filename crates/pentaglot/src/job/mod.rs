@@ -21,6 +21,8 @@ mod selection;
 #[cfg(test)]
 mod tests;
 mod types;
+#[cfg(feature = "dynd")]
+mod verify;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
 #[cfg(feature = "dynd")]
@@ -40,3 +42,5 @@ pub use selection::{parse_columns, parse_rows};
 #[cfg(feature = "dbdf")]
 pub use types::daphne_meta;
 pub use types::{Language, TypeText, json_options, parse_type, print_type};
+#[cfg(feature = "dynd")]
+pub use verify::Verified;
