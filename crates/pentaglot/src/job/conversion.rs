@@ -93,7 +93,7 @@ pub struct Report {
 }
 
 /// The target that `--to` names, or the output's extension.
-fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
+pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
     match to {
         Some(text) => open::target(registry, text),
         None => match registry.by_extension(output) {

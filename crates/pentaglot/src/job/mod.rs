@@ -17,6 +17,7 @@ mod options;
 #[cfg(feature = "sds")]
 mod query;
 mod read;
+mod salvage;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate}
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};
 pub use read::View;
+pub use salvage::{LostColumn, LostRows, Salvaged, salvage};
 pub use selection::{parse_columns, parse_rows};
 #[cfg(feature = "dbdf")]
 pub use types::daphne_meta;

@@ -1,5 +1,6 @@
 mod filtered;
 mod joined;
+mod salvaged;
 
 use std::io::Write as _;
 use std::sync::Arc;
