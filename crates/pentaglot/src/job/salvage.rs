@@ -107,7 +107,8 @@ impl Sound {
         }
         let (mut kept, mut lost) = (Vec::new(), Vec::new());
         for (index, field) in fields.iter().enumerate() {
-            let alone = all.clone().with_column_ranges(vec![index as u64..index as u64 + 1])?;
+            let alone =
+                all.clone().with_column_ranges(std::iter::once(index as u64..index as u64 + 1).collect())?;
             match sound_rows(document, &alone)?.lost_rows.first() {
                 None => kept.push(index),
                 Some(fault) => {
