@@ -139,6 +139,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot diff old.parquet new.csv --key id\n  pentaglot diff a.npy b.mtx --rel 1e-9 -o differences.parquet"
     )]
     Diff(Diff),
+    /// Save what is sound in a damaged file: 0 nothing lost, 1 something lost, 2 nothing saved
+    #[command(
+        after_help = "Examples:\n  pentaglot salvage cut-off.ds saved.parquet\n  pentaglot salvage --json broken.parquet saved.parquet | jq .lost_rows"
+    )]
+    Salvage(Salvage),
     /// rank, select, … on succinct structures, opened in place
     #[command(
         after_help = "Examples:\n  pentaglot query exons.sds rank 17\n  pentaglot query graph.gbz::gbwt.da_samples get 3"
@@ -316,6 +321,12 @@ pub(crate) struct Convert {
     /// dropped, metadata)
     #[arg(long, value_name = "KIND,…", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = parse_kinds)]
     pub(crate) allow_lossy: Option<LossKinds>,
+    /// Read the output back before it gets its name: it must be the same data
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Write what was verified to this JSON file: identities, plan, versions
+    #[arg(long, value_name = "FILE", requires = "verify")]
+    pub(crate) receipt: Option<String>,
     /// Print the plan and stop
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -395,6 +406,27 @@ pub(crate) struct Diff {
     /// Write all differences as a table; the extension says the format
     #[arg(short = 'o', value_name = "FILE")]
     pub(crate) output: Option<String>,
+    /// Replace an existing output
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// As a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Salvage {
+    /// The damaged file
+    #[arg(value_name = "IN")]
+    pub(crate) input: String,
+    /// What is sound
+    #[arg(value_name = "OUT")]
+    pub(crate) output: String,
+    /// The output's format, with an optional dialect; by default the extension says it
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<String>,
     /// Replace an existing output
     #[arg(long)]
     pub(crate) force: bool,

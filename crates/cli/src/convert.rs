@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use pentaglot::hub::Plan;
-use pentaglot::job::{Conversion, ConvertOptions, Target, parse_columns};
-use pentaglot::{Error, Hint};
+use pentaglot::job::{Conversion, ConvertOptions, Report, Target, Verified, parse_columns};
+use pentaglot::{Error, Hint, Sink};
 use serde_json::{Value, json};
 
 use crate::args::Convert;
@@ -15,6 +15,9 @@ use crate::{About, DONE, Outcome, Session};
 
 pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     check_folder(&args.output)?;
+    if args.verify && args.output == "-" {
+        return Err(Error::usage("what is written to a pipe cannot be verified").into());
+    }
     let mut options = ConvertOptions::default();
     options.open = args.open.options(&session.global);
     options.to = args.to.clone();
@@ -24,6 +27,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     options.filter = args.filter.clone();
     options.allow_lossy = args.allow_lossy.unwrap_or_default();
     options.force = args.force;
+    options.verify = args.verify;
     options.batch_rows = session.global.batch_rows;
     let input = label(&args.inputs);
     let conversion =
@@ -37,6 +41,9 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     if session.global.verbose {
         screen::say(escape_lines(&conversion.plan).trim_end());
     }
+    // An existing receipt is refused before anything is written.
+    let receipt = args.receipt.as_ref().map(|file| Sink::create(file, args.force)).transpose()?;
+    let about = receipt.as_ref().map(|_| about(&conversion));
     let progress = Progress::follow(&session.global);
     let report = match args.output.as_str() {
         "-" => conversion.run_into(screen::sink()),
@@ -44,6 +51,9 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     };
     drop(progress);
     let report = report.about(&input)?;
+    if let (Some(sink), Some(about)) = (receipt, about) {
+        write_receipt(sink, about, args, &report)?;
+    }
     if !session.global.quiet {
         // Notes on several inputs name the input.
         let of_input = if args.inputs.len() > 1 { String::new() } else { format!("{input}: ") };
@@ -70,13 +80,43 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         let lost: Vec<Value> = lost.collect();
         let object = json!({
             "input": given, "output": args.output, "rows": report.rows, "bytes": report.bytes,
-            "notes": notes, "lost": lost,
+            "notes": notes, "lost": lost, "verified": report.verified.as_ref().map(identities),
         });
         screen::say_or_print(&object.to_string(), args.output == "-")?;
     } else if session.global.verbose {
         screen::say(&format!("{}, {}", screen::count(report.rows, "row"), screen::size(report.bytes)));
     }
     Ok(DONE)
+}
+
+/// What a receipt says of a conversion that has not run yet.
+fn about(conversion: &Conversion) -> Value {
+    let target = conversion.target();
+    json!({
+        "pentaglot": env!("CARGO_PKG_VERSION"),
+        "from": conversion.opened().format.info().id,
+        "to": target.format.info().id,
+        "dialect": target.dialect,
+        "plan": object(&conversion.plan),
+    })
+}
+
+fn identities(verified: &Verified) -> Value {
+    json!({
+        "source": verified.source.map(|source| source.to_string()),
+        "written": verified.written.to_string(),
+        "read": verified.read.to_string(),
+    })
+}
+
+fn write_receipt(mut sink: Sink, mut about: Value, args: &Convert, report: &Report) -> pentaglot::Result<()> {
+    about["input"] = json!(args.inputs);
+    about["output"] = json!(args.output);
+    about["rows"] = json!(report.rows);
+    about["bytes"] = json!(report.bytes);
+    about["identities"] = json!(report.verified.as_ref().map(identities));
+    sink.write_all(format!("{about:#}\n").as_bytes())?;
+    sink.finish().map(drop)
 }
 
 /// Whether a target is text that a terminal shows.

@@ -9,7 +9,7 @@ use crate::args::Cli;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Look at a file", &["inspect", "schema", "head", "cat", "count", "dump"]),
     ("Check a file", &["validate", "hash", "diff"]),
-    ("Change a file", &["convert"]),
+    ("Change a file", &["convert", "salvage"]),
     ("Ask succinct structures", &["query", "index"]),
     ("Types and formats", &["type", "formats"]),
     ("The command itself", &["help", "completions", "man"]),

@@ -15,6 +15,7 @@ mod pager;
 mod process;
 mod progress;
 mod query;
+mod salvage;
 mod schema;
 mod screen;
 mod stdout;
@@ -242,6 +243,7 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Count(args) => count::run(session, args),
         Verb::Hash(args) => hash::run(session, args),
         Verb::Diff(args) => diff::run(session, args),
+        Verb::Salvage(args) => salvage::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         Verb::Type(args) => types::run(session, args),

@@ -11,14 +11,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("control", &["error"]),
     ("cursor", &["error", "limits"]),
     ("source", &["error", "limits", "cursor", "control"]),
-    ("sink", &["error"]),
+    ("sink", &["error", "source"]),
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
     ("hub", &["error", "limits", "cursor", "kernels", "hub"]),
     ("convert", &["error", "limits", "cursor", "kernels", "hub", "convert"]),
     ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "hub", "wire"]),
     ("registry", &["error", "source", "formats"]),
-    ("identity", &["error", "limits", "hub", "wire", "convert", "identity"]),
+    ("identity", &["error", "limits", "control", "hub", "wire", "convert", "identity"]),
 ];
 
 const CORE: &[&str] =

@@ -120,7 +120,7 @@ impl Validity {
         let has_missing = piece.has_missing();
         self.has_missing |= has_missing;
         for index in 0..piece.len() {
-            if self.rows % 8 == 0 {
+            if self.rows.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             let present = !has_missing || !piece.is_missing(index);

@@ -197,7 +197,9 @@ fn through(batches: &[RecordBatch], to: &str, type_text: Option<&str>) -> Option
     let opened = job::open_source(&registry, source, None, &OpenOptions::default()).unwrap();
     let target = job::target(&registry, to).unwrap();
     let conversion = job::Conversion::plan_opened(opened, target, None, &ConvertOptions::default()).ok()?;
-    if conversion.plan.verdict() > crate::hub::Verdict::Checked {
+    // A target that does not keep the size of a matrix holds other data.
+    let loses_size = conversion.plan.to_string().contains(crate::hub::shape::SIZE_NOT_KEPT);
+    if loses_size || conversion.plan.verdict() > crate::hub::Verdict::Checked {
         return None;
     }
     conversion.run_into(sink).ok()?;

@@ -12,6 +12,8 @@ use super::names::expand;
 use super::open::{self, OpenOptions, Opened, Target};
 use super::read::View;
 use super::types;
+#[cfg(feature = "dynd")]
+use super::verify::{Complete, Verification};
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
@@ -43,6 +45,9 @@ pub struct ConvertOptions {
     pub force: bool,
     /// Rows per batch; 0: what suits the format.
     pub batch_rows: usize,
+    /// Whether the output is read back before it gets its name, and must be the same data.
+    #[cfg(feature = "dynd")]
+    pub verify: bool,
 }
 
 /// A planned conversion: `plan` can be shown, `run` obeys it.
@@ -59,6 +64,9 @@ pub struct Conversion {
     dense_bytes: Option<u64>,
     allow_lossy: LossKinds,
     lost: LossRecord,
+    /// How the output is opened again to verify it.
+    #[cfg(feature = "dynd")]
+    verify: Option<OpenOptions>,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -77,10 +85,13 @@ pub struct Report {
     pub notes: Vec<String>,
     /// What was lost, by kind and column.
     pub lost: Vec<Lost>,
+    /// The identities, if the conversion was verified.
+    #[cfg(feature = "dynd")]
+    pub verified: Option<super::Verified>,
 }
 
 /// The target that `--to` names, or the output's extension.
-fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
+pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
     match to {
         Some(text) => open::target(registry, text),
         None => match registry.by_extension(output) {
@@ -189,6 +200,8 @@ impl Conversion {
             dense_bytes,
             allow_lossy,
             lost,
+            #[cfg(feature = "dynd")]
+            verify: options.verify.then(|| options.open.clone()),
             plan,
         })
     }
@@ -222,6 +235,16 @@ impl Conversion {
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.opened.budget.clone();
         let rows = self.opened.charged_rows(&self.selection)?;
+        #[cfg(feature = "dynd")]
+        let (mut verification, sink, rows) = match &self.verify {
+            Some(options) => {
+                let schemas = (&rows.schema(), &self.reshape.schema);
+                let (verification, sink) = Verification::start(options, &self.target, schemas, sink)?;
+                let rows = verification.source(rows);
+                (Some(verification), sink, rows)
+            }
+            None => (None, sink, rows),
+        };
         let (allowed, lost) = (self.allow_lossy, self.lost.clone());
         let rows = match self.adapt {
             Some((shaped, adapter)) => {
@@ -237,9 +260,13 @@ impl Conversion {
             let batch = batch.map_err(Error::from).in_format(from)?;
             self.opened.control.check()?;
             budget.charge(&batch)?;
+            #[cfg(feature = "dynd")]
+            verification.as_mut().map_or(Ok(()), |verification| verification.push(&batch))?;
             writer.write(&batch).in_format(to)?;
         }
         self.opened.control.check()?;
+        #[cfg(feature = "dynd")]
+        let complete = verification.map(Verification::complete).transpose()?;
         let mut written = writer.finish().in_format(to)?;
         for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
             let of = |step: &&FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
@@ -250,7 +277,15 @@ impl Conversion {
         let input_notes = self.opened.document.summary().notes.clone();
         record_steps(&self.plan, written.rows, &lost);
         let lost = lost.lost();
-        Ok(Report { rows: written.rows, bytes: written.bytes, input_notes, notes: written.notes, lost })
+        Ok(Report {
+            rows: written.rows,
+            bytes: written.bytes,
+            input_notes,
+            notes: written.notes,
+            lost,
+            #[cfg(feature = "dynd")]
+            verified: complete.map(Complete::verified).transpose()?,
+        })
     }
 }
 

@@ -213,7 +213,12 @@ fn shaped(batch: RecordBatch, like: &Schema) -> Result<RecordBatch> {
     if matches!(Form::of(like), Form::Value | Form::Array) {
         return Ok(batch);
     }
-    let plan = reshape::plan(&batch.schema(), Form::of(like))?;
+    // A table that became a matrix has a column for each of the matrix's.
+    let form = match (Form::of(&batch.schema()), Form::of(like)) {
+        (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
+        (_, form) => form,
+    };
+    let plan = reshape::plan(&batch.schema(), form)?;
     plan.plan.check(LossKinds::ALL)?;
     let stream = from_batches(batch.schema(), [Ok(batch)]);
     let budget = crate::Limits::default().budget();

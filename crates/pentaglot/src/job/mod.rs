@@ -17,10 +17,13 @@ mod options;
 #[cfg(feature = "sds")]
 mod query;
 mod read;
+mod salvage;
 mod selection;
 #[cfg(test)]
 mod tests;
 mod types;
+#[cfg(feature = "dynd")]
+mod verify;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
 #[cfg(feature = "dynd")]
@@ -36,7 +39,10 @@ pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate}
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};
 pub use read::View;
+pub use salvage::{LostColumn, LostRows, Salvaged, salvage};
 pub use selection::{parse_columns, parse_rows};
 #[cfg(feature = "dbdf")]
 pub use types::daphne_meta;
 pub use types::{Language, TypeText, json_options, parse_type, print_type};
+#[cfg(feature = "dynd")]
+pub use verify::Verified;

@@ -1,5 +1,6 @@
 mod filtered;
 mod joined;
+mod salvaged;
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -609,11 +610,11 @@ fn a_run_says_what_it_lost() {
     let (lost, bytes) = run("x", &numbers, "ds:json", LossKind::Range.into()).unwrap();
     assert_eq!(read(&registry, bytes, "ds:json", "").column(0).null_count(), 2);
     assert_eq!((lost[0].kind, lost[0].values), (LossKind::Range, 1));
-    // A matrix has neither nulls nor names.
+    // A matrix has no nulls.
     assert_eq!(run("x", &numbers, "npy", LossKind::Names.into()).unwrap_err().kind(), ErrorKind::Lossy);
-    let (lost, _) = run("x", &numbers, "npy", LossKind::Nulls | LossKind::Names).unwrap();
+    let (lost, _) = run("x", &numbers, "npy", LossKind::Nulls.into()).unwrap();
     let found: Vec<_> = lost.iter().map(|lost| (lost.kind, lost.column.as_str(), lost.values)).collect();
-    assert_eq!(found, [(LossKind::Nulls, "x", 1), (LossKind::Names, "x", 1)]);
+    assert_eq!(found, [(LossKind::Nulls, "x", 1)]);
     let (lost, _) = run("x", &numbers, "dbdf", LossKinds::ALL).unwrap();
     assert_eq!((lost[0].kind, lost[0].values), (LossKind::Nulls, 1));
 }

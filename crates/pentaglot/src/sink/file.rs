@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Output;
 use super::pending::{Pending, folder_of, sync_folder};
 use crate::error::{Error, ErrorKind, Hint};
+use crate::source::{FileBytes, ReadAt};
 
 /// Side files that are complete and wait for the file that they belong to.
 type Waiting = Arc<Mutex<Vec<(Pending, PathBuf)>>>;
@@ -93,6 +94,14 @@ impl Output for FileOutput {
         Ok(())
     }
 
+    fn reread(&mut self) -> io::Result<Option<Arc<dyn ReadAt>>> {
+        let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+        let siblings = siblings.iter().map(|(pending, path)| Ok((path.clone(), pending.file.try_clone()?)));
+        let bytes = FileBytes::new(self.pending.file.try_clone()?, None)?;
+        let path = self.path.clone();
+        Ok(Some(Arc::new(Unnamed { bytes, path, siblings: siblings.collect::<io::Result<_>>()? })))
+    }
+
     fn commit(self: Box<Self>) -> io::Result<()> {
         self.pending.file.sync_all().map_err(|error| fault(&self.path, error))?;
         match &self.main {
@@ -103,6 +112,33 @@ impl Output for FileOutput {
                 Ok(())
             }
         }
+    }
+}
+
+/// A file and its side files, before they have their names.
+struct Unnamed {
+    bytes: FileBytes,
+    path: PathBuf,
+    siblings: Vec<(PathBuf, File)>,
+}
+
+impl ReadAt for Unnamed {
+    fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.bytes.read_at(offset, buffer)
+    }
+
+    fn is_costly(&self) -> bool {
+        false
+    }
+
+    fn sibling(&self, suffix: &str) -> io::Result<Option<Arc<dyn ReadAt>>> {
+        let path = sibling_path(&self.path, suffix);
+        let Some((_, file)) = self.siblings.iter().find(|(own, _)| *own == path) else { return Ok(None) };
+        Ok(Some(Arc::new(FileBytes::new(file.try_clone()?, None)?)))
     }
 }
 

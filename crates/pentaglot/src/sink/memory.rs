@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Output;
+use crate::source::{MemoryBytes, ReadAt};
 
 /// What a [`Sink::memory`](super::Sink::memory) wrote. Clones share the bytes.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +47,10 @@ impl Output for Memory {
 
     fn sibling(&mut self, _: &str) -> io::Result<Option<Box<dyn Output>>> {
         Ok(None)
+    }
+
+    fn reread(&mut self) -> io::Result<Option<Arc<dyn ReadAt>>> {
+        Ok(Some(Arc::new(MemoryBytes(self.lock().clone().into()))))
     }
 
     fn commit(self: Box<Self>) -> io::Result<()> {

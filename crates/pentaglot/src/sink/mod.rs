@@ -15,10 +15,12 @@ mod tests;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use crate::ReadAt;
 use crate::error::{Error, Hint, Result};
 
 pub(crate) use ends::{END_BYTES, Ends};
@@ -51,6 +53,8 @@ pub struct Sink {
     force: bool,
     gzip: bool,
     ends: Option<Box<Ends>>,
+    /// What is to be done before the commit.
+    check: Option<Check>,
     /// Where [`Sink::append`] puts bytes together for a target that is not memory.
     piece: Vec<u8>,
 }
@@ -64,6 +68,9 @@ enum Body {
         target: Target,
     },
 }
+
+/// Looks at the complete bytes of an output before it is committed; an error stops that.
+pub type Check = Box<dyn FnOnce(Arc<dyn ReadAt>) -> Result<()> + Send>;
 
 /// Memory is an output like the others, but [`Sink::append`] reaches its bytes.
 enum Target {
@@ -144,6 +151,7 @@ impl Sink {
             force: false,
             gzip: false,
             ends: None,
+            check: None,
             piece: Vec::new(),
         }
     }
@@ -166,6 +174,13 @@ impl Sink {
     pub fn gzip(mut self) -> Self {
         debug_assert_eq!(self.position, 0);
         self.gzip = true;
+        self
+    }
+
+    /// Has the complete bytes checked before they are committed. An output that cannot be read back is an error then.
+    #[must_use]
+    pub fn before_commit(mut self, check: Check) -> Self {
+        self.check = Some(check);
         self
     }
 
@@ -340,7 +355,7 @@ impl Sink {
     pub fn finish(mut self) -> Result<u64> {
         self.start_gzip();
         let body = std::mem::replace(&mut self.body, Body::Plain(Target::Memory(Memory::default())));
-        match finish(body, self.gzip) {
+        match finish(body, self.gzip, self.check.take()) {
             Ok(()) => Ok(self.position),
             Err(error) => Err(self.fault(error)),
         }
@@ -360,7 +375,7 @@ impl Sink {
 }
 
 /// Sends on what waits in buffers and commits.
-fn finish(body: Body, gzip: bool) -> io::Result<()> {
+fn finish(body: Body, gzip: bool, check: Option<Check>) -> io::Result<()> {
     let target = match body {
         Body::Plain(target) => target,
         Body::Gzip(encoder) => encoder.finish()?,
@@ -377,10 +392,15 @@ fn finish(body: Body, gzip: bool) -> io::Result<()> {
             }
         }
     };
-    match target {
-        Target::Memory(memory) => Box::new(memory).commit(),
-        Target::Output(output) => output.into_inner().map_err(|error| error.into_error())?.0.commit(),
+    let mut output: Box<dyn Output> = match target {
+        Target::Memory(memory) => Box::new(memory),
+        Target::Output(output) => output.into_inner().map_err(|error| error.into_error())?.0,
+    };
+    if let Some(check) = check {
+        let cannot = || Error::usage("an output that cannot be read back cannot be verified");
+        check(output.reread()?.ok_or_else(cannot)?)?;
     }
+    output.commit()
 }
 
 impl Target {

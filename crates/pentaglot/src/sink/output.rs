@@ -1,6 +1,9 @@
 //! [`Output`]: what a [`Sink`](super::Sink) writes to.
 
 use std::io;
+use std::sync::Arc;
+
+use crate::ReadAt;
 
 /// A place that takes bytes in order and shows them when it is committed: a file, memory, a pipe, an upload.
 ///
@@ -26,6 +29,11 @@ pub trait Output: Send {
     fn remove_sibling(&mut self, suffix: &str) -> io::Result<()> {
         let _ = suffix;
         Ok(())
+    }
+
+    /// What has been written, to be read before it is committed; `None` where it cannot be read back, which is the default.
+    fn reread(&mut self) -> io::Result<Option<Arc<dyn ReadAt>>> {
+        Ok(None)
     }
 
     /// Makes the bytes durable and shows them under their name, all at once.

@@ -21,7 +21,8 @@ use arrow_buffer::Buffer;
 
 use self::cache::Cached;
 pub use self::read_at::ReadAt;
-use self::read_at::{FileBytes, MemoryBytes, sibling_path};
+use self::read_at::sibling_path;
+pub(crate) use self::read_at::{FileBytes, MemoryBytes};
 pub(crate) use self::spool::Spool;
 use self::stream::{BoxRead, Stream};
 pub(crate) use self::window::Window;

@@ -88,7 +88,7 @@ fn read_whole<R: ReadAt + ?Sized>(bytes: &R, range: &Range<u64>) -> io::Result<B
 }
 
 /// A file, read by positioned reads.
-pub(super) struct FileBytes {
+pub(crate) struct FileBytes {
     file: File,
     len: u64,
     modified: Option<SystemTime>,
@@ -98,7 +98,7 @@ pub(super) struct FileBytes {
 
 impl FileBytes {
     /// An open regular file and where it is.
-    pub(super) fn new(file: File, path: Option<PathBuf>) -> io::Result<Self> {
+    pub(crate) fn new(file: File, path: Option<PathBuf>) -> io::Result<Self> {
         let meta = file.metadata()?;
         Ok(FileBytes { file, len: meta.len(), modified: meta.modified().ok(), path })
     }
@@ -175,7 +175,7 @@ fn read_some_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize
 }
 
 /// Bytes in memory.
-pub(super) struct MemoryBytes(pub(super) Buffer);
+pub(crate) struct MemoryBytes(pub(crate) Buffer);
 
 impl ReadAt for MemoryBytes {
     fn len(&self) -> u64 {

@@ -76,7 +76,9 @@ impl Message {
         let message = arrow_flatbuffers::message(&metadata, limits).at(at)?;
         let (version, header) = (message.version(), message.header_type());
         if !matches!(version, MetadataVersion::V4 | MetadataVersion::V5) {
-            return Err(Error::unsupported(format!("Arrow metadata version {}", version.0 + 1)).at(at));
+            return Err(
+                Error::unsupported(format!("Arrow metadata version {}", i32::from(version.0) + 1)).at(at)
+            );
         }
         let body_bytes = u64::try_from(message.bodyLength())
             .map_err(|_| Error::malformed("a body length of 0 or more", message.bodyLength()).at(at))?;

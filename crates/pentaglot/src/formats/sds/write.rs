@@ -185,7 +185,11 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Tar
         {
             effect = effect.and(Effect::widened().because("comes back as an array"));
         }
-        if field.is_nullable() {
+        let holds_nulls = match field.data_type() {
+            DataType::Struct(fields) => fields.iter().any(|field| field.is_nullable()),
+            _ => false,
+        };
+        if field.is_nullable() || holds_nulls {
             effect = effect.and(Effect::checked(LossKind::Nulls).because("a null ends the run"));
         }
         plan.step(field.name(), print_field(field), kind.name(), effect);

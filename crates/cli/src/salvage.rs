@@ -1,0 +1,74 @@
+//! `salvage`: what is sound in a damaged file.
+
+use pentaglot::job::{self, ConvertOptions, Salvaged};
+use serde_json::{Value, json};
+
+use crate::args::Salvage;
+use crate::screen::{self, escape};
+use crate::{About, DONE, Outcome, Session};
+
+/// 0 nothing is lost, 1 something is, 2 nothing was saved.
+pub(crate) fn run(session: &Session, args: &Salvage) -> Outcome {
+    let mut options = ConvertOptions::default();
+    options.open = args.open.options(&session.global);
+    options.to = args.to.clone();
+    options.force = args.force;
+    let salvaged = match job::salvage(&session.registry, &args.input, &args.output, &options) {
+        Ok(salvaged) => salvaged,
+        Err(error) => {
+            // Nothing was saved: a file that cannot be opened is 2 here.
+            return match Err::<(), _>(error).about(&args.input) {
+                Err(failure) => Ok(failure.report().max(2)),
+                Ok(()) => Ok(DONE),
+            };
+        }
+    };
+    if args.json {
+        screen::print(format!("{}\n", object(&salvaged)).as_bytes())?;
+    } else {
+        say(&salvaged, &args.input);
+    }
+    Ok(match (salvaged.is_lossy(), &salvaged.report) {
+        (false, _) => DONE,
+        (true, Some(_)) => 1,
+        (true, None) => 2,
+    })
+}
+
+fn say(salvaged: &Salvaged, input: &str) {
+    let line = |text: String| screen::say(&escape(&format!("{input}: {text}")));
+    for lost in &salvaged.lost_rows {
+        let rows = match lost.rows.end {
+            u64::MAX => format!("rows from {} on", lost.rows.start),
+            end => format!("rows {}..{end}", lost.rows.start),
+        };
+        let bytes = match lost.bytes.is_empty() {
+            true => String::new(),
+            false => format!(", in bytes {}..{}", lost.bytes.start, lost.bytes.end),
+        };
+        line(format!("lost {rows}{bytes}: {}", lost.reason));
+    }
+    for lost in &salvaged.lost_columns {
+        line(format!("lost column {:?}: {}", lost.name, lost.reason));
+    }
+    line(match &salvaged.report {
+        Some(_) => format!("saved {}", screen::count(salvaged.rows, "row")),
+        None => "saved nothing".to_owned(),
+    });
+}
+
+fn object(salvaged: &Salvaged) -> Value {
+    let rows = salvaged.lost_rows.iter().map(|lost| {
+        let end = (lost.rows.end != u64::MAX).then_some(lost.rows.end);
+        json!({
+            "rows": [lost.rows.start, end], "bytes": [lost.bytes.start, lost.bytes.end], "reason": lost.reason,
+        })
+    });
+    let columns =
+        salvaged.lost_columns.iter().map(|lost| json!({ "name": lost.name, "reason": lost.reason }));
+    json!({
+        "saved": salvaged.report.as_ref().map(|report| json!({ "rows": report.rows, "bytes": report.bytes })),
+        "lost_rows": rows.collect::<Vec<_>>(),
+        "lost_columns": columns.collect::<Vec<_>>(),
+    })
+}

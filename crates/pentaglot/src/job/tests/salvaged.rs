@@ -1,0 +1,135 @@
+//! What `salvage` writes always validates, whatever the damage.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::ErrorKind;
+use crate::formats::Findings;
+use crate::job::{ConvertOptions, OpenOptions, salvage, validate};
+use crate::registry::Registry;
+
+fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
+}
+
+/// Salvages a file; checks what was written. Gives the saved rows and whether anything was lost.
+fn check(input: &Path, folder: &Path) -> Option<(u64, bool)> {
+    let registry = Registry::default();
+    let output = folder.join("out.arrow");
+    let mut options = ConvertOptions::default();
+    options.force = true;
+    options.allow_lossy = crate::hub::LossKinds::ALL;
+    let _ = std::fs::remove_file(&output);
+    let done = salvage(&registry, input.to_str().unwrap(), output.to_str().unwrap(), &options);
+    let salvaged = match done {
+        Ok(salvaged) => salvaged,
+        Err(error) => {
+            assert_ne!(error.kind(), ErrorKind::Io, "{}: {error}", input.display());
+            assert!(!output.exists(), "{}", input.display());
+            return None;
+        }
+    };
+    assert_eq!(salvaged.report.is_some(), output.exists(), "{}", input.display());
+    if let Some(report) = &salvaged.report {
+        let mut findings = Findings::new(false);
+        validate(&registry, output.to_str().unwrap(), &OpenOptions::default(), &mut findings).unwrap();
+        assert!(findings.is_valid(), "{}: {:?}", input.display(), findings.list());
+        assert!(report.rows > 0 || !salvaged.is_lossy() || salvaged.rows > 0, "{}", input.display());
+    }
+    Some((salvaged.rows, salvaged.is_lossy()))
+}
+
+#[test]
+fn what_is_saved_of_damaged_files_validates() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = 0;
+    for format in std::fs::read_dir(testdata()).unwrap() {
+        let bad = format.unwrap().path().join("bad");
+        for file in std::fs::read_dir(bad).into_iter().flatten() {
+            check(&file.unwrap().path(), folder.path());
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen} files");
+}
+
+#[test]
+fn whole_rows_before_a_truncation_are_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::default();
+    let csv = folder.path().join("x.csv");
+    let lines: String = (0..3000).map(|row| format!("{row},text {row},{row}.5\n")).collect();
+    std::fs::write(&csv, format!("a,b,c\n{lines}")).unwrap();
+    for extension in ["ds", "dynd", "npy", "arrows", "parquet", "dbdf", "jsonl"] {
+        let whole = folder.path().join(format!("whole.{extension}"));
+        let mut options = ConvertOptions::default();
+        options.to = (extension == "arrows").then(|| "arrow-stream".to_owned());
+        options.allow_lossy = crate::hub::LossKinds::ALL;
+        options.columns = matches!(extension, "npy" | "dbdf").then(|| vec!["c".to_owned()]);
+        let inputs = [csv.to_str().unwrap()];
+        let conversion =
+            crate::job::Conversion::plan(&registry, &inputs, whole.to_str().unwrap(), &options).unwrap();
+        conversion.run(whole.to_str().unwrap(), false).unwrap();
+        assert_eq!(check(&whole, folder.path()), Some((3000, false)), "{extension}");
+        let bytes = std::fs::read(&whole).unwrap();
+        let cut = folder.path().join(format!("cut.{extension}"));
+        for part in [1, 3, 7, 9] {
+            std::fs::write(&cut, &bytes[..bytes.len() * part / 10]).unwrap();
+            let found = check(&cut, folder.path());
+            // Of these, rows come one after the other; a dynd count that the bytes left cannot hold is refused at once.
+            if extension == "ds" || (extension == "dynd" && part >= 7) {
+                let (rows, lossy) = found.unwrap();
+                assert!(
+                    lossy && rows < 3000 && rows + 200 >= 300 * part as u64,
+                    "{extension} {part}: {rows}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn intact_batches_after_a_damaged_one_are_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.arrow");
+    let texts: arrow_array::StringArray = (0..3000).map(|row| Some(format!("text {row}"))).collect();
+    let batch =
+        arrow_array::RecordBatch::try_from_iter([("t", std::sync::Arc::new(texts) as arrow_array::ArrayRef)]);
+    let batch = batch.unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(&mut bytes, &batch.schema()).unwrap();
+    (0..6).for_each(|part| writer.write(&batch.slice(500 * part, 500)).unwrap());
+    writer.finish().unwrap();
+    drop(writer);
+    let at = bytes.windows(9).position(|window| window == b"text 1234").unwrap();
+    bytes[at] = 0xff;
+    std::fs::write(&path, bytes).unwrap();
+    assert_eq!(check(&path, folder.path()), Some((2500, true)));
+}
+
+#[test]
+fn intact_columns_beside_a_damaged_one_are_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::default();
+    let (csv, path) = (folder.path().join("x.csv"), folder.path().join("x.bson"));
+    std::fs::write(&csv, "a,b,c\n".to_owned() + &"1,text,2.5\n".repeat(100)).unwrap();
+    let mut options = ConvertOptions::default();
+    options.to = Some("bsondf".to_owned());
+    let inputs = [csv.to_str().unwrap()];
+    let conversion =
+        crate::job::Conversion::plan(&registry, &inputs, path.to_str().unwrap(), &options).unwrap();
+    conversion.run(path.to_str().unwrap(), false).unwrap();
+    let opened = crate::job::open(&registry, path.to_str().unwrap(), &OpenOptions::default()).unwrap();
+    let part = opened.document.summary().parts.iter().find(|part| part.path == "columns.b").unwrap().clone();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let column = &mut bytes[part.offset as usize..(part.offset + part.bytes) as usize];
+    // The text that all rows share is in the compressed values once; its end becomes no UTF-8.
+    let at = column.windows(4).position(|window| window == b"text").unwrap();
+    column[at] = 0xff;
+    std::fs::write(&path, bytes).unwrap();
+    let output = folder.path().join("out.csv");
+    let options = ConvertOptions::default();
+    let done = salvage(&registry, path.to_str().unwrap(), output.to_str().unwrap(), &options).unwrap();
+    let lost: Vec<&str> = done.lost_columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!((done.rows, lost), (100, vec!["b"]));
+    assert!(std::fs::read_to_string(output).unwrap().starts_with("a,c\n1,2.5\n"));
+}
