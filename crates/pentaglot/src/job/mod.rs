@@ -21,7 +21,7 @@ mod types;
 pub use conversion::{Conversion, ConvertOptions, Report};
 pub use inputs::{join, open_all};
 pub use names::expand;
-pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
+pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};
 pub use read::View;

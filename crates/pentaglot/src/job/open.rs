@@ -192,7 +192,16 @@ pub fn validate(
     options: &OpenOptions,
     findings: &mut Findings,
 ) -> Result<Option<&'static str>> {
-    let opened = match open(registry, name, options) {
+    validate_opened(open(registry, name, options), options, findings)
+}
+
+/// As [`validate`], for what a front end has opened, or failed to open, itself.
+pub fn validate_opened(
+    opened: Result<Opened>,
+    options: &OpenOptions,
+    findings: &mut Findings,
+) -> Result<Option<&'static str>> {
+    let opened = match opened {
         Ok(opened) => opened,
         Err(error) if matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed) => {
             findings.error(&error);
@@ -212,6 +221,12 @@ pub fn validate(
 }
 
 impl Opened {
+    /// A document that is not in a file of its own, such as data in memory, as one of this format.
+    pub fn new(format: Arc<dyn Format>, document: Arc<dyn Document>, source: Source) -> Self {
+        let formats = vec![format.info()];
+        Opened { format, document, content: source.clone(), source, plan: Plan::default(), formats }
+    }
+
     /// The bytes of all inputs, as they are stored, if known.
     pub(super) fn input_bytes(&self) -> Option<u64> {
         match self.formats.len() {
