@@ -12,8 +12,10 @@ pub fn read(format: &str, data: &[u8]) {
     let registry = Registry::default();
     let mut options = OpenOptions::default();
     options.from = Some(format.to_owned());
-    options.limits.max_alloc = 64 << 20;
-    options.limits.max_free_rows = 1 << 16;
+    let mut limits = pentaglot::Limits::default();
+    limits.max_alloc = 64 << 20;
+    limits.max_free_rows = 1 << 16;
+    options.budget = limits.budget();
     let source = Source::from_bytes("fuzz", data.to_vec());
     let Ok(opened) = job::open_source(&registry, source, None, &options) else { return };
     look(&opened.document.outline(), 4);

@@ -61,7 +61,7 @@ fn write(table: &RecordBatch, threads: usize, options: &[(&str, &str)]) -> Vec<u
 
 fn read(source: &Source, threads: usize) -> Vec<RecordBatch> {
     let mut options = ReadOptions::default();
-    options.threads = threads;
+    options.control = pentaglot::Control::new(threads);
     let document = Bsondf.open(source.clone(), &options).expect("the document opens");
     let rows = document.all_rows().expect("it has rows");
     rows.map(|batch| batch.expect("they can be read")).collect()

@@ -32,8 +32,10 @@ fn checksum(values: &[f64]) -> u64 {
 
 fn threads(count: usize) -> ReadOptions {
     let mut options = ReadOptions::default();
-    options.threads = count;
-    options.limits.max_alloc = 64 << 30;
+    options.control = pentaglot::Control::new(count);
+    let mut limits = pentaglot::Limits::default();
+    limits.max_alloc = 64 << 30;
+    options.budget = limits.budget();
     options
 }
 

@@ -71,7 +71,7 @@ fn write(batch: &RecordBatch, dialect: &str) -> Vec<u8> {
 
 fn read(source: &Source, mut each: impl FnMut(&RecordBatch) -> u64) -> u64 {
     let mut options = ReadOptions::default();
-    options.threads = 1;
+    options.control = pentaglot::Control::new(1);
     let document = Ds.open(source.clone(), &options).unwrap();
     document
         .all_rows()

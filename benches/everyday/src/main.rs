@@ -123,7 +123,7 @@ fn memory_of_the_command() -> Result<()> {
 
 fn read(path: &Path, threads: usize) -> Result<f64> {
     let mut options = ReadOptions::default();
-    options.threads = threads;
+    options.control = pentaglot::Control::new(threads);
     let document = MatrixMarket.open(Source::open(path)?, &options)?;
     let mut sum = 0.0;
     for batch in document.all_rows()? {

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pentaglot::Limits;
 use pentaglot::formats::OptionMap;
 use pentaglot::hub::LossKinds;
 use pentaglot::job::OpenOptions;
+use pentaglot::{Control, Limits};
 
 /// Read, check, explain and convert typed data: dbdf, ds, dynd, bsondf, sds, Arrow, Parquet, CSV, JSON lines, NumPy,
 /// Matrix Market.
@@ -55,6 +55,9 @@ pub(crate) struct Global {
     /// Colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: When,
+    /// The handle on this run.
+    #[arg(skip)]
+    pub(crate) control: Control,
     /// A progress bar on stderr
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", num_args = 0..=1, require_equals = true, default_missing_value = "always")]
     pub(crate) progress: When,
@@ -397,8 +400,8 @@ impl Open {
         options.from = self.from.clone();
         options.type_text = self.type_text.clone();
         options.options = OptionMap::new(self.options.clone());
-        options.limits = global.limits();
-        options.threads = global.threads;
+        options.budget = global.limits().budget();
+        options.control = global.control.clone();
         options
     }
 }

@@ -35,12 +35,11 @@ fn show(session: &Session, file: &str, open: &Open, mut view: View, output: Opti
     opened.check_options(&options.options).about(file)?;
     view.batch_rows = session.global.batch_rows;
     // A bar would run through what is printed on the same terminal.
-    let _progress =
-        (!screen::stdout_is_terminal()).then(|| Progress::follow(opened.source.clone(), &session.global));
+    let _progress = (!screen::stdout_is_terminal()).then(|| Progress::follow(&session.global));
     let format = opened.format.info().id;
     match output {
-        Output::Json => json(&opened, view, session),
-        Output::Table => print_table(&opened, view, session),
+        Output::Json => json(&opened, view),
+        Output::Table => print_table(&opened, view),
         Output::Jsonl => through(session, opened, view, "jsonl"),
         Output::Csv => through(session, opened, view, "csv"),
         Output::Arrow => through(session, opened, view, "arrow-stream"),
@@ -51,9 +50,9 @@ fn show(session: &Session, file: &str, open: &Open, mut view: View, output: Opti
 }
 
 /// One document in the plain JSON form of its shape.
-fn json(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result<()> {
+fn json(opened: &Opened, mut view: View) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Dense, Form::Sparse, Form::Array, Form::Value];
-    let rows = opened.rows(&view, &session.global.limits())?;
+    let rows = opened.rows(&view)?;
     let mut document = JsonDocument::begin(screen::bytes(), rows.schema(), pentaglot::job::json_options())?;
     for batch in rows {
         document.write(&batch.map_err(Error::from)?)?;
@@ -63,9 +62,9 @@ fn json(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result
     Ok(())
 }
 
-fn print_table(opened: &Opened, mut view: View, session: &Session) -> pentaglot::Result<()> {
+fn print_table(opened: &Opened, mut view: View) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Columns, Form::Coo];
-    let rows = opened.rows(&view, &session.global.limits())?;
+    let rows = opened.rows(&view)?;
     table::print(&mut screen::lines(), rows, screen::width())
 }
 
@@ -76,8 +75,6 @@ fn through(session: &Session, opened: Opened, view: View, to: &str) -> pentaglot
     options.rows = view.rows;
     options.filter = view.filter;
     options.batch_rows = view.batch_rows;
-    options.open.limits = session.global.limits();
-    options.open.threads = session.global.threads;
     // What is printed is looked at, not kept.
     options.allow_lossy = LossKinds::ALL;
     let target = job::target(&session.registry, to)?;

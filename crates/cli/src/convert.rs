@@ -37,7 +37,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     if session.global.verbose {
         screen::say(escape_lines(&conversion.plan).trim_end());
     }
-    let progress = Progress::follow(conversion.source(), &session.global);
+    let progress = Progress::follow(&session.global);
     let report = match args.output.as_str() {
         "-" => conversion.run_into(screen::sink()),
         output => conversion.run(output, args.force),

@@ -13,7 +13,7 @@ pub(crate) fn run(session: &Session, args: &Count) -> Outcome {
     for_each(&args.files, |file| {
         let opened = job::open(&session.registry, file, &options).about(file)?;
         opened.check_options(&options.options).about(file)?;
-        let progress = Progress::follow(opened.source.clone(), &session.global);
+        let progress = Progress::follow(&session.global);
         let rows = opened.count(args.filter.as_deref()).about(file)?;
         drop(progress);
         let line = match args.json {

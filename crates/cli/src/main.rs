@@ -25,7 +25,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use pentaglot::{Error, ErrorKind, Hint, Registry};
+use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
 
 use args::{Cli, Verb};
 
@@ -42,6 +42,7 @@ type Outcome = Result<Status, Failure>;
 type Status = u8;
 
 const DONE: Status = 0;
+const INTERRUPTED: Status = 130;
 
 /// How far into a text file lines are counted for an error.
 const TEXT_BYTES: u64 = 64 << 20;
@@ -84,6 +85,7 @@ impl Failure {
             ErrorKind::Truncated | ErrorKind::Malformed => 1,
             ErrorKind::Lossy => 3,
             ErrorKind::Limit => 4,
+            ErrorKind::Cancelled => INTERRUPTED,
             _ => 2,
         }
     }
@@ -165,7 +167,7 @@ fn advice(hint: &Hint) -> String {
 fn main() -> ExitCode {
     process::ignore_file_size_signal();
     let parsed = help::command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
-    let Cli { verb, global } = match parsed {
+    let Cli { verb, mut global } = match parsed {
         Ok(cli) => cli,
         // No verb: the help, on stderr and with the status of a usage error.
         Err(help) if help.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -183,15 +185,8 @@ fn main() -> ExitCode {
             return ExitCode::from(shown.map_or_else(|error| Failure::from(error).report(), |()| DONE));
         }
     };
-    // An unfinished output has no name yet, so there is nothing to clean up.
-    let handler = ctrlc::set_handler(|| {
-        if !pager::is_running() {
-            std::process::exit(130);
-        }
-    });
-    if let Err(error) = handler {
-        screen::say(&format!("cannot catch interrupts: {error}"));
-    }
+    global.control = Control::new(global.threads);
+    catch_interrupts(global.control.clone());
     // A decoder that panics on a broken file is reported as that file's error, in one line.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -207,6 +202,28 @@ fn main() -> ExitCode {
     let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
     pager::wait();
     ExitCode::from(status)
+}
+
+/// The first interrupt ends the job at its next batch, which drops its output. A second one, or a job that does not end
+/// soon because it waits for input, ends the process.
+fn catch_interrupts(control: Control) {
+    let handler = ctrlc::set_handler(move || {
+        // The pager decides what an interrupt means.
+        if pager::is_running() {
+            return;
+        }
+        if control.is_cancelled() {
+            std::process::exit(INTERRUPTED.into());
+        }
+        control.cancel();
+        std::thread::spawn(|| {
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            std::process::exit(INTERRUPTED.into());
+        });
+    });
+    if let Err(error) = handler {
+        screen::say(&format!("cannot catch interrupts: {error}"));
+    }
 }
 
 fn run(session: &Session, verb: &Verb) -> Outcome {
@@ -251,6 +268,9 @@ fn for_each(files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
             Ok(found) => {
                 for file in found {
                     highest = highest.max(run(&file).unwrap_or_else(|failure| failure.report()));
+                    if highest == INTERRUPTED {
+                        return Ok(highest);
+                    }
                 }
             }
             Err(error) => highest = highest.max(Failure::from(error).report()),

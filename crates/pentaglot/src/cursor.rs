@@ -3,33 +3,109 @@
 use arrow_buffer::MutableBuffer;
 
 use crate::error::{Error, Result};
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 
-/// An empty vector with room for `count` items, if the budget allows their bytes. Nothing is taken from the budget.
+/// An empty vector with room for `count` items, if the budget allows their bytes. Nothing is taken from the budget: for
+/// what is dropped soon, or becomes a column of a batch, which is charged as a whole.
 ///
 /// ```
 /// use pentaglot::{Limits, cursor::allocate};
 /// assert!(allocate::<u64>(10, &Limits::default().budget()).unwrap().capacity() >= 10);
 /// assert!(allocate::<u64>(u64::MAX, &Limits::default().budget()).is_err());
 /// ```
-#[expect(clippy::disallowed_methods, reason = "the one place that may")]
 pub fn allocate<T>(count: u64, budget: &Budget) -> Result<Vec<T>> {
-    let bytes = count.saturating_mul(size_of::<T>() as u64);
-    budget.check(bytes)?;
+    budget.check(count.saturating_mul(size_of::<T>() as u64))?;
+    with_room(count)
+}
+
+/// An empty vector with room for `count` items, and the reservation that pays for it.
+pub(crate) fn reserve<T>(count: u64, budget: &Budget) -> Result<Reserved<T>> {
+    let reservation = budget.reserve(count.saturating_mul(size_of::<T>() as u64))?;
+    Ok(Reserved { items: with_room(count)?, reservation })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that may")]
+fn with_room<T>(count: u64) -> Result<Vec<T>> {
     let count = usize::try_from(count).map_err(|_| Error::limit("address space", usize::MAX, count))?;
     let mut items = Vec::new();
-    items
-        .try_reserve_exact(count)
-        .map_err(|_| Error::limit("memory", "exhausted", format!("{bytes} bytes are")))?;
+    items.try_reserve_exact(count).map_err(|_| {
+        Error::limit("memory", "exhausted", format!("{} bytes are", count.saturating_mul(size_of::<T>())))
+    })?;
     Ok(items)
 }
 
-/// `bytes` zeroed bytes in memory aligned for any Arrow type, if the budget allows them.
+/// A vector together with the reservation that pays for its memory, for structures that outlive a batch.
+#[derive(Debug)]
+pub(crate) struct Reserved<T> {
+    items: Vec<T>,
+    reservation: Reservation,
+}
+
+impl<T> Reserved<T> {
+    /// An empty vector that grows by [`extend_from_slice`](Self::extend_from_slice).
+    pub(crate) fn new(budget: &Budget) -> Self {
+        Reserved { items: Vec::new(), reservation: budget.reservation() }
+    }
+
+    /// Makes room for `more` items; the reservation covers the old and the new memory while items move.
+    pub(crate) fn make_room(&mut self, more: usize) -> Result<()> {
+        let needed = self.items.len().saturating_add(more);
+        if needed <= self.items.capacity() {
+            return Ok(());
+        }
+        let item = size_of::<T>() as u64;
+        let old = self.items.capacity() as u64 * item;
+        // Half as much again, or just enough where the budget is tight.
+        let generous = needed.max(self.items.capacity() + self.items.capacity() / 2) as u64;
+        let mut count = generous;
+        if self.reservation.grow_to(old + generous.saturating_mul(item)).is_err() {
+            count = needed as u64;
+            self.reservation.grow_to(old + count.saturating_mul(item))?;
+        }
+        let mut larger = with_room(count)?;
+        larger.append(&mut self.items);
+        self.items = larger;
+        self.reservation.shrink_to(count.saturating_mul(item));
+        Ok(())
+    }
+
+    /// Appends items, within the budget.
+    pub(crate) fn extend_from_slice(&mut self, items: &[T]) -> Result<()>
+    where
+        T: Clone,
+    {
+        self.make_room(items.len())?;
+        self.items.extend_from_slice(items);
+        Ok(())
+    }
+
+    /// The items, and what pays for them.
+    pub(crate) fn into_parts(self) -> (Vec<T>, Reservation) {
+        (self.items, self.reservation)
+    }
+}
+
+impl<T> std::ops::Deref for Reserved<T> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.items
+    }
+}
+
+impl<T> std::ops::DerefMut for Reserved<T> {
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.items
+    }
+}
+
+/// `bytes` zeroed bytes in memory aligned for any Arrow type. They are taken from the budget until they are freed.
 pub fn allocate_zeroed(bytes: u64, budget: &Budget) -> Result<MutableBuffer> {
-    budget.check(bytes)?;
+    let reservation = budget.reserve(bytes)?;
     let bytes = usize::try_from(bytes).map_err(|_| Error::limit("address space", usize::MAX, bytes))?;
     // Alignment past 16 would make the allocator write the zeros itself; so the system hands out zeroed pages on first use.
     let mut memory = MutableBuffer::from(vec![0i128; bytes.div_ceil(size_of::<i128>())]);
+    reservation.attach(&memory);
     memory.truncate(bytes);
     Ok(memory)
 }
@@ -193,6 +269,29 @@ mod tests {
         assert_eq!(error.to_string(), "at byte 102: expected 4 bytes, found 1");
         assert_eq!(cursor.u8().unwrap(), 3);
         cursor.expect_end().unwrap();
+    }
+
+    #[test]
+    fn memory_is_paid_for_until_it_is_freed() {
+        let budget = crate::limits::Limits { max_alloc: 4096, ..Default::default() }.budget();
+        let buffer = arrow_buffer::Buffer::from(allocate_zeroed(1000, &budget).unwrap());
+        let part = buffer.slice(10);
+        drop(buffer);
+        assert_eq!(budget.used(), 1000);
+        drop(part);
+        let mut items = Reserved::<u64>::new(&budget);
+        for _ in 0..8 {
+            items.extend_from_slice(&[1; 25]).unwrap();
+        }
+        assert_eq!(budget.used(), items.capacity() as u64 * 8);
+        assert!(
+            items.extend_from_slice(&[0; 400]).is_err(),
+            "the old and the new memory do not fit together"
+        );
+        let (items, reservation) = items.into_parts();
+        assert_eq!((items.len(), reservation.bytes()), (200, budget.used()));
+        drop(reservation);
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

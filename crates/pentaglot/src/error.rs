@@ -29,6 +29,8 @@ pub enum ErrorKind {
     Usage,
     /// The operating system said no.
     Io,
+    /// The caller ended the work.
+    Cancelled,
 }
 
 /// One step of the path to the faulty place.
@@ -145,6 +147,12 @@ impl Error {
     #[cold]
     pub fn limit(name: &str, value: impl fmt::Display, needed: impl fmt::Display) -> Self {
         Error::new(ErrorKind::Limit, format!("{name} is {value}, but {needed} needed"))
+    }
+
+    /// The caller ended the work.
+    #[cold]
+    pub fn cancelled() -> Self {
+        Error::new(ErrorKind::Cancelled, "cancelled")
     }
 
     /// An operating-system error with what was being done.
@@ -280,6 +288,7 @@ impl Error {
             ErrorKind::Lossy => "lossy",
             ErrorKind::Usage => "usage",
             ErrorKind::Io => "io",
+            ErrorKind::Cancelled => "cancelled",
         })
     }
 

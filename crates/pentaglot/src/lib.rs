@@ -2,11 +2,11 @@
 //! the middle.
 //!
 //! ```
-//! use pentaglot::{Limits, Registry, Source, job};
+//! use pentaglot::{Registry, Source, job};
 //! let registry = Registry::default();
 //! let source = Source::from_bytes("cities.csv", b"city,people\nBern,134000\n".to_vec());
 //! let opened = job::open_source(&registry, source, None, &job::OpenOptions::default())?;
-//! let batch = opened.rows(&job::View::default(), &Limits::default())?.next().unwrap()?;
+//! let batch = opened.rows(&job::View::default())?.next().unwrap()?;
 //! assert_eq!((batch.num_rows(), batch.num_columns()), (1, 2));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -36,6 +36,7 @@
     )
 )]
 
+mod control;
 pub mod convert;
 pub mod cursor;
 mod error;
@@ -52,8 +53,9 @@ mod source;
 mod testing;
 mod wire;
 
+pub use control::{Control, Progress};
 pub use error::{Context, Error, ErrorKind, Hint, Result, Step};
-pub use limits::{Budget, Limits};
+pub use limits::{Budget, Limits, Reservation};
 pub use registry::Registry;
 pub use sink::Sink;
 pub use source::{HEAD_BYTES, ReadAt, Source, SourceReader};

@@ -1,21 +1,24 @@
-//! What a user allows a file to cost ([`Limits`]) and what is left of it while reading ([`Budget`]).
+//! What a user allows a job to cost ([`Limits`]), and how much of it is in use ([`Budget`], [`Reservation`]).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_buffer::{MemoryPool, MemoryReservation, MutableBuffer};
 
 use crate::error::{Error, Result};
 
-/// What reading a file may cost at the most.
+/// What one job may cost at the most.
 ///
 /// ```
 /// let mut limits = pentaglot::Limits::default();
 /// limits.max_alloc = 64 << 20;
-/// assert!(limits.budget().take(65 << 20).is_err());
+/// assert!(limits.budget().reserve(65 << 20).is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of memory that one open file may hold at a time.
+    /// Bytes of memory that one job may hold at a time: reader, conversion and writer together.
     pub max_alloc: u64,
     /// How deep types and values may nest.
     pub max_depth: u32,
@@ -42,7 +45,7 @@ impl Default for Limits {
 impl Limits {
     /// A fresh budget under these limits.
     pub fn budget(&self) -> Budget {
-        Budget { limits: Arc::new(self.clone()), left: Arc::new(AtomicU64::new(self.max_alloc)) }
+        Budget(Arc::new(Shared { limits: self.clone(), used: AtomicU64::new(0) }))
     }
 
     /// Errs if `depth` is past `max_depth`.
@@ -77,52 +80,291 @@ impl Limits {
     }
 }
 
-/// What is left of the limits while one file is open. Clones share what is left.
+/// The smallest batch that a small `max_alloc` leads to.
+const LEAST_BATCH_BYTES: u64 = 256 << 10;
+
+/// The memory that one job may use, and how much of it is in use. Clones share the same memory.
+///
+/// Memory is paid for in one of two ways. A [`Reservation`] pays for a structure that its owner keeps beside it. An
+/// Arrow buffer carries its own reservation (see [`charge`](Self::charge)), which ends with the last array that
+/// points to the buffer.
 #[derive(Debug, Clone)]
-pub struct Budget {
-    limits: Arc<Limits>,
-    left: Arc<AtomicU64>,
+pub struct Budget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    limits: Limits,
+    /// May exceed `max_alloc` for a moment: Arrow buffers are counted when they exist already.
+    used: AtomicU64,
 }
 
 impl Budget {
     /// The limits that this budget was made from.
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        &self.0.limits
     }
 
-    /// Takes `bytes` of memory from the budget, for as long as they are held.
-    pub fn take(&self, bytes: u64) -> Result<()> {
-        self.left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes))
-            .map(drop)
-            .map_err(|left| self.refusal(bytes, left))
+    /// How many bytes are in use.
+    pub fn used(&self) -> u64 {
+        self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Gives back what [`take`](Self::take) took.
-    pub fn give(&self, bytes: u64) {
-        self.left.fetch_add(bytes, Ordering::Relaxed);
+    /// How many bytes are left.
+    pub fn left(&self) -> u64 {
+        self.0.limits.max_alloc.saturating_sub(self.used())
     }
 
-    /// Errs if `bytes` could not be taken now; takes nothing.
+    /// Takes `bytes` from the budget until the reservation is dropped.
+    pub fn reserve(&self, bytes: u64) -> Result<Reservation> {
+        let mut reservation = self.reservation();
+        reservation.grow(bytes)?;
+        Ok(reservation)
+    }
+
+    /// A reservation of no bytes yet, for what grows.
+    pub fn reservation(&self) -> Reservation {
+        Reservation { budget: self.clone(), bytes: 0 }
+    }
+
+    /// Errs if `bytes` could not be reserved now; reserves nothing.
     pub fn check(&self, bytes: u64) -> Result<()> {
-        let left = self.left.load(Ordering::Relaxed);
-        if bytes > left { Err(self.refusal(bytes, left)) } else { Ok(()) }
+        let used = self.used();
+        match used.checked_add(bytes) {
+            Some(total) if total <= self.0.limits.max_alloc => Ok(()),
+            _ => Err(self.refusal(bytes, used)),
+        }
+    }
+
+    /// Counts the buffers of a batch as in use until they are freed. A buffer that is counted already counts once.
+    pub fn charge(&self, rows: &RecordBatch) -> Result<()> {
+        rows.claim(&Pool(self));
+        self.check(0)
+    }
+
+    /// How many bytes a batch should have where `usual` bytes suit the format: fewer if the budget is small, because a
+    /// batch, what it is made from and what it becomes are in memory at the same time.
+    pub fn batch_bytes(&self, usual: u64) -> u64 {
+        usual.min((self.0.limits.max_alloc / 16).max(LEAST_BATCH_BYTES))
     }
 
     #[cold]
-    fn refusal(&self, bytes: u64, left: u64) -> Error {
-        let used = self.limits.max_alloc.saturating_sub(left);
-        let needed = if used == 0 {
-            format!("{bytes} bytes are")
-        } else {
-            format!("{bytes} more than the {used} in use are")
+    fn refusal(&self, bytes: u64, used: u64) -> Error {
+        let needed = match (used, bytes) {
+            (0, _) => format!("{bytes} bytes are"),
+            (_, 0) => format!("{used} bytes are"),
+            _ => format!("{bytes} more than the {used} in use are"),
         };
-        Error::limit("max-alloc", self.limits.max_alloc, needed)
+        Error::limit("max-alloc", self.0.limits.max_alloc, needed)
     }
 }
 
 impl Default for Budget {
     fn default() -> Self {
         Limits::default().budget()
+    }
+}
+
+/// Bytes that are taken from a [`Budget`] and given back on drop.
+///
+/// ```
+/// let budget = pentaglot::Limits::default().budget();
+/// let mut held = budget.reserve(1000)?;
+/// held.grow(24)?;
+/// assert_eq!(budget.used(), 1024);
+/// drop(held);
+/// assert_eq!(budget.used(), 0);
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Budget,
+    bytes: u64,
+}
+
+impl Reservation {
+    /// The budget that the bytes are taken from.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// How many bytes are reserved.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Reserves `more` bytes, or leaves the reservation as it is.
+    pub fn grow(&mut self, more: u64) -> Result<()> {
+        let limit = self.budget.limits().max_alloc;
+        let fits = |used: u64| used.checked_add(more).filter(|total| *total <= limit);
+        let used = &self.budget.0.used;
+        match used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
+            Ok(_) => {
+                self.bytes += more;
+                Ok(())
+            }
+            Err(used) => Err(self.budget.refusal(more, used)),
+        }
+    }
+
+    /// Reserves `bytes` in all, if they are more than now.
+    pub fn grow_to(&mut self, bytes: u64) -> Result<()> {
+        self.grow(bytes.saturating_sub(self.bytes))
+    }
+
+    /// Gives back what exceeds `bytes`.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        self.set(bytes.min(self.bytes));
+    }
+
+    /// Takes over the bytes of another reservation of the same budget.
+    pub fn merge(&mut self, mut other: Reservation) {
+        debug_assert!(Arc::ptr_eq(&self.budget.0, &other.budget.0), "both are of one budget");
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    /// Gives all bytes back.
+    pub fn clear(&mut self) {
+        self.set(0);
+    }
+
+    /// Hands the reservation to the memory that it pays for.
+    pub fn attach(self, memory: &MutableBuffer) {
+        memory.claim(&Handover(Mutex::new(Some(self))));
+    }
+
+    /// Without a check: the memory exists.
+    fn set(&mut self, bytes: u64) {
+        let used = &self.budget.0.used;
+        if bytes >= self.bytes {
+            used.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        } else {
+            used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl MemoryReservation for Reservation {
+    fn size(&self) -> usize {
+        usize::try_from(self.bytes).unwrap_or(usize::MAX)
+    }
+
+    fn resize(&mut self, new_size: usize) {
+        self.set(new_size as u64);
+    }
+}
+
+/// A budget as Arrow's buffers see it: reserving never fails, the caller checks afterwards.
+#[derive(Debug)]
+struct Pool<'b>(&'b Budget);
+
+impl MemoryPool for Pool<'_> {
+    fn reserve(&self, size: usize) -> Box<dyn MemoryReservation> {
+        let mut reservation = self.0.reservation();
+        reservation.set(size as u64);
+        Box::new(reservation)
+    }
+
+    fn available(&self) -> isize {
+        let left = i128::from(self.0.limits().max_alloc) - i128::from(self.0.used());
+        isize::try_from(left).unwrap_or(if left < 0 { isize::MIN } else { isize::MAX })
+    }
+
+    fn used(&self) -> usize {
+        usize::try_from(self.0.used()).unwrap_or(usize::MAX)
+    }
+
+    fn capacity(&self) -> usize {
+        usize::try_from(self.0.limits().max_alloc).unwrap_or(usize::MAX)
+    }
+}
+
+/// A pool that gives out one reservation that exists already, so that nothing is counted twice meanwhile.
+#[derive(Debug)]
+struct Handover(Mutex<Option<Reservation>>);
+
+impl MemoryPool for Handover {
+    fn reserve(&self, size: usize) -> Box<dyn MemoryReservation> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut reservation = held.expect("a buffer asks once for its reservation");
+        reservation.set(size as u64);
+        Box::new(reservation)
+    }
+
+    fn available(&self) -> isize {
+        isize::MAX
+    }
+
+    fn used(&self) -> usize {
+        0
+    }
+
+    fn capacity(&self) -> usize {
+        usize::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array};
+
+    use super::*;
+
+    fn budget(max_alloc: u64) -> Budget {
+        Limits { max_alloc, ..Limits::default() }.budget()
+    }
+
+    #[test]
+    fn a_reservation_gives_back_on_drop() {
+        let budget = budget(100);
+        let first = budget.reserve(60).unwrap();
+        let error = budget.reserve(50).unwrap_err();
+        assert_eq!(error.to_string(), "max-alloc is 100, but 50 more than the 60 in use are needed");
+        drop(first);
+        let mut again = budget.reserve(50).unwrap();
+        again.grow_to(100).unwrap();
+        assert!(again.grow(1).is_err());
+        assert_eq!((again.bytes(), budget.used()), (100, 100));
+    }
+
+    #[test]
+    fn a_batch_is_counted_until_its_last_buffer_is_freed() {
+        let budget = budget(1 << 20);
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![7; 1024]));
+        let batch = RecordBatch::try_from_iter([("a", Arc::clone(&column)), ("b", column)]).unwrap();
+        budget.charge(&batch).unwrap();
+        budget.charge(&batch.slice(0, 3)).unwrap();
+        assert_eq!(budget.used(), 8192, "both columns and the slice share one buffer");
+        let kept = batch.column(0).slice(5, 1);
+        drop(batch);
+        assert_eq!(budget.used(), 8192);
+        drop(kept);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_batch_that_does_not_fit_is_refused_and_counts_no_longer() {
+        let budget = budget(4096);
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![7; 1024]));
+        let batch = RecordBatch::try_from_iter([("a", column)]).unwrap();
+        let error = budget.charge(&batch).unwrap_err();
+        assert_eq!(error.to_string(), "max-alloc is 4096, but 8192 bytes are needed");
+        drop(batch);
+        budget.reserve(4096).unwrap();
+    }
+
+    #[test]
+    fn small_budgets_have_small_batches() {
+        assert_eq!(Budget::default().batch_bytes(16 << 20), 16 << 20);
+        assert_eq!(budget(64 << 20).batch_bytes(16 << 20), 4 << 20);
+        assert_eq!(budget(1000).batch_bytes(16 << 20), LEAST_BATCH_BYTES);
     }
 }

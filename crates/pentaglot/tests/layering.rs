@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("limits", &["error"]),
+    ("control", &["error"]),
     ("cursor", &["error", "limits"]),
-    ("source", &["error", "limits", "cursor"]),
+    ("source", &["error", "limits", "cursor", "control"]),
     ("sink", &["error"]),
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
@@ -20,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 const CORE: &[&str] =
-    &["error", "limits", "cursor", "source", "sink", "map", "kernels", "hub", "wire", "testing"];
+    &["error", "limits", "control", "cursor", "source", "sink", "map", "kernels", "hub", "wire", "testing"];
 
 #[test]
 fn nothing_calls_upward_or_sideways() {

@@ -253,7 +253,7 @@ pub(super) fn sparse_to_dense(
     let (item, size) = list_item(schema.field(0))?;
     let cols = size as u64;
     let row_bytes = cols * item.data_type().primitive_width().unwrap_or(16) as u64;
-    let rows_at_once = (DENSE_BATCH_BYTES / row_bytes.max(1)).max(1) as usize;
+    let rows_at_once = (budget.batch_bytes(DENSE_BATCH_BYTES) / row_bytes.max(1)).max(1) as usize;
     let mut batches = Vec::new();
     for first in (0..batch.num_rows()).step_by(rows_at_once) {
         let part = batch.slice(first, rows_at_once.min(batch.num_rows() - first));
@@ -309,7 +309,7 @@ pub(super) fn coo_to_sparse(rows: Rows, schema: SchemaRef, budget: &Budget) -> R
         let mut held = Vec::new();
         for batch in rows {
             let batch = batch?;
-            budget.take(batch.get_array_memory_size() as u64)?;
+            budget.charge(&batch)?;
             held.push(batch);
         }
         held

@@ -1,9 +1,10 @@
 //! What a user asks of a reader or a writer.
 
+use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::hub::json::JsonOptions;
 use crate::hub::{LossKinds, LossRecord};
-use crate::limits::Limits;
+use crate::limits::Budget;
 use crate::map::InPlace;
 
 /// Whether an option is for reading or for writing.
@@ -121,12 +122,12 @@ pub struct ReadOptions {
     pub type_text: Option<String>,
     /// `-O` options.
     pub options: OptionMap,
-    /// What the file may cost.
-    pub limits: Limits,
-    /// How many threads may work; 0: as many as there are cores.
-    pub threads: usize,
     /// Permission to map a file into memory instead of reading it, where the format can use it in place.
     pub in_place: Option<InPlace>,
+    /// The memory that the job may use, and its other limits.
+    pub budget: Budget,
+    /// The handle on the job: its threads, its progress, the flag that ends it.
+    pub control: Control,
 }
 
 /// How a file is to be written.
@@ -141,10 +142,10 @@ pub struct WriteOptions {
     pub type_text: Option<String>,
     /// `-O` options.
     pub options: OptionMap,
-    /// How much memory the writer may hold.
-    pub limits: Limits,
-    /// How many threads may work; 0: as many as there are cores.
-    pub threads: usize,
+    /// The memory that the job may use, and its other limits.
+    pub budget: Budget,
+    /// The handle on the job: its threads, its progress, the flag that ends it.
+    pub control: Control,
     /// The number of rows, where it is known in advance.
     pub row_count: Option<u64>,
     /// What may be lost.

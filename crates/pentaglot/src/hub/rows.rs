@@ -9,7 +9,7 @@ use arrow_array::{
     StructArray, UInt32Array, UInt64Array,
 };
 use arrow_buffer::OffsetBuffer;
-use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
 use super::native;
@@ -63,6 +63,26 @@ impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> RecordBatchReader for 
 pub fn batch(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+}
+
+/// About how much memory a schema takes.
+pub(crate) fn schema_bytes(schema: &Schema) -> u64 {
+    fn field_bytes(field: &Field) -> u64 {
+        let children = match field.data_type() {
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item)
+            | DataType::FixedSizeList(item, _)
+            | DataType::Map(item, _) => field_bytes(item),
+            DataType::Struct(fields) => fields.iter().map(|field| field_bytes(field)).sum(),
+            _ => 0,
+        };
+        let metadata: usize = field.metadata().iter().map(|(key, value)| 64 + key.len() + value.len()).sum();
+        // The field, its pointer in a few schemas, and its name there and in the summary.
+        children + (256 + 2 * field.name().len() + metadata) as u64
+    }
+    schema.fields().iter().map(|field| field_bytes(field)).sum()
 }
 
 /// The rows `range` of a stream: earlier ones are read and dropped, the rest is not read.

@@ -17,7 +17,6 @@ use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{Side, WriteOptions, WritePlan};
 use crate::hub::{Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict};
-use crate::limits::Limits;
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -56,7 +55,6 @@ pub struct Conversion {
     reshape: reshape::Reshape,
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
-    limits: Limits,
     /// How large a sparse matrix becomes that is written as a dense one.
     dense_bytes: Option<u64>,
     allow_lossy: LossKinds,
@@ -162,8 +160,8 @@ impl Conversion {
         // A type may say how many rows there are: of all, not of those that match.
         write.type_text = options.open.type_text.clone().filter(|_| options.filter.is_none());
         write.options = super::options::of_side(given, Side::Write, info);
-        write.limits = options.open.limits.clone();
-        write.threads = options.open.threads;
+        write.budget = opened.budget.clone();
+        write.control = opened.control.clone();
         write.row_count = match Form::of(&reshape.schema) {
             Form::Coo if Form::of(&schema) != Form::Coo => None,
             _ => selection.row_count(),
@@ -185,7 +183,7 @@ impl Conversion {
             _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
         };
         plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
-        let (limits, allow_lossy) = (options.open.limits.clone(), options.allow_lossy);
+        let allow_lossy = options.allow_lossy;
         Ok(Conversion {
             opened,
             target,
@@ -194,7 +192,6 @@ impl Conversion {
             reshape,
             write,
             dense_bytes,
-            limits,
             allow_lossy,
             lost,
             plan,
@@ -233,8 +230,8 @@ impl Conversion {
     pub fn run_into(self, sink: Sink) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
-        let budget = self.limits.budget();
-        let rows = self.opened.document.rows(&self.selection).in_format(from)?;
+        let budget = self.opened.budget.clone();
+        let rows = self.opened.charged_rows(&self.selection)?;
         let (allowed, lost) = (self.allow_lossy, self.lost.clone());
         let rows = match self.adapt {
             Some((shaped, adapter)) => {
@@ -248,8 +245,11 @@ impl Conversion {
         let mut writer = write.create(sink).in_format(to)?;
         for batch in rows {
             let batch = batch.map_err(Error::from).in_format(from)?;
+            self.opened.control.check()?;
+            budget.charge(&batch)?;
             writer.write(&batch).in_format(to)?;
         }
+        self.opened.control.check()?;
         let written = writer.finish().in_format(to)?;
         let input_notes = self.opened.document.summary().notes.clone();
         record_steps(&self.plan, written.rows, &lost);
@@ -278,7 +278,8 @@ fn adapter_to(
     schema: &SchemaRef,
     options: &ConvertOptions,
 ) -> Result<(reshape::Reshape, Adapter)> {
-    let wanted = types::parse_type(text, None, &options.open.limits).and_then(|wanted| wanted.schema());
+    let wanted =
+        types::parse_type(text, None, options.open.budget.limits()).and_then(|wanted| wanted.schema());
     let wanted = wanted.map_err(|error| types::as_usage("--as", error))?;
     let form = match (Form::of(schema), Form::of(&wanted)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,

@@ -166,7 +166,7 @@ fn read(registry: &Registry, bytes: Vec<u8>, from: &str) -> Result<RecordBatch> 
     let mut options = OpenOptions::default();
     options.from = Some(from.to_owned());
     let opened = open_source(registry, Source::from_bytes("data", bytes), None, &options)?;
-    collect(opened.rows(&View::default(), &Default::default())?)
+    collect(opened.rows(&View::default())?)
 }
 
 /// Types, names, order of dictionaries and extension types; nullability and the names of list items aside.

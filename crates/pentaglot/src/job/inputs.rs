@@ -44,7 +44,7 @@ pub fn open_all(registry: &Registry, names: &[impl AsRef<str>], options: &OpenOp
         inputs.push(Input::new(name, &opened, open)?);
         first.get_or_insert(opened);
     }
-    joined(first, inputs, &options.limits)
+    joined(first, inputs, options.budget.limits())
 }
 
 /// Joins documents that are open already; the names are for messages. See [`open_all`].

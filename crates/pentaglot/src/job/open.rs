@@ -4,13 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{options, types};
+use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, OptionMap, ReadOptions, Side, TypeLanguage,
     foreign,
 };
 use crate::hub::Plan;
-use crate::limits::Limits;
+use crate::hub::rows::schema_bytes;
+use crate::limits::{Budget, Reservation};
 use crate::map::InPlace;
 use crate::registry::Registry;
 use crate::source::Source;
@@ -25,10 +27,10 @@ pub struct OpenOptions {
     pub type_text: Option<String>,
     /// `-O key=value`.
     pub options: OptionMap,
-    /// What a file may cost.
-    pub limits: Limits,
-    /// Threads; 0: as many as there are cores.
-    pub threads: usize,
+    /// The memory that the job may use, and its other limits. Whoever uses these options again shares the memory.
+    pub budget: Budget,
+    /// The handle on the job: its threads, its progress, the flag that ends it.
+    pub control: Control,
     /// Whether a stream is spooled first, so that it can be read at any offset and more than once.
     pub spool: bool,
     /// Permission to map a file into memory instead of reading it; see [`crate::map`] for the hazard.
@@ -50,6 +52,13 @@ pub struct Opened {
     pub plan: Plan,
     /// The formats of its inputs.
     pub(super) formats: Vec<&'static FormatInfo>,
+    /// The memory that the job may use.
+    pub(super) budget: Budget,
+    /// The handle on the job.
+    pub(super) control: Control,
+    /// Pays for the schema.
+    #[expect(dead_code, reason = "it gives the bytes back when it is dropped")]
+    pub(super) held: Arc<Reservation>,
 }
 
 /// A format that a user named, with a dialect.
@@ -91,8 +100,9 @@ pub fn open_source(
         check_gzip(registry, &source)?;
     }
     let counted = source.clone();
-    source.set_max_spool(options.limits.max_spool);
-    let source = if gzip { source.gunzip(&options.limits)? } else { source };
+    counted.attach(&options.control);
+    source.set_max_spool(options.budget.limits().max_spool);
+    let source = if gzip { source.gunzip(options.budget.limits())? } else { source };
     // The first bytes tell the format: what nobody can read is not spooled.
     let format = match &named {
         Some(named) => Arc::clone(&named.format),
@@ -106,14 +116,14 @@ pub fn open_source(
     read.type_text = match &options.type_text {
         // These know Arrow types only; a user may write any language.
         Some(text) if info.type_language == TypeLanguage::Arrow => {
-            let arrow = types::arrow_type_text(text, &options.limits);
+            let arrow = types::arrow_type_text(text, options.budget.limits());
             Some(arrow.map_err(|error| types::as_usage("--type", error))?)
         }
         text => text.clone(),
     };
     read.options = options::of_side(&options.options, Side::Read, info);
-    read.limits = options.limits.clone();
-    read.threads = options.threads;
+    read.budget = options.budget.clone();
+    read.control = options.control.clone();
     read.in_place = options.in_place;
     if let (Some(member), false) = (member, info.has_members) {
         return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));
@@ -121,8 +131,19 @@ pub fn open_source(
     let source =
         if options.spool { spooled(&source, format.as_ref(), named.is_some(), &read)? } else { source };
     let document = format.open(source.clone(), &read).in_format(id)?;
-    let plan = Plan::default();
-    Ok(Opened { format, document, source: counted, content: source, plan, formats: vec![info] })
+    let (budget, control) = (options.budget.clone(), options.control.clone());
+    let schema_held = budget.reserve(schema_bytes(&document.summary().schema)).in_format(id)?;
+    Ok(Opened {
+        format,
+        document,
+        source: counted,
+        content: source,
+        plan: Plan::default(),
+        formats: vec![info],
+        budget,
+        control,
+        held: Arc::new(schema_held),
+    })
 }
 
 /// The source, spooled if it is a stream, unless its first bytes tell that the format cannot read it.

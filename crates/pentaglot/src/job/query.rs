@@ -30,15 +30,19 @@ impl Queries {
         let (name, member) = split_member(name);
         let source =
             if name == "-" { Source::from_reader("-", std::io::stdin()) } else { Source::open(name)? };
-        let source =
-            if name.to_lowercase().ends_with(".gz") { source.gunzip(&options.limits)? } else { source };
+        let source = if name.to_lowercase().ends_with(".gz") {
+            source.gunzip(options.budget.limits())?
+        } else {
+            source
+        };
         if options.from.is_none() {
             let format = registry.detect(&source)?.info().id;
             if format != "sds" {
                 return Err(Error::unsupported(format!("queries on {format} (sds has them)")));
             }
         }
-        let mapped = Mapped::open(&source, kind, options.in_place, &options.limits).in_format("sds")?;
+        let mapped =
+            Mapped::open(&source, kind, options.in_place, options.budget.limits()).in_format("sds")?;
         Ok(Queries { mapped, member: member.map(str::to_owned) })
     }
 
@@ -92,6 +96,7 @@ pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<V
     read.dialect = dialect.map(str::to_owned);
     read.type_text = options.type_text.clone();
     read.options = options.options.clone();
-    read.limits = options.limits.clone();
+    read.budget = options.budget.clone();
+    read.control = options.control.clone();
     build(&source, &read).in_format(info.id)
 }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::open::Opened;
 use crate::convert::{leaving, reshape};
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Result};
+use crate::hub::rows::from_batches;
 use crate::hub::{Form, LossKinds, LossRecord, Rows, Selection};
-use crate::limits::Limits;
 
 /// Which rows and columns are wanted, in which form.
 #[derive(Debug, Clone, Default)]
@@ -41,19 +41,35 @@ impl View {
 
 impl Opened {
     /// The rows of this view.
-    pub fn rows(&self, view: &View, limits: &Limits) -> Result<Rows> {
+    pub fn rows(&self, view: &View) -> Result<Rows> {
         if let Some(filter) = &view.filter {
             let view = View { filter: None, ..view.clone() };
-            return self.filtered(filter)?.rows(&view, limits);
+            return self.filtered(filter)?.rows(&view);
         }
         let selection = view.selection(self)?;
-        let rows = self.document.rows(&selection).in_format(self.format.info().id)?;
+        let rows = self.charged_rows(&selection)?;
         if view.forms.is_empty() {
             return Ok(rows);
         }
         let form = leaving::choose(selection.schema(), &view.forms, "auto")?;
         let step = reshape::plan(selection.schema(), form)?;
         step.plan.check(LossKinds::NONE)?;
-        reshape::reshape(rows, &step, &limits.budget(), LossKinds::NONE, &LossRecord::default())
+        reshape::reshape(rows, &step, &self.budget, LossKinds::NONE, &LossRecord::default())
+    }
+
+    /// The rows of the document. Each batch is paid for until it is freed; a job that is to end ends before the next.
+    pub(super) fn charged_rows(&self, selection: &Selection) -> Result<Rows> {
+        let id = self.format.info().id;
+        self.control.check()?;
+        let rows = self.document.rows(selection).in_format(id)?;
+        let schema = rows.schema();
+        let (budget, control) = (self.budget.clone(), self.control.clone());
+        let charged = rows.map(move |batch| {
+            let batch = batch.map_err(Error::from)?;
+            control.count_rows(batch.num_rows() as u64)?;
+            budget.charge(&batch).in_format(id)?;
+            Ok(batch)
+        });
+        Ok(from_batches(schema, charged))
     }
 }

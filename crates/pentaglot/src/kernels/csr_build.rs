@@ -14,9 +14,9 @@ use arrow_array::{
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, SchemaRef};
 
-use crate::cursor::allocate;
+use crate::cursor::reserve;
 use crate::error::{Error, Result};
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 
 /// A row or column number.
 pub(crate) trait Index: Copy + Ord + Send + Sync + 'static {
@@ -158,6 +158,22 @@ impl<I, T> Default for Entries<I, T> {
 }
 
 impl<I, T> Entries<I, T> {
+    /// Room for `count` entries, and what pays for it.
+    pub(crate) fn with_room(count: u64, budget: &Budget) -> Result<(Self, Reservation)> {
+        let (rows, mut reserved) = reserve(count, budget)?.into_parts();
+        let (cols, more) = reserve(count, budget)?.into_parts();
+        reserved.merge(more);
+        let (values, more) = reserve(count, budget)?.into_parts();
+        reserved.merge(more);
+        Ok((Entries { rows, cols, values }, reserved))
+    }
+
+    /// The memory that the entries take.
+    pub(crate) fn bytes(&self) -> u64 {
+        let indices = (self.rows.capacity() + self.cols.capacity()) * size_of::<I>();
+        (indices + self.values.capacity() * size_of::<T>()) as u64
+    }
+
     pub(crate) fn push(&mut self, row: I, col: I, value: T) {
         self.rows.push(row);
         self.cols.push(col);
@@ -166,11 +182,13 @@ impl<I, T> Entries<I, T> {
 }
 
 /// Compressed sparse rows; entries of a row stand in the order in which they came.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Csr<I, T> {
     pub(crate) offsets: Vec<i64>,
     pub(crate) cols: Vec<I>,
     pub(crate) values: Vec<T>,
+    /// Pays for all three.
+    pub(crate) reserved: Reservation,
 }
 
 /// Sorts entries, all of which lie in rows `first_row..first_row + row_count`, by row, and sums repeats.
@@ -180,7 +198,7 @@ pub(crate) fn build<I: Index, T: Value>(
     row_count: u64,
     budget: &Budget,
 ) -> Result<Csr<I, T>> {
-    let mut offsets: Vec<i64> = allocate(row_count.saturating_add(1), budget)?;
+    let (mut offsets, mut reserved) = reserve::<i64>(row_count.saturating_add(1), budget)?.into_parts();
     offsets.resize(row_count as usize + 1, 0);
     for row in chunks.iter().flat_map(|chunk| &chunk.rows) {
         offsets[(row.to_u64() - first_row) as usize + 1] += 1;
@@ -190,10 +208,12 @@ pub(crate) fn build<I: Index, T: Value>(
         total += *offset;
         *offset = total;
     }
-    let mut next: Vec<i64> = allocate(row_count, budget)?;
-    next.extend_from_slice(&offsets[..row_count as usize]);
-    let mut cols: Vec<I> = allocate(total as u64, budget)?;
-    let mut values: Vec<T> = allocate(total as u64, budget)?;
+    let mut next = reserve::<i64>(row_count, budget)?;
+    next.extend_from_slice(&offsets[..row_count as usize])?;
+    let (mut cols, more) = reserve::<I>(total as u64, budget)?.into_parts();
+    reserved.merge(more);
+    let (mut values, more) = reserve::<T>(total as u64, budget)?.into_parts();
+    reserved.merge(more);
     if let Some(any) = I::from_u64(0) {
         cols.resize(total as usize, any);
     }
@@ -207,7 +227,7 @@ pub(crate) fn build<I: Index, T: Value>(
         }
     }
     drop(next);
-    let mut csr = Csr { offsets, cols, values };
+    let mut csr = Csr { offsets, cols, values, reserved };
     sum_repeats(&mut csr, first_row)?;
     Ok(csr)
 }
@@ -293,6 +313,11 @@ impl<I: Index, T: Value> Csr<I, T> {
             I::array(self.cols),
             T::array(self.values),
         )?;
+        // From here on the arrays pay for themselves.
+        let budget = self.reserved.budget().clone();
+        drop(self.reserved);
+        let all: ArrayRef = Arc::new(rows.clone());
+        budget.charge(&RecordBatch::try_new(SchemaRef::clone(&schema), vec![all])?)?;
         let mut next = 0;
         Ok(std::iter::from_fn(move || {
             if next >= rows.len() {

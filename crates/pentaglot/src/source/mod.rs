@@ -15,7 +15,7 @@ use std::io::{self, Read, Seek};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_buffer::Buffer;
 
@@ -25,6 +25,7 @@ use self::read_at::{FileBytes, MemoryBytes, sibling_path};
 pub(crate) use self::spool::Spool;
 use self::stream::{BoxRead, Stream};
 pub(crate) use self::window::Window;
+use crate::control::Control;
 use crate::cursor::allocate_zeroed;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::{Budget, Limits};
@@ -54,6 +55,8 @@ struct Shared {
     /// The bytes that side files are named after, where these are not they: gzip around them, or a copy of them.
     beside: Option<Arc<dyn ReadAt>>,
     bytes_read: AtomicU64,
+    /// The job that reads this source.
+    control: OnceLock<Control>,
     /// How many bytes of a stream may be spooled.
     max_spool: AtomicU64,
 }
@@ -107,8 +110,8 @@ impl Source {
 
     fn new(name: String, path: Option<PathBuf>, bytes: Bytes, beside: Option<Arc<dyn ReadAt>>) -> Self {
         let max_spool = AtomicU64::new(Limits::default().max_spool);
-        let bytes_read = AtomicU64::new(0);
-        Source { shared: Arc::new(Shared { name, path, bytes, beside, bytes_read, max_spool }) }
+        let (bytes_read, control) = (AtomicU64::new(0), OnceLock::new());
+        Source { shared: Arc::new(Shared { name, path, bytes, beside, bytes_read, control, max_spool }) }
     }
 
     /// The bytes, if they can be read at any offset.
@@ -165,8 +168,17 @@ impl Source {
         self.shared.bytes_read.load(Ordering::Relaxed)
     }
 
-    fn count(&self, bytes: u64) {
+    /// Counts bytes that have been read; errs if the job that reads them is to end.
+    fn count(&self, bytes: u64) -> Result<()> {
         self.shared.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        self.shared.control.get().map_or(Ok(()), |control| control.count_bytes(bytes))
+    }
+
+    /// Makes this source an input of a job: its reads count as the job's progress, and end with the job.
+    pub(crate) fn attach(&self, control: &Control) {
+        if self.shared.control.set(control.clone()).is_ok() {
+            control.expect_bytes(self.len());
+        }
     }
 
     /// The first bytes (at most [`HEAD_BYTES`]), without using up a stream.
@@ -186,7 +198,7 @@ impl Source {
     /// Reads at `offset` until `buffer` is full or the bytes end; gives how many were read.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let count = self.bytes()?.read_at(offset, buffer).at(offset)?;
-        self.count(count as u64);
+        self.count(count as u64)?;
         Ok(count)
     }
 
@@ -205,7 +217,7 @@ impl Source {
     pub fn read_range(&self, offset: u64, len: u64, budget: &Budget) -> Result<Buffer> {
         self.check_range(offset, len)?;
         if let Some(memory) = self.memory() {
-            self.count(len);
+            self.count(len)?;
             return Ok(memory.slice_with_length(offset as usize, len as usize));
         }
         let mut memory = allocate_zeroed(len, budget).at(offset)?;
@@ -231,7 +243,7 @@ impl Source {
         }
         budget.check(total)?;
         let parts = self.bytes()?.read_ranges(ranges)?;
-        self.count(total);
+        self.count(total)?;
         Ok(parts)
     }
 
@@ -363,7 +375,7 @@ impl Read for SourceReader {
         let count = match &mut self.stream {
             Some(stream) => {
                 let count = stream.read(buffer)?;
-                self.source.count(count as u64);
+                self.source.count(count as u64)?;
                 count
             }
             None => self.source.read_at(self.offset, buffer)?,

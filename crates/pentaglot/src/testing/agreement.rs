@@ -56,9 +56,10 @@ struct Case {
 impl Case {
     fn new(format: &'static str, name: impl Into<String>, bytes: Vec<u8>) -> Self {
         let mut options = ReadOptions::default();
-        options.limits.max_alloc = 64 << 20;
-        options.limits.max_free_rows = 1 << 12;
-        options.threads = 1;
+        let limits =
+            crate::Limits { max_alloc: 64 << 20, max_free_rows: 1 << 12, ..crate::Limits::default() };
+        options.budget = limits.budget();
+        options.control = crate::Control::new(1);
         Case { format, name: name.into(), bytes, options }
     }
 }

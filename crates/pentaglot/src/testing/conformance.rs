@@ -36,7 +36,7 @@ pub(crate) struct Suite<'a> {
 impl<'a> Suite<'a> {
     pub(crate) fn new(format: &'a dyn Format) -> Self {
         let mut read = ReadOptions::default();
-        read.limits.max_alloc = 64 << 20;
+        read.budget = crate::Limits { max_alloc: 64 << 20, ..crate::Limits::default() }.budget();
         Suite { format, read, write: WriteOptions::default(), metadata: false, detected: true, lossy: false }
     }
 

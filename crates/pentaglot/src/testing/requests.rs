@@ -50,7 +50,7 @@ fn cost(registry: &Registry, name: &str, bytes: Vec<u8>, view: &View) -> (u64, u
     let costly = Costly::new(bytes);
     let source = Source::from_read_at(name, Arc::clone(&costly) as _);
     let opened = open_source(registry, source, None, &OpenOptions::default()).unwrap();
-    let rows = collect(opened.rows(view, &Default::default()).unwrap()).unwrap().num_rows();
+    let rows = collect(opened.rows(view).unwrap()).unwrap().num_rows();
     let (requests, bytes) = costly.counts();
     (requests, bytes, rows)
 }

@@ -57,7 +57,7 @@ fn rows_far_from_the_start_are_found() {
             let opened = open_source(&registry, source, None, &OpenOptions::default()).unwrap();
             let mut view = View::default();
             view.rows = Some(17_500..17_503);
-            let batch = collect(opened.rows(&view, &Default::default()).unwrap()).unwrap();
+            let batch = collect(opened.rows(&view).unwrap()).unwrap();
             let numbers = batch.column(1).as_primitive::<Int64Type>();
             assert_eq!(numbers.values().to_vec(), [17_500, 17_501, 17_502], "{format}");
         }
@@ -68,7 +68,7 @@ fn rows_far_from_the_start_are_found() {
 fn a_stream_that_begins_wrong_is_not_spooled() {
     let registry = Registry::default();
     let mut options = OpenOptions::default();
-    options.limits.max_spool = 1 << 20;
+    options.budget = crate::Limits { max_spool: 1 << 20, ..crate::Limits::default() }.budget();
     for name in ["x.arrow", "x.parquet", "x.npz", "x.npy", "x.bson", "x.dbdf", "x.mtx", "x.unknown"] {
         for spool in [false, true] {
             options.spool = spool;
@@ -114,7 +114,7 @@ fn a_text_that_is_cut_while_it_is_read_is_an_error() {
         let opened = open_source(&registry, source, None, &OpenOptions::default()).unwrap();
         let mut view = View::default();
         view.batch_rows = 100;
-        let mut rows = opened.rows(&view, &Default::default()).unwrap();
+        let mut rows = opened.rows(&view).unwrap();
         assert_eq!(rows.next().unwrap().unwrap().num_rows(), 100);
         // At the end of a row, so that what is left looks whole.
         let text = std::fs::read(file.path()).unwrap();

@@ -332,6 +332,11 @@ pub(crate) struct Open {
 pub(crate) const MAX_BYTES: u64 = i32::MAX as u64;
 
 impl Writer {
+    /// How many bytes have been written.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The pieces, in order.
     pub(crate) fn into_pieces(self) -> Vec<Vec<u8>> {
         self.pieces

@@ -46,7 +46,7 @@ use super::{
 };
 use crate::error::{Context, Error, Result};
 use crate::hub::{Form, Rows};
-use crate::limits::Limits;
+use crate::limits::Budget;
 use crate::source::Source;
 use crate::wire::arrow_flatbuffers;
 
@@ -106,7 +106,7 @@ impl Format for ArrowFile {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        open_file(&source, &options.limits).in_format(FILE.id)
+        open_file(&source, &options.budget).in_format(FILE.id)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
@@ -128,7 +128,7 @@ impl Format for ArrowStream {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        open_stream(source, &options.limits).in_format(STREAM.id)
+        open_stream(source, &options.budget).in_format(STREAM.id)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
@@ -140,7 +140,7 @@ impl Format for ArrowStream {
     }
 }
 
-fn open_file(source: &Source, limits: &Limits) -> Result<Arc<dyn Document>> {
+fn open_file(source: &Source, budget: &Budget) -> Result<Arc<dyn Document>> {
     let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
     let mut magic = [0; 6];
     let count = source.read_at(0, &mut magic)?;
@@ -156,16 +156,16 @@ fn open_file(source: &Source, limits: &Limits) -> Result<Arc<dyn Document>> {
         };
         return Err(error.at(0).rule("magic"));
     }
-    let store = Store::file(FILE.id, source, limits.budget())?;
+    let store = Store::file(FILE.id, source, budget.clone())?;
     Ok(Arc::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }))
 }
 
-fn open_stream(source: Source, limits: &Limits) -> Result<Arc<dyn Document>> {
+fn open_stream(source: Source, budget: &Budget) -> Result<Arc<dyn Document>> {
     if source.is_seekable() {
-        let store = Store::stream(STREAM.id, source, limits.budget())?;
+        let store = Store::stream(STREAM.id, source, budget.clone())?;
         return Ok(Arc::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }));
     }
-    let pipe = Pipe::open(STREAM.id, source, limits.budget())?;
+    let pipe = Pipe::open(STREAM.id, source, budget.clone())?;
     Ok(Arc::new(PipeDocument { summary: Summary::new(STREAM.id, Arc::clone(&pipe.schema)), pipe }))
 }
 
@@ -180,7 +180,7 @@ fn detect_stream(bytes: &[u8]) -> Confidence {
         return Confidence::No;
     };
     match bytes.get(at..).and_then(|rest| rest.get(..len)) {
-        Some(metadata) => match arrow_flatbuffers::message(metadata, &Limits::default()) {
+        Some(metadata) => match arrow_flatbuffers::message(metadata, Budget::default().limits()) {
             Ok(message) if message.header_type() == arrow_ipc::MessageHeader::Schema => Confidence::Certain,
             _ => Confidence::No,
         },

@@ -86,7 +86,7 @@ impl IpcWriter {
         let write = write.with_dictionary_handling(DictionaryHandling::Delta);
         let inner = if file {
             let unify = schema.fields().iter().any(|field| has_dictionary(field.data_type()));
-            let unifier = unify.then(|| Unifier::new(options.limits.budget()));
+            let unifier = unify.then(|| Unifier::new(options.budget.clone()));
             Inner::File(Box::new(FileWriter::try_new_with_options(sink, &schema, write)?), unifier)
         } else {
             Inner::Stream(Box::new(StreamWriter::try_new_with_options(sink, &schema, write)?))

@@ -81,9 +81,9 @@ pub fn read_document(document: impl Into<Buffer>, options: &ReadOptions) -> Resu
     let source = Source::from_bytes("document", document);
     let document = Document::open(&source, options).in_format(ID)?;
     document.layout.rows().in_format(ID)?;
-    let decoder = Decoder { source, budget: options.limits.budget(), first_rows: None };
+    let decoder = Decoder { source, budget: options.budget.clone(), first_rows: None };
     let layouts: Vec<_> = document.layout.columns.iter().collect();
-    let decoded = document::decode(&decoder, &layouts, options.threads).in_format(ID)?;
+    let decoded = document::decode(&decoder, layouts.clone(), &options.control).in_format(ID)?;
     let columns = layouts.iter().zip(decoded).map(|(layout, values)| Column {
         name: layout.name.clone(),
         kind: layout.array.kind.clone(),
@@ -113,10 +113,10 @@ pub fn write_document(columns: &[Column], options: &WriteOptions) -> Result<Vec<
             )));
         }
     }
-    let encoder = Encoder::new(&options.options, options.limits.budget())?;
+    let encoder = Encoder::new(&options.options, options.budget.clone())?;
     let types: Vec<(String, Type)> =
         columns.iter().map(|column| (column.name.clone(), column.kind.clone())).collect();
     let chunks = columns.iter().map(|column| vec![Arc::clone(&column.values)]);
-    let pieces = write::encode(&encoder, types.iter().zip(chunks).collect(), options.threads);
-    Ok(pieces.in_format(ID)?.concat())
+    let pieces = write::encode(&encoder, types.iter().zip(chunks).collect(), &options.control);
+    Ok(pieces.in_format(ID)?.0.concat())
 }

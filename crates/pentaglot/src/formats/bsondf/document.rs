@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
-use rayon::prelude::*;
 
 use super::layout::{Column, Layout};
 use super::read::Decoder;
 use super::types::{Type, arrow_fields};
 use super::{ID, MONGODB_BYTES, outline, validate};
+use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{self, Findings, Outline, ReadOptions, Summary};
 use crate::hub::{Rows, native, rows};
-use crate::limits::Limits;
+use crate::limits::Budget;
 use crate::source::Source;
 
 /// Rows of a batch, unless a user asks for another number: batches are slices and cost nothing.
@@ -24,8 +24,8 @@ const BATCH_ROWS: usize = 64 << 10;
 pub(super) struct Document {
     pub(super) source: Source,
     pub(super) layout: Arc<Layout>,
-    pub(super) limits: Limits,
-    threads: usize,
+    pub(super) budget: Budget,
+    pub(super) control: Control,
     summary: Summary,
 }
 
@@ -37,10 +37,10 @@ impl Document {
         let plausible = |head: &[u8]| matches!(head, [5, 0, 0, 0, 0] | [_, _, _, 0..=0x7f, 3, ..]);
         let source = source.seekable_if(plausible)?;
         let bytes = source.len().unwrap_or(0);
-        let mut layout = Layout::read(&source, bytes, &options.limits)?;
+        let mut layout = Layout::read(&source, bytes, options.budget.limits())?;
         let mut notes = Vec::new();
         if utf8 == Some("bytes") {
-            demote_text(&mut layout, &source, &options.limits, &mut notes)?;
+            demote_text(&mut layout, &source, &options.budget, &mut notes)?;
         }
         let mut summary = Summary::new(ID, Arc::new(schema(&layout)));
         summary.bytes = Some(bytes);
@@ -56,8 +56,8 @@ impl Document {
         for column in &layout.columns {
             summary.part(format!("columns.{}", column.name), column.offset, column.bytes);
         }
-        let (limits, threads) = (options.limits.clone(), options.threads);
-        Ok(Document { source, layout: Arc::new(layout), limits, threads, summary })
+        let (budget, control) = (options.budget.clone(), options.control.clone());
+        Ok(Document { source, layout: Arc::new(layout), budget, control, summary })
     }
 }
 
@@ -70,11 +70,11 @@ fn schema(layout: &Layout) -> Schema {
 }
 
 /// Retypes text that is none as bytes, for which it must be read.
-fn demote_text(layout: &mut Layout, source: &Source, limits: &Limits, notes: &mut Vec<String>) -> Result<()> {
+fn demote_text(layout: &mut Layout, source: &Source, budget: &Budget, notes: &mut Vec<String>) -> Result<()> {
     for column in &mut layout.columns {
         let name = column.name.clone();
         let mut is_text = |array: &super::layout::Array| {
-            let decoder = Decoder { source: source.clone(), budget: limits.budget(), first_rows: None };
+            let decoder = Decoder { source: source.clone(), budget: budget.clone(), first_rows: None };
             match decoder.array(array) {
                 Err(error) if error.rule_name() == "utf8" => {
                     notes.push(format!("column {name:?}: text that is not UTF-8 is read as bytes"));
@@ -110,12 +110,12 @@ impl formats::Document for Document {
         let decode = Decode {
             decoder: Decoder {
                 source: self.source.clone(),
-                budget: self.limits.budget(),
+                budget: self.budget.clone(),
                 first_rows: self.source.is_costly().then_some(range.end),
             },
             layout: Arc::clone(&self.layout),
             wanted: request.fields(),
-            threads: self.threads,
+            control: self.control.clone(),
         };
         let batch_rows = request.batch_rows_or(BATCH_ROWS) as u64;
         let inner = Arc::clone(&schema);
@@ -137,7 +137,7 @@ struct Decode {
     decoder: Decoder,
     layout: Arc<Layout>,
     wanted: Vec<usize>,
-    threads: usize,
+    control: Control,
 }
 
 impl Decode {
@@ -147,25 +147,16 @@ impl Decode {
         once.sort_unstable();
         once.dedup();
         let columns: Vec<&Column> = once.iter().filter_map(|index| self.layout.columns.get(*index)).collect();
-        let decoded = decode(&self.decoder, &columns, self.threads)?;
+        let decoded = decode(&self.decoder, columns, &self.control)?;
         let place = |index: &usize| once.binary_search(index).ok().and_then(|place| decoded.get(place));
         Ok(self.wanted.iter().filter_map(place).map(Arc::clone).collect())
     }
 }
 
 /// The columns, decoded side by side.
-pub(super) fn decode(decoder: &Decoder, columns: &[&Column], threads: usize) -> Result<Vec<ArrayRef>> {
-    let column = |column: &&Column| decoder.array(&column.array).field(column.name.clone()).field("columns");
-    on_threads(threads, || columns.par_iter().map(column).collect())
-}
-
-/// Does `work`, which divides itself, on so many threads; 0: as many as there are cores.
-pub(super) fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    if threads == 0 {
-        return work();
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.map_err(|error| Error::usage(format!("cannot start {threads} threads: {error}")))?.install(work)
+pub(super) fn decode(decoder: &Decoder, columns: Vec<&Column>, control: &Control) -> Result<Vec<ArrayRef>> {
+    let column = |column: &Column| decoder.array(&column.array).field(column.name.clone()).field("columns");
+    control.map(columns, column)?.into_iter().collect()
 }
 
 /// The batches of decoded columns.

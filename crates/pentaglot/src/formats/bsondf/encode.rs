@@ -33,7 +33,7 @@ pub(super) struct Encoder {
     short_empty: bool,
     /// Whether a missing value repeats the one before it, and is not zero.
     repeat: bool,
-    budget: Budget,
+    pub(super) budget: Budget,
 }
 
 impl Encoder {

@@ -177,13 +177,7 @@ impl Decoder {
 
     /// The buffer, unpacked.
     pub(super) fn block(&self, block: &Block) -> Result<MutableBuffer> {
-        let packed_bytes = block.bytes.saturating_sub(4);
-        self.budget.take(packed_bytes).at(block.offset)?;
-        let unpacked = self.unpack(block, packed_bytes).at(block.offset);
-        self.budget.give(packed_bytes);
-        // What is decoded stays as long as the rows do, which is as long as this budget is of use.
-        self.budget.take(unpacked.as_ref().map_or(0, |memory| memory.len() as u64)).at(block.offset)?;
-        unpacked
+        self.unpack(block, block.bytes.saturating_sub(4)).at(block.offset)
     }
 
     fn unpack(&self, block: &Block, packed_bytes: u64) -> Result<MutableBuffer> {

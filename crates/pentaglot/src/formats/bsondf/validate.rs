@@ -19,8 +19,8 @@ pub(super) fn validate(document: &Document, findings: &mut Findings) -> Result<(
         findings.error(&error);
     }
     for column in &document.layout.columns {
-        // The columns come one by one, so each may use all of the memory.
-        let (source, budget) = (document.source.clone(), document.limits.budget());
+        document.control.check()?;
+        let (source, budget) = (document.source.clone(), document.budget.clone());
         let decoder = Decoder { source, budget, first_rows: None };
         let mut check = Check { decoder, errors: Vec::new(), warnings: Vec::new() };
         check.array(&column.array);
@@ -115,10 +115,7 @@ impl Check {
 
     /// Unpacks a buffer for a look at it.
     fn look<T>(&self, block: &Block, at: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        let memory = self.decoder.block(block)?;
-        let seen = at(&memory);
-        self.decoder.budget.give(memory.len() as u64);
-        Ok(seen)
+        Ok(at(&self.decoder.block(block)?))
     }
 
     /// What the last text of the spec forbids, and the programs read. Buffers that do not unpack are told elsewhere.

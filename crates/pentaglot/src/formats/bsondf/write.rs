@@ -5,20 +5,18 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_data::ArrayData;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
-use rayon::prelude::*;
 
-use super::document::on_threads;
 use super::encode::Encoder;
 use super::types::{Type, arrow_fields, check_name, is_same_field};
 use super::{ID, MONGODB_BYTES};
+use crate::control::Control;
 use crate::error::{Context, Error, Result};
 use crate::formats::{self, WriteOptions, Written};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan, extension, native, shape};
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
 use crate::wire::bson;
 
@@ -105,19 +103,27 @@ pub(super) struct Writer {
     rows: u64,
     /// The columns of a batch without rows: should no other come, its dictionaries are the document's.
     empty: Option<Vec<ArrayRef>>,
-    held: Held,
+    budget: Budget,
     encoder: Encoder,
-    threads: usize,
+    control: Control,
 }
 
 impl Writer {
     pub(super) fn create(sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         let encoder = Encoder::new(&options.options, budget.clone())?;
         let columns = column_types(schema)?;
         let chunks = columns.iter().map(|_| Vec::new()).collect();
-        let held = Held { budget, seen: HashSet::new() };
-        Ok(Writer { sink, columns, chunks, rows: 0, empty: None, held, encoder, threads: options.threads })
+        Ok(Writer {
+            sink,
+            columns,
+            chunks,
+            rows: 0,
+            empty: None,
+            budget,
+            encoder,
+            control: options.control.clone(),
+        })
     }
 }
 
@@ -125,10 +131,7 @@ impl formats::Writer for Writer {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         if rows.num_rows() == 0 {
             if self.rows == 0 && self.empty.is_none() {
-                rows.columns()
-                    .iter()
-                    .try_for_each(|column| self.held.take(&column.to_data()))
-                    .in_format(ID)?;
+                self.budget.charge(rows).in_format(ID)?;
                 self.empty = Some(rows.columns().to_vec());
             }
             return Ok(());
@@ -136,8 +139,8 @@ impl formats::Writer for Writer {
         if self.columns.is_empty() {
             return Err(Error::lossy("row 0: a document without columns has no rows").in_format(ID));
         }
+        self.budget.charge(rows).in_format(ID)?;
         for (chunks, column) in self.chunks.iter_mut().zip(rows.columns()) {
-            self.held.take(&column.to_data()).in_format(ID)?;
             chunks.push(Arc::clone(column));
         }
         self.rows += rows.num_rows() as u64;
@@ -149,7 +152,7 @@ impl formats::Writer for Writer {
             self.chunks.iter_mut().zip(empty).for_each(|(chunks, column)| chunks.push(column));
         }
         let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.chunks)).collect();
-        let encoded = encode(&self.encoder, columns, self.threads).in_format(ID)?;
+        let (encoded, _held) = encode(&self.encoder, columns, &self.control).in_format(ID)?;
         let bytes: usize = encoded.iter().map(Vec::len).sum();
         self.sink.expect(bytes);
         for piece in encoded {
@@ -170,36 +173,28 @@ impl formats::Writer for Writer {
 /// A name and type, and the chunks of that column.
 type Chunked<'c> = (&'c (String, Type), Vec<ArrayRef>);
 
-/// The document of some columns, in pieces. The chunks of a column are dropped as soon as it is encoded.
-pub(super) fn encode(encoder: &Encoder, columns: Vec<Chunked<'_>>, threads: usize) -> Result<Vec<Vec<u8>>> {
+/// The document of some columns, in pieces, and what pays for them. The chunks of a column are dropped as soon as it is encoded.
+pub(super) fn encode(
+    encoder: &Encoder,
+    columns: Vec<Chunked<'_>>,
+    control: &Control,
+) -> Result<(Vec<Vec<u8>>, Reservation)> {
     let column = |((name, kind), chunks): Chunked<'_>| {
         let mut out = bson::Writer::default();
         encoder.array(&mut out, name, kind, &chunks).field(name.clone()).field("columns")?;
-        Ok(out)
+        drop(chunks);
+        let held = encoder.budget.reserve(out.bytes()).field(name.clone()).field("columns")?;
+        Ok((out, held))
     };
-    let encoded: Vec<bson::Writer> =
-        on_threads(threads, || columns.into_par_iter().map(column).collect::<Result<_>>())?;
+    let encoded: Vec<(bson::Writer, Reservation)> =
+        control.map(columns, column)?.into_iter().collect::<Result<_>>()?;
     let mut out = bson::Writer::default();
     let document = out.begin(None);
-    encoded.into_iter().for_each(|column| out.append(column));
-    out.end(document)?;
-    Ok(out.into_pieces())
-}
-
-/// The memory that the batches hold: what several of them share counts once.
-struct Held {
-    budget: Budget,
-    seen: HashSet<usize>,
-}
-
-impl Held {
-    fn take(&mut self, data: &ArrayData) -> Result<()> {
-        let nulls = data.nulls().map(|nulls| nulls.buffer());
-        for buffer in data.buffers().iter().chain(nulls) {
-            if self.seen.insert(buffer.data_ptr().addr().get()) {
-                self.budget.take(buffer.capacity() as u64)?;
-            }
-        }
-        data.child_data().iter().try_for_each(|child| self.take(child))
+    let mut held = encoder.budget.reservation();
+    for (column, more) in encoded {
+        out.append(column);
+        held.merge(more);
     }
+    out.end(document)?;
+    Ok((out.into_pieces(), held))
 }

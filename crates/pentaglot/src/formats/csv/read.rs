@@ -15,7 +15,7 @@ use crate::formats::{ReadOptions, Summary};
 use crate::hub::shape::column_name;
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Rows, Shape, rows};
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 use crate::source::Source;
 use crate::wire::columns::{Column, check_type};
 use crate::wire::json::Scanner;
@@ -38,7 +38,7 @@ pub(super) struct CsvDocument {
 
 impl CsvDocument {
     pub(super) fn open(source: Source, layout: Layout, options: &ReadOptions) -> Result<Self> {
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         let bytes = source.len();
         // A header and a first record, if there is no line end in quotes; longer ones are cut short in the guess only.
         let enough = |sample: &[u8]| sample.iter().filter(|byte| **byte == b'\n').count() > 1;
@@ -78,6 +78,9 @@ impl CsvDocument {
     }
 }
 
+/// What a column costs while types are guessed, beside its name: what was seen of its values, and its field.
+const NAME_BYTES: u64 = 512;
+
 /// What the first records say.
 struct Sample {
     names: Vec<String>,
@@ -85,6 +88,8 @@ struct Sample {
     /// How many rows there are, if the sample is the whole file and sound.
     rows: Option<u64>,
     header_bytes: u64,
+    /// Pays for names and guesses.
+    _held: Reservation,
 }
 
 impl Sample {
@@ -93,6 +98,7 @@ impl Sample {
         let mut memory = Vec::new();
         records.skip_byte_order_mark()?;
         let mut names = Vec::new();
+        let mut held = budget.reservation();
         let mut known = layout.header;
         if layout.header && records.next_record().field("header")? && !records.is_blank() {
             for (index, cell) in records.cells().enumerate() {
@@ -100,6 +106,7 @@ impl Sample {
                     let error = Error::malformed("UTF-8", "other bytes").rule("utf8");
                     records.with_line(error.at(cell.offset)).index(index as u64).field("header")
                 })?;
+                held.grow(NAME_BYTES + name.len() as u64)?;
                 names.push(name.to_owned());
             }
         }
@@ -129,6 +136,7 @@ impl Sample {
             }
             if !known {
                 known = true;
+                held.grow((records.len() as u64).saturating_mul(NAME_BYTES))?;
                 names.extend((0..records.len()).map(|index| column_name(index as u64)));
                 seen.extend((0..records.len()).map(|_| Seen::default()));
             }
@@ -144,7 +152,13 @@ impl Sample {
             }
             rows += 1;
         }
-        Ok(Sample { names, seen, rows: (input.is_whole() && sound).then_some(rows), header_bytes })
+        Ok(Sample {
+            names,
+            seen,
+            rows: (input.is_whole() && sound).then_some(rows),
+            header_bytes,
+            _held: held,
+        })
     }
 
     fn fields(&self) -> Fields {
@@ -160,7 +174,7 @@ pub(super) fn skipped<R: Read>(records: &Records<R>, columns: usize) -> bool {
 /// The fields that `--type` says, held against the header.
 fn given_fields(text: &str, sample: &Sample, layout: Layout, options: &ReadOptions) -> Result<Fields> {
     let text = text.strip_prefix("arrow:").unwrap_or(text);
-    let schema = parse_schema(text, &options.limits)
+    let schema = parse_schema(text, options.budget.limits())
         .map_err(|error| Error::usage(format!("--type: {}", caret_line(text, &error))))?;
     if Shape::of(&schema) != Shape::Table {
         return Err(Error::usage("--type: expected struct{…}, found another shape"));
@@ -325,6 +339,7 @@ pub(super) fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> 
         from: range.start,
         to: range.end,
         batch_rows: request.batch_rows_or(BATCH_ROWS),
+        batch_bytes: document.budget.batch_bytes(BATCH_BYTES),
         guessed: document.guessed,
     };
     Ok(rows::from_batches(schema, reader))
@@ -340,6 +355,7 @@ struct Reader {
     from: u64,
     to: u64,
     batch_rows: usize,
+    batch_bytes: u64,
     guessed: bool,
 }
 
@@ -349,7 +365,7 @@ impl Reader {
         let mut start = self.records.offset();
         while self.table.rows < self.batch_rows
             && self.row < self.to
-            && (self.table.rows == 0 || self.records.offset() - start < BATCH_BYTES)
+            && (self.table.rows == 0 || self.records.offset() - start < self.batch_bytes)
             && self
                 .records
                 .next_record()

@@ -123,7 +123,7 @@ fn records_that_straddle_the_window_are_whole() {
     let first = lines(&batch.slice(0, 1)).remove(0);
     assert_eq!(first.len(), "[\"\",1]".len() + "x\\\"\\n,".len() * 30_000);
     let mut small = options(&[], Some("struct{a: ?utf8, b: ?int64}"));
-    small.limits.max_alloc = 2 << 20;
+    small.budget = crate::Limits { max_alloc: 2 << 20, ..crate::Limits::default() }.budget();
     let huge = format!("a,b\n\"{}", "y".repeat(4 << 20));
     let error = open_as(&huge, "data.csv", &small).and_then(|document| read(document.as_ref())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);

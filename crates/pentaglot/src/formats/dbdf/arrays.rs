@@ -22,10 +22,10 @@ pub(super) struct Arrays {
 
 impl Arrays {
     pub(super) fn new(options: &WriteOptions, rows: Option<u64>) -> Result<Self> {
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         // Where every row begins is kept until the end.
         budget.check(rows.unwrap_or(0).saturating_mul(8))?;
-        let memory = usize::try_from(options.limits.max_alloc / 4).unwrap_or(usize::MAX);
+        let memory = usize::try_from(options.budget.limits().max_alloc / 4).unwrap_or(usize::MAX);
         let spool = || Spool::with_memory(u64::MAX, memory);
         Ok(Arrays { budget, offsets: vec![0], cols: spool(), values: spool() })
     }

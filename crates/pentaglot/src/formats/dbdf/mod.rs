@@ -236,7 +236,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     };
     // The exact length decides the dialect, so a stream must end before it can be read.
     let source = source.seekable_if(header_may_be)?;
-    let budget = options.limits.budget();
+    let budget = options.budget.clone();
     let beside = match options.options.bool("meta")? {
         Some(false) => Beside::default(),
         _ => Beside::read(&source)?,
@@ -247,7 +247,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     let header = &layout.header;
     let (meta, ignored_meta) = beside.settle(header)?;
     let names = schema::column_names(header, meta.as_ref());
-    let schema = schema::of(header, &names, &options.limits)?;
+    let schema = schema::of(header, &names, options.budget.limits())?;
     let mut summary = Summary::new(ID, Arc::new(schema));
     summary.dialect = Some(header.dialect.name());
     summary.dialect_reason = Some(chosen.reason);
@@ -259,7 +259,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<File> {
     summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };
     summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
     describe(&mut summary, &layout, meta.is_some());
-    Ok(File { source, layout, summary, ignored_meta, budget, threads: options.threads })
+    Ok(File { source, layout, summary, ignored_meta, budget, control: options.control.clone() })
 }
 
 /// Blocks past this many share one part of the summary.

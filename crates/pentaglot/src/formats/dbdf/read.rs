@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use rayon::prelude::*;
 
+use crate::control::Control;
 use crate::error::{Context, Error, Result};
 use crate::formats::{Document, Findings, Outline, Split, Summary};
 use crate::hub::Columns;
@@ -39,7 +39,7 @@ pub(super) struct File {
     /// Why the `.meta` file beside it is ignored, if it is.
     pub(super) ignored_meta: Option<String>,
     pub(super) budget: Budget,
-    pub(super) threads: usize,
+    pub(super) control: Control,
 }
 
 /// The [`Document`] of an open file.
@@ -132,7 +132,7 @@ fn own_batch_rows(file: &File, form: Form, columns: &Columns) -> usize {
             .sum(),
         _ => columns.count().saturating_mul(header.value_type(0).map_or(8, ValueType::size) as u64),
     };
-    let rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, 1 << 18);
+    let rows = (file.budget.batch_bytes(BATCH_BYTES) / row_bytes.max(1)).clamp(1, 1 << 18);
     usize::try_from(rows).unwrap_or(1)
 }
 
@@ -150,7 +150,6 @@ struct Reader {
     active: Vec<usize>,
     states: BTreeMap<usize, State>,
     ready: VecDeque<Result<RecordBatch>>,
-    pool: Option<rayon::ThreadPool>,
     lanes: usize,
 }
 
@@ -189,10 +188,9 @@ impl Reader {
         let mut order: Vec<usize> =
             (0..blocks.len()).filter(|index| blocks.get(*index).is_some_and(needed)).collect();
         order.sort_by_key(|index| blocks.get(*index).map(|block| block.row));
-        let lanes = match file.threads {
-            0 => rayon::current_num_threads(),
-            threads => threads,
-        };
+        // Each batch in the making takes memory.
+        let room = file.budget.limits().max_alloc / (4 * BATCH_BYTES);
+        let lanes = file.control.threads().min(usize::try_from(room).unwrap_or(usize::MAX)).max(1);
         Reader {
             selection: Arc::new(selection),
             rows,
@@ -203,7 +201,6 @@ impl Reader {
             active: Vec::new(),
             states: BTreeMap::new(),
             ready: VecDeque::new(),
-            pool: None,
             lanes,
             file,
         }
@@ -260,65 +257,39 @@ impl Reader {
             chunks.push(chunk);
         }
         let tasks = self.tasks(&chunks);
-        let (file, selection) = (Arc::clone(&self.file), Arc::clone(&self.selection));
-        let work = |parallel: bool| {
-            let run = |task: Task| decode_task(&file, task);
-            let tasks: Vec<Decoded> = if parallel {
-                tasks.into_par_iter().map(run).collect()
-            } else {
-                tasks.into_iter().map(run).collect()
-            };
-            let mut pieces: Vec<Vec<Piece>> = chunks.iter().map(|_| Vec::new()).collect();
-            let mut failed: Vec<Option<Error>> = chunks.iter().map(|_| None).collect();
-            let mut states = Vec::new();
-            for Decoded { block, state, done } in tasks {
-                for (chunk, piece) in done {
-                    match (piece, pieces.get_mut(chunk), failed.get_mut(chunk)) {
-                        (Ok(piece), Some(all), _) => all.push(piece),
-                        (Err(error), _, Some(slot)) => *slot = Some(error),
-                        _ => {}
-                    }
-                }
-                states.push((block, state));
-            }
-            let all: Vec<_> = chunks.into_iter().zip(pieces).zip(failed).collect();
-            let build = |((chunk, pieces), failed): ((Chunk, Vec<Piece>), Option<Error>)| match failed {
-                Some(error) => Err(error),
-                None => assemble::batch(&file, &selection, &chunk, pieces),
-            };
-            let batches: Vec<Result<RecordBatch>> = if parallel {
-                all.into_par_iter().map(build).collect()
-            } else {
-                all.into_iter().map(build).collect()
-            };
-            (batches, states)
-        };
-        let (batches, states) = match self.lanes {
-            1 => work(false),
-            lanes => match self.pool(lanes) {
-                Ok(Some(pool)) => pool.install(|| work(true)),
-                Ok(None) => work(true),
-                Err(error) => (vec![Err(error)], Vec::new()),
-            },
-        };
-        self.ready.extend(batches);
-        let start = self.rows.start;
-        let blocks = &self.file.layout.blocks;
-        let alive = |block: usize| blocks.get(block).is_some_and(|block| block.row_end() > start);
-        self.states = states.into_iter().filter(|(block, _)| alive(*block)).collect();
+        match self.decode(chunks, tasks) {
+            Ok(batches) => self.ready.extend(batches),
+            Err(error) => self.ready.push_back(Err(error)),
+        }
     }
 
-    /// A pool of our own where the user names a number of threads; `None`: the common one.
-    fn pool(&mut self, lanes: usize) -> Result<Option<&rayon::ThreadPool>> {
-        if self.file.threads == 0 {
-            return Ok(None);
+    fn decode(&mut self, chunks: Vec<Chunk>, tasks: Vec<Task>) -> Result<Vec<Result<RecordBatch>>> {
+        let (file, selection) = (Arc::clone(&self.file), Arc::clone(&self.selection));
+        let mut pieces: Vec<Vec<Piece>> = chunks.iter().map(|_| Vec::new()).collect();
+        let mut failed: Vec<Option<Error>> = chunks.iter().map(|_| None).collect();
+        let mut states = Vec::new();
+        for decoded in file.control.map(tasks, |task| Ok(decode_task(&file, task)))? {
+            let Decoded { block, state, done } = decoded?;
+            for (chunk, piece) in done {
+                match (piece, pieces.get_mut(chunk), failed.get_mut(chunk)) {
+                    (Ok(piece), Some(all), _) => all.push(piece),
+                    (Err(error), _, Some(slot)) => *slot = Some(error),
+                    _ => {}
+                }
+            }
+            states.push((block, state));
         }
-        if self.pool.is_none() {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(lanes).build();
-            self.pool =
-                Some(pool.map_err(|error| Error::io("cannot start threads", std::io::Error::other(error)))?);
-        }
-        Ok(self.pool.as_ref())
+        let all: Vec<_> = chunks.into_iter().zip(pieces).zip(failed).collect();
+        let build = |((chunk, pieces), failed): ((Chunk, Vec<Piece>), Option<Error>)| match failed {
+            Some(error) => Err(error),
+            None => assemble::batch(&file, &selection, &chunk, pieces),
+        };
+        let batches = file.control.map(all, build)?;
+        let start = self.rows.start;
+        let blocks = &file.layout.blocks;
+        let alive = |block: usize| blocks.get(block).is_some_and(|block| block.row_end() > start);
+        self.states = states.into_iter().filter(|(block, _)| alive(*block)).collect();
+        Ok(batches)
     }
 
     fn tasks(&mut self, chunks: &[Chunk]) -> Vec<Task> {

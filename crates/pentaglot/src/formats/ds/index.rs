@@ -155,7 +155,7 @@ fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     if layout.wire == Wire::Json {
         return Err(Error::unsupported("only a MessagePack stream has an index"));
     }
-    let budget = options.limits.budget();
+    let budget = options.budget.clone();
     let mut window = Window::over(source, layout.body, None, WINDOW_BYTES, budget)?;
     let mut offsets = Vec::new();
     let (mut row_count, mut every) = (0u64, None);

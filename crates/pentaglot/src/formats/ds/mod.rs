@@ -162,21 +162,22 @@ fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         nan_null: options.options.word("nan", &["null"])?.is_some(),
         decode: options.options.word("images", &["decode", "encode"])? == Some("decode"),
         check_images: false,
-        budget: options.limits.budget(),
+        budget: options.budget.clone(),
         stand_ins: 0,
     };
     let layout = open_layout(source, options)?;
-    Ok(Arc::new(read::Bundle::new(layout, reading, options.threads)?))
+    Ok(Arc::new(read::Bundle::new(layout, reading, options.control.clone())?))
 }
 
 /// Finds the type and the body of a bundle.
 fn open_layout(source: Source, options: &ReadOptions) -> Result<Layout> {
     let given = options.type_text.as_deref();
-    let given = given.map(|text| Type::parse_within(text, &options.limits).field("--type")).transpose()?;
+    let given =
+        given.map(|text| Type::parse_within(text, options.budget.limits()).field("--type")).transpose()?;
     let wire = match options.dialect.as_deref() {
         Some("json") => Wire::Json,
         Some(_) => Wire::MsgPack,
         None => layout::sniff(&source.head()?, source.name(), given.as_ref()),
     };
-    layout::open(source, wire, given, &options.limits)
+    layout::open(source, wire, given, options.budget.limits())
 }

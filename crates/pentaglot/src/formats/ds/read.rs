@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use rayon::prelude::*;
 
 use super::columns::Reading;
 use super::from_msgpack::wrong_row_count;
@@ -15,6 +14,7 @@ use super::index::{Index, Segment};
 use super::layout::{Layout, Profile, Stride, Wire};
 use super::rows::{BatchLimits, RowBuilder, place, root_shape};
 use super::types::Type;
+use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, Split, Summary};
 use crate::hub::rows::{Rows, from_batches};
@@ -37,11 +37,11 @@ pub(super) struct Bundle {
     pub(super) reading: Reading,
     pub(super) index: Option<Index>,
     pub(super) stride: Option<Stride>,
-    pub(super) threads: usize,
+    pub(super) control: Control,
 }
 
 impl Bundle {
-    pub(super) fn new(layout: Layout, reading: Reading, threads: usize) -> Result<Bundle> {
+    pub(super) fn new(layout: Layout, reading: Reading, control: Control) -> Result<Bundle> {
         let schema = schema_of(&layout.kind, reading.decode)?;
         let mut summary = Summary::new(super::ID, Arc::new(schema));
         let len = layout.source.len();
@@ -50,7 +50,7 @@ impl Bundle {
         if !layout.described {
             summary.notes.push("the file has no header: its type was given".to_owned());
         }
-        let mut bundle = Bundle { layout, summary, reading, index: None, stride: None, threads };
+        let mut bundle = Bundle { layout, summary, reading, index: None, stride: None, control };
         bundle.summary.rows = match (&bundle.layout.kind, root_shape(&bundle.layout.kind)) {
             (Type::Tabular(table), _) => table.row_count,
             (_, Shape::Value) => Some(1),
@@ -137,8 +137,7 @@ impl Bundle {
     /// The segments to read for the rows `wanted`, if seeking or more threads are of use.
     fn segments(&self, wanted: &Range<u64>, ranged: bool) -> Option<Vec<Segment>> {
         if let Some(index) = &self.index {
-            let threads = if self.threads == 0 { rayon::current_num_threads() } else { self.threads };
-            return (ranged || threads > 1).then(|| index.segments(wanted));
+            return (ranged || self.control.threads() > 1).then(|| index.segments(wanted));
         }
         // Without hashes a full read goes row by row, which trusts nothing.
         let stride = self.stride.as_ref().filter(|_| ranged)?;
@@ -220,7 +219,7 @@ impl Document for Bundle {
                 make,
                 wanted: known,
                 batch_rows,
-                threads: self.threads,
+                control: self.control.clone(),
                 segments: segments.into(),
                 ready: VecDeque::new(),
             };
@@ -407,7 +406,7 @@ struct SegmentRows<F> {
     make: F,
     wanted: Range<u64>,
     batch_rows: usize,
-    threads: usize,
+    control: Control,
     segments: VecDeque<Segment>,
     ready: VecDeque<Result<RecordBatch>>,
 }
@@ -417,14 +416,11 @@ impl<F: Fn(u64) -> Result<RowBuilder> + Sync> Iterator for SegmentRows<F> {
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         while self.ready.is_empty() && !self.segments.is_empty() {
-            let threads = if self.threads == 0 { rayon::current_num_threads() } else { self.threads };
-            let count = threads.min(self.segments.len());
+            let count = self.control.threads().min(self.segments.len());
             let group: Vec<Segment> = self.segments.drain(..count).collect();
-            let decode = |segment: &Segment| self.decode(segment);
-            let done: Vec<Result<Vec<RecordBatch>>> = if count > 1 {
-                group.par_iter().map(decode).collect()
-            } else {
-                group.iter().map(decode).collect()
+            let done = match self.control.map(group, |segment| self.decode(&segment)) {
+                Ok(done) => done,
+                Err(error) => vec![Err(error)],
             };
             for batches in done {
                 match batches {

@@ -46,7 +46,7 @@ fn read_options(pairs: &[(&str, &str)]) -> ReadOptions {
         match *key {
             "type" => options.type_text = Some((*value).to_owned()),
             "dialect" => options.dialect = Some((*value).to_owned()),
-            "threads" => options.threads = value.parse().unwrap(),
+            "threads" => options.control = crate::Control::new(value.parse().unwrap()),
             _ => options.options.set(*key, *value),
         }
     }

@@ -140,7 +140,7 @@ impl BundleWriter {
             fixed: form == Form::MsgPack { fixed: true },
             nan_null: options.options.word("nan", &["null"])?.is_some(),
             transform,
-            budget: options.limits.budget(),
+            budget: options.budget.clone(),
         };
         let shape = root_shape(&kind);
         let mut declared = super::read::declared_rows(&kind);

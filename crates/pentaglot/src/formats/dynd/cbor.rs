@@ -10,7 +10,7 @@ use super::value::{Value, ValueReader, deserialize, serialize};
 use super::walk::{not_utf8, symbolic};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::limits::{Budget, Limits};
+use crate::limits::{Budget, Limits, Reservation};
 use crate::source::{HEAD_BYTES, Source};
 use crate::wire::cbor::{Head, major, malformed, read_head, widen_float, write_float, write_head};
 
@@ -100,7 +100,12 @@ pub fn to_cbor(ty: &Type, value: &Value) -> Result<Vec<u8>> {
 
 /// The type and value of one deterministic CBOR item; every other form of it is refused.
 pub fn from_cbor(bytes: &[u8], limits: &Limits) -> Result<(Type, Value)> {
-    let mut reader = Reader { cursor: Cursor::new(bytes), limits, budget: limits.budget() };
+    from_cbor_within(bytes, &limits.budget())
+}
+
+fn from_cbor_within(bytes: &[u8], budget: &Budget) -> Result<(Type, Value)> {
+    let mut reader =
+        Reader { cursor: Cursor::new(bytes), limits: budget.limits(), held: budget.reservation() };
     let item = reader.item(0)?;
     reader.cursor.expect_end()?;
     Ok(item)
@@ -313,16 +318,16 @@ pub(super) struct Item {
 }
 
 /// Reads a CBOR file: data that stands in it as it is stays there; the rest is small and becomes DyND data in memory.
-pub(super) fn read(source: &Source, limits: &Limits) -> Result<Item> {
+pub(super) fn read(source: &Source, budget: &Budget) -> Result<Item> {
     let len = source.len().unwrap_or(0);
-    let budget = limits.budget();
-    let head = source.read_range(0, len.min(HEAD_BYTES as u64), &budget)?;
+    let limits = budget.limits();
+    let head = source.read_range(0, len.min(HEAD_BYTES as u64), budget)?;
     let mut cursor = Cursor::new(&head);
     let mut located = locate(&mut cursor, limits);
     let all;
     // A type's text may go past the head.
     if located.as_ref().is_err_and(|error| error.kind() == ErrorKind::Truncated) && len > head.len() as u64 {
-        all = source.read_range(0, len, &budget)?;
+        all = source.read_range(0, len, budget)?;
         cursor = Cursor::new(&all);
         located = locate(&mut cursor, limits);
     }
@@ -337,8 +342,8 @@ pub(super) fn read(source: &Source, limits: &Limits) -> Result<Item> {
         }
         return Ok(Item { ty, source: source.clone(), type_text, data, bytes, is_recoded: false });
     }
-    let all = source.read_range(0, len, &budget)?;
-    let (ty, value) = from_cbor(&all, limits)?;
+    let all = source.read_range(0, len, budget)?;
+    let (ty, value) = from_cbor_within(&all, budget)?;
     let data = serialize(&ty, &value)?;
     let bytes = data.len() as u64;
     let source = Source::from_bytes(source.name(), data);
@@ -348,14 +353,14 @@ pub(super) fn read(source: &Source, limits: &Limits) -> Result<Item> {
 struct Reader<'a> {
     cursor: Cursor<'a>,
     limits: &'a Limits,
-    budget: Budget,
+    held: Reservation,
 }
 
 impl Reader<'_> {
     fn item(&mut self, depth: u32) -> Result<(Type, Value)> {
         let start = self.cursor.offset();
         self.limits.check_depth(depth).map_err(|error| error.at(start).rule("depth"))?;
-        self.budget.take(size_of::<(Type, Value)>() as u64).at(start)?;
+        self.held.grow(size_of::<(Type, Value)>() as u64).at(start)?;
         let mut ahead = self.cursor.clone();
         let head = read_head(&mut ahead)?;
         if head.major == major::TAG {
@@ -371,7 +376,7 @@ impl Reader<'_> {
             }
             major::BYTES => {
                 let bytes = self.cursor.take(head.argument)?;
-                self.budget.take(head.argument)?;
+                self.held.grow(head.argument)?;
                 (Type::Bytes { align: 1 }, Value::Bytes(bytes.to_vec()))
             }
             major::TEXT => (Type::String, Value::String(self.text(head.argument)?)),
@@ -423,7 +428,7 @@ impl Reader<'_> {
     fn text(&mut self, len: u64) -> Result<String> {
         let start = self.cursor.offset();
         let bytes = self.cursor.take(len)?;
-        self.budget.take(len)?;
+        self.held.grow(len)?;
         let text = std::str::from_utf8(bytes)
             .map_err(|error| not_utf8(bytes, error.valid_up_to()).at(start + error.valid_up_to() as u64))?;
         Ok(text.to_owned())
@@ -436,7 +441,7 @@ impl Reader<'_> {
         }
         if let Some(Located { ty, bytes, .. }) = locate(&mut self.cursor, self.limits)? {
             let mut data = self.cursor.sub(bytes)?;
-            let value = ValueReader::new(self.limits).value(&ty, &mut data)?;
+            let value = ValueReader::new(self.held.budget()).value(&ty, &mut data)?;
             data.expect_end()?;
             return Ok((ty, value));
         }

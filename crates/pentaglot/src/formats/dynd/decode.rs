@@ -17,14 +17,14 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::hub::type_text::print_type;
 use crate::kernels::arrays;
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 
 /// The values of one field, while rows are read.
 pub(super) struct Column {
     kind: Kind,
     len: usize,
-    /// What the batch may hold in memory.
-    budget: Budget,
+    /// Pays for placeholders: they take memory without a byte in the file.
+    held: Reservation,
 }
 
 enum Kind {
@@ -165,12 +165,12 @@ impl Column {
             // `string` and `json`; what has a fixed size or stands for many does not come here.
             _ => Kind::Text(Slices::new()),
         };
-        Column { kind, len: 0, budget: budget.clone() }
+        Column { kind, len: 0, held: budget.reservation() }
     }
 
     /// A column that is read and dropped.
     pub(super) fn skipped(ty: &Type, budget: &Budget) -> Self {
-        Column { kind: Kind::Skipped(ty.clone(), budget.clone()), len: 0, budget: budget.clone() }
+        Column { kind: Kind::Skipped(ty.clone(), budget.clone()), len: 0, held: budget.reservation() }
     }
 
     /// Reads one value.
@@ -235,14 +235,14 @@ impl Column {
         match &mut self.kind {
             Kind::Packed { ty, size, bytes } => {
                 if *size == 0 {
-                    self.budget.limits().check_free_rows(count.saturating_mul(free_elements(ty)))?;
+                    self.held.budget().limits().check_free_rows(count.saturating_mul(free_elements(ty)))?;
                 } else {
                     bytes.extend_from_slice(cursor.take(count.saturating_mul(*size))?);
                 }
                 self.len = len;
             }
             Kind::Fixed { size: 0, .. } => {
-                self.budget.limits().check_free_rows(count)?;
+                self.held.budget().limits().check_free_rows(count)?;
                 self.len = len;
             }
             _ => (0..count).try_for_each(|_| self.read(cursor))?,
@@ -253,7 +253,8 @@ impl Column {
     /// Adds what stands where nothing is: its bytes are never looked at, but Arrow has them, so they are paid for.
     fn push_defaults(&mut self, count: usize) -> Result<()> {
         self.len = self.len.saturating_add(count);
-        let pay = |bytes: usize| self.budget.take(count.saturating_mul(bytes) as u64);
+        let held = &mut self.held;
+        let mut pay = |bytes: usize| held.grow(count.saturating_mul(bytes) as u64);
         match &mut self.kind {
             Kind::Packed { size, bytes, .. } => {
                 let size = usize::try_from(*size).unwrap_or(usize::MAX);

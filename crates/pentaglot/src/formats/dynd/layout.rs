@@ -68,15 +68,16 @@ pub(super) struct Header {
 
 impl Header {
     pub(super) fn read(source: Source, options: &ReadOptions) -> Result<Self> {
-        let given = options.type_text.as_deref().map(|text| given_type(text, &options.limits)).transpose()?;
+        let given =
+            options.type_text.as_deref().map(|text| given_type(text, options.budget.limits())).transpose()?;
         let head = source.head()?;
         let (dialect, reason) = match Dialect::named(options.dialect.as_deref())? {
             Some(dialect) => (dialect, "named by the user".to_owned()),
             None if head.starts_with(&cbor::TAG_HEAD) => {
                 (Dialect::Cbor, "it begins with the CBOR tag of dynd".to_owned())
             }
-            None => match Header::array(source.clone(), &head, given.as_ref(), &options.limits) {
-                Ok(header) => return header.counted("it begins with a type's text", &options.limits),
+            None => match Header::array(source.clone(), &head, given.as_ref(), options.budget.limits()) {
+                Ok(header) => return header.counted("it begins with a type's text", options.budget.limits()),
                 Err(error) if error.kind() == ErrorKind::Limit || !cbor::is_marked(&head, source.len()) => {
                     return Err(error);
                 }
@@ -84,7 +85,7 @@ impl Header {
             },
         };
         let header = match dialect {
-            Dialect::Array => Header::array(source, &head, given.as_ref(), &options.limits)?,
+            Dialect::Array => Header::array(source, &head, given.as_ref(), options.budget.limits())?,
             Dialect::Raw => {
                 let ty = given.ok_or_else(|| Error::usage("dynd:raw holds no type: --type gives it"))?;
                 if !ty.is_concrete() {
@@ -97,7 +98,7 @@ impl Header {
             }
             Dialect::Cbor => {
                 let source = source.seekable()?;
-                let item = cbor::read(&source, &options.limits)?;
+                let item = cbor::read(&source, &options.budget)?;
                 check_given(&item.ty, given.as_ref()).at(0)?;
                 let end = item.data + item.bytes;
                 let header =
@@ -105,7 +106,7 @@ impl Header {
                 Header { recoded: source.len().filter(|_| item.is_recoded), ..header }
             }
         };
-        header.counted(&reason, &options.limits)
+        header.counted(&reason, options.budget.limits())
     }
 
     fn new(

@@ -94,7 +94,7 @@ impl Place {
     fn text(&self, ty: &Type, offset: u64, len: u64) -> Option<String> {
         let bytes = self.read(offset, len.min(4096)).ok()?;
         let mut cursor = Cursor::at(&bytes, offset);
-        match ValueReader::new(&self.limits).value(ty, &mut cursor) {
+        match ValueReader::new(&self.limits.budget()).value(ty, &mut cursor) {
             Ok(value) => {
                 let text = super::json::value_json(ty, &value);
                 Some(match text.char_indices().nth(SHOWN_CHARS) {

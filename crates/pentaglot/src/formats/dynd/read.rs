@@ -40,7 +40,7 @@ const MISSING_BYTES: u64 = 64 << 20;
 pub(super) struct DyndDocument {
     pub(super) header: Header,
     summary: Summary,
-    pub(super) limits: Limits,
+    pub(super) budget: Budget,
 }
 
 impl DyndDocument {
@@ -84,7 +84,7 @@ impl DyndDocument {
         summary.metadata.push(("type".to_owned(), header.ty.to_string()));
         if let Some(bytes) = header.recoded {
             summary.part("item", 0, bytes);
-            return DyndDocument { header, summary, limits: options.limits.clone() };
+            return DyndDocument { header, summary, budget: options.budget.clone() };
         }
         if let Some((offset, bytes)) = header.type_text {
             summary.part("type", offset, bytes);
@@ -95,14 +95,14 @@ impl DyndDocument {
         if let Some(end) = header.end {
             summary.part("data", header.first_row, end.saturating_sub(header.first_row));
         }
-        DyndDocument { header, summary, limits: options.limits.clone() }
+        DyndDocument { header, summary, budget: options.budget.clone() }
     }
 
     /// How many rows a batch has.
     fn batch_rows(&self, request: &Selection) -> u64 {
         let row = &self.header.layout.row;
         let suits = match self.header.row_bytes() {
-            Some(size) => (batch_bytes(&self.limits) / size.max(1)).clamp(1, BATCH_ROWS),
+            Some(size) => (batch_bytes(self.budget.limits()) / size.max(1)).clamp(1, BATCH_ROWS),
             None => BATCH_ROWS.min(8192),
         };
         let wanted = request.batch_rows_or(usize::try_from(suits).unwrap_or(1)) as u64;
@@ -129,7 +129,7 @@ impl Document for DyndDocument {
     }
 
     fn outline(&self) -> Outline {
-        outline::outline(&self.header, &self.limits)
+        outline::outline(&self.header, self.budget.limits())
     }
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
@@ -148,7 +148,7 @@ impl Document for DyndDocument {
             types: header.layout.columns(),
             wanted: request.fields(),
             schema: Arc::clone(&schema),
-            limits: self.limits.clone(),
+            budget: self.budget.clone(),
         };
         let batch_rows = self.batch_rows(request);
         let rows = match header.row_bytes() {
@@ -168,7 +168,7 @@ struct Decoder {
     /// Which columns are wanted, in order.
     wanted: Vec<usize>,
     schema: SchemaRef,
-    limits: Limits,
+    budget: Budget,
 }
 
 impl Decoder {
@@ -195,11 +195,11 @@ impl Decoder {
                 }
             };
         }
-        let budget = self.limits.budget();
+        let budget = &self.budget;
         let mut columns: Vec<Column> = (self.types.iter().enumerate())
             .map(|(index, ty)| match wanted.contains(&index) {
-                true => Column::new(ty, &budget),
-                false => Column::skipped(ty, &budget),
+                true => Column::new(ty, budget),
+                false => Column::skipped(ty, budget),
             })
             .collect();
         let mut cursor = Cursor::new(bytes);
@@ -271,7 +271,7 @@ impl Decoder {
     #[cold]
     fn locate(&self, error: Error, bytes: &Buffer, offset: u64, first: u64, count: usize) -> Error {
         if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) {
-            let mut walker = Walker::new(&self.limits, Care::Strict);
+            let mut walker = Walker::new(self.budget.limits(), Care::Strict);
             let mut cursor = Cursor::at(bytes, offset);
             let walked =
                 (first..first + count as u64).try_for_each(|row| walker.row(row, &self.row, &mut cursor));
@@ -280,7 +280,7 @@ impl Decoder {
         if error.kind() != ErrorKind::Lossy {
             return error;
         }
-        let mut walker = Walker::new(&self.limits, Care::Extent);
+        let mut walker = Walker::new(self.budget.limits(), Care::Extent);
         let mut cursor = Cursor::new(bytes);
         for row in first..first + count as u64 {
             let (start, before) = (cursor.rest(), cursor.remaining());
@@ -312,7 +312,7 @@ fn fixed_rows(
     batch_rows: u64,
 ) -> Result<Rows> {
     let (mut source, mut first_row) = (header.source.clone(), header.first_row);
-    let budget = decoder.limits.budget();
+    let budget = decoder.budget.clone();
     if let Some((of, axis)) = &header.layout.stored {
         // Another order than that of rows: all of it, in memory.
         let source_bytes = source.seekable()?;
@@ -320,7 +320,7 @@ fn fixed_rows(
         let stored = source_bytes.read_range(first_row, len, &budget)?;
         if !is_free_of_rules(of) {
             let mut cursor = Cursor::at(&stored, first_row);
-            Walker::new(&decoder.limits, Care::Strict).value(&header.ty, &mut cursor)?;
+            Walker::new(decoder.budget.limits(), Care::Strict).value(&header.ty, &mut cursor)?;
         }
         budget.check(len.saturating_mul(2))?;
         let logical = to_logical_order(of, axis, &stored, 1);
@@ -376,7 +376,7 @@ fn expect_end(reader: &mut impl Read, offset: u64) -> Result<()> {
 
 /// Rows of any size: first where they end, then what they hold.
 fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows: u64) -> Result<Rows> {
-    let mut window = RowWindow::open(header, &decoder.row, &decoder.limits)?;
+    let mut window = RowWindow::open(header, &decoder.row, &decoder.budget)?;
     let parts = decoder.parts();
     let schema = Arc::clone(&decoder.schema);
     let (rows, mut position, mut ended) = (header.rows, 0, false);
@@ -433,27 +433,27 @@ pub(super) struct RowWindow {
     /// How many bytes the rows take that were given last.
     given: usize,
     passage: Passage,
-    limits: Limits,
+    budget: Budget,
 }
 
 impl RowWindow {
     /// A window over rows of type `row`.
-    pub(super) fn open(header: &Header, row: &Type, limits: &Limits) -> Result<Self> {
+    pub(super) fn open(header: &Header, row: &Type, budget: &Budget) -> Result<Self> {
         let input = header.reader(header.first_row)?;
-        let step = usize::try_from(batch_bytes(limits)).unwrap_or(usize::MAX);
+        let step = usize::try_from(batch_bytes(budget.limits())).unwrap_or(usize::MAX);
         let window =
-            Window::with_input(&header.source, input, header.first_row, header.end, step, limits.budget());
-        Ok(RowWindow { window, given: 0, passage: Passage::new(row), limits: limits.clone() })
+            Window::with_input(&header.source, input, header.first_row, header.end, step, budget.clone());
+        Ok(RowWindow { window, given: 0, passage: Passage::new(row), budget: budget.clone() })
     }
 
     /// The next rows, up to `wanted`: how many, where they begin, their bytes. At least one.
     pub(super) fn rows(&mut self, ty: &Type, wanted: u64, first: u64) -> Result<(u64, u64, &[u8])> {
-        let mut target = usize::try_from(batch_bytes(&self.limits)).unwrap_or(usize::MAX);
+        let mut target = usize::try_from(batch_bytes(self.budget.limits())).unwrap_or(usize::MAX);
         loop {
             self.window.fill(target)?;
             let mut cursor = self.window.cursor();
             let held = cursor.remaining();
-            let mut walker = Walker::new(&self.limits, Care::Extent);
+            let mut walker = Walker::new(self.budget.limits(), Care::Extent);
             let (mut count, mut end) = (0, 0);
             while count < wanted && (end as u64) < BATCH_BYTES {
                 let start = cursor.clone();
@@ -481,7 +481,7 @@ impl RowWindow {
 
     /// What is at hand of the next rows, and where it begins.
     fn bytes(&mut self) -> Result<(u64, &[u8])> {
-        self.window.fill(usize::try_from(batch_bytes(&self.limits)).unwrap_or(usize::MAX))?;
+        self.window.fill(usize::try_from(batch_bytes(self.budget.limits())).unwrap_or(usize::MAX))?;
         let bytes = self.window.rest();
         let most = usize::try_from(BATCH_BYTES).unwrap_or(usize::MAX);
         Ok((self.window.offset(), bytes.get(..most).unwrap_or(bytes)))

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
 
 pub(super) fn validate(document: &DyndDocument, findings: &mut Findings) -> Result<()> {
-    let (header, limits) = (&document.header, &document.limits);
+    let (header, limits) = (&document.header, document.budget.limits());
     let row = match &header.layout.stored {
         // The order of elements is no rule: the data is walked as it stands.
         Some(_) => &header.ty,
@@ -26,7 +26,7 @@ pub(super) fn validate(document: &DyndDocument, findings: &mut Findings) -> Resu
     if header.end.is_some() && is_free_of_rules(row) {
         return Ok(());
     }
-    let mut window = RowWindow::open(header, row, limits)?;
+    let mut window = RowWindow::open(header, row, &document.budget)?;
     let mut walker = Walker::collecting(limits);
     let mut position = 0;
     while position < rows && !findings.is_full() {

@@ -7,7 +7,7 @@ use super::walk::{
 };
 use crate::cursor::{Cursor, allocate};
 use crate::error::{Context, Error, Result};
-use crate::limits::{Budget, Limits};
+use crate::limits::{Budget, Limits, Reservation};
 use crate::wire::varint;
 
 /// A value of a datashape type. Floats are their bits, so that no NaN is touched.
@@ -85,7 +85,7 @@ pub fn deserialize(bytes: &[u8], ty: &Type, limits: &Limits) -> Result<Value> {
         return Err(symbolic(ty));
     }
     let mut cursor = Cursor::new(bytes);
-    let value = ValueReader::new(limits).value(ty, &mut cursor)?;
+    let value = ValueReader::new(&limits.budget()).value(ty, &mut cursor)?;
     cursor.expect_end()?;
     Ok(value)
 }
@@ -280,13 +280,13 @@ impl Iterator for StorageOrder {
 /// Reads values; what they hold in memory is taken from one budget.
 pub(super) struct ValueReader<'a> {
     limits: &'a Limits,
-    budget: Budget,
+    held: Reservation,
     free: u64,
 }
 
 impl<'a> ValueReader<'a> {
-    pub(super) fn new(limits: &'a Limits) -> Self {
-        ValueReader { limits, budget: limits.budget(), free: 0 }
+    pub(super) fn new(budget: &'a Budget) -> Self {
+        ValueReader { limits: budget.limits(), held: budget.reservation(), free: 0 }
     }
 
     pub(super) fn value(&mut self, ty: &Type, cursor: &mut Cursor<'_>) -> Result<Value> {
@@ -311,18 +311,18 @@ impl<'a> ValueReader<'a> {
             Type::String | Type::Json => Value::String(self.keep(read_text(cursor)?)?.to_owned()),
             Type::Bytes { .. } => {
                 let bytes = read_bytes(cursor)?;
-                self.budget.take(bytes.len() as u64)?;
+                self.held.grow(bytes.len() as u64)?;
                 Value::Bytes(bytes.to_vec())
             }
             Type::FixedBytes { size, .. } => {
                 let bytes = cursor.take(*size)?;
-                self.budget.take(*size)?;
+                self.held.grow(*size)?;
                 Value::Bytes(bytes.to_vec())
             }
             Type::FixedString { encoding, .. } => {
                 let offset = cursor.offset();
                 let bytes = cursor.take(ty.fixed_size().unwrap_or(u64::MAX))?;
-                self.budget.take(bytes.len() as u64)?;
+                self.held.grow(bytes.len() as u64)?;
                 Value::String(decode_fixed_string(bytes, *encoding).at(offset)?.into_owned())
             }
             Type::Type => Value::Type(Box::new(read_type(cursor, self.limits)?)),
@@ -367,8 +367,8 @@ impl<'a> ValueReader<'a> {
         })
     }
 
-    fn keep<'t>(&self, text: &'t str) -> Result<&'t str> {
-        self.budget.take(text.len() as u64)?;
+    fn keep<'t>(&mut self, text: &'t str) -> Result<&'t str> {
+        self.held.grow(text.len() as u64)?;
         Ok(text)
     }
 
@@ -379,8 +379,9 @@ impl<'a> ValueReader<'a> {
         } else {
             cursor.check_count(count, of.least_size())?;
         }
-        self.budget.take(count.saturating_mul(size_of::<Value>() as u64)).at(cursor.offset())?;
-        allocate(count, &Limits::default().budget())
+        // Paid for already, and not counted twice.
+        self.held.grow(count.saturating_mul(size_of::<Value>() as u64)).at(cursor.offset())?;
+        allocate(count, &Budget::default())
     }
 
     fn items(&mut self, count: u64, of: &Type, cursor: &mut Cursor<'_>, depth: u32) -> Result<Vec<Value>> {

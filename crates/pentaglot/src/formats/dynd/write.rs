@@ -14,6 +14,7 @@ use super::pack::{Pack, join_packs, pack};
 use super::packed::to_storage_order;
 use super::plan::plan_type;
 use super::types::Type;
+use crate::cursor::Reserved;
 use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::limits::{Budget, Limits};
@@ -29,7 +30,7 @@ pub(super) struct DyndWriter {
     /// Rows that cannot go out yet.
     spool: Option<Spool>,
     /// All rows, where they are to be put in another order.
-    stored: Option<Vec<u8>>,
+    stored: Option<Reserved<u8>>,
     dialect: Dialect,
     ty: Type,
     layout: Layout,
@@ -56,9 +57,9 @@ impl DyndWriter {
             RowCount::One => Some(1),
             RowCount::Var => options.row_count,
         };
-        let stored = layout.stored.as_ref().map(|_| Vec::new());
-        let budget = options.limits.budget();
-        let limits = options.limits.clone();
+        let budget = options.budget.clone();
+        let stored = layout.stored.as_ref().map(|_| Reserved::new(&budget));
+        let limits = options.budget.limits().clone();
         let mut writer = DyndWriter {
             sink,
             spool: None,
@@ -110,8 +111,7 @@ impl DyndWriter {
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         match (&mut self.stored, &mut self.spool) {
             (Some(stored), _) => {
-                self.budget.take(bytes.len() as u64)?;
-                stored.extend_from_slice(bytes);
+                stored.extend_from_slice(bytes)?;
             }
             (None, Some(spool)) => spool.write_all(bytes)?,
             (None, None) => self.sink.write_all(bytes)?,

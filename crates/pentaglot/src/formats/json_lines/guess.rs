@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Fields};
 use crate::error::{ErrorKind, Result};
 use crate::formats::{Confidence, Head};
 use crate::hub::extension;
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 use crate::wire::columns::{MIXED_KEY, is_special_float};
 use crate::wire::json::{Kind, Scanner};
 use crate::wire::sample::SAMPLE_ROWS;
@@ -70,11 +70,16 @@ struct Seen {
     keys: Option<Keys>,
 }
 
+/// What a key costs beside its text: what was seen of its values, its place in the index, its field.
+const KEY_BYTES: u64 = 512;
+
 #[derive(Default)]
 struct Keys {
     names: Vec<String>,
     values: Vec<Seen>,
     index: HashMap<String, usize>,
+    /// Pays for the keys.
+    held: Option<Reservation>,
 }
 
 impl Keys {
@@ -84,10 +89,12 @@ impl Keys {
             let index = match self.index.get(key) {
                 Some(index) => *index,
                 None => {
-                    let index = self.names.len();
-                    self.names.push(key.to_owned());
+                    let (key, index) = (key.to_owned(), self.names.len());
+                    let held = self.held.get_or_insert_with(|| scanner.budget().reservation());
+                    held.grow(KEY_BYTES + 2 * key.len() as u64)?;
+                    self.names.push(key.clone());
                     self.values.push(Seen::default());
-                    self.index.insert(key.to_owned(), index);
+                    self.index.insert(key, index);
                     index
                 }
             };
@@ -193,7 +200,7 @@ impl Seen {
 
 /// The fields of the rows in a sample, with how many rows it has if it is `whole` and sound.
 /// Rows that are no objects are left for the reader to complain about.
-pub(super) fn fields(sample: &[u8], whole: bool, budget: &Budget) -> (Fields, Option<u64>) {
+pub(super) fn fields(sample: &[u8], whole: bool, budget: &Budget) -> Result<(Fields, Option<u64>)> {
     let mut scanner = Scanner::new(sample, budget.clone());
     let mut keys = Keys::default();
     let mut rows = 0;
@@ -201,6 +208,12 @@ pub(super) fn fields(sample: &[u8], whole: bool, budget: &Budget) -> (Fields, Op
     while let Ok(Some(_)) = scanner.skip_space() {
         // Sizes are guessed from so many rows; the rest is only counted.
         let row = if rows < SAMPLE_ROWS as u64 { keys.read(&mut scanner) } else { scanner.skip_value() };
+        if let Err(error) = &row
+            && error.kind() == ErrorKind::Limit
+            && error.rule_name() != "depth"
+        {
+            return row.map(|()| Default::default());
+        }
         if row.is_ok() && scanner.end_line().is_ok() {
             rows += 1;
         } else {
@@ -213,5 +226,5 @@ pub(super) fn fields(sample: &[u8], whole: bool, budget: &Budget) -> (Fields, Op
             break;
         }
     }
-    (keys.fields(), (whole && sound).then_some(rows))
+    Ok((keys.fields(), (whole && sound).then_some(rows)))
 }

@@ -39,10 +39,10 @@ pub(super) struct JsonLinesDocument {
 
 impl JsonLinesDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         let bytes = source.len();
         let input = Sampled::open(source, &budget, |sample| sample.contains(&b'\n'))?;
-        let (fields, rows) = guess::fields(input.sample(), input.is_whole(), &budget);
+        let (fields, rows) = guess::fields(input.sample(), input.is_whole(), &budget)?;
         let (fields, elements, guessed) = match &options.type_text {
             Some(text) => {
                 let (fields, elements) = given_fields(text, options)?;
@@ -79,7 +79,7 @@ impl JsonLinesDocument {
 /// The fields of the type given, and whether it is that of an array of structs rather than of a table.
 fn given_fields(text: &str, options: &ReadOptions) -> Result<(Fields, bool)> {
     let text = text.strip_prefix("arrow:").unwrap_or(text);
-    let schema = parse_schema(text, &options.limits)
+    let schema = parse_schema(text, options.budget.limits())
         .map_err(|error| Error::usage(format!("--type: {}", caret_line(text, &error))))?;
     let (fields, elements) = match (Shape::of(&schema), schema.fields().as_ref()) {
         (Shape::Table, _) => (schema.fields().clone(), false),
@@ -125,6 +125,7 @@ pub(super) fn rows(document: &JsonLinesDocument, request: &Selection) -> Result<
         to: range.end,
         batch_rows: request.batch_rows_or((BATCH_CELLS / full.fields().len().max(1)).clamp(1, BATCH_ROWS)),
         elements: document.elements,
+        batch_bytes: document.budget.batch_bytes(BATCH_BYTES),
         guessed: document.guessed,
     };
     Ok(rows::from_batches(schema, reader))
@@ -140,6 +141,7 @@ struct Reader {
     to: u64,
     batch_rows: usize,
     elements: bool,
+    batch_bytes: u64,
     guessed: bool,
 }
 
@@ -149,7 +151,7 @@ impl Reader {
         let mut start = self.scanner.offset();
         while self.record.rows() < self.batch_rows
             && self.row < self.to
-            && (self.record.rows() == 0 || self.scanner.offset() - start < BATCH_BYTES)
+            && (self.record.rows() == 0 || self.scanner.offset() - start < self.batch_bytes)
             && self.scanner.skip_space()?.is_some()
         {
             if self.record.rows() == 0 {

@@ -99,7 +99,7 @@ impl Format for MatrixMarket {
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
             let writer =
-                write::MarketWriter::create(sink, &schema, options.limits.budget()).in_format(INFO.id)?;
+                write::MarketWriter::create(sink, &schema, options.budget.clone()).in_format(INFO.id)?;
             let rules = Rules { nan_for_null: true, ..Rules::default() };
             Ok(relaxed(Box::new(writer), rules, &options))
         }))
@@ -148,7 +148,7 @@ impl MarketDocument {
         let comments =
             header.comments.iter().map(|comment| ("comment".to_owned(), comment.trim().to_owned()));
         summary.metadata.extend(comments.filter(|(_, comment)| !comment.is_empty()));
-        let body = Body { source, header, budget: options.limits.budget(), threads: options.threads };
+        let body = Body { source, header, budget: options.budget.clone(), control: options.control.clone() };
         Ok(MarketDocument { body, summary })
     }
 }

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::layout::{Header, LINE_BYTES, Symmetry};
 use super::types::Cell;
+use crate::control::Control;
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::kernels::csr_build::{Entries, Index};
@@ -22,7 +21,7 @@ pub(super) struct Body {
     pub(super) source: Source,
     pub(super) header: Header,
     pub(super) budget: Budget,
-    pub(super) threads: usize,
+    pub(super) control: Control,
 }
 
 /// Where a line stands and what is wrong with it.
@@ -45,6 +44,12 @@ impl Body {
             .collect()
     }
 
+    /// How many pieces are parsed before their results are looked at: a few for each thread, fewer if memory is short.
+    pub(super) fn group(&self) -> usize {
+        let room = self.budget.limits().max_alloc / (8 * PIECE_BYTES);
+        usize::try_from(room).unwrap_or(usize::MAX).clamp(1, (4 * self.control.threads()).max(16))
+    }
+
     /// Does `work` for each piece, on as many threads as there may be; results come in the order of the pieces.
     pub(super) fn each<T: Send>(
         &self,
@@ -55,14 +60,8 @@ impl Body {
             let (text, offset) = self.lines(piece)?;
             work(&text, offset)
         };
-        if self.threads == 1 || pieces.len() < 2 {
-            return pieces.iter().map(one).collect();
-        }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
-        let pool = pool.map_err(|error| Error::io("cannot start threads", std::io::Error::other(error)))?;
         // All results first: the error of the earliest piece is the one to show.
-        let results: Vec<Result<T>> = pool.install(|| pieces.par_iter().map(one).collect());
-        results.into_iter().collect()
+        self.control.map(pieces.iter().collect(), one)?.into_iter().collect()
     }
 
     /// The lines that begin in a piece, and the offset of the first.

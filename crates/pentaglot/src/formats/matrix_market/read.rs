@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::hub::Selection;
 use crate::hub::{Rows, extension, native, rows, shape};
 use crate::kernels::column_major::ColumnMajor;
-use crate::kernels::csr_build::{self as csr, Entries, Index};
+use crate::kernels::csr_build::{self as csr, Index};
 use crate::source::Spool;
 
 /// The schema of a matrix's rows.
@@ -113,9 +113,18 @@ fn sparse<I: Index, T: Cell>(
 }
 
 fn read_band<I: Index, T: Cell>(body: &Body, band: Range<u64>) -> Result<csr::Csr<I, T>> {
-    let parts = body.each(&body.pieces(), |text, offset| body.entries::<I, T>(text, offset, &band, None))?;
-    body.check_count(parts.iter().map(|(_, count)| count).sum())?;
-    let entries: Vec<Entries<I, T>> = parts.into_iter().map(|(entries, _)| entries).collect();
+    let mut reserved = body.budget.reservation();
+    let (mut entries, mut count) = (Vec::new(), 0);
+    for group in body.pieces().chunks(body.group()) {
+        for (part, lines) in
+            body.each(group, |text, offset| body.entries::<I, T>(text, offset, &band, None))?
+        {
+            reserved.grow(part.bytes())?;
+            entries.push(part);
+            count += lines;
+        }
+    }
+    body.check_count(count)?;
     csr::build(&entries, band.start, band.end - band.start, &body.budget)
 }
 
@@ -126,14 +135,14 @@ fn bands<I: Index, T: Cell>(body: &Body, range: Range<u64>) -> Result<Vec<Range<
     let mirrored = if header.symmetry == Symmetry::General { 1 } else { 2 };
     // While a band is sorted its entries are held twice, and vectors grow by doubling.
     let entry_bytes = (4 * size_of::<I>() + 3 * size_of::<T>()) as u64 * mirrored;
-    let held = body.budget.limits().max_alloc / 2;
+    let held = body.budget.left() / 2;
     if header.entries.saturating_mul(entry_bytes) <= held || range.is_empty() {
         return Ok(vec![range]);
     }
     let count = range.end - range.start;
     let mut counts: Vec<u32> = allocate(count, &body.budget)?;
     counts.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
-    for group in body.pieces().chunks(16) {
+    for group in body.pieces().chunks(body.group()) {
         for (entries, _) in
             body.each(group, |text, offset| body.entries::<I, T>(text, offset, &range, None))?
         {
@@ -212,7 +221,7 @@ impl Store {
     fn fill<T: Cell>(body: &Body) -> Result<Store> {
         let mut spool = Spool::default();
         let mut count = 0;
-        for group in body.pieces().chunks(16) {
+        for group in body.pieces().chunks(body.group()) {
             for (values, lines) in body.each(group, |text, offset| body.values::<T>(text, offset, None))? {
                 count += lines;
                 let mut bytes = Vec::new();

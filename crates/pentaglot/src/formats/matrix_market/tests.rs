@@ -40,7 +40,7 @@ fn what_scipy_and_the_spec_allow_is_read() {
     assert!(files.len() > 20);
     for (path, expected) in files {
         for threads in [1, 3] {
-            let options = ReadOptions { threads, ..ReadOptions::default() };
+            let options = ReadOptions { control: crate::Control::new(threads), ..ReadOptions::default() };
             let document = MatrixMarket.open(Source::open(&path).unwrap(), &options).unwrap();
             let found = plain(document.all_rows().unwrap()).unwrap();
             assert_eq!(found, expected.clone().unwrap(), "{}", path.display());
@@ -88,7 +88,7 @@ fn a_file_past_the_budget_is_read_in_bands() {
     }
     let whole = read(&text).unwrap();
     let limits = Limits { max_alloc: 600_000, ..Limits::default() };
-    let document = open(text, &ReadOptions { limits, ..ReadOptions::default() }).unwrap();
+    let document = open(text, &ReadOptions { budget: limits.budget(), ..ReadOptions::default() }).unwrap();
     let batches = document.all_rows().unwrap();
     assert_eq!(plain(batches).unwrap(), whole);
 }
@@ -103,7 +103,11 @@ fn pieces_meet_at_line_ends() {
         text.push_str(&format!("{}{blanks}{}{blanks}{index}\n", index % 1000 + 1, index / 1000 + 1));
     }
     for threads in [1, 4] {
-        let document = open(text.clone(), &ReadOptions { threads, ..ReadOptions::default() }).unwrap();
+        let document = open(
+            text.clone(),
+            &ReadOptions { control: crate::Control::new(threads), ..ReadOptions::default() },
+        )
+        .unwrap();
         let mut sum = 0i64;
         for batch in document.all_rows().unwrap() {
             let batch = batch.unwrap();
@@ -231,7 +235,10 @@ fn what_is_no_matrix_of_numbers_is_refused_by_the_plan() {
 
 fn exhaust(bytes: Vec<u8>) -> Result<()> {
     let limits = Limits { max_alloc: 16 << 20, max_free_rows: 1 << 16, ..Limits::default() };
-    let document = open(bytes, &ReadOptions { limits, threads: 1, ..ReadOptions::default() })?;
+    let document = open(
+        bytes,
+        &ReadOptions { budget: limits.budget(), control: crate::Control::new(1), ..ReadOptions::default() },
+    )?;
     let checked = document.validate(&mut Findings::new(false));
     for part in document.outline().parts.iter().flat_map(|parts| parts.nodes(0).collect::<Vec<_>>()).flatten()
     {

@@ -33,7 +33,7 @@ fn typed<T: Cell>(body: &Body, findings: &mut Findings) -> Result<()> {
     let mut places: Vec<(u64, u64)> = Vec::new();
     // Repeats are looked for among as many entries as fit the budget.
     let look = header.entries.saturating_mul(32) <= body.budget.limits().max_alloc;
-    for group in body.pieces().chunks(16) {
+    for group in body.pieces().chunks(body.group()) {
         let checked = body.each(group, |text, offset| {
             let mut faults: Vec<Fault> = Vec::new();
             let (places, lines) = if coordinate {

@@ -16,6 +16,7 @@ use crate::error::{Context, Error, Result};
 use crate::hub::rows;
 use crate::hub::type_text::print_type;
 use crate::kernels::csr_build::{self as csr, Csr, Index, Value};
+use crate::limits::Budget;
 
 /// Whole numbers of any width, one after another.
 pub(super) struct Numbers {
@@ -315,7 +316,8 @@ fn summed<I: Index>(
         values: Vec<T>,
         first_row: u64,
     ) -> Result<(Vec<i64>, ArrayRef, ArrayRef)> {
-        let mut csr = Csr { offsets, cols, values };
+        let reserved = Budget::default().reservation();
+        let mut csr = Csr { offsets, cols, values, reserved };
         csr::sum_repeats(&mut csr, first_row)?;
         Ok((csr.offsets, I::array(csr.cols), T::array(csr.values)))
     }

@@ -90,7 +90,7 @@ impl Format for Npy {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         let array = ArrayFile::open(Extent::whole(source), INFO.id, &budget).in_format(INFO.id)?;
         let summary = summary(&array, INFO.id);
         Ok(Arc::new(NpyDocument { array, summary }))
@@ -100,7 +100,7 @@ impl Format for Npy {
         let steps = write::plan(schema, INFO.id);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
-            let budget = options.limits.budget();
+            let budget = options.budget.clone();
             let writer =
                 write::NpyWriter::create(sink, schema, budget, options.row_count).in_format(INFO.id)?;
             let rules = Rules { nan_for_null: true, ..Rules::default() };

@@ -94,7 +94,7 @@ impl Format for Npz {
         let compressed = options.options.bool("compressed").in_format(INFO.id)?.unwrap_or(false);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps(&schema), move |sink| {
-            let writer = create(sink, &schema, compressed, options.limits.budget()).in_format(INFO.id)?;
+            let writer = create(sink, &schema, compressed, options.budget.clone()).in_format(INFO.id)?;
             Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
         }))
     }
@@ -190,7 +190,7 @@ enum Content {
 
 impl NpzDocument {
     fn open(source: Source, options: &ReadOptions) -> Result<NpzDocument> {
-        let budget = options.limits.budget();
+        let budget = options.budget.clone();
         let source = source.seekable_if(|head| head.starts_with(b"PK"))?;
         let directory = Directory::read(&source, &budget)?;
         let members: Vec<String> = directory.entries.iter().map(|entry| entry.name().to_owned()).collect();

@@ -268,11 +268,12 @@ impl Sparse {
         range: Range<u64>,
         batch_rows: usize,
     ) -> Result<Rows> {
+        let copied = self.budget.reserve(self.entries.saturating_mul(size_of::<T>() as u64))?;
         let values = self.values()?;
         let values: Vec<T> = T::values(&values).ok_or_else(|| {
             Error::unsupported(format!("values of type {}", print_type(values.data_type())))
         })?;
-        let mut kept: Entries<I, T> = Entries::default();
+        let (mut kept, reserved) = Entries::<I, T>::with_room(self.entries, &self.budget)?;
         let mut keep = |row: u64, col: u64, value: &T| -> Result<()> {
             if range.contains(&row) {
                 let small =
@@ -320,8 +321,9 @@ impl Sparse {
             pointers.end()?;
             indices.end()?;
         }
-        drop(values);
+        drop((values, copied));
         let csr = csr::build(&[kept], range.start, range.end - range.start, &self.budget)?;
+        drop(reserved);
         Ok(rows::from_batches(Arc::clone(&schema), csr.batches(schema, batch_rows)?))
     }
 

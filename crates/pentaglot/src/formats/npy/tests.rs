@@ -372,7 +372,7 @@ fn fortran_order_stays_within_a_small_budget() {
         .flat_map(u32::to_le_bytes)
         .collect();
     let limits = Limits { max_alloc: 1 << 19, ..Limits::default() };
-    let options = ReadOptions { limits, ..ReadOptions::default() };
+    let options = ReadOptions { budget: limits.budget(), ..ReadOptions::default() };
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), npy_with(&header, &values)).unwrap();
     let document = Npy.open(Source::open(file.path()).unwrap(), &options).unwrap();
@@ -391,7 +391,7 @@ fn fortran_order_stays_within_a_small_budget() {
 /// Opens and reads to the end whatever comes; the point is that nothing panics and nothing large is allocated.
 fn exhaust(format: &dyn Format, bytes: Vec<u8>) -> Result<()> {
     let limits = Limits { max_alloc: 16 << 20, max_free_rows: 1 << 16, ..Limits::default() };
-    let options = ReadOptions { limits, ..ReadOptions::default() };
+    let options = ReadOptions { budget: limits.budget(), ..ReadOptions::default() };
     let document = format.open(Source::from_bytes("t", bytes), &options)?;
     let mut findings = Findings::new(false);
     let checked = document.validate(&mut findings);

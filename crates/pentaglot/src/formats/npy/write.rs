@@ -227,22 +227,20 @@ pub(super) struct Collector {
 enum Body {
     /// Values in C order.
     Spool(Spool),
-    /// Batches whose texts have no width yet, and the memory they hold.
-    Batches(Vec<RecordBatch>, u64),
+    /// Batches whose texts have no width yet.
+    Batches(Vec<RecordBatch>),
 }
 
 impl Collector {
     pub(super) fn new(target: Target, schema: SchemaRef, budget: Budget) -> Collector {
-        let body = if target.open { Body::Batches(Vec::new(), 0) } else { Body::Spool(Spool::default()) };
+        let body = if target.open { Body::Batches(Vec::new()) } else { Body::Spool(Spool::default()) };
         Collector { target, schema, budget, rows: 0, body }
     }
 
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         match &mut self.body {
-            Body::Batches(batches, held) => {
-                let bytes = rows.get_array_memory_size() as u64;
-                self.budget.take(bytes)?;
-                *held += bytes;
+            Body::Batches(batches) => {
+                self.budget.charge(rows)?;
                 self.target.widen(&self.schema, rows)?;
                 batches.push(rows.clone());
             }
@@ -258,7 +256,7 @@ impl Collector {
     pub(super) fn finish(mut self, out: &mut dyn Write) -> Result<u64> {
         check_value(&self.target, self.rows)?;
         match self.body {
-            Body::Batches(batches, held) => {
+            Body::Batches(batches) => {
                 encode::close(&mut self.target.dtype);
                 out.write_all(&self.target.header(self.rows).to_bytes())?;
                 let mut first_row = 0;
@@ -266,7 +264,6 @@ impl Collector {
                     out.write_all(&self.target.encode(&self.schema, batch, first_row, &self.budget)?)?;
                     first_row += batch.num_rows() as u64;
                 }
-                self.budget.give(held);
             }
             Body::Spool(mut spool) => {
                 let header = self.target.header(self.rows);

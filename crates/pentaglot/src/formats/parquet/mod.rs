@@ -93,7 +93,7 @@ impl Format for Parquet {
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let open = || -> Result<Arc<dyn Document>> {
             let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
-            let chunks = Chunks { source, budget: options.limits.budget() };
+            let chunks = Chunks { source, budget: options.budget.clone() };
             let store = Store::open(chunks)?;
             Ok(Arc::new(ParquetDocument { summary: store.summary(), store: Arc::new(store) }))
         };

@@ -23,7 +23,7 @@ use crate::hub::Columns;
 use crate::hub::Rows;
 use crate::hub::Selection;
 use crate::hub::rows;
-use crate::limits::Limits;
+use crate::limits::{Limits, Reservation};
 use crate::wire::arrow_flatbuffers;
 use crate::wire::guard::guarded;
 
@@ -49,6 +49,8 @@ pub(super) struct Store {
     pub schema_note: Option<String>,
     reader: ArrowReaderMetadata,
     indexed: OnceLock<Option<ArrowReaderMetadata>>,
+    /// Pays for the levels.
+    _reserved: Reservation,
 }
 
 impl Store {
@@ -64,7 +66,7 @@ impl Store {
         metadata.remove(types::SCHEMA_KEY);
         let levels = metadata.remove(LEVELS_KEY).unwrap_or_default();
         // A level is at least `0,` in the footer, and an array's element in memory.
-        chunks.budget.take(levels.len().saturating_mul(16) as u64)?;
+        let reserved = chunks.budget.reserve(levels.len().saturating_mul(16) as u64)?;
         let mut total_rows = footer.total_rows;
         if reader.schema().fields().is_empty() {
             let counted = metadata.remove(ROW_COUNT_KEY).and_then(|text| text.parse().ok());
@@ -81,7 +83,18 @@ impl Store {
         };
         let levels = Levels::from_json(&levels, &schema);
         let (schema, indexed) = (Arc::new(schema), OnceLock::new());
-        Ok(Store { chunks, footer, schema, stored, levels, total_rows, schema_note, reader, indexed })
+        Ok(Store {
+            chunks,
+            footer,
+            schema,
+            stored,
+            levels,
+            total_rows,
+            schema_note,
+            reader,
+            indexed,
+            _reserved: reserved,
+        })
     }
 
     pub(super) fn rows(self: &Arc<Self>, request: &Selection) -> Result<Rows> {
@@ -221,7 +234,7 @@ impl Store {
     fn own_batch_rows(&self, group: &RowGroupMetaData, largest: u64) -> usize {
         let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
         let bytes = u64::try_from(group.total_byte_size()).unwrap_or(0) / rows;
-        let by_size = (BATCH_BYTES / bytes.max(1)).clamp(1, MOST_BATCH_ROWS);
+        let by_size = (self.chunks.budget.batch_bytes(BATCH_BYTES) / bytes.max(1)).clamp(1, MOST_BATCH_ROWS);
         let safe = self.chunks.budget.limits().max_alloc / 4 / largest.max(1);
         usize::try_from(by_size.min(safe.max(64))).unwrap_or(1)
     }

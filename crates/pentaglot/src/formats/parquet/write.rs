@@ -130,10 +130,12 @@ fn properties(
 ) -> Result<parquet::file::properties::WriterPropertiesBuilder> {
     let converter = parquet::arrow::ArrowSchemaConverter::new();
     let descriptor = converter.convert(schema).map_err(from_writer)?;
-    let page = (OPEN_PAGES_BYTES / descriptor.num_columns().max(1)).clamp(32 << 10, 1 << 20);
+    // A row group is held encoded until it is complete.
+    let room = usize::try_from(options.budget.limits().max_alloc / 4).unwrap_or(usize::MAX).max(1 << 20);
+    let page = (OPEN_PAGES_BYTES.min(room / 2) / descriptor.num_columns().max(1)).clamp(32 << 10, 1 << 20);
     let mut builder = WriterProperties::builder()
         .set_compression(compression(&options.options)?)
-        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES.min(room)))
         .set_max_row_group_row_count(Some(1 << 20))
         .set_data_page_size_limit(page)
         .set_dictionary_page_size_limit(page)

@@ -59,7 +59,7 @@ impl Mapped {
 /// The bytes of the side index of a file.
 pub(super) fn side_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     let kind = options.dialect.as_deref().map(Kind::parse).transpose()?;
-    let mapped = Mapped::open(source, kind, options.in_place, &options.limits)?;
+    let mapped = Mapped::open(source, kind, options.in_place, options.budget.limits())?;
     build_index(&mapped.object, &mapped.words)
 }
 

@@ -116,7 +116,8 @@ fn batch(
     let (from, to) = (first * width / 64, (rows.end * width).div_ceil(64));
     let bytes = source.read_range((items.start + from) * 8, (to - from) * 8, budget)?;
     let object = object(items, rows.end - first, own_words(bytes))?;
-    let reader = Reader { object: Arc::new(object), member: None, schema: Arc::clone(schema) };
+    let reader =
+        Reader { object: Arc::new(object), member: None, schema: Arc::clone(schema), budget: budget.clone() };
     let columns = reader.columns(&(rows.start - first..rows.end - first), None)?;
     let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
     rows::batch(Arc::clone(schema), columns, count)
@@ -140,7 +141,7 @@ impl Document for PartialDocument {
         let range = selection.range(self.items.count);
         let size = selection.batch_rows_or(BATCH_ROWS) as u64;
         let schema = Arc::clone(selection.row_schema());
-        let (source, items, budget) = (self.source.clone(), self.items, self.options.limits.budget());
+        let (source, items, budget) = (self.source.clone(), self.items, self.options.budget.clone());
         let (mut next, inner) = (range.start, Arc::clone(&schema));
         let batches = std::iter::from_fn(move || {
             let wanted = next..range.end.min(next.saturating_add(size));

@@ -24,7 +24,7 @@ use crate::formats::{
 };
 use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, native, shape};
-use crate::limits::Limits;
+use crate::limits::{Budget, Reservation};
 use crate::source::Source;
 
 /// Rows per batch.
@@ -37,12 +37,12 @@ pub(super) struct SdsDocument {
     words: SharedWords,
     /// Whether the file is mapped: then nothing is read that is not asked for.
     in_place: bool,
-    limits: Limits,
+    budget: Budget,
 }
 
 impl SdsDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
-        let words = layout::read_words(&source, options.in_place, &options.limits.budget())?;
+        let words = layout::read_words(&source, options.in_place, &options.budget)?;
         let (object, also_fits) = layout::open_object(&words, options.dialect.as_deref())?;
         let kind = object.kind();
         let schema = match (&object, &options.member) {
@@ -77,7 +77,7 @@ impl SdsDocument {
             member: options.member.clone(),
             words,
             in_place: options.in_place.is_some(),
-            limits: options.limits.clone(),
+            budget: options.budget.clone(),
         };
         document.summary.rows = document.row_count()?;
         Ok(document)
@@ -175,11 +175,12 @@ impl Document for SdsDocument {
             object: Arc::clone(&self.object),
             member: self.member.clone(),
             schema: Arc::clone(&self.summary.schema),
+            budget: self.budget.clone(),
         };
         let range = request.range(self.summary.rows.unwrap_or(u64::MAX));
         if let Object::RunLengthWavelet(_) = self.object.as_ref() {
             let bytes = self.words.as_ref().len() as u64 * 8;
-            self.limits.check_free_rows((range.end - range.start).saturating_sub(bytes))?;
+            self.budget.limits().check_free_rows((range.end - range.start).saturating_sub(bytes))?;
         }
         let size = request.batch_rows_or(BATCH_ROWS) as u64;
         let schema = Arc::clone(request.row_schema());
@@ -309,6 +310,7 @@ pub(super) struct Reader {
     pub(super) object: Arc<Object>,
     pub(super) member: Option<String>,
     pub(super) schema: SchemaRef,
+    pub(super) budget: Budget,
 }
 
 impl Reader {
@@ -336,18 +338,26 @@ impl Reader {
             }
             let rows = next..range.end.min(next.saturating_add(size));
             next = rows.end;
-            Some(self.columns(&rows, decoded.as_deref()).and_then(|columns| {
-                let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
-                rows::batch(Arc::clone(&schema), columns, count)
-            }))
+            Some(self.columns(&rows, decoded.as_ref().map(|(values, _)| values.as_slice())).and_then(
+                |columns| {
+                    let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
+                    rows::batch(Arc::clone(&schema), columns, count)
+                },
+            ))
         })))
     }
 
-    /// All values of a wavelet matrix, where most of them are wanted: one pass over the levels beats a walk for each.
-    fn decode_wavelet(&self, range: &Range<u64>) -> Option<Vec<u64>> {
+    /// All values of a wavelet matrix, where most of them are wanted and memory allows it: one pass over the levels
+    /// beats a walk for each.
+    fn decode_wavelet(&self, range: &Range<u64>) -> Option<(Vec<u64>, Reservation)> {
         match self.object.as_ref() {
             Object::Wavelet(matrix) if range.end - range.start > matrix.len() / 4 => {
-                Some(matrix.values().collect())
+                let narrow = u64::from(matrix.width().max(1).div_ceil(8).next_power_of_two());
+                // Two copies in the narrowest type while it works, then the values.
+                let mut held = self.budget.reserve(matrix.len().saturating_mul(2 * narrow + 8)).ok()?;
+                let values: Vec<u64> = matrix.values().collect();
+                held.shrink_to(values.len() as u64 * 8);
+                Some((values, held))
             }
             _ => None,
         }

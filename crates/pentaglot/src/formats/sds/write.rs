@@ -13,12 +13,13 @@ use pentaglot_succinct::{
 
 use super::ID;
 use super::types::{Kind, Native};
+use crate::cursor::Reserved;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::formats::side_index;
 use crate::formats::{WriteOptions, Writer, Written};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
 
 /// What the rows are, for a structure.
@@ -185,28 +186,35 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
 }
 
 /// The values so far.
-#[derive(Default)]
 struct Values {
     bits: RawVector,
-    first: Vec<u64>,
-    second: Vec<u64>,
+    /// Pays for the bits.
+    bits_held: Reservation,
+    first: Reserved<u64>,
+    second: Reserved<u64>,
     bytes: Option<Vec<u8>>,
 }
 
 impl Values {
     /// Adds numbers as runs: each number in `first`, how often it stands in a row in `second`.
-    fn extend_runs(&mut self, numbers: &[u64]) {
+    fn extend_runs(&mut self, numbers: &[u64]) -> Result<()> {
         for run in numbers.chunk_by(|a, b| a == b) {
             let Some(value) = run.first() else { continue };
             let length = run.len() as u64;
             match (self.first.last(), self.second.last_mut()) {
                 (Some(last), Some(count)) if last == value => *count += length,
                 _ => {
-                    self.first.push(*value);
-                    self.second.push(length);
+                    self.first.extend_from_slice(&[*value])?;
+                    self.second.extend_from_slice(&[length])?;
                 }
             }
         }
+        Ok(())
+    }
+
+    fn new(budget: &Budget) -> Self {
+        let (first, second) = (Reserved::new(budget), Reserved::new(budget));
+        Values { bits: RawVector::default(), bits_held: budget.reservation(), first, second, bytes: None }
     }
 }
 
@@ -223,8 +231,9 @@ impl SdsWriter {
     pub(super) fn create(mut sink: Sink, schema: SchemaRef, options: &WriteOptions) -> Result<Self> {
         let target = target(&schema, options)?;
         side_index::prepare(&mut sink)?;
-        let budget = options.limits.budget();
-        Ok(SdsWriter { sink, schema, target, budget, rows: 0, values: Values::default() })
+        let budget = options.budget.clone();
+        let values = Values::new(&budget);
+        Ok(SdsWriter { sink, schema, target, budget, rows: 0, values })
     }
 
     /// Integers of any width as elements; nulls and negative numbers are refused by row and column.
@@ -257,13 +266,14 @@ impl Writer for SdsWriter {
                     let row = self.rows + index as u64;
                     return Err(Error::lossy(format!("row {row}, column {:?}: a null is no bit", name(0))));
                 }
-                self.budget.take(bits.len() as u64 / 8)?;
+                // Growing copies: the old and the new memory exist together for a moment.
+                self.values.bits_held.grow_to((self.values.bits.len() + bits.len() as u64) / 8 * 3)?;
                 self.values.bits.extend(bits.values().iter());
             }
             Input::Numbers => {
                 let numbers = self.numbers(column(0)?, name(0))?;
                 if matches!(self.target.native.kind, Kind::Bytes | Kind::String) {
-                    self.budget.take(numbers.len() as u64)?;
+                    self.values.bits_held.grow(numbers.len() as u64)?;
                     let bytes = self.values.bytes.get_or_insert_default();
                     for (number, row) in numbers.into_iter().zip(self.rows..) {
                         let byte = u8::try_from(number);
@@ -271,12 +281,9 @@ impl Writer for SdsWriter {
                         bytes.push(byte.map_err(wide)?);
                     }
                 } else if self.target.native.kind == Kind::RunLengthWavelet {
-                    let before = self.values.first.len();
-                    self.values.extend_runs(&numbers);
-                    self.budget.take((self.values.first.len() - before) as u64 * 16)?;
+                    self.values.extend_runs(&numbers)?;
                 } else {
-                    self.budget.take(numbers.len() as u64 * 8)?;
-                    self.values.first.extend(numbers);
+                    self.values.first.extend_from_slice(&numbers)?;
                 }
             }
             Input::Runs | Input::Pairs => {
@@ -286,9 +293,8 @@ impl Writer for SdsWriter {
                     }
                     None => (self.numbers(column(0)?, name(0))?, self.numbers(column(1)?, name(1))?),
                 };
-                self.budget.take(first.len() as u64 * 16)?;
-                self.values.first.extend(first);
-                self.values.second.extend(second);
+                self.values.first.extend_from_slice(&first)?;
+                self.values.second.extend_from_slice(&second)?;
             }
             Input::Text | Input::Bytes => {
                 let values = arrow_cast::cast(column(0)?, &DataType::LargeBinary)?;
@@ -301,7 +307,7 @@ impl Writer for SdsWriter {
                             name(0)
                         )));
                     };
-                    self.budget.take(value.len() as u64)?;
+                    self.values.bits_held.grow(value.len() as u64)?;
                     self.values.bytes = Some(value.to_vec());
                 }
             }
@@ -340,8 +346,9 @@ fn write_structure(target: &Target, values: Values, budget: &Budget, out: &mut i
         Kind::Option if values.first.is_empty() => out.put(&[0])?,
         Kind::Option => put_vector(&values.first, values.first.len() as u64, out)?,
         Kind::Pairs => {
+            let _reserved = budget.reserve(values.first.len() as u64 * 16)?;
             let items: Vec<u64> =
-                values.first.iter().zip(&values.second).flat_map(|(a, b)| [*a, *b]).collect();
+                values.first.iter().zip(values.second.iter()).flat_map(|(a, b)| [*a, *b]).collect();
             put_vector(&items, values.first.len() as u64, out)?;
         }
         Kind::String | Kind::Bytes => {
@@ -363,22 +370,38 @@ fn write_structure(target: &Target, values: Values, budget: &Budget, out: &mut i
             let words: Vec<u64> = bytes.chunks(8).map(word).collect();
             put_vector(&words, bytes.len() as u64, out)?;
         }
-        Kind::Int => int_vector(native, &values.first)?.write_words(full, out)?,
+        Kind::Int => {
+            let width = native.width.unwrap_or_else(|| bits_of(&values.first));
+            let _reserved = budget.reserve(values.first.len() as u64 / 8 * u64::from(width))?;
+            int_vector(native, &values.first)?.write_words(full, out)?;
+        }
         Kind::Wavelet => {
+            let _reserved = budget.reserve(wavelet_bytes(&values.first))?;
             let matrix = WaveletMatrix::from_values(&values.first).map_err(unfit)?;
             out.put(&[matrix.len()])?;
             put_core(matrix.core(), target, out)?;
             matrix.first().write_words(Supports::Lean, out)?;
         }
-        Kind::WaveletCore => put_core(&WaveletCore::from_values(&values.first), target, out)?,
+        Kind::WaveletCore => {
+            let _reserved = budget.reserve(wavelet_bytes(&values.first))?;
+            put_core(&WaveletCore::from_values(&values.first), target, out)?;
+        }
         Kind::RunLengthWavelet => {
+            // Runs of 16 bytes: all of them, their two kinds on a level, and both together again.
+            let _reserved = budget.reserve((values.first.len() as u64).saturating_mul(4 * 16))?;
             let runs: Vec<(u64, u64)> = runs(&values).collect();
             RunLengthWaveletMatrix::from_runs(&runs).map_err(unfit)?.write_words(full, out)?;
         }
         Kind::RunLength => run_length(target, values)?.write_words(full, out)?,
-        Kind::Sparse => put_sparse(&sparse(target, values, budget)?, target, out)?,
-        Kind::Bit => put_bits(&bit_vector(target, values, budget)?, wanted(target, [true; 3]), out)?,
-        Kind::Raw => bit_vector(target, values, budget)?.bits().write_words(full, out)?,
+        Kind::Sparse => {
+            let (vector, _reserved) = sparse(target, values, budget)?;
+            put_sparse(&vector, target, out)?;
+        }
+        Kind::Bit => {
+            let (bits, _reserved) = bit_vector(target, values, budget)?;
+            put_bits(&bits, wanted(target, [true; 3]), out)?;
+        }
+        Kind::Raw => bit_vector(target, values, budget)?.0.bits().write_words(full, out)?,
         Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => {
             return Err(Error::unsupported(format!("writing a {}", native.kind)));
         }
@@ -413,25 +436,35 @@ fn runs(values: &Values) -> impl Iterator<Item = (u64, u64)> + '_ {
     values.first.iter().copied().zip(values.second.iter().copied())
 }
 
-/// Holds the words of `len` bits against the budget before they are allocated.
-fn check_bits(len: u64, budget: &Budget) -> Result<()> {
-    budget.check(len / 8)
+/// The width of the largest value, in bits.
+fn bits_of(values: &[u64]) -> u32 {
+    64 - values.iter().copied().max().unwrap_or(0).leading_zeros()
 }
 
-fn bit_vector(target: &Target, values: Values, budget: &Budget) -> Result<BitVector> {
-    match target.input {
-        Input::Bits => Ok(BitVector::from(values.bits)),
-        Input::Runs => {
-            let len = target.native.universe.unwrap_or_else(|| run_end(&values));
-            check_bits(len, budget)?;
-            BitVector::from_runs(len, runs(&values)).map_err(unfit)
-        }
-        _ => {
-            let len = universe(&target.native, &values.first);
-            check_bits(len, budget)?;
-            BitVector::from_positions(len, values.first).map_err(unfit)
-        }
-    }
+/// What building a wavelet matrix and writing it takes beside the values: two copies of them in the narrowest type, the
+/// levels, one level with its supports, and the start of each value of the alphabet.
+fn wavelet_bytes(values: &[u64]) -> u64 {
+    let (len, width) = (values.len() as u64, u64::from(bits_of(values).max(1)));
+    let narrow = width.div_ceil(8).next_power_of_two();
+    let alphabet = values.iter().copied().max().unwrap_or(0).saturating_add(1);
+    let starts = alphabet.min(len).saturating_mul(2 * 16).saturating_add(alphabet.saturating_mul(8));
+    len.saturating_mul(2 * narrow).saturating_add(len / 8 * (width + 4)).saturating_add(starts)
+}
+
+/// The bits, and what pays for them and for a copy with supports while they are written.
+fn bit_vector(target: &Target, values: Values, budget: &Budget) -> Result<(BitVector, Reservation)> {
+    let len = match target.input {
+        Input::Bits => values.bits.len(),
+        Input::Runs => target.native.universe.unwrap_or_else(|| run_end(&values)),
+        _ => universe(&target.native, &values.first),
+    };
+    let reserved = budget.reserve((len / 8).saturating_mul(3))?;
+    let bits = match target.input {
+        Input::Bits => BitVector::from(values.bits),
+        Input::Runs => BitVector::from_runs(len, runs(&values)).map_err(unfit)?,
+        _ => BitVector::from_positions(len, values.first.iter().copied()).map_err(unfit)?,
+    };
+    Ok((bits, reserved))
 }
 
 fn run_length(target: &Target, values: Values) -> Result<RunLengthVector> {
@@ -442,17 +475,21 @@ fn run_length(target: &Target, values: Values) -> Result<RunLengthVector> {
             RunLengthVector::from_runs(len, runs(&values)).map_err(unfit)
         }
         _ => {
-            RunLengthVector::from_sorted(universe(&target.native, &values.first), values.first).map_err(unfit)
+            let len = universe(&target.native, &values.first);
+            RunLengthVector::from_sorted(len, values.first.iter().copied()).map_err(unfit)
         }
     }
 }
 
-fn sparse(target: &Target, values: Values, budget: &Budget) -> Result<SparseVector> {
+fn sparse(target: &Target, values: Values, budget: &Budget) -> Result<(SparseVector, Reservation)> {
     let native = &target.native;
-    let (len, positions): (u64, Vec<u64>) = match target.input {
+    // Positions of 8 bytes, and the vector with its supports, which takes less.
+    let reserve = |ones: u64| budget.reserve(ones.saturating_mul(2 * 8));
+    let (len, (positions, reserved)): (u64, (Vec<u64>, Reservation)) = match target.input {
         Input::Bits => {
             let bits = BitVector::from(values.bits);
-            (native.universe.unwrap_or(bits.len()), bits.ones().collect())
+            let reserved = reserve(bits.count_ones())?;
+            (native.universe.unwrap_or(bits.len()), (bits.ones().collect(), reserved))
         }
         Input::Runs => {
             let len = native.universe.unwrap_or_else(|| run_end(&values));
@@ -461,16 +498,22 @@ fn sparse(target: &Target, values: Values, budget: &Budget) -> Result<SparseVect
             if ones > len {
                 return Err(Error::lossy(format!("runs of {ones} bits do not fit {len}")));
             }
-            budget.check(ones.saturating_mul(8))?;
-            (len, runs(&values).flat_map(|(start, run)| start..start.saturating_add(run)).collect())
+            let reserved = reserve(ones)?;
+            let ones = runs(&values).flat_map(|(start, run)| start..start.saturating_add(run)).collect();
+            (len, (ones, reserved))
         }
-        _ => (universe(native, &values.first), values.first),
+        _ => {
+            let len = universe(native, &values.first);
+            let mut parts = values.first.into_parts();
+            parts.1.grow(parts.0.len() as u64 * 8)?;
+            (len, parts)
+        }
     };
     let mut options = SparseOptions::default().multiset(native.multiset);
     if let Some(width) = native.width {
         options = options.width(width);
     }
-    SparseVector::from_sorted_with(len, positions, options).map_err(unfit)
+    Ok((SparseVector::from_sorted_with(len, positions, options).map_err(unfit)?, reserved))
 }
 
 /// Which supports to write: as asked, else as they were read, else `usual`.

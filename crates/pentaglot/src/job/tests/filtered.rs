@@ -42,7 +42,7 @@ fn a_filter_comes_before_rows_and_columns_in_every_format() {
         view.rows = Some(2..4);
         view.columns = Some(vec!["c".to_owned(), "a".to_owned()]);
         view.batch_rows = 64;
-        let found = collect(opened.rows(&view, &Default::default()).unwrap()).unwrap();
+        let found = collect(opened.rows(&view).unwrap()).unwrap();
         let expected = arrow_select::concat::concat_batches(
             &Arc::new(schema.project(&[2, 0]).unwrap()),
             &[17, 24].map(|row| batch.project(&[2, 0]).unwrap().slice(row, 1)),

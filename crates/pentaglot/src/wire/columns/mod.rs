@@ -27,7 +27,7 @@ use super::json::Scanner;
 use crate::error::{Error, Result};
 use crate::hub::extension;
 use crate::hub::type_text::print_type;
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 
 /// Field metadata: values of any kind are taken as text, because inference met several kinds. Never shown to a user.
 pub(crate) const MIXED_KEY: &str = "pentaglot.mixed";
@@ -77,6 +77,9 @@ trait Decode<R: Input>: Send {
 
 type Decoder<R> = Box<dyn Decode<R>>;
 
+/// What a column costs before it has values: builders, names, the array of each batch.
+const COLUMN_BYTES: u64 = 1 << 10;
+
 /// A column that grows value by value.
 pub(crate) struct Column<R> {
     field: FieldRef,
@@ -84,14 +87,18 @@ pub(crate) struct Column<R> {
     values: Decoder<R>,
     /// Whether a cell of this type is JSON text.
     nested: bool,
+    /// Pays for the column itself: its values are paid for as a batch.
+    _held: Reservation,
 }
 
 impl<R: Input> Column<R> {
     /// An empty column for a field; `Unsupported` if its type has no JSON form that can be read.
     pub(crate) fn new(field: &FieldRef, budget: &Budget) -> Result<Self> {
+        let held = budget.reserve(COLUMN_BYTES)?;
         let values = decoder(field, budget)?;
         let nested = is_nested(field);
-        Ok(Column { field: FieldRef::clone(field), nulls: NullBufferBuilder::new(0), values, nested })
+        let nulls = NullBufferBuilder::new(0);
+        Ok(Column { field: FieldRef::clone(field), nulls, values, nested, _held: held })
     }
 
     /// Whether a cell of this column is JSON text (an array or an object).

@@ -99,6 +99,11 @@ impl<R: Read> Scanner<R> {
         Scanner { window: window.count_lines(), fresh: false, depth: 0, budget, scratch: Vec::new() }
     }
 
+    /// The budget that keys and values are held within.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// Starts anew with other input that stands at `offset`, keeping the memory.
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.window.reset(input, offset);

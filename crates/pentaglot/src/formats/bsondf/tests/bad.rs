@@ -120,12 +120,12 @@ fn a_legal_bomb_meets_the_memory_limit() {
     bytes = document.to_vec().unwrap();
     assert!(bytes.len() < 400_000);
     let mut options = ReadOptions::default();
-    options.limits.max_alloc = 64 << 20;
+    options.budget = crate::Limits { max_alloc: 64 << 20, ..crate::Limits::default() }.budget();
     let error = read_with(&bytes, &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
-    options.limits.max_alloc = 128 << 20;
+    options.budget = crate::Limits { max_alloc: 128 << 20, ..crate::Limits::default() }.budget();
     assert_eq!(read_with(&bytes, &options).unwrap().num_rows(), length as usize);
-    options.limits.max_ratio = 100;
+    options.budget = crate::Limits { max_ratio: 100, ..crate::Limits::default() }.budget();
     assert_eq!(read_with(&bytes, &options).unwrap_err().kind(), ErrorKind::Limit);
 }
 
@@ -144,7 +144,7 @@ fn deep_nesting_meets_the_depth_limit() {
     let error = read(&nested(130)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
     let mut options = ReadOptions::default();
-    options.limits.max_depth = 3;
+    options.budget = crate::Limits { max_depth: 3, ..crate::Limits::default() }.budget();
     assert!(read_with(&nested(2), &options).is_ok());
     assert!(read_with(&nested(3), &options).is_err());
 }

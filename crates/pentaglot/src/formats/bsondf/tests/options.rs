@@ -84,8 +84,8 @@ fn repeated_values_under_nulls_are_smaller_and_equal() {
 fn threads_change_nothing() {
     let bytes = load("ticks_5k.bson");
     for threads in [0, 1, 3] {
-        let read_options = ReadOptions { threads, ..ReadOptions::default() };
-        let options = WriteOptions { threads, ..WriteOptions::default() };
+        let read_options = ReadOptions { control: crate::Control::new(threads), ..ReadOptions::default() };
+        let options = WriteOptions { control: crate::Control::new(threads), ..WriteOptions::default() };
         let batch = read_with(&bytes, &read_options).unwrap();
         assert_eq!(write_batches(batch.schema(), &[batch], &options).unwrap(), bytes);
     }
@@ -264,7 +264,7 @@ fn a_writer_holds_no_more_than_it_may() {
     let batch = table(vec![("n", Arc::new(Int32Array::from(vec![0; 1000])))]);
     let mut options = WriteOptions::default();
     // Rows of 4000 bytes, and their copy while they are encoded.
-    options.limits.max_alloc = 9000;
+    options.budget = crate::Limits { max_alloc: 9000, ..crate::Limits::default() }.budget();
     // The same memory again counts once; that of three does not fit.
     let slices = [batch.slice(0, 500), batch.slice(500, 500)];
     assert!(write_batches(batch.schema(), &slices, &options).is_ok());

@@ -265,7 +265,7 @@ fn a_budget_of_little_memory_still_reads_wide_dense_rows_as_sparse_ones() {
     let file = Build::matrix(1, 2, 100_000, 10).block((0, 0), (2, 100_000), 3).u8(1).u32(1);
     let file = file.u32(1).u32(99_999).u8(7).0;
     let mut options = ReadOptions::default();
-    options.limits.max_alloc = 64 << 10;
+    options.budget = crate::Limits { max_alloc: 64 << 10, ..crate::Limits::default() }.budget();
     let document = Dbdf.open(Source::from_bytes("wide", file), &options).unwrap();
     let (offsets, cols, _) = entries(&all(&*document).unwrap());
     assert_eq!((offsets, cols), (vec![0, 0, 1], vec![99_999]));

@@ -35,7 +35,7 @@ fn open(bytes: &[u8]) -> Result<Arc<dyn Document>> {
 /// Opens a file of which most rows take no bytes.
 fn open_free(bytes: &[u8]) -> Result<Arc<dyn Document>> {
     let mut options = ReadOptions::default();
-    options.limits.max_free_rows = 1 << 32;
+    options.budget = crate::Limits { max_free_rows: 1 << 32, ..crate::Limits::default() }.budget();
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options)
 }
 

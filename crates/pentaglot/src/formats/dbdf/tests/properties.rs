@@ -116,7 +116,7 @@ fn dense_batch(object: &Object) -> RecordBatch {
 }
 
 fn threads(bytes: &[u8], threads: usize) -> Arc<dyn Document> {
-    let options = ReadOptions { threads, ..ReadOptions::default() };
+    let options = ReadOptions { control: crate::Control::new(threads), ..ReadOptions::default() };
     Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options).unwrap()
 }
 
@@ -207,9 +207,12 @@ proptest! {
 /// Opens, reads a little of, validates and walks whatever opens.
 fn try_everything(bytes: &[u8]) {
     for dialect in [None, Some("spec"), Some("daphne"), Some("daphne01")] {
-        let mut options =
-            ReadOptions { dialect: dialect.map(str::to_owned), threads: 1, ..ReadOptions::default() };
-        options.limits.max_alloc = 1 << 20;
+        let mut options = ReadOptions {
+            dialect: dialect.map(str::to_owned),
+            control: crate::Control::new(1),
+            ..ReadOptions::default()
+        };
+        options.budget = crate::Limits { max_alloc: 1 << 20, ..crate::Limits::default() }.budget();
         let Ok(document) = Dbdf.open(Source::from_bytes("test", bytes.to_vec()), &options) else { continue };
         let request = Asked { rows: Some(0..100), ..Asked::default() };
         let _ = super::rows(&*document, &request);

@@ -88,7 +88,7 @@ fn every_range_of_rows_and_batch_size_gives_the_same() {
         let path = folder.path().join(index.to_string());
         std::fs::write(&path, file).unwrap();
         for threads in [1, 3] {
-            let options = ReadOptions { threads, ..ReadOptions::default() };
+            let options = ReadOptions { control: crate::Control::new(threads), ..ReadOptions::default() };
             let document = Dbdf.open(Source::open(&path).unwrap(), &options).unwrap();
             let whole = all(&*document).unwrap();
             for (from, to, batch_rows) in [(0, 5, 2), (3, 17, 4), (10, 1000, 3), (60, 61, 1), (5, 5, 1)] {

@@ -190,7 +190,7 @@ fn a_stream_is_read_once_in_constant_memory() {
     let bytes = fixed_bytes(2000);
     let mut options = ReadOptions::default();
     // Far less than the stream.
-    options.limits.max_alloc = 3 << 20;
+    options.budget = crate::Limits { max_alloc: 3 << 20, ..crate::Limits::default() }.budget();
     let mut endless = Type::parse(FIXED).unwrap().header().unwrap();
     let header = endless.len();
     for _ in 0..10 {

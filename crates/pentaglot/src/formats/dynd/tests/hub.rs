@@ -105,7 +105,7 @@ fn malformed_data_is_refused_by_rows_and_found_by_validate() {
         let rule = vector["error"].as_str().unwrap();
         let bytes = bytes_of(&vector["hex"]);
         let limits = Limits { max_free_rows: 1 << 20, ..Limits::default() };
-        let options = ReadOptions { limits, ..raw(text) };
+        let options = ReadOptions { budget: limits.budget(), ..raw(text) };
         let read = open(&bytes, &options).and_then(|document| batches(document.all_rows()?));
         let error = read.unwrap_err();
         assert_eq!(error.rule_name(), rule, "{vector}: {error}");

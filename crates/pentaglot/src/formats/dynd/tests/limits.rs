@@ -108,7 +108,7 @@ fn lengths_are_held_against_the_bytes_left() {
         ("(var * var * int64)", &[0xff, 0xff, 0xff, 0xff, 0x7f]),
         ("1000000000000 * int64", &[]),
     ] {
-        let options = ReadOptions { limits: limits.clone(), ..ReadOptions::default() };
+        let options = ReadOptions { budget: limits.budget(), ..ReadOptions::default() };
         let error = refused(&any(text, data), &options);
         assert_eq!(error.kind(), ErrorKind::Truncated, "{text}: {error}");
     }

@@ -264,7 +264,7 @@ fn single_bit_flips_of_whole_files_never_panic() {
             (array_any(&ty, &value), ReadOptions::default()),
             (to_cbor(&ty, &value).unwrap(), super::hub::dialect("cbor")),
         ] {
-            let options = ReadOptions { limits: limits.clone(), ..options };
+            let options = ReadOptions { budget: limits.budget(), ..options };
             for bit in 0..bytes.len() * 8 {
                 let mut bytes = bytes.clone();
                 bytes[bit / 8] ^= 1 << (bit % 8);

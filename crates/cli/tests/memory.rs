@@ -1,0 +1,251 @@
+//! `--max-alloc` bounds what a run holds: every verb on files that are larger than it ends well or with status 4, and
+//! never takes much more memory.
+
+#![cfg(target_os = "linux")]
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Binary files are so large.
+const BYTES: usize = 300 << 20;
+/// Files whose values are decoded one by one are smaller: their readers know no more than a batch, and take long.
+const TEXT_BYTES: usize = 96 << 20;
+/// `--max-alloc`, and what the command itself may take beside.
+const MAX_ALLOC: u64 = 64 << 20;
+const OVERHEAD: u64 = 40 << 20;
+/// `cat` is read so far; then its pipe is closed, which is success.
+const SHOWN_BYTES: u64 = 4 << 20;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pentaglot"));
+        command.args(arguments).current_dir(self.0.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs with no limit but the default, to make a file.
+    fn make(&self, arguments: &[&str]) {
+        let output = self.command(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Runs under the limit; the status must be 0 or 4, and the memory within bounds.
+    fn run(&self, arguments: &[&str]) {
+        let limit = MAX_ALLOC.to_string();
+        let arguments = [arguments, &["--max-alloc", &limit]].concat();
+        let mut child = self.command(&arguments).spawn().unwrap();
+        let mut output = child.stdout.take().unwrap().take(SHOWN_BYTES);
+        let mut errors = child.stderr.take().unwrap();
+        let ended = AtomicBool::new(false);
+        let (status, peak) = std::thread::scope(|scope| {
+            let ended = &ended;
+            let path = format!("/proc/{}/status", child.id());
+            let sampler = scope.spawn(move || sample(&path, ended));
+            // Reading until the limit, then closing the pipe.
+            std::io::copy(&mut output, &mut std::io::sink()).unwrap();
+            drop(output);
+            let status = wait(&mut child);
+            ended.store(true, Ordering::Relaxed);
+            (status, sampler.join().unwrap())
+        });
+        let mut message = String::new();
+        errors.read_to_string(&mut message).unwrap();
+        assert!(matches!(status, Some(0 | 4)), "{arguments:?}: {status:?}, {message}");
+        assert!(status == Some(0) || message.contains("max-alloc is "), "{arguments:?}: {message}");
+        assert!(peak <= MAX_ALLOC + OVERHEAD, "{arguments:?}: {} MiB, {message}", peak >> 20);
+    }
+
+    /// All verbs on a file, which is removed afterwards.
+    fn all_verbs(&self, name: &str, more: &[&str]) {
+        for verb in ["inspect", "schema", "head", "dump", "cat", "validate"] {
+            self.run(&[&[verb, name], more].concat());
+        }
+        // A table where the rows are one: every writer takes part when the files are made.
+        self.run(&[&["convert", name, "out.arrow", "--force"], more].concat());
+        fs::remove_file(self.path(name)).unwrap();
+        let _ = fs::remove_file(self.path("out.arrow"));
+    }
+}
+
+fn wait(child: &mut Child) -> Option<i32> {
+    child.wait().unwrap().code()
+}
+
+/// The most anonymous memory that was resident at a time.
+fn sample(path: &str, ended: &AtomicBool) -> u64 {
+    let mut peak = 0;
+    while !ended.load(Ordering::Relaxed) {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        peak = peak.max(kilobytes.unwrap_or(0) << 10);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    peak
+}
+
+/// Bytes that do not compress.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let words = std::iter::from_fn(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        Some(state.to_le_bytes())
+    });
+    words.take(count / 8).flatten().collect()
+}
+
+fn repeat(path: &Path, head: &[u8], block: &[u8], tail: &[u8], bytes: usize) {
+    let mut file = BufWriter::new(File::create(path).unwrap());
+    file.write_all(head).unwrap();
+    for _ in 0..bytes / block.len() {
+        file.write_all(block).unwrap();
+    }
+    file.write_all(tail).unwrap();
+    file.flush().unwrap();
+}
+
+/// A matrix of eight columns as `.npy`.
+fn npy(path: &Path, bytes: usize) {
+    let block = noise(1 << 20);
+    let rows = bytes / block.len() * block.len() / 64;
+    let text = format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({rows}, 8), }}");
+    let head = [b"\x93NUMPY\x01\x00\x76\x00", format!("{text:<117}\n").as_bytes()].concat();
+    repeat(path, &head, &block, b"", bytes);
+}
+
+/// All verbs on the file that a matrix becomes.
+fn converted(name: &str, more: &[&str], bytes: usize) {
+    let folder = Folder::new();
+    npy(&folder.path("base.npy"), bytes);
+    folder.run(&[&["convert", "base.npy", name], more].concat());
+    // Formats that hold everything in memory are refused; their files are made without the limit.
+    if !folder.path(name).exists() {
+        folder.make(&[&["convert", "base.npy", name], more].concat());
+    }
+    fs::remove_file(folder.path("base.npy")).unwrap();
+    folder.all_verbs(name, &[]);
+}
+
+#[test]
+fn npy_stays_within_the_limit() {
+    let folder = Folder::new();
+    npy(&folder.path("base.npy"), BYTES);
+    folder.all_verbs("base.npy", &[]);
+}
+
+#[test]
+fn npz_stays_within_the_limit() {
+    converted("a.npz", &[], BYTES);
+}
+
+#[test]
+fn arrow_stays_within_the_limit() {
+    converted("a.arrow", &[], BYTES);
+}
+
+#[test]
+fn arrow_streams_stay_within_the_limit() {
+    converted("a.arrows", &[], BYTES);
+}
+
+#[test]
+fn parquet_stays_within_the_limit() {
+    converted("a.parquet", &[], BYTES);
+}
+
+#[test]
+fn dbdf_stays_within_the_limit() {
+    converted("a.dbdf", &[], BYTES);
+}
+
+#[test]
+fn dynd_stays_within_the_limit() {
+    converted("a.dynd", &[], BYTES);
+}
+
+#[test]
+fn bsondf_stays_within_the_limit() {
+    converted("a.bsondf", &[], BYTES);
+}
+
+#[test]
+fn ds_stays_within_the_limit() {
+    converted("a.ds", &[], TEXT_BYTES);
+}
+
+#[test]
+fn csv_stays_within_the_limit() {
+    let folder = Folder::new();
+    let block = b"12345,0.5,hello world,2020-01-01,true,99.25\n".repeat(1 << 12);
+    repeat(&folder.path("a.csv"), b"a,b,c,d,e,f\n", &block, b"", TEXT_BYTES);
+    folder.all_verbs("a.csv", &[]);
+}
+
+#[test]
+fn jsonl_stays_within_the_limit() {
+    let folder = Folder::new();
+    let block =
+        b"{\"a\":12345,\"b\":0.5,\"c\":\"hello world\",\"d\":[1,2,3],\"e\":{\"x\":1}}\n".repeat(1 << 12);
+    repeat(&folder.path("a.jsonl"), b"", &block, b"", TEXT_BYTES);
+    folder.all_verbs("a.jsonl", &[]);
+}
+
+#[test]
+fn matrix_market_stays_within_the_limit() {
+    let folder = Folder::new();
+    let entries: String =
+        (0..10_000).map(|entry| format!("{} {} 1.5\n", entry * 7 % 1000 + 1, entry % 997 + 1)).collect();
+    // Entries take four times the bytes of their text in memory.
+    let bytes = TEXT_BYTES / 4;
+    let count = bytes / entries.len() * 10_000;
+    let head = format!("%%MatrixMarket matrix coordinate real general\n1000 1000 {count}\n");
+    repeat(&folder.path("a.mtx"), head.as_bytes(), entries.as_bytes(), b"", bytes);
+    folder.all_verbs("a.mtx", &[]);
+}
+
+#[test]
+fn sds_stays_within_the_limit() {
+    let folder = Folder::new();
+    let block = noise(1 << 20);
+    let count = (BYTES / block.len() * block.len() / 8) as u64;
+    repeat(&folder.path("a.sds"), &count.to_le_bytes(), &block, b"", BYTES);
+    folder.all_verbs("a.sds", &["--from", "sds:vec"]);
+    // A wavelet matrix that fits the limit, while its values do not.
+    let values = noise(6 << 20);
+    let text = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({},), }}", values.len());
+    let head = [b"\x93NUMPY\x01\x00\x76\x00", format!("{text:<117}\n").as_bytes()].concat();
+    repeat(&folder.path("values.npy"), &head, &values, b"", values.len());
+    folder.run(&["convert", "values.npy", "wm.sds", "--to", "sds:wm"]);
+    if !folder.path("wm.sds").exists() {
+        folder.make(&["convert", "values.npy", "wm.sds", "--to", "sds:wm"]);
+    }
+    folder.all_verbs("wm.sds", &["--from", "sds:wm"]);
+}
+
+#[test]
+fn a_million_columns_stay_within_the_limit() {
+    let folder = Folder::new();
+    let names: Vec<String> = (0..1_000_000).map(|index| format!("c{index}")).collect();
+    let ones = vec!["1"; names.len()].join(",");
+    fs::write(folder.path("a.csv"), format!("{}\n{ones}\n{ones}\n", names.join(","))).unwrap();
+    folder.all_verbs("a.csv", &[]);
+    let pairs: Vec<String> = names.iter().map(|name| format!("\"{name}\":1")).collect();
+    fs::write(folder.path("a.jsonl"), format!("{{{}}}\n", pairs.join(","))).unwrap();
+    folder.all_verbs("a.jsonl", &[]);
+}

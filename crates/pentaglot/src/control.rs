@@ -1,0 +1,198 @@
+//! [`Control`]: how far a job has come, a flag that ends it, and the threads that it may use.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+
+/// A handle on one job: the caller watches and ends the job with it. Clones are the same handle.
+///
+/// ```
+/// use pentaglot::{Control, ErrorKind};
+/// let control = Control::new(1);
+/// let handle = control.clone();
+/// control.check()?;
+/// handle.cancel();
+/// assert_eq!(control.check().unwrap_err().kind(), ErrorKind::Cancelled);
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Control(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    cancelled: AtomicBool,
+    bytes: AtomicU64,
+    /// Bytes in all; meaningful unless `unbounded`.
+    total_bytes: AtomicU64,
+    /// An input whose length is not known has been opened.
+    unbounded: AtomicBool,
+    rows: AtomicU64,
+    /// 0: as many as there are cores.
+    threads: usize,
+    /// Started on first use, so that a process that forks before it reads has no threads.
+    pool: OnceLock<std::result::Result<rayon::ThreadPool, String>>,
+}
+
+/// How far a job has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Bytes of the input that have been read.
+    pub bytes: u64,
+    /// Bytes of the input in all, where that is known.
+    pub total_bytes: Option<u64>,
+    /// Rows that have been handed on.
+    pub rows: u64,
+}
+
+impl Control {
+    /// A handle on a job that works on `threads` threads; 0: as many as there are cores.
+    pub fn new(threads: usize) -> Self {
+        Control(Arc::new(Shared { threads, ..Shared::default() }))
+    }
+
+    /// Ends the job at its next batch, with an error of the kind `Cancelled`. Safe to call in any thread, at any time.
+    pub fn cancel(&self) {
+        self.0.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the job is to end.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Errs if the job is to end. Long work calls it between its steps.
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// How far the job has come.
+    pub fn progress(&self) -> Progress {
+        let shared = &*self.0;
+        let total = shared.total_bytes.load(Ordering::Relaxed);
+        Progress {
+            bytes: shared.bytes.load(Ordering::Relaxed),
+            total_bytes: (!shared.unbounded.load(Ordering::Relaxed) && total > 0).then_some(total),
+            rows: shared.rows.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Counts an input of the job, of so many bytes.
+    pub(crate) fn expect_bytes(&self, bytes: Option<u64>) {
+        match bytes {
+            Some(bytes) => drop(self.0.total_bytes.fetch_add(bytes, Ordering::Relaxed)),
+            None => self.0.unbounded.store(true, Ordering::Relaxed),
+        }
+    }
+
+    /// Counts bytes that have been read; errs if the job is to end.
+    pub(crate) fn count_bytes(&self, bytes: u64) -> Result<()> {
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.check()
+    }
+
+    /// Counts rows that are handed on; errs if the job is to end.
+    pub(crate) fn count_rows(&self, rows: u64) -> Result<()> {
+        self.0.rows.fetch_add(rows, Ordering::Relaxed);
+        self.check()
+    }
+
+    /// How many threads work on the job.
+    pub fn threads(&self) -> usize {
+        match self.0.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        }
+    }
+
+    /// Does `work` for each item; results come in the order of the items. On the calling thread if the job has one
+    /// thread or there is one item, else on the job's own threads.
+    pub(crate) fn map<I: Send, T: Send>(
+        &self,
+        items: Vec<I>,
+        work: impl Fn(I) -> Result<T> + Send + Sync,
+    ) -> Result<Vec<Result<T>>> {
+        let one = |item: I| self.check().and_then(|()| work(item));
+        if self.threads() == 1 || items.len() < 2 {
+            return Ok(items.into_iter().map(one).collect());
+        }
+        Ok(self.pool()?.install(|| items.into_par_iter().map(one).collect()))
+    }
+
+    /// The job's own threads, started on first use.
+    fn pool(&self) -> Result<&rayon::ThreadPool> {
+        let start = || {
+            let threads = rayon::ThreadPoolBuilder::new().num_threads(self.threads());
+            threads.build().map_err(|error| error.to_string())
+        };
+        let pool = self.0.pool.get_or_init(start).as_ref();
+        pool.map_err(|error| Error::io("cannot start threads", std::io::Error::other(error.clone())))
+    }
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control")
+            .field("threads", &self.0.threads)
+            .field("cancelled", &self.is_cancelled())
+            .field("progress", &self.progress())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn one_thread_is_the_calling_thread() {
+        let here = std::thread::current().id();
+        let control = Control::new(1);
+        let ids = control.map(vec![(); 10], |()| Ok(std::thread::current().id())).unwrap();
+        assert!(ids.into_iter().all(|id| id.unwrap() == here));
+        assert!(control.0.pool.get().is_none(), "no pool is started");
+    }
+
+    #[test]
+    fn results_come_in_order_from_the_own_pool() {
+        for threads in [0, 1, 3] {
+            let control = Control::new(threads);
+            let all: Vec<usize> = control
+                .map((0..100).collect(), |item| Ok(item * 2))
+                .unwrap()
+                .into_iter()
+                .map(Result::unwrap)
+                .collect();
+            assert_eq!(all, (0..100).map(|item| item * 2).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn cancelled_work_ends_with_an_error_of_its_own_kind() {
+        let control = Control::new(2);
+        let results = control.map((0..50).collect(), |item: usize| {
+            control.cancel();
+            Ok(item)
+        });
+        let failed = results.unwrap().into_iter().filter_map(Result::err).collect::<Vec<_>>();
+        assert!(!failed.is_empty());
+        assert!(failed.iter().all(|error| error.kind() == ErrorKind::Cancelled));
+        assert_eq!(Error::cancelled().to_string(), "cancelled");
+    }
+
+    #[test]
+    fn an_input_of_unknown_length_makes_the_total_unknown() {
+        let control = Control::default();
+        control.expect_bytes(Some(10));
+        control.count_bytes(4).unwrap();
+        control.count_rows(2).unwrap();
+        assert_eq!(control.progress(), Progress { bytes: 4, total_bytes: Some(10), rows: 2 });
+        control.expect_bytes(None);
+        assert_eq!(control.progress().total_bytes, None);
+    }
+}
