@@ -243,9 +243,17 @@ pub fn validate_opened(
 
 impl Opened {
     /// A document that is not in a file of its own, such as data in memory, as one of this format.
-    pub fn new(format: Arc<dyn Format>, document: Arc<dyn Document>, source: Source) -> Self {
+    pub fn new(
+        format: Arc<dyn Format>,
+        document: Arc<dyn Document>,
+        source: Source,
+        options: &OpenOptions,
+    ) -> Self {
         let formats = vec![format.info()];
-        Opened { format, document, content: source.clone(), source, plan: Plan::default(), formats }
+        let (budget, control) = (options.budget.clone(), options.control.clone());
+        let held = Arc::new(budget.reservation());
+        let (content, plan) = (source.clone(), Plan::default());
+        Opened { format, document, source, content, plan, formats, budget, control, held }
     }
 
     /// The bytes of all inputs, as they are stored, if known.
