@@ -131,7 +131,7 @@ pub(crate) enum Verb {
     Count(Count),
     /// rank, select, … on succinct structures, opened in place
     #[command(
-        after_help = "Examples:\n  pentaglot query exons.sds rank 17\n  pentaglot query graph.gbz::gbwt.da_samples get 3 --from sds:gbz"
+        after_help = "Examples:\n  pentaglot query exons.sds rank 17\n  pentaglot query graph.gbz::gbwt.da_samples get 3"
     )]
     Query(Query),
     /// Make the side index FILE.idx, for formats that need one to seek

@@ -1,8 +1,8 @@
 //! Leaving the hub: which form a stream takes for its target (`-O as=…`).
 
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{DataType, Schema, SchemaRef};
 
-use super::reshape::common_type;
+use super::reshape::{self, Reshape, common_type};
 use crate::error::{Error, Result};
 use crate::hub::Form;
 use crate::hub::shape::matrix_cols;
@@ -37,6 +37,17 @@ pub fn choose(schema: &Schema, forms: &[Form], word: &str) -> Result<Form> {
         return Ok(form);
     }
     Err(Error::unsupported(format!("the target does not take as={word}")))
+}
+
+/// What a stream with this schema becomes for a target that takes `forms`: the one place that decides it.
+pub fn leave(schema: &SchemaRef, forms: &[Form], word: &str) -> Result<Reshape> {
+    let form = choose(schema, forms, word)?;
+    let mut shaped = reshape::plan(schema, form)?;
+    if !forms.contains(&form) && forms.contains(&Form::Table) {
+        // The target holds it as the plain table that its rows are.
+        shaped.forget_shape();
+    }
+    Ok(shaped)
 }
 
 fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {

@@ -78,6 +78,10 @@ pub fn without(field: Field) -> Field {
 pub fn dropped(field: &Field) -> Effect {
     match name(field) {
         None => Effect::exact(),
+        // A list of that size says the same.
+        Some(FIXED_SHAPE_TENSOR) if tensor_shape(field).is_some_and(|shape| shape.len() == 1) => {
+            Effect::widened().because("comes back as a list of fixed size")
+        }
         Some(name) if name.starts_with("pentaglot.") || name == FIXED_SHAPE_TENSOR => {
             Effect::lossy(LossKind::Metadata).because(format!("what {name} means is not kept"))
         }

@@ -189,7 +189,10 @@ impl fmt::Display for Lost {
 
 /// Counts what a run loses, by kind and column. Clones share one record.
 #[derive(Debug, Clone, Default)]
-pub struct LossRecord(Arc<Mutex<BTreeMap<(LossKind, String), (u64, Option<String>)>>>);
+pub struct LossRecord(Arc<Mutex<Counts>>);
+
+/// By kind and column: how many values, and the first of them.
+type Counts = BTreeMap<(LossKind, String), (u64, Option<String>)>;
 
 impl LossRecord {
     /// Adds values that were changed. Called once per batch and column, not per value.

@@ -148,12 +148,7 @@ impl Conversion {
             plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
             schema = Arc::clone(&adapter.schema);
         }
-        let form = leaving::choose(&schema, info.forms, super::options::form(given))?;
-        let mut reshape = reshape::plan(&schema, form)?;
-        if !info.forms.contains(&form) && info.forms.contains(&Form::Table) {
-            // Asked for by name: the target holds it as the plain table that its rows are.
-            reshape.forget_shape();
-        }
+        let mut reshape = leaving::leave(&schema, info.forms, super::options::form(given))?;
         let mut write = WriteOptions::default();
         write.name = output.filter(|name| *name != "-").map(str::to_owned);
         write.dialect = target.dialect.map(str::to_owned);

@@ -37,7 +37,7 @@ impl Opened {
         }
         // Without columns a reader gives batches that have rows and nothing else.
         let selection = self.document.selection().with_column_ranges(Vec::new())?;
-        let rows = self.document.rows(&selection)?;
+        let rows = self.charged_rows(&selection)?;
         rows.map(|batch| Ok(batch?.num_rows() as u64)).sum()
     }
 }

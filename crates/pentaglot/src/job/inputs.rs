@@ -15,7 +15,7 @@ use crate::convert::union;
 use crate::error::{Error, Result};
 use crate::formats::{Document, Findings, Node, Outline, Split, Summary};
 use crate::hub::{Form, Plan, Rows, Selection, Verdict, rows, shape};
-use crate::limits::Limits;
+use crate::limits::Budget;
 use crate::registry::Registry;
 
 /// Opens several inputs as one. Names are those of single inputs: [`expand`](super::expand) replaces patterns.
@@ -35,7 +35,8 @@ pub fn open_all(registry: &Registry, names: &[impl AsRef<str>], options: &OpenOp
     for name in names {
         let opened = open::open(registry, name, options).map_err(|error| error.in_input(name))?;
         let shared = (name == "-").then(|| opened.clone());
-        let (registry, options) = (registry.clone(), options.clone());
+        let (registry, mut options) = (registry.clone(), options.clone());
+        options.again = true;
         let path = name.to_owned();
         let open = move || match &shared {
             Some(opened) => Ok(opened.clone()),
@@ -44,17 +45,17 @@ pub fn open_all(registry: &Registry, names: &[impl AsRef<str>], options: &OpenOp
         inputs.push(Input::new(name, &opened, open)?);
         first.get_or_insert(opened);
     }
-    joined(first, inputs, options.budget.limits())
+    joined(first, inputs)
 }
 
 /// Joins documents that are open already; the names are for messages. See [`open_all`].
-pub fn join(documents: Vec<(String, Opened)>, limits: &Limits) -> Result<Opened> {
+pub fn join(documents: Vec<(String, Opened)>) -> Result<Opened> {
     let first = documents.first().map(|(_, opened)| opened.clone());
     let inputs = documents.into_iter().map(|(name, opened)| {
         let shared = opened.clone();
         Input::new(&name, &opened, move || Ok(shared.clone()))
     });
-    joined(first, inputs.collect::<Result<_>>()?, limits)
+    joined(first, inputs.collect::<Result<_>>()?)
 }
 
 /// One of several inputs.
@@ -88,7 +89,7 @@ impl Input {
     }
 }
 
-fn joined(first: Option<Opened>, mut inputs: Vec<Input>, limits: &Limits) -> Result<Opened> {
+fn joined(first: Option<Opened>, mut inputs: Vec<Input>) -> Result<Opened> {
     let first = first.ok_or_else(|| Error::usage("no input"))?;
     if let Some(form) = matrix_form(&inputs) {
         check_columns(&inputs)?;
@@ -111,7 +112,7 @@ fn joined(first: Option<Opened>, mut inputs: Vec<Input>, limits: &Limits) -> Res
     plan.steps.retain(|step| step.verdict > Verdict::Exact);
     let summary = summary(&inputs, schema);
     let formats = inputs.iter().map(|input| input.info).collect();
-    let document = Joined { inputs: inputs.into(), summary, limits: limits.clone() };
+    let document = Joined { inputs: inputs.into(), summary, budget: first.budget.clone() };
     Ok(Opened { document: Arc::new(document), plan, formats, ..first })
 }
 
@@ -204,7 +205,7 @@ fn notes(inputs: &[Input]) -> Vec<String> {
 struct Joined {
     inputs: Arc<[Input]>,
     summary: Summary,
-    limits: Limits,
+    budget: Budget,
 }
 
 impl Document for Joined {
@@ -241,7 +242,7 @@ impl Document for Joined {
 
     fn rows(&self, selection: &Selection) -> Result<Rows> {
         let whole = Arc::clone(&self.summary.schema);
-        let chain = Chain::new(Arc::clone(&self.inputs), whole, selection, self.limits.budget());
+        let chain = Chain::new(Arc::clone(&self.inputs), whole, selection, self.budget.clone());
         Ok(rows::from_batches(Arc::clone(selection.schema()), chain))
     }
 }

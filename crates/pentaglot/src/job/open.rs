@@ -35,6 +35,8 @@ pub struct OpenOptions {
     pub spool: bool,
     /// Permission to map a file into memory instead of reading it; see [`crate::map`] for the hazard.
     pub in_place: Option<InPlace>,
+    /// Whether the bytes have been counted as an input of the job already.
+    pub(super) again: bool,
 }
 
 /// An open document and what it was opened as.
@@ -101,6 +103,9 @@ pub fn open_source(
     }
     let counted = source.clone();
     counted.attach(&options.control);
+    if !options.again {
+        options.control.expect_bytes(counted.len());
+    }
     source.set_max_spool(options.budget.limits().max_spool);
     let source = if gzip { source.gunzip(options.budget.limits())? } else { source };
     // The first bytes tell the format: what nobody can read is not spooled.

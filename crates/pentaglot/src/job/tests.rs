@@ -387,6 +387,24 @@ fn plans_print_types_as_type_text() {
     }
 }
 
+#[test]
+fn the_type_that_is_named_is_the_one_that_is_written() {
+    let registry = Registry::default();
+    let text = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }";
+    let header = [b"\x93NUMPY\x01\x00\x76\x00".as_slice(), format!("{text:<117}\n").as_bytes()].concat();
+    let matrix = [header, vec![0; 48]].concat();
+    for (to, language) in [("ds:json", Language::Ds), ("dynd", Language::Dynd)] {
+        let mut options = OpenOptions::default();
+        let source = Source::from_bytes("x.npy", matrix.clone());
+        let opened = open_source(&registry, source, None, &options).unwrap();
+        let named = print_type(&opened.document.summary().schema, language).unwrap();
+        let written = convert_all(&registry, matrix.clone(), "npy", to);
+        options.from = Some(to.to_owned());
+        let opened = open_source(&registry, Source::from_bytes("x", written), None, &options).unwrap();
+        assert_eq!(named, print_type(&opened.document.summary().schema, language).unwrap(), "{to}");
+    }
+}
+
 /// Both original programs of bsondf and Arrow keep the values of a dictionary that no row uses.
 #[test]
 fn dictionary_values_that_no_row_uses_are_kept() {
@@ -554,4 +572,48 @@ fn many_columns_cost_memory() {
         let opened = open_source(&registry, source(), None, &options).unwrap();
         assert_eq!(collect(opened.rows(&View::default()).unwrap()).unwrap().num_columns(), names.len());
     }
+}
+
+#[test]
+fn a_run_says_what_it_lost() {
+    use crate::hub::{LossKind, LossKinds};
+    use arrow_array::{Float64Array, TimestampNanosecondArray};
+    let registry = Registry::default();
+    let times: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![100, 149, 150, 250]));
+    let numbers: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), None, Some(f64::NAN), Some(2.0)]));
+    let run = |name: &str, column: &ArrayRef, to: &str, allowed: LossKinds| {
+        let field = arrow_schema::Field::new(name, column.data_type().clone(), true);
+        let schema: SchemaRef = Arc::new(Schema::new(vec![field]));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(column)]).unwrap();
+        let mut options = ConvertOptions::default();
+        options.open.from = Some("arrow".to_owned());
+        options.allow_lossy = allowed;
+        let source = Source::from_bytes("data", arrow_file(&registry, &schema, &[batch]));
+        let opened = open_source(&registry, source, None, &options.open).unwrap();
+        let target = target(&registry, to).unwrap();
+        let conversion = Conversion::plan_opened(opened, target, None, &options).unwrap();
+        let (sink, memory) = Sink::memory();
+        conversion.run_into(sink).map(|report| (report.lost, memory.take()))
+    };
+    // Ticks of 100 ns: rounded to nearest even.
+    assert_eq!(run("t", &times, "dynd", LossKinds::NONE).unwrap_err().kind(), ErrorKind::Lossy);
+    let (lost, bytes) = run("t", &times, "dynd", LossKind::Precision.into()).unwrap();
+    let back = read(&registry, bytes, "dynd", "");
+    let expected: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![100, 100, 200, 200]));
+    assert_eq!(back.column(0), &expected);
+    assert_eq!(lost.len(), 1);
+    assert_eq!((lost[0].kind, lost[0].column.as_str(), lost[0].values), (LossKind::Precision, "t", 3));
+    assert_eq!(lost[0].example.as_deref(), Some("149"));
+    // NaN has no JSON form: null, where the column is nullable.
+    assert_eq!(run("x", &numbers, "ds:json", LossKinds::NONE).unwrap_err().kind(), ErrorKind::Lossy);
+    let (lost, bytes) = run("x", &numbers, "ds:json", LossKind::Range.into()).unwrap();
+    assert_eq!(read(&registry, bytes, "ds:json", "").column(0).null_count(), 2);
+    assert_eq!((lost[0].kind, lost[0].values), (LossKind::Range, 1));
+    // A matrix has neither nulls nor names.
+    assert_eq!(run("x", &numbers, "npy", LossKind::Names.into()).unwrap_err().kind(), ErrorKind::Lossy);
+    let (lost, _) = run("x", &numbers, "npy", LossKind::Nulls | LossKind::Names).unwrap();
+    let found: Vec<_> = lost.iter().map(|lost| (lost.kind, lost.column.as_str(), lost.values)).collect();
+    assert_eq!(found, [(LossKind::Nulls, "x", 1), (LossKind::Names, "x", 1)]);
+    let (lost, _) = run("x", &numbers, "dbdf", LossKinds::ALL).unwrap();
+    assert_eq!((lost[0].kind, lost[0].values), (LossKind::Nulls, 1));
 }

@@ -5,14 +5,18 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema, SchemaRef};
 
+#[cfg(any(feature = "ds", feature = "dynd"))]
+use crate::convert::leaving;
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(any(feature = "ds", feature = "dynd"))]
+use crate::formats::Format;
 #[cfg(feature = "ds")]
 use crate::formats::ds;
 #[cfg(feature = "dynd")]
 use crate::formats::dynd;
-use crate::hub::Form;
 use crate::hub::json::JsonOptions;
 use crate::hub::type_text;
+use crate::hub::{Form, LossKinds};
 use crate::limits::Limits;
 
 /// A language of types.
@@ -193,17 +197,25 @@ pub(super) fn arrow_type_text(text: &str, limits: &Limits) -> Result<String> {
     Ok(format!("arrow:{}", type_text::print_exact_schema(&schema)))
 }
 
-/// The type of data with this schema, in a language.
+/// The type of data with this schema, in a language: the one that a conversion to that format writes.
 pub fn print_type(schema: &Schema, language: Language) -> Result<String> {
     match language {
         Language::Arrow => Ok(type_text::print_schema(schema)),
         #[cfg(feature = "ds")]
-        Language::Ds => Ok(ds::Type::from_schema(schema)?.to_string()),
+        Language::Ds => Ok(ds::Type::from_schema(target_schema(schema, &ds::Ds)?.as_ref())?.to_string()),
         #[cfg(feature = "dynd")]
-        Language::Dynd => Ok(dynd::type_of_schema(schema)?.to_string()),
+        Language::Dynd => Ok(dynd::type_of_schema(target_schema(schema, &dynd::Dynd)?.as_ref())?.to_string()),
         #[cfg(not(all(feature = "ds", feature = "dynd")))]
         _ => Err(Error::unsupported("this build does not have that type language")),
     }
+}
+
+/// The schema that data is written with.
+#[cfg(any(feature = "ds", feature = "dynd"))]
+fn target_schema(schema: &Schema, target: &dyn Format) -> Result<SchemaRef> {
+    let shaped = leaving::leave(&Arc::new(schema.clone()), target.info().forms, "auto")?;
+    shaped.plan.check(LossKinds::ALL)?;
+    Ok(shaped.schema)
 }
 
 /// The `.meta` text that DAPHNE wants beside a file of this content.

@@ -176,9 +176,8 @@ impl Source {
 
     /// Makes this source an input of a job: its reads count as the job's progress, and end with the job.
     pub(crate) fn attach(&self, control: &Control) {
-        if self.shared.control.set(control.clone()).is_ok() {
-            control.expect_bytes(self.len());
-        }
+        // An error means that it is an input of a job already.
+        let _ = self.shared.control.set(control.clone());
     }
 
     /// The first bytes (at most [`HEAD_BYTES`]), without using up a stream.

@@ -243,6 +243,7 @@ impl<'a> Suite<'a> {
             let document = self.format.open(source, &self.read)?;
             document.validate(&mut Findings::new(false))?;
             walk(&document.outline(), 3);
+            drop((document.splits(3), document.statistics()));
             // Not collected: a file may hold many rows of few bytes.
             for batch in document.all_rows()? {
                 batch?;

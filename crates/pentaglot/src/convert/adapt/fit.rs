@@ -106,7 +106,7 @@ impl<'a> Judge<'a> {
     /// One value for each of the array; null ones are not looked at.
     fn collect<T: Default>(&mut self, fit: impl Fn(usize) -> Fit<T>) -> Result<Vec<T>> {
         let nulls = self.array.nulls().cloned();
-        let mut out = Vec::with_capacity(self.array.len());
+        let mut out = Vec::new();
         for index in 0..self.array.len() {
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) {
                 out.push(T::default());

@@ -102,7 +102,8 @@ impl Adapter {
             let batch = batch?;
             for index in &self.dropped {
                 let (column, rows) = (batch.column(*index), batch.num_rows());
-                let example = || (rows > 0).then(|| scalar::shown(column, 0));
+                let first = (0..rows).find(|row| column.is_valid(*row));
+                let example = || first.map(|row| scalar::shown(column, row));
                 lost.add(LossKind::Dropped, batch.schema().field(*index).name(), rows as u64, example);
             }
             let adapted = self

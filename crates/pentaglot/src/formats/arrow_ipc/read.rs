@@ -8,6 +8,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 
 use super::body::{self, Dictionaries};
+use super::dictionary::has_dictionary;
 use super::layout::{Block, Footer, Kind, Message, Next, Tape, read_message};
 use super::slice;
 use crate::error::{Context, Error, Result};
@@ -218,6 +219,8 @@ impl Store {
             dictionaries: Dictionaries::new(),
             next: 0,
             position: 0,
+            wants_values: range.is_empty()
+                && self.schema.fields().iter().any(|field| has_dictionary(field.data_type())),
             range,
         };
         let rows = rows::from_batches(schema, reader);
@@ -321,6 +324,8 @@ struct StoreReader {
     /// The first row of the next batch.
     position: u64,
     range: Range<u64>,
+    /// Whether a batch without rows is to come, for the values of its dictionaries.
+    wants_values: bool,
 }
 
 impl StoreReader {
@@ -328,7 +333,7 @@ impl StoreReader {
         while let Some(entry) = self.store.entries.get(self.next).copied() {
             // A batch without rows holds nothing that is asked for, but whoever reads all rows learns if it is broken.
             let whole = self.range == (0..self.store.total_rows);
-            if self.position >= self.range.end && !whole {
+            if self.position >= self.range.end && !whole && !self.wants_values {
                 return Ok(None);
             }
             self.next += 1;
@@ -343,7 +348,8 @@ impl StoreReader {
                     self.position = start.saturating_add(rows);
                     let from = self.range.start.clamp(start, self.position) - start;
                     let to = self.range.end.clamp(start, self.position) - start;
-                    if from < to {
+                    if from < to || self.wants_values {
+                        self.wants_values = false;
                         return self.read(&entry, from, to).map(Some);
                     }
                     if rows == 0 && whole {
@@ -403,7 +409,8 @@ fn split(rows: Rows, most: usize) -> Rows {
         };
         let pieces = whole.into_iter().flat_map(move |batch| {
             let count = batch.num_rows();
-            (0..count).step_by(most).map(move |start| Ok(batch.slice(start, most.min(count - start))))
+            // A batch without rows stays, for the values of its dictionaries.
+            (0..count.max(1)).step_by(most).map(move |start| Ok(batch.slice(start, most.min(count - start))))
         });
         pieces.chain(error)
     });

@@ -83,7 +83,11 @@ fn effect(field: &FieldRef) -> Effect {
         }
         _ => Effect::exact(),
     };
-    own.and(order).and(extension::all_dropped(field))
+    let meaning = match extension::tensor_shape(field) {
+        Some(_) => Effect::exact(),
+        None => extension::all_dropped(field),
+    };
+    own.and(order).and(meaning)
 }
 
 /// A file being written.

@@ -158,8 +158,8 @@ fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
 
 /// DAPHNE writes no readable labels: names are in the `.meta` beside the file, where there is one.
 fn check_name(plan: &mut Plan, field: &Field, dialect: Dialect, options: &WriteOptions) {
-    let has_meta = options.options.bool("meta").is_ok_and(|meta| meta.unwrap_or(true))
-        && options.name.as_deref() != Some("-");
+    let has_meta =
+        options.options.bool("meta").is_ok_and(|meta| meta.unwrap_or(true)) && options.name.is_some();
     if dialect == Dialect::Daphne && !has_meta && !field.name().starts_with("col_") {
         let note = "without a .meta file DAPHNE's frames have no names";
         plan.step(field.name(), "name", "", Effect::lossy(LossKind::Names).because(note));

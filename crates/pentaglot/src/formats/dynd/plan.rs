@@ -332,7 +332,11 @@ impl Derived {
             (extension::INT128, _) if is_16 => Some(Type::Int(Width::W128)),
             (extension::UINT128, _) if is_16 => Some(Type::Uint(Width::W128)),
             (extension::FLOAT128, _) if is_16 => Some(Type::Float(FloatWidth::W128)),
-            (extension::JSON | "arrow.json", _) if is_text => Some(Type::Json),
+            (extension::JSON, _) if is_text => Some(Type::Json),
+            ("arrow.json", _) if is_text => {
+                self.worse(Effect::widened(), "comes back as pentaglot.json");
+                Some(Type::Json)
+            }
             (extension::CHAR, _) if is_text => {
                 self.worse(Effect::checked(LossKind::Range), "each text must be one char");
                 Some(Type::Char(Encoding::Utf32))

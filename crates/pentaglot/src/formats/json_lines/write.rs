@@ -82,7 +82,11 @@ fn effect(field: &Field) -> Effect {
         }
         _ => Effect::exact(),
     };
-    own.and(order).and(extension::dropped(field))
+    let meaning = match extension::tensor_shape(field) {
+        Some(_) => back("nested lists"),
+        None => extension::dropped(field),
+    };
+    own.and(order).and(meaning)
 }
 
 /// The first value in which a map has one key twice, which no object holds.

@@ -22,6 +22,7 @@
 
 mod layout;
 mod levels;
+mod logical;
 mod outline;
 mod read;
 mod statistics;
@@ -33,8 +34,9 @@ mod types;
 mod validate;
 mod write;
 
-use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::formats::{TypeLanguage, WritePlan, planned, relaxed};
 use crate::hub::Selection;
+use crate::hub::relax::Rules;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -105,7 +107,8 @@ impl Format for Parquet {
         let steps = types::plan(schema);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
-            Ok(Box::new(ParquetWriter::create(sink, &schema, &options).in_format(ID)?))
+            let writer = Box::new(ParquetWriter::create(sink, &schema, &options).in_format(ID)?);
+            Ok(relaxed(writer, Rules { whole_days: true, ..Rules::default() }, &options))
         }))
     }
 }

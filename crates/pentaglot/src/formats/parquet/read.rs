@@ -15,6 +15,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use super::ID;
 use super::layout::{Chunks, Footer, Pages, check_value_count, from_parquet};
 use super::levels::{LEVELS_KEY, Levels};
+use super::logical;
 use super::thrift::PageHeader;
 use super::types;
 use super::write::ROW_COUNT_KEY;
@@ -81,6 +82,7 @@ impl Store {
             Some(schema) => (schema.with_metadata(metadata), Some(Arc::clone(reader.schema()))),
             None => (plain, None),
         };
+        let schema = logical::with_extensions(schema, footer.metadata.file_metadata().schema_descr());
         let levels = Levels::from_json(&levels, &schema);
         let (schema, indexed) = (Arc::new(schema), OnceLock::new());
         Ok(Store {

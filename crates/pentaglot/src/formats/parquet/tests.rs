@@ -1,10 +1,10 @@
-use crate::hub::Verdict;
+use crate::hub::{Verdict, extension};
 use crate::sink::Sink;
 use crate::testing::asked::Asked;
 use arrow_schema::Schema;
 use std::sync::Arc;
 
-use arrow_array::{Array, Float64Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, SchemaRef, UnionFields, UnionMode};
 
 use super::*;
@@ -410,4 +410,44 @@ fn seconds_and_dates_in_milliseconds_are_stored_as_moments() {
         Arc::new(TimestampSecondArray::from(vec![0, i64::MAX, 1])),
         r#"row 1, column "t": 9223372036854775807 seconds in milliseconds do not fit 64 bits"#,
     );
+}
+
+/// Other programs say UUID and JSON without an Arrow schema in the footer.
+#[test]
+fn uuid_and_json_are_kept_without_an_arrow_schema() {
+    use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+    use parquet::basic::LogicalType;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let uuid = extension::with(Field::new("u", DataType::FixedSizeBinary(16), false), "arrow.uuid", None);
+    let json = extension::with(Field::new("j", DataType::Utf8, true), "arrow.json", None);
+    let schema: SchemaRef = Arc::new(Schema::new(vec![uuid, json]));
+    let uuids = arrow_array::FixedSizeBinaryArray::try_from_iter([[7u8; 16]].iter()).unwrap();
+    let texts = arrow_array::StringArray::from(vec![Some("{}")]);
+    let columns: Vec<ArrayRef> = vec![Arc::new(uuids), Arc::new(texts)];
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
+    let descriptor = parquet::arrow::ArrowSchemaConverter::new().convert(&schema).unwrap();
+    let descriptor = super::logical::with_logical_types(descriptor, &schema).unwrap();
+    let options = ArrowWriterOptions::new().with_parquet_schema(descriptor).with_skip_arrow_metadata(true);
+    let mut foreign = Vec::new();
+    let mut writer = ArrowWriter::try_new_with_options(&mut foreign, Arc::clone(&schema), options).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let logical = |bytes: Vec<u8>| -> Vec<Option<LogicalType>> {
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
+        let columns = reader.metadata().file_metadata().schema_descr().root_schema().get_fields().to_vec();
+        columns.iter().map(|column| column.get_basic_info().logical_type_ref().cloned()).collect()
+    };
+    let expected = [Some(LogicalType::Uuid), Some(LogicalType::Json)];
+    assert_eq!(logical(foreign.clone()), expected);
+    let document = Parquet.open(Source::from_bytes("x.parquet", foreign), &Default::default()).unwrap();
+    let rows = document.rows(&crate::hub::Selection::new(&document.summary().schema, None)).unwrap();
+    let found = rows.schema();
+    let names: Vec<_> = found.fields().iter().map(|field| extension::name(field)).collect();
+    assert_eq!(names, [Some("arrow.uuid"), Some("arrow.json")]);
+    assert_eq!(Parquet.steps(&found, &WriteOptions::default()).verdict(), Verdict::Exact);
+    let (sink, memory) = Sink::memory();
+    let mut writer = Parquet.create(sink, found, &WriteOptions::default()).unwrap();
+    rows.for_each(|batch| writer.write(&batch.unwrap()).unwrap());
+    writer.finish().unwrap();
+    assert_eq!(logical(memory.take()), expected);
 }

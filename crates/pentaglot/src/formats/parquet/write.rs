@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
-use parquet::arrow::encode_arrow_schema;
+use parquet::arrow::{ArrowSchemaConverter, encode_arrow_schema};
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -13,6 +13,7 @@ use parquet::file::properties::WriterProperties;
 use super::ID;
 use super::layout::from_parquet;
 use super::levels::{LEVELS_KEY, Levels};
+use super::logical;
 use super::types;
 use crate::error::{Context, Error, Result};
 use crate::formats::{OptionMap, WriteOptions, Writer, Written};
@@ -92,7 +93,9 @@ impl ParquetWriter {
             pairs.push(KeyValue { key: types::SCHEMA_KEY.to_owned(), value: Some(text) });
         }
         let properties = properties(&stored, options)?.set_key_value_metadata(Some(pairs)).build();
-        let write = ArrowWriterOptions::new().with_properties(properties);
+        let descriptor = ArrowSchemaConverter::new().convert(&stored).map_err(from_writer)?;
+        let descriptor = logical::with_logical_types(descriptor, &stored).map_err(from_writer)?;
+        let write = ArrowWriterOptions::new().with_properties(properties).with_parquet_schema(descriptor);
         let inner = ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write);
         let levels = Levels::gather(schema);
         Ok(ParquetWriter { inner: inner.map_err(from_writer)?, stored, levels, converts, rows: 0 })
@@ -128,7 +131,7 @@ fn properties(
     schema: &SchemaRef,
     options: &WriteOptions,
 ) -> Result<parquet::file::properties::WriterPropertiesBuilder> {
-    let converter = parquet::arrow::ArrowSchemaConverter::new();
+    let converter = ArrowSchemaConverter::new();
     let descriptor = converter.convert(schema).map_err(from_writer)?;
     // A row group is held encoded until it is complete.
     let room = usize::try_from(options.budget.limits().max_alloc / 4).unwrap_or(usize::MAX).max(1 << 20);

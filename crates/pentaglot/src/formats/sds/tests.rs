@@ -396,7 +396,7 @@ fn rows_can_be_chosen() {
                 .find(|(_, entry)| entry["type"] == "IntVector" && entry["n"] == 1000)
                 .unwrap()
         });
-    let document: Arc<dyn Document> = Arc::from(open(fs::read(path).unwrap(), Some(Kind::Int)).unwrap());
+    let document: Arc<dyn Document> = open(fs::read(path).unwrap(), Some(Kind::Int)).unwrap();
     let read = |rows: Option<std::ops::Range<u64>>| {
         let mut request = Asked::default();
         request.rows = rows;

@@ -162,7 +162,10 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         if extension::name(field) != Some(extension::TUPLE) {
             effect = effect.and(extension::dropped(field));
         }
-        if field.data_type() == &DataType::Utf8 && kind == Kind::Bytes {
+        if matches!(field.data_type(), DataType::LargeUtf8 | DataType::LargeBinary) {
+            effect = effect.and(Effect::widened());
+        }
+        if matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8) && kind == Kind::Bytes {
             effect = effect.and(Effect::widened().because("comes back as bytes"));
         }
         if target.input == Input::Bits && matches!(kind, Kind::Sparse | Kind::RunLength) {
@@ -172,9 +175,9 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         if has_name && field.name() != shape::ITEM_FIELD {
             let note = "a structure has no names";
             effect = effect.and(Effect::lossy(LossKind::Names).because(note));
-        } else if has_name {
-            effect = effect.and(Effect::widened().because("comes back as an array"));
-        } else if Form::of(schema) == Form::Value && matches!(target.input, Input::Bits | Input::Numbers) {
+        } else if has_name
+            || Form::of(schema) == Form::Value && matches!(target.input, Input::Bits | Input::Numbers)
+        {
             effect = effect.and(Effect::widened().because("comes back as an array"));
         }
         if field.is_nullable() {
@@ -273,7 +276,7 @@ impl Writer for SdsWriter {
             Input::Numbers => {
                 let numbers = self.numbers(column(0)?, name(0))?;
                 if matches!(self.target.native.kind, Kind::Bytes | Kind::String) {
-                    self.values.bits_held.grow(numbers.len() as u64)?;
+                    self.values.bits_held.grow(2 * numbers.len() as u64)?;
                     let bytes = self.values.bytes.get_or_insert_default();
                     for (number, row) in numbers.into_iter().zip(self.rows..) {
                         let byte = u8::try_from(number);
@@ -383,7 +386,7 @@ fn write_structure(target: &Target, values: Values, budget: &Budget, out: &mut i
             matrix.first().write_words(Supports::Lean, out)?;
         }
         Kind::WaveletCore => {
-            let _reserved = budget.reserve(wavelet_bytes(&values.first))?;
+            let _reserved = budget.reserve(core_bytes(&values.first))?;
             put_core(&WaveletCore::from_values(&values.first), target, out)?;
         }
         Kind::RunLengthWavelet => {
@@ -441,14 +444,20 @@ fn bits_of(values: &[u64]) -> u32 {
     64 - values.iter().copied().max().unwrap_or(0).leading_zeros()
 }
 
-/// What building a wavelet matrix and writing it takes beside the values: two copies of them in the narrowest type, the
-/// levels, one level with its supports, and the start of each value of the alphabet.
-fn wavelet_bytes(values: &[u64]) -> u64 {
+/// What building the levels of a wavelet matrix and writing them takes beside the values: two copies of the values in the
+/// narrowest type, the levels, and one level with its supports.
+fn core_bytes(values: &[u64]) -> u64 {
     let (len, width) = (values.len() as u64, u64::from(bits_of(values).max(1)));
     let narrow = width.div_ceil(8).next_power_of_two();
+    len.saturating_mul(2 * narrow).saturating_add(len / 8 * (width + 4))
+}
+
+/// The same for a whole wavelet matrix, which also has the start of each value of the alphabet.
+fn wavelet_bytes(values: &[u64]) -> u64 {
     let alphabet = values.iter().copied().max().unwrap_or(0).saturating_add(1);
-    let starts = alphabet.min(len).saturating_mul(2 * 16).saturating_add(alphabet.saturating_mul(8));
-    len.saturating_mul(2 * narrow).saturating_add(len / 8 * (width + 4)).saturating_add(starts)
+    let occurring = alphabet.min(values.len() as u64);
+    let starts = occurring.saturating_mul(2 * 16).saturating_add(alphabet.saturating_mul(8));
+    core_bytes(values).saturating_add(starts)
 }
 
 /// The bits, and what pays for them and for a copy with supports while they are written.

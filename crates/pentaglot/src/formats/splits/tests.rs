@@ -107,8 +107,11 @@ enum Cut {
 
 type Options = &'static [(&'static str, &'static str)];
 
-/// Every format and what decides its splits: id, dialect, options of the writer, rows.
-const CASES: &[(&str, &str, Options, fn() -> RecordBatch, Cut)] = &[
+/// What decides the splits of a file: id, dialect, options of the writer, rows.
+type Case = (&'static str, &'static str, Options, fn() -> RecordBatch, Cut);
+
+/// Every format, in each way that it can be cut or not.
+const CASES: &[Case] = &[
     ("dbdf", "spec", &[("block-rows", "100")], numbers, Cut::Yes),
     ("dbdf", "spec", &[("block-rows", "90"), ("block-cols", "2")], dense, Cut::Yes),
     ("dbdf", "spec", &[("blocks", "dense")], dense, Cut::Yes),

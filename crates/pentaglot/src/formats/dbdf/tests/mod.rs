@@ -77,7 +77,8 @@ fn dense_bits(batch: &RecordBatch) -> Vec<u8> {
 }
 
 fn options(dialect: &str, pairs: &[(&str, &str)]) -> WriteOptions {
-    let mut options = WriteOptions { dialect: Some(dialect.to_owned()), ..WriteOptions::default() };
+    let (dialect, name) = (Some(dialect.to_owned()), Some("x.dbdf".to_owned()));
+    let mut options = WriteOptions { dialect, name, ..WriteOptions::default() };
     pairs.iter().for_each(|(key, value)| options.options.set(*key, *value));
     options
 }
