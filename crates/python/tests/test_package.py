@@ -59,6 +59,16 @@ def test_nothing_else_is_imported():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
+def test_the_command_is_in_the_package(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"a\n1\n2\n")
+    module = [sys.executable, "-m", "pentaglot"]
+    for program in (module, [str(Path(sys.executable).parent / "pentaglot")]):
+        done = subprocess.run([*program, "count", "t.csv"], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, "2  t.csv\n")
+        done = subprocess.run([*program, "convert", "t.csv"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 2 and "pentaglot" in done.stderr
+
+
 def test_an_interrupt_ends_the_work(tmp_path):
     """A conversion of many rows is interrupted: the exception comes, and no output is left."""
     code = textwrap.dedent(

@@ -26,6 +26,7 @@ __all__ = [
     "WaveletMatrix",
     "RunLengthWaveletMatrix",
     "succinct_open",
+    "command",
 ]
 
 __version__: str
@@ -247,4 +248,5 @@ class RunLengthWaveletMatrix:
     def values(self) -> NDArray[uint64]: ...
     def save(self, output: object, supports: str, force: bool) -> None: ...
 
+def command(words: list[str]) -> int: ...
 def succinct_open(source: object, kind: str | None, mmap: bool) -> Any: ...
