@@ -8,7 +8,7 @@ use std::{env, fs};
 use crate::{Result, build_folder, root, run};
 
 /// What the Python tests import.
-const PACKAGES: &[&str] = &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack"];
+const PACKAGES: &[&str] = &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3"];
 
 /// What builds the package and what its tests import.
 const PACKAGE_NEEDS: &[&str] =
@@ -53,6 +53,11 @@ pub(crate) fn package(left_out: &mut Vec<String>) -> Result {
             return Ok(());
         }
     };
+    let is_old = "import sys; sys.exit(sys.version_info < (3, 11))";
+    if !Command::new(&python).args(["-c", is_old]).status().is_ok_and(|status| status.success()) {
+        left_out.push("crates/python: python3 is older than 3.11".to_owned());
+        return Ok(());
+    }
     let (folder, target) = (root().join("crates/python"), build_folder().join("python-target"));
     let bin = python.parent().map(Path::to_path_buf).unwrap_or_default();
     println!("xtask: the Python package");

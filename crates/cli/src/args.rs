@@ -129,6 +129,16 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where 'price > 200 and symbol is not null'"
     )]
     Count(Count),
+    /// The content identity of files: the same typed data has the same one in every format
+    #[command(
+        after_help = "Examples:\n  pentaglot hash readings.parquet readings.csv\n  pentaglot hash --check identities.txt"
+    )]
+    Hash(Hash),
+    /// What differs between two files, across formats: 0 equal, 1 different, 2 other faults
+    #[command(
+        after_help = "Examples:\n  pentaglot diff old.parquet new.csv --key id\n  pentaglot diff a.npy b.mtx --rel 1e-9 -o differences.parquet"
+    )]
+    Diff(Diff),
     /// rank, select, … on succinct structures, opened in place
     #[command(
         after_help = "Examples:\n  pentaglot query exons.sds rank 17\n  pentaglot query graph.gbz::gbwt.da_samples get 3"
@@ -335,6 +345,67 @@ pub(crate) struct Count {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Hash {
+    /// Files
+    #[arg(required_unless_present = "check", value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Also the identity of each column
+    #[arg(long, conflicts_with_all = ["raw", "check"])]
+    pub(crate) by_column: bool,
+    /// A digest of the dynd:raw bytes of a dynd value, in hex
+    #[arg(long, value_name = "FUNCTION")]
+    pub(crate) raw: Option<RawFunction>,
+    /// Compare files with a list of lines as this verb prints them (`-` is standard input); 1 if one differs
+    #[arg(long, value_name = "LIST", conflicts_with = "files")]
+    pub(crate) check: Option<String>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// One JSON object per line and file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RawFunction {
+    Blake3,
+    Sha256,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// The first file
+    pub(crate) a: String,
+    /// The second file
+    pub(crate) b: String,
+    /// Match rows by these columns instead of by position; the second file must fit into --max-alloc
+    #[arg(long, value_name = "A,B")]
+    pub(crate) key: Option<String>,
+    /// Floats are equal up to this difference
+    #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = parse_tolerance)]
+    pub(crate) abs: f64,
+    /// Floats are equal up to this part of the greater magnitude
+    #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = parse_tolerance)]
+    pub(crate) rel: f64,
+    /// Floats are equal up to this many steps between neighbouring floats
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) ulp: u64,
+    /// How many differences of each column are shown
+    #[arg(short = 'n', value_name = "N", default_value_t = 20)]
+    pub(crate) count: usize,
+    /// Write all differences as a table; the extension says the format
+    #[arg(short = 'o', value_name = "FILE")]
+    pub(crate) output: Option<String>,
+    /// Replace an existing output
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// As a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Query {
     /// The file
     pub(crate) file: String,
@@ -416,6 +487,11 @@ fn parse_size(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| "expected a size such as 512M".to_owned())?;
     number.checked_shl(shift).filter(|size| size >> shift == number).ok_or("a size past 2^64".to_owned())
+}
+
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or("expected a number from 0".to_owned())
 }
 
 fn parse_option(text: &str) -> Result<(String, String), String> {

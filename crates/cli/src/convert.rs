@@ -45,8 +45,11 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     drop(progress);
     let report = report.about(&input)?;
     if !session.global.quiet {
-        for (name, notes) in [(&input, &report.input_notes), (&args.output, &report.notes)] {
-            notes.iter().for_each(|note| screen::say(&escape(&format!("{name}: note: {note}"))));
+        // Notes on several inputs name the input.
+        let of_input = if args.inputs.len() > 1 { String::new() } else { format!("{input}: ") };
+        let of_output = format!("{}: ", args.output);
+        for (name, notes) in [(of_input, &report.input_notes), (of_output, &report.notes)] {
+            notes.iter().for_each(|note| screen::say(&escape(&format!("{name}note: {note}"))));
         }
         if !args.json {
             let lines = report.lost.iter().map(|lost| format!("{}: note: {lost}", args.output));

@@ -8,7 +8,7 @@ use crate::args::Cli;
 /// The verbs by purpose, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Look at a file", &["inspect", "schema", "head", "cat", "count", "dump"]),
-    ("Check a file", &["validate"]),
+    ("Check a file", &["validate", "hash", "diff"]),
     ("Change a file", &["convert"]),
     ("Ask succinct structures", &["query", "index"]),
     ("Types and formats", &["type", "formats"]),

@@ -5,8 +5,10 @@ mod bus_error;
 mod cat;
 mod convert;
 mod count;
+mod diff;
 mod dump;
 mod formats;
+mod hash;
 mod help;
 mod inspect;
 mod pager;
@@ -120,8 +122,10 @@ impl Failure {
             return None;
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let Ok(entries) = std::fs::read_dir(folder) else {
-            return Some(format!("there is no folder {}", folder.display()));
+        let entries = match std::fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(_) if folder.exists() => return None,
+            Err(_) => return Some(format!("there is no folder {}", folder.display())),
         };
         let similar = entries.flatten().map(|entry| entry.path());
         let mut similar: Vec<_> = similar.filter(|other| other.file_stem() == path.file_stem()).collect();
@@ -238,6 +242,8 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),
         Verb::Count(args) => count::run(session, args),
+        Verb::Hash(args) => hash::run(session, args),
+        Verb::Diff(args) => diff::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         Verb::Type(args) => types::run(session, args),

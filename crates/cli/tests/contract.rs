@@ -158,7 +158,7 @@ fn members_of_containers_are_queried() {
 #[test]
 fn a_vec_that_looks_like_an_option_says_what_helps() {
     let (_folder, name) = folder();
-    fs::write(name("x.csv"), "x\n5\n6\n7\n").unwrap();
+    fs::write(name("x.csv"), "item\n5\n6\n7\n").unwrap();
     good(&["convert", &name("x.csv"), &name("x.sds"), "--to", "sds:vec", "-q"]);
     let object = json(&good(&["inspect", "--json", &name("x.sds")]));
     assert_eq!(object["dialect"], "option");
@@ -334,12 +334,12 @@ fn an_array_of_numbers_is_a_matrix_for_daphne() {
 #[test]
 fn structures_are_written_from_ordinary_input() {
     let (_folder, name) = folder();
-    fs::write(name("wide.csv"), "x\n18446744073709551615\n0\n1099511627776\n").unwrap();
+    fs::write(name("wide.csv"), "item\n18446744073709551615\n0\n1099511627776\n").unwrap();
     good(&["convert", &name("wide.csv"), &name("core.sds"), "--to", "sds:wmcore"]);
     let shown = good(&["cat", &name("core.sds"), "--from", "sds:wmcore"]);
     assert_eq!(shown, "{\"item\":18446744073709551615}\n{\"item\":0}\n{\"item\":1099511627776}\n");
     // Half a million equal values are one run: 4 MB of them would not fit.
-    fs::write(name("runs.csv"), format!("x\n{}", "7\n".repeat(500_000))).unwrap();
+    fs::write(name("runs.csv"), format!("item\n{}", "7\n".repeat(500_000))).unwrap();
     let words = ["--to", "sds:rlwm", "--max-alloc", "2M", "-q"];
     good(&[&["convert", &name("runs.csv"), &name("runs.sds")][..], &words].concat());
     assert_eq!(good(&["query", &name("runs.sds"), "rank", "400000", "7"]), "400000\n");

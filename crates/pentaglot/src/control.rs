@@ -128,6 +128,12 @@ impl Control {
         Ok(self.pool()?.install(|| items.into_par_iter().map(one).collect()))
     }
 
+    /// Does `work` on the job's own threads, which its parallel iterators then use.
+    pub(crate) fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        self.check()?;
+        Ok(self.pool()?.install(work))
+    }
+
     /// The job's own threads, started on first use.
     fn pool(&self) -> Result<&rayon::ThreadPool> {
         let start = || {

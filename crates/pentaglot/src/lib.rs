@@ -42,6 +42,8 @@ pub mod cursor;
 mod error;
 pub mod formats;
 pub mod hub;
+#[cfg(feature = "dynd")]
+pub mod identity;
 pub mod job;
 mod kernels;
 mod limits;

@@ -50,8 +50,7 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
     let out = match (from, to) {
         (_, Form::Table) => {
             let effect = match from {
-                Form::Sparse | Form::Coo => Effect::lossy(LossKind::Metadata)
-                    .because("the numbers of rows and columns are not written"),
+                Form::Sparse | Form::Coo => Effect::widened().because(shape::SIZE_NOT_KEPT),
                 _ => Effect::widened().because("comes back as a table"),
             };
             plan.step("", describe(schema), word(to), effect);
@@ -61,7 +60,7 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
             let field = schema.field(0);
             let effect = match field.name().as_str() {
                 shape::ITEM_FIELD => Effect::widened().because("comes back as an array"),
-                _ => Effect::lossy(LossKind::Names).because("an array has no name"),
+                _ => Effect::widened().because(shape::NAMES_NOT_KEPT),
             };
             plan.step(field.name(), print_field(field), word(to), effect);
             shape::array_schema(field.clone())
@@ -255,6 +254,7 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
     };
     // A matrix that only lost its form on the way has the names that every matrix's columns have.
     let has_names = Form::of(schema) == Form::Table;
+    let mut loses_names = false;
     for (index, field) in fields.iter().enumerate() {
         let mut effect = Effect::exact();
         if *field.data_type() != common {
@@ -263,17 +263,14 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
         if field.is_nullable() {
             effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));
         }
-        if has_names && *field.name() != shape::column_name(index as u64) {
-            let note = "the columns of a matrix have no names";
-            effect = effect.and(Effect::lossy(LossKind::Names).because(note));
-        }
+        loses_names |= has_names && *field.name() != shape::column_name(index as u64);
         if effect != Effect::exact() {
             plan.step(field.name(), print_field(field), print_type(&common), effect);
         }
     }
     if matches!(Form::of(schema), Form::Table | Form::Array) {
-        let effect = Effect::widened().because("comes back as a matrix");
-        plan.step("", describe(schema), word(to), effect);
+        let note = if loses_names { shape::NAMES_NOT_KEPT } else { "comes back as a matrix" };
+        plan.step("", describe(schema), word(to), Effect::widened().because(note));
     }
     let cols = fields.len() as u64;
     let rows = shape::matrix_rows(schema);
@@ -332,6 +329,7 @@ pub fn describe(schema: &Schema) -> String {
     let value =
         shape::matrix_value_type(schema).map_or(String::new(), |value| format!(" of {}", print_type(&value)));
     match form {
+        Form::Table if schema.fields().len() == 1 => "a table of 1 column".to_owned(),
         Form::Table => format!("a table of {} columns", schema.fields().len()),
         Form::Dense => format!("a {extent} dense matrix{value}"),
         Form::Sparse => format!("a {extent} sparse matrix{value}"),

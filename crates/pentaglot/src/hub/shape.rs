@@ -18,9 +18,15 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Fields, Schema};
 
 use super::extension::{self, SPARSE_ROW};
-use super::loss::LossKind;
 use super::plan::{Effect, Plan};
 use crate::error::{Error, Result};
+
+/// The note of a step whose target has no place for the names of columns. Every value survives; a run says it afterwards.
+pub const NAMES_NOT_KEPT: &str = "names are not kept";
+
+/// The note of a step whose target has no place for the size of a sparse matrix. Every entry survives; a run says it
+/// afterwards.
+pub const SIZE_NOT_KEPT: &str = "the numbers of rows and columns are not kept";
 
 /// Schema-metadata key of the shape.
 pub const SHAPE_KEY: &str = "pentaglot.shape";
@@ -192,13 +198,8 @@ pub fn plan_plain_table(schema: &Schema, plan: &mut Plan) {
             plan.step("", "matrix", "table", Effect::widened().because("comes back as a table"));
         }
         Form::Coo => {
-            let note = "the numbers of rows and columns are not written";
-            plan.step(
-                "",
-                "sparse matrix",
-                "row, col, value",
-                Effect::lossy(LossKind::Metadata).because(note),
-            );
+            let effect = Effect::widened().because(SIZE_NOT_KEPT);
+            plan.step("", "sparse matrix", "row, col, value", effect);
         }
         _ => {}
     }

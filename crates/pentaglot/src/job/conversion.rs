@@ -16,7 +16,7 @@ use crate::convert::adapt::{self, Adapter};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{Side, WriteOptions, WritePlan};
-use crate::hub::{Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict};
+use crate::hub::{FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict, shape};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -245,7 +245,13 @@ impl Conversion {
             writer.write(&batch).in_format(to)?;
         }
         self.opened.control.check()?;
-        let written = writer.finish().in_format(to)?;
+        let mut written = writer.finish().in_format(to)?;
+        for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
+            let of = |step: &&FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
+            if self.plan.steps.iter().find(of).is_some() {
+                written.notes.push(note.to_owned());
+            }
+        }
         let input_notes = self.opened.document.summary().notes.clone();
         record_steps(&self.plan, written.rows, &lost);
         let lost = lost.lost();
@@ -275,7 +281,7 @@ fn adapter_to(
 ) -> Result<(reshape::Reshape, Adapter)> {
     let wanted =
         types::parse_type(text, None, options.open.budget.limits()).and_then(|wanted| wanted.schema());
-    let wanted = wanted.map_err(|error| types::as_usage("--as", error))?;
+    let wanted = wanted.map_err(|error| types::as_usage("the wanted type", error))?;
     let form = match (Form::of(schema), Form::of(&wanted)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
         (Form::Array | Form::Value, Form::Table) => Form::Table,

@@ -257,6 +257,7 @@ fn check_values(
     expected: &RecordBatch,
     found: RecordBatch,
     is_text: bool,
+    has_names: bool,
 ) -> std::result::Result<(), String> {
     let from = expected.schema();
     let found = shaped(found, &from).map_err(|error| error.to_string())?;
@@ -266,7 +267,7 @@ fn check_values(
     }
     let names =
         |schema: &Schema| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
-    if names(&from) != names(&to) && Form::of(&from) == Form::Table {
+    if has_names && names(&from) != names(&to) && Form::of(&from) == Form::Table {
         return Err(format!("the names came back as {:?}", names(&to)));
     }
     // Text says numbers in full, also those that are read as wider ones first.
@@ -348,7 +349,12 @@ fn every_plan_says_what_becomes_of_every_type_in_every_format() {
                 }
             };
             let is_text = ["csv", "jsonl", "json", "mtx"].contains(&to.as_str());
+            let says = |note: &str| {
+                plan.steps.iter().any(|step| step.note.as_deref().is_some_and(|said| said.contains(note)))
+            };
             let held = match verdict {
+                // A table of entries does not tell the size of the matrix.
+                _ if says(shape::SIZE_NOT_KEPT) => Ok(()),
                 // Positions and runs are the same bits in other rows, and numbers the bytes of one value.
                 Verdict::Widened | Verdict::Checked
                     if ["sds:bit", "sds:raw", "sds:sparse", "sds:rl", "sds:bytes", "sds:string"]
@@ -361,7 +367,7 @@ fn every_plan_says_what_becomes_of_every_type_in_every_format() {
                     Ok(())
                 }
                 Verdict::Exact => check_exact(&batch, found),
-                _ => check_values(&batch, found, is_text),
+                _ => check_values(&batch, found, is_text, !says(shape::NAMES_NOT_KEPT)),
             };
             match verdict {
                 Verdict::Exact => exact += 1,

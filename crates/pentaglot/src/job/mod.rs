@@ -3,7 +3,11 @@
 mod chain;
 mod conversion;
 mod dense;
+#[cfg(feature = "dynd")]
+mod diff;
 mod filtered;
+#[cfg(feature = "dynd")]
+mod hash;
 #[cfg(test)]
 mod honest;
 mod inputs;
@@ -19,6 +23,13 @@ mod tests;
 mod types;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
+#[cfg(feature = "dynd")]
+pub use diff::{
+    Cell, ColumnDifferences, Diff, DiffOptions, DiffTable, Difference, OnDifference, Place, RowDifferences,
+    SchemaDifference, Tolerance, diff,
+};
+#[cfg(feature = "dynd")]
+pub use hash::RawDigest;
 pub use inputs::{join, open_all};
 pub use names::expand;
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};

@@ -122,7 +122,7 @@ pub fn open_source(
         // These know Arrow types only; a user may write any language.
         Some(text) if info.type_language == TypeLanguage::Arrow => {
             let arrow = types::arrow_type_text(text, options.budget.limits());
-            Some(arrow.map_err(|error| types::as_usage("--type", error))?)
+            Some(arrow.map_err(|error| types::as_usage("the given type", error))?)
         }
         text => text.clone(),
     };

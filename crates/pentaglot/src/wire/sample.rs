@@ -3,7 +3,7 @@
 use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::limits::Budget;
 use crate::source::{Source, Window};
 
@@ -107,8 +107,8 @@ pub(crate) fn explain_guess(error: Error, guessed: bool) -> Error {
     if !guessed || !about_types || error.kind() != ErrorKind::Malformed {
         return error;
     }
-    let message = format!("{} (types were guessed from the first rows; --type gives them)", error.message());
-    let mut explained = Error::new(ErrorKind::Malformed, message).rule(error.rule_name());
+    let message = format!("{} (types were guessed from the first rows)", error.message());
+    let mut explained = Error::new(ErrorKind::Malformed, message).rule(error.rule_name()).hint(Hint::Type);
     if let Some(offset) = error.offset() {
         explained = explained.at(offset);
     }

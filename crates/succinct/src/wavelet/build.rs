@@ -38,7 +38,7 @@ fn first_vector(max: u64, len: u64, mut starts: Vec<(u64, u64)>) -> IntVector {
 }
 
 /// The levels of `values`, which end up in the order of the last one.
-fn levels<T: Lane>(values: &mut Vec<T>, max: u64) -> Vec<BitVector> {
+fn levels<T: Lane>(values: &mut [T], max: u64) -> Vec<BitVector> {
     let len = values.len() as u64;
     let mut spare = vec![T::default(); values.len()];
     let bits = (0..bit_len(max)).rev();

@@ -285,7 +285,7 @@ fn strings(offsets: OffsetBuffer<i32>, bytes: Buffer, mask: Option<NullBuffer>) 
     let mut texts: Vec<Option<&str>> = Vec::new();
     for (index, value) in binary.iter().enumerate() {
         let text = value.map(std::str::from_utf8).transpose().map_err(|_| {
-            Error::malformed("UTF-8 text", "bytes that are none (-O utf8=bytes reads them as binary)")
+            Error::malformed("UTF-8 text", "bytes that are none (the option utf8=bytes reads them as binary)")
                 .index(index as u64)
                 .rule("utf8")
         });

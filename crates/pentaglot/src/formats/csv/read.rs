@@ -61,7 +61,7 @@ impl CsvDocument {
             summary.part("row", start, bytes.saturating_sub(start));
         }
         if guessed && !summary.schema.fields().is_empty() {
-            summary.notes.push("types are guessed from the first rows; --type gives them".to_owned());
+            summary.notes.push("types are guessed from the first rows, unless they are given".to_owned());
         }
         Ok(CsvDocument { input, summary, layout, guessed, budget })
     }
@@ -175,9 +175,9 @@ pub(super) fn skipped<R: Read>(records: &Records<R>, columns: usize) -> bool {
 fn given_fields(text: &str, sample: &Sample, layout: Layout, options: &ReadOptions) -> Result<Fields> {
     let text = text.strip_prefix("arrow:").unwrap_or(text);
     let schema = parse_schema(text, options.budget.limits())
-        .map_err(|error| Error::usage(format!("--type: {}", caret_line(text, &error))))?;
+        .map_err(|error| Error::usage(format!("the given type: {}", caret_line(text, &error))))?;
     if Shape::of(&schema) != Shape::Table {
-        return Err(Error::usage("--type: expected struct{…}, found another shape"));
+        return Err(Error::usage("the given type: expected struct{…}, found another shape"));
     }
     for field in schema.fields() {
         check_type(field).map_err(|error| error.field(field.name().clone()))?;
@@ -190,7 +190,7 @@ fn given_fields(text: &str, sample: &Sample, layout: Layout, options: &ReadOptio
             if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
         };
         let message = format!(
-            "--type: expected the columns of the header ({}), found {}",
+            "the given type: expected the columns of the header ({}), found {}",
             list(&sample.names.iter().collect::<Vec<_>>()),
             list(&names)
         );

@@ -208,7 +208,7 @@ fn a_later_record_that_does_not_fit_names_its_place_and_the_way_out() {
         error.to_string(),
         format!(
             "csv: at byte {} (line 11002), row[11000].id: expected int64, found \"3x\" \
-             (types were guessed from the first rows; --type gives them)",
+             (types were guessed from the first rows)",
             text.len() - 5
         )
     );
@@ -216,7 +216,7 @@ fn a_later_record_that_does_not_fit_names_its_place_and_the_way_out() {
     let error = typed(&text, "struct{id: utf8}").err().unwrap();
     assert_eq!(
         error.to_string(),
-        "csv: --type: expected the columns of the header (\"id\", \"name\"), found \"id\""
+        "csv: the given type: expected the columns of the header (\"id\", \"name\"), found \"id\""
     );
 }
 

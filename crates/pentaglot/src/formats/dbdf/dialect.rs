@@ -85,7 +85,7 @@ pub(super) fn choose(
         None => (
             format!("several dialects fit {bytes} bytes, and no other program writes them"),
             Some(format!(
-                "the same bytes also fit {}; taken as {dialect} (--from dbdf:DIALECT names another)",
+                "the same bytes also fit {}; taken as {dialect} (another dialect can be named)",
                 names.join(" and ")
             )),
         ),

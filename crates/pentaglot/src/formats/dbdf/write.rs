@@ -83,8 +83,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
                 let note = "the schema does not say how many columns";
                 plan.step("", "matrix", target.data_type.name(), Effect::impossible(note));
             } else if dialect == Dialect::Daphne && cols.is_some_and(|cols| u32::try_from(cols).is_err()) {
-                let note =
-                    "DAPHNE's one block holds at most 4294967295 columns (--to dbdf:spec has more blocks)";
+                let note = "DAPHNE's one block holds at most 4294967295 columns (dbdf:spec has more blocks)";
                 plan.step("", "matrix", target.data_type.name(), Effect::impossible(note));
             }
         }
@@ -178,7 +177,8 @@ fn check_meta(
     if let (true, Ok(Some(true)), Some(value_type)) = (spec, options.options.bool("meta"), value_type)
         && !meta::is_known(value_type)
     {
-        let note = "DAPHNE has no integers of 16 bits that its .meta could name (leave out -O meta=true)";
+        let note =
+            "DAPHNE has no integers of 16 bits that its .meta could name (leave out the option meta=true)";
         plan.step(name, type_text::print_type(kind), ".meta", Effect::impossible(note));
     }
 }
@@ -318,7 +318,7 @@ impl DbdfWriter {
             && self.object.data_type != DataType::Frame
             && self.rows > u64::from(u32::MAX)
         {
-            let message = "DAPHNE's one block holds at most 4294967295 rows (--to dbdf:spec has more blocks)";
+            let message = "DAPHNE's one block holds at most 4294967295 rows (dbdf:spec has more blocks)";
             return Err(Error::unsupported(message));
         }
         let object = &self.object;

@@ -386,7 +386,7 @@ fn float(text: &mut Vec<u8>, value: impl std::fmt::Debug, finite: bool, writing:
     } else if writing.nan_null {
         text.extend_from_slice(b"null");
     } else {
-        return Err(Error::lossy(format!("{value:?} has no JSON form (-O nan=null writes null)")));
+        return Err(Error::lossy(format!("{value:?} has no JSON form (the option nan=null writes null)")));
     }
     Ok(())
 }

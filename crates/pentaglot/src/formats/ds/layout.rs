@@ -6,7 +6,7 @@ use super::rows::root_columns;
 use super::tree::Tree;
 use super::types::{Fundamental, ImageFormat, Type};
 use crate::cursor::Cursor;
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{Confidence, Head};
 use crate::limits::Limits;
 use crate::source::{HEAD_BYTES, Source};
@@ -109,8 +109,12 @@ fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Res
             Err(Error::truncated("a header", "an empty file").at(0).rule("header").field("header"))
         }
         (Some(code), None) => {
-            let expected = "a map with \"format\" (--type reads a stream without one)";
-            Err(Error::malformed(expected, msgpack::family(*code)).at(0).rule("header").field("header"))
+            let expected = "a map with \"format\"";
+            Err(Error::malformed(expected, msgpack::family(*code))
+                .at(0)
+                .rule("header")
+                .field("header")
+                .hint(Hint::Type))
         }
     }
 }
@@ -149,8 +153,8 @@ fn open_json(mut source: Source, given: Option<Type>, limits: &Limits) -> Result
             Layout { source, wire: Wire::Json, kind, body: 0, described: false, type_place: None }
         }
         (None, None) => {
-            let expected = "a bundle {\"type\": …, \"value\": …} (--type reads a value without one)";
-            return Err(Error::malformed(expected, "another value").at(0));
+            let expected = "a bundle {\"type\": …, \"value\": …}";
+            return Err(Error::malformed(expected, "another value").at(0).hint(Hint::Type));
         }
     })
 }

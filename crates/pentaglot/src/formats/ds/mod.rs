@@ -173,7 +173,7 @@ fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
 fn open_layout(source: Source, options: &ReadOptions) -> Result<Layout> {
     let given = options.type_text.as_deref();
     let given =
-        given.map(|text| Type::parse_within(text, options.budget.limits()).field("--type")).transpose()?;
+        given.map(|text| Type::parse_within(text, options.budget.limits()).field("type")).transpose()?;
     let wire = match options.dialect.as_deref() {
         Some("json") => Wire::Json,
         Some(_) => Wire::MsgPack,

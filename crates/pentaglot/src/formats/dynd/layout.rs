@@ -7,7 +7,7 @@ use super::hub::{Layout, RowCount};
 use super::types::Type;
 use super::walk::{check_array_type, free_elements, read_type, symbolic};
 use crate::cursor::Cursor;
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::ReadOptions;
 use crate::limits::Limits;
 use crate::source::{HEAD_BYTES, Source};
@@ -87,10 +87,10 @@ impl Header {
         let header = match dialect {
             Dialect::Array => Header::array(source, &head, given.as_ref(), options.budget.limits())?,
             Dialect::Raw => {
-                let ty = given.ok_or_else(|| Error::usage("dynd:raw holds no type: --type gives it"))?;
+                let ty = given.ok_or_else(|| Error::usage("dynd:raw holds no type").hint(Hint::Type))?;
                 if !ty.is_concrete() {
                     return Err(Error::usage(format!(
-                        "--type: expected a type that data can have, found `{ty}`"
+                        "the given type: expected a type that data can have, found `{ty}`"
                     )));
                 }
                 let end = source.len();
@@ -241,7 +241,7 @@ pub(super) fn trailing(more: u64) -> Error {
 pub(super) fn given_type(text: &str, limits: &Limits) -> Result<Type> {
     Type::parse(text, limits).map_err(|error| match error.kind() {
         ErrorKind::Limit => error,
-        _ => Error::usage(format!("--type: {error}")),
+        _ => Error::usage(format!("the given type: {error}")),
     })
 }
 

@@ -83,7 +83,7 @@ static INFO: FormatInfo = FormatInfo {
         },
         DialectInfo {
             name: "raw",
-            title: "data without its type (--type)",
+            title: "data without its type, which is given",
             read: true,
             write: true,
             takes_any_bytes: true,

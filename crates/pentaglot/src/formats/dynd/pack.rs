@@ -249,7 +249,7 @@ fn put_sentinels(of: &Type, sentinel: &Sentinel, array: &ArrayRef, pack: &mut Pa
     for index in equal {
         if !array.is_null(index) {
             pack.misfits
-                .insert(index, format!("the value is what stands for missing in ?{of} (-O options=flag)"));
+                .insert(index, format!("the value is what stands for missing in ?{of} (the option options=flag has no such value)"));
         }
     }
     if array.null_count() > 0 {

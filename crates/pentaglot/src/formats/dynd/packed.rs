@@ -262,7 +262,7 @@ fn nanoseconds(bytes: Buffer, nulls: Option<&NullBuffer>) -> Result<ScalarBuffer
         true => Ok(tick * 100),
         false if is_null(index) => Ok(0),
         false => Err(Error::lossy(format!(
-            "{tick} ticks of 100 ns do not fit 64 bits of nanoseconds (-O times=ticks reads numbers)"
+            "{tick} ticks of 100 ns do not fit 64 bits of nanoseconds (the option times=ticks reads numbers)"
         ))),
     });
     checked.collect::<Result<Vec<i64>>>().map(ScalarBuffer::from)

@@ -197,7 +197,7 @@ fn sentinel_note(of: &Type) -> String {
         Type::Int(_) | Type::Date | Type::Time(_) | Type::Datetime(_) => "the least value".to_owned(),
         _ => "one NaN".to_owned(),
     };
-    format!("{what} means missing in ?{of}; -O options=flag has no such value")
+    format!("{what} means missing in ?{of}; the option options=flag has no such value")
 }
 
 /// Derives types, keeping the worst verdict.

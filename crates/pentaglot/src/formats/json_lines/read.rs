@@ -62,7 +62,7 @@ impl JsonLinesDocument {
             summary.part("row", 0, bytes);
         }
         if guessed {
-            summary.notes.push("types are guessed from the first rows; --type gives them".to_owned());
+            summary.notes.push("types are guessed from the first rows, unless they are given".to_owned());
         }
         Ok(JsonLinesDocument { input, summary, fields, elements, guessed, budget })
     }
@@ -80,7 +80,7 @@ impl JsonLinesDocument {
 fn given_fields(text: &str, options: &ReadOptions) -> Result<(Fields, bool)> {
     let text = text.strip_prefix("arrow:").unwrap_or(text);
     let schema = parse_schema(text, options.budget.limits())
-        .map_err(|error| Error::usage(format!("--type: {}", caret_line(text, &error))))?;
+        .map_err(|error| Error::usage(format!("the given type: {}", caret_line(text, &error))))?;
     let (fields, elements) = match (Shape::of(&schema), schema.fields().as_ref()) {
         (Shape::Table, _) => (schema.fields().clone(), false),
         (Shape::Array, [item]) => match item.data_type() {
@@ -96,7 +96,7 @@ fn given_fields(text: &str, options: &ReadOptions) -> Result<(Fields, bool)> {
 }
 
 fn other_shape() -> Error {
-    Error::usage("--type: expected struct{…} or array[struct{…}], found another shape")
+    Error::usage("the given type: expected struct{…} or array[struct{…}], found another shape")
 }
 
 /// The rows that are asked for.

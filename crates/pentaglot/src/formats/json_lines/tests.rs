@@ -138,7 +138,7 @@ fn a_later_row_that_does_not_fit_names_its_place_and_the_way_out() {
         error.to_string(),
         format!(
             "jsonl: at byte {} (line 11001), row[11000].b.c: expected a number, found a string \
-             (types were guessed from the first rows; --type gives them)",
+             (types were guessed from the first rows)",
             offset + 16
         )
     );

@@ -165,7 +165,7 @@ fn bad_files_say_what_and_where() {
         (coordinate("2 2 1\n1 1 1\n1 2 1\n"), "at byte 46, entries: expected 1 entries, found 2"),
         (
             "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 9223372036854775808\n".to_owned(),
-            "at byte 59, value: expected a whole number of 64 bits (-O integers=uint64 reads them without a sign), found \"9223372036854775808\"",
+            "at byte 59, value: expected a whole number of 64 bits (the option integers=uint64 reads them without a sign), found \"9223372036854775808\"",
         ),
         (
             "%%MatrixMarket matrix coordinate integer skew-symmetric\n2 2 1\n1 1 1\n".to_owned(),

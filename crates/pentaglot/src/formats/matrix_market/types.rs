@@ -48,7 +48,8 @@ impl Cell for f64 {
 }
 
 impl Cell for i64 {
-    const EXPECTED: &'static str = "a whole number of 64 bits (-O integers=uint64 reads them without a sign)";
+    const EXPECTED: &'static str =
+        "a whole number of 64 bits (the option integers=uint64 reads them without a sign)";
 
     #[inline]
     fn scan(scanner: &mut Scanner<'_>) -> Option<Self> {

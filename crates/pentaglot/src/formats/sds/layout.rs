@@ -7,7 +7,7 @@ use pentaglot_succinct::{
 
 use super::containers::Container;
 use super::types::{Kind, Native};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, Hint, Result};
 use crate::formats::Findings;
 use crate::limits::Budget;
 use crate::map::{InPlace, Map, Words};
@@ -243,8 +243,7 @@ pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
     }
     let mut fits = fits.into_iter();
     let first = fits.next().ok_or_else(|| {
-        Error::malformed("a structure that takes all elements", "none that does (--from sds:KIND names one)")
-            .at(0)
+        Error::malformed("a structure that takes all elements", "none that does").at(0).hint(Hint::From)
     })?;
     Ok((first, fits.map(|other| other.kind().name().to_owned()).collect()))
 }

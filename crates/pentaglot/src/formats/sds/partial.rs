@@ -12,7 +12,7 @@ use super::layout::{Object, own_words};
 use super::read::{BATCH_ROWS, Reader, SdsDocument, schema, supports_text};
 use super::skeleton::{self, Items};
 use super::types::{Kind, Native};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Selection;
 use crate::hub::native;
@@ -65,7 +65,7 @@ fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summ
     let mut summary = Summary::new(ID, Arc::new(native::with(schema(&empty), ID, own.to_json())));
     summary.dialect = Some(kind.name());
     let given = options.dialect.is_some();
-    let reason = if given { "named by --from" } else { "the first kind that takes all elements" };
+    let reason = if given { "named by the user" } else { "the first kind that takes all elements" };
     summary.dialect_reason = Some(reason.to_owned());
     if !given {
         let others = Kind::ALL.into_iter().filter(|other| *other != kind && skeleton::fits(source, *other));
@@ -100,7 +100,7 @@ fn object(items: &Items, count: u64, words: SharedWords) -> Result<Object> {
     };
     all.extend_from_slice(words.as_ref());
     let kind = if items.kind == Kind::Bit { Kind::Raw } else { items.kind };
-    Object::read(kind, &mut WordCursor::new(SharedWords::new(all))).map_err(Error::from)
+    Object::read(kind, &mut WordCursor::new(SharedWords::new(all)))
 }
 
 /// Reads the items of `rows`, and gives them as columns.

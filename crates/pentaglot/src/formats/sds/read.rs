@@ -58,7 +58,7 @@ impl SdsDocument {
         let mut summary = Summary::new(ID, Arc::new(schema));
         summary.dialect = Some(kind.name());
         summary.dialect_reason = Some(match (&options.dialect, &object) {
-            (Some(_), _) => "named by --from".to_owned(),
+            (Some(_), _) => "named by the user".to_owned(),
             (None, Object::Container(_)) if kind != super::Kind::Chains => "its tag says so".to_owned(),
             (None, _) => "the first kind that takes all elements".to_owned(),
         });

@@ -3,6 +3,9 @@
 use super::types::Kind;
 use crate::source::Source;
 
+/// Vectors of `chains` that are looked at.
+const MAX_CHAINS: u64 = 64;
+
 /// Walks over the lengths of a structure.
 struct Walk<'s> {
     source: &'s Source,
@@ -159,8 +162,17 @@ impl<'s> Walk<'s> {
             Kind::Pairs => self.vector(2).map(drop),
             Kind::String | Kind::Bytes => self.bytes(),
             Kind::Vec => self.vector(1).map(drop),
-            // Containers have tags; chains are a container's part whose content alone tells them.
-            Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => None,
+            Kind::Chains => {
+                let count = self.element()?;
+                (0..count.min(MAX_CHAINS)).try_for_each(|_| self.int().map(drop))?;
+                // More are not looked at: detection reads little.
+                if count > MAX_CHAINS {
+                    self.position = self.elements;
+                }
+                Some(())
+            }
+            // Containers have tags.
+            Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta => None,
         }
     }
 }

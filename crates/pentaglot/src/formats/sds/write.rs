@@ -173,8 +173,12 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Plan {
         }
         let has_name = schema.fields().len() == 1 && Form::of(schema) == Form::Table;
         if has_name && field.name() != shape::ITEM_FIELD {
-            let note = "a structure has no names";
-            effect = effect.and(Effect::lossy(LossKind::Names).because(note));
+            plan.step(
+                "",
+                "a table of 1 column",
+                kind.name(),
+                Effect::widened().because(shape::NAMES_NOT_KEPT),
+            );
         } else if has_name
             || Form::of(schema) == Form::Value && matches!(target.input, Input::Bits | Input::Numbers)
         {

@@ -29,6 +29,7 @@ mod print;
 mod tests;
 
 pub use parse::{parse_field, parse_schema};
+pub(crate) use print::write_name;
 pub use print::{print_exact_schema, print_field, print_schema, print_type};
 
 use crate::error::Error;

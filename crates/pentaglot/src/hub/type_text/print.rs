@@ -204,7 +204,7 @@ fn unit_name(unit: TimeUnit) -> &'static str {
 }
 
 /// Appends a name: bare if it is `[A-Za-z_][A-Za-z0-9_]*`, else quoted.
-fn write_name(out: &mut String, name: &str) {
+pub(crate) fn write_name(out: &mut String, name: &str) {
     let mut bytes = name.bytes();
     let bare = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

@@ -91,7 +91,7 @@ fn the_ordered_example_of_the_spec_is_refused_or_read_as_bytes() {
     assert_eq!(
         read(&bytes).unwrap_err().to_string(),
         "bsondf: at byte 93, columns.c.d.d.d[0]: expected UTF-8 text, found bytes that are none \
-         (-O utf8=bytes reads them as binary)"
+         (the option utf8=bytes reads them as binary)"
     );
     let options = read_options(&[("utf8", "bytes")]);
     let document = open_with(&bytes, &options).unwrap();

@@ -120,7 +120,10 @@ fn a_null_where_none_is_allowed_names_row_and_column() {
     assert_eq!(error.to_string(), r#"ds: row 1, column "i": an image of 2 bytes is declared, found 3"#);
     let floats = super::hub::batch(vec![("x", Arc::new(Float64Array::from(vec![1.0, f64::NAN])), false)]);
     let error = write(&floats, "json", &[]).unwrap_err();
-    assert_eq!(error.to_string(), r#"ds: row 1, column "x": NaN has no JSON form (-O nan=null writes null)"#);
+    assert_eq!(
+        error.to_string(),
+        r#"ds: row 1, column "x": NaN has no JSON form (the option nan=null writes null)"#
+    );
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn errors_name_row_column_and_byte() {
         read(json.as_bytes(), &[]).unwrap_err().to_string(),
         r#"ds: at byte 66, row 1, column "y": expected a string, found a number"#
     );
-    let words = "ds: at byte 0, header: expected a map with \"format\" (--type reads a stream without one), found an array";
+    let words = "ds: at byte 0, header: expected a map with \"format\", found an array";
     assert_eq!(read(&[0x91, 1], &[]).unwrap_err().to_string(), words);
 }
 

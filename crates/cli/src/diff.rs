@@ -1,0 +1,135 @@
+//! `diff`: what differs between two files.
+
+use std::io::Write;
+
+use pentaglot::job::{
+    self, Diff as Found, DiffOptions, DiffTable, OnDifference, Opened, Place, parse_columns,
+};
+use serde_json::{Value, json};
+
+use crate::args::Diff;
+use crate::progress::Progress;
+use crate::screen::{self, escape};
+use crate::{About, DONE, Failure, Outcome, Session, Status};
+
+/// The status for "different".
+const DIFFERENT: Status = 1;
+
+/// 0 equal, 1 different; a file that is malformed is 2 here.
+pub(crate) fn run(session: &Session, args: &Diff) -> Outcome {
+    Ok(compare(session, args).unwrap_or_else(|failure| match failure.report() {
+        DIFFERENT => 2,
+        status => status,
+    }))
+}
+
+fn compare(session: &Session, args: &Diff) -> Result<Status, Failure> {
+    let mut open = args.open.options(&session.global);
+    // By key, both are read twice.
+    open.spool = args.key.is_some();
+    let opened = |file: &str| -> Result<Opened, Failure> {
+        let opened = job::open(&session.registry, file, &open).about(file)?;
+        opened.check_options(&open.options).about(file)?;
+        Ok(opened)
+    };
+    let (a, b) = (opened(&args.a)?, opened(&args.b)?);
+    let mut options = DiffOptions::default();
+    options.open = open.clone();
+    options.key = args.key.as_deref().map(parse_columns).unwrap_or_default();
+    options.tolerance.abs = args.abs;
+    options.tolerance.rel = args.rel;
+    options.tolerance.ulp = args.ulp;
+    options.first = args.count;
+    let mut table = match &args.output {
+        Some(output) => Some(DiffTable::create(&session.registry, output, args.force).about(output)?),
+        None => None,
+    };
+    let progress = Progress::follow(&session.global);
+    let both = format!("{} and {}", args.a, args.b);
+    let found = match &mut table {
+        Some(table) => {
+            let mut push = |difference: &job::Difference| table.push(difference);
+            job::diff(&a, &b, &options, Some(&mut push as OnDifference<'_>))
+        }
+        None => job::diff(&a, &b, &options, None),
+    };
+    drop(progress);
+    let found = found.about(&both)?;
+    if let (Some(table), Some(output)) = (table, &args.output) {
+        table.finish().about(output)?;
+    }
+    if args.json {
+        screen::print(format!("{}\n", object(&found)).as_bytes())?;
+    } else if !found.is_equal() {
+        print(&found, args)?;
+    }
+    Ok(if found.is_equal() { DONE } else { DIFFERENT })
+}
+
+/// JSON text of a value as it is, or as a string where it is none.
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| json!(text))
+}
+
+fn object(found: &Found) -> Value {
+    let schema =
+        found.schema.iter().map(|found| json!({ "column": found.column, "a": found.a, "b": found.b }));
+    let columns = found.columns.iter().filter(|column| column.changed > 0).map(|column| {
+        let first = column.first.iter().map(|cell| {
+            let (a, b) = (value(&cell.a), value(&cell.b));
+            match &cell.place {
+                Place::Row(row) => json!({ "row": row, "a": a, "b": b }),
+                Place::Entry { row, col } => json!({ "row": row, "col": col, "a": a, "b": b }),
+                Place::Key(key) => json!({ "key": value(key), "a": a, "b": b }),
+                other => json!({ "place": format!("{other:?}"), "a": a, "b": b }),
+            }
+        });
+        json!({ "name": column.name, "changed": column.changed, "first": first.collect::<Vec<_>>() })
+    });
+    let rows = &found.rows;
+    json!({
+        "equal": found.is_equal(),
+        "schema": schema.collect::<Vec<_>>(),
+        "rows": { "added": rows.added, "removed": rows.removed, "changed": rows.changed },
+        "columns": columns.collect::<Vec<_>>(),
+    })
+}
+
+fn print(found: &Found, args: &Diff) -> std::io::Result<()> {
+    let mut out = screen::lines();
+    let first = |text: &str| format!("\u{1b}[31m{}\u{1b}[0m", escape(text));
+    let second = |text: &str| format!("\u{1b}[32m{}\u{1b}[0m", escape(text));
+    for found in &found.schema {
+        let name = found.column.as_deref().map_or("schema".to_owned(), |name| format!("column {name:?}"));
+        let name = escape(&name);
+        match (&found.a, &found.b) {
+            (Some(a), Some(b)) => writeln!(out, "{name}: {} | {}", first(a), second(b))?,
+            (Some(a), None) => writeln!(out, "{name}: {} only in {}", first(a), escape(&args.a))?,
+            (_, b) => {
+                let b = b.as_deref().unwrap_or_default();
+                writeln!(out, "{name}: {} only in {}", second(b), escape(&args.b))?;
+            }
+        }
+    }
+    for column in found.columns.iter().filter(|column| column.changed > 0) {
+        let name = if column.name.is_empty() { "values" } else { &column.name };
+        writeln!(out, "{}: {} changed", screen::bold(&escape(name)), column.changed)?;
+        for cell in &column.first {
+            let place = match &cell.place {
+                Place::Row(row) => format!("row {row}"),
+                Place::Entry { row, col } => format!("row {row}, column {col}"),
+                Place::Key(key) => key.clone(),
+                other => format!("{other:?}"),
+            };
+            let (a, b) = (screen::cut(&cell.a, 200), screen::cut(&cell.b, 200));
+            writeln!(out, "  {}: {} | {}", escape(&place), first(&a), second(&b))?;
+        }
+        let more = column.changed - column.first.len() as u64;
+        if more > 0 {
+            writeln!(out, "  … {more} more")?;
+        }
+    }
+    let rows = &found.rows;
+    writeln!(out, "rows: {} added, {} removed, {} changed", rows.added, rows.removed, rows.changed)?;
+    out.flush()
+}

@@ -1,0 +1,202 @@
+//! A chunk of a column: where its encoded bytes go, and its digest.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use arrow_array::ArrayRef;
+use tempfile::{SpooledTempFile, spooled_tempfile};
+
+use super::column::{Column, write_varint};
+use super::matrix::MatrixRows;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// Small pieces are gathered up to this size: hashing is fastest on long ones.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Encoded bytes of an unfinished chunk that stay in memory; more go to a temporary file.
+const SPOOL_MEMORY: usize = 16 << 20;
+
+/// Takes encoded bytes, and passes them on in long pieces.
+pub(super) struct Encoder<'t> {
+    buffer: Vec<u8>,
+    target: &'t mut dyn FnMut(&[u8]) -> Result<()>,
+}
+
+impl<'t> Encoder<'t> {
+    pub(super) fn new(target: &'t mut dyn FnMut(&[u8]) -> Result<()>) -> Self {
+        Encoder { buffer: Vec::new(), target }
+    }
+
+    #[inline]
+    pub(super) fn byte(&mut self, byte: u8) -> Result<()> {
+        self.buffer.push(byte);
+        self.flush_full()
+    }
+
+    #[inline]
+    pub(super) fn varint(&mut self, value: u64) -> Result<()> {
+        write_varint(value, &mut self.buffer);
+        self.flush_full()
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() >= BUFFER_BYTES {
+            self.flush()?;
+            return (self.target)(bytes);
+        }
+        self.buffer.extend_from_slice(bytes);
+        self.flush_full()
+    }
+
+    #[inline]
+    fn flush_full(&mut self) -> Result<()> {
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    pub(super) fn flush(&mut self) -> Result<()> {
+        (self.target)(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// How the rows of a column are encoded.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// By their type.
+    Values,
+    /// As rows of a matrix, by their entries that are not zero.
+    Matrix,
+}
+
+/// Rows of a chunk that are ready to be encoded.
+enum Piece {
+    Values(Column),
+    Matrix(MatrixRows),
+}
+
+impl Piece {
+    fn new(array: &ArrayRef, kind: Kind) -> Result<Self> {
+        Ok(match kind {
+            Kind::Values => Piece::Values(Column::new(array)?),
+            Kind::Matrix => Piece::Matrix(MatrixRows::new(array)?),
+        })
+    }
+
+    fn has_missing(&self) -> bool {
+        matches!(self, Piece::Values(column) if column.has_missing())
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Piece::Values(column) => column.len(),
+            Piece::Matrix(rows) => rows.len(),
+        }
+    }
+
+    fn is_missing(&self, index: usize) -> bool {
+        matches!(self, Piece::Values(column) if column.is_missing(index))
+    }
+
+    fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
+        match self {
+            Piece::Values(column) => column.encode_present(out)?,
+            Piece::Matrix(rows) => rows.encode(out)?,
+        }
+        out.flush()
+    }
+}
+
+/// One bit a row, least significant first.
+#[derive(Default)]
+struct Validity {
+    bytes: Vec<u8>,
+    rows: usize,
+    has_missing: bool,
+}
+
+impl Validity {
+    fn push(&mut self, piece: &Piece) {
+        let has_missing = piece.has_missing();
+        self.has_missing |= has_missing;
+        for index in 0..piece.len() {
+            if self.rows % 8 == 0 {
+                self.bytes.push(0);
+            }
+            let present = !has_missing || !piece.is_missing(index);
+            if let Some(last) = self.bytes.last_mut() {
+                *last |= u8::from(present) << (self.rows % 8);
+            }
+            self.rows += 1;
+        }
+    }
+
+    fn hash(&self, hasher: &mut blake3::Hasher) {
+        if self.has_missing {
+            hasher.update(&[1]).update(&self.bytes);
+        } else {
+            hasher.update(&[0]);
+        }
+    }
+}
+
+/// The digest of a chunk whose rows are all here.
+pub(super) fn digest(pieces: &[ArrayRef], kind: Kind) -> Result<[u8; 32]> {
+    let pieces: Vec<Piece> = pieces.iter().map(|array| Piece::new(array, kind)).collect::<Result<_>>()?;
+    let mut validity = Validity::default();
+    if pieces.iter().any(Piece::has_missing) {
+        pieces.iter().for_each(|piece| validity.push(piece));
+    }
+    let mut hasher = blake3::Hasher::new();
+    validity.hash(&mut hasher);
+    let mut take = |bytes: &[u8]| {
+        hasher.update(bytes);
+        Ok(())
+    };
+    let mut out = Encoder::new(&mut take);
+    pieces.iter().try_for_each(|piece| piece.encode(&mut out))?;
+    Ok(*hasher.finalize().as_bytes())
+}
+
+/// The first rows of a chunk that is too large to wait in memory. What is hashed first, the validity, is known last, so
+/// the encoded values are spooled.
+pub(super) struct Unfinished {
+    kind: Kind,
+    validity: Validity,
+    spool: SpooledTempFile,
+    bytes: u64,
+}
+
+impl Unfinished {
+    pub(super) fn new(kind: Kind) -> Self {
+        Unfinished { kind, validity: Validity::default(), spool: spooled_tempfile(SPOOL_MEMORY), bytes: 0 }
+    }
+
+    pub(super) fn push(&mut self, array: &ArrayRef, limits: &Limits) -> Result<()> {
+        let piece = Piece::new(array, self.kind)?;
+        self.validity.push(&piece);
+        let (spool, total) = (&mut self.spool, &mut self.bytes);
+        let mut take = |bytes: &[u8]| {
+            *total += bytes.len() as u64;
+            if *total > limits.max_spool {
+                return Err(Error::limit("max-spool", limits.max_spool, format!("{total} bytes are")));
+            }
+            spool.write_all(bytes).map_err(|error| Error::io("cannot spool to a temporary file", error))
+        };
+        piece.encode(&mut Encoder::new(&mut take))
+    }
+
+    pub(super) fn digest(mut self) -> Result<[u8; 32]> {
+        let mut hasher = blake3::Hasher::new();
+        self.validity.hash(&mut hasher);
+        let cannot = |error| Error::io("cannot read a temporary file", error);
+        self.spool.seek(SeekFrom::Start(0)).map_err(cannot)?;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            match self.spool.read(&mut buffer).map_err(cannot)? {
+                0 => return Ok(*hasher.finalize().as_bytes()),
+                count => hasher.update(&buffer[..count]),
+            };
+        }
+    }
+}

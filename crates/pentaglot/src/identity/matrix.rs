@@ -1,0 +1,104 @@
+//! Rows of a matrix by their entries that are not zero: dense and sparse rows with equal values are encoded alike.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+
+use super::chunk::Encoder;
+use super::column::Column;
+use crate::error::{Error, Result};
+
+/// Rows of a matrix that are ready to be encoded.
+pub(super) struct MatrixRows {
+    rows: usize,
+    values: Column,
+    places: Places,
+}
+
+/// Where the values are.
+enum Places {
+    /// Row `i` is the values `i * cols..(i + 1) * cols`.
+    Dense { cols: usize },
+    /// Row `i` is the entries `offsets[i]..offsets[i + 1]`.
+    Sparse { offsets: Vec<usize>, cols: Vec<u64> },
+}
+
+impl MatrixRows {
+    pub(super) fn new(array: &ArrayRef) -> Result<Self> {
+        let other = || Error::unsupported("the identity of a matrix whose rows are neither dense nor sparse");
+        let missing = || Error::unsupported("the identity of a matrix with missing values");
+        if array.null_count() > 0 {
+            return Err(missing());
+        }
+        let (values, places) = match array.data_type() {
+            DataType::FixedSizeList(_, cols) => {
+                let values = Column::new(array.as_fixed_size_list().values())?;
+                (values, Places::Dense { cols: *cols as usize })
+            }
+            DataType::LargeList(_) => {
+                let list = array.as_list::<i64>();
+                let first = list.value_offsets()[0] as usize;
+                let last = list.value_offsets()[list.len()] as usize;
+                let entries = list.values().slice(first, last - first);
+                let entries = entries.as_struct_opt().ok_or_else(other)?;
+                let [col, value] = entries.columns() else { return Err(other()) };
+                if entries.null_count() > 0 || col.null_count() > 0 {
+                    return Err(missing());
+                }
+                let cols = match col.data_type() {
+                    DataType::UInt32 => {
+                        col.as_primitive::<UInt32Type>().values().iter().map(|col| (*col).into()).collect()
+                    }
+                    DataType::UInt64 => col.as_primitive::<UInt64Type>().values().to_vec(),
+                    _ => return Err(other()),
+                };
+                let offsets = list.value_offsets().iter().map(|offset| *offset as usize - first).collect();
+                (Column::new(value)?, Places::Sparse { offsets, cols })
+            }
+            _ => return Err(other()),
+        };
+        if values.has_missing() {
+            return Err(missing());
+        }
+        Ok(MatrixRows { rows: array.len(), values, places })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
+        let mut entries: Vec<(u64, usize)> = Vec::new();
+        for row in 0..self.rows {
+            entries.clear();
+            match &self.places {
+                Places::Dense { cols } => {
+                    let at = row * cols;
+                    let kept = (0..*cols).filter(|col| !self.values.is_zero(at + col));
+                    entries.extend(kept.map(|col| (col as u64, at + col)));
+                }
+                Places::Sparse { offsets, cols } => {
+                    let kept = offsets[row]..offsets[row + 1];
+                    entries.extend(
+                        kept.filter(|entry| !self.values.is_zero(*entry)).map(|entry| (cols[entry], entry)),
+                    );
+                    if !entries.is_sorted() {
+                        entries.sort_unstable();
+                    }
+                    if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                        let message =
+                            format!("the identity of a matrix with column {} twice in a row", pair[0].0);
+                        return Err(Error::unsupported(message));
+                    }
+                }
+            }
+            out.varint(entries.len() as u64)?;
+            for (col, entry) in &entries {
+                out.varint(*col)?;
+                self.values.encode(*entry, out)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,206 @@
+//! Content identity: one name for the same typed data, whatever file it comes from. Defined in `docs/identity.md`.
+//!
+//! ```text
+//! value  --enc-->  bytes  --BLAKE3 of 65,536 rows-->  chunk digest  --BLAKE3-->  column digest  --root-->  identity
+//! ```
+//!
+//! It does not depend on batches, encodings, offsets, compression, byte order, dialect, metadata, or the nullability of
+//! columns without nulls. Rows are hashed while they are read, columns and chunks side by side.
+
+mod chunk;
+mod cid;
+mod column;
+mod matrix;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use std::sync::mpsc::sync_channel;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, SchemaRef};
+
+use crate::control::Control;
+use crate::convert::reshape;
+use crate::error::{Error, Result};
+use crate::formats::dynd;
+use crate::hub::{Form, LossKinds, LossRecord, Rows};
+use crate::limits::Budget;
+
+pub use cid::Cid;
+pub use rows::RowHasher;
+pub use types::type_text;
+
+/// Rows of a chunk.
+pub const CHUNK_ROWS: u64 = 65_536;
+
+/// The datashape of the root.
+pub const ROOT_TYPE: &str = "{version: int32, shape: string, rows: uint64, cols: uint64, \
+    columns: var * {name: string, type: string, digest: bytes[32]}}";
+
+/// The version of the definition.
+const VERSION: i128 = 1;
+
+/// How rows are hashed.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct IdentityOptions {
+    /// The memory that the job may use, and its other limits.
+    pub budget: Budget,
+    /// The handle on the job: its threads, the flag that ends it.
+    pub control: Control,
+}
+
+/// The identity of typed data, and what it is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Identity {
+    /// `table`, `matrix`, `array` or `value`.
+    pub shape: &'static str,
+    /// Rows.
+    pub rows: u64,
+    /// Columns of a matrix; 0 for other shapes.
+    pub cols: u64,
+    /// The columns of a table; a single one without a name for other shapes.
+    pub columns: Vec<ColumnIdentity>,
+}
+
+/// A column in an identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ColumnIdentity {
+    /// Its name; empty unless it is the column of a table.
+    pub name: String,
+    /// Its type as the identity spells it; see [`type_text`].
+    pub data_type: String,
+    /// The digest of its values.
+    pub digest: [u8; 32],
+    /// The digests of its chunks of [`CHUNK_ROWS`] rows.
+    pub chunks: Vec<[u8; 32]>,
+}
+
+impl ColumnIdentity {
+    /// The column's own identity: the CID of the bytes that its digest is of.
+    pub fn cid(&self) -> Cid {
+        Cid::new(self.digest)
+    }
+}
+
+impl Identity {
+    /// The bytes that are hashed: the DyND `array[Any]` of the root.
+    pub fn root(&self) -> Result<Vec<u8>> {
+        use dynd::Value;
+        let columns = self.columns.iter().map(|column| {
+            Value::List(vec![
+                Value::String(column.name.clone()),
+                Value::String(column.data_type.clone()),
+                Value::Bytes(column.digest.to_vec()),
+            ])
+        });
+        let value = Value::List(vec![
+            Value::Int(VERSION),
+            Value::String(self.shape.to_owned()),
+            Value::Uint(self.rows.into()),
+            Value::Uint(self.cols.into()),
+            Value::List(columns.collect()),
+        ]);
+        let any: dynd::Type = "array[Any]".parse()?;
+        dynd::serialize(&any, &Value::array(ROOT_TYPE.parse()?, value))
+    }
+
+    /// The identity: the CID of the root.
+    pub fn cid(&self) -> Result<Cid> {
+        Ok(Cid::new(*blake3::hash(&self.root()?).as_bytes()))
+    }
+}
+
+/// The identity of a stream of rows. A matrix in columns or as `row, col, value` is the matrix that it stands for.
+///
+/// ```
+/// use pentaglot::{Limits, Registry, Source, identity, job};
+/// let source = Source::from_bytes("x.csv", b"a,b\n1,x\n2,\n".to_vec());
+/// let opened = job::open_source(&Registry::default(), source, None, &job::OpenOptions::default())?;
+/// let rows = opened.rows(&job::View::default(), &Limits::default())?;
+/// let identity = identity::of_rows(rows, &identity::IdentityOptions::default())?;
+/// assert_eq!((identity.rows, identity.columns.len()), (2, 2));
+/// assert!(identity.cid()?.to_string().starts_with("bafkr4i"));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+pub fn of_rows(rows: Rows, options: &IdentityOptions) -> Result<Identity> {
+    let rows = as_matrix(rows, options)?;
+    let mut hasher = RowHasher::new(&rows.schema(), options)?;
+    ReadAhead::new(rows)?.try_for_each(|batch| hasher.push(&batch?))?;
+    hasher.finish()
+}
+
+/// A matrix that comes as a table, as a matrix; other rows as they are.
+pub(crate) fn as_matrix(rows: Rows, options: &IdentityOptions) -> Result<Rows> {
+    let form = match Form::of(&rows.schema()) {
+        Form::Columns => Form::Dense,
+        Form::Coo => Form::Sparse,
+        _ => return Ok(rows),
+    };
+    let plan = reshape::plan(&rows.schema(), form)?;
+    plan.plan.check(LossKinds::NONE)?;
+    reshape::reshape(rows, &plan, &options.budget, LossKinds::NONE, &LossRecord::default())
+}
+
+/// Batches that wait between the thread that reads and the one that works.
+const WAITING_BATCHES: usize = 4;
+
+/// Rows that a thread of their own reads in advance.
+pub(crate) struct ReadAhead(std::sync::mpsc::IntoIter<Result<RecordBatch, ArrowError>>);
+
+impl ReadAhead {
+    pub(crate) fn new(rows: Rows) -> Result<Self> {
+        let (sender, receiver) = sync_channel(WAITING_BATCHES);
+        let read = move || {
+            for batch in rows {
+                // Nobody waits any more after an error.
+                if sender.send(batch).is_err() {
+                    break;
+                }
+            }
+        };
+        let started = std::thread::Builder::new().spawn(read);
+        started.map_err(|error| Error::io("cannot start a thread", error))?;
+        Ok(ReadAhead(receiver.into_iter()))
+    }
+}
+
+impl Iterator for ReadAhead {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// A digest of each row of some columns: equal rows have equal ones.
+pub(crate) fn row_digests(columns: &[ArrayRef]) -> Result<Vec<[u8; 32]>> {
+    let columns: Vec<column::Column> =
+        columns.iter().map(|array| column::Column::new(array)).collect::<Result<_>>()?;
+    let rows = columns.first().map_or(0, column::Column::len);
+    let digest = |row: usize| {
+        let mut hasher = blake3::Hasher::new();
+        let mut take = |bytes: &[u8]| {
+            hasher.update(bytes);
+            Ok(())
+        };
+        let mut out = chunk::Encoder::new(&mut take);
+        columns.iter().try_for_each(|column| column.slot(row, &mut out))?;
+        out.flush()?;
+        Ok(*hasher.finalize().as_bytes())
+    };
+    (0..rows).map(digest).collect()
+}
+
+/// The form under which rows of this schema are hashed. A matrix in columns or as `row, col, value` is the table that its
+/// rows are, unless [`as_matrix`] comes first.
+fn form_of(schema: &SchemaRef) -> Form {
+    match Form::of(schema) {
+        Form::Columns | Form::Coo => Form::Table,
+        form => form,
+    }
+}
