@@ -268,7 +268,7 @@ impl Batches {
         for batch in self.slice(0, rows).batches {
             let columns = Columns::new(&batch, &json_options())?;
             for row in 0..batch.num_rows() {
-                let mut line = Vec::with_capacity(batch.num_columns());
+                let mut line = Vec::new();
                 for column in 0..batch.num_columns() {
                     let mut text = Vec::new();
                     columns.write_cell(column, row, &mut text)?;

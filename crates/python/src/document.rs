@@ -1,9 +1,9 @@
 //! An open file.
 
+use pentaglot::Registry;
 use pentaglot::formats::{Finding, Findings};
 use pentaglot::hub::shape::{Form, Shape};
 use pentaglot::job::{self, OpenOptions, Opened, View};
-use pentaglot::{Error, Registry};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -184,15 +184,7 @@ fn validate(
     let mut findings = Findings::new(strict);
     let watch = Watch { control: &options.control, progress, bytes: None };
     let format = watch.run(py, || {
-        let opened = match input {
-            Input::Names(names) => match (names.as_slice(), member) {
-                ([name], None) => job::open(&Registry::default(), name, &options),
-                ([name], member) => pentaglot::Source::open(name)
-                    .and_then(|source| job::open_source(&Registry::default(), source, member, &options)),
-                _ => Err(Error::usage("one file is validated at a time")),
-            },
-            Input::Bytes(source) => job::open_source(&Registry::default(), source, member, &options),
-        };
+        let opened = input.open(&Registry::default(), member, &options);
         Ok(job::validate_opened(opened, &options, &mut findings)?)
     });
     let format = format.about(&name)?;

@@ -142,7 +142,7 @@ fn to_value(object: &Bound<'_, PyAny>, ty: &dynd::Type) -> PyResult<Value> {
         }
         T::Struct(fields) => {
             let dict = object.cast::<PyDict>().map_err(|_| wrong("a dict", object))?;
-            let mut items = Vec::with_capacity(fields.len());
+            let mut items = Vec::new();
             for (name, ty) in fields {
                 let item = dict.get_item(name)?;
                 let item = item.ok_or_else(|| PyValueError::new_err(format!("there is no key {name:?}")))?;

@@ -123,7 +123,7 @@ impl Blame {
         }
         let class = py.import("pentaglot._errors")?.getattr(name)?;
         let value = class.call1((text,))?;
-        value.setattr("kind", error.rule_name_of_kind())?;
+        value.setattr("kind", kind_name(error.kind()))?;
         value.setattr("rule", error.rule_name())?;
         value.setattr("format", error.format())?;
         value.setattr("offset", error.offset())?;
@@ -152,22 +152,16 @@ impl Blame {
 }
 
 /// The word for a kind of error.
-trait KindName {
-    fn rule_name_of_kind(&self) -> &'static str;
-}
-
-impl KindName for Error {
-    fn rule_name_of_kind(&self) -> &'static str {
-        match self.kind() {
-            ErrorKind::Truncated => "truncated",
-            ErrorKind::Malformed => "malformed",
-            ErrorKind::Unsupported => "unsupported",
-            ErrorKind::Limit => "limit",
-            ErrorKind::Lossy => "lossy",
-            ErrorKind::Usage => "usage",
-            ErrorKind::Cancelled => "cancelled",
-            _ => "io",
-        }
+fn kind_name(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Truncated => "truncated",
+        ErrorKind::Malformed => "malformed",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::Limit => "limit",
+        ErrorKind::Lossy => "lossy",
+        ErrorKind::Usage => "usage",
+        ErrorKind::Cancelled => "cancelled",
+        _ => "io",
     }
 }
 

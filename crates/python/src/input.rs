@@ -12,8 +12,6 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
-use crate::error::{About, Outcome};
-
 /// What is opened: names (several are read as one), or bytes that have none.
 pub(crate) enum Input {
     /// Names or patterns of files.
@@ -61,20 +59,15 @@ impl Input {
         registry: &Registry,
         member: Option<&str>,
         options: &OpenOptions,
-    ) -> Outcome<Opened> {
-        let name = self.name();
-        let opened = match (self, member) {
+    ) -> Result<Opened, Error> {
+        match (self, member) {
             (Input::Bytes(source), member) => job::open_source(registry, source, member, options),
-            (Input::Names(names), None) => {
-                job::expand(&names).and_then(|names| job::open_all(registry, &names, options))
-            }
+            (Input::Names(names), None) => job::open_all(registry, &job::expand(&names)?, options),
             (Input::Names(names), Some(member)) => match names.as_slice() {
-                [name] => Source::open(name)
-                    .and_then(|source| job::open_source(registry, source, Some(member), options)),
+                [name] => job::open_source(registry, Source::open(name)?, Some(member), options),
                 _ => Err(Error::usage("a member is of one file, but several are named")),
             },
-        };
-        opened.about(&name)
+        }
     }
 }
 

@@ -41,15 +41,14 @@ fn many<'py, T: Copy + Send + Sync>(
 ) -> Outcome<Answers<'py>> {
     let questions = questions.as_slice().map_err(|error| internal(&error.to_string()))?;
     let answers = py.detach(|| {
-        let mut answers = Vec::with_capacity(questions.len());
+        let mut answers = vec![-1; questions.len()];
         let mut room = vec![empty; CHUNK.min(questions.len())];
-        for chunk in questions.chunks(CHUNK) {
+        for (chunk, places) in questions.chunks(CHUNK).zip(answers.chunks_mut(CHUNK)) {
             answer(chunk, &mut room[..chunk.len()]);
-            for found in &room[..chunk.len()] {
-                answers.push(match number(*found) {
-                    Some(found) => i64::try_from(found).ok()?,
-                    None => -1,
-                });
+            for (found, place) in room.iter().zip(places) {
+                if let Some(found) = number(*found) {
+                    *place = i64::try_from(found).ok()?;
+                }
             }
         }
         Some(answers)
