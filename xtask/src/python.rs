@@ -1,6 +1,7 @@
-//! The Python programs in `tests/python`, in a virtual environment of their own.
+//! The Python programs in `tests/python` and the Python package in `crates/python`, each in a virtual environment of its
+//! own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
@@ -9,6 +10,10 @@ use crate::{Result, build_folder, root, run};
 /// What the Python tests import.
 const PACKAGES: &[&str] = &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3"];
 
+/// What builds the package and what its tests import.
+const PACKAGE_NEEDS: &[&str] =
+    &["duckdb", "maturin", "mypy", "numpy", "pandas", "polars", "pyarrow", "pytest", "scipy"];
+
 /// Runs `tests/python/*.py`. Without python3 or its packages they are left out.
 pub(crate) fn tests(left_out: &mut Vec<String>) -> Result {
     let folder = root().join("tests/python");
@@ -16,7 +21,7 @@ pub(crate) fn tests(left_out: &mut Vec<String>) -> Result {
     let mut scripts: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     scripts.retain(|path| path.extension().is_some_and(|extension| extension == "py"));
     scripts.sort();
-    let python = match virtual_environment() {
+    let python = match virtual_environment("python", PACKAGES) {
         Ok(python) => python,
         Err(reason) => {
             left_out.push(format!("tests/python: {reason}"));
@@ -38,22 +43,48 @@ pub(crate) fn tests(left_out: &mut Vec<String>) -> Result {
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
-/// A Python with [`PACKAGES`], made once in the build folder.
-fn virtual_environment() -> Result<PathBuf> {
+/// Builds the package `crates/python` in the dev profile and runs its tests. It has a build folder of its own: other features
+/// of Arrow are used there.
+pub(crate) fn package(left_out: &mut Vec<String>) -> Result {
+    let python = match virtual_environment("python-package", PACKAGE_NEEDS) {
+        Ok(python) => python,
+        Err(reason) => {
+            left_out.push(format!("crates/python: {reason}"));
+            return Ok(());
+        }
+    };
+    let is_old = "import sys; sys.exit(sys.version_info < (3, 11))";
+    if !Command::new(&python).args(["-c", is_old]).status().is_ok_and(|status| status.success()) {
+        left_out.push("crates/python: python3 is older than 3.11".to_owned());
+        return Ok(());
+    }
+    let (folder, target) = (root().join("crates/python"), build_folder().join("python-target"));
+    let bin = python.parent().map(Path::to_path_buf).unwrap_or_default();
+    println!("xtask: the Python package");
+    run(Command::new(bin.join(format!("maturin{}", env::consts::EXE_SUFFIX)))
+        .args(["develop", "--quiet", "--locked"])
+        .current_dir(&folder)
+        .env("VIRTUAL_ENV", bin.parent().unwrap_or(&bin))
+        .env("CARGO_TARGET_DIR", target))?;
+    run(Command::new(&python).args(["-m", "pytest", "--quiet"]).current_dir(&folder))
+}
+
+/// A Python with these packages, made once in the build folder.
+fn virtual_environment(name: &str, packages: &[&str]) -> Result<PathBuf> {
     let version = Command::new("python3").arg("--version").output();
     if !version.is_ok_and(|output| output.status.success()) {
         return Err("there is no python3".to_owned());
     }
-    let folder = build_folder().join("python");
+    let folder = build_folder().join(name);
     let python = if cfg!(windows) { folder.join("Scripts/python.exe") } else { folder.join("bin/python") };
     let ready = folder.join("ready");
-    if fs::read_to_string(&ready).is_ok_and(|text| text == PACKAGES.join(" ")) {
+    if fs::read_to_string(&ready).is_ok_and(|text| text == packages.join(" ")) {
         return Ok(python);
     }
     run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     run(Command::new(&python)
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-        .args(PACKAGES))?;
-    fs::write(&ready, PACKAGES.join(" ")).map_err(|error| error.to_string())?;
+        .args(packages))?;
+    fs::write(&ready, packages.join(" ")).map_err(|error| error.to_string())?;
     Ok(python)
 }

@@ -19,7 +19,8 @@ pub(crate) fn run() -> Result {
     Ok(())
 }
 
-/// Rust, documentation, transcripts of the command, each format alone, and the Python programs that read what we write.
+/// Rust, documentation, transcripts of the command, each format alone, the Python programs that read what we write, and the
+/// Python package.
 fn all(left_out: &mut Vec<String>) -> Result {
     // This builds the command too. Always the whole workspace: another selection of packages would build other
     // features of the same dependencies, all over again.
@@ -43,7 +44,8 @@ fn all(left_out: &mut Vec<String>) -> Result {
         )?;
     }
     each_format_alone()?;
-    python::tests(left_out)
+    python::tests(left_out)?;
+    python::package(left_out)
 }
 
 /// The library with one format at a time: nothing that all formats share needs a certain one.

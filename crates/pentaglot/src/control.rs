@@ -60,6 +60,11 @@ impl Control {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Takes a [`cancel`](Self::cancel) back once the job has ended, so that its open documents can be used again.
+    pub fn resume(&self) {
+        self.0.cancelled.store(false, Ordering::Relaxed);
+    }
+
     /// Whether the job is to end.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Relaxed)
@@ -189,6 +194,8 @@ mod tests {
         assert!(!failed.is_empty());
         assert!(failed.iter().all(|error| error.kind() == ErrorKind::Cancelled));
         assert_eq!(Error::cancelled().to_string(), "cancelled");
+        control.resume();
+        assert!(control.check().is_ok());
     }
 
     #[test]

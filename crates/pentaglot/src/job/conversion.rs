@@ -221,6 +221,11 @@ impl Conversion {
         &self.reshape.schema
     }
 
+    /// Errs if the plan cannot run as it is.
+    pub fn check(&self) -> Result<()> {
+        self.plan.check(self.allow_lossy)
+    }
+
     /// Creates the output (`-` is standard output) and runs.
     pub fn run(self, output: &str, force: bool) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;

@@ -35,7 +35,7 @@ pub use diff::{
 pub use hash::RawDigest;
 pub use inputs::{join, open_all};
 pub use names::expand;
-pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate};
+pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};
 pub use read::View;

@@ -218,7 +218,16 @@ pub fn validate(
     options: &OpenOptions,
     findings: &mut Findings,
 ) -> Result<Option<&'static str>> {
-    let opened = match open(registry, name, options) {
+    validate_opened(open(registry, name, options), options, findings)
+}
+
+/// As [`validate`], for what a front end has opened, or failed to open, itself.
+pub fn validate_opened(
+    opened: Result<Opened>,
+    options: &OpenOptions,
+    findings: &mut Findings,
+) -> Result<Option<&'static str>> {
+    let opened = match opened {
         Ok(opened) => opened,
         Err(error) if matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed) => {
             findings.error(&error);
@@ -238,6 +247,20 @@ pub fn validate(
 }
 
 impl Opened {
+    /// A document that is not in a file of its own, such as data in memory, as one of this format.
+    pub fn new(
+        format: Arc<dyn Format>,
+        document: Arc<dyn Document>,
+        source: Source,
+        options: &OpenOptions,
+    ) -> Self {
+        let formats = vec![format.info()];
+        let (budget, control) = (options.budget.clone(), options.control.clone());
+        let held = Arc::new(budget.reservation());
+        let (content, plan) = (source.clone(), Plan::default());
+        Opened { format, document, source, content, plan, formats, budget, control, held }
+    }
+
     /// The bytes of all inputs, as they are stored, if known.
     pub(super) fn input_bytes(&self) -> Option<u64> {
         match self.formats.len() {

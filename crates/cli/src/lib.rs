@@ -1,0 +1,290 @@
+//! The command `pentaglot`: parses arguments, calls [`pentaglot::job`], prints. stdout is data, stderr is talk.
+
+mod args;
+mod bus_error;
+mod cat;
+mod convert;
+mod count;
+mod diff;
+mod dump;
+mod formats;
+mod hash;
+mod help;
+mod inspect;
+mod pager;
+mod process;
+mod progress;
+mod query;
+mod salvage;
+mod schema;
+mod screen;
+mod stdout;
+mod table;
+mod types;
+mod validate;
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
+
+use clap::FromArgMatches;
+use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
+
+use args::{Cli, Verb};
+
+/// What a verb needs beside its own arguments.
+struct Session {
+    registry: Registry,
+    global: args::Global,
+}
+
+/// How a verb ended: a status, or an error and the file that it is about.
+type Outcome = Result<Status, Failure>;
+
+/// Exit statuses, worse ones greater.
+type Status = u8;
+
+const DONE: Status = 0;
+const INTERRUPTED: Status = 130;
+
+/// How far into a text file lines are counted for an error.
+const TEXT_BYTES: u64 = 64 << 20;
+
+/// An error and the file that it is about.
+struct Failure {
+    file: Option<String>,
+    error: Error,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure { file: error.output().or(error.input()).map(str::to_owned), error }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// Names the file that an error is about, unless it is about the output or names one of several inputs itself.
+trait About<T> {
+    fn about(self, file: &str) -> Result<T, Failure>;
+}
+
+impl<T> About<T> for pentaglot::Result<T> {
+    fn about(self, file: &str) -> Result<T, Failure> {
+        self.map_err(|error| {
+            let file = error.output().or(error.input()).unwrap_or(file).to_owned();
+            Failure { file: Some(file), error }
+        })
+    }
+}
+
+impl Failure {
+    fn status(&self) -> Status {
+        match self.error.kind() {
+            ErrorKind::Truncated | ErrorKind::Malformed => 1,
+            ErrorKind::Lossy => 3,
+            ErrorKind::Limit => 4,
+            ErrorKind::Cancelled => INTERRUPTED,
+            _ => 2,
+        }
+    }
+
+    /// The line of the faulty byte in a text file whose reader does not count lines.
+    fn text_line(&self) -> Option<u64> {
+        let is_text = matches!(self.error.format()?, "ds" | "bsondf" | "mtx");
+        let (true, None, Some(offset)) = (is_text, self.error.line_number(), self.error.offset()) else {
+            return None;
+        };
+        let mut bytes = Vec::new();
+        std::fs::File::open(self.file.as_deref()?)
+            .ok()?
+            .take(offset.min(TEXT_BYTES))
+            .read_to_end(&mut bytes)
+            .ok()?;
+        // The same formats also have binary forms.
+        let text = bytes.len() as u64 == offset
+            && bytes.trim_ascii_start().first().is_some_and(|first| b"{[%\"".contains(first));
+        text.then(|| bytes.iter().filter(|byte| **byte == b'\n').count() as u64 + 1)
+    }
+
+    /// What would help: a limit that can be raised; for a file that is not there its folder, or a name that differs only
+    /// in its extension.
+    fn next_step(&self) -> Option<String> {
+        if self.error.kind() == ErrorKind::Limit {
+            let name = self.error.message().split(' ').next().filter(|name| name.starts_with("max-"));
+            return name.map(|name| format!("--{name} raises the limit"));
+        }
+        let path = Path::new(self.file.as_deref()?);
+        if self.error.kind() != ErrorKind::Io || path.exists() {
+            return None;
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let entries = match std::fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(_) if folder.exists() => return None,
+            Err(_) => return Some(format!("there is no folder {}", folder.display())),
+        };
+        let similar = entries.flatten().map(|entry| entry.path());
+        let mut similar: Vec<_> = similar.filter(|other| other.file_stem() == path.file_stem()).collect();
+        similar.sort();
+        Some(format!("there is {}", path.with_file_name(similar.first()?.file_name()?).display()))
+    }
+
+    /// Prints the one line and gives the status. A closed pipe is success.
+    fn report(mut self) -> Status {
+        if self.error.is_broken_pipe() {
+            return DONE;
+        }
+        if let Some(line) = self.text_line() {
+            self.error = self.error.line(line);
+        }
+        let text = match &self.file {
+            Some(file) => format!("{file}: {}", self.error),
+            None => self.error.to_string(),
+        };
+        let advice = self.error.advice().map(advice).or_else(|| self.next_step());
+        let advice = advice.map(|advice| screen::escape(&advice));
+        screen::say_with(&screen::escape(&text), advice.as_deref());
+        self.status()
+    }
+}
+
+/// A hint of the library in the words of the command line.
+fn advice(hint: &Hint) -> String {
+    match hint {
+        Hint::From => "--from names one".to_owned(),
+        Hint::FromOne(format) => format!("try --from {format}"),
+        Hint::To => "--to names one".to_owned(),
+        Hint::Type => "--type gives the type".to_owned(),
+        Hint::Force => "--force replaces it".to_owned(),
+        Hint::AllowLossy => "--allow-lossy permits it".to_owned(),
+        Hint::Limit(name) => format!("--{name} raises the limit"),
+        Hint::Option(option) => format!("try -O {option}"),
+        Hint::Advice(text) => text.clone().into_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Runs the command with these words, of which the first is its own name, and gives its exit status. It is the process that
+/// is the command: signals and the panic hook are set.
+pub fn run_command(words: &[OsString]) -> u8 {
+    process::ignore_file_size_signal();
+    let parsed = help::command().try_get_matches_from(words).and_then(|found| Cli::from_arg_matches(&found));
+    let Cli { verb, mut global } = match parsed {
+        Ok(cli) => cli,
+        // No verb: the help, on stderr and with the status of a usage error.
+        Err(help) if help.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = help.print();
+            return 2;
+        }
+        Err(error) if error.use_stderr() => {
+            let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into()).collect();
+            screen::say(&screen::escape(&help::parse_error(&error, &words)));
+            return 2;
+        }
+        Err(help) => {
+            // `--help` and `--version`: like all that is printed, they may fail.
+            let shown = screen::show(&help.render().ansi().to_string());
+            return shown.map_or_else(|error| Failure::from(error).report(), |()| DONE);
+        }
+    };
+    global.control = Control::new(global.threads);
+    catch_interrupts(global.control.clone());
+    // A decoder that panics on a broken file is reported as that file's error, in one line.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !pentaglot::panic_is_guarded() {
+            hook(panic);
+        }
+    }));
+    screen::set_color(global.color);
+    if !global.no_pager {
+        pager::allow();
+    }
+    let session = Session { registry: Registry::default(), global };
+    let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
+    pager::wait();
+    status
+}
+
+/// The first interrupt ends the job at its next batch, which drops its output. A second one, or a job that does not end
+/// soon because it waits for input, ends the process.
+fn catch_interrupts(control: Control) {
+    let handler = ctrlc::set_handler(move || {
+        // The pager decides what an interrupt means.
+        if pager::is_running() {
+            return;
+        }
+        if control.is_cancelled() {
+            std::process::exit(INTERRUPTED.into());
+        }
+        control.cancel();
+        std::thread::spawn(|| {
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            std::process::exit(INTERRUPTED.into());
+        });
+    });
+    if let Err(error) = handler {
+        screen::say(&format!("cannot catch interrupts: {error}"));
+    }
+}
+
+fn run(session: &Session, verb: &Verb) -> Outcome {
+    match verb {
+        Verb::Inspect(args) => inspect::run(session, args),
+        Verb::Schema(args) => schema::run(session, args),
+        Verb::Cat(args) => cat::run(session, args),
+        Verb::Head(args) => cat::head(session, args),
+        Verb::Validate(args) => validate::run(session, args),
+        Verb::Dump(args) => dump::run(session, args),
+        Verb::Convert(args) => convert::run(session, args),
+        Verb::Count(args) => count::run(session, args),
+        Verb::Hash(args) => hash::run(session, args),
+        Verb::Diff(args) => diff::run(session, args),
+        Verb::Salvage(args) => salvage::run(session, args),
+        Verb::Query(args) => query::run(session, args),
+        Verb::Index(args) => query::index(session, args),
+        Verb::Type(args) => types::run(session, args),
+        Verb::Formats(args) => formats::run(session, args),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut help::command(), "pentaglot", &mut script);
+            screen::print(&script)?;
+            Ok(DONE)
+        }
+        Verb::Man => {
+            let mut page = Vec::new();
+            let command = help::command();
+            clap_mangen::Man::new(command.clone()).render(&mut page)?;
+            for verb in command.get_subcommands() {
+                let name = format!("pentaglot-{}", verb.get_name());
+                clap_mangen::Man::new(verb.clone().name(name)).render(&mut page)?;
+            }
+            screen::print(&page)?;
+            Ok(DONE)
+        }
+    }
+}
+
+/// Runs a verb for each of several files and of those that patterns match: all are done, the highest status is returned.
+fn for_each(files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
+    let mut highest = DONE;
+    for file in files {
+        match pentaglot::job::expand(&[file]) {
+            Ok(found) => {
+                for file in found {
+                    highest = highest.max(run(&file).unwrap_or_else(|failure| failure.report()));
+                    if highest == INTERRUPTED {
+                        return Ok(highest);
+                    }
+                }
+            }
+            Err(error) => highest = highest.max(Failure::from(error).report()),
+        }
+    }
+    Ok(highest)
+}

@@ -1,0 +1,289 @@
+"""``write``, ``convert`` and ``plan``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pentaglot import _native
+from pentaglot._args import (
+    AllowLossy,
+    Limits,
+    Options,
+    Progress,
+    Source,
+    Target,
+    allowed,
+    rows_of,
+    settings,
+    wanted,
+)
+from pentaglot._document import Document
+from pentaglot._errors import Usage
+from pentaglot._foreign import as_document
+from pentaglot._table import Table
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a conversion does to one field (to the whole, if ``field`` is empty)."""
+
+    field: str
+    source: str
+    target: str
+    #: exact, widened, checked, lossy or impossible.
+    verdict: str
+    #: What is lost, or what would let values pass that do not fit.
+    kinds: list[str]
+    note: str | None
+
+    def __str__(self) -> str:
+        field = f"{self.field}: " if self.field else ""
+        kinds = f", {','.join(self.kinds)}" if self.kinds else ""
+        note = f" ({self.note})" if self.note else ""
+        return f"{field}{self.source} -> {self.target}: {self.verdict}{kinds}{note}"
+
+
+class Plan(Sequence[Step]):
+    """What a conversion will do, field by field."""
+
+    def __init__(self, steps: list[dict[str, Any]]) -> None:
+        self.steps = [
+            Step(step["field"], step["from"], step["to"], step["verdict"], step["kinds"], step["note"])
+            for step in steps
+        ]
+
+    @property
+    def verdict(self) -> str:
+        """The worst verdict of all steps."""
+        order = ["exact", "widened", "checked", "lossy", "impossible"]
+        return max((step.verdict for step in self.steps), key=order.index, default="exact")
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.steps[index]
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __repr__(self) -> str:
+        return "\n".join(str(step) for step in self.steps) or "nothing to do"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a conversion did."""
+
+    rows: int
+    #: Bytes written, before gzip.
+    bytes: int
+    #: What the user should know.
+    notes: list[str]
+    #: What was lost, by kind and column.
+    lost: list[dict[str, Any]]
+
+
+def write(
+    data: object,
+    target: Target,
+    *,
+    format: str | None = None,
+    dialect: str | None = None,
+    as_type: str | None = None,
+    options: Options | None = None,
+    force: bool = False,
+    allow_lossy: AllowLossy = False,
+    limits: Limits | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Writes data to a file, in the format that its name or ``format`` says.
+
+    ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (tables of pyarrow, Polars, pandas, DuckDB and
+    of this package), an array of NumPy, a sparse matrix of SciPy, or anything with ``__dlpack__``. The file appears when
+    it is whole. An existing one is replaced only with ``force=True``.
+
+    >>> import io, pentaglot as pg
+    >>> out = io.BytesIO()
+    >>> pg.write(pg.read(b"a\\n1\\n2\\n", format="csv"), out, format="jsonl").rows
+    2
+    >>> out.getvalue()
+    b'{"a":1}\\n{"a":2}\\n'
+    """
+    conversion = _of_data(
+        data, target, format, dialect, as_type, options, allow_lossy, limits, threads, progress
+    )
+    return _report(conversion.run(force))
+
+
+def convert(
+    source: Source | Document,
+    target: Target,
+    *,
+    columns: Sequence[str] | str | None = None,
+    rows: range | slice | None = None,
+    start: int = 0,
+    stop: int | None = None,
+    where: str | None = None,
+    from_format: str | None = None,
+    format: str | None = None,
+    dialect: str | None = None,
+    type: str | None = None,
+    as_type: str | None = None,
+    member: str | None = None,
+    options: Options | None = None,
+    force: bool = False,
+    allow_lossy: AllowLossy = False,
+    limits: Limits | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Converts a file: rows pass through, they are not all held in memory.
+
+    ``from_format`` names the format of the source, ``format`` that of the target. See :func:`plan`.
+
+    >>> import io, pentaglot as pg
+    >>> out = io.BytesIO()
+    >>> pg.convert(b"a,b\\n1,2\\n", out, from_format="csv", format="jsonl", columns="b").rows
+    1
+    >>> out.getvalue()
+    b'{"b":2}\\n'
+    """
+    conversion = _of_source(
+        source, target, columns, rows, start, stop, where, from_format, format, dialect, type, as_type, member,
+        options, allow_lossy, limits, threads, progress,
+    )  # fmt: skip
+    return _report(conversion.run(force))
+
+
+def plan(
+    source: object,
+    target: Target,
+    *,
+    columns: Sequence[str] | str | None = None,
+    rows: range | slice | None = None,
+    start: int = 0,
+    stop: int | None = None,
+    where: str | None = None,
+    from_format: str | None = None,
+    format: str | None = None,
+    dialect: str | None = None,
+    type: str | None = None,
+    as_type: str | None = None,
+    member: str | None = None,
+    options: Options | None = None,
+    limits: Limits | None = None,
+    threads: int = 0,
+) -> Plan:
+    """What :func:`convert` would do to each field; nothing is written.
+
+    >>> import io, pentaglot as pg
+    >>> plan = pg.plan(b"a\\n1\\n", io.BytesIO(), from_format="csv", format="parquet")
+    >>> plan.verdict
+    'exact'
+    """
+    conversion = _of_source(
+        source, target, columns, rows, start, stop, where, from_format, format, dialect, type, as_type, member,
+        options, False, limits, threads, None,
+    )  # fmt: skip
+    return Plan(conversion.steps())
+
+
+def _to(format: str | None, dialect: str | None, target: Target) -> str | None:
+    """The format and dialect of a target, as one word."""
+    if dialect is None:
+        return format
+    if format is None:
+        name = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
+        name = name.lower().removesuffix(".gz")
+        fitting = [
+            (len(extension), info["id"])
+            for info in _native.formats()
+            for extension in info["extensions"]
+            if name.endswith(f".{extension}")
+        ]
+        if not fitting:
+            raise Usage(f"cannot tell a format from the name {name!r} (format=... names one)")
+        format = max(fitting)[1]
+    return f"{format}:{dialect}"
+
+
+def _of_source(
+    source: Any,
+    target: Target,
+    columns: Sequence[str] | str | None,
+    rows: range | slice | None,
+    start: int,
+    stop: int | None,
+    where: str | None,
+    from_format: str | None,
+    format: str | None,
+    dialect: str | None,
+    type: str | None,
+    as_type: str | None,
+    member: str | None,
+    options: Options | None,
+    allow_lossy: AllowLossy,
+    limits: Limits | None,
+    threads: int,
+    progress: Progress | None,
+) -> _native.Conversion:
+    _check_apart(source, target)
+    if isinstance(source, Document):
+        document = source._native
+    elif hasattr(source, "__arrow_c_stream__") or as_document(source) is not None:
+        raise Usage("data in memory is written by write; convert takes files")
+    else:
+        document = _native.Document(
+            source, member, settings(from_format, type, options, limits, threads), False
+        )
+    start, stop = rows_of(rows, start, stop)
+    choice = wanted(columns, start, stop, where, progress=progress)
+    choice |= {"to": _to(format, dialect, target), "as_type": as_type, "allow_lossy": allowed(allow_lossy)}
+    return _native.Conversion.of_document(document, target, choice)
+
+
+def _of_data(
+    data: Any,
+    target: Target,
+    format: str | None,
+    dialect: str | None,
+    as_type: str | None,
+    options: Options | None,
+    allow_lossy: AllowLossy,
+    limits: Limits | None,
+    threads: int,
+    progress: Progress | None,
+) -> _native.Conversion:
+    choice = wanted(None, 0, None, None, progress=progress)
+    choice |= {"to": _to(format, dialect, target), "as_type": as_type, "allow_lossy": allowed(allow_lossy)}
+    given = settings(None, None, options, limits, threads)
+    if isinstance(data, Table):
+        data = data._native
+    elif not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
+        foreign = as_document(data)
+        if foreign is None:
+            found = type(data).__name__
+            raise TypeError(f"expected Arrow data, an array, a sparse matrix or a tensor, found {found}")
+        content, kind = foreign
+        document = _native.Document(content, None, settings(kind, None, options, limits, threads), False)
+        return _native.Conversion.of_document(document, target, choice)
+    # What has a length is in memory; what has none is a stream, whose rows pass through.
+    whole = hasattr(data, "__len__") or hasattr(data, "num_rows")
+    return _native.Conversion.of_arrow(data, whole, target, choice, given)
+
+
+def _report(report: dict[str, Any]) -> Report:
+    return Report(report["rows"], report["bytes"], report["notes"], report["lost"])
+
+
+def _check_apart(source: object, target: object) -> None:
+    if not isinstance(target, (str, os.PathLike)) or not os.path.isfile(target):
+        return
+    for name in source if isinstance(source, (list, tuple)) else [source]:
+        if isinstance(name, (str, os.PathLike)) and os.path.isfile(name) and os.path.samefile(name, target):
+            raise Usage(f"{os.fspath(target)} is the input itself")

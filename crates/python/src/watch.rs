@@ -1,0 +1,81 @@
+//! Long work: the interpreter's lock is released, signals are answered, and a callable hears how far the work has come.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use pentaglot::Control;
+use pyo3::prelude::*;
+
+use crate::error::Outcome;
+
+/// How often signals are looked at and progress is told.
+const STEP: Duration = Duration::from_millis(50);
+
+/// Inputs up to so many bytes take less time than a thread.
+const SMALL: u64 = 1 << 20;
+
+/// Who watches a job: signal handlers, and a callable that is told the bytes read and the bytes in all.
+pub(crate) struct Watch<'a> {
+    pub(crate) control: &'a Control,
+    pub(crate) progress: Option<Py<PyAny>>,
+    /// The bytes of the input, if known.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl Watch<'_> {
+    /// Does the work without the interpreter's lock: in another thread if it may be long, while this one answers to
+    /// signals. An exception that a handler or the callable raises ends the work.
+    pub(crate) fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> Outcome<T> + Send,
+    ) -> Outcome<T> {
+        let done = if self.bytes.is_some_and(|bytes| bytes <= SMALL) {
+            py.detach(work)?
+        } else {
+            py.detach(|| self.in_thread(work))?
+        };
+        self.ask(py)?;
+        Ok(done)
+    }
+
+    fn in_thread<T: Send>(&self, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+        thread::scope(|scope| {
+            let (working, ended) = channel::<()>();
+            let worker = scope.spawn(move || {
+                let _working = working;
+                work()
+            });
+            let mut raised = None;
+            // Nothing is sent: the end of the work closes the channel.
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(STEP) {
+                if raised.is_none()
+                    && let Err(error) = Python::attach(|py| self.ask(py))
+                {
+                    self.control.cancel();
+                    raised = Some(error);
+                }
+            }
+            let result = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            match raised {
+                Some(error) => {
+                    self.control.resume();
+                    Err(error.into())
+                }
+                None => result,
+            }
+        })
+    }
+
+    fn ask(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        if let Some(progress) = &self.progress {
+            let now = self.control.progress();
+            // Headers are read more than once.
+            let done = now.bytes.min(now.total_bytes.unwrap_or(u64::MAX));
+            progress.call1(py, (done, now.total_bytes))?;
+        }
+        Ok(())
+    }
+}
