@@ -153,8 +153,8 @@ fn check_name(plan: &mut Plan, field: &Field, dialect: Dialect, options: &WriteO
     let has_meta =
         options.options.bool("meta").is_ok_and(|meta| meta.unwrap_or(true)) && options.name.is_some();
     if dialect == Dialect::Daphne && !has_meta && !field.name().starts_with("col_") {
-        let note = "without a .meta file DAPHNE's frames have no names";
-        plan.step(field.name(), "name", "", Effect::lossy(LossKind::Names).because(note));
+        // Without a .meta file DAPHNE's frames have no names.
+        plan.step(field.name(), "name", "none", Effect::widened().because(shape::NAMES_NOT_KEPT));
     }
 }
 
