@@ -174,6 +174,13 @@ impl<I, T> Entries<I, T> {
         (indices + self.values.capacity() * size_of::<T>()) as u64
     }
 
+    /// Gives back the room that is not used.
+    pub(crate) fn shrink(&mut self) {
+        self.rows.shrink_to_fit();
+        self.cols.shrink_to_fit();
+        self.values.shrink_to_fit();
+    }
+
     pub(crate) fn push(&mut self, row: I, col: I, value: T) {
         self.rows.push(row);
         self.cols.push(col);

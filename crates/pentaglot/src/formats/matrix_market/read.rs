@@ -116,9 +116,10 @@ fn read_band<I: Index, T: Cell>(body: &Body, band: Range<u64>) -> Result<csr::Cs
     let mut reserved = body.budget.reservation();
     let (mut entries, mut count) = (Vec::new(), 0);
     for group in body.pieces().chunks(body.group()) {
-        for (part, lines) in
+        for (mut part, lines) in
             body.each(group, |text, offset| body.entries::<I, T>(text, offset, &band, None))?
         {
+            part.shrink();
             reserved.grow(part.bytes())?;
             entries.push(part);
             count += lines;
@@ -133,9 +134,10 @@ fn read_band<I: Index, T: Cell>(body: &Body, band: Range<u64>) -> Result<csr::Cs
 fn bands<I: Index, T: Cell>(body: &Body, range: Range<u64>) -> Result<Vec<Range<u64>>> {
     let header = &body.header;
     let mirrored = if header.symmetry == Symmetry::General { 1 } else { 2 };
-    // While a band is sorted its entries are held twice, and vectors grow by doubling.
-    let entry_bytes = (4 * size_of::<I>() + 3 * size_of::<T>()) as u64 * mirrored;
-    let held = body.budget.left() / 2;
+    // While a band is sorted its entries are held twice, the second time without their rows. Each band is one more parse of
+    // the file, so most of the budget is used; the rest is for a group of pieces and for the batches.
+    let entry_bytes = (3 * size_of::<I>() + 2 * size_of::<T>()) as u64 * mirrored;
+    let held = body.budget.left() / 4 * 3;
     if header.entries.saturating_mul(entry_bytes) <= held || range.is_empty() {
         return Ok(vec![range]);
     }
