@@ -118,10 +118,10 @@ impl Identity {
 /// The identity of a stream of rows. A matrix in columns or as `row, col, value` is the matrix that it stands for.
 ///
 /// ```
-/// use pentaglot::{Limits, Registry, Source, identity, job};
+/// use pentaglot::{Registry, Source, identity, job};
 /// let source = Source::from_bytes("x.csv", b"a,b\n1,x\n2,\n".to_vec());
 /// let opened = job::open_source(&Registry::default(), source, None, &job::OpenOptions::default())?;
-/// let rows = opened.rows(&job::View::default(), &Limits::default())?;
+/// let rows = opened.rows(&job::View::default())?;
 /// let identity = identity::of_rows(rows, &identity::IdentityOptions::default())?;
 /// assert_eq!((identity.rows, identity.columns.len()), (2, 2));
 /// assert!(identity.cid()?.to_string().starts_with("bafkr4i"));
