@@ -96,8 +96,7 @@ fn a_limit_on_file_sizes_is_an_error() {
     let folder = folder(50_000);
     fs::write(folder.path().join("out.npy"), "old").unwrap();
     let limited = r#"ulimit -f 64; exec "$0" "$@""#;
-    let done =
-        shell(folder.path(), limited, &["convert", "in.csv", "out.npy", "--force", "--allow-lossy=names"]);
+    let done = shell(folder.path(), limited, &["convert", "in.csv", "out.npy", "--force"]);
     assert_eq!(done.status.code(), Some(2), "{}", said(&done));
     assert_eq!(said(&done), "out.npy: npy: cannot write in .: File too large (os error 27)\n");
     assert_eq!(names(folder.path()), ["in.csv", "out.npy"]);
@@ -125,8 +124,8 @@ const PRINTING: &[&[&str]] = &[
     &["validate", "in.csv", "--json"],
     &["dump", "in.csv"],
     &["convert", "in.csv", "-", "--to", "jsonl"],
-    &["convert", "in.csv", "-", "--to", "npy", "--allow-lossy=names"],
-    &["convert", "in.csv", "x.npy", "--dry-run", "--allow-lossy=names"],
+    &["convert", "in.csv", "-", "--to", "npy"],
+    &["convert", "in.csv", "x.npy", "--dry-run"],
     &["type", "int32"],
     &["query", "in.sds", "len"],
 ];
@@ -134,11 +133,7 @@ const PRINTING: &[&[&str]] = &[
 #[test]
 fn a_full_closed_or_unwritable_stdout_is_an_error() {
     let folder = folder(3);
-    assert!(
-        run(folder.path(), &["convert", "in.csv", "in.sds", "--to", "sds:int", "--allow-lossy=names"])
-            .status
-            .success()
-    );
+    assert!(run(folder.path(), &["convert", "in.csv", "in.sds", "--to", "sds:int"]).status.success());
     let ways = [
         (r#"exec "$0" "$@" >/dev/full"#, "No space left on device (os error 28)"),
         (r#"exec "$0" "$@" >&-"#, "it is closed"),
@@ -155,11 +150,7 @@ fn a_full_closed_or_unwritable_stdout_is_an_error() {
         }
     }
     // What prints nothing does not miss it.
-    let done = shell(
-        folder.path(),
-        r#"exec "$0" "$@" >&-"#,
-        &["convert", "in.csv", "out.npy", "-q", "--allow-lossy=names"],
-    );
+    let done = shell(folder.path(), r#"exec "$0" "$@" >&-"#, &["convert", "in.csv", "out.npy", "-q"]);
     assert_eq!((done.status.code(), said(&done).as_str()), (Some(0), ""));
 }
 
@@ -211,11 +202,8 @@ fn too_many_open_files_are_called_that() {
     let mut failed = 0;
     for files in 3..16 {
         let few = format!(r#"ulimit -n {files}; exec "$0" "$@""#);
-        let done = shell(
-            folder.path(),
-            &few,
-            &["convert", "in.csv", "out.npy", "--force", "--threads", "1", "-q", "--allow-lossy=names"],
-        );
+        let done =
+            shell(folder.path(), &few, &["convert", "in.csv", "out.npy", "--force", "--threads", "1", "-q"]);
         // The handler of interrupts needs descriptors of its own; without it the run goes on.
         let said = said(&done);
         assert!(!said.contains("uncategorized"), "{files}: {said}");
@@ -265,9 +253,8 @@ fn an_index_goes_with_the_data_it_belongs_to() {
     let path = folder.path();
     for (file, to) in [("x.sds", "sds:sparse"), ("x.ds", "ds")] {
         let index = path.join(format!("{file}.idx"));
-        let convert = |more: &[&str]| {
-            run(path, &[&["convert", "in.csv", file, "--to", to, "-q", "--allow-lossy=names"], more].concat())
-        };
+        let convert =
+            |more: &[&str]| run(path, &[&["convert", "in.csv", file, "--to", to, "-q"], more].concat());
         let done = convert(&[]);
         assert!(done.status.success(), "{}", said(&done));
         assert!(run(path, &["index", file]).status.success());
