@@ -129,7 +129,7 @@ pub trait Document: Send + Sync {
     /// `Err` is for what is not the file's fault (I/O, limits).
     fn validate(&self, findings: &mut Findings) -> Result<()>;
 
-    /// The rows that are asked for, as a stream. The selection is one of this document ([`selection`](Self::selection)).
+    /// The rows that are asked for, as a stream. The selection is one of this document.
     fn rows(&self, selection: &Selection) -> Result<Rows>;
 }
 

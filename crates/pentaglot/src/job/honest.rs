@@ -258,6 +258,15 @@ fn check_exact(expected: &RecordBatch, found: RecordBatch) -> std::result::Resul
     }
 }
 
+fn is_untyped_text(data_type: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, Dictionary, Duration, FixedSizeBinary, Interval, LargeBinary};
+    match data_type {
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) | Duration(_) | Interval(_) => true,
+        Dictionary(_, values) => is_untyped_text(values),
+        _ => false,
+    }
+}
+
 fn check_values(
     expected: &RecordBatch,
     found: RecordBatch,
@@ -282,6 +291,8 @@ fn check_values(
         let wide = matches!(extension::name(field), Some(extension::INT128 | extension::UINT128));
         if same_values(expected, found)
             || is_text && (field.data_type().is_nested() || wide || has_negative_scale(field.data_type()))
+            // Base64, and numbers without their unit: only a type reads them back.
+            || is_text && is_untyped_text(field.data_type())
             || holds_map(field.data_type())
         {
             continue;

@@ -5,7 +5,7 @@
 //! | table, table | columns by name; a missing nullable one is filled with nulls; one left over on each side is paired | the worst of the columns |
 //! | a column that the table wanted does not have | dropped | lossy |
 //! | number, wider number | widened | widened |
-//! | number, narrower number | a value that does not fit ends the run, or becomes what [`fit`] says | checked |
+//! | number, narrower number | a value that does not fit ends the run, or becomes what `fit` says | checked |
 //! | time, time in a coarser unit | as numbers | checked |
 //! | anything, text | its text | widened |
 //! | text, anything | parsed; text that does not parse ends the run | checked |

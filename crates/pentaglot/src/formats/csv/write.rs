@@ -66,11 +66,10 @@ fn effect(field: &FieldRef) -> Effect {
         Decimal32(..) | Decimal64(..=15, _) | Decimal128(..=15, _) | Decimal256(..=15, _) => back("float64"),
         Decimal64(..) | Decimal128(..) | Decimal256(..) => Effect::lossy(LossKind::Precision)
             .because("comes back as float64 without a type, which has fewer digits"),
-        Interval(_) => meaning("numbers that do not say what they count"),
-        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => {
-            meaning("base64, which comes back as text: only a type tells it from other text")
-        }
-        Duration(_) => meaning("a number, whose unit is not written"),
+        Interval(_) => Effect::widened().because("numbers that do not say what they count"),
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Effect::widened()
+            .because("base64, which comes back as text: only a type tells it from other text"),
+        Duration(_) => Effect::widened().because("a number, whose unit is not written"),
         Dictionary(_, values) => {
             let values = effect(&Arc::new(Field::new(field.name(), values.as_ref().clone(), true)));
             values.and(Effect::widened().because("comes back as its values"))

@@ -45,7 +45,6 @@ pub(super) fn plan(schema: &Schema) -> Plan {
 fn effect(field: &Field) -> Effect {
     use DataType::*;
     let back = |kind: &str| Effect::widened().because(format!("comes back as {kind} without a type"));
-    let meaning = |note: &str| Effect::lossy(LossKind::Metadata).because(note);
     if matches!(extension::name(field), Some(extension::INT128 | extension::UINT128)) {
         return back("an integer as wide as its values need");
     }
@@ -66,11 +65,10 @@ fn effect(field: &Field) -> Effect {
         }
         Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | UInt64 => back("int64"),
         Float16 | Float32 => back("float64"),
-        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => {
-            meaning("base64, which comes back as text: only a type tells it from other text")
-        }
-        Duration(_) => meaning("a number, whose unit is not written"),
-        Interval(_) => meaning("numbers that do not say what they count"),
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Effect::widened()
+            .because("base64, which comes back as text: only a type tells it from other text"),
+        Duration(_) => Effect::widened().because("a number, whose unit is not written"),
+        Interval(_) => Effect::widened().because("numbers that do not say what they count"),
         Dictionary(_, values) => effect(&Field::new(field.name(), values.as_ref().clone(), true))
             .and(Effect::widened().because("comes back as its values")),
         RunEndEncoded(_, values) => effect(values).and(Effect::widened().because("comes back as its values")),
