@@ -115,7 +115,7 @@ impl Identity {
     }
 }
 
-/// The identity of a stream of rows. A matrix in columns or as `row, col, value` is the matrix that it stands for.
+/// The identity of a stream of rows. A matrix in columns or as `row, col, value` is hashed as that matrix.
 ///
 /// ```
 /// use pentaglot::{Registry, Source, identity, job};

@@ -144,7 +144,7 @@ pub(super) fn check_png(bytes: &[u8], image: &Image, budget: &Budget) -> Result<
     reader.finish().map_err(not_png)
 }
 
-/// The plain image of a PNG file, held against its type.
+/// The plain image of a PNG file, checked against its type.
 pub(super) fn decode_png(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec<u8>> {
     let unsupported = |what: &str| Err(Error::unsupported(format!("decoding a PNG image with {what}")));
     let mut decoder = open_png(bytes, image, budget)?;

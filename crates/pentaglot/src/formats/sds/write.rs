@@ -208,7 +208,7 @@ struct Values {
 }
 
 impl Values {
-    /// Adds numbers as runs: each number in `first`, how often it stands in a row in `second`.
+    /// Adds numbers as runs: each number in `first`, its number of repeats in `second`.
     fn extend_runs(&mut self, numbers: &[u64]) -> Result<()> {
         for run in numbers.chunk_by(|a, b| a == b) {
             let Some(value) = run.first() else { continue };
