@@ -20,6 +20,7 @@
         feature = "arrow_ipc",
         feature = "parquet",
         feature = "csv",
+        feature = "json",
         feature = "json_lines",
         feature = "npy",
         feature = "matrix_market",

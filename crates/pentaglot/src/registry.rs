@@ -39,9 +39,11 @@ impl Default for Registry {
                 #[cfg(feature = "parquet")]
                 Arc::new(crate::formats::parquet::Parquet),
                 #[cfg(feature = "csv")]
-                Arc::new(crate::formats::csv::Csv),
+                Arc::new(crate::formats::text::csv::Csv),
                 #[cfg(feature = "json_lines")]
-                Arc::new(crate::formats::json_lines::JsonLines),
+                Arc::new(crate::formats::text::json_lines::JsonLines),
+                #[cfg(feature = "json")]
+                Arc::new(crate::formats::text::json::Json),
                 #[cfg(feature = "npy")]
                 Arc::new(crate::formats::npy::Npy),
                 #[cfg(feature = "npy")]

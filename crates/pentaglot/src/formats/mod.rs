@@ -42,16 +42,12 @@ mod summary;
 pub mod arrow_ipc;
 #[cfg(feature = "bsondf")]
 pub mod bsondf;
-#[cfg(feature = "csv")]
-pub mod csv;
 #[cfg(feature = "dbdf")]
 pub mod dbdf;
 #[cfg(feature = "ds")]
 pub mod ds;
 #[cfg(feature = "dynd")]
 pub mod dynd;
-#[cfg(feature = "json_lines")]
-pub mod json_lines;
 #[cfg(feature = "matrix_market")]
 pub mod matrix_market;
 #[cfg(feature = "npy")]
@@ -60,6 +56,8 @@ pub mod npy;
 pub mod parquet;
 #[cfg(feature = "sds")]
 pub mod sds;
+#[cfg(any(feature = "csv", feature = "json", feature = "json_lines"))]
+pub mod text;
 
 use std::sync::Arc;
 

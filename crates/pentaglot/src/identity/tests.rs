@@ -223,10 +223,21 @@ fn one_table_has_one_identity_in_every_format() {
     .unwrap();
     let expected = identity(std::slice::from_ref(&batch));
     let mut held = Vec::new();
-    for format in
-        ["arrow", "arrow-stream", "parquet", "csv", "jsonl", "ds", "ds:json", "dynd", "dynd:cbor", "bsondf"]
-    {
-        let text = matches!(format, "csv" | "jsonl").then_some("struct{i: int64, f: float64, t: utf8}");
+    for format in [
+        "arrow",
+        "arrow-stream",
+        "parquet",
+        "csv",
+        "jsonl",
+        "json",
+        "ds",
+        "ds:json",
+        "dynd",
+        "dynd:cbor",
+        "bsondf",
+    ] {
+        let text =
+            matches!(format, "csv" | "jsonl" | "json").then_some("struct{i: int64, f: float64, t: utf8}");
         if let Some(found) = through(std::slice::from_ref(&batch), format, text) {
             assert_eq!(found, expected, "{format}");
             held.push(format);

@@ -22,8 +22,19 @@ use crate::testing::conformance::collect;
 use crate::testing::writing::Writing as _;
 
 /// Formats that hold tables, with the dialect that is written.
-const TABLES: [&str; 10] =
-    ["dbdf", "ds:msgpack", "ds:json", "dynd", "bsondf", "arrow", "arrow-stream", "parquet", "csv", "jsonl"];
+const TABLES: [&str; 11] = [
+    "dbdf",
+    "ds:msgpack",
+    "ds:json",
+    "dynd",
+    "bsondf",
+    "arrow",
+    "arrow-stream",
+    "parquet",
+    "csv",
+    "jsonl",
+    "json",
+];
 
 fn arrow_file(registry: &Registry, schema: &SchemaRef, batches: &[RecordBatch]) -> Vec<u8> {
     let arrow = registry.get("arrow").unwrap();
@@ -44,7 +55,7 @@ fn convert(
 ) -> Option<Result<Vec<u8>>> {
     let mut options = ConvertOptions::default();
     options.open.from = Some(from.to_owned());
-    options.open.type_text = matches!(from, "csv" | "jsonl").then(|| type_text.to_owned());
+    options.open.type_text = matches!(from, "csv" | "jsonl" | "json").then(|| type_text.to_owned());
     let opened = open_source(registry, Source::from_bytes("data", bytes), None, &options.open).unwrap();
     let target = target(registry, to).unwrap();
     let conversion = Conversion::plan_opened(opened, target, None, &options).unwrap();
@@ -58,7 +69,7 @@ fn convert(
 fn read(registry: &Registry, bytes: Vec<u8>, from: &str, type_text: &str) -> RecordBatch {
     let mut options = OpenOptions::default();
     options.from = Some(from.to_owned());
-    options.type_text = matches!(from, "csv" | "jsonl").then(|| type_text.to_owned());
+    options.type_text = matches!(from, "csv" | "jsonl" | "json").then(|| type_text.to_owned());
     let opened = open_source(registry, Source::from_bytes("data", bytes), None, &options).unwrap();
     collect(opened.rows(&View::default()).unwrap()).unwrap()
 }
@@ -330,9 +341,10 @@ fn half_a_bundle_is_a_bundle_that_lacks_a_key() {
         registry.detect(&source).unwrap().info().id
     };
     for text in [r#"{"type":"int32"}"#, r#"{"value":3}"#, " {\"value\" : [1]}\n\n"] {
-        assert_eq!(format("x.json", text), "ds", "{text}");
+        assert_eq!(format("x.ds.json", text), "ds", "{text}");
+        assert_eq!(format("x.json", text), "jsonl", "{text}");
         assert_eq!(format("x.jsonl", text), "jsonl", "{text}");
-        let source = Source::from_bytes("x.json", text.as_bytes().to_vec());
+        let source = Source::from_bytes("x.ds.json", text.as_bytes().to_vec());
         let error = open_source(&registry, source, None, &OpenOptions::default()).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
     }

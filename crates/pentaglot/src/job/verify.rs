@@ -160,6 +160,10 @@ impl ReadBack {
     fn type_text(&self) -> Result<Option<String>> {
         let columns = Arc::new(Schema::new(self.schema.fields().clone()));
         Ok(match (self.target.format.info().id, self.target.dialect) {
+            // Matrices and arrays are written as such.
+            ("json", _) if matches!(Form::of(&self.schema), Form::Dense | Form::Array) => {
+                Some(print_exact_schema(&self.schema))
+            }
             ("csv" | "jsonl" | "json", _) => Some(print_exact_schema(&columns)),
             ("dynd", Some("raw")) => Some(types::print_type(&self.schema, Language::Dynd)?),
             ("ds", Some("rows" | "rows-json")) => Some(types::print_type(&self.schema, Language::Ds)?),

@@ -59,7 +59,11 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
             };
             let Some((schema, batches)) = case else { continue };
             if is_text(format) {
-                suite.read.type_text = Some(print_exact_schema(&Schema::new(schema.fields().clone())));
+                let told = match form {
+                    Form::Dense | Form::Array => schema.as_ref().clone(),
+                    _ => Schema::new(schema.fields().clone()),
+                };
+                suite.read.type_text = Some(print_exact_schema(&told));
             }
             if format.info().id == "dynd" && matches!(dialect, Some("raw" | "cbor")) {
                 suite = suite.undetected();
@@ -93,7 +97,7 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
 
 /// Whether types are given: text does not tell them.
 fn is_text(format: &dyn Format) -> bool {
-    matches!(format.info().id, "csv" | "jsonl")
+    matches!(format.info().id, "csv" | "jsonl" | "json")
 }
 
 /// Random rows in this form, of fields that the format can hold.

@@ -25,7 +25,7 @@ pub(crate) mod arrow_flatbuffers;
 pub(crate) mod bson;
 #[cfg(feature = "dynd")]
 pub(crate) mod cbor;
-#[cfg(any(feature = "csv", feature = "json_lines"))]
+#[cfg(any(feature = "csv", feature = "json", feature = "json_lines"))]
 pub(crate) mod columns;
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub(crate) mod guard;
@@ -34,7 +34,5 @@ pub(crate) mod json;
 pub(crate) mod lz4;
 #[cfg(feature = "ds")]
 pub(crate) mod msgpack;
-#[cfg(any(feature = "csv", feature = "json_lines"))]
-pub(crate) mod sample;
 #[cfg(feature = "dynd")]
 pub(crate) mod varint;

@@ -489,7 +489,7 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
                 Some("value") if bytes.len() >= HEAD_BYTES => Confidence::Likely,
                 // Half a bundle and nothing else, by our name: more likely one that lacks a key than one line of others.
                 Some("type" | "value")
-                    if keys.len() == 1 && head.has_extension(&["json"]) && is_alone(bytes, &limits) =>
+                    if keys.len() == 1 && head.has_extension(&["ds.json"]) && is_alone(bytes, &limits) =>
                 {
                     Confidence::Likely
                 }

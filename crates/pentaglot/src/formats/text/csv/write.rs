@@ -4,11 +4,11 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, FieldRef, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
-use super::Layout;
+use super::CsvDialect;
 use crate::error::Result;
-use crate::formats::{Writer, Written};
+use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, extension, shape};
@@ -17,9 +17,16 @@ use crate::wire::columns::{check_type, is_nested};
 
 const BUFFER_BYTES: usize = 64 << 10;
 
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    let layout = CsvDialect::new(&options.options, options.name.as_deref().unwrap_or_default())?;
+    let steps = steps(schema, layout);
+    let schema = Arc::clone(schema);
+    Ok(planned(steps, move |sink| Ok(Box::new(CsvWriter::new(sink, &schema, layout)))))
+}
+
 /// Exact: what is read back without a type is equal. Types that are not found again from the text are widened where the
 /// text says every value in full, and lossy where it does not say what it is.
-pub(super) fn plan(schema: &Schema, layout: Layout) -> Plan {
+fn steps(schema: &Schema, layout: CsvDialect) -> Plan {
     let mut plan = Plan::default();
     match Form::of(schema) {
         Form::Table | Form::Columns | Form::Coo => shape::plan_plain_table(schema, &mut plan),
@@ -43,7 +50,7 @@ fn effect(field: &FieldRef) -> Effect {
         return meaning("no type reads it back");
     }
     if matches!(extension::name(field), Some(extension::INT128 | extension::UINT128)) {
-        return back("an integer as wide as its values need");
+        return back("an integer or a decimal as wide as its values need, or text");
     }
     let own = match field.data_type() {
         Boolean | Int64 | Float64 | Date32 | Time64(TimeUnit::Microsecond) => Effect::exact(),
@@ -62,6 +69,7 @@ fn effect(field: &FieldRef) -> Effect {
         LargeUtf8 | Utf8View | Null => back("utf8"),
         Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | UInt64 => back("int64"),
         Float16 | Float32 => back("float64"),
+        Decimal64(_, 0) | Decimal128(_, 0) => back("an integer or a decimal as wide as its values need"),
         // A float64 has room for 15 digits of any decimal.
         Decimal32(..) | Decimal64(..=15, _) | Decimal128(..=15, _) | Decimal256(..=15, _) => back("float64"),
         Decimal64(..) | Decimal128(..) | Decimal256(..) => Effect::lossy(LossKind::Precision)
@@ -90,7 +98,7 @@ fn effect(field: &FieldRef) -> Effect {
 }
 
 /// A file being written.
-pub(super) struct CsvWriter {
+struct CsvWriter {
     sink: Sink,
     delimiter: u8,
     buffer: Vec<u8>,
@@ -101,7 +109,7 @@ pub(super) struct CsvWriter {
 }
 
 impl CsvWriter {
-    pub(super) fn new(sink: Sink, schema: &Schema, layout: Layout) -> Self {
+    fn new(sink: Sink, schema: &Schema, layout: CsvDialect) -> Self {
         let mut writer = CsvWriter {
             sink,
             delimiter: layout.delimiter,

@@ -1,4 +1,4 @@
-//! JSON lines: one object a line.
+//! JSON lines: one object a line; also one array a line.
 //!
 //! ```text
 //! {"name":"a","size":1,"tags":["x"]}\n
@@ -9,39 +9,41 @@
 //! |---|---|---|
 //! | values | any JSON; typed by `--type`, else guessed | the forms of `hub::json`, every key present |
 //! | `--type` | Arrow text `struct{…}` (a prefix `arrow:` may stand before it) | |
-//! | rows | streamed; keys in any order, missing keys are null | streamed |
+//! | rows | streamed; objects with keys in any order, missing keys are null; arrays, whose columns are `col_0`, `col_1`, … | streamed, as objects |
 //!
 //! **How types are guessed** from the first 10,000 rows within the first MiB (a first row that is longer is read whole):
 //! all fields are nullable and stand in the order in which their keys are first met. Whole numbers are `int64`, past it
-//! `uint64`, `int128`, `uint128`; with a fraction or exponent among them, or `"NaN"`, `"Infinity"`, `"-Infinity"`, `float64`;
+//! `uint64`, `decimal128[38, 0]`, past that text; with a fraction or exponent among them, or `"NaN"`, `"Infinity"`, `"-Infinity"`, `float64`;
 //! whole numbers past 2^53 among fractions, and any other mixture of kinds, are `utf8` that keeps the text of each value.
-//! Arrays are lists, objects structs, both guessed from all their elements. Only null: `null`. A later row that does not
-//! fit is an error that names its row, column and byte; `--type` gives the types then.
+//! Arrays are lists, objects structs, both guessed from all their elements. Texts that are all
+//! dates or times of one kind are that, as in CSV. Only null: `null`. A later row that does not
+//! fit is an error that names its line, row, column and byte; `-O sample=all` or `--type` helps then.
 
-mod guess;
+mod layout;
 mod outline;
 mod read;
+mod schema;
 #[cfg(test)]
 mod tests;
 mod validate;
 mod write;
 
-use crate::formats::{TypeLanguage, WritePlan, planned};
-use crate::hub::Selection;
-use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
-use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Summary, WriteOptions,
-};
+use arrow_schema::SchemaRef;
+
+use super::sample::SAMPLE_OPTION;
 use crate::error::{Context, Result};
-use crate::hub::{Form, Rows};
+use crate::formats::{
+    Confidence, Document, Format, FormatInfo, Head, ReadOptions, TypeLanguage, WriteOptions, WritePlan,
+};
+use crate::hub::Form;
 use crate::source::Source;
 
 /// JSON lines.
 ///
 /// ```
-/// use pentaglot::formats::json_lines::JsonLines;
+/// use pentaglot::formats::text::json_lines::JsonLines;
 /// use pentaglot::formats::{Format, ReadOptions};
 /// use pentaglot::hub::type_text::print_schema;
 /// let source = pentaglot::Source::from_bytes("a.jsonl", b"{\"x\":1}\n{\"x\":2.5}\n".to_vec());
@@ -62,7 +64,7 @@ static INFO: FormatInfo = FormatInfo {
     extensions: &["jsonl", "ndjson"],
     media_types: &["application/x-ndjson", "application/jsonl"],
     forms: &[Form::Table, Form::Columns, Form::Coo],
-    options: &[],
+    options: &[SAMPLE_OPTION],
     type_language: TypeLanguage::Arrow,
     has_members: false,
     index: None,
@@ -76,7 +78,7 @@ impl Format for JsonLines {
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {
-        guess::detect(head)
+        layout::detect(head, &INFO)
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
@@ -85,26 +87,6 @@ impl Format for JsonLines {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema);
-        let json = options.json;
-        Ok(planned(steps, move |sink| Ok(Box::new(write::JsonLinesWriter::new(sink, json)))))
-    }
-}
-
-impl Document for read::JsonLinesDocument {
-    fn summary(&self) -> &Summary {
-        &self.summary
-    }
-
-    fn outline(&self) -> Outline {
-        outline::outline(self)
-    }
-
-    fn validate(&self, findings: &mut Findings) -> Result<()> {
-        validate::validate(self, findings).in_format(ID)
-    }
-
-    fn rows(&self, request: &Selection) -> Result<Rows> {
-        read::rows(self, request).in_format(ID)
+        write::plan(schema, options)
     }
 }

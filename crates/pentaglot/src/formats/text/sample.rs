@@ -4,18 +4,72 @@ use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Hint, Result};
+use crate::formats::{OptionInfo, OptionMap, Side};
 use crate::limits::Budget;
 use crate::source::{Source, Window};
 
 /// How many bytes are looked at.
-pub(crate) const SAMPLE_BYTES: usize = 1 << 20;
+pub(super) const SAMPLE_BYTES: usize = 1 << 20;
 /// How many rows are looked at.
-pub(crate) const SAMPLE_ROWS: usize = 10_000;
+pub(super) const SAMPLE_ROWS: usize = 10_000;
 
-pub(crate) type BoxRead = Box<dyn Read + Send>;
+/// The note of a document whose types are inferred from a sample.
+pub(super) const GUESSED_NOTE: &str = "types are guessed from the first rows, unless they are given";
+
+/// `-O sample=`.
+pub(super) const SAMPLE_OPTION: OptionInfo = OptionInfo {
+    key: "sample",
+    side: Side::Read,
+    values: "N|all",
+    default: "the first 10000 rows within 1 MiB",
+    help: "how many rows types are inferred from; all reads the file twice",
+};
+
+/// How much types are inferred from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SampleSize {
+    /// The first [`SAMPLE_ROWS`] rows within the first [`SAMPLE_BYTES`].
+    Usual,
+    /// So many rows, however long they are.
+    Rows(u64),
+}
+
+impl SampleSize {
+    /// What `-O sample=` says.
+    pub(super) fn new(options: &OptionMap) -> Result<Self> {
+        match options.get("sample") {
+            None => Ok(SampleSize::Usual),
+            Some("all") => Ok(SampleSize::Rows(u64::MAX)),
+            Some(text) => text.parse().map(SampleSize::Rows).map_err(|_| {
+                Error::usage(format!("option sample: expected a number of rows or all, found {text:?}"))
+            }),
+        }
+    }
+
+    pub(super) fn rows(self) -> u64 {
+        match self {
+            SampleSize::Usual => SAMPLE_ROWS as u64,
+            SampleSize::Rows(rows) => rows,
+        }
+    }
+
+    pub(super) fn is_all(self) -> bool {
+        self.rows() == u64::MAX
+    }
+
+    /// The source, spooled if it would have to be read twice and cannot.
+    pub(super) fn source(self, source: Source) -> Result<Source> {
+        match self {
+            SampleSize::Usual => Ok(source),
+            SampleSize::Rows(_) => source.seekable(),
+        }
+    }
+}
+
+pub(super) type BoxRead = Box<dyn Read + Send>;
 
 /// A source and its first bytes. A stream is not used up by the look.
-pub(crate) struct Sampled {
+pub(super) struct Sampled {
     source: Source,
     /// The first `len` bytes, unless the source is in memory.
     sample: Arc<[u8]>,
@@ -27,7 +81,7 @@ pub(crate) struct Sampled {
 
 impl Sampled {
     /// Looks at the first [`SAMPLE_BYTES`]; further, as far as the budget allows, until `enough` is content.
-    pub(crate) fn open(source: Source, budget: &Budget, enough: impl Fn(&[u8]) -> bool) -> Result<Self> {
+    pub(super) fn open(source: Source, budget: &Budget, enough: impl Fn(&[u8]) -> bool) -> Result<Self> {
         if let Some(memory) = source.memory() {
             let mut size = SAMPLE_BYTES;
             while memory.get(..size).is_some_and(|sample| !enough(sample)) {
@@ -60,22 +114,22 @@ impl Sampled {
     }
 
     /// The bytes looked at.
-    pub(crate) fn sample(&self) -> &[u8] {
+    pub(super) fn sample(&self) -> &[u8] {
         self.source.memory().and_then(|memory| memory.get(..self.len)).unwrap_or(&self.sample)
     }
 
     /// Whether the sample is all there is.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.whole
     }
 
     /// The source itself.
-    pub(crate) fn source(&self) -> &Source {
+    pub(super) fn source(&self) -> &Source {
         &self.source
     }
 
     /// All bytes from the start. A stream gives them once.
-    pub(crate) fn window(&self, step: usize, budget: Budget) -> Result<Window<BoxRead>> {
+    pub(super) fn window(&self, step: usize, budget: Budget) -> Result<Window<BoxRead>> {
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
         let rest: BoxRead = match rest {
             Some(rest) => rest,
@@ -102,13 +156,14 @@ fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
 }
 
 /// Adds to the error of a value that does not fit a guessed type how to give the type.
-pub(crate) fn explain_guess(error: Error, guessed: bool) -> Error {
+pub(super) fn explain_guess(error: Error, guessed: bool) -> Error {
     let about_types = matches!(error.rule_name(), "type" | "unknown-key" | "missing-key");
     if !guessed || !about_types || error.kind() != ErrorKind::Malformed {
         return error;
     }
     let message = format!("{} (types were guessed from the first rows)", error.message());
-    let mut explained = Error::new(ErrorKind::Malformed, message).rule(error.rule_name()).hint(Hint::Type);
+    let hint = Hint::Option("sample=all".into());
+    let mut explained = Error::new(ErrorKind::Malformed, message).rule(error.rule_name()).hint(hint);
     if let Some(offset) = error.offset() {
         explained = explained.at(offset);
     }

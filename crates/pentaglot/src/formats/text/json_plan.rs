@@ -1,32 +1,21 @@
-//! Writing.
+//! What writing as JSON values does to fields.
 
 use std::collections::HashSet;
-use std::io::Write;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::ArrowNativeType;
-use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
 
 use crate::error::{Error, Result};
-use crate::formats::{Writer, Written};
 use crate::hub::extension;
-use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, Form, LossKind, Plan, shape};
-use crate::sink::Sink;
+use crate::hub::{Effect, LossKind, Plan};
 use crate::wire::columns::check_type;
 
-const BUFFER_BYTES: usize = 64 << 10;
-
-/// Exact: what is read back without a type is equal. Types that are not found again from the text are widened where the
+/// Exact: what is read back without a type is equal. Types that are not inferred again from the text are widened where the
 /// text says every value in full, and lossy where it does not say what it is.
-pub(super) fn plan(schema: &Schema) -> Plan {
-    let mut plan = Plan::default();
-    match Form::of(schema) {
-        Form::Table | Form::Columns | Form::Coo => shape::plan_plain_table(schema, &mut plan),
-        _ => plan.step("", "no table", "JSON lines", Effect::impossible("JSON lines hold tables")),
-    }
+pub(super) fn plan_fields(schema: &Schema, plan: &mut Plan) {
     let mut names = HashSet::new();
     for field in schema.fields() {
         let repeated = !names.insert(field.name());
@@ -39,17 +28,20 @@ pub(super) fn plan(schema: &Schema) -> Plan {
         };
         plan.step(field.name(), print_field(field), form(field), effect);
     }
-    plan
 }
 
 fn effect(field: &Field) -> Effect {
     use DataType::*;
     let back = |kind: &str| Effect::widened().because(format!("comes back as {kind} without a type"));
     if matches!(extension::name(field), Some(extension::INT128 | extension::UINT128)) {
-        return back("an integer as wide as its values need");
+        return back("an integer or a decimal as wide as its values need, or text");
     }
     let own = match field.data_type() {
-        Boolean | Int64 | Float64 | Utf8 => Effect::exact(),
+        Boolean | Int64 | Float64 | Date32 | Time64(TimeUnit::Microsecond) => Effect::exact(),
+        Timestamp(TimeUnit::Microsecond, None) => Effect::exact(),
+        Timestamp(TimeUnit::Microsecond, Some(zone)) if zone.as_ref() == "UTC" => Effect::exact(),
+        Utf8 => Effect::widened().because("texts that all look like dates or times come back as such"),
+        Time32(_) | Time64(_) | Timestamp(_, None) => back("microseconds or nanoseconds"),
         List(item) => effect(item),
         Struct(fields) => fields.iter().map(|field| effect(field)).fold(Effect::exact(), Effect::and),
         LargeList(item) | ListView(item) | LargeListView(item) | FixedSizeList(item, _) => {
@@ -59,7 +51,8 @@ fn effect(field: &Field) -> Effect {
             let note = "an object or a list of pairs, with each key once";
             effect(entries).and(Effect::checked(LossKind::Range).because(note))
         }
-        Timestamp(_, Some(zone)) if zone.as_ref() != "UTC" => {
+        Timestamp(_, Some(zone)) if zone.as_ref() == "UTC" => back("microseconds or nanoseconds"),
+        Timestamp(_, Some(_)) => {
             let note = "written with the zone's offset, comes back as text: the zone's name is lost";
             Effect::lossy(LossKind::Timezone).because(note)
         }
@@ -87,20 +80,31 @@ fn effect(field: &Field) -> Effect {
     own.and(order).and(meaning)
 }
 
-/// The first value in which a map has one key twice, which no object holds.
-fn repeated_key(array: &ArrayRef) -> Option<usize> {
+/// Errs if a map has one key twice, which no object holds; `row` is the number of the first row.
+pub(super) fn check_keys(rows: &RecordBatch, row: u64) -> Result<()> {
+    for (field, column) in rows.schema_ref().fields().iter().zip(rows.columns()) {
+        if let Some(found) = first_repeated_key(column) {
+            let (row, name) = (row + found as u64, field.name());
+            return Err(Error::lossy(format!("row {row}, column {name:?}: a map has one key twice")));
+        }
+    }
+    Ok(())
+}
+
+/// The first value in which a map has one key twice.
+fn first_repeated_key(array: &ArrayRef) -> Option<usize> {
     fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Option<usize> {
-        let item = repeated_key(list.values())?;
+        let item = first_repeated_key(list.values())?;
         list.offsets().windows(2).position(|ends| matches!(ends, [_, end] if item < end.as_usize()))
     }
     match array.data_type() {
         DataType::List(_) => lists(array.as_list::<i32>()),
         DataType::LargeList(_) => lists(array.as_list::<i64>()),
         DataType::FixedSizeList(_, size) => {
-            let item = repeated_key(array.as_fixed_size_list().values())?;
+            let item = first_repeated_key(array.as_fixed_size_list().values())?;
             Some(item / usize::try_from(*size).unwrap_or(1).max(1))
         }
-        DataType::Struct(_) => array.as_struct().columns().iter().filter_map(repeated_key).min(),
+        DataType::Struct(_) => array.as_struct().columns().iter().filter_map(first_repeated_key).min(),
         DataType::Map(_, _) => {
             let map = array.as_map();
             let keys = map.keys().as_string_opt::<i32>()?;
@@ -153,46 +157,5 @@ fn form(field: &Field) -> &'static str {
         DataType::Struct(_) | DataType::Map(_, _) | DataType::Union(_, _) | DataType::Interval(_) => "object",
         data_type if data_type.is_nested() => "array",
         _ => "string",
-    }
-}
-
-/// A file being written.
-pub(super) struct JsonLinesWriter {
-    sink: Sink,
-    json: JsonOptions,
-    buffer: Vec<u8>,
-    rows: u64,
-}
-
-impl JsonLinesWriter {
-    pub(super) fn new(sink: Sink, json: JsonOptions) -> Self {
-        JsonLinesWriter { sink, json, buffer: Vec::new(), rows: 0 }
-    }
-}
-
-impl Writer for JsonLinesWriter {
-    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        for (field, column) in rows.schema_ref().fields().iter().zip(rows.columns()) {
-            if let Some(row) = repeated_key(column) {
-                let (row, name) = (self.rows + row as u64, field.name());
-                return Err(Error::lossy(format!("row {row}, column {name:?}: a map has one key twice")));
-            }
-        }
-        let columns = Columns::new(rows, &self.json)?;
-        for row in 0..rows.num_rows() {
-            columns.write_object(row, &mut self.buffer)?;
-            self.buffer.push(b'\n');
-            if self.buffer.len() >= BUFFER_BYTES {
-                self.sink.write_all(&self.buffer)?;
-                self.buffer.clear();
-            }
-        }
-        self.rows += rows.num_rows() as u64;
-        Ok(())
-    }
-
-    fn finish(mut self: Box<Self>) -> Result<Written> {
-        self.sink.write_all(&self.buffer)?;
-        Ok(Written::new(self.rows, self.sink.finish()?))
     }
 }

@@ -28,33 +28,31 @@
 //! with leading zeros or a `+` is text: it would not come back. A later record that does not fit is an error that names
 //! its row, column and byte; `--type` gives the types then.
 
-mod guess;
 mod layout;
 mod outline;
 mod read;
+mod schema;
 #[cfg(test)]
 mod tests;
 mod validate;
 mod write;
 
-use crate::formats::{TypeLanguage, WritePlan, planned};
-use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, OptionMap, Outline, ReadOptions,
-    Summary, WriteOptions,
-};
 use crate::error::{Context, Error, Result};
-use crate::hub::{Form, Rows};
+use crate::formats::{
+    Confidence, Document, Format, FormatInfo, Head, OptionInfo, OptionMap, ReadOptions, Side, TypeLanguage,
+    WriteOptions, WritePlan,
+};
+use crate::hub::Form;
 use crate::source::Source;
 
 /// Comma- and tab-separated values.
 ///
 /// ```
-/// use pentaglot::formats::csv::Csv;
+/// use pentaglot::formats::text::csv::Csv;
 /// use pentaglot::formats::{Format, ReadOptions};
 /// use pentaglot::hub::type_text::print_schema;
 /// let source = pentaglot::Source::from_bytes("a.csv", b"x,day\n1,2024-02-29\n,2024-03-01\n".to_vec());
@@ -77,14 +75,14 @@ static INFO: FormatInfo = FormatInfo {
     options: &[
         OptionInfo {
             key: "header",
-            side: super::Side::Both,
+            side: Side::Both,
             values: "true|false",
             default: "true",
             help: "whether the first record names the columns",
         },
         OptionInfo {
             key: "delimiter",
-            side: super::Side::Both,
+            side: Side::Both,
             values: "CHARACTER|tab",
             default: ", (a tab in .tsv)",
             help: "what stands between fields",
@@ -99,12 +97,12 @@ static INFO: FormatInfo = FormatInfo {
 
 /// What `-O` says, with what the file's name says.
 #[derive(Debug, Clone, Copy)]
-struct Layout {
+struct CsvDialect {
     header: bool,
     delimiter: u8,
 }
 
-impl Layout {
+impl CsvDialect {
     fn new(options: &OptionMap, name: &str) -> Result<Self> {
         let header = options.bool("header")?.unwrap_or(true);
         let delimiter = match options.get("delimiter") {
@@ -120,7 +118,7 @@ impl Layout {
                 }
             },
         };
-        Ok(Layout { header, delimiter })
+        Ok(CsvDialect { header, delimiter })
     }
 }
 
@@ -135,37 +133,16 @@ impl Format for Csv {
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {
-        guess::detect(head, &INFO)
+        schema::detect(head, &INFO)
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        let layout = Layout::new(&options.options, source.name())?;
+        let layout = CsvDialect::new(&options.options, source.name())?;
         let document = read::CsvDocument::open(source, layout, options).in_format(ID)?;
         Ok(Arc::new(document))
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let layout = Layout::new(&options.options, options.name.as_deref().unwrap_or_default())?;
-        let steps = write::plan(schema, layout);
-        let schema = Arc::clone(schema);
-        Ok(planned(steps, move |sink| Ok(Box::new(write::CsvWriter::new(sink, &schema, layout)))))
-    }
-}
-
-impl Document for read::CsvDocument {
-    fn summary(&self) -> &Summary {
-        &self.summary
-    }
-
-    fn outline(&self) -> Outline {
-        outline::outline(self)
-    }
-
-    fn validate(&self, findings: &mut Findings) -> Result<()> {
-        validate::validate(self, findings).in_format(ID)
-    }
-
-    fn rows(&self, request: &Selection) -> Result<Rows> {
-        read::rows(self, request).in_format(ID)
+        write::plan(schema, options)
     }
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
-use super::guess::Seen;
 use super::layout::{Cell, Records, WINDOW_BYTES};
-use super::{ID, Layout};
+use super::schema::SeenCells;
+use super::{CsvDialect, ID, outline, validate};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{ReadOptions, Summary};
+use crate::formats::text::sample::{BoxRead, SAMPLE_ROWS, Sampled, explain_guess};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::shape::column_name;
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Rows, Shape, rows};
@@ -19,7 +20,6 @@ use crate::limits::{Budget, Reservation};
 use crate::source::Source;
 use crate::wire::columns::{Column, check_type};
 use crate::wire::json::Scanner;
-use crate::wire::sample::{BoxRead, SAMPLE_ROWS, Sampled, explain_guess};
 
 /// Rows per batch, unless asked otherwise.
 const BATCH_ROWS: usize = 8192;
@@ -30,14 +30,14 @@ const BATCH_BYTES: u64 = 16 << 20;
 pub(super) struct CsvDocument {
     pub(super) input: Sampled,
     pub(super) summary: Summary,
-    pub(super) layout: Layout,
+    pub(super) layout: CsvDialect,
     /// Whether the types were guessed.
     pub(super) guessed: bool,
     pub(super) budget: Budget,
 }
 
 impl CsvDocument {
-    pub(super) fn open(source: Source, layout: Layout, options: &ReadOptions) -> Result<Self> {
+    pub(super) fn open(source: Source, layout: CsvDialect, options: &ReadOptions) -> Result<Self> {
         let budget = options.budget.clone();
         let bytes = source.len();
         // A header and a first record, if there is no line end in quotes; longer ones are cut short in the guess only.
@@ -78,13 +78,31 @@ impl CsvDocument {
     }
 }
 
+impl Document for CsvDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        outline::outline(self)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::validate(self, findings).in_format(ID)
+    }
+
+    fn rows(&self, selection: &Selection) -> Result<Rows> {
+        rows(self, selection).in_format(ID)
+    }
+}
+
 /// What a column costs while types are guessed, beside its name: what was seen of its values, and its field.
 const NAME_BYTES: u64 = 512;
 
 /// What the first records say.
 struct Sample {
     names: Vec<String>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenCells>,
     /// How many rows there are, if the sample is the whole file and sound.
     rows: Option<u64>,
     header_bytes: u64,
@@ -93,7 +111,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn read(input: &Sampled, layout: Layout, budget: &Budget) -> Result<Self> {
+    fn read(input: &Sampled, layout: CsvDialect, budget: &Budget) -> Result<Self> {
         let mut records = Records::new(input.sample(), layout.delimiter, budget.clone());
         let mut memory = Vec::new();
         records.skip_byte_order_mark()?;
@@ -111,7 +129,7 @@ impl Sample {
             }
         }
         let header_bytes = if layout.header { records.offset() } else { 0 };
-        let mut seen: Vec<Seen> = names.iter().map(|_| Seen::default()).collect();
+        let mut seen: Vec<SeenCells> = names.iter().map(|_| SeenCells::default()).collect();
         let mut rows = 0;
         let mut sound = true;
         loop {
@@ -138,7 +156,7 @@ impl Sample {
                 known = true;
                 held.grow((records.len() as u64).saturating_mul(NAME_BYTES))?;
                 names.extend((0..records.len()).map(|index| column_name(index as u64)));
-                seen.extend((0..records.len()).map(|_| Seen::default()));
+                seen.extend((0..records.len()).map(|_| SeenCells::default()));
             }
             if skipped(&records, seen.len()) {
                 continue;
@@ -172,7 +190,7 @@ pub(super) fn skipped<R: Read>(records: &Records<R>, columns: usize) -> bool {
 }
 
 /// The fields that `--type` says, held against the header.
-fn given_fields(text: &str, sample: &Sample, layout: Layout, options: &ReadOptions) -> Result<Fields> {
+fn given_fields(text: &str, sample: &Sample, layout: CsvDialect, options: &ReadOptions) -> Result<Fields> {
     let text = text.strip_prefix("arrow:").unwrap_or(text);
     let schema = parse_schema(text, options.budget.limits())
         .map_err(|error| Error::usage(format!("the given type: {}", caret_line(text, &error))))?;
@@ -315,7 +333,7 @@ fn read_cell(
 }
 
 /// The rows that are asked for.
-pub(super) fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
+fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
     let full = &document.summary.schema;
     let schema = Arc::clone(request.schema());
     let chosen = request.columns().map(|_| request.fields());

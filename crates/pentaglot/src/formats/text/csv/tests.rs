@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
 
 use super::*;
-use crate::formats::Node;
+use crate::formats::{Findings, Node};
 use crate::hub::Verdict;
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
@@ -138,7 +138,7 @@ fn types_are_guessed_by_the_published_rules() {
         ("1e5|.5", "?float64"),
         ("-0", "?float64"),
         ("18446744073709551615", "?uint64"),
-        ("18446744073709551616", "?fixed_binary[16]"),
+        ("18446744073709551616|-1", "?decimal128[38, 0]"),
         ("99999999999999999999999999999999999999999", "?utf8"),
         ("9007199254740993|0.5", "?utf8"),
         ("007", "?utf8"),

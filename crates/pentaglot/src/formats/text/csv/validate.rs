@@ -3,7 +3,7 @@
 use super::read::{CsvDocument, Table, skipped};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
-use crate::wire::sample::explain_guess;
+use crate::formats::text::sample::explain_guess;
 
 /// Rules: `field-count` (a record of another width), `type` (a field that is not of its column's type), `quote` (text after a
 /// closing quote), `truncated` (a quote that is never closed), `utf8`.

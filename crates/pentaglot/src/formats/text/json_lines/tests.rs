@@ -5,7 +5,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
 use super::*;
-use crate::formats::Node;
+use crate::formats::{Findings, Node};
 use crate::hub::Verdict;
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
@@ -85,7 +85,7 @@ fn types_are_guessed_by_the_published_rules() {
         ("{\"a\":1}\n{\"a\":\"NaN\"}", "struct{a: ?float64}"),
         ("{\"a\":\"NaN\"}", "struct{a: ?utf8}"),
         ("{\"a\":18446744073709551615}", "struct{a: ?uint64}"),
-        ("{\"a\":18446744073709551615}\n{\"a\":-1}", "struct{a: ?fixed_binary[16]}"),
+        ("{\"a\":18446744073709551615}\n{\"a\":-1}", "struct{a: ?decimal128[38, 0]}"),
         ("{\"a\":9007199254740993}\n{\"a\":0.5}", "struct{a: ?utf8}"),
         ("{\"a\":1}\n{\"a\":\"x\"}\n{\"a\":[1]}", "struct{a: ?utf8}"),
         ("{\"a\":true}\n{\"a\":null}", "struct{a: ?bool}"),
@@ -120,9 +120,12 @@ fn mixtures_keep_the_text_of_each_value() {
 #[test]
 fn digits_past_64_bits_survive() {
     let text =
-        "{\"a\":340282366920938463463374607431768211455,\"b\":-170141183460469231731687303715884105728}\n";
+        "{\"a\":99999999999999999999999999999999999999,\"b\":-170141183460469231731687303715884105728}\n";
+    assert_eq!(guessed(text), "struct{a: ?decimal128[38, 0], b: ?utf8}");
     let batch = read(open(text).as_ref()).unwrap();
-    assert_eq!(lines(&batch), [text.trim_end()]);
+    let expected =
+        r#"{"a":"99999999999999999999999999999999999999","b":"-170141183460469231731687303715884105728"}"#;
+    assert_eq!(lines(&batch), [expected]);
     let huge = "{\"a\":1234567890123456789012345678901234567890123}\n";
     let batch = read(open(huge).as_ref()).unwrap();
     assert_eq!(lines(&batch), [r#"{"a":"1234567890123456789012345678901234567890123"}"#]);
@@ -221,8 +224,9 @@ fn detection_leaves_documents_to_others() {
     assert_eq!(detect("{\"a\":1}\n{\"a\":2}\n"), Confidence::Likely);
     assert_eq!(detect("\u{feff} {\"a\":1}"), Confidence::Likely);
     assert_eq!(detect("{\"type\":\"int32\",\"value\":5}"), Confidence::Possible);
-    assert_eq!(detect("{\n \"a\":1}\n"), Confidence::No);
-    assert_eq!(detect("[1]\n"), Confidence::No);
+    assert_eq!(detect("{\n \"a\":1}\n"), Confidence::Likely);
+    assert_eq!(detect("{\n \"a\":1\n"), Confidence::No);
+    assert_eq!(detect("[1]\n"), Confidence::Likely);
     assert_eq!(detect("a,b\n"), Confidence::No);
     assert_eq!(detect(""), Confidence::No);
 }
@@ -288,17 +292,19 @@ fn files_of_pandas_and_polars_read_equal() {
         read(JsonLines.open(source, &ReadOptions::default()).unwrap().as_ref()).unwrap()
     };
     let batch = open("pandas.jsonl");
-    let schema = "struct{id: ?int64, ratio: ?float64, name: ?utf8, flag: ?bool, when: ?utf8, maybe: ?int64}";
+    let schema =
+        "struct{id: ?int64, ratio: ?float64, name: ?utf8, flag: ?bool, when: ?timestamp[us], maybe: ?int64}";
     assert_eq!(print_schema(&batch.schema()), schema);
     assert_eq!(
         lines(&batch)[2],
-        r#"{"id":3,"ratio":1e300,"name":"line\nend é","flag":true,"when":"2038-01-19T03:14:08.000","maybe":-9}"#
+        r#"{"id":3,"ratio":1e300,"name":"line\nend é","flag":true,"when":"2038-01-19T03:14:08","maybe":-9}"#
     );
     let batch = open("polars.ndjson");
-    let schema = "struct{id: ?int64, big: ?uint64, x: ?float64, s: ?utf8, d: ?utf8, t: ?utf8, l: ?list[?int64], \
+    let schema = "struct{id: ?int64, big: ?uint64, x: ?float64, s: ?utf8, d: ?date32, t: ?timestamp[us], l: ?list[?int64], \
                   st: ?struct{a: ?int64, b: ?utf8}}";
     assert_eq!(print_schema(&batch.schema()), schema);
     let text = std::fs::read_to_string(folder.join("polars.ndjson")).unwrap();
+    let text = text.replace("29 12:00:00.250", "29T12:00:00.250").replace("01 00:00:00", "01T00:00:00");
     assert_eq!(lines(&batch), text.lines().collect::<Vec<_>>());
 }
 
@@ -323,4 +329,28 @@ fn values_of_several_kinds_inside_lists_and_objects_are_text() {
 fn is_read_back(plan: &crate::hub::Plan) -> bool {
     let none = |step: &crate::hub::FieldPlan| step.note.as_deref() == Some("no type reads it back");
     plan.verdict() < Verdict::Impossible && !plan.steps.iter().any(none)
+}
+
+#[test]
+fn arrays_are_rows_whose_columns_have_numbers() {
+    let text = "[1,\"x\"]\n[2]\n\n[null,\"y\",true]\n";
+    assert_eq!(guessed(text), "struct{col_0: ?int64, col_1: ?utf8, col_2: ?bool}");
+    let found = lines(&read(open(text).as_ref()).unwrap());
+    assert_eq!(found[0], r#"{"col_0":1,"col_1":"x","col_2":null}"#);
+    assert_eq!(found[2], r#"{"col_0":null,"col_1":"y","col_2":true}"#);
+    let given = typed(text, "struct{a: ?int8, b: ?utf8, c: ?bool}").unwrap();
+    assert_eq!(lines(&read(given.as_ref()).unwrap())[1], r#"{"a":2,"b":null,"c":null}"#);
+    let error = read(typed("[1,2]\n", "struct{a: ?int8}").unwrap().as_ref()).unwrap_err();
+    assert_eq!(error.to_string(), "jsonl: at byte 3 (line 1), row[0]: expected at most 1 values, found more");
+}
+
+#[test]
+fn later_rows_are_looked_at_on_request() {
+    let text = "{\"a\":1}\n".repeat(20_000) + "{\"a\":\"x\",\"b\":[1]}\n";
+    let mut options = ReadOptions::default();
+    options.options.set("sample", "all");
+    let document = JsonLines.open(source(&text), &options).unwrap();
+    assert_eq!(print_schema(&document.summary().schema), "struct{a: ?utf8, b: ?list[?int64]}");
+    assert_eq!(document.summary().rows, Some(20_001));
+    assert_eq!(read(document.as_ref()).unwrap().num_rows(), 20_001);
 }
