@@ -61,7 +61,7 @@ pub use error::{Context, Error, ErrorKind, Hint, Result, Step};
 pub use limits::{Budget, Limits, Reservation};
 pub use registry::Registry;
 pub use sink::Sink;
-pub use source::{HEAD_BYTES, ReadAt, Source, SourceReader};
+pub use source::{HEAD_BYTES, Packing, ReadAt, Source, SourceReader};
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub use wire::guard::panic_is_guarded;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Hint, Result};
 use crate::formats::{Confidence, Format, Head, foreign};
-use crate::source::Source;
+use crate::source::{Packing, Source};
 
 /// A set of formats. A value that is passed in: there is no global one.
 ///
@@ -74,10 +74,10 @@ impl Registry {
         })
     }
 
-    /// The format that an output name asks for, by its extension (`.gz` aside).
+    /// The format that an output name asks for, by its extension (packing aside).
     pub fn by_extension(&self, name: &str) -> Option<Arc<dyn Format>> {
         let name = name.to_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        let name = Packing::strip(&name);
         // The longest extension wins: `.ds.json` before `.json`.
         let fits = |format: &&Arc<dyn Format>| {
             let extensions = format.info().extensions.iter();

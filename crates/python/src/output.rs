@@ -43,7 +43,10 @@ impl Output {
         Ok(match self {
             Output::Path(path) => {
                 let sink = Sink::create(&path, force)?;
-                if path.to_lowercase().ends_with(".gz") { sink.gzip() } else { sink }
+                match pentaglot::Packing::of_name(path) {
+                    Some(packing) => sink.packed(packing),
+                    None => sink,
+                }
             }
             Output::File(file) => Sink::pipe(PyWriter(file)),
         })

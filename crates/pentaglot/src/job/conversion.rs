@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+use super::columns::ColumnChanges;
 use super::dense;
 use super::inputs::open_all;
 use super::names::expand;
@@ -21,7 +22,7 @@ use crate::formats::{Side, WriteOptions, WritePlan};
 use crate::hub::{FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict, shape};
 use crate::registry::Registry;
 use crate::sink::Sink;
-use crate::source::Source;
+use crate::source::{Packing, Source};
 
 /// What `convert` takes beside the two names.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +36,8 @@ pub struct ConvertOptions {
     pub as_type: Option<String>,
     /// `--columns`.
     pub columns: Option<Vec<String>>,
+    /// `--exclude`, `--cast`, `--rename`: before the data is adapted to a type.
+    pub changes: ColumnChanges,
     /// `--rows`; of the rows that match, if there is a filter.
     pub rows: Option<Range<u64>>,
     /// `--where`: only rows that match; see [`crate::hub::filter`].
@@ -77,7 +80,7 @@ pub struct Conversion {
 pub struct Report {
     /// Rows written.
     pub rows: u64,
-    /// Bytes written, before gzip.
+    /// Bytes written, before packing.
     pub bytes: u64,
     /// What the user should know of the input.
     pub input_notes: Vec<String>,
@@ -107,6 +110,7 @@ impl ConvertOptions {
     fn view(&self) -> View {
         let mut view = View::default();
         view.columns = self.columns.clone();
+        view.changes = self.changes.clone();
         view.rows = self.rows.clone();
         view.batch_rows = self.batch_rows;
         view
@@ -151,7 +155,15 @@ impl Conversion {
             let id = target.format.info().id;
             return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
         }
-        let selection = options.view().selection(&opened)?;
+        let lost = LossRecord::default();
+        let mut view = options.view();
+        let opened = if options.changes.changes_schema() {
+            let (columns, changes) = (view.columns.take(), std::mem::take(&mut view.changes));
+            opened.changed_within(columns.as_deref(), &changes, options.allow_lossy, lost.clone())?
+        } else {
+            opened
+        };
+        let selection = view.selection(&opened)?;
         let mut schema = Arc::clone(selection.schema());
         let mut plan = opened.plan.clone();
         let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
@@ -183,7 +195,7 @@ impl Conversion {
             step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
-        let lost = write.lost.clone();
+        write.lost = lost.clone();
         let write = match plan.verdict() {
             Verdict::Impossible => None,
             _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
@@ -230,7 +242,10 @@ impl Conversion {
     pub fn run(self, output: &str, force: bool) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
         let sink = if output == "-" { Sink::pipe(std::io::stdout()) } else { Sink::create(output, force)? };
-        let sink = if output.to_lowercase().ends_with(".gz") { sink.gzip() } else { sink };
+        let sink = match Packing::of_name(output) {
+            Some(packing) => sink.packed(packing),
+            None => sink,
+        };
         self.run_into(sink)
     }
 

@@ -1,6 +1,7 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
 mod chain;
+mod columns;
 mod conversion;
 mod dense;
 #[cfg(feature = "dynd")]
@@ -18,6 +19,7 @@ mod options;
 mod query;
 mod read;
 mod salvage;
+mod sample;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ mod types;
 #[cfg(feature = "dynd")]
 mod verify;
 
+pub use columns::ColumnChanges;
 pub use conversion::{Conversion, ConvertOptions, Report};
 #[cfg(feature = "dynd")]
 pub use diff::{
@@ -40,7 +43,7 @@ pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate,
 pub use query::{Queries, index};
 pub use read::View;
 pub use salvage::{LostColumn, LostRows, Salvaged, salvage};
-pub use selection::{parse_columns, parse_rows};
+pub use selection::{parse_casts, parse_columns, parse_renames, parse_rows};
 #[cfg(feature = "dbdf")]
 pub use types::daphne_meta;
 pub use types::{Language, TypeText, json_options, parse_type, print_type};

@@ -1,12 +1,12 @@
 //! `query` and `index`: formats with a typed door for them.
 
 use super::open::split_member;
-use super::open::{OpenOptions, is_gzip, target};
+use super::open::{OpenOptions, packing_of, target};
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::ReadOptions;
 use crate::formats::sds::{self, Kind, Mapped, Query};
 use crate::registry::Registry;
-use crate::source::Source;
+use crate::source::{Packing, Source};
 
 /// A succinct structure open for queries.
 pub struct Queries {
@@ -30,10 +30,9 @@ impl Queries {
         let (name, member) = split_member(name);
         let source =
             if name == "-" { Source::from_reader("-", std::io::stdin()) } else { Source::open(name)? };
-        let source = if name.to_lowercase().ends_with(".gz") {
-            source.gunzip(options.budget.limits())?
-        } else {
-            source
+        let source = match Packing::of_name(name) {
+            Some(packing) => source.unpack(packing, options.budget.limits())?,
+            None => source,
         };
         if options.from.is_none() {
             let format = registry.detect(&source)?.info().id;
@@ -78,8 +77,9 @@ impl Queries {
 pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Vec<u8>> {
     let source = Source::open(name)?;
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
-    if is_gzip(&source, named.as_ref())? {
-        return Err(Error::unsupported("a gzip file cannot be indexed (unpack it first)"));
+    if let Some(packing) = packing_of(&source, named.as_ref())? {
+        let name = packing.name();
+        return Err(Error::unsupported(format!("a {name} file cannot be indexed (unpack it first)")));
     }
     let (format, dialect) = match named {
         Some(named) => (named.format, named.dialect),

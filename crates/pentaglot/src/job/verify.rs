@@ -276,7 +276,13 @@ mod tests {
         verified(numbers, "dbdf:daphne", sink, |_| {}).unwrap();
         assert!(path.exists() && path.with_extension("dbdf.meta").exists());
         let path = folder.path().join("x.csv.gz");
-        verified(ROWS, "csv", Sink::create(&path, false).unwrap().gzip(), |_| {}).unwrap();
+        verified(
+            ROWS,
+            "csv",
+            Sink::create(&path, false).unwrap().packed(crate::source::Packing::Gzip),
+            |_| {},
+        )
+        .unwrap();
         assert!(path.exists());
     }
 

@@ -39,7 +39,7 @@ pub(super) fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Wire {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let Some(first) = text.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Wire::MsgPack };
     let name = name.to_lowercase();
-    let named = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
+    let named = crate::source::Packing::strip(&name).ends_with(".json");
     match (first, given) {
         (b'{', _) => Wire::Json,
         (b'[' | b'"', None) => Wire::Json,

@@ -39,7 +39,7 @@ fn form(options: &WriteOptions) -> Form {
         Some(_) => Form::MsgPack { fixed: false },
         None => {
             let name = options.name.as_deref().unwrap_or_default().to_lowercase();
-            let json = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
+            let json = crate::source::Packing::strip(&name).ends_with(".json");
             if json { Form::Json } else { Form::MsgPack { fixed: false } }
         }
     }

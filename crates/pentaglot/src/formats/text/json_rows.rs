@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
+use super::file_order;
 use super::json_infer::SeenRows;
 use super::sample::{BoxRead, SampleSize, Sampled, explain_guess};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -439,14 +440,6 @@ fn other_shape(framing: Framing) -> Error {
         Framing::Array => "struct{…}, array[…] or matrix[…]",
     };
     Error::usage(format!("the given type: expected {expected}, found another shape"))
-}
-
-/// For each chosen column its place among those that are decoded, which come in the order of the file.
-pub(super) fn file_order(chosen: &[usize]) -> Vec<usize> {
-    let mut sorted = chosen.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    chosen.iter().filter_map(|index| sorted.binary_search(index).ok()).collect()
 }
 
 struct Reader {

@@ -18,3 +18,11 @@ mod json_plan;
 mod json_rows;
 mod kinds;
 mod sample;
+
+/// For each chosen column its place among those that are decoded, which come in the order of the file.
+fn file_order(chosen: &[usize]) -> Vec<usize> {
+    let mut sorted = chosen.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    chosen.iter().filter_map(|index| sorted.binary_search(index).ok()).collect()
+}

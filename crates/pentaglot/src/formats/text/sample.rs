@@ -163,15 +163,33 @@ pub(super) fn explain_guess(error: Error, guessed: bool) -> Error {
     }
     let message = format!("{} (types were guessed from the first rows)", error.message());
     let hint = Hint::Option("sample=all".into());
-    let mut explained = Error::new(ErrorKind::Malformed, message).rule(error.rule_name()).hint(hint);
-    if let Some(offset) = error.offset() {
-        explained = explained.at(offset);
+    rebuilt(&error, message, error.offset()).hint(hint)
+}
+
+/// The error without its offset: its place is its line.
+pub(super) fn without_offset(error: Error) -> Error {
+    // Faults of the encoding were met in the file itself.
+    if error.rule_name() == "encoding" || error.kind() != ErrorKind::Malformed {
+        return error;
+    }
+    let plain = rebuilt(&error, error.message().to_owned(), None);
+    match error.advice() {
+        Some(hint) => plain.hint(hint.clone()),
+        None => plain,
+    }
+}
+
+/// The same error with another message and offset.
+fn rebuilt(error: &Error, message: String, offset: Option<u64>) -> Error {
+    let mut rebuilt = Error::new(error.kind(), message).rule(error.rule_name());
+    if let Some(offset) = offset {
+        rebuilt = rebuilt.at(offset);
     }
     if let Some(line) = error.line_number() {
-        explained = explained.line(line);
+        rebuilt = rebuilt.line(line);
     }
     match error.path() {
-        path if path.is_empty() => explained,
-        path => explained.field(path),
+        path if path.is_empty() => rebuilt,
+        path => rebuilt.field(path),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use super::dialect::CsvDialect;
 use super::layout::{Cell, Records};
 use super::read::{CsvDocument, skipped};
 use crate::error::Result;
@@ -27,10 +28,9 @@ pub(super) fn outline(document: &CsvDocument) -> Outline {
     let mut start = 0;
     if let Some(header) = header {
         start = header.offset + header.bytes;
-        let mut records =
-            Records::new(document.input.sample(), document.layout.delimiter, document.budget.clone());
+        let mut records = Records::new(document.input.sample(), &document.dialect, document.budget.clone());
         let mut node = Node::new("header", header.offset, header.bytes);
-        if records.skip_byte_order_mark().is_ok() && records.next_record().unwrap_or(false) {
+        if records.begin().is_ok() && records.next_record().unwrap_or(false) {
             let names = (0..).map(|index| format!("[{index}]"));
             node =
                 node.parts(records.cells().zip(names).map(|(cell, name)| cell_node(&cell, name)).collect());
@@ -40,7 +40,7 @@ pub(super) fn outline(document: &CsvDocument) -> Outline {
     let rows = RowNodes {
         source: source.clone(),
         start,
-        delimiter: document.layout.delimiter,
+        dialect: document.dialect.clone(),
         names,
         budget: document.budget.clone(),
     };
@@ -63,7 +63,7 @@ fn cell_node(cell: &Cell<'_>, name: String) -> Node {
 struct RowNodes {
     source: Source,
     start: u64,
-    delimiter: u8,
+    dialect: CsvDialect,
     names: Vec<String>,
     budget: Budget,
 }
@@ -74,9 +74,9 @@ impl Expand for RowNodes {
             Ok(reader) => reader,
             Err(error) => return Box::new(std::iter::once(Err(error))),
         };
-        let mut records = Records::at(reader, self.start, self.delimiter, self.budget.clone());
+        let mut records = Records::at(reader, self.start, &self.dialect, self.budget.clone());
         if self.start == 0
-            && let Err(error) = records.skip_byte_order_mark()
+            && let Err(error) = records.begin()
         {
             return Box::new(std::iter::once(Err(error)));
         }

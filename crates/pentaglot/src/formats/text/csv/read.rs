@@ -7,11 +7,15 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
+use super::dialect::CsvDialect;
 use super::layout::{Cell, Records, WINDOW_BYTES};
 use super::schema::SeenCells;
-use super::{CsvDialect, ID, outline, validate};
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::text::sample::{BoxRead, SAMPLE_ROWS, Sampled, explain_guess};
+use super::{ID, encoding, outline, schema, validate};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
+use crate::formats::text::file_order;
+use crate::formats::text::sample::{
+    BoxRead, GUESSED_NOTE, SampleSize, Sampled, explain_guess, without_offset,
+};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::shape::column_name;
 use crate::hub::type_text::{caret_line, parse_schema};
@@ -30,51 +34,100 @@ const BATCH_BYTES: u64 = 16 << 20;
 pub(super) struct CsvDocument {
     pub(super) input: Sampled,
     pub(super) summary: Summary,
-    pub(super) layout: CsvDialect,
+    pub(super) dialect: CsvDialect,
+    /// Whether the text was decoded, so that offsets in it are not offsets in the file.
+    is_decoded: bool,
     /// Whether the types were guessed.
     pub(super) guessed: bool,
     pub(super) budget: Budget,
 }
 
 impl CsvDocument {
-    pub(super) fn open(source: Source, layout: CsvDialect, options: &ReadOptions) -> Result<Self> {
+    pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
+        let mut dialect = CsvDialect::new(&options.options, source.name())?;
         let budget = options.budget.clone();
         let bytes = source.len();
+        let encoding = encoding::encoding(&options.options, &source)?;
+        let source = encoding.map_or(Ok(source.clone()), |encoding| encoding::decoded(&source, encoding))?;
+        let size = SampleSize::new(&options.options)?;
         // A header and a first record, if there is no line end in quotes; longer ones are cut short in the guess only.
         let enough = |sample: &[u8]| sample.iter().filter(|byte| **byte == b'\n').count() > 1;
-        let input = Sampled::open(source, &budget, enough)?;
-        let sample = Sample::read(&input, layout, &budget)?;
+        let input = Sampled::open(size.source(source)?, &budget, enough)?;
+        if !dialect.is_given {
+            dialect.delimiter = schema::find_delimiter(input.sample(), input.is_whole(), &dialect);
+        }
+        let sample = match size {
+            SampleSize::Usual => {
+                let cut = (!input.is_whole()).then_some(input.sample().len() as u64);
+                let records = Records::new(input.sample(), &dialect, budget.clone());
+                Sample::read(records, &dialect, size.rows(), cut, &budget)
+            }
+            SampleSize::Rows(_) => {
+                let window = input.window(WINDOW_BYTES, budget.clone())?;
+                let records = Records::of(window, &dialect);
+                let cut = (!size.is_all()).then_some(u64::MAX);
+                Sample::read(records, &dialect, size.rows(), cut, &budget)
+            }
+        }?;
         let (fields, guessed) = match &options.type_text {
-            Some(text) => (given_fields(text, &sample, layout, options)?, false),
+            Some(text) => (given_fields(text, &sample, &dialect, options)?, false),
             None => (sample.fields(), true),
         };
         let mut summary = Summary::new(ID, Arc::new(Schema::new(fields)));
         summary.rows = sample.rows;
         summary.bytes = bytes;
-        summary.metadata.push(("header".to_owned(), layout.header.to_string()));
-        summary.metadata.push(("delimiter".to_owned(), char::from(layout.delimiter).to_string()));
-        if let Some(bytes) = bytes {
-            if layout.header {
+        summary.metadata.push(("header".to_owned(), dialect.header.to_string()));
+        summary.metadata.push(("delimiter".to_owned(), char::from(dialect.delimiter).to_string()));
+        if let Some(encoding) = encoding {
+            summary.metadata.push(("encoding".to_owned(), encoding.name().to_owned()));
+        }
+        if let Some(bytes) = bytes.filter(|_| encoding.is_none()) {
+            if dialect.header {
                 summary.part("header", 0, sample.header_bytes);
             }
-            let start = if layout.header { sample.header_bytes } else { 0 };
+            let start = if dialect.header { sample.header_bytes } else { 0 };
             summary.part("row", start, bytes.saturating_sub(start));
         }
-        if guessed && !summary.schema.fields().is_empty() {
-            summary.notes.push("types are guessed from the first rows, unless they are given".to_owned());
+        if guessed && !size.is_all() && !summary.schema.fields().is_empty() {
+            summary.notes.push(GUESSED_NOTE.to_owned());
         }
-        Ok(CsvDocument { input, summary, layout, guessed, budget })
+        if !dialect.is_given && dialect.delimiter != b',' {
+            let delimiter = match dialect.delimiter {
+                b'\t' => "tabs".to_owned(),
+                other => format!("{:?}", char::from(other)),
+            };
+            summary.notes.push(format!("fields are separated by {delimiter}, as the first lines show"));
+        }
+        Ok(CsvDocument { input, summary, dialect, is_decoded: encoding.is_some(), guessed, budget })
     }
 
     /// The records, past the header.
     pub(super) fn records(&self) -> Result<Records<BoxRead>> {
         let window = self.input.window(WINDOW_BYTES, self.budget.clone())?;
-        let mut records = Records::of(window, self.layout.delimiter);
-        records.skip_byte_order_mark()?;
-        if self.layout.header {
+        let mut records = Records::of(window, &self.dialect);
+        records.begin()?;
+        if self.dialect.header {
             records.next_record().field("header")?;
         }
         Ok(records)
+    }
+
+    /// An error of this file, with its line and what helps.
+    pub(super) fn explain(&self, error: Error, row: u64, records: &Records<BoxRead>) -> Error {
+        explained(error, row, records, (self.guessed, self.is_decoded))
+    }
+}
+
+fn explained(error: Error, row: u64, records: &Records<BoxRead>, how: (bool, bool)) -> Error {
+    explain(records.with_line(error).index(row).field("row"), how.0, how.1)
+}
+
+fn explain(error: Error, guessed: bool, is_decoded: bool) -> Error {
+    let error = explain_guess(error, guessed);
+    let error = if is_decoded { without_offset(error) } else { error };
+    match error.rule_name() {
+        "utf8" if !is_decoded => error.hint(Hint::Option("encoding=latin1".into())),
+        _ => error,
     }
 }
 
@@ -111,24 +164,31 @@ struct Sample {
 }
 
 impl Sample {
-    fn read(input: &Sampled, layout: CsvDialect, budget: &Budget) -> Result<Self> {
-        let mut records = Records::new(input.sample(), layout.delimiter, budget.clone());
+    /// Looks at up to `most` records. `cut` is the offset at which the sample ends, if that is not the end of the file.
+    fn read<R: Read>(
+        mut records: Records<R>,
+        dialect: &CsvDialect,
+        most: u64,
+        cut: Option<u64>,
+        budget: &Budget,
+    ) -> Result<Self> {
         let mut memory = Vec::new();
-        records.skip_byte_order_mark()?;
+        records.begin()?;
         let mut names = Vec::new();
         let mut held = budget.reservation();
-        let mut known = layout.header;
-        if layout.header && records.next_record().field("header")? && !records.is_blank() {
+        let mut known = dialect.header;
+        if dialect.header && records.next_record().field("header")? && !records.is_blank() {
             for (index, cell) in records.cells().enumerate() {
                 let name = std::str::from_utf8(cell.text(&mut memory)).map_err(|_| {
                     let error = Error::malformed("UTF-8", "other bytes").rule("utf8");
-                    records.with_line(error.at(cell.offset)).index(index as u64).field("header")
+                    let error = records.with_line(error.at(cell.offset)).index(index as u64).field("header");
+                    explain(error, false, false)
                 })?;
                 held.grow(NAME_BYTES + name.len() as u64)?;
                 names.push(name.to_owned());
             }
         }
-        let header_bytes = if layout.header { records.offset() } else { 0 };
+        let header_bytes = if dialect.header { records.offset() } else { 0 };
         let mut seen: Vec<SeenCells> = names.iter().map(|_| SeenCells::default()).collect();
         let mut rows = 0;
         let mut sound = true;
@@ -147,9 +207,7 @@ impl Sample {
                 }
             }
             // The last record of a sample may be cut.
-            if !input.is_whole()
-                && (records.offset() == input.sample().len() as u64 || rows == SAMPLE_ROWS as u64)
-            {
+            if cut.is_some_and(|cut| records.offset() == cut || rows == most) {
                 break;
             }
             if !known {
@@ -161,22 +219,16 @@ impl Sample {
             if skipped(&records, seen.len()) {
                 continue;
             }
-            if rows < SAMPLE_ROWS as u64 {
+            if rows < most {
                 for (seen, cell) in seen.iter_mut().zip(records.cells()) {
-                    if !cell.is_empty() {
+                    if !cell.is_empty() && !dialect.is_null_text(&cell, &mut memory) {
                         seen.include(cell.text(&mut memory));
                     }
                 }
             }
             rows += 1;
         }
-        Ok(Sample {
-            names,
-            seen,
-            rows: (input.is_whole() && sound).then_some(rows),
-            header_bytes,
-            _held: held,
-        })
+        Ok(Sample { names, seen, rows: (cut.is_none() && sound).then_some(rows), header_bytes, _held: held })
     }
 
     fn fields(&self) -> Fields {
@@ -190,7 +242,7 @@ pub(super) fn skipped<R: Read>(records: &Records<R>, columns: usize) -> bool {
 }
 
 /// The fields that `--type` says, held against the header.
-fn given_fields(text: &str, sample: &Sample, layout: CsvDialect, options: &ReadOptions) -> Result<Fields> {
+fn given_fields(text: &str, sample: &Sample, dialect: &CsvDialect, options: &ReadOptions) -> Result<Fields> {
     let text = text.strip_prefix("arrow:").unwrap_or(text);
     let schema = parse_schema(text, options.budget.limits())
         .map_err(|error| Error::usage(format!("the given type: {}", caret_line(text, &error))))?;
@@ -201,7 +253,7 @@ fn given_fields(text: &str, sample: &Sample, layout: CsvDialect, options: &ReadO
         check_type(field).map_err(|error| error.field(field.name().clone()))?;
     }
     let names: Vec<&String> = schema.fields().iter().map(|field| field.name()).collect();
-    if layout.header && names != sample.names.iter().collect::<Vec<_>>() {
+    if dialect.header && names != sample.names.iter().collect::<Vec<_>>() {
         let list = |names: &[&String]| {
             let shown: Vec<String> = names.iter().take(20).map(|name| format!("{name:?}")).collect();
             let more = names.len().saturating_sub(shown.len());
@@ -227,12 +279,18 @@ pub(super) struct Table {
     /// What an empty field is in each column.
     empty: Vec<Empty>,
     scanner: Scanner<CellInput>,
+    dialect: CsvDialect,
     memory: Vec<u8>,
     pub(super) rows: usize,
 }
 
 impl Table {
-    pub(super) fn new(fields: &Fields, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
+    pub(super) fn new(
+        fields: &Fields,
+        wanted: impl Fn(usize) -> bool,
+        dialect: &CsvDialect,
+        budget: &Budget,
+    ) -> Result<Self> {
         let columns = fields.iter().enumerate().map(|(index, field)| {
             let column = || Column::new(field, budget).field(field.name().clone());
             wanted(index).then(column).transpose()
@@ -242,6 +300,7 @@ impl Table {
             names: fields.iter().map(|field| field.name().clone()).collect(),
             empty: fields.iter().map(|field| Empty::of(field)).collect(),
             scanner: Scanner::new(CellInput::default(), budget.clone()),
+            dialect: dialect.clone(),
             memory: Vec::new(),
             rows: 0,
         })
@@ -265,7 +324,11 @@ impl Table {
         for (index, cell) in records.cells().enumerate() {
             let Some(Some(column)) = self.columns.get_mut(index) else { continue };
             let empty = self.empty.get(index).copied().unwrap_or(Empty::Null);
-            let result = read_cell(column, &cell, empty, &mut self.scanner, &mut self.memory);
+            let result = if empty != Empty::Value && self.dialect.is_null_text(&cell, &mut self.memory) {
+                column.null()
+            } else {
+                read_cell(column, &cell, empty, &mut self.scanner, &mut self.memory)
+            };
             if let Err(error) = result {
                 let name = self.names.get(index).cloned().unwrap_or_default();
                 found(error.at(cell.offset).field(name))?;
@@ -338,14 +401,9 @@ fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
     let schema = Arc::clone(request.schema());
     let chosen = request.columns().map(|_| request.fields());
     let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));
-    let table = Table::new(full.fields(), wanted, &document.budget)?;
+    let table = Table::new(full.fields(), wanted, &document.dialect, &document.budget)?;
     // Columns come out in the order of the file; the request may want another, or one twice.
-    let order = chosen.map(|chosen| {
-        let mut sorted = chosen.clone();
-        sorted.sort_unstable();
-        sorted.dedup();
-        chosen.iter().filter_map(|index| sorted.binary_search(index).ok()).collect()
-    });
+    let order = chosen.map(|chosen| file_order(&chosen));
     let range = request.range(u64::MAX);
     let reader = Reader {
         records: document.records()?,
@@ -358,7 +416,7 @@ fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
         to: range.end,
         batch_rows: request.batch_rows_or(BATCH_ROWS),
         batch_bytes: document.budget.batch_bytes(BATCH_BYTES),
-        guessed: document.guessed,
+        explain: (document.guessed, document.is_decoded),
     };
     Ok(rows::from_batches(schema, reader))
 }
@@ -374,7 +432,8 @@ struct Reader {
     to: u64,
     batch_rows: usize,
     batch_bytes: u64,
-    guessed: bool,
+    /// Whether types were inferred, and whether the text was decoded.
+    explain: (bool, bool),
 }
 
 impl Reader {
@@ -387,7 +446,7 @@ impl Reader {
             && self
                 .records
                 .next_record()
-                .map_err(|error| self.records.with_line(error).index(self.row).field("row"))?
+                .map_err(|error| explained(error, self.row, &self.records, self.explain))?
         {
             if skipped(&self.records, self.columns) {
                 continue;
@@ -397,8 +456,7 @@ impl Reader {
                     start = self.records.record_offset();
                 }
                 self.table.read(&self.records, |error| {
-                    let error = self.records.with_line(error).index(self.row).field("row");
-                    Err(explain_guess(error, self.guessed))
+                    Err(explained(error, self.row, &self.records, self.explain))
                 })?;
             }
             self.row += 1;

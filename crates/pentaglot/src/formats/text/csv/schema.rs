@@ -2,6 +2,8 @@
 
 use arrow_schema::{DataType, Field};
 
+use super::dialect::CsvDialect;
+use super::encoding;
 use super::layout::Records;
 use crate::formats::text::kinds::{Stamps, WholeRange, nullable};
 use crate::formats::{Confidence, FormatInfo, Head};
@@ -11,6 +13,11 @@ use crate::wire::columns::{parse_bool, parse_special_cell};
 /// Text in records of one width is possibly CSV; so is any text that is named so.
 pub(super) fn detect(head: &Head<'_>, info: &FormatInfo) -> Confidence {
     let bytes = head.bytes();
+    if let Some(encoding) = encoding::marked(bytes) {
+        let (text, _) = encoding.decode_with_bom_removal(bytes);
+        let fits = head.has_extension(info.extensions) || is_even(&text, false);
+        return if fits && !text.contains('\0') { Confidence::Possible } else { Confidence::No };
+    }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         // A character may be cut at the end of the head.
@@ -29,20 +36,64 @@ pub(super) fn detect(head: &Head<'_>, info: &FormatInfo) -> Confidence {
         return Confidence::No;
     }
     let whole = head.len() == Some(bytes.len() as u64);
-    let even = [b',', b'\t', b';'].iter().any(|delimiter| {
-        let mut records = Records::new(text.as_bytes(), *delimiter, Budget::default());
-        let first = if records.next_record().unwrap_or(false) { records.len() } else { 0 };
-        let mut count = 1;
-        while count < 10 && records.next_record().unwrap_or(false) {
-            // The last record may be cut.
-            if records.len() != first && (whole || records.offset() < text.len() as u64) {
-                return false;
-            }
-            count += 1;
+    if is_even(text, whole) { Confidence::Possible } else { Confidence::No }
+}
+
+/// What separates fields, where nobody says so: the usual one first.
+const DELIMITERS: [u8; 4] = *b",\t;|";
+
+/// How many records are looked at to find the delimiter.
+const LOOKED_AT: u64 = 100;
+
+/// How the records of a text look with a delimiter: the fields of the first, how many there are, how many have as many fields.
+fn widths(text: &[u8], whole: bool, dialect: &CsvDialect, most: u64) -> (usize, u64, u64) {
+    let mut records = Records::new(text, dialect, Budget::default());
+    let (mut first, mut count, mut even) = (0, 0, 0);
+    if records.begin().is_err() {
+        return (0, 0, 0);
+    }
+    while count < most && records.next_record().unwrap_or(false) {
+        // The last record may be cut.
+        if count > 0 && !whole && records.offset() == text.len() as u64 {
+            break;
         }
-        first > 1 && count > 1
-    });
-    if even { Confidence::Possible } else { Confidence::No }
+        if records.is_blank() {
+            continue;
+        }
+        first = if count == 0 { records.len() } else { first };
+        count += 1;
+        even += u64::from(records.len() == first);
+    }
+    (first, count, even)
+}
+
+/// Whether the first records have the same number of fields, more than one.
+fn is_even(text: &str, whole: bool) -> bool {
+    DELIMITERS.iter().any(|delimiter| {
+        let dialect = CsvDialect { delimiter: *delimiter, ..CsvDialect::default() };
+        let (first, count, even) = widths(text.as_bytes(), whole, &dialect, 10);
+        first > 1 && count > 1 && even == count
+    })
+}
+
+/// The delimiter that gives the first records the same number of fields, and the most of them.
+pub(super) fn find_delimiter(sample: &[u8], whole: bool, dialect: &CsvDialect) -> u8 {
+    let score = |delimiter: u8| {
+        let dialect = CsvDialect { delimiter, ..dialect.clone() };
+        let (first, count, even) = widths(sample, whole, &dialect, LOOKED_AT);
+        // Most records have as many fields as the first; a few may be broken.
+        let fits = first > 1 && 2 * even > count;
+        if fits { (even * 100 / count.max(1), first) } else { (0, 0) }
+    };
+    let free = |delimiter: &u8| Some(*delimiter) != dialect.quote && Some(*delimiter) != dialect.comment;
+    let mut best = (b',', (0, 0));
+    for delimiter in DELIMITERS.into_iter().filter(free) {
+        let score = score(delimiter);
+        if score > best.1 {
+            best = (delimiter, score);
+        }
+    }
+    best.0
 }
 
 /// What was seen of the fields of one column.

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
 
 use super::*;
-use crate::formats::{Findings, Node};
+use crate::formats::{Findings, Node, OptionMap};
 use crate::hub::Verdict;
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
@@ -370,4 +370,162 @@ fn files_of_pandas_and_polars_read_equal() {
 fn is_read_back(plan: &crate::hub::Plan) -> bool {
     let none = |step: &crate::hub::FieldPlan| step.note.as_deref() == Some("no type reads it back");
     plan.verdict() < Verdict::Impossible && !plan.steps.iter().any(none)
+}
+
+/// The rows of a file of the test data, and its notes.
+fn west(name: &str, pairs: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/csv");
+    let document = Csv.open(Source::open(folder.join(name)).unwrap(), &options(pairs, None)).unwrap();
+    assert_eq!(
+        print_schema(&document.summary().schema),
+        "struct{ville: ?utf8, prix: ?float64, note: ?utf8}",
+        "{name}"
+    );
+    let mut findings = Findings::new(false);
+    document.validate(&mut findings).unwrap();
+    assert!(findings.is_valid(), "{name}: {:?}", findings.list());
+    let notes = document.summary().notes.iter().filter(|note| note.starts_with("fields")).cloned().collect();
+    (lines(&read(document.as_ref()).unwrap()), notes)
+}
+
+#[test]
+fn files_in_other_encodings_and_with_other_delimiters_read_equal() {
+    let expected = [r#"["Zürich",1.5,"à"]"#, r#"["Genève",22.25,null]"#, r#"["Åre",3.0,"ok"]"#];
+    for (name, pairs, note) in [
+        ("west_latin1.csv", &[("encoding", "latin1")][..], "';'"),
+        ("west_latin1.csv", &[("encoding", "ISO-8859-1"), ("sample", "all")], "';'"),
+        ("west_utf16.csv", &[], "tabs"),
+        ("west_utf16.csv", &[("encoding", "utf-16le")], "tabs"),
+        ("west_utf16be.csv", &[("encoding", "utf-16be")], "'|'"),
+        ("west_bom.csv", &[("null", "NA")], "';'"),
+        ("west_quote.csv", &[("quote", "'"), ("null", "n/a,NULL")], ""),
+        ("west_preamble.csv", &[("skip", "2"), ("comment", "#")], ""),
+    ] {
+        let (found, notes) = west(name, pairs);
+        assert_eq!(found, expected, "{name}");
+        let notes = notes.join("");
+        let note = match note {
+            "" => String::new(),
+            note => format!("fields are separated by {note}, as the first lines show"),
+        };
+        assert_eq!(notes, note, "{name}");
+    }
+}
+
+#[test]
+fn text_in_an_unknown_encoding_names_the_option_that_helps() {
+    let error = read(open(b"a;b\nZ\xfcrich;1\n").as_ref()).unwrap_err();
+    assert_eq!(error.to_string(), "csv: at byte 4 (line 2), row[0].a: expected UTF-8, found other bytes");
+    assert_eq!(error.advice(), Some(&crate::Hint::Option("encoding=latin1".into())));
+    let given = options(&[("encoding", "latin-9000")], None);
+    let error = open_as("a\n", "x.csv", &given).err().unwrap();
+    assert!(error.to_string().contains("option encoding: expected an encoding such as utf-8"), "{error}");
+    let given = options(&[("encoding", "shift_jis")], None);
+    let error = open_as(b"a\nx\xff\xff\n", "x.csv", &given).err().unwrap();
+    assert_eq!(error.to_string(), "csv: at byte 3: expected Shift_JIS text, found other bytes");
+    // A value of another type has a line, but no byte: the text was decoded.
+    let text: Vec<u8> = "\u{feff}a\n1\nx\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let typed = options(&[], Some("struct{a: int8}"));
+    let error = read(open_as(text, "x.csv", &typed).unwrap().as_ref()).unwrap_err();
+    assert_eq!(error.to_string(), "csv: line 3, row[1].a: expected int8, found \"x\"");
+}
+
+#[test]
+fn delimiters_are_found_by_looking() {
+    for (text, delimiter) in [
+        ("a,b\n1,2\n", ","),
+        ("a;b\n1,5;2,5\n", ";"),
+        ("a\tb,c\n1\t2\n", "\t"),
+        ("a|b|c\n1|2|3\n", "|"),
+        ("\"a;b\",c\n1,2\n", ","),
+        ("alone\n1\n2\n", ","),
+        ("a;b\n", ";"),
+        ("a,b\n1,2,3\n4,5\n6,7\n", ","),
+        ("", ","),
+    ] {
+        let document = open(text);
+        let found = document.summary().metadata.iter().find(|(key, _)| key == "delimiter").unwrap();
+        assert_eq!(found.1, delimiter, "{text}");
+    }
+    let given = options(&[("delimiter", ",")], None);
+    let document = open_as("a;b\n1;2\n", "x.csv", &given).unwrap();
+    assert_eq!(print_schema(&document.summary().schema), "struct{'a;b': ?utf8}");
+    // A cut sample does not mislead.
+    let long = format!("a;b,c\n{}", "1,1;2,2\n".repeat(300_000));
+    assert_eq!(open(&long).summary().schema.fields().len(), 2);
+}
+
+#[test]
+fn quotes_comments_spaces_and_nulls_are_as_asked() {
+    let rows = |text: &str, pairs: &[(&str, &str)]| {
+        let document = open_as(text, "x.csv", &options(pairs, None)).unwrap();
+        lines(&read(document.as_ref()).unwrap())
+    };
+    assert_eq!(rows("a,b\n \"x, y\" , 1 \n\tz,2\n", &[("trim", "true")]), ["[\"x, y\",1]", "[\"z\",2]"]);
+    assert_eq!(rows("a\tb\n x \t\n", &[("trim", "true"), ("delimiter", "tab")]), ["[\"x\",null]"]);
+    assert_eq!(rows("a,b\n\"x,1\n", &[("quote", "none")]), ["[\"\\\"x\",1]"]);
+    assert_eq!(rows("#c\na\n#1\n2\n#", &[("comment", "#")]), ["[2]"]);
+    assert_eq!(rows("x\r\ny\r\na\r\n1\r\n", &[("skip", "2")]), ["[1]"]);
+    assert_eq!(rows("a,b\nNA,-\n1,x\n", &[("null", "NA,-")]), ["[null,null]", "[1,\"x\"]"]);
+    for (key, value) in [("quote", "ab"), ("comment", "é"), ("skip", "-1"), ("trim", "yes"), ("sample", "x")]
+    {
+        let error = open_as("a\n", "x.csv", &options(&[(key, value)], None)).err().unwrap();
+        assert!(error.to_string().starts_with(&format!("csv: option {key}: expected")), "{error}");
+    }
+    let typed = options(&[("null", "NA")], Some("struct{a: int8}"));
+    let error = read(open_as("a\nNA\n", "x.csv", &typed).unwrap().as_ref()).unwrap_err();
+    assert_eq!(error.to_string(), "csv: at byte 2 (line 2), row[0].a: expected int8, found null");
+}
+
+#[test]
+fn nulls_and_quotes_are_written_as_asked() {
+    let batch = read(open("a,b\n,x\n1,\"y'z\"\n").as_ref()).unwrap();
+    assert_eq!(write(&batch, &[("null", "NA")]), "a,b\nNA,x\n1,y'z\n");
+    assert_eq!(write(&batch, &[("quote", "'")]), "a,b\n,x\n1,'y''z'\n");
+    let error = |batch: &RecordBatch, pairs: &[(&str, &str)]| {
+        let mut options = WriteOptions::default();
+        pairs.iter().for_each(|(key, value)| options.options.set(*key, *value));
+        let mut writer = Csv.create(Sink::memory().0, batch.schema(), &options).unwrap();
+        let error = writer.write(batch).unwrap_err();
+        (error.kind(), error.to_string())
+    };
+    let found = error(&batch, &[("null", "x")]);
+    assert_eq!(
+        found,
+        (ErrorKind::Lossy, "row 0, column \"b\": the text \"x\" would be read as null".to_owned())
+    );
+    let comma = read(open("a,b\n1,\"y,z\"\n").as_ref()).unwrap();
+    let found = error(&comma, &[("quote", "none")]);
+    let expected = "row 0, column \"b\": expected a text that needs no quotes, found \"y,z\"".to_owned();
+    assert_eq!(found, (ErrorKind::Lossy, expected));
+}
+
+#[test]
+fn a_value_past_the_sample_names_its_line_and_the_option_that_helps() {
+    let text = format!("a,b\n{}x,\"two\nlines\"\n", "1,\"two\nlines\"\n".repeat(20_000));
+    let error = read(open(&text).as_ref()).unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.contains("(line 40002), row[20000].a: expected int64, found \"x\" (types were guessed"),
+        "{message}"
+    );
+    assert_eq!(error.advice(), Some(&crate::Hint::Option("sample=all".into())));
+    let document = open_as(&text, "x.csv", &options(&[("sample", "all")], None)).unwrap();
+    assert_eq!(print_schema(&document.summary().schema), "struct{a: ?utf8, b: ?utf8}");
+    assert_eq!(read(document.as_ref()).unwrap().num_rows(), 20_001);
+    let stream = Source::from_reader("-", std::io::Cursor::new(text.clone().into_bytes()));
+    let document = Csv.open(stream, &options(&[("sample", "20001")], None)).unwrap();
+    assert_eq!(read(document.as_ref()).unwrap().num_rows(), 20_001);
+    let document = open_as(&text, "x.csv", &options(&[("sample", "5")], None)).unwrap();
+    assert_eq!(print_schema(&document.summary().schema), "struct{a: ?int64, b: ?utf8}");
+}
+
+#[test]
+fn integers_past_64_bits_are_decimals_or_text() {
+    let digits = "99999999999999999999999999999999999999";
+    let text = format!("a,b\n{digits},{digits}9\n-1,0\n");
+    let document = open(&text);
+    assert_eq!(print_schema(&document.summary().schema), "struct{a: ?decimal128[38, 0], b: ?utf8}");
+    let batch = read(document.as_ref()).unwrap();
+    assert_eq!(write(&batch, &[]), text);
 }

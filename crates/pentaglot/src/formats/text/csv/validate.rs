@@ -1,20 +1,18 @@
 //! Every record, every finding.
 
 use super::read::{CsvDocument, Table, skipped};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::formats::Findings;
-use crate::formats::text::sample::explain_guess;
 
 /// Rules: `field-count` (a record of another width), `type` (a field that is not of its column's type), `quote` (text after a
-/// closing quote), `truncated` (a quote that is never closed), `utf8`.
+/// closing quote), `truncated` (a quote that is never closed), `utf8`, `encoding`.
 pub(super) fn validate(document: &CsvDocument, findings: &mut Findings) -> Result<()> {
     let fields = document.summary.schema.fields();
-    let fresh = || Table::new(fields, |_| true, &document.budget);
+    let fresh = || Table::new(fields, |_| true, &document.dialect, &document.budget);
     let mut records = document.records()?;
     let mut table = fresh()?;
     let mut row = 0u64;
     while !findings.is_full() {
-        let place = |error: Error| explain_guess(error.index(row).field("row"), document.guessed);
         match records.next_record() {
             Ok(false) => break,
             Ok(true) if skipped(&records, fields.len()) => continue,
@@ -22,10 +20,10 @@ pub(super) fn validate(document: &CsvDocument, findings: &mut Findings) -> Resul
                 let mut broken = false;
                 table.read(&records, |error| {
                     if !matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) {
-                        return Err(place(error));
+                        return Err(error.index(row).field("row"));
                     }
                     broken = true;
-                    findings.error(&place(records.with_line(error)));
+                    findings.error(&document.explain(error, row, &records));
                     Ok(())
                 })?;
                 if broken || table.rows >= 4096 {
@@ -33,9 +31,9 @@ pub(super) fn validate(document: &CsvDocument, findings: &mut Findings) -> Resul
                 }
             }
             Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
-                findings.error(&place(records.with_line(error)));
+                findings.error(&document.explain(error, row, &records));
             }
-            Err(error) => return Err(place(error)),
+            Err(error) => return Err(error.index(row).field("row")),
         }
         row += 1;
     }

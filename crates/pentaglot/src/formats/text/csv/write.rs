@@ -6,12 +6,12 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
-use super::CsvDialect;
-use crate::error::Result;
+use super::dialect::CsvDialect;
+use crate::error::{Error, Hint, Result, excerpt};
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, Form, LossKind, Plan, extension, shape};
+use crate::hub::{Effect, Form, LossKind, LossKinds, LossRecord, Plan, extension, shape};
 use crate::sink::Sink;
 use crate::wire::columns::{check_type, is_nested};
 
@@ -19,25 +19,35 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let layout = CsvDialect::new(&options.options, options.name.as_deref().unwrap_or_default())?;
-    let steps = steps(schema, layout);
+    let steps = steps(schema, &layout);
     let schema = Arc::clone(schema);
-    Ok(planned(steps, move |sink| Ok(Box::new(CsvWriter::new(sink, &schema, layout)))))
+    let (allowed, lost) = (options.allow_lossy, options.lost.clone());
+    Ok(planned(steps, move |sink| Ok(Box::new(CsvWriter::new(sink, &schema, layout, allowed, lost)?))))
 }
 
 /// Exact: what is read back without a type is equal. Types that are not found again from the text are widened where the
 /// text says every value in full, and lossy where it does not say what it is.
-fn steps(schema: &Schema, layout: CsvDialect) -> Plan {
+fn steps(schema: &Schema, dialect: &CsvDialect) -> Plan {
     let mut plan = Plan::default();
     match Form::of(schema) {
         Form::Table | Form::Columns | Form::Coo => shape::plan_plain_table(schema, &mut plan),
         _ => plan.step("", "no table", "CSV", Effect::impossible("CSV holds tables")),
     }
-    if !layout.header {
+    if !dialect.header {
         plan.step("", "names", "no header", Effect::widened().because("the names are not written"));
     }
     for field in schema.fields() {
         let to = if is_nested(field) { "JSON text" } else { "text" };
-        plan.step(field.name(), print_field(field), to, effect(field));
+        let mut effect = effect(field);
+        if dialect.quote.is_none() {
+            let note = "a text that would have to be quoted ends the run";
+            effect = effect.and(Effect::checked(LossKind::Range).because(note));
+        }
+        if !dialect.nulls.is_empty() {
+            let note = format!("a text that reads {:?} ends the run, since that is null", dialect.null());
+            effect = effect.and(Effect::checked(LossKind::Nulls).because(note));
+        }
+        plan.step(field.name(), print_field(field), to, effect);
     }
     plan
 }
@@ -100,52 +110,65 @@ fn effect(field: &FieldRef) -> Effect {
 /// A file being written.
 struct CsvWriter {
     sink: Sink,
-    delimiter: u8,
+    dialect: CsvDialect,
+    names: Vec<String>,
     buffer: Vec<u8>,
     /// The JSON form of a value.
     value: Vec<u8>,
     text: Vec<u8>,
     rows: u64,
+    /// What may be lost, and what was.
+    allowed: LossKinds,
+    lost: LossRecord,
 }
 
 impl CsvWriter {
-    fn new(sink: Sink, schema: &Schema, layout: CsvDialect) -> Self {
-        let mut writer = CsvWriter {
-            sink,
-            delimiter: layout.delimiter,
-            buffer: Vec::new(),
-            value: Vec::new(),
-            text: Vec::new(),
-            rows: 0,
-        };
-        if layout.header {
-            for (index, field) in schema.fields().iter().enumerate() {
+    fn new(
+        sink: Sink,
+        schema: &Schema,
+        dialect: CsvDialect,
+        allowed: LossKinds,
+        lost: LossRecord,
+    ) -> Result<Self> {
+        let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let mut buffer = Vec::new();
+        if dialect.header {
+            for (index, name) in names.iter().enumerate() {
                 if index > 0 {
-                    writer.buffer.push(layout.delimiter);
+                    buffer.push(dialect.delimiter);
                 }
-                write_text(&mut writer.buffer, field.name().as_bytes(), layout.delimiter);
+                write_text(&mut buffer, name.as_bytes(), &dialect)?;
             }
-            writer.buffer.push(b'\n');
+            buffer.push(b'\n');
         }
-        writer
+        let (value, text) = (Vec::new(), Vec::new());
+        Ok(CsvWriter { sink, dialect, names, buffer, value, text, rows: 0, allowed, lost })
     }
 }
 
 /// Appends a field that is not null: quoted if it is empty or holds a delimiter, a quote or a line end.
-fn write_text(out: &mut Vec<u8>, text: &[u8], delimiter: u8) {
-    let special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
-    // A byte order mark at the start of a file would be passed over.
+fn write_text(out: &mut Vec<u8>, text: &[u8], dialect: &CsvDialect) -> Result<()> {
+    let special = |byte: &u8| {
+        *byte == dialect.delimiter || Some(*byte) == dialect.quote || matches!(byte, b'\n' | b'\r')
+    };
+    // A byte order mark at the start of a file would be skipped.
     if !text.is_empty() && !text.iter().any(special) && !text.starts_with(b"\xef\xbb\xbf") {
-        return out.extend_from_slice(text);
+        out.extend_from_slice(text);
+        return Ok(());
     }
-    out.push(b'"');
+    let Some(quote) = dialect.quote else {
+        let text = excerpt(format_args!("{:?}", String::from_utf8_lossy(text)));
+        return Err(Error::lossy(format!("expected a text that needs no quotes, found {text}")));
+    };
+    out.push(quote);
     for byte in text {
-        if *byte == b'"' {
-            out.push(b'"');
+        if *byte == quote {
+            out.push(quote);
         }
         out.push(*byte);
     }
-    out.push(b'"');
+    out.push(quote);
+    Ok(())
 }
 
 /// The text inside a JSON string that we wrote.
@@ -184,22 +207,35 @@ impl Writer for CsvWriter {
         for row in 0..rows.num_rows() {
             for column in 0..rows.num_columns() {
                 if column > 0 {
-                    self.buffer.push(self.delimiter);
+                    self.buffer.push(self.dialect.delimiter);
                 }
                 self.value.clear();
                 columns.write_cell(column, row, &mut self.value)?;
-                match self.value.as_slice() {
-                    b"null" => {}
-                    [b'"', string @ .., b'"'] => {
-                        if string.contains(&b'\\') {
-                            unescape(string, &mut self.text);
-                            write_text(&mut self.buffer, &self.text, self.delimiter);
-                        } else {
-                            write_text(&mut self.buffer, string, self.delimiter);
-                        }
+                let text = match self.value.as_slice() {
+                    b"null" => {
+                        self.buffer.extend_from_slice(self.dialect.null().as_bytes());
+                        continue;
                     }
-                    value => write_text(&mut self.buffer, value, self.delimiter),
+                    [b'"', string @ .., b'"'] if string.contains(&b'\\') => {
+                        unescape(string, &mut self.text);
+                        self.text.as_slice()
+                    }
+                    [b'"', string @ .., b'"'] => string,
+                    value => value,
+                };
+                let name = self.names.get(column).map_or("", String::as_str);
+                let row = self.rows + row as u64;
+                let place =
+                    |error: Error| Error::lossy(format!("row {row}, column {name:?}: {}", error.message()));
+                if self.dialect.nulls.iter().any(|null| null.as_bytes() == text) {
+                    let shown = excerpt(format_args!("{:?}", String::from_utf8_lossy(text)));
+                    if !self.allowed.contains(LossKind::Nulls) {
+                        let message = format!("the text {shown} would be read as null");
+                        return Err(place(Error::lossy(message)).hint(Hint::AllowLossy));
+                    }
+                    self.lost.add(LossKind::Nulls, name, 1, || Some(shown));
                 }
+                write_text(&mut self.buffer, text, &self.dialect).map_err(place)?;
             }
             self.buffer.push(b'\n');
             if self.buffer.len() >= BUFFER_BYTES {
