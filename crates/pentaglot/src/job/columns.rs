@@ -194,12 +194,19 @@ impl Document for Changed {
         let inner = inner.with_column_ranges(sources.into_iter().map(|at| at..at + 1).collect())?;
         let rows = self.inner.rows(&inner)?;
         // Columns have one name each while they are cast, whatever names the file repeats.
-        let numbered = |schema: &SchemaRef| {
-            let fields = schema.fields().iter().enumerate();
-            let fields = fields.map(|(index, field)| field.as_ref().clone().with_name(index.to_string()));
+        let fields = selection.schema().fields();
+        let known: HashSet<&String> = fields.iter().map(|field| field.name()).collect();
+        let unique = known.len() == fields.len();
+        let named = |schema: &SchemaRef| {
+            let names = fields.iter().enumerate().map(|(index, field)| match unique {
+                true => field.name().clone(),
+                false => format!("{}#{index}", field.name()),
+            });
+            let fields = schema.fields().iter().zip(names);
+            let fields = fields.map(|(field, name)| field.as_ref().clone().with_name(name));
             Arc::new(Schema::new(fields.collect::<Vec<_>>()))
         };
-        let (from, to) = (numbered(&rows.schema()), numbered(selection.schema()));
+        let (from, to) = (named(&rows.schema()), named(selection.schema()));
         let rows = renamed(rows, Arc::clone(&from));
         let rows = adapt::adapter(&from, &to).adapt(rows, self.allowed, self.lost.clone());
         Ok(renamed(rows, Arc::clone(selection.schema())))

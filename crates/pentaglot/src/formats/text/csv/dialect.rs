@@ -32,10 +32,10 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
         "null",
         Side::Both,
         "TEXT[,TEXT…]",
-        "",
+        "none",
         "texts that are null, beside the empty field; the first is written",
     ),
-    option("comment", Side::Read, "CHARACTER", "", "lines that begin with it are skipped"),
+    option("comment", Side::Read, "CHARACTER", "none", "lines that begin with it are skipped"),
     option("skip", Side::Read, "N", "0", "how many lines before the header are skipped"),
     option("trim", Side::Read, "true|false", "false", "whether spaces around fields are dropped"),
     option(
