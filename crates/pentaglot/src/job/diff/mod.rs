@@ -9,6 +9,7 @@ mod matrix;
 mod position;
 mod report;
 mod schema;
+mod spill;
 mod table;
 #[cfg(test)]
 mod tests;
