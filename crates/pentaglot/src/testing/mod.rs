@@ -11,6 +11,7 @@ pub(crate) mod columnar;
 pub(crate) mod conformance;
 pub(crate) mod costly;
 mod every_format;
+mod exceptions;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod plain;
 #[cfg(test)]
