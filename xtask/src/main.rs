@@ -6,9 +6,9 @@ mod python;
 mod setup;
 mod test;
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::{env, fs};
 
 const USAGE: &str = "usage: cargo xtask setup | test | bless | bench NAME [ARGS] | fuzz [TARGET…] [--seconds N] | valgrind | lines";
 

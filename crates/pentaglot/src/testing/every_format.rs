@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::arbitrary::Random;
 use super::conformance::Suite;
+use super::faults;
 use crate::formats::Format;
 use crate::hub::type_text::{parse_schema, print_exact_schema};
 use crate::hub::{Form, Verdict, extension, shape};
@@ -87,6 +88,8 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
     }
     if let Some((suite, bytes)) = small {
         suite.bad_input(&bytes, 1);
+        let wrong = faults::every_read_fails(&suite, &bytes);
+        failed.extend(wrong.iter().map(|wrong| format!("{name}: {wrong}")));
     }
     checked
 }
