@@ -6,22 +6,30 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema};
+use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::encode::Encoder;
-use super::types::{Type, arrow_fields, check_name, is_same_field};
+use super::schema::{Type, arrow_fields, check_name, is_same_field};
 use super::{ID, MONGODB_BYTES};
 use crate::control::Control;
 use crate::error::{Context, Error, Result};
-use crate::formats::{self, WriteOptions, Written};
+use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan, extension, native, shape};
 use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
 use crate::wire::bson;
 
+/// What writing this schema will do, and the writer that does it.
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Box<dyn WritePlan> {
+    let (inner, options) = (Arc::clone(schema), options.clone());
+    planned(steps(schema), move |sink| {
+        Ok(Box::new(BsondfWriter::create(sink, &inner, &options).in_format(ID)?))
+    })
+}
+
 /// What each field becomes.
-pub(super) fn plan(schema: &Schema) -> Plan {
+fn steps(schema: &Schema) -> Plan {
     let mut plan = Plan::default();
     let mut names = HashSet::new();
     if schema.fields().is_empty() {
@@ -95,7 +103,7 @@ pub(super) fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
 }
 
 /// A document being written.
-pub(super) struct Writer {
+struct BsondfWriter {
     sink: Sink,
     columns: Vec<(String, Type)>,
     /// The chunks of each column.
@@ -108,13 +116,13 @@ pub(super) struct Writer {
     control: Control,
 }
 
-impl Writer {
-    pub(super) fn create(sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
+impl BsondfWriter {
+    fn create(sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
         let budget = options.budget.clone();
         let encoder = Encoder::new(&options.options, budget.clone())?;
         let columns = column_types(schema)?;
         let chunks = columns.iter().map(|_| Vec::new()).collect();
-        Ok(Writer {
+        Ok(BsondfWriter {
             sink,
             columns,
             chunks,
@@ -127,7 +135,7 @@ impl Writer {
     }
 }
 
-impl formats::Writer for Writer {
+impl Writer for BsondfWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         if rows.num_rows() == 0 {
             if self.rows == 0 && self.empty.is_none() {

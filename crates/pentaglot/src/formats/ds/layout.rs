@@ -10,7 +10,7 @@ use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{Confidence, Head};
 use crate::limits::Limits;
 use crate::source::{HEAD_BYTES, Source};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack::{self, Integer, Output};
 
 /// How the bytes are to be understood.

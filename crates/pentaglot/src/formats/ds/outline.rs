@@ -11,7 +11,7 @@ use crate::formats::{Expand, Node, Outline};
 use crate::hub::Shape;
 use crate::limits::Budget;
 use crate::source::{Source, Window};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack;
 
 /// A value longer than this is described, not shown.
