@@ -111,9 +111,9 @@ impl Format for ArrowFile {
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let steps = write::plan(schema, true);
-        let (schema, options) = (Arc::clone(schema), options.clone());
+        let (schema, budget) = (Arc::clone(schema), options.budget.clone());
         Ok(planned(steps, move |sink| {
-            Ok(Box::new(IpcWriter::create(FILE.id, true, sink, schema, &options).in_format(FILE.id)?))
+            Ok(Box::new(IpcWriter::create(FILE.id, true, sink, schema, budget).in_format(FILE.id)?))
         }))
     }
 }
@@ -133,9 +133,9 @@ impl Format for ArrowStream {
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let steps = write::plan(schema, false);
-        let (schema, options) = (Arc::clone(schema), options.clone());
+        let (schema, budget) = (Arc::clone(schema), options.budget.clone());
         Ok(planned(steps, move |sink| {
-            Ok(Box::new(IpcWriter::create(STREAM.id, false, sink, schema, &options).in_format(STREAM.id)?))
+            Ok(Box::new(IpcWriter::create(STREAM.id, false, sink, schema, budget).in_format(STREAM.id)?))
         }))
     }
 }

@@ -7,9 +7,10 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::dictionary::{Unifier, has_dictionary};
 use crate::error::{Context, Result};
-use crate::formats::{WriteOptions, Writer, Written};
+use crate::formats::{Writer, Written};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan};
+use crate::limits::Budget;
 use crate::sink::Sink;
 
 /// Buffers start at multiples of this. With more, `arrow-ipc` would also put more than the two bytes of padding that the
@@ -79,14 +80,13 @@ impl IpcWriter {
         file: bool,
         sink: Sink,
         schema: SchemaRef,
-        options: &WriteOptions,
+        budget: Budget,
     ) -> Result<Self> {
-        plan(&schema, file).check(options.allow_lossy)?;
         let write = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)?;
         let write = write.with_dictionary_handling(DictionaryHandling::Delta);
         let inner = if file {
             let unify = schema.fields().iter().any(|field| has_dictionary(field.data_type()));
-            let unifier = unify.then(|| Unifier::new(options.budget.clone()));
+            let unifier = unify.then(|| Unifier::new(budget));
             Inner::File(Box::new(FileWriter::try_new_with_options(sink, &schema, write)?), unifier)
         } else {
             Inner::Stream(Box::new(StreamWriter::try_new_with_options(sink, &schema, write)?))

@@ -152,11 +152,10 @@ impl Format for Bsondf {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema);
-        let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| {
-            Ok(Box::new(write::Writer::create(sink, &schema, &options).in_format(ID)?))
-        }))
+        let encoder = encode::Encoder::new(&options.options, options.budget.clone()).in_format(ID)?;
+        let columns = write::column_types(schema).in_format(ID);
+        let (steps, control) = (write::plan(schema), options.control.clone());
+        Ok(planned(steps, move |sink| Ok(Box::new(write::Writer::new(sink, columns?, encoder, control)))))
     }
 }
 

@@ -13,10 +13,10 @@ use super::types::{Type, arrow_fields, check_name, is_same_field};
 use super::{ID, MONGODB_BYTES};
 use crate::control::Control;
 use crate::error::{Context, Error, Result};
-use crate::formats::{self, WriteOptions, Written};
+use crate::formats::{self, Written};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan, extension, native, shape};
-use crate::limits::{Budget, Reservation};
+use crate::limits::Reservation;
 use crate::sink::Sink;
 use crate::wire::bson;
 
@@ -103,27 +103,14 @@ pub(super) struct Writer {
     rows: u64,
     /// The columns of a batch without rows: should no other come, its dictionaries are the document's.
     empty: Option<Vec<ArrayRef>>,
-    budget: Budget,
     encoder: Encoder,
     control: Control,
 }
 
 impl Writer {
-    pub(super) fn create(sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
-        let budget = options.budget.clone();
-        let encoder = Encoder::new(&options.options, budget.clone())?;
-        let columns = column_types(schema)?;
+    pub(super) fn new(sink: Sink, columns: Vec<(String, Type)>, encoder: Encoder, control: Control) -> Self {
         let chunks = columns.iter().map(|_| Vec::new()).collect();
-        Ok(Writer {
-            sink,
-            columns,
-            chunks,
-            rows: 0,
-            empty: None,
-            budget,
-            encoder,
-            control: options.control.clone(),
-        })
+        Writer { sink, columns, chunks, rows: 0, empty: None, encoder, control }
     }
 }
 
@@ -131,7 +118,7 @@ impl formats::Writer for Writer {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         if rows.num_rows() == 0 {
             if self.rows == 0 && self.empty.is_none() {
-                self.budget.charge(rows).in_format(ID)?;
+                self.encoder.budget.charge(rows).in_format(ID)?;
                 self.empty = Some(rows.columns().to_vec());
             }
             return Ok(());
@@ -139,7 +126,7 @@ impl formats::Writer for Writer {
         if self.columns.is_empty() {
             return Err(Error::lossy("row 0: a document without columns has no rows").in_format(ID));
         }
-        self.budget.charge(rows).in_format(ID)?;
+        self.encoder.budget.charge(rows).in_format(ID)?;
         for (chunks, column) in self.chunks.iter_mut().zip(rows.columns()) {
             chunks.push(Arc::clone(column));
         }

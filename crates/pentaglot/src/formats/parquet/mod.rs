@@ -103,11 +103,11 @@ impl Format for Parquet {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        write::compression(&options.options)?;
-        let steps = types::plan(schema);
+        let (steps, compression) = (types::plan(schema), write::compression(&options.options)?);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
-            let writer = Box::new(ParquetWriter::create(sink, &schema, &options).in_format(ID)?);
+            let writer = ParquetWriter::create(sink, &schema, compression, &options.budget);
+            let writer = Box::new(writer.in_format(ID)?);
             Ok(relaxed(writer, Rules { whole_days: true, ..Rules::default() }, &options))
         }))
     }

@@ -8,7 +8,8 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::arrow::{ArrowSchemaConverter, encode_arrow_schema};
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::SchemaDescriptor;
 
 use super::ID;
 use super::layout::from_parquet;
@@ -16,7 +17,8 @@ use super::levels::{LEVELS_KEY, Levels};
 use super::logical;
 use super::types;
 use crate::error::{Context, Error, Result};
-use crate::formats::{OptionMap, WriteOptions, Writer, Written};
+use crate::formats::{OptionMap, Writer, Written};
+use crate::limits::Budget;
 use crate::sink::Sink;
 
 /// Footer key of the rows of a table without columns.
@@ -76,8 +78,12 @@ pub(super) struct ParquetWriter {
 }
 
 impl ParquetWriter {
-    pub(super) fn create(sink: Sink, schema: &SchemaRef, options: &WriteOptions) -> Result<Self> {
-        types::plan(schema).check(options.allow_lossy)?;
+    pub(super) fn create(
+        sink: Sink,
+        schema: &SchemaRef,
+        compression: Compression,
+        budget: &Budget,
+    ) -> Result<Self> {
         let stored: SchemaRef = Arc::new(types::stored_schema(schema));
         // Dictionaries that come back as their values are not part of what is restored.
         let restored = types::restored_schema(schema);
@@ -92,8 +98,9 @@ impl ParquetWriter {
             let text = encode_arrow_schema(&restored);
             pairs.push(KeyValue { key: types::SCHEMA_KEY.to_owned(), value: Some(text) });
         }
-        let properties = properties(&stored, options)?.set_key_value_metadata(Some(pairs)).build();
         let descriptor = ArrowSchemaConverter::new().convert(&stored).map_err(from_writer)?;
+        let properties = properties(&descriptor, compression, budget);
+        let properties = properties.set_key_value_metadata(Some(pairs)).build();
         let descriptor = logical::with_logical_types(descriptor, &stored).map_err(from_writer)?;
         let write = ArrowWriterOptions::new().with_properties(properties).with_parquet_schema(descriptor);
         let inner = ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write);
@@ -128,16 +135,15 @@ fn from_writer(error: parquet::errors::ParquetError) -> Error {
 }
 
 fn properties(
-    schema: &SchemaRef,
-    options: &WriteOptions,
-) -> Result<parquet::file::properties::WriterPropertiesBuilder> {
-    let converter = ArrowSchemaConverter::new();
-    let descriptor = converter.convert(schema).map_err(from_writer)?;
+    descriptor: &SchemaDescriptor,
+    compression: Compression,
+    budget: &Budget,
+) -> WriterPropertiesBuilder {
     // A row group is held encoded until it is complete.
-    let room = usize::try_from(options.budget.limits().max_alloc / 4).unwrap_or(usize::MAX).max(1 << 20);
+    let room = usize::try_from(budget.limits().max_alloc / 4).unwrap_or(usize::MAX).max(1 << 20);
     let page = (OPEN_PAGES_BYTES.min(room / 2) / descriptor.num_columns().max(1)).clamp(32 << 10, 1 << 20);
     let mut builder = WriterProperties::builder()
-        .set_compression(compression(&options.options)?)
+        .set_compression(compression)
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES.min(room)))
         .set_max_row_group_row_count(Some(1 << 20))
         .set_data_page_size_limit(page)
@@ -149,7 +155,7 @@ fn properties(
             builder = builder.set_column_dictionary_enabled(column.path().clone(), false);
         }
     }
-    Ok(builder)
+    builder
 }
 
 impl Writer for ParquetWriter {
