@@ -73,7 +73,7 @@ pub(crate) fn every_read_fails(suite: &Suite<'_>, bytes: &[u8]) -> Vec<String> {
                 let said = match (fault, run(Some((at, fault))).0) {
                     (Fault::Device, Err(error)) if error.kind() == ErrorKind::Io => continue,
                     (Fault::Short | Fault::Interrupted, Ok(found)) if found == whole => continue,
-                    (Fault::Device, Ok(_)) => "nobody says so".to_owned(),
+                    (Fault::Device, Ok((findings, _))) => format!("found {findings:?}"),
                     (_, Ok(_)) => "other data is read".to_owned(),
                     (_, Err(error)) => error.to_string(),
                 };
@@ -84,10 +84,11 @@ pub(crate) fn every_read_fails(suite: &Suite<'_>, bytes: &[u8]) -> Vec<String> {
     wrong
 }
 
-fn read(suite: &Suite<'_>, bytes: Arc<Faulty>) -> Result<(usize, RecordBatch)> {
+fn read(suite: &Suite<'_>, bytes: Arc<Faulty>) -> Result<(Vec<String>, RecordBatch)> {
     let source = Source::from_read_at("faulty", bytes);
     let document = suite.format.open(source, &suite.read)?;
     let mut findings = Findings::new(false);
     document.validate(&mut findings)?;
-    Ok((findings.list().len(), collect(document.all_rows()?)?))
+    let findings = findings.list().iter().map(|finding| finding.message.clone()).collect();
+    Ok((findings, collect(document.all_rows()?)?))
 }
