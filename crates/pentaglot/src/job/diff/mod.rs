@@ -4,6 +4,7 @@
 //! that holds both, where there is one. Slices of columns that are equal bit by bit cost one comparison of memory.
 
 mod cells;
+mod json;
 mod keyed;
 mod matrix;
 mod position;
