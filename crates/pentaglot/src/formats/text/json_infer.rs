@@ -9,10 +9,10 @@ use arrow_schema::{DataType, Field, Fields};
 use super::json_rows::{Framing, RowLayout};
 use super::kinds::{Stamps, WholeRange, nullable};
 use crate::error::{ErrorKind, Result};
+use crate::hub::json::decode::{MIXED_KEY, is_special_float};
 use crate::hub::shape::{column_name, dense_schema};
 use crate::limits::Reservation;
-use crate::wire::columns::{MIXED_KEY, is_special_float};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind, Scanner};
 
 /// What was seen of the values in one place.
 #[derive(Default)]
@@ -90,15 +90,15 @@ impl SeenValues {
     /// Looks at the value that comes next.
     pub(super) fn read<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
         match scanner.peek()? {
-            Kind::Null => {
+            JsonKind::Null => {
                 scanner.null()?;
                 self.null = true;
             }
-            Kind::Bool => {
+            JsonKind::Bool => {
                 scanner.bool()?;
                 self.bool = true;
             }
-            Kind::Number => {
+            JsonKind::Number => {
                 let text = scanner.number()?;
                 if text.contains(['.', 'e', 'E']) {
                     self.fraction = true;
@@ -108,7 +108,7 @@ impl SeenValues {
                     self.huge = true;
                 }
             }
-            Kind::String => {
+            JsonKind::String => {
                 let text = scanner.str_bytes()?;
                 if is_special_float(text) {
                     self.special = true;
@@ -117,14 +117,14 @@ impl SeenValues {
                     self.stamps.include(text);
                 }
             }
-            Kind::Array => {
+            JsonKind::Array => {
                 let items = self.items.get_or_insert_default();
                 scanner.begin_array()?;
                 while scanner.next_element()? {
                     items.read(scanner)?;
                 }
             }
-            Kind::Object => self.keys.get_or_insert_default().read(scanner)?,
+            JsonKind::Object => self.keys.get_or_insert_default().read(scanner)?,
         }
         Ok(())
     }
@@ -249,8 +249,8 @@ impl SeenRows {
 
     fn read<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
         match scanner.peek()? {
-            Kind::Object => self.objects.get_or_insert_default().read(scanner),
-            Kind::Array => {
+            JsonKind::Object => self.objects.get_or_insert_default().read(scanner),
+            JsonKind::Array => {
                 scanner.begin_array()?;
                 let mut count = 0;
                 while scanner.next_element()? {

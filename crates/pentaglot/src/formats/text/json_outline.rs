@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::formats::{Expand, Node};
 use crate::limits::Budget;
 use crate::source::Source;
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind, Scanner};
 
 /// How much of a text is shown.
 const SHOWN_BYTES: usize = 60;
@@ -32,7 +32,7 @@ pub(super) fn value_node<R: Read>(
     source.read_exact_at(start, &mut head)?;
     let node = Node::new(name, start, bytes).value(shown(&head, head.len() as u64 == bytes));
     let values = || Values { source: source.clone(), offset: start, bytes, budget: budget.clone() };
-    Ok(if matches!(kind, Kind::Object | Kind::Array) { node.expand(values()) } else { node })
+    Ok(if matches!(kind, JsonKind::Object | JsonKind::Array) { node.expand(values()) } else { node })
 }
 
 /// The values of an object or an array.
@@ -50,7 +50,7 @@ impl Values {
         if self.offset == 0 {
             scanner.skip_byte_order_mark()?;
         }
-        let is_object = scanner.peek()? == Kind::Object;
+        let is_object = scanner.peek()? == JsonKind::Object;
         if is_object {
             scanner.begin_object()?
         } else {

@@ -9,9 +9,9 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
 
 use crate::error::{Error, Result};
 use crate::hub::extension;
+use crate::hub::json::decode::check_type;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan};
-use crate::wire::columns::check_type;
 
 /// Exact: what is read back without a type is equal. Types that are not inferred again from the text are widened where the
 /// text says every value in full, and lossy where it does not say what it is.

@@ -11,11 +11,11 @@ use super::json_infer::SeenRows;
 use super::sample::{BoxRead, SampleSize, Sampled, explain_guess};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Findings, ReadOptions, Summary};
+use crate::hub::json::decode::{JsonColumn, Record, check_type, fields_without_mixed, without_mixed};
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Form, Rows, Selection, Shape, rows, shape};
 use crate::limits::Budget;
 use crate::source::{Source, Window};
-use crate::wire::columns::{Column, Record, check_type, fields_without_mixed, without_mixed};
 use crate::wire::json::{self, Scanner};
 
 /// Rows per batch, unless asked otherwise.
@@ -120,7 +120,7 @@ impl RowLayout {
 enum RowDecoder {
     Objects(Record<BoxRead>),
     Positions(Positions),
-    Items(Box<Column<BoxRead>>, usize),
+    Items(Box<JsonColumn<BoxRead>>, usize),
 }
 
 impl RowDecoder {
@@ -130,7 +130,7 @@ impl RowDecoder {
             RowLayout::Positions(fields) => RowDecoder::Positions(Positions::new(fields, wanted, budget)?),
             RowLayout::Items(schema) => {
                 let item = schema.fields().first().ok_or_else(|| Error::usage("expected one column"))?;
-                RowDecoder::Items(Box::new(Column::new(item, budget)?), 0)
+                RowDecoder::Items(Box::new(JsonColumn::new(item, budget)?), 0)
             }
         })
     }
@@ -170,14 +170,14 @@ impl RowDecoder {
 
 /// Rows that are arrays: values at the end may be missing, which is null.
 struct Positions {
-    columns: Vec<Option<Column<BoxRead>>>,
+    columns: Vec<Option<JsonColumn<BoxRead>>>,
     rows: usize,
 }
 
 impl Positions {
     fn new(fields: &Fields, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
         let columns = fields.iter().enumerate().map(|(index, field)| {
-            let column = || Column::new(field, budget).field(field.name().clone());
+            let column = || JsonColumn::new(field, budget).field(field.name().clone());
             wanted(index).then(column).transpose()
         });
         Ok(Positions { columns: columns.collect::<Result<_>>()?, rows: 0 })
@@ -210,7 +210,7 @@ impl Positions {
 
     fn finish(&mut self) -> Result<Vec<ArrayRef>> {
         self.rows = 0;
-        self.columns.iter_mut().flatten().map(Column::finish).collect()
+        self.columns.iter_mut().flatten().map(JsonColumn::finish).collect()
     }
 }
 

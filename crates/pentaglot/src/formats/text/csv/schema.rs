@@ -7,8 +7,8 @@ use super::encoding;
 use super::layout::Records;
 use crate::formats::text::kinds::{Stamps, WholeRange, nullable};
 use crate::formats::{Confidence, FormatInfo, Head};
+use crate::hub::json::decode::{parse_bool, parse_special_cell};
 use crate::limits::Budget;
-use crate::wire::columns::{parse_bool, parse_special_cell};
 
 /// Text in records of one width is possibly CSV; so is any text that is named so.
 pub(super) fn detect(head: &Head<'_>, info: &FormatInfo) -> Confidence {

@@ -12,10 +12,10 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::text::json_rows::{BATCH_CELLS, BATCH_ROWS};
 use crate::formats::text::sample::{BoxRead, GUESSED_NOTE, SampleSize, explain_guess};
 use crate::formats::{Findings, ReadOptions, Summary};
+use crate::hub::json::decode::{JsonColumn, fields_without_mixed};
 use crate::hub::{Rows, Selection, rows};
 use crate::limits::Budget;
 use crate::source::{Source, Window};
-use crate::wire::columns::{Column, fields_without_mixed};
 use crate::wire::json::Scanner;
 
 /// The windows of all columns together take about this many bytes.
@@ -61,7 +61,7 @@ impl ColumnsDocument {
             return Err(Error::usage("expected a column of this file"));
         };
         let builder = match at {
-            Some(_) => Builder::Values(Box::new(Column::new(wanted, &self.budget)?)),
+            Some(_) => Builder::Values(Box::new(JsonColumn::new(wanted, &self.budget)?)),
             None => Builder::Labels(Vec::new()),
         };
         Values::new(&self.source, place, builder, WINDOWS_BYTES / open.max(1), &self.budget)
@@ -118,7 +118,7 @@ impl ColumnsDocument {
 }
 
 enum Builder {
-    Values(Box<Column<BoxRead>>),
+    Values(Box<JsonColumn<BoxRead>>),
     Labels(Vec<String>),
 }
 

@@ -8,13 +8,13 @@ use crate::formats::text::json_infer::SeenValues;
 use crate::formats::{Confidence, FormatInfo, Head};
 use crate::limits::{Budget, Reservation};
 use crate::source::Source;
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind, Scanner};
 
 /// A text that is one array is likely ours. Objects are JSON lines, or belong to others.
 pub(super) fn detect(head: &Head<'_>, info: &FormatInfo) -> Confidence {
     let bytes = head.bytes();
     let mut scanner = Scanner::new(bytes, Budget::default());
-    if !matches!(scanner.skip_byte_order_mark().and_then(|_| scanner.peek()), Ok(Kind::Array)) {
+    if !matches!(scanner.skip_byte_order_mark().and_then(|_| scanner.peek()), Ok(JsonKind::Array)) {
         return Confidence::No;
     }
     let whole = head.len() == Some(bytes.len() as u64);
@@ -33,7 +33,7 @@ pub(super) fn detect(head: &Head<'_>, info: &FormatInfo) -> Confidence {
 pub(super) fn is_object(source: &Source) -> Result<bool> {
     let head = source.head()?;
     let mut scanner = Scanner::new(head.as_slice(), Budget::default());
-    Ok(matches!(scanner.skip_byte_order_mark().and_then(|_| scanner.peek()), Ok(Kind::Object)))
+    Ok(matches!(scanner.skip_byte_order_mark().and_then(|_| scanner.peek()), Ok(JsonKind::Object)))
 }
 
 /// A column of an object of columns.
@@ -78,11 +78,11 @@ impl ColumnPlaces {
             }
             let kind = scanner.peek()?;
             let offset = scanner.offset();
-            let is_labelled = kind == Kind::Object;
+            let is_labelled = kind == JsonKind::Object;
             let mut seen = SeenValues::default();
             let mut walk = Walk { rows: 0, has_labels: false, hash: DefaultHasher::new() };
             let walked = match kind {
-                Kind::Array | Kind::Object => walk.column(&mut scanner, is_labelled, most, &mut seen),
+                JsonKind::Array | JsonKind::Object => walk.column(&mut scanner, is_labelled, most, &mut seen),
                 _ => Err(scanner.wrong_type("a column: an array, or an object with a key per row")),
             };
             walked.map_err(|error| scanner.with_line(error)).field(name.clone())?;

@@ -5,7 +5,7 @@ use std::io::{BufRead, Read};
 use crate::error::{ErrorKind, Result};
 use crate::formats::{Confidence, FormatInfo, Head};
 use crate::limits::Budget;
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind, Scanner};
 
 /// How much of a line is shown.
 pub(super) const SHOWN_BYTES: usize = 60;
@@ -17,18 +17,18 @@ pub(super) fn detect(head: &Head<'_>, info: &FormatInfo) -> Confidence {
     let mut scanner = Scanner::new(bytes, Budget::default());
     let whole = head.len() == Some(bytes.len() as u64);
     let kind = match scanner.skip_byte_order_mark().and_then(|_| scanner.peek()) {
-        Ok(kind @ (Kind::Object | Kind::Array)) => kind,
+        Ok(kind @ (JsonKind::Object | JsonKind::Array)) => kind,
         _ => return Confidence::No,
     };
     let mut keys = Vec::new();
     let parsed = match kind {
-        Kind::Object => object_keys(&mut scanner, &mut keys),
+        JsonKind::Object => object_keys(&mut scanner, &mut keys),
         _ => scanner.skip_value(),
     };
     let named = head.has_extension(info.extensions);
     match (parsed.and_then(|()| scanner.end_line()), kind) {
-        (Ok(()), Kind::Object) if is_bundle(&keys) => Confidence::Possible,
-        (Ok(()), Kind::Object) => Confidence::Likely,
+        (Ok(()), JsonKind::Object) if is_bundle(&keys) => Confidence::Possible,
+        (Ok(()), JsonKind::Object) => Confidence::Likely,
         (Ok(()), _) if named => Confidence::Likely,
         (Ok(()), _) => match scanner.skip_space() {
             Ok(Some(b'[')) => Confidence::Likely,
@@ -36,7 +36,7 @@ pub(super) fn detect(head: &Head<'_>, info: &FormatInfo) -> Confidence {
         },
         // A first row that is longer than what detection sees.
         (Err(error), _) if error.kind() == ErrorKind::Truncated && !whole => match kind {
-            Kind::Object => Confidence::Possible,
+            JsonKind::Object => Confidence::Possible,
             _ if named => Confidence::Likely,
             _ => Confidence::No,
         },
