@@ -1,4 +1,5 @@
 mod budget;
+mod columns;
 mod filtered;
 mod joined;
 mod salvaged;
