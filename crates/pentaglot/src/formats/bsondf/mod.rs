@@ -44,6 +44,7 @@ mod outline;
 mod read;
 mod schema;
 mod validate;
+mod values;
 mod write;
 
 #[cfg(test)]

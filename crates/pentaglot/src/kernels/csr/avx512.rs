@@ -169,7 +169,6 @@ pub(super) fn split_rows<V: Raw>(
     let pair = 4 + V::SIZE;
     let entries = wanted.entries.min(bytes.len() / pair);
     let (base, value_base) = (cols.len(), values.len());
-    let bytes_end = bytes.as_ptr_range().end;
     let (mut done, mut used, mut room) = (0, 0, 0);
     for row in (Rows { rest: bytes, pair }).take(wanted.rows) {
         let count = row.len() / pair;
@@ -188,11 +187,14 @@ pub(super) fn split_rows<V: Raw>(
         }
         let mut at = 0;
         while at < count {
-            let from = row[at * pair..].as_ptr();
+            // Rows follow each other: the entries of this one begin after its count, which is 4 bytes.
+            let from = used + 4 + at * pair;
             let place = base + done + at;
-            if bytes_end as usize - from as usize >= LANES * pair {
-                // SAFETY: 16 pairs are left in `bytes`; the row has `room`, and 16 pairs more.
+            if bytes.len() - from >= LANES * pair {
+                // SAFETY: `bytes` has 16 pairs from `from` on, and the pointer is to all of `bytes`, since they may be
+                // of the next rows; the columns have `room` for this row, and for 16 pairs more.
                 unsafe {
+                    let from = bytes.as_ptr().add(from);
                     let cols = cols.as_mut_ptr().add(place);
                     let values = values.as_mut_ptr().add(value_base + done + at).cast();
                     match V::SIZE {
