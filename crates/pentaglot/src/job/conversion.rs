@@ -90,14 +90,15 @@ pub struct Report {
     pub verified: Option<super::Verified>,
 }
 
-/// The target that `--to` names, or the output's extension.
+/// The target that `to` names, or the output's extension.
 pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
     match to {
         Some(text) => open::target(registry, text),
         None => match registry.by_extension(output) {
             Some(format) => Ok(Target { format, dialect: None }),
             None => {
-                Err(Error::usage(format!("cannot tell a format from the name {output:?}")).hint(Hint::To))
+                let error = Error::usage("cannot tell a format from the name of the output");
+                Err(error.in_output(output).hint(Hint::To))
             }
         },
     }
@@ -149,7 +150,7 @@ impl Conversion {
             && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
         {
             let id = target.format.info().id;
-            return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
+            return Err(Error::unsupported(format!("writing {id}:{dialect}, which is only read")));
         }
         let selection = options.view().selection(&opened)?;
         let mut schema = Arc::clone(selection.schema());

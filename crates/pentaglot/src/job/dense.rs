@@ -45,11 +45,9 @@ pub(super) fn check_room(bytes: u64, output: &str) -> Result<()> {
     let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
     let free = free_bytes(folder.unwrap_or(Path::new(".")));
     match free {
-        Some(free) if output != "-" && bytes > free => Err(Error::limit(
-            "the free space in the folder of the output",
-            free,
-            format!("{bytes} bytes are"),
-        )),
+        Some(free) if output != "-" && bytes > free => {
+            Err(Error::limit("the free space in the folder of the output", free, format!("{bytes} bytes")))
+        }
         _ => Ok(()),
     }
 }

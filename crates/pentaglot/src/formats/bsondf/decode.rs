@@ -273,7 +273,7 @@ fn fixed_width(
 
 /// The number of rows as Arrow counts them. All of them have a bit in a mask that was read or will be.
 fn row_count(rows: u64) -> Result<usize> {
-    usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, format!("{rows} rows are")))
+    usize::try_from(rows).map_err(|_| Error::limit("the address space", usize::MAX, format!("{rows} rows")))
 }
 
 /// Strings. Bytes under a missing one may be anything, and are dropped where they are no text.

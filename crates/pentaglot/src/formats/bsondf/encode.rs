@@ -327,7 +327,7 @@ impl Lengths {
             i32::try_from(length).unwrap_or(i32::MAX)
         }));
         if !fits {
-            return Err(Error::limit("the length of one value", i32::MAX, "more is"));
+            return Err(Error::limit("the limit", i32::MAX, "more bytes or elements in one value"));
         }
         let lengths = self.0.get_mut(first..).unwrap_or_default();
         let mut dropped = false;

@@ -191,7 +191,7 @@ fn errors_say_what_and_where() {
         "parquet: at byte 0: expected the magic PAR1, found [50, 41, 52, 32]"
     );
     assert_eq!(error(b"PA".to_vec()), "parquet: at byte 0: expected the magic PAR1, found [50, 41]");
-    assert_eq!(error(b"PARExxxxxxxx".to_vec()), "parquet: an encrypted Parquet footer");
+    assert_eq!(error(b"PARExxxxxxxx".to_vec()), "parquet: not supported: an encrypted Parquet footer");
     let mut long = whole.clone();
     let at = whole.len() - 8;
     long[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());

@@ -77,8 +77,8 @@ impl<R: Input, O: OffsetSizeTrait> List<R, O> {
 
     fn end(&mut self) -> Result<()> {
         let Some(end) = O::from_usize(self.count) else {
-            let needed = format!("{} are (large_list holds more)", self.count);
-            return Err(Error::limit("elements in a batch of lists", i32::MAX, needed));
+            let needed = format!("{} elements in a batch (large_list holds more)", self.count);
+            return Err(Error::limit("the limit of lists", i32::MAX, needed));
         };
         self.ends.push(end);
         Ok(())
@@ -521,7 +521,7 @@ impl<R: Input> Decode<R> for Map<R> {
             }
         }
         let end = i32::try_from(self.count).map_err(|_| {
-            Error::limit("entries in a batch of maps", i32::MAX, format!("{} are", self.count))
+            Error::limit("the limit of maps", i32::MAX, format!("{} entries in a batch", self.count))
         })?;
         self.ends.push(end);
         Ok(())
@@ -580,9 +580,9 @@ impl<R: Input> Decode<R> for Packed<R> {
 
     fn finish(&mut self, _: Option<NullBuffer>) -> Result<ArrayRef> {
         let values = self.values.finish()?;
-        let packed = arrow_cast::cast(&values, &self.data_type).map_err(|error| {
-            let needed = format!("more distinct values are ({error})");
-            Error::limit("keys of a dictionary", print_type(&self.data_type), needed)
+        let packed = arrow_cast::cast(&values, &self.data_type).map_err(|_| {
+            let needed = format!("keys for up to {} distinct values", values.len());
+            Error::limit("the dictionary type", print_type(&self.data_type), needed)
         })?;
         debug_assert_eq!(packed.len(), values.len());
         Ok(packed)
