@@ -43,6 +43,7 @@ mod layout;
 mod outline;
 mod read;
 mod schema;
+mod type_text;
 mod validate;
 mod values;
 mod write;
