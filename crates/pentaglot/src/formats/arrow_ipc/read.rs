@@ -12,7 +12,7 @@ use super::layout::{Block, Footer, MAGIC, Message, MessageKind, Next, read_messa
 use super::pipe::Pipe;
 use super::schema::schema_message;
 use super::{FILE, STREAM, outline, slice, validate};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Node, Outline, Split, Summary};
 use crate::hub::{Columns, Rows, Selection, rows};
 use crate::limits::Budget;
@@ -36,14 +36,14 @@ pub(super) fn open_file(source: &Source, budget: &Budget) -> Result<Arc<dyn Docu
         return Err(error.at(0).rule("magic"));
     }
     let store = Store::file(FILE.id, source, budget.clone())?;
-    Ok(Arc::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }))
+    Ok(Arc::new(StoreDocument { summary: store.summary()?, store: Arc::new(store) }))
 }
 
 /// Opens a stream: walks over the headers of its messages if it can be read at any offset.
 pub(super) fn open_stream(source: Source, budget: &Budget) -> Result<Arc<dyn Document>> {
     if source.is_seekable() {
         let store = Store::stream(STREAM.id, source, budget.clone())?;
-        return Ok(Arc::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }));
+        return Ok(Arc::new(StoreDocument { summary: store.summary()?, store: Arc::new(store) }));
     }
     let pipe = Pipe::open(STREAM.id, source, budget.clone())?;
     Ok(Arc::new(PipeDocument { summary: Summary::new(STREAM.id, Arc::clone(&pipe.schema)), pipe }))
@@ -177,7 +177,7 @@ impl Store {
     }
 
     /// What the headers say.
-    pub(super) fn summary(&self) -> Summary {
+    pub(super) fn summary(&self) -> Result<Summary> {
         let mut summary = Summary::new(self.id, Arc::clone(&self.schema));
         summary.rows = Some(self.total_rows);
         summary.bytes = self.source.len();
@@ -194,7 +194,7 @@ impl Store {
             let bytes = entry.block.metadata_bytes + entry.block.body_bytes;
             let path = if let MessageKind::Batch { .. } = entry.kind {
                 batches += 1;
-                self.count_nulls(entry, &mut nulls, &mut codecs);
+                self.count_nulls(entry, &mut nulls, &mut codecs)?;
                 format!("batch[{}]", batches - 1)
             } else {
                 dictionaries += 1;
@@ -223,11 +223,16 @@ impl Store {
             .collect();
         keys.sort();
         summary.metadata.extend(keys);
-        summary
+        Ok(summary)
     }
 
     /// Adds a batch's nulls per column; where its header cannot be walked, none are known.
-    fn count_nulls(&self, entry: &Entry, nulls: &mut [Option<u64>], codecs: &mut Vec<&'static str>) {
+    fn count_nulls(
+        &self,
+        entry: &Entry,
+        nulls: &mut [Option<u64>],
+        codecs: &mut Vec<&'static str>,
+    ) -> Result<()> {
         let mut count = || -> Result<Vec<u64>> {
             let limits = self.budget.limits();
             let message = entry.block.read(&self.source, &self.budget)?;
@@ -245,11 +250,15 @@ impl Store {
                 .map(|node| node.and_then(|node| u64::try_from(node.null_count()).ok()).unwrap_or(0))
                 .collect())
         };
-        let counts = count().ok();
+        let counts = match count() {
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            counts => counts.ok(),
+        };
         for (index, known) in nulls.iter_mut().enumerate() {
             let more = counts.as_ref().and_then(|counts| counts.get(index));
             *known = known.zip(more).map(|(known, more)| known.saturating_add(*more));
         }
+        Ok(())
     }
 
     /// The batches, joined.

@@ -13,6 +13,7 @@ use crate::error::{Context, Result};
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::Plan;
 use crate::hub::type_text::print_field;
+use crate::limits::Budget;
 use crate::sink::Sink;
 
 /// Buffers start at multiples of this. With more, `arrow-ipc` would also put more than the two bytes of padding that the
@@ -26,9 +27,9 @@ pub(super) fn plan(
     schema: &SchemaRef,
     options: &WriteOptions,
 ) -> Box<dyn WritePlan> {
-    let (inner, options) = (Arc::clone(schema), options.clone());
+    let (inner, budget) = (Arc::clone(schema), options.budget.clone());
     planned(steps(schema, file), move |sink| {
-        Ok(Box::new(IpcWriter::create(id, file, sink, inner, &options).in_format(id)?))
+        Ok(Box::new(IpcWriter::create(id, file, sink, inner, budget).in_format(id)?))
     })
 }
 
@@ -57,18 +58,12 @@ struct IpcWriter {
 }
 
 impl IpcWriter {
-    fn create(
-        id: &'static str,
-        file: bool,
-        sink: Sink,
-        schema: SchemaRef,
-        options: &WriteOptions,
-    ) -> Result<Self> {
+    fn create(id: &'static str, file: bool, sink: Sink, schema: SchemaRef, budget: Budget) -> Result<Self> {
         let write = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)?;
         let write = write.with_dictionary_handling(DictionaryHandling::Delta);
         let inner = if file {
             let unify = schema.fields().iter().any(|field| has_dictionary(field.data_type()));
-            let unifier = unify.then(|| Unifier::new(options.budget.clone()));
+            let unifier = unify.then(|| Unifier::new(budget));
             Inner::File(Box::new(FileWriter::try_new_with_options(sink, &schema, write)?), unifier)
         } else {
             Inner::Stream(Box::new(StreamWriter::try_new_with_options(sink, &schema, write)?))

@@ -154,7 +154,7 @@ impl Format for Bsondf {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        Ok(write::plan(schema, options))
+        write::plan(schema, options)
     }
 }
 

@@ -16,16 +16,15 @@ use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan, extension, native, shape};
-use crate::limits::{Budget, Reservation};
+use crate::limits::Reservation;
 use crate::sink::Sink;
 use crate::wire::bson;
 
 /// What writing this schema will do, and the writer that does it.
-pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Box<dyn WritePlan> {
-    let (inner, options) = (Arc::clone(schema), options.clone());
-    planned(steps(schema), move |sink| {
-        Ok(Box::new(BsondfWriter::create(sink, &inner, &options).in_format(ID)?))
-    })
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    let encoder = Encoder::new(&options.options, options.budget.clone()).in_format(ID)?;
+    let (columns, control) = (column_types(schema).in_format(ID), options.control.clone());
+    Ok(planned(steps(schema), move |sink| Ok(Box::new(BsondfWriter::new(sink, columns?, encoder, control)))))
 }
 
 /// What each field becomes.
@@ -109,27 +108,14 @@ struct BsondfWriter {
     rows: u64,
     /// The columns of a batch without rows: should no other come, its dictionaries are the document's.
     empty: Option<Vec<ArrayRef>>,
-    budget: Budget,
     encoder: Encoder,
     control: Control,
 }
 
 impl BsondfWriter {
-    fn create(sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
-        let budget = options.budget.clone();
-        let encoder = Encoder::new(&options.options, budget.clone())?;
-        let columns = column_types(schema)?;
+    fn new(sink: Sink, columns: Vec<(String, Type)>, encoder: Encoder, control: Control) -> Self {
         let chunks = columns.iter().map(|_| Vec::new()).collect();
-        Ok(BsondfWriter {
-            sink,
-            columns,
-            chunks,
-            rows: 0,
-            empty: None,
-            budget,
-            encoder,
-            control: options.control.clone(),
-        })
+        BsondfWriter { sink, columns, chunks, rows: 0, empty: None, encoder, control }
     }
 }
 
@@ -137,7 +123,7 @@ impl Writer for BsondfWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         if rows.num_rows() == 0 {
             if self.rows == 0 && self.empty.is_none() {
-                self.budget.charge(rows).in_format(ID)?;
+                self.encoder.budget.charge(rows).in_format(ID)?;
                 self.empty = Some(rows.columns().to_vec());
             }
             return Ok(());
@@ -145,7 +131,7 @@ impl Writer for BsondfWriter {
         if self.columns.is_empty() {
             return Err(Error::lossy("row 0: a document without columns has no rows").in_format(ID));
         }
-        self.budget.charge(rows).in_format(ID)?;
+        self.encoder.budget.charge(rows).in_format(ID)?;
         for (chunks, column) in self.chunks.iter_mut().zip(rows.columns()) {
             chunks.push(Arc::clone(column));
         }

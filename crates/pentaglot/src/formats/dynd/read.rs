@@ -129,7 +129,7 @@ impl Document for DyndDocument {
     }
 
     fn outline(&self) -> Outline {
-        outline::outline(&self.header, self.budget.limits())
+        outline::outline(&self.header, &self.budget)
     }
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {

@@ -44,7 +44,7 @@ impl ParquetDocument {
     /// Reads the footer.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
-        let store = Store::open(Chunks { source, budget: options.budget.clone() })?;
+        let store = Store::open(Chunks::new(source, options.budget.clone()))?;
         Ok(ParquetDocument { summary: store.summary(), store: Arc::new(store) })
     }
 }
@@ -200,7 +200,7 @@ impl Store {
             0 => self.own_batch_rows(group, largest),
             most => most,
         };
-        guarded(|| {
+        self.chunks.guarded(|| {
             let mut builder =
                 ParquetRecordBatchReaderBuilder::new_with_metadata(self.chunks.clone(), metadata.clone())
                     .with_row_groups(vec![index])
@@ -411,7 +411,12 @@ impl Reader {
         loop {
             if let Some((reader, left)) = &mut self.current {
                 let index = (self.group - 1) as u64;
-                let batch = guarded(|| Ok(reader.next().transpose()?)).index(index).field("row_group")?;
+                let batch = self
+                    .store
+                    .chunks
+                    .guarded(|| Ok(reader.next().transpose()?))
+                    .index(index)
+                    .field("row_group")?;
                 let count = batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
                 // Pages may hold fewer rows than the footer says, which the crate passes over.
                 if (count == 0 && *left > 0) || count > *left {

@@ -8,7 +8,8 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::arrow::{ArrowSchemaConverter, encode_arrow_schema};
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::SchemaDescriptor;
 
 use super::ID;
 use super::layout::from_parquet;
@@ -19,6 +20,7 @@ use crate::formats::{OptionMap, WriteOptions, WritePlan, Writer, Written, planne
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan, Verdict};
+use crate::limits::Budget;
 use crate::sink::Sink;
 
 /// Footer key of the rows of a table without columns.
@@ -32,10 +34,11 @@ const SLICE_BYTES: usize = 8 << 20;
 
 /// What writing this schema will do, and the writer that does it.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-    compression(&options.options)?;
+    let compression = compression(&options.options)?;
     let (inner, options) = (Arc::clone(schema), options.clone());
     Ok(planned(steps(schema), move |sink| {
-        let writer = Box::new(ParquetWriter::create(sink, &inner, &options).in_format(ID)?);
+        let writer = ParquetWriter::create(sink, &inner, compression, &options.budget);
+        let writer = Box::new(writer.in_format(ID)?);
         Ok(relaxed(writer, Rules { whole_days: true, ..Rules::default() }, &options))
     }))
 }
@@ -105,7 +108,7 @@ struct ParquetWriter {
 }
 
 impl ParquetWriter {
-    fn create(sink: Sink, schema: &SchemaRef, options: &WriteOptions) -> Result<Self> {
+    fn create(sink: Sink, schema: &SchemaRef, compression: Compression, budget: &Budget) -> Result<Self> {
         let stored: SchemaRef = Arc::new(schema::stored_schema(schema));
         // Dictionaries that come back as their values are not part of what is restored.
         let restored = schema::restored_schema(schema);
@@ -120,8 +123,9 @@ impl ParquetWriter {
             let text = encode_arrow_schema(&restored);
             pairs.push(KeyValue { key: schema::SCHEMA_KEY.to_owned(), value: Some(text) });
         }
-        let properties = properties(&stored, options)?.set_key_value_metadata(Some(pairs)).build();
         let descriptor = ArrowSchemaConverter::new().convert(&stored).map_err(from_writer)?;
+        let properties = properties(&descriptor, compression, budget);
+        let properties = properties.set_key_value_metadata(Some(pairs)).build();
         let descriptor = schema::with_logical_types(descriptor, &stored).map_err(from_writer)?;
         let write = ArrowWriterOptions::new().with_properties(properties).with_parquet_schema(descriptor);
         let inner = ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write);
@@ -156,16 +160,15 @@ fn from_writer(error: parquet::errors::ParquetError) -> Error {
 }
 
 fn properties(
-    schema: &SchemaRef,
-    options: &WriteOptions,
-) -> Result<parquet::file::properties::WriterPropertiesBuilder> {
-    let converter = ArrowSchemaConverter::new();
-    let descriptor = converter.convert(schema).map_err(from_writer)?;
+    descriptor: &SchemaDescriptor,
+    compression: Compression,
+    budget: &Budget,
+) -> WriterPropertiesBuilder {
     // A row group is held encoded until it is complete.
-    let room = usize::try_from(options.budget.limits().max_alloc / 4).unwrap_or(usize::MAX).max(1 << 20);
+    let room = usize::try_from(budget.limits().max_alloc / 4).unwrap_or(usize::MAX).max(1 << 20);
     let page = (OPEN_PAGES_BYTES.min(room / 2) / descriptor.num_columns().max(1)).clamp(32 << 10, 1 << 20);
     let mut builder = WriterProperties::builder()
-        .set_compression(compression(&options.options)?)
+        .set_compression(compression)
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES.min(room)))
         .set_max_row_group_row_count(Some(1 << 20))
         .set_data_page_size_limit(page)
@@ -177,7 +180,7 @@ fn properties(
             builder = builder.set_column_dictionary_enabled(column.path().clone(), false);
         }
     }
-    Ok(builder)
+    builder
 }
 
 impl Writer for ParquetWriter {
