@@ -36,6 +36,9 @@
     )
 )]
 
+#[macro_use]
+mod setters;
+
 mod control;
 pub mod convert;
 pub mod cursor;

@@ -27,17 +27,17 @@ use crate::source::Source;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// How the input is opened; its `-O` options also reach the target.
+    /// How the input is opened; its formats' options also reach the target.
     pub open: OpenOptions,
-    /// `--to`: a format id, with an optional dialect after a colon.
+    /// The output's format: an id, with an optional dialect after a colon.
     pub to: Option<String>,
-    /// `--as`: the type that the data is adapted to.
+    /// The type that the data is adapted to.
     pub as_type: Option<String>,
-    /// `--columns`.
+    /// The columns, by name; of a matrix also `3`, `7..9`.
     pub columns: Option<Vec<String>>,
-    /// `--rows`; of the rows that match, if there is a filter.
+    /// The rows, half-open; of those that match, if there is a filter.
     pub rows: Option<Range<u64>>,
-    /// `--where`: only rows that match; see [`crate::hub::filter`].
+    /// Only rows that match; see [`crate::hub::filter`].
     pub filter: Option<String>,
     /// What may be lost.
     pub allow_lossy: LossKinds,
@@ -50,12 +50,28 @@ pub struct ConvertOptions {
     pub verify: bool,
 }
 
+impl ConvertOptions {
+    setters! {
+        with_open(open: OpenOptions);
+        with_to(to: String);
+        with_as_type(as_type: String);
+        with_columns(columns: Vec<String>);
+        with_rows(rows: Range<u64>);
+        with_filter(filter: String);
+        with_allow_lossy(allow_lossy: LossKinds);
+        with_force(force: bool);
+        with_batch_rows(batch_rows: usize);
+        #[cfg(feature = "dynd")]
+        with_verify(verify: bool);
+    }
+}
+
 /// A planned conversion: `plan` can be shown, `run` obeys it.
 pub struct Conversion {
     opened: Opened,
     target: Target,
     selection: Selection,
-    /// What makes the data fit for `--as TYPE`: its form, then its types.
+    /// What adapts the data to a given type: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
     /// Starts the writer; `None` where an earlier step is impossible already.

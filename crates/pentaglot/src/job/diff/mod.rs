@@ -56,6 +56,15 @@ impl Default for DiffOptions {
     }
 }
 
+impl DiffOptions {
+    setters! {
+        with_open(open: OpenOptions);
+        with_key(key: Vec<String>);
+        with_tolerance(tolerance: Tolerance);
+        with_first(first: usize);
+    }
+}
+
 /// Called with every difference, also with those that the report does not keep.
 pub type OnDifference<'l> = &'l mut dyn FnMut(&Difference) -> Result<()>;
 
