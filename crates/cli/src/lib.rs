@@ -32,7 +32,7 @@ use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
 
 use args::{Cli, Verb};
 
-/// What a verb needs beside its own arguments.
+/// What a verb needs besides its own arguments.
 struct Session {
     registry: Registry,
     global: args::Global,

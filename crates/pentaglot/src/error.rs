@@ -412,7 +412,7 @@ impl From<Error> for ArrowError {
     }
 }
 
-/// An I/O error may carry one of ours through a dependency; it comes out unharmed.
+/// An I/O error may carry one of ours through a dependency; it is unpacked here.
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         if error.get_ref().is_some_and(|inner| inner.is::<Error>()) {

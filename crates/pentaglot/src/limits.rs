@@ -93,7 +93,7 @@ const LEAST_BATCH_BYTES: u64 = 256 << 10;
 
 /// The memory that one job may use, and how much of it is in use. Clones share the same memory.
 ///
-/// Memory is paid for in one of two ways. A [`Reservation`] pays for a structure that its owner keeps beside it. An
+/// Memory is paid for in one of two ways. A [`Reservation`] pays for a structure and is kept with it by its owner. An
 /// Arrow buffer carries its own reservation (see [`charge`](Self::charge)), which ends with the last array that
 /// points to the buffer.
 #[derive(Debug, Clone)]

@@ -49,7 +49,7 @@ pub struct OptionInfo {
     pub help: &'static str,
 }
 
-/// The `-O key=value` pairs that a user gave; their keys have been held against [`OptionInfo`]s by then.
+/// The formats' own options that a user gave, as pairs of key and value; formats get keys that their [`OptionInfo`]s list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OptionMap(Vec<(String, String)>);
 

@@ -23,7 +23,7 @@ use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// What `convert` takes beside the two names.
+/// What `convert` takes besides the two names.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ConvertOptions {

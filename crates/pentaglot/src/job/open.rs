@@ -135,7 +135,7 @@ pub fn open_source(
     }
     source.set_max_spool(options.budget.limits().max_spool);
     let source = if gzip { source.gunzip(options.budget.limits())? } else { source };
-    // The first bytes tell the format: what nobody can read is not spooled.
+    // The first bytes tell the format: data of an unknown format is not spooled.
     let format = match &named {
         Some(named) => Arc::clone(&named.format),
         None => registry.detect(&source)?,

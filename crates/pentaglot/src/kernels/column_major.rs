@@ -16,7 +16,7 @@ const BAND_BYTES: u64 = 16 << 20;
 /// A band is made taller until a column's part of it has this many bytes, so that reads are worth their call.
 const PART_BYTES: u64 = 4 << 10;
 
-/// Where a column-major matrix stands.
+/// Where a column-major matrix is stored.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnMajor {
     /// A source that can be read at any offset.

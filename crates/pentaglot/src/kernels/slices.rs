@@ -1,4 +1,4 @@
-//! Rows of fixed-width values and slices (a varint and so many bytes) to columns, in one walk.
+//! Rows of fixed-width values and slices (a varint and that many bytes) to columns, in one pass.
 //!
 //! In plain words: a row is its parts one after the other. A fixed part is copied to its column; of a slice the bytes
 //! are appended to the column's bytes and their end to its offsets. The walk goes on as long as whole rows are there. What makes
@@ -25,7 +25,7 @@ pub(crate) enum SliceColumn {
     Fixed(MutableBuffer),
     /// Where each slice ends, a zero first, and the bytes.
     Slices(Vec<i32>, Vec<u8>),
-    /// A part that nobody wants.
+    /// A part that is not wanted.
     Skipped,
 }
 

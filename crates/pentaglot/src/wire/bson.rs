@@ -1,5 +1,5 @@
-//! BSON, as far as a walk over its lengths needs it: documents are stepped through by positioned reads, values that
-//! nobody asks for are never touched.
+//! BSON, as far as a walk over its lengths needs it: documents are walked by positioned reads; values
+//! that are not asked for are not read.
 //!
 //! ```text
 //! document := length:i32 element* 00        (the length counts itself and the 00)
@@ -57,18 +57,18 @@ impl BsonKind {
 /// A document: where its elements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// Where its length stands.
+    /// The offset of its length.
     pub offset: u64,
     /// How many bytes it takes, its length and its end included.
     pub bytes: u64,
 }
 
-/// One element; its value has been held against the document's end, and not been read.
+/// One element; its value has been checked against the document's end, but not read.
 #[derive(Debug, Clone)]
 pub(crate) struct Element {
     pub kind: BsonKind,
     pub key: String,
-    /// Where the type byte stands.
+    /// The offset of the type byte.
     pub offset: u64,
     /// Where the value begins.
     pub value_offset: u64,

@@ -332,7 +332,7 @@ pub(super) fn arrow_fields(fields: &[(String, Type)]) -> Fields {
     fields.iter().map(|(name, kind)| kind.to_field(name)).collect()
 }
 
-/// The fields of a struct, if their names can stand in a document.
+/// The fields of a struct, if a document can have their names.
 pub(super) fn check_field_names(fields: Vec<(String, Type)>) -> Result<Vec<(String, Type)>, String> {
     let mut seen = std::collections::HashSet::new();
     for (name, _) in &fields {

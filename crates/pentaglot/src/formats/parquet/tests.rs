@@ -237,7 +237,7 @@ fn every_flipped_bit_of_a_checked_page_is_found() {
     let mut findings = Findings::new(false);
     document.validate(&mut findings).unwrap();
     assert_eq!(findings.list()[0].rule, "crc", "{:#?}", findings.list());
-    // Also whoever only reads learns it.
+    // A reader gets the same error.
     let error = collect(document.all_rows().unwrap()).unwrap_err();
     assert!(error.kind() == ErrorKind::Malformed && error.to_string().contains("checksum"), "{error}");
 }

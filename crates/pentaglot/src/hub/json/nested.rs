@@ -215,7 +215,7 @@ impl Encode for Maps<'_> {
     }
 }
 
-/// Values that stand elsewhere: of a dictionary, or of runs.
+/// Values that are referred to: of a dictionary, or of runs.
 pub(super) struct Indirect<'a> {
     pub(super) keys: Vec<usize>,
     pub(super) values: Encoder<'a>,

@@ -31,7 +31,7 @@ pub use table::DiffTable;
 
 use report::Collector;
 
-/// What `diff` takes beside the two documents.
+/// What `diff` takes besides the two documents.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DiffOptions {

@@ -1,4 +1,4 @@
-//! The fast versions, 16 pairs at a time; what each does in plain words stands with its twin in [`super`].
+//! The fast versions, 16 pairs at a time; their twins in [`super`] say what each does in plain words.
 
 use std::arch::x86_64::*;
 
@@ -7,7 +7,7 @@ use super::{Order, Raw, Rows, Wanted};
 /// Pairs that are moved at a time, and how many may be written too much.
 const LANES: usize = 16;
 
-/// Where the columns and values of 16 pairs of `WORDS` dwords stand in the loaded dwords.
+/// Where the columns and values of 16 pairs of `WORDS` dwords are in the loaded dwords.
 const fn every(words: u32, from: u32) -> [u32; LANES] {
     let mut places = [0; LANES];
     let mut lane = 0;
@@ -34,7 +34,7 @@ const fn halves(first: u32, less: u32) -> [u32; LANES] {
     places
 }
 
-/// The dwords of columns in 48 loaded ones: first of those in the first 32, then of the rest beside these.
+/// The dwords of columns in 48 loaded ones: first of those in the first 32, then of the rest next to these.
 const fn columns(rest: bool) -> [u32; LANES] {
     let mut places = [0; LANES];
     let mut lane = 0;
