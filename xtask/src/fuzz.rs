@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: every fuzz target in turn, for so many seconds each.
+//! `cargo xtask fuzz`: every fuzz target in turn, for a number of seconds each.
 
 use std::fs;
 use std::path::Path;

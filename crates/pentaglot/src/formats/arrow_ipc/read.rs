@@ -113,7 +113,7 @@ pub(super) struct Entry {
     pub kind: MessageKind,
 }
 
-/// An open file or seekable stream: where its messages stand.
+/// An open file or seekable stream: where its messages are.
 pub(super) struct Store {
     pub id: &'static str,
     pub source: Source,
@@ -416,7 +416,7 @@ struct StoreReader {
 impl StoreReader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(entry) = self.store.entries.get(self.next).copied() {
-            // A batch without rows holds nothing that is asked for, but whoever reads all rows learns if it is broken.
+            // A batch without rows holds nothing that is asked for, but a reader of all rows checks it.
             let whole = self.range == (0..self.store.total_rows);
             if self.position >= self.range.end && !whole && !self.wants_values {
                 return Ok(None);

@@ -1,4 +1,4 @@
-//! Where everything in a document stands: a walk over its lengths, which reads types and no values.
+//! Where everything in a document is: a walk over its lengths, which reads types and no values.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ use crate::wire::bson::{BsonKind, Document, Element, Reader};
 /// A compressed buffer: an int32 length and an LZ4 block.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
-    /// Where the length stands.
+    /// The offset of the length.
     pub offset: u64,
     /// How many bytes the length and the block take.
     pub bytes: u64,
@@ -230,7 +230,7 @@ impl Walk<'_> {
         self.warnings.push(warning.rule("integer-type"));
     }
 
-    /// The fields `known` of a document; others are passed over with a warning.
+    /// The fields `known` of a document; others are skipped with a warning.
     fn parts(&mut self, document: Document, known: &[&str]) -> Result<Parts> {
         let mut parts = Parts { offset: document.offset, ..Parts::default() };
         let mut elements = self.reader.elements(document);
