@@ -7,7 +7,7 @@ use super::tree::Tree;
 use super::types::{Fundamental, ImageFormat, Type};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
-use crate::formats::{Confidence, Head};
+use crate::formats::{Confidence, Head, ReadOptions};
 use crate::limits::Limits;
 use crate::source::{HEAD_BYTES, Source};
 use crate::wire::json::{Kind, Scanner};
@@ -22,7 +22,7 @@ pub(super) enum Wire {
 
 /// A bundle whose type is known.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
+pub(super) struct DsLayout {
     pub(super) source: Source,
     pub(super) wire: Wire,
     pub(super) kind: Type,
@@ -35,7 +35,7 @@ pub(super) struct Layout {
 }
 
 /// Whether the bytes are MessagePack or JSON. No element of DS is a MessagePack map: a map is a header.
-pub(super) fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Wire {
+fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Wire {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let Some(first) = text.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Wire::MsgPack };
     let name = name.to_lowercase();
@@ -53,8 +53,20 @@ pub(super) fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Wire {
     }
 }
 
-/// Finds the type and the body.
-pub(super) fn open(source: Source, wire: Wire, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+/// Finds the type and the body of a bundle.
+pub(super) fn open_given(source: Source, options: &ReadOptions) -> Result<DsLayout> {
+    let given = options.type_text.as_deref();
+    let given =
+        given.map(|text| Type::parse_within(text, options.budget.limits()).field("type")).transpose()?;
+    let wire = match options.dialect.as_deref() {
+        Some("json") => Wire::Json,
+        Some(_) => Wire::MsgPack,
+        None => sniff(&source.head()?, source.name(), given.as_ref()),
+    };
+    open(source, wire, given, options.budget.limits())
+}
+
+fn open(source: Source, wire: Wire, given: Option<Type>, limits: &Limits) -> Result<DsLayout> {
     match wire {
         Wire::MsgPack => open_msgpack(source, given, limits),
         Wire::Json => open_json(source, given, limits).map_err(json_rule),
@@ -73,9 +85,9 @@ fn differs(found: &Type, given: &Type) -> Error {
     Error::malformed(format_args!("the given type {given}"), found).rule("header").field("header")
 }
 
-fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<DsLayout> {
     let mut head = source.head()?;
-    let layout = |source, kind, body, described| Layout {
+    let layout = |source, kind, body, described| DsLayout {
         source,
         wire: Wire::MsgPack,
         kind,
@@ -134,7 +146,7 @@ fn read_header(head: &[u8], limits: &Limits) -> Result<(Type, u64)> {
     Ok((Type::from_tree(tree, limits).field("format").at(0)?, cursor.offset()))
 }
 
-fn open_json(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+fn open_json(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<DsLayout> {
     let head = source.head()?;
     let found = match find_json(head.as_slice(), given.as_ref(), limits) {
         Err(error) if error.kind() == ErrorKind::Truncated && head.len() >= HEAD_BYTES => {
@@ -147,10 +159,10 @@ fn open_json(mut source: Source, given: Option<Type>, limits: &Limits) -> Result
     Ok(match (found, given) {
         (Some(Found { kind, .. }), Some(given)) if kind != given => return Err(differs(&kind, &given)),
         (Some(Found { kind, type_place, body }), _) => {
-            Layout { source, wire: Wire::Json, kind, body, described: true, type_place: Some(type_place) }
+            DsLayout { source, wire: Wire::Json, kind, body, described: true, type_place: Some(type_place) }
         }
         (None, Some(kind)) => {
-            Layout { source, wire: Wire::Json, kind, body: 0, described: false, type_place: None }
+            DsLayout { source, wire: Wire::Json, kind, body: 0, described: false, type_place: None }
         }
         (None, None) => {
             let expected = "a bundle {\"type\": …, \"value\": …}";

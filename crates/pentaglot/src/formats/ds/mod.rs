@@ -24,15 +24,12 @@
 
 mod cells;
 mod columns;
-mod from_json;
-mod from_msgpack;
+mod decode;
 mod images;
 mod index;
 mod layout;
 mod outline;
 mod read;
-mod read_json;
-mod room;
 mod rows;
 mod schema;
 #[cfg(test)]
@@ -48,15 +45,12 @@ use std::sync::Arc;
 pub use index::{INDEX_SUFFIX, build_index};
 pub use types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
 
-use self::columns::Reading;
-use self::layout::{Layout, Wire};
 use crate::error::{Context, Result};
 use crate::formats::{
     Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage,
-    WriteOptions, WritePlan, planned, relaxed,
+    WriteOptions, WritePlan,
 };
 use crate::hub::Form;
-use crate::hub::relax::Rules;
 use crate::source::Source;
 
 const ID: &str = "ds";
@@ -142,42 +136,10 @@ impl Format for Ds {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        open(source, options).in_format(ID)
+        read::open(source, options).in_format(ID)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let (steps, target) = write::plan(schema, options)?;
-        let options = options.clone();
-        Ok(planned(steps, move |sink| {
-            let writer = Box::new(write::BundleWriter::new(sink, target, &options).in_format(ID)?);
-            let rules = Rules { null_for_nan: write::is_json(&options), ..Rules::default() };
-            Ok(relaxed(writer, rules, &options))
-        }))
+        write::plan(schema, options)
     }
-}
-
-fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-    let reading = Reading {
-        lenient: options.options.bool("lenient")?.unwrap_or(false),
-        nan_null: options.options.word("nan", &["null"])?.is_some(),
-        decode: options.options.word("images", &["decode", "encode"])? == Some("decode"),
-        check_images: false,
-        budget: options.budget.clone(),
-        stand_ins: 0,
-    };
-    let layout = open_layout(source, options)?;
-    Ok(Arc::new(read::Bundle::new(layout, reading, options.control.clone())?))
-}
-
-/// Finds the type and the body of a bundle.
-fn open_layout(source: Source, options: &ReadOptions) -> Result<Layout> {
-    let given = options.type_text.as_deref();
-    let given =
-        given.map(|text| Type::parse_within(text, options.budget.limits()).field("type")).transpose()?;
-    let wire = match options.dialect.as_deref() {
-        Some("json") => Wire::Json,
-        Some(_) => Wire::MsgPack,
-        None => layout::sniff(&source.head()?, source.name(), given.as_ref()),
-    };
-    layout::open(source, wire, given, options.budget.limits())
 }

@@ -1,14 +1,17 @@
-//! Where the parts of a file stand: type text, row count, rows.
+//! Where the parts of a file are: type text, row count, rows; and how the data of a type is cut into rows.
 
 use std::io::Read;
 
+use arrow_schema::Field;
+
 use super::cbor;
-use super::hub::{Layout, RowCount};
+use super::schema::{field_of, plain_number};
 use super::types::Type;
 use super::walk::{check_array_type, free_elements, read_type, symbolic};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::ReadOptions;
+use crate::hub::{Shape, shape};
 use crate::limits::Limits;
 use crate::source::{HEAD_BYTES, Source};
 use crate::wire::varint;
@@ -45,12 +48,76 @@ impl Dialect {
     }
 }
 
+/// How a type's data shows as rows.
+#[derive(Debug, Clone)]
+pub(super) struct RowLayout {
+    pub(super) shape: Shape,
+    pub(super) rows: RowCount,
+    /// The type of one row's data.
+    pub(super) row: Type,
+    /// The logical type and the axes, if all data stands in another order than the rows.
+    pub(super) stored: Option<(Type, Vec<usize>)>,
+}
+
+/// What says how many rows there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowCount {
+    /// The type.
+    Fixed(u64),
+    /// A varint before the data.
+    Var,
+    /// It is a single value.
+    One,
+}
+
+impl RowLayout {
+    pub(super) fn of(ty: &Type) -> Self {
+        let (logical, stored) = match ty.pointee() {
+            Type::Storage { of, axis } => (of.as_ref(), Some((of.as_ref().clone(), axis.clone()))),
+            other => (other, None),
+        };
+        let (rows, element) = match logical {
+            Type::Fixed(count, of) => (RowCount::Fixed(*count), of.as_ref()),
+            Type::Var(of) => (RowCount::Var, of.as_ref()),
+            other => (RowCount::One, other),
+        };
+        let shape = match (rows, element.pointee()) {
+            (RowCount::One, _) => Shape::Value,
+            (_, Type::Struct(_)) => Shape::Table,
+            (RowCount::Fixed(_), Type::Fixed(_, of)) if plain_number(of).is_some() => Shape::Matrix,
+            _ => Shape::Array,
+        };
+        let row = if rows == RowCount::One { ty.pointee() } else { element.pointee() };
+        RowLayout { shape, rows, row: row.clone(), stored: stored.filter(|_| rows != RowCount::One) }
+    }
+
+    /// The fields of the rows, each with the type of its data.
+    pub(super) fn fields(&self) -> Result<Vec<Field>> {
+        match (self.shape, &self.row) {
+            (Shape::Table, Type::Struct(fields)) => {
+                fields.iter().map(|(name, ty)| field_of(name, ty)).collect()
+            }
+            (Shape::Matrix, row) => Ok(vec![field_of(shape::ROW_FIELD, row)?]),
+            (Shape::Array, row) => Ok(vec![field_of(shape::ITEM_FIELD, row)?]),
+            (_, row) => Ok(vec![field_of(shape::VALUE_FIELD, row)?]),
+        }
+    }
+
+    /// The columns of a row: their names and types.
+    pub(super) fn columns(&self) -> Vec<Type> {
+        match (self.shape, &self.row) {
+            (Shape::Table, Type::Struct(fields)) => fields.iter().map(|(_, ty)| ty.clone()).collect(),
+            (_, row) => vec![row.clone()],
+        }
+    }
+}
+
 /// What the beginning of a file says.
 pub(super) struct Header {
     pub(super) dialect: Dialect,
     pub(super) reason: String,
     pub(super) ty: Type,
-    pub(super) layout: Layout,
+    pub(super) layout: RowLayout,
     /// The bytes that offsets refer to: the file, or what its CBOR means.
     pub(super) source: Source,
     /// Where the type's text stands, in a file that has one.
@@ -117,7 +184,7 @@ impl Header {
         data: u64,
         end: Option<u64>,
     ) -> Self {
-        let layout = Layout::of(&ty);
+        let layout = RowLayout::of(&ty);
         Header {
             dialect,
             reason: String::new(),
@@ -239,7 +306,7 @@ pub(super) fn trailing(more: u64) -> Error {
 
 /// The type that the user gives: their mistake, not the file's.
 pub(super) fn given_type(text: &str, limits: &Limits) -> Result<Type> {
-    Type::parse(text, limits).map_err(|error| match error.kind() {
+    Type::parse_within(text, limits).map_err(|error| match error.kind() {
         ErrorKind::Limit => error,
         _ => Error::usage(format!("the given type: {error}")),
     })

@@ -22,18 +22,17 @@
 mod cbor;
 mod decode;
 mod encode;
-mod hub;
 mod json;
 mod layout;
 mod outline;
 mod pack;
-mod packed;
 mod parse;
 mod pattern;
-mod plan;
 mod read;
+mod schema;
 mod tokens;
 mod types;
+mod unpack;
 mod validate;
 mod value;
 mod walk;
@@ -49,29 +48,28 @@ use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
 pub use cbor::{from_cbor, to_cbor};
-pub use hub::arrow_schema;
 pub use json::{array_json, write_value_json};
-pub use plan::type_of_schema;
-pub use types::{Base, Callable, Encoding, FloatWidth, Kind, Pattern, Type, Width, Zone};
+pub use types::{Base, Callable, Encoding, FloatWidth, Pattern, Type, TypeKind, Width, Zone};
 pub use value::{Value, deserialize, is_nan_bits, serialize};
 
 use crate::cursor::Cursor;
 use crate::error::{Context, Result};
 use crate::formats::{
     Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage,
-    WriteOptions, WritePlan, planned, relaxed,
+    WriteOptions, WritePlan,
 };
 use crate::hub::Form;
-use crate::hub::relax::Rules;
 use crate::limits::Limits;
 use crate::source::Source;
+
+const ID: &str = "dynd";
 
 /// The format.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Dynd;
 
 static INFO: FormatInfo = FormatInfo {
-    id: hub::ID,
+    id: ID,
     title: "DyND serialization",
     dialects: &[
         DialectInfo {
@@ -148,18 +146,10 @@ impl Format for Dynd {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        Ok(Arc::new(read::DyndDocument::open(source, options).in_format(hub::ID)?))
+        Ok(Arc::new(read::DyndDocument::open(source, options).in_format(ID)?))
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let flag = write::wants_flags(options)?;
-        let found = plan::plan_type(schema, options.type_text.as_deref(), options.row_count, flag);
-        let (schema, options, ty) = (Arc::clone(schema), options.clone(), found.ty);
-        Ok(planned(found.plan, move |sink| {
-            let writer = write::DyndWriter::create(sink, schema, ty, &options).in_format(hub::ID)?;
-            let writer = Box::new(writer);
-            let rules = Rules { time_step: Some(100), whole_days: true, ..Rules::default() };
-            Ok(relaxed(writer, rules, &options))
-        }))
+        write::plan(schema, options)
     }
 }

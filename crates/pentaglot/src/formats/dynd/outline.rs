@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::hub::RowCount;
 use super::layout::Header;
+use super::layout::RowCount;
 use super::types::{Missing, Type};
 use super::value::ValueReader;
 use super::walk::{Care, Walker, read_count, read_flag, read_text};
@@ -270,7 +270,7 @@ impl Parts {
                 let end = self.place.end_of(&Type::String, self.start, self.end)?;
                 let bytes = self.place.read(self.start, end - self.start)?;
                 let text = read_text(&mut Cursor::at(&bytes, self.start))?.to_owned();
-                let stored = Type::parse(&text, &self.place.limits)?;
+                let stored = Type::parse_within(&text, &self.place.limits)?;
                 vec![
                     Ok(Node::new("type", self.start, end - self.start).value(text)),
                     Ok(self.place.node("value".to_owned(), stored, end, self.end)),

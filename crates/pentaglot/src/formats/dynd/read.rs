@@ -9,11 +9,12 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::{Fields, SchemaRef};
 
-use super::decode::{Column, slice_array};
-use super::hub::{ID, arrow_schema, with_ticks};
+use super::ID;
+use super::decode::{ColumnDecoder, slice_array};
 use super::layout::{Header, trailing};
-use super::packed::{to_logical_order, unpack, unpack_columns};
+use super::schema::with_ticks;
 use super::types::Type;
+use super::unpack::{to_logical_order, unpack, unpack_columns};
 use super::walk::{Care, Passage, Walker, is_free_of_rules};
 use super::{outline, validate};
 use crate::cursor::{Cursor, allocate_zeroed};
@@ -48,7 +49,7 @@ impl DyndDocument {
         let file_bytes = source.len();
         let mut header = Header::read(source, options)?;
         let times = options.options.word("times", &["auto", "timestamps", "ticks"])?;
-        let schema = arrow_schema(&header.ty)?;
+        let schema = header.ty.to_schema()?;
         let ticks = with_ticks(&schema);
         let by_content = ticks != schema && times.unwrap_or("auto") == "auto";
         if by_content {
@@ -196,10 +197,10 @@ impl Decoder {
             };
         }
         let budget = &self.budget;
-        let mut columns: Vec<Column> = (self.types.iter().enumerate())
+        let mut columns: Vec<ColumnDecoder> = (self.types.iter().enumerate())
             .map(|(index, ty)| match wanted.contains(&index) {
-                true => Column::new(ty, budget),
-                false => Column::skipped(ty, budget),
+                true => ColumnDecoder::new(ty, budget),
+                false => ColumnDecoder::skipped(ty, budget),
             })
             .collect();
         let mut cursor = Cursor::new(bytes);

@@ -14,7 +14,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
-use super::hub::{needs_some, tensor};
+use super::schema::{needs_some, tensor};
 use super::types::{FloatWidth, Missing, Sentinel, Type, Width};
 use super::value::StorageOrder;
 use super::walk::decode_fixed_string;
