@@ -60,6 +60,9 @@ pub struct Conversion {
     reshape: reshape::Reshape,
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
+    /// How many rows are written, where it is known in advance.
+    #[cfg(feature = "dynd")]
+    row_count: Option<u64>,
     /// How large a sparse matrix becomes that is written as a dense one.
     dense_bytes: Option<u64>,
     allow_lossy: LossKinds,
@@ -184,6 +187,8 @@ impl Conversion {
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         let lost = write.lost.clone();
+        #[cfg(feature = "dynd")]
+        let row_count = write.row_count;
         let write = match plan.verdict() {
             Verdict::Impossible => None,
             _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
@@ -197,6 +202,8 @@ impl Conversion {
             adapt,
             reshape,
             write,
+            #[cfg(feature = "dynd")]
+            row_count,
             dense_bytes,
             allow_lossy,
             lost,
@@ -244,7 +251,8 @@ impl Conversion {
         let (mut verification, sink, rows) = match &self.verify {
             Some(options) => {
                 let schemas = (&rows.schema(), &self.reshape.schema);
-                let (verification, sink) = Verification::start(options, &self.target, schemas, sink)?;
+                let (verification, sink) =
+                    Verification::start(options, &self.target, schemas, self.row_count, sink)?;
                 let rows = verification.source(rows);
                 (Some(verification), sink, rows)
             }

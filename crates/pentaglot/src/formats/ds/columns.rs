@@ -31,9 +31,9 @@ pub(super) struct Reading {
     pub(super) lenient: bool,
     /// `null` is read as NaN in float columns of JSON.
     pub(super) nan_null: bool,
-    /// PNG images are decoded.
+    /// PNG and JPEG images are decoded.
     pub(super) decode: bool,
-    /// PNG images that are not decoded are compared with their type.
+    /// PNG and JPEG images that are not decoded are compared with their type.
     pub(super) check_images: bool,
     pub(super) budget: Budget,
     /// Bytes of values that stand in for nulls: a null tensor is one byte in the file.
@@ -107,11 +107,11 @@ pub(super) enum Picture {
     Plain(u64),
     /// A PNG file, carried.
     Png,
-    /// A PNG file, carried, whose content is that of its type.
-    CheckedPng(Image),
     /// A JPEG file, carried.
     Jpeg,
-    /// A PNG file, decoded to this plain image.
+    /// A file, carried, whose content is that of its type.
+    Checked(Image),
+    /// A file, decoded to a plain image.
     Decoded(Image),
 }
 
@@ -120,8 +120,8 @@ impl Picture {
         match image.format {
             // A size past 2^64 is met by no byte string.
             ImageFormat::Plain => Picture::Plain(image.plain_bytes().unwrap_or(u64::MAX)),
-            ImageFormat::Png if reading.decode => Picture::Decoded(image.clone()),
-            ImageFormat::Png if reading.check_images => Picture::CheckedPng(image.clone()),
+            _ if reading.decode => Picture::Decoded(image.clone()),
+            _ if reading.check_images => Picture::Checked(image.clone()),
             ImageFormat::Png => Picture::Png,
             ImageFormat::Jpeg => Picture::Jpeg,
         }
@@ -146,9 +146,9 @@ impl Blob {
             Picture::Jpeg if !bytes.starts_with(images::JPEG_SIGNATURE) => {
                 return wrong("a JPEG file".to_owned(), "another signature".to_owned());
             }
-            Picture::CheckedPng(image) => images::check_png(bytes, image, budget)?,
+            Picture::Checked(image) => images::check_file(bytes, image, budget)?,
             Picture::Decoded(image) => {
-                let plain = images::decode_png(bytes, image, budget)?;
+                let plain = images::decode(bytes, image, budget)?;
                 self.bytes.truncate(start);
                 self.bytes.extend_from_slice(&plain);
             }

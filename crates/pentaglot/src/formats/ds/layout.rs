@@ -5,6 +5,7 @@ use std::io::Read;
 use super::rows::root_columns;
 use super::tree::Tree;
 use super::types::{Fundamental, ImageFormat, Type};
+use super::{ROWS, ROWS_JSON};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{Confidence, Head, ReadOptions};
@@ -34,6 +35,22 @@ pub(super) struct DsLayout {
     pub(super) type_place: Option<(u64, u64)>,
 }
 
+impl DsLayout {
+    /// Elements, or a JSON value, of a type that was given.
+    fn without_header(source: Source, wire: Wire, kind: Type) -> Self {
+        DsLayout { source, wire, kind, body: 0, described: false, type_place: None }
+    }
+
+    /// The dialect of a file that does not say its type.
+    pub(super) fn bare_dialect(&self) -> Option<&'static str> {
+        match self.wire {
+            _ if self.described => None,
+            Wire::MsgPack => Some(ROWS),
+            Wire::Json => Some(ROWS_JSON),
+        }
+    }
+}
+
 /// Whether the bytes are MessagePack or JSON. No element of DS is a MessagePack map: a map is a header.
 fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Wire {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
@@ -59,6 +76,11 @@ pub(super) fn open_given(source: Source, options: &ReadOptions) -> Result<DsLayo
     let given =
         given.map(|text| Type::parse_within(text, options.budget.limits()).field("type")).transpose()?;
     let wire = match options.dialect.as_deref() {
+        Some(dialect @ (ROWS | ROWS_JSON)) => {
+            let wire = if dialect == ROWS { Wire::MsgPack } else { Wire::Json };
+            let missing = || Error::usage(format!("ds:{dialect} holds no type")).hint(Hint::Type);
+            return Ok(DsLayout::without_header(source, wire, given.ok_or_else(missing)?));
+        }
         Some("json") => Wire::Json,
         Some(_) => Wire::MsgPack,
         None => sniff(&source.head()?, source.name(), given.as_ref()),
@@ -87,14 +109,6 @@ fn differs(found: &Type, given: &Type) -> Error {
 
 fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<DsLayout> {
     let mut head = source.head()?;
-    let layout = |source, kind, body, described| DsLayout {
-        source,
-        wire: Wire::MsgPack,
-        kind,
-        body,
-        described,
-        type_place: None,
-    };
     match (head.first(), given) {
         (Some(code), given) if msgpack::is_map(*code) => {
             let mut size = HEAD_BYTES as u64;
@@ -113,10 +127,13 @@ fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Res
             };
             match given {
                 Some(given) if given != kind => Err(differs(&kind, &given)),
-                _ => Ok(layout(source, kind, body, true)),
+                _ => {
+                    let (wire, type_place) = (Wire::MsgPack, None);
+                    Ok(DsLayout { source, wire, kind, body, described: true, type_place })
+                }
             }
         }
-        (_, Some(given)) => Ok(layout(source, given, 0, false)),
+        (_, Some(given)) => Ok(DsLayout::without_header(source, Wire::MsgPack, given)),
         (None, None) => {
             Err(Error::truncated("a header", "an empty file").at(0).rule("header").field("header"))
         }
@@ -161,9 +178,7 @@ fn open_json(mut source: Source, given: Option<Type>, limits: &Limits) -> Result
         (Some(Found { kind, type_place, body }), _) => {
             DsLayout { source, wire: Wire::Json, kind, body, described: true, type_place: Some(type_place) }
         }
-        (None, Some(kind)) => {
-            DsLayout { source, wire: Wire::Json, kind, body: 0, described: false, type_place: None }
-        }
+        (None, Some(kind)) => DsLayout::without_header(source, Wire::Json, kind),
         (None, None) => {
             let expected = "a bundle {\"type\": …, \"value\": …}";
             return Err(Error::malformed(expected, "another value").at(0).hint(Hint::Type));

@@ -16,10 +16,10 @@
 //! | `nullable`, `array`, `struct` (later additions) | yes | yes |
 //! | `rowCount` | enforced | kept and enforced |
 //! | MessagePack with header | any integer width | `msgpack` (fewest bytes), `msgpack-fixed` |
-//! | without a header, or a plain JSON value | with a given type | no |
+//! | without a header, or a plain JSON value | with a given type | `rows`, `rows-json` |
 //! | JSON bundle | keys in either order | `json` |
-//! | PNG images | carried, or decoded | carried, or encoded |
-//! | JPEG images | carried, signature checked | carried |
+//! | PNG images | carried, or decoded (palettes, alpha left out, 1 to 16 bits) | carried, or encoded |
+//! | JPEG images | carried, or decoded | carried |
 //! | rows at random | by constant stride or side index ([`build_index`]) | |
 
 mod cells;
@@ -55,6 +55,22 @@ use crate::source::Source;
 
 const ID: &str = "ds";
 
+/// The dialect of elements without a header.
+const ROWS: &str = "rows";
+/// The dialect of a JSON value alone.
+const ROWS_JSON: &str = "rows-json";
+
+/// The media type of each dialect, as Mantik's services use them, and other spellings that they take. The Scala and Go
+/// programs write the type of a JSON bundle without a slash.
+static MEDIA_TYPES: &[(&str, &str)] = &[
+    ("msgpack", "application/x-mantik-bundle"),
+    ("msgpack-fixed", "application/x-mantik-bundle"),
+    ("json", "application/x-mantik-bundle-json"),
+    ("json", "application-x-mantik-bundle-json"),
+    (ROWS, "application/x-msgpack"),
+    (ROWS_JSON, "application/json"),
+];
+
 /// Key of the native type of rows whose images a reader has decoded.
 const DECODED_KEY: &str = "decoded";
 
@@ -83,6 +99,20 @@ static INFO: FormatInfo = FormatInfo {
             write: true,
             takes_any_bytes: false,
         },
+        DialectInfo {
+            name: ROWS,
+            title: "MessagePack rows without a header; their type is given",
+            read: true,
+            write: true,
+            takes_any_bytes: false,
+        },
+        DialectInfo {
+            name: ROWS_JSON,
+            title: "a JSON value without its type, which is given",
+            read: true,
+            write: true,
+            takes_any_bytes: false,
+        },
     ],
     extensions: &["ds", "ds.json", "json", "mantik"],
     media_types: &[
@@ -105,7 +135,7 @@ static INFO: FormatInfo = FormatInfo {
             side: super::Side::Both,
             values: "decode|encode",
             default: "",
-            help: "decode: PNG images become plain, and plain ones that come from elsewhere PNG; encode: only the latter",
+            help: "decode: PNG and JPEG images become plain, and plain ones that come from elsewhere PNG; encode: only the latter",
         },
         OptionInfo {
             key: "lenient",
@@ -129,6 +159,10 @@ pub struct Ds;
 impl Format for Ds {
     fn info(&self) -> &'static FormatInfo {
         &INFO
+    }
+
+    fn dialect_media_types(&self) -> &'static [(&'static str, &'static str)] {
+        MEDIA_TYPES
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {

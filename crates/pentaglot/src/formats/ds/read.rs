@@ -64,6 +64,10 @@ impl Bundle {
         if !layout.described {
             summary.notes.push("the file has no header: its type was given".to_owned());
         }
+        if reading.decode && *summary.schema != layout.kind.to_schema()? {
+            let note = "images are decoded to the channels of their type; alpha, which DS does not have, is left out";
+            summary.notes.push(note.to_owned());
+        }
         let mut bundle = Bundle { layout, summary, reading, index: None, stride: None, control };
         bundle.summary.rows = match (&bundle.layout.kind, root_shape(&bundle.layout.kind)) {
             (Type::Tabular(table), _) => table.row_count,
@@ -78,7 +82,7 @@ impl Bundle {
     }
 
     fn describe_json(&mut self) {
-        self.summary.dialect = Some("json");
+        self.summary.dialect = Some(self.layout.bare_dialect().unwrap_or("json"));
         self.summary.dialect_reason = Some("it is JSON text".to_owned());
         if let Some((offset, bytes)) = self.layout.type_place {
             self.summary.part("type", offset, bytes);
@@ -96,7 +100,7 @@ impl Bundle {
         let head = self.layout.source.head()?;
         let start = usize::try_from(body).ok().and_then(|body| head.get(body..)).unwrap_or_default();
         let (dialect, reason) = Profile::of(&self.layout.kind, start).dialect();
-        self.summary.dialect = Some(dialect);
+        self.summary.dialect = Some(self.layout.bare_dialect().unwrap_or(dialect));
         self.summary.dialect_reason = Some(reason.to_owned());
         if matches!(self.layout.kind, Type::Array(_)) {
             let count = msgpack::read_array_count(&mut Cursor::new(start));

@@ -10,6 +10,7 @@ use super::images::Transform;
 use super::rows::{place_cell, root_columns, root_shape};
 use super::schema::{self, Derived};
 use super::types::{Fundamental, Type};
+use super::{ROWS, ROWS_JSON};
 use crate::error::{Context, Error, Result};
 use crate::formats::side_index;
 use crate::formats::{OptionMap, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
@@ -32,10 +33,15 @@ enum Encoding {
     Json,
 }
 
+/// Whether elements are written without their type.
+fn is_bare(options: &WriteOptions) -> bool {
+    matches!(options.dialect.as_deref(), Some(ROWS | ROWS_JSON))
+}
+
 /// The dialect to write: the one asked for, else by the name's extension.
 fn encoding(options: &WriteOptions) -> Encoding {
     match options.dialect.as_deref() {
-        Some("json") => Encoding::Json,
+        Some("json" | ROWS_JSON) => Encoding::Json,
         Some("msgpack-fixed") => Encoding::MsgPack { fixed: true },
         Some(_) => Encoding::MsgPack { fixed: false },
         None => {
@@ -137,6 +143,8 @@ struct BundleWriter {
     /// Elements of an array whose number must stand before them.
     spool: Option<Spool>,
     encoding: Encoding,
+    /// The type that the file does not say.
+    bare: Option<String>,
     /// The type of the rows as they come; images may be of another encoding in the file.
     kind: Type,
     writing: Writing,
@@ -152,7 +160,7 @@ impl BundleWriter {
     fn new(mut sink: Sink, target: Option<Target>, options: &WriteOptions) -> Result<Self> {
         let target = target.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
         let Target { kind, written: target, transform } = target;
-        let encoding = encoding(options);
+        let (encoding, bare) = (encoding(options), is_bare(options));
         side_index::prepare(&mut sink)?;
         let writing = Writing {
             fixed: encoding == Encoding::MsgPack { fixed: true },
@@ -165,11 +173,15 @@ impl BundleWriter {
         let mut spool = None;
         match encoding {
             Encoding::Json => {
-                let open = if shape == Shape::Value { "" } else { "[" };
-                sink.write_all(format!("{{\"type\":{target},\"value\":{open}").as_bytes())?;
+                if !bare {
+                    sink.write_all(format!("{{\"type\":{target},\"value\":").as_bytes())?;
+                }
+                sink.write_all(if shape == Shape::Value { b"" } else { b"[" })?;
             }
             Encoding::MsgPack { .. } => {
-                sink.write_all(&target.header()?)?;
+                if !bare {
+                    sink.write_all(&target.header()?)?;
+                }
                 match (shape, options.row_count) {
                     (Shape::Array, Some(count)) => {
                         let mut output = Output::default();
@@ -183,7 +195,8 @@ impl BundleWriter {
             }
         }
         let (output, text) = (Output::default(), Vec::new());
-        Ok(BundleWriter { sink, spool, encoding, kind, writing, rows: 0, declared, output, text })
+        let bare = bare.then(|| target.to_string());
+        Ok(BundleWriter { sink, spool, encoding, bare, kind, writing, rows: 0, declared, output, text })
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -283,10 +296,14 @@ impl BundleWriter {
             spool.copy_to(&mut self.sink)?;
         }
         if self.encoding == Encoding::Json {
-            let close = if root_shape(&self.kind) == Shape::Value { "}" } else { "]}" };
+            let close = if root_shape(&self.kind) == Shape::Value { "" } else { "]" };
             self.sink.write_all(close.as_bytes())?;
+            self.sink.write_all(if self.bare.is_some() { b"" } else { b"}" })?;
         }
-        Ok(Written::new(self.rows, self.sink.finish()?))
+        let mut written = Written::new(self.rows, 0);
+        written.notes.extend(self.bare.map(|kind| format!("the file holds no type; it is {kind}")));
+        written.bytes = self.sink.finish()?;
+        Ok(written)
     }
 }
 

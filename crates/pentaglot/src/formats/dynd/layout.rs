@@ -38,6 +38,13 @@ impl Dialect {
         }
     }
 
+    /// The dialect that a file's name asks for, if it asks for one.
+    pub(super) fn by_name(name: &str) -> Option<Self> {
+        let name = name.to_lowercase();
+        let packed = [".gz", ".zst", ".bz2"].iter().find_map(|suffix| name.strip_suffix(suffix));
+        packed.unwrap_or(&name).ends_with(".cbor").then_some(Dialect::Cbor)
+    }
+
     /// The dialect that a user names; `None`: by content.
     pub(super) fn named(name: Option<&str>) -> Result<Option<Self>> {
         let Some(name) = name else { return Ok(None) };
@@ -113,6 +120,7 @@ impl RowLayout {
 }
 
 /// What the beginning of a file says.
+#[derive(Clone)]
 pub(super) struct Header {
     pub(super) dialect: Dialect,
     pub(super) reason: String,
@@ -145,10 +153,14 @@ impl Header {
             }
             None => match Header::array(source.clone(), &head, given.as_ref(), options.budget.limits()) {
                 Ok(header) => return header.counted("it begins with a type's text", options.budget.limits()),
-                Err(error) if error.kind() == ErrorKind::Limit || !cbor::is_marked(&head, source.len()) => {
-                    return Err(error);
+                Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
+                Err(_) if cbor::is_marked(&head, source.len()) => {
+                    (Dialect::Cbor, "it is a CBOR typed array".to_owned())
                 }
-                Err(_) => (Dialect::Cbor, "it is a CBOR typed array".to_owned()),
+                Err(error) => match Dialect::by_name(source.name()) {
+                    Some(dialect) => (dialect, "by its name".to_owned()),
+                    None => return Err(error),
+                },
             },
         };
         let header = match dialect {
@@ -253,6 +265,15 @@ impl Header {
         Ok(self)
     }
 
+    /// This header over the first bytes alone, with no more rows than they hold where all have one size.
+    pub(super) fn beginning(&self) -> Result<Header> {
+        let head = self.source.head()?;
+        let held = (head.len() as u64).saturating_sub(self.first_row);
+        let rows = self.row_bytes().map_or(self.rows, |size| self.rows.min(held / size.max(1)));
+        let source = Source::from_bytes(self.source.name(), head);
+        Ok(Header { source, rows, end: None, ..self.clone() })
+    }
+
     fn peek_at(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
         let len = match self.end {
             Some(end) => len.min(usize::try_from(end.saturating_sub(offset)).unwrap_or(len)),
@@ -313,5 +334,10 @@ pub(super) fn given_type(text: &str, limits: &Limits) -> Result<Type> {
 }
 
 fn check_given(ty: &Type, given: Option<&Type>) -> Result<()> {
-    given.map_or(Ok(()), |given| check_array_type(ty, given))
+    let Some(given) = given else { return Ok(()) };
+    check_array_type(ty, given).or_else(|error| match ty.pointee() {
+        // The order in which elements are stored is no part of what a user asks for.
+        Type::Storage { of, .. } if check_array_type(of, given).is_ok() => Ok(()),
+        _ => Err(error),
+    })
 }

@@ -94,8 +94,8 @@ static INFO: FormatInfo = FormatInfo {
             takes_any_bytes: false,
         },
     ],
-    extensions: &["dynd"],
-    media_types: &["application/vnd.dynd"],
+    extensions: &["dynd", "cbor"],
+    media_types: &["application/vnd.dynd", "application/cbor"],
     forms: &[Form::Table, Form::Dense, Form::Array, Form::Value, Form::Columns, Form::Coo],
     options: &[
         OptionInfo {
@@ -126,6 +126,10 @@ impl Format for Dynd {
         &INFO
     }
 
+    fn dialect_media_types(&self) -> &'static [(&'static str, &'static str)] {
+        &[("array", "application/vnd.dynd"), ("cbor", "application/cbor")]
+    }
+
     fn detect(&self, head: &Head<'_>) -> Confidence {
         let bytes = head.bytes();
         if bytes.starts_with(&cbor::TAG_HEAD) {
@@ -133,7 +137,14 @@ impl Format for Dynd {
         }
         let mut cursor = Cursor::new(bytes);
         let Ok(ty) = walk::read_type(&mut cursor, &Limits::default()) else {
-            return if cbor::is_marked(bytes, head.len()) { Confidence::Likely } else { Confidence::No };
+            let named = head.has_extension(&["cbor"]);
+            return match cbor::is_marked(bytes, head.len()) {
+                true => Confidence::Likely,
+                // Other CBOR has no mark of its own.
+                false if named && cbor::is_item_so_far(bytes, head.len()) => Confidence::Likely,
+                false if named => Confidence::Possible,
+                false => Confidence::No,
+            };
         };
         if !ty.is_concrete() {
             return Confidence::No;

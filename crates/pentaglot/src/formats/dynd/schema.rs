@@ -59,7 +59,20 @@ impl Type {
     /// # Ok::<(), pentaglot::Error>(())
     /// ```
     pub fn from_schema(schema: &Schema) -> Result<Type> {
-        let planned = plan_type(schema, None, None, false);
+        Type::of_rows(schema, None)
+    }
+
+    /// As [`from_schema`](Self::from_schema), for so many rows: an array whose length is known is `N * T`.
+    ///
+    /// ```
+    /// use pentaglot::formats::dynd::Type;
+    /// let schema = Type::parse("var * int8")?.to_schema()?;
+    /// let schema = pentaglot::hub::native::without(&schema.into());
+    /// assert_eq!(Type::of_rows(&schema, Some(3))?.to_string(), "3 * int8");
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    pub fn of_rows(schema: &Schema, row_count: Option<u64>) -> Result<Type> {
+        let planned = plan_type(schema, None, row_count, false);
         planned.plan.check(crate::hub::LossKinds::ALL)?;
         planned.ty.ok_or_else(|| Error::unsupported("this schema has no datashape"))
     }

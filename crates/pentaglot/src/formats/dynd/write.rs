@@ -107,10 +107,13 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
         return Planned { ty: None, plan };
     }
     let ty = match (Form::of(schema), columns.len()) {
-        (Form::Array, 1) => columns.pop().map(|(_, ty)| Type::Var(Box::new(ty))),
+        (Form::Array, 1) => columns.pop().map(|(_, ty)| match row_count.filter(is_dimension) {
+            Some(count) => Type::Fixed(count, Box::new(ty)),
+            None => Type::Var(Box::new(ty)),
+        }),
         (Form::Value, 1) => columns.pop().map(|(_, ty)| ty),
-        (Form::Dense, 1) => columns.pop().map(|(_, ty)| match shape::matrix_rows(schema) {
-            Some(rows) if row_count.is_none_or(|count| count == rows) && i64::try_from(rows).is_ok() => {
+        (Form::Dense, 1) => columns.pop().map(|(_, ty)| match shape::matrix_rows(schema).or(row_count) {
+            Some(rows) if row_count.is_none_or(|count| count == rows) && is_dimension(&rows) => {
                 let matrix = Type::Fixed(rows, Box::new(ty));
                 match shape::is_column_major(schema) {
                     true => Type::Storage { of: Box::new(matrix), axis: vec![1, 0] },
@@ -122,6 +125,11 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
         _ => Some(Type::Var(Box::new(Type::Struct(columns)))),
     };
     Planned { ty, plan }
+}
+
+/// Whether a dimension may have this size.
+fn is_dimension(size: &u64) -> bool {
+    i64::try_from(*size).is_ok()
 }
 
 /// The type of a selection of the rows of `ty`.
@@ -161,7 +169,8 @@ struct DyndWriter {
 impl DyndWriter {
     /// Starts a file of the type that was planned.
     fn create(sink: Sink, schema: SchemaRef, ty: Option<Type>, options: &WriteOptions) -> Result<Self> {
-        let dialect = Dialect::named(options.dialect.as_deref())?.unwrap_or(Dialect::Array);
+        let by_name = || options.name.as_deref().and_then(Dialect::by_name).unwrap_or(Dialect::Array);
+        let dialect = Dialect::named(options.dialect.as_deref())?.unwrap_or_else(by_name);
         let ty = ty.ok_or_else(|| Error::unsupported("these rows have no datashape"))?;
         let layout = RowLayout::of(&ty);
         let expected = match layout.rows {
