@@ -104,7 +104,9 @@ fn targets(registry: &Registry) -> Vec<String> {
             .iter()
             // What carries no type is tested where a type is given.
             .filter(|dialect| dialect.write)
-            .filter(|dialect| !matches!((info.id, dialect.name), ("dynd", "raw") | ("ds", "rows" | "rows-json")));
+            .filter(|dialect| {
+                !matches!((info.id, dialect.name), ("dynd", "raw") | ("ds", "rows" | "rows-json"))
+            });
         let before = targets.len();
         targets.extend(written.map(|dialect| format!("{}:{}", info.id, dialect.name)));
         if targets.len() == before {

@@ -5,6 +5,7 @@
 //! samples of fewer than 8 bits are scaled to 8, as PNG asks; a palette is replaced by its colours. DS has no alpha channel:
 //! colours are taken as they are stored, and alpha is left out.
 
+use std::borrow::Cow;
 use std::io::Cursor;
 
 use zune_jpeg::JpegDecoder;
@@ -40,7 +41,7 @@ fn is_decodable(image: &Image) -> bool {
 }
 
 /// Whether a plain image of this type can be a PNG file: all components of one type that PNG has.
-pub(crate) fn is_encodable(image: &Image) -> bool {
+fn is_encodable(image: &Image) -> bool {
     let of = |wanted: Fundamental| image.components.iter().all(|(_, kind)| *kind == wanted);
     sample_indices(image).is_some() && (of(Fundamental::UInt8) || of(Fundamental::UInt32))
 }
@@ -259,7 +260,7 @@ pub(super) fn check_file(bytes: &[u8], image: &Image, budget: &Budget) -> Result
 }
 
 /// The plain image of a PNG or JPEG file, checked against its type.
-pub(crate) fn decode(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec<u8>> {
+pub(super) fn decode(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec<u8>> {
     let indices = sample_indices(image).filter(|_| is_decodable(image));
     let indices = indices.ok_or_else(|| Error::unsupported("decoding an image to such components"))?;
     let Samples { bytes, per_pixel, wide } = samples(bytes, image, budget)?;
@@ -289,7 +290,7 @@ pub(crate) fn decode(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec
 }
 
 /// The image type of a PNG or JPEG file, by its header: `black` or `red`, `green` and `blue`, of 8 or 16 bits.
-pub(crate) fn type_of_file(bytes: &[u8], budget: &Budget) -> Result<Image> {
+pub(crate) fn image_type_of_file(bytes: &[u8], budget: &Budget) -> Result<Image> {
     let (info, format) = guarded(|| match bytes.starts_with(JPEG_SIGNATURE) {
         true => Ok((open_jpeg(bytes)?.1, ImageFormat::Jpeg)),
         false => Ok((open_png(bytes, budget)?.1, ImageFormat::Png)),
@@ -301,8 +302,38 @@ pub(crate) fn type_of_file(bytes: &[u8], budget: &Budget) -> Result<Image> {
     Ok(Image { width: info.width, height: info.height, components, format })
 }
 
+/// The bytes of an image of this type from a file: decoded if the type is plain, else the file itself if it is such an
+/// image.
+pub(crate) fn image_from_file(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec<u8>> {
+    if image.format != ImageFormat::Plain {
+        check_file(bytes, image, budget)?;
+        return Ok(bytes.to_vec());
+    }
+    let format = if bytes.starts_with(JPEG_SIGNATURE) { ImageFormat::Jpeg } else { ImageFormat::Png };
+    decode(bytes, &Image { format, ..image.clone() }, budget)
+}
+
+/// The file of an image of this type: a plain one becomes a PNG file.
+pub(crate) fn image_to_file<'b>(bytes: &'b [u8], image: &Image) -> Result<Cow<'b, [u8]>> {
+    let size = image.plain_bytes().unwrap_or(u64::MAX);
+    match image.format {
+        ImageFormat::Plain if bytes.len() as u64 != size => {
+            Err(Error::malformed(format_args!("an image of {size} bytes"), bytes.len()).rule("image_size"))
+        }
+        ImageFormat::Plain => encode_png(bytes, image).map(Cow::Owned),
+        ImageFormat::Png | ImageFormat::Jpeg => Ok(Cow::Borrowed(bytes)),
+    }
+}
+
+impl Image {
+    /// Whether plain images of this type can be PNG files.
+    pub(crate) fn fits_png(&self) -> bool {
+        is_encodable(self)
+    }
+}
+
 /// The PNG file of a plain image whose size has been checked.
-pub(crate) fn encode_png(bytes: &[u8], image: &Image) -> Result<Vec<u8>> {
+pub(super) fn encode_png(bytes: &[u8], image: &Image) -> Result<Vec<u8>> {
     let cannot = |error: png::EncodingError| Error::unsupported(format!("a PNG image: {error}"));
     let Some(indices) = sample_indices(image) else { return Err(Error::unsupported("such a PNG image")) };
     let wide = image.components.iter().all(|(_, kind)| *kind == Fundamental::UInt32);

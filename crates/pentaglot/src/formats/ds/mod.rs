@@ -42,6 +42,7 @@ mod write;
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
+pub(crate) use images::{image_from_file, image_to_file, image_type_of_file};
 pub use index::{INDEX_SUFFIX, build_index};
 pub use types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
 

@@ -140,6 +140,19 @@ fn image_metadata(image: &Image) -> String {
     .to_string()
 }
 
+impl Image {
+    /// The image type of a field, if it is one of images.
+    pub(crate) fn of_field(field: &Field) -> Option<Image> {
+        let image = extension::name(field) == Some(extension::IMAGE) && is_binary(field.data_type());
+        field_image(field).filter(|_| image)
+    }
+
+    /// The field of images of this type.
+    pub(crate) fn field(&self, name: &str) -> Result<Field> {
+        Type::Image(self.clone()).field(name, true)
+    }
+}
+
 /// The image type that a field's extension metadata describes.
 fn field_image(field: &Field) -> Option<Image> {
     let value: serde_json::Value = serde_json::from_str(extension::metadata(field)?).ok()?;
