@@ -127,7 +127,12 @@ impl ImageFiles {
                 check_free(&folder)?;
                 let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
                 let parent = parent.unwrap_or(Path::new("."));
-                let files = tempfile::Builder::new().prefix(".pentaglot-").tempdir_in(parent);
+                let mut builder = tempfile::Builder::new();
+                builder.prefix(".pentaglot-");
+                // As other folders are; the user's mask narrows it.
+                #[cfg(unix)]
+                builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+                let files = builder.tempdir_in(parent);
                 let files = files.map_err(|error| at(error, parent))?;
                 let path = files.path().to_owned();
                 let mut start = 0;
@@ -167,24 +172,10 @@ impl Staging {
         if self.folder.exists() {
             std::fs::remove_dir(&self.folder).map_err(|error| at(error, &self.folder))?;
         }
-        readable_by_others(self.files.path())?;
         std::fs::rename(self.files.path(), &self.folder).map_err(|error| at(error, &self.folder))?;
         let _ = self.files.keep();
         finish().inspect_err(|_| drop(std::fs::remove_dir_all(&self.folder)))
     }
-}
-
-/// A temporary folder is closed to others; the finished one is as any other folder.
-#[cfg(unix)]
-fn readable_by_others(folder: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let permissions = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(folder, permissions).map_err(|error| at(error, folder))
-}
-
-#[cfg(not(unix))]
-fn readable_by_others(_: &Path) -> Result<()> {
-    Ok(())
 }
 
 fn at(error: std::io::Error, path: &Path) -> Error {
@@ -275,7 +266,9 @@ fn import(
                     Some(name) => {
                         let file = read_confined(root, name, budget).map_err(place)?;
                         let bytes = image_from_file(&file, image, budget);
-                        pictures.push(Some(&bytes.map_err(|error| error.field(format!("{name:?}"))).map_err(place)?));
+                        pictures.push(Some(
+                            &bytes.map_err(|error| error.field(format!("{name:?}"))).map_err(place)?,
+                        ));
                     }
                 }
             }
@@ -387,7 +380,8 @@ fn read_confined(root: &Path, name: &str, budget: &Budget) -> Result<Vec<u8>> {
     if name.is_empty() || name.contains('\0') || !Path::new(name).components().all(inside) {
         return Err(refused("is not a path below it"));
     }
-    let path = root.join(name).canonicalize().map_err(|error| Error::from(error).field(format!("{name:?}")))?;
+    let path =
+        root.join(name).canonicalize().map_err(|error| Error::from(error).field(format!("{name:?}")))?;
     if !path.starts_with(root) {
         return Err(refused("leads out of it"));
     }
@@ -399,6 +393,8 @@ fn read_confined(root: &Path, name: &str, budget: &Budget) -> Result<Vec<u8>> {
     let file = std::fs::File::open(&path).map_err(|error| Error::from(error).field(format!("{name:?}")))?;
     let mut bytes = Vec::new();
     // A file that grows meanwhile is cut, and then no sound image.
-    file.take(kind.len()).read_to_end(&mut bytes).map_err(|error| Error::from(error).field(format!("{name:?}")))?;
+    file.take(kind.len())
+        .read_to_end(&mut bytes)
+        .map_err(|error| Error::from(error).field(format!("{name:?}")))?;
     Ok(bytes)
 }

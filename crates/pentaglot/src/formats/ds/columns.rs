@@ -22,7 +22,7 @@ use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::hub::type_text::print_type;
 use crate::kernels::rows::{self, Values};
-use crate::limits::Budget;
+use crate::limits::{Budget, Limits};
 
 /// What a user allows, and what a batch has cost so far beyond its bytes in the file.
 #[derive(Debug, Clone)]
@@ -41,6 +41,12 @@ pub(super) struct Reading {
 }
 
 impl Reading {
+    /// No wishes: values are taken as they are.
+    pub(super) fn plain(limits: &Limits) -> Self {
+        let budget = limits.budget();
+        Reading { lenient: false, nan_null: false, decode: false, check_images: false, budget, stand_ins: 0 }
+    }
+
     /// Counts bytes that stand in for nulls.
     pub(super) fn stood_in(&mut self, bytes: u64) -> Result<()> {
         self.stand_ins = self.stand_ins.saturating_add(bytes);

@@ -105,6 +105,17 @@ impl Transform {
     }
 }
 
+/// Whether a type has PNG images.
+pub(super) fn holds_png(kind: &Type) -> bool {
+    match kind {
+        Type::Fundamental(_) | Type::Tensor(_) => false,
+        Type::Image(image) => image.format == ImageFormat::Png,
+        Type::Nullable(inner) | Type::Array(inner) => holds_png(inner),
+        Type::Struct(fields) => fields.iter().any(|(_, kind)| holds_png(kind)),
+        Type::Tabular(table) => table.columns.iter().any(|(_, kind)| holds_png(kind)),
+    }
+}
+
 /// What the header of a PNG or JPEG file says.
 struct FileInfo {
     width: u32,

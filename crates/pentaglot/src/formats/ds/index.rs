@@ -17,7 +17,7 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 
 use super::decode::wrong_row_count;
-use super::layout::{DsLayout, Wire, open_given};
+use super::layout::{DsLayout, Encoded, open_given};
 use super::read::{BATCH_BYTES, WINDOW_BYTES};
 use super::rows::{BatchLimits, RowBuilder, place, read_row_header};
 use super::types::Type;
@@ -157,7 +157,7 @@ fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     let Type::Tabular(table) = &layout.kind else {
         return Err(Error::unsupported("only a table has rows to index"));
     };
-    if layout.wire == Wire::Json {
+    if layout.wire == Encoded::Json {
         return Err(Error::unsupported("only a MessagePack stream has an index"));
     }
     let budget = options.budget.clone();

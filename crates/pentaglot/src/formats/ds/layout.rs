@@ -16,7 +16,7 @@ use crate::wire::msgpack::{self, Integer, Output};
 
 /// How the bytes are to be understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(super) enum Encoded {
     MsgPack,
     Json,
 }
@@ -25,7 +25,7 @@ pub(super) enum Wire {
 #[derive(Debug, Clone)]
 pub(super) struct DsLayout {
     pub(super) source: Source,
-    pub(super) wire: Wire,
+    pub(super) wire: Encoded,
     pub(super) kind: Type,
     /// Where the elements (MessagePack) or the value (JSON) begin.
     pub(super) body: u64,
@@ -37,7 +37,7 @@ pub(super) struct DsLayout {
 
 impl DsLayout {
     /// Elements, or a JSON value, of a type that was given.
-    fn without_header(source: Source, wire: Wire, kind: Type) -> Self {
+    fn without_header(source: Source, wire: Encoded, kind: Type) -> Self {
         DsLayout { source, wire, kind, body: 0, described: false, type_place: None }
     }
 
@@ -45,28 +45,28 @@ impl DsLayout {
     pub(super) fn bare_dialect(&self) -> Option<&'static str> {
         match self.wire {
             _ if self.described => None,
-            Wire::MsgPack => Some(ROWS),
-            Wire::Json => Some(ROWS_JSON),
+            Encoded::MsgPack => Some(ROWS),
+            Encoded::Json => Some(ROWS_JSON),
         }
     }
 }
 
 /// Whether the bytes are MessagePack or JSON. No element of DS is a MessagePack map: a map is a header.
-fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Wire {
+fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Encoded {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    let Some(first) = text.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Wire::MsgPack };
+    let Some(first) = text.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Encoded::MsgPack };
     let name = name.to_lowercase();
     let named = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
     match (first, given) {
-        (b'{', _) => Wire::Json,
-        (b'[' | b'"', None) => Wire::Json,
+        (b'{', _) => Encoded::Json,
+        (b'[' | b'"', None) => Encoded::Json,
         // A number may be one in either; the name decides.
         (0x00..=0x7f, Some(Type::Fundamental(kind))) if !matches!(kind, Fundamental::String) && !named => {
             let word = matches!(kind, Fundamental::Bool | Fundamental::Void) && first.is_ascii_alphabetic();
-            if word { Wire::Json } else { Wire::MsgPack }
+            if word { Encoded::Json } else { Encoded::MsgPack }
         }
-        (b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n', Some(_)) => Wire::Json,
-        _ => Wire::MsgPack,
+        (b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n', Some(_)) => Encoded::Json,
+        _ => Encoded::MsgPack,
     }
 }
 
@@ -77,21 +77,21 @@ pub(super) fn open_given(source: Source, options: &ReadOptions) -> Result<DsLayo
         given.map(|text| Type::parse_within(text, options.budget.limits()).field("type")).transpose()?;
     let wire = match options.dialect.as_deref() {
         Some(dialect @ (ROWS | ROWS_JSON)) => {
-            let wire = if dialect == ROWS { Wire::MsgPack } else { Wire::Json };
+            let wire = if dialect == ROWS { Encoded::MsgPack } else { Encoded::Json };
             let missing = || Error::usage(format!("ds:{dialect} holds no type")).hint(Hint::Type);
             return Ok(DsLayout::without_header(source, wire, given.ok_or_else(missing)?));
         }
-        Some("json") => Wire::Json,
-        Some(_) => Wire::MsgPack,
+        Some("json") => Encoded::Json,
+        Some(_) => Encoded::MsgPack,
         None => sniff(&source.head()?, source.name(), given.as_ref()),
     };
     open(source, wire, given, options.budget.limits())
 }
 
-fn open(source: Source, wire: Wire, given: Option<Type>, limits: &Limits) -> Result<DsLayout> {
+fn open(source: Source, wire: Encoded, given: Option<Type>, limits: &Limits) -> Result<DsLayout> {
     match wire {
-        Wire::MsgPack => open_msgpack(source, given, limits),
-        Wire::Json => open_json(source, given, limits).map_err(json_rule),
+        Encoded::MsgPack => open_msgpack(source, given, limits),
+        Encoded::Json => open_json(source, given, limits).map_err(json_rule),
     }
 }
 
@@ -128,12 +128,12 @@ fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Res
             match given {
                 Some(given) if given != kind => Err(differs(&kind, &given)),
                 _ => {
-                    let (wire, type_place) = (Wire::MsgPack, None);
+                    let (wire, type_place) = (Encoded::MsgPack, None);
                     Ok(DsLayout { source, wire, kind, body, described: true, type_place })
                 }
             }
         }
-        (_, Some(given)) => Ok(DsLayout::without_header(source, Wire::MsgPack, given)),
+        (_, Some(given)) => Ok(DsLayout::without_header(source, Encoded::MsgPack, given)),
         (None, None) => {
             Err(Error::truncated("a header", "an empty file").at(0).rule("header").field("header"))
         }
@@ -175,10 +175,15 @@ fn open_json(mut source: Source, given: Option<Type>, limits: &Limits) -> Result
     };
     Ok(match (found, given) {
         (Some(Found { kind, .. }), Some(given)) if kind != given => return Err(differs(&kind, &given)),
-        (Some(Found { kind, type_place, body }), _) => {
-            DsLayout { source, wire: Wire::Json, kind, body, described: true, type_place: Some(type_place) }
-        }
-        (None, Some(kind)) => DsLayout::without_header(source, Wire::Json, kind),
+        (Some(Found { kind, type_place, body }), _) => DsLayout {
+            source,
+            wire: Encoded::Json,
+            kind,
+            body,
+            described: true,
+            type_place: Some(type_place),
+        },
+        (None, Some(kind)) => DsLayout::without_header(source, Encoded::Json, kind),
         (None, None) => {
             let expected = "a bundle {\"type\": …, \"value\": …}";
             return Err(Error::malformed(expected, "another value").at(0).hint(Hint::Type));

@@ -37,6 +37,7 @@ mod tests;
 mod tree;
 mod types;
 mod validate;
+mod value;
 mod write;
 
 use arrow_schema::SchemaRef;
@@ -45,6 +46,7 @@ use std::sync::Arc;
 pub(crate) use images::{image_from_file, image_to_file, image_type_of_file};
 pub use index::{INDEX_SUFFIX, build_index};
 pub use types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
+pub use value::{Value, Wire, read_bundle, read_value, write_bundle, write_value};
 
 use crate::error::{Context, Result};
 use crate::formats::{

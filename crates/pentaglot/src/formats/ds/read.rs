@@ -8,8 +8,9 @@ use arrow_array::RecordBatch;
 
 use super::columns::Reading;
 use super::decode::{begin_cells, wrong_row_count};
+use super::images::holds_png;
 use super::index::{Index, Segment, SegmentRows};
-use super::layout::{DsLayout, Profile, Stride, Wire, json_rule, open_given};
+use super::layout::{DsLayout, Encoded, Profile, Stride, json_rule, open_given};
 use super::rows::{BatchLimits, RowBuilder, place, root_shape};
 use super::schema::schema_of;
 use super::types::Type;
@@ -64,7 +65,7 @@ impl Bundle {
         if !layout.described {
             summary.notes.push("the file has no header: its type was given".to_owned());
         }
-        if reading.decode && *summary.schema != layout.kind.to_schema()? {
+        if reading.decode && holds_png(&layout.kind) {
             let note = "images are decoded to the channels of their type; alpha, which DS does not have, is left out";
             summary.notes.push(note.to_owned());
         }
@@ -75,8 +76,8 @@ impl Bundle {
             _ => None,
         };
         match bundle.layout.wire {
-            Wire::Json => bundle.describe_json(),
-            Wire::MsgPack => bundle.describe_msgpack()?,
+            Encoded::Json => bundle.describe_json(),
+            Encoded::MsgPack => bundle.describe_msgpack()?,
         }
         Ok(bundle)
     }
@@ -208,7 +209,7 @@ impl Document for Bundle {
         let schema = Arc::clone(request.schema());
         let wanted = request.range(u64::MAX);
         let batch_rows = request.batch_rows_or(BATCH_ROWS);
-        if self.layout.wire == Wire::Json {
+        if self.layout.wire == Encoded::Json {
             let rows = self.json_rows(request, wanted, batch_rows)?;
             return Ok(from_batches(schema, rows));
         }

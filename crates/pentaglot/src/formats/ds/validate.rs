@@ -6,7 +6,7 @@
 use super::decode::begin_cells;
 use super::decode::{wrong_arity, wrong_row_count};
 use super::index::Index;
-use super::layout::{Wire, json_rule};
+use super::layout::{Encoded, json_rule};
 use super::read::Tail;
 use super::read::{Bundle, WINDOW_BYTES, declared_rows, read_root_count, too_many};
 use super::rows::{RowBuilder, place, root_shape};
@@ -27,8 +27,8 @@ pub(super) fn validate(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
         other => drop(other?),
     }
     match bundle.layout.wire {
-        Wire::MsgPack => validate_msgpack(bundle, findings),
-        Wire::Json => validate_json(bundle, findings),
+        Encoded::MsgPack => validate_msgpack(bundle, findings),
+        Encoded::Json => validate_json(bundle, findings),
     }
 }
 

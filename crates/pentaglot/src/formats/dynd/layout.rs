@@ -98,6 +98,11 @@ impl RowLayout {
         RowLayout { shape, rows, row: row.clone(), stored: stored.filter(|_| rows != RowCount::One) }
     }
 
+    /// All data as the one row of a single value, whatever its type.
+    pub(super) fn whole(ty: &Type) -> Self {
+        RowLayout { shape: Shape::Value, rows: RowCount::One, row: ty.clone(), stored: None }
+    }
+
     /// The fields of the rows, each with the type of its data.
     pub(super) fn fields(&self) -> Result<Vec<Field>> {
         match (self.shape, &self.row) {

@@ -111,7 +111,13 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
             Some(count) => Type::Fixed(count, Box::new(ty)),
             None => Type::Var(Box::new(ty)),
         }),
-        (Form::Value, 1) => columns.pop().map(|(_, ty)| ty),
+        (Form::Value, 1) => columns.pop().map(|(name, ty)| {
+            if matches!(ty, Type::Fixed(..) | Type::Var(_)) {
+                let effect = Effect::widened().because("comes back as an array of its outermost dimension");
+                plan.step(&name, "a single value", "an array", effect);
+            }
+            ty
+        }),
         (Form::Dense, 1) => columns.pop().map(|(_, ty)| match shape::matrix_rows(schema).or(row_count) {
             Some(rows) if row_count.is_none_or(|count| count == rows) && is_dimension(&rows) => {
                 let matrix = Type::Fixed(rows, Box::new(ty));
@@ -172,7 +178,10 @@ impl DyndWriter {
         let by_name = || options.name.as_deref().and_then(Dialect::by_name).unwrap_or(Dialect::Array);
         let dialect = Dialect::named(options.dialect.as_deref())?.unwrap_or_else(by_name);
         let ty = ty.ok_or_else(|| Error::unsupported("these rows have no datashape"))?;
-        let layout = RowLayout::of(&ty);
+        let layout = match Form::of(&schema) {
+            Form::Value => RowLayout::whole(&ty),
+            _ => RowLayout::of(&ty),
+        };
         let expected = match layout.rows {
             RowCount::Fixed(rows) => Some(rows),
             RowCount::One => Some(1),
