@@ -193,6 +193,7 @@ fn png_samples(mut decoder: PngDecoder<'_>, plain_bytes: u64, budget: &Budget) -
     let mut bytes = allocate(size as u64, budget)?;
     bytes.resize(size, 0u8);
     let frame = reader.next_frame(&mut bytes).map_err(not_png)?;
+    reader.finish().map_err(not_png)?;
     bytes.truncate(frame.buffer_size());
     let wide = frame.bit_depth == png::BitDepth::Sixteen;
     Ok(Samples { bytes, per_pixel: frame.color_type.samples(), wide })

@@ -63,11 +63,11 @@ fn the_name_decides_where_the_content_does_not() {
     assert_eq!(detect("x.cbor", &[0xf5]).unwrap(), "dynd");
     assert!(detect("x.bin", &[0xf5]).is_err());
     let document =
-        Dynd.open(Source::from_bytes("x.cbor", vec![0x82, 1, 2]), &ReadOptions::default()).unwrap();
+        Dynd.open(Source::from_bytes("x.cbor", vec![0x82_u8, 1, 2]), &ReadOptions::default()).unwrap();
     assert_eq!(document.summary().dialect, Some("cbor"));
     // Other CBOR is refused with what is amiss, not taken for something else.
     let error =
-        Dynd.open(Source::from_bytes("x.cbor", vec![0x18, 5]), &ReadOptions::default()).err().unwrap();
+        Dynd.open(Source::from_bytes("x.cbor", vec![0x18_u8, 5]), &ReadOptions::default()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
 }
 
@@ -160,6 +160,8 @@ fn times_are_looked_at_in_the_first_rows_only() {
         let error = rows.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Lossy);
         assert!(error.to_string().contains("row 15000, column \"item\""), "{error}");
-        assert!(matches!(error.advice(), Some(crate::error::Hint::Option(option)) if option == "times=ticks"));
+        assert!(
+            matches!(error.advice(), Some(crate::error::Hint::Option(option)) if option == "times=ticks")
+        );
     }
 }
