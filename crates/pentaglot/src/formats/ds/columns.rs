@@ -235,7 +235,7 @@ impl ColumnBuilder {
     }
 
     /// Where the quick loop puts values; `None` if it cannot read values of this type.
-    pub(super) fn plain(&mut self) -> Option<rows::Column<'_>> {
+    pub(super) fn plain(&mut self) -> Option<rows::RowColumn<'_>> {
         let values = match self {
             ColumnBuilder::Bool(values) => Values::Bool(values),
             ColumnBuilder::UInt8(values) => Values::UInt8(values),
@@ -253,11 +253,11 @@ impl ColumnBuilder {
             }
             ColumnBuilder::Nullable { valid, inner } => {
                 let inner = inner.plain()?;
-                return Some(rows::Column { valid: Some(valid), ..inner });
+                return Some(rows::RowColumn { valid: Some(valid), ..inner });
             }
             _ => return None,
         };
-        Some(rows::Column { values, valid: None })
+        Some(rows::RowColumn { values, valid: None })
     }
 
     /// How many values are complete.

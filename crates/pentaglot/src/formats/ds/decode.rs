@@ -8,7 +8,7 @@ use crate::cursor::{Cursor, allocate};
 use crate::error::{Error, Result};
 use crate::kernels::rows::{Json, MsgPack, Wire, read_rows};
 use crate::limits::Budget;
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack::{self, Float, Integer};
 
 /// From this many elements on it pays to read an array's elements many at a time.

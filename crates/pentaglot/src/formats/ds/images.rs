@@ -16,8 +16,8 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 use super::types::{Channel, Fundamental, Image, ImageFormat, Tabular, Type};
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
+use crate::formats::guard::guarded;
 use crate::limits::Budget;
-use crate::wire::guard::guarded;
 
 pub(super) const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 pub(super) const JPEG_SIGNATURE: &[u8] = b"\xff\xd8";

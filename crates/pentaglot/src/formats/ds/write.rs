@@ -52,11 +52,6 @@ fn encoding(options: &WriteOptions) -> Encoding {
     }
 }
 
-/// Whether a bundle is written as JSON.
-fn is_json(options: &WriteOptions) -> bool {
-    encoding(options) == Encoding::Json
-}
-
 /// What `-O images=` asks of a writer. What a reader has just decoded is not encoded again.
 fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
     Ok(match options.word("images", &["decode", "encode"])? {
@@ -71,9 +66,18 @@ fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
 struct Target {
     /// The type of the rows as they come.
     kind: Type,
-    /// The type in the file, where images may be of another encoding.
+    /// The type in the file, where images may be of another format.
     written: Type,
     transform: Transform,
+    encoding: Encoding,
+    nan_null: bool,
+}
+
+impl Target {
+    /// Whether the bundle is written as JSON.
+    fn is_json(&self) -> bool {
+        self.encoding == Encoding::Json
+    }
 }
 
 /// Plans a bundle of rows of this schema.
@@ -81,9 +85,9 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<Box<dyn Wr
     let (steps, target) = steps(schema, options)?;
     let options = options.clone();
     Ok(planned(steps, move |sink| {
+        let null_for_nan = target.as_ref().is_some_and(Target::is_json);
         let writer = Box::new(BundleWriter::new(sink, target, &options).in_format(super::ID)?);
-        let rules = Rules { null_for_nan: is_json(&options), ..Rules::default() };
-        Ok(relaxed(writer, rules, &options))
+        Ok(relaxed(writer, Rules { null_for_nan, ..Rules::default() }, &options))
     }))
 }
 
@@ -99,7 +103,7 @@ fn steps(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Option<Target
             return Ok((plan, None));
         }
     };
-    let json = is_json(options);
+    let encoding = encoding(options);
     let nan_null = options.options.word("nan", &["null"])?.is_some();
     let before = root_columns(&kind);
     for (step, ((_, after), (_, before))) in plan
@@ -112,7 +116,7 @@ fn steps(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Option<Target
             step.worsen(Effect::checked(LossKind::Range).because("images are converted"));
             step.to = after.to_string();
         }
-        if json && has_floats(after) {
+        if encoding == Encoding::Json && has_floats(after) {
             if nan_null {
                 let note = "NaN and infinities are written as null";
                 step.worsen(Effect::widened().because(note));
@@ -122,7 +126,7 @@ fn steps(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Option<Target
             }
         }
     }
-    Ok((plan, Some(Target { kind, written: target, transform })))
+    Ok((plan, Some(Target { kind, written: target, transform, encoding, nan_null })))
 }
 
 fn has_floats(kind: &Type) -> bool {
@@ -159,12 +163,12 @@ struct BundleWriter {
 impl BundleWriter {
     fn new(mut sink: Sink, target: Option<Target>, options: &WriteOptions) -> Result<Self> {
         let target = target.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
-        let Target { kind, written: target, transform } = target;
-        let (encoding, bare) = (encoding(options), is_bare(options));
+        let Target { kind, written: target, transform, encoding, nan_null } = target;
+        let bare = is_bare(options);
         side_index::prepare(&mut sink)?;
         let writing = Writing {
             fixed: encoding == Encoding::MsgPack { fixed: true },
-            nan_null: options.options.word("nan", &["null"])?.is_some(),
+            nan_null,
             transform,
             budget: options.budget.clone(),
         };

@@ -33,9 +33,11 @@ const FLUSH_BYTES: usize = 256 << 10;
 /// Plans a file of rows of this schema.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let found = plan_type(schema, options.type_text.as_deref(), options.row_count, wants_flags(options)?);
+    let by_name = || options.name.as_deref().and_then(Dialect::by_name).unwrap_or(Dialect::Array);
+    let dialect = Dialect::named(options.dialect.as_deref()).in_format(ID)?.unwrap_or_else(by_name);
     let (schema, options, ty) = (Arc::clone(schema), options.clone(), found.ty);
     Ok(planned(found.plan, move |sink| {
-        let writer = DyndWriter::create(sink, schema, ty, &options).in_format(ID)?;
+        let writer = DyndWriter::create(sink, schema, (dialect, ty), &options).in_format(ID)?;
         let rules = Rules { time_step: Some(100), whole_days: true, ..Rules::default() };
         Ok(relaxed(Box::new(writer), rules, &options))
     }))
@@ -174,9 +176,12 @@ struct DyndWriter {
 
 impl DyndWriter {
     /// Starts a file of the type that was planned.
-    fn create(sink: Sink, schema: SchemaRef, ty: Option<Type>, options: &WriteOptions) -> Result<Self> {
-        let by_name = || options.name.as_deref().and_then(Dialect::by_name).unwrap_or(Dialect::Array);
-        let dialect = Dialect::named(options.dialect.as_deref())?.unwrap_or_else(by_name);
+    fn create(
+        sink: Sink,
+        schema: SchemaRef,
+        (dialect, ty): (Dialect, Option<Type>),
+        options: &WriteOptions,
+    ) -> Result<Self> {
         let ty = ty.ok_or_else(|| Error::unsupported("these rows have no datashape"))?;
         let layout = match Form::of(&schema) {
             Form::Value => RowLayout::whole(&ty),
