@@ -21,6 +21,8 @@ pub(crate) fn run(session: &Session, args: &Formats) -> Outcome {
     if !args.json {
         writeln!(out, "{}", bold("any target"))?;
         writeln!(out, "  -O as={} (default auto)", pentaglot::convert::leaving::WORDS.join("|"))?;
+        let help = "images become files of a folder and names, or names images";
+        writeln!(out, "  -O image-files=DIR  {help} (convert)")?;
     }
     out.flush()?;
     Ok(DONE)

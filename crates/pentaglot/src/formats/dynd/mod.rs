@@ -110,8 +110,8 @@ static INFO: FormatInfo = FormatInfo {
             side: super::Side::Read,
             values: "auto|timestamps|ticks",
             default: "auto",
-            help: "how time and datetime are read: as nanoseconds, as numbers of 100 ns, or (auto) the latter where a file \
-                   holds one that 64 bits of nanoseconds do not",
+            help: "how time and datetime are read: as nanoseconds, as numbers of 100 ns, or (auto) the latter where one \
+                   of the first 10000 rows holds one that 64 bits of nanoseconds do not",
         },
     ],
     type_language: TypeLanguage::Own,
