@@ -1,7 +1,7 @@
 //! Whether a file is a succinct structure: its tag, or lengths that add up to the file's.
 
 use super::layout::{fitting, own_words};
-use super::types::Kind;
+use super::schema::Kind;
 use super::{containers, skeleton};
 use crate::formats::{Confidence, Head};
 

@@ -6,10 +6,11 @@ use pentaglot_succinct::{
 };
 
 use super::containers::Container;
-use super::types::{Kind, Native};
-use crate::error::{Context, Error, Hint, Result};
-use crate::formats::Findings;
-use crate::limits::Budget;
+use super::schema::{Kind, Native};
+use super::type_text::{PREFIX, SdsType};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
+use crate::formats::{Findings, ReadOptions};
+use crate::limits::{Budget, Limits};
 use crate::map::{InPlace, Map, Words};
 use crate::source::Source;
 
@@ -56,6 +57,10 @@ pub enum Object {
     Bytes(u64, SharedWords),
     /// Elements.
     Vec(SharedWords),
+    /// A single element.
+    Element(u64),
+    /// Items of several elements: how many each has, and the elements of all.
+    Items(u64, SharedWords),
 }
 
 impl Object {
@@ -100,11 +105,12 @@ impl Object {
             Kind::Option => Object::Option(cursor.option("option")?),
             Kind::Pairs => Object::Pairs(cursor.vector(2, "pairs")?),
             Kind::String => {
+                let at = cursor.position() * 8 + 8;
                 let (bytes, words) = cursor.bytes("string")?;
                 let text = byte_vector(bytes, &words);
                 if let Err(error) = simdutf8::compat::from_utf8(&text) {
                     let found = format!("other bytes after {} bytes", error.valid_up_to());
-                    return Err(Error::malformed("UTF-8", found).at(8).field("string"));
+                    return Err(Error::malformed("UTF-8", found).at(at).field("string"));
                 }
                 Object::String(bytes, words)
             }
@@ -113,7 +119,20 @@ impl Object {
                 Object::Bytes(bytes, words)
             }
             Kind::Vec => Object::Vec(cursor.vector(1, "vec")?),
+            Kind::Element => Object::Element(cursor.element("u64")?),
+            Kind::Items | Kind::Composite => {
+                return Err(Error::usage(format!("a {kind} needs a type that says what is in it")));
+            }
         })
+    }
+
+    /// Reads a single structure of this type.
+    pub(super) fn read_typed(kind: &SdsType, cursor: &mut WordCursor<SharedWords>) -> Result<Self> {
+        match kind.structure() {
+            Some((Kind::Items, elements)) => Ok(Object::Items(elements, cursor.vector(elements, "items")?)),
+            Some((kind, _)) => Object::read(kind, cursor),
+            None => Err(Error::unsupported(format!("one structure of the type {kind}"))),
+        }
     }
 
     /// The kind of this structure.
@@ -133,6 +152,8 @@ impl Object {
             Object::String(..) => Kind::String,
             Object::Bytes(..) => Kind::Bytes,
             Object::Vec(_) => Kind::Vec,
+            Object::Element(_) => Kind::Element,
+            Object::Items(..) => Kind::Items,
         }
     }
 
@@ -142,7 +163,8 @@ impl Object {
             Object::Sparse(vector) => {
                 native.universe = Some(vector.len());
                 native.width = Some(vector.low().width());
-                native.multiset = vector.is_multiset();
+                // Whether they do is known only after reading all of them.
+                native.multiset = true;
                 native.supports = Some(vector.high().stored_supports().map(|support| support.is_some()));
             }
             Object::RunLength(vector) => native.universe = Some(vector.len()),
@@ -235,7 +257,10 @@ pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
     }
     let is_sound = |object: &Object| {
         let mut findings = Findings::new(false);
-        super::validate::validate(object, &mut findings);
+        match object {
+            Object::Container(container) => super::validate::check_container(container, &mut findings),
+            object => super::validate::check_structure(object, "", 0, &mut findings),
+        }
         findings.is_valid()
     };
     if words.as_ref().len() <= SMALL && fits.len() > 1 && fits.iter().any(is_sound) {
@@ -253,12 +278,56 @@ fn has_tag(kind: Kind, words: &SharedWords) -> bool {
     super::containers::tag(kind).is_some_and(|tag| first & 0xffff_ffff == u64::from(tag))
 }
 
-/// Opens what `options` ask for.
-pub(super) fn open_object(words: &SharedWords, dialect: Option<&str>) -> Result<(Object, Vec<String>)> {
-    match dialect {
+/// What a file is opened as.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wanted<'o> {
+    /// The kind that the user names.
+    pub(super) dialect: Option<&'o str>,
+    /// The type text that the user gives; it is for this format if it begins with `sds:`.
+    pub(super) type_text: Option<&'o str>,
+}
+
+impl<'o> Wanted<'o> {
+    pub(super) fn new(options: &'o ReadOptions) -> Self {
+        Wanted { dialect: options.dialect.as_deref(), type_text: options.type_text.as_deref() }
+    }
+
+    /// The type that the user gives for this format.
+    pub(super) fn given_type(self, limits: &Limits) -> Result<Option<SdsType>> {
+        let Some(text) = self.type_text.and_then(|text| text.trim().strip_prefix(PREFIX)) else {
+            return Ok(None);
+        };
+        if let Some(dialect) = self.dialect {
+            return Err(Error::usage(format!("both a kind (sds:{dialect}) and a type are given")));
+        }
+        let kind = SdsType::parse(text, limits).map_err(|error| match error.kind() {
+            ErrorKind::Limit => error,
+            _ => Error::usage(format!("the given type: {error}")),
+        })?;
+        Ok(Some(kind))
+    }
+}
+
+/// Opens elements as what is wanted. Gives the names of other kinds that fit where none is wanted.
+pub(super) fn open_object(
+    words: &SharedWords,
+    wanted: Wanted<'_>,
+    limits: &Limits,
+) -> Result<(Object, Vec<String>)> {
+    if let Some(kind) = wanted.given_type(limits)? {
+        let object = match &kind {
+            SdsType::Structure(kind) => Object::from_words(*kind, words.clone())?,
+            _ => Object::Container(Container::read_typed(&kind, words)?),
+        };
+        return Ok((object, Vec::new()));
+    }
+    match wanted.dialect {
         Some(name) => {
             Ok((Object::from_words(Kind::parse(name)?, words.clone()).field(name.to_owned())?, Vec::new()))
         }
-        None => fitting(words),
+        None => fitting(words).map_err(|error| match wanted.type_text {
+            Some(_) => error.hint(Hint::Advice("a type for sds begins with sds:".into())),
+            None => error,
+        }),
     }
 }

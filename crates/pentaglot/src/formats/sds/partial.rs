@@ -1,6 +1,6 @@
-//! A vector whose reads are costly: only the elements of the rows that are asked for are read.
+//! A large vector of bits, integers or elements: only the elements of the rows that are asked for are read.
 //!
-//! Whoever wants more than rows (the outline, every rule) gets the whole file in memory, as for any other source.
+//! Whoever wants more than rows (the outline, every rule) gets the whole file in memory, as for any other structure.
 
 use std::sync::Arc;
 
@@ -8,10 +8,12 @@ use arrow_schema::SchemaRef;
 use pentaglot_succinct::{SharedWords, WordCursor};
 
 use super::ID;
+use super::columns::Reader;
 use super::layout::{Object, own_words};
-use super::read::{BATCH_ROWS, Reader, SdsDocument, schema, supports_text};
+use super::read::{BATCH_ROWS, SdsDocument, supports_text};
+use super::schema::{Kind, Native, kind_schema};
 use super::skeleton::{self, Items};
-use super::types::{Kind, Native};
+use super::type_text::PREFIX;
 use crate::error::Result;
 use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Selection;
@@ -33,11 +35,14 @@ pub(super) struct PartialDocument {
 }
 
 impl PartialDocument {
-    /// The document, if its source is costly and it is a large vector of bits, integers or elements.
+    /// The document, if it is a large vector of bits, integers or elements that need not be mapped.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Option<Self>> {
-        if !source.is_costly()
+        let has_type = options.type_text.as_deref().is_some_and(|text| text.trim().starts_with(PREFIX));
+        if !source.is_seekable()
             || source.len().is_none_or(|len| len <= WHOLE_BYTES)
+            || options.in_place.is_some()
             || options.member.is_some()
+            || has_type
         {
             return Ok(None);
         }
@@ -61,8 +66,8 @@ fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summ
     let mut own = Native::new(kind);
     own.width = (kind == Kind::Int).then_some(items.width);
     own.supports = (kind == Kind::Bit).then_some(items.supports);
-    let empty = object(items, 0, SharedWords::new(Vec::new()))?;
-    let mut summary = Summary::new(ID, Arc::new(native::with(schema(&empty), ID, own.to_json())));
+    let schema = native::with(kind_schema(kind, 1)?, ID, own.to_json());
+    let mut summary = Summary::new(ID, Arc::new(schema));
     summary.dialect = Some(kind.name());
     let given = options.dialect.is_some();
     let reason = if given { "named by the user" } else { "the first kind that takes all elements" };
@@ -116,8 +121,7 @@ fn batch(
     let (from, to) = (first * width / 64, (rows.end * width).div_ceil(64));
     let bytes = source.read_range((items.start + from) * 8, (to - from) * 8, budget)?;
     let object = object(items, rows.end - first, own_words(bytes))?;
-    let reader =
-        Reader { object: Arc::new(object), member: None, schema: Arc::clone(schema), budget: budget.clone() };
+    let reader = Reader { object: Arc::new(object), budget: budget.clone() };
     let columns = reader.columns(&(rows.start - first..rows.end - first), None)?;
     let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
     rows::batch(Arc::clone(schema), columns, count)

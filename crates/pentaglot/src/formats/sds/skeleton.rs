@@ -1,6 +1,6 @@
 //! The lengths of a structure without its content: a few elements read where they are, however large the file is.
 
-use super::types::Kind;
+use super::schema::Kind;
 use crate::source::Source;
 
 /// Vectors of `chains` that are looked at.
@@ -171,8 +171,9 @@ impl<'s> Walk<'s> {
                 }
                 Some(())
             }
-            // Containers have tags.
+            // Containers have tags; the others need a type.
             Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta => None,
+            Kind::Element | Kind::Items | Kind::Composite => None,
         }
     }
 }

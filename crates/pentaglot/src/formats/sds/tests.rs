@@ -155,7 +155,7 @@ fn answers_are_those_of_simple_sds() {
                 };
                 let question = format!("{operation} {}", arguments.join(" "));
                 let query: Query = question.parse().unwrap();
-                let found = answer(&object, &query).unwrap().unwrap_or("null".to_owned());
+                let found = answer(&object, &query).unwrap().into_text().unwrap_or("null".to_owned());
                 assert_eq!(found, expected, "{}: {question}", path.display());
                 asked += 1;
             }
@@ -201,15 +201,15 @@ fn damage_is_refused_or_found_and_never_panics() {
             document.validate(&mut findings).unwrap();
             let mut request = Asked::default();
             request.rows = Some(0..1000);
-            let rows = document.ask(&request);
-            assert_eq!(rows.is_ok(), findings.is_valid(), "{} with bit {bit} flipped", path.display());
-            rows.into_iter().for_each(|rows| rows.for_each(drop));
+            let rows = document.ask(&request).and_then(|rows| Ok(rows.collect::<std::result::Result<Vec<_>, _>>()?));
+            let is_refused = rows.is_err();
+            assert!(!(is_refused && findings.is_valid()), "{} with bit {bit} flipped", path.display());
         }
     }
 }
 
 #[test]
-fn lengths_are_rumours() {
+fn lengths_are_checked() {
     let elements = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let cases: [(Kind, &[u64]); 7] = [
         (Kind::Vec, &[1 << 61, 0]),
@@ -276,11 +276,11 @@ fn an_index_is_used_for_its_own_data_only() {
     fs::write(folder.path().join("x.sds.idx"), &index).unwrap();
     let mapped = open();
     assert_eq!(mapped.note, None);
-    assert_eq!(answer(&mapped.object, &"select 100".parse().unwrap()).unwrap(), Some("700".to_owned()));
+    assert_eq!(answer(&mapped.object, &"select 100".parse().unwrap()).unwrap().into_text(), Some("700".to_owned()));
     write(&(0..10_000).map(|i| i % 7 == 1).collect());
     let mapped = open();
     assert!(mapped.note.unwrap().contains("data_hash"));
-    assert_eq!(answer(&mapped.object, &"select 100".parse().unwrap()).unwrap(), Some("701".to_owned()));
+    assert_eq!(answer(&mapped.object, &"select 100".parse().unwrap()).unwrap().into_text(), Some("701".to_owned()));
 }
 
 #[test]
@@ -370,8 +370,8 @@ fn strings_of_containers_are_those_that_were_written() {
 #[test]
 fn versions_that_we_do_not_know_are_unsupported() {
     for (name, text) in [
-        ("small.gbz", "at byte 0, gbz.header: version 99 of a gbz (1 to 2 are read)"),
-        ("small.gbwt", "at byte 0, gbwt.header: version 99 of a gbwt (5 is read)"),
+        ("small.gbz", "at byte 0, gbz.header: version 99 of a gbz (1 to 3 are read)"),
+        ("small.gbwt", "at byte 0, gbwt.header: version 99 of a gbwt (5 to 6 are read)"),
         ("small.gg", "at byte 0, gg.header: version 99 of a gg (3 to 4 are read)"),
         ("small.meta", "at byte 0, gbwt-meta.header: version 99 of a gbwt-meta (2 is read)"),
     ] {

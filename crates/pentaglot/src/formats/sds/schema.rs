@@ -1,11 +1,14 @@
-//! The kinds of structures, and what the hub needs to know to write one again byte for byte.
+//! The kinds of structures, their Arrow schemas, and what the hub needs to know to write one again byte for byte.
 
 use std::fmt;
 
+use arrow_schema::{DataType, Field, Fields, Schema};
 use serde_json::{Value, json};
 
 use super::layout::Object;
+use super::type_text::SdsType;
 use crate::error::{Error, Result};
+use crate::hub::{extension, shape};
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,10 +50,16 @@ pub enum Kind {
     Vec,
     /// Integer vectors, one after the other, behind their number.
     Chains,
+    /// A single element; only a given type names it.
+    Element,
+    /// A vector of items of several elements; only a given type names it.
+    Items,
+    /// Structures one after the other, as a given type says.
+    Composite,
 }
 
 impl Kind {
-    /// All kinds, in the order in which they are tried.
+    /// All kinds that a file can be taken for, in the order in which they are tried.
     pub const ALL: [Kind; 18] = [
         Kind::Gbz,
         Kind::Gbwt,
@@ -93,13 +102,20 @@ impl Kind {
             Kind::Bytes => "bytes",
             Kind::Vec => "vec",
             Kind::Chains => "chains",
+            Kind::Element => "u64",
+            Kind::Items => "items",
+            Kind::Composite => "composite",
         }
     }
 
-    /// The kind with this name.
+    /// The kind with this name, which a file can be taken for.
     pub fn parse(name: &str) -> Result<Self> {
         let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
         kind.ok_or_else(|| Error::usage(format!("sds has no kind {name:?}")))
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Kind::ALL.into_iter().chain([Kind::Element, Kind::Items]).find(|kind| kind.name() == name)
     }
 }
 
@@ -152,12 +168,73 @@ impl Native {
             ["rank", "select", "select0"].map(|word| words.iter().any(|given| given.as_str() == Some(word)))
         });
         Some(Native {
-            kind: Kind::parse(value.get("kind")?.as_str()?).ok()?,
+            kind: Kind::named(value.get("kind")?.as_str()?)?,
             universe: value.get("universe").and_then(Value::as_u64),
             width: value.get("width").and_then(Value::as_u64).and_then(|width| u32::try_from(width).ok()),
             multiset: value.get("multiset").and_then(Value::as_bool).unwrap_or(false),
             supports,
             present: value.get("present").and_then(Value::as_bool).unwrap_or(true),
         })
+    }
+}
+
+fn number(name: &str) -> Field {
+    Field::new(name, DataType::UInt64, false)
+}
+
+pub(super) fn pair_fields() -> Fields {
+    Fields::from(vec![number("_0"), number("_1")])
+}
+
+/// The schema of the rows of a structure of this kind; of a vector, with items of so many elements.
+pub(super) fn kind_schema(kind: Kind, item_elements: u64) -> Result<Schema> {
+    Ok(match kind {
+        Kind::RunLength => Schema::new(vec![number("start"), number("length")]),
+        Kind::Bit | Kind::Raw => shape::array_schema(Field::new("item", DataType::Boolean, false)),
+        Kind::String => shape::value_schema(Field::new("value", DataType::Utf8, false)),
+        Kind::Bytes => shape::value_schema(Field::new("value", DataType::Binary, false)),
+        Kind::Element => shape::value_schema(number("value")),
+        Kind::Pairs => {
+            let tuple = Field::new("item", DataType::Struct(pair_fields()), false);
+            shape::array_schema(extension::with(tuple, extension::TUPLE, None))
+        }
+        // Items of several elements are the rows of a matrix.
+        Kind::Items => shape::dense_schema(DataType::UInt64, None, item_elements)?,
+        _ => shape::array_schema(number("item")),
+    })
+}
+
+impl SdsType {
+    /// What a single structure of this type is, and the elements of its items where it is a vector.
+    pub(super) fn structure(&self) -> Option<(Kind, u64)> {
+        match self {
+            SdsType::Struct(_) | SdsType::Option(_) => None,
+            SdsType::Items(1) => Some((Kind::Vec, 1)),
+            SdsType::Items(2) => Some((Kind::Pairs, 2)),
+            SdsType::Items(elements) => Some((Kind::Items, *elements)),
+            SdsType::Element => Some((Kind::Element, 1)),
+            SdsType::Structure(kind) => Some((*kind, 1)),
+        }
+    }
+
+    /// The Arrow schema of data of this type; several structures have one each.
+    pub fn to_schema(&self) -> Result<Schema> {
+        match self {
+            SdsType::Option(kind) => kind.to_schema(),
+            _ => {
+                let several = || Error::unsupported("one Arrow type for several structures");
+                let (kind, elements) = self.structure().ok_or_else(several)?;
+                kind_schema(kind, elements)
+            }
+        }
+    }
+}
+
+impl Object {
+    /// The schema of its rows, with its native type.
+    pub(super) fn schema(&self) -> Result<Schema> {
+        let elements = if let Object::Items(elements, _) = self { *elements } else { 1 };
+        let schema = kind_schema(self.kind(), elements)?;
+        Ok(crate::hub::native::with(schema, super::ID, Native::of(self).to_json()))
     }
 }
