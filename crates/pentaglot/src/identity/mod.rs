@@ -179,9 +179,9 @@ impl Iterator for ReadAhead {
 
 /// A digest of each row of some columns: equal rows have equal ones.
 pub(crate) fn row_digests(columns: &[ArrayRef]) -> Result<Vec<[u8; 32]>> {
-    let columns: Vec<column::Column> =
-        columns.iter().map(|array| column::Column::new(array)).collect::<Result<_>>()?;
-    let rows = columns.first().map_or(0, column::Column::len);
+    let columns: Vec<column::HashedColumn> =
+        columns.iter().map(|array| column::HashedColumn::new(array)).collect::<Result<_>>()?;
+    let rows = columns.first().map_or(0, column::HashedColumn::len);
     let digest = |row: usize| {
         let mut hasher = blake3::Hasher::new();
         let mut take = |bytes: &[u8]| {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+#[cfg(feature = "sds")]
+use super::composite::{self, Composite};
 use super::dense;
 use super::inputs::open_all;
 use super::names::expand;
@@ -48,6 +50,8 @@ pub struct ConvertOptions {
     /// Whether the output is read back before it gets its name, and must be the same data.
     #[cfg(feature = "dynd")]
     pub verify: bool,
+    /// The type of the one structure that is written, where only a type says what it is.
+    pub(super) write_type: Option<String>,
 }
 
 /// A planned conversion: `plan` can be shown, `run` obeys it.
@@ -67,6 +71,9 @@ pub struct Conversion {
     /// How the output is opened again to verify it.
     #[cfg(feature = "dynd")]
     verify: Option<OpenOptions>,
+    /// The structures that follow in the same file.
+    #[cfg(feature = "sds")]
+    pub(super) composite: Option<Composite>,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -125,7 +132,19 @@ impl Conversion {
         let target = target_of(registry, options.to.as_deref(), output)?;
         let inputs = expand(inputs)?;
         inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
-        let opened = open_all(registry, &inputs, &options.open)?;
+        #[cfg(feature = "sds")]
+        let (open, options) = {
+            let types = composite::types(registry, &inputs, &target, options)?;
+            if types.output.is_some() {
+                return composite::plan(registry, &inputs, &target, types, options);
+            }
+            let mut open = options.open.clone();
+            open.default_member = composite::member_for(&target, output);
+            (open, options)
+        };
+        #[cfg(not(feature = "sds"))]
+        let open = options.open.clone();
+        let opened = open_all(registry, &inputs, &open)?;
         let conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
         conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
         Ok(conversion)
@@ -165,6 +184,12 @@ impl Conversion {
         write.dialect = target.dialect.map(str::to_owned);
         // A type may say how many rows there are: of all, not of those that match.
         write.type_text = options.open.type_text.clone().filter(|_| options.filter.is_none());
+        #[cfg(feature = "sds")]
+        {
+            // A type of sds that is given for an input is not that of the output.
+            let other = write.type_text.take().filter(|text| !composite::is_sds_type(text));
+            write.type_text = options.write_type.clone().or(other);
+        }
         write.options = super::options::of_side(given, Side::Write, info);
         write.budget = opened.budget.clone();
         write.control = opened.control.clone();
@@ -202,6 +227,8 @@ impl Conversion {
             lost,
             #[cfg(feature = "dynd")]
             verify: options.verify.then(|| options.open.clone()),
+            #[cfg(feature = "sds")]
+            composite: None,
             plan,
         })
     }
@@ -237,6 +264,24 @@ impl Conversion {
     /// Runs into any sink.
     pub fn run_into(self, sink: Sink) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
+        #[cfg(feature = "sds")]
+        let (this, composite) = self.split_composite();
+        #[cfg(feature = "sds")]
+        if let Some(composite) = composite {
+            return composite::run(this, composite, sink);
+        }
+        #[cfg(not(feature = "sds"))]
+        let this = self;
+        this.run_one(sink)
+    }
+
+    #[cfg(feature = "sds")]
+    fn split_composite(mut self) -> (Self, Option<Composite>) {
+        let composite = self.composite.take();
+        (self, composite)
+    }
+
+    fn run_one(self, sink: Sink) -> Result<Report> {
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.opened.budget.clone();
         let rows = self.opened.charged_rows(&self.selection)?;
@@ -291,6 +336,18 @@ impl Conversion {
             #[cfg(feature = "dynd")]
             verified: complete.map(Complete::verified).transpose()?,
         })
+    }
+}
+
+impl Report {
+    /// Adds what another conversion into the same file did.
+    #[cfg(feature = "sds")]
+    pub(super) fn add(&mut self, other: Report) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        self.input_notes.extend(other.input_notes);
+        self.notes.extend(other.notes);
+        self.lost.extend(other.lost);
     }
 }
 

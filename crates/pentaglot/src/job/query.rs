@@ -6,7 +6,7 @@ use super::open::split_member;
 use super::open::{OpenOptions, is_gzip, target};
 use crate::error::{Context, Error, Result};
 use crate::formats::ReadOptions;
-use crate::formats::sds::{self, Answer, Kind, Mapped, Queried, Query};
+use crate::formats::sds::{self, Answer, Mapped, Queried, Query, SdsKind};
 use crate::registry::Registry;
 use crate::source::Source;
 
@@ -21,7 +21,9 @@ impl Queries {
     pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = match options.from.as_deref().map(|text| target(registry, text)).transpose()? {
             None => None,
-            Some(named) if named.format.info().id == "sds" => named.dialect.map(Kind::parse).transpose()?,
+            Some(named) if named.format.info().id == "sds" => {
+                named.dialect.map(SdsKind::parse).transpose()?
+            }
             Some(named) => {
                 return Err(Error::unsupported(format!(
                     "queries on {} (sds has them)",
@@ -45,9 +47,8 @@ impl Queries {
                 return Err(Error::unsupported(format!("queries on {format} (sds has them)")));
             }
         }
-        let limits = options.budget.limits();
-        let mapped =
-            Mapped::open_typed(&source, kind, type_text, options.in_place, limits).in_format("sds")?;
+        let mapped = Mapped::open_typed(&source, kind, type_text, options.in_place, &options.budget);
+        let mapped = mapped.in_format("sds")?;
         let queried = Queried::new(&Arc::new(mapped.object), member)?;
         Ok(Queries { queried, note: mapped.note })
     }

@@ -3,15 +3,15 @@
 use arrow_array::ArrayRef;
 
 use super::MONGODB_BYTES;
-use super::document::Document;
+use super::decode::Decoder;
 use super::layout::{Array, Block, Data};
-use super::read::Decoder;
-use super::types::Type;
+use super::read::BsondfDocument;
+use super::schema::Type;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{Document as _, Findings};
 
 /// Holds all rules against a document.
-pub(super) fn validate(document: &Document, findings: &mut Findings) -> Result<()> {
+pub(super) fn validate(document: &BsondfDocument, findings: &mut Findings) -> Result<()> {
     for warning in &document.layout.warnings {
         findings.warning(warning);
     }

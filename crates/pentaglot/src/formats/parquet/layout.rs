@@ -14,9 +14,9 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use super::thrift::{self, PageHeader};
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::guard::guarded;
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader};
-use crate::wire::guard::guarded;
 
 /// The magic at both ends.
 pub(super) const MAGIC: &[u8; 4] = b"PAR1";

@@ -9,7 +9,7 @@ use super::read::Store;
 use super::thrift::{self, PageHeader};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
-use crate::wire::guard::guarded;
+use crate::formats::guard::guarded;
 
 /// A file's fault is a finding; anything else ends the run.
 fn report(findings: &mut Findings, result: Result<()>) -> Result<()> {

@@ -11,7 +11,7 @@ use pentaglot_succinct::{
 };
 use tempfile::spooled_tempfile;
 
-use super::schema::{Kind, Native};
+use super::schema::{Native, SdsKind};
 use super::scratch::{Scratch, check_room};
 use super::write::{Input, Target};
 use crate::cursor::Reserved;
@@ -46,15 +46,16 @@ enum Order {
 
 impl Values {
     pub(super) fn new(target: &Target, budget: &Budget) -> Result<Self> {
-        let is_bits = matches!(target.native.kind, Kind::Bit | Kind::Raw | Kind::Sparse | Kind::RunLength);
-        let repeats = target.native.kind == Kind::Sparse && target.native.multiset;
+        let is_bits =
+            matches!(target.native.kind, SdsKind::Bit | SdsKind::Raw | SdsKind::Sparse | SdsKind::RunLength);
+        let repeats = target.native.kind == SdsKind::Sparse && target.native.multiset;
         let order = match target.input {
             Input::Numbers if is_bits && repeats => Order::NotDescending,
             Input::Numbers if is_bits => Order::Ascending,
             Input::Runs if is_bits => Order::Runs,
             _ => Order::Any,
         };
-        let width = target.native.width.filter(|_| target.native.kind == Kind::Int);
+        let width = target.native.width.filter(|_| target.native.kind == SdsKind::Int);
         let scratch = Scratch::new(budget)?;
         Ok(Values { scratch, order, width, rows: 0, word: 0, largest: 0, end: 0, ones: 0 })
     }
@@ -252,7 +253,7 @@ pub(super) fn write_bytes(target: &Target, bytes: Option<Vec<u8>>, out: &mut imp
         (None, Input::Numbers) => Vec::new(),
         (None, _) => return Err(Error::lossy(format!("no row does not fit a {kind}"))),
     };
-    if kind == Kind::String
+    if kind == SdsKind::String
         && let Err(error) = simdutf8::compat::from_utf8(&bytes)
     {
         let at = error.valid_up_to();
@@ -275,29 +276,29 @@ pub(super) fn write(
         values.push_word()?;
     }
     let native = &target.native;
-    if native.kind == Kind::RunLength {
+    if native.kind == SdsKind::RunLength {
         return run_length(target, values, sink);
     }
     let mut out = Out { sink: ByteSink(sink), words: Vec::new() };
     match native.kind {
-        Kind::Bit | Kind::Raw => bits(target, values, budget, &mut out)?,
-        Kind::Sparse => sparse(target, values, budget, &mut out)?,
-        Kind::Int => {
+        SdsKind::Bit | SdsKind::Raw => bits(target, values, budget, &mut out)?,
+        SdsKind::Sparse => sparse(target, values, budget, &mut out)?,
+        SdsKind::Int => {
             let empty = || IntVector::from_values_packed(&[]).width();
             let smallest = if values.rows == 0 { empty() } else { bits_of(values.largest).max(1) };
             let width = native.width.unwrap_or(smallest);
             write_ints(values.rows, width, values.scratch, &mut out).map_err(refused)?;
         }
-        Kind::Element => match values.rows {
+        SdsKind::Element => match values.rows {
             1 => copy(values, &mut out)?,
             rows => return Err(Error::lossy(format!("{rows} rows do not fit a single element"))),
         },
-        Kind::Vec | Kind::Pairs | Kind::Items | Kind::Option => {
+        SdsKind::Vec | SdsKind::Pairs | SdsKind::Items | SdsKind::Option => {
             out.put(&[values.rows])?;
             copy(values, &mut out)?;
         }
-        Kind::RunLengthWavelet => run_length_wavelet(values, budget, &mut out)?,
-        Kind::Wavelet | Kind::WaveletCore => wavelet(target, values, budget, &mut out)?,
+        SdsKind::RunLengthWavelet => run_length_wavelet(values, budget, &mut out)?,
+        SdsKind::Wavelet | SdsKind::WaveletCore => wavelet(target, values, budget, &mut out)?,
         kind => return Err(Error::unsupported(format!("writing a {kind}"))),
     }
     Ok(out.flush()?)
@@ -310,7 +311,7 @@ fn copy(mut values: Values, out: &mut impl WordSink) -> Result<()> {
 /// The number of bits: as a user says, else up to the last one that is set.
 fn length(target: &Target, values: &Values) -> Result<u64> {
     let len = match (target.input, target.native.kind) {
-        (Input::Bits, Kind::Sparse) => target.native.universe.unwrap_or(values.rows),
+        (Input::Bits, SdsKind::Sparse) => target.native.universe.unwrap_or(values.rows),
         (Input::Bits, _) => values.rows,
         _ => target.native.universe.unwrap_or(values.end),
     };
@@ -326,7 +327,7 @@ fn bits(target: &Target, mut values: Values, budget: &Budget, out: &mut impl Wor
     check_room(len.div_ceil(64), budget.limits().max_spool)?;
     let words = |take: &mut dyn FnMut(u64) -> io::Result<()>| values.words(input, len, take);
     match target.native.kind {
-        Kind::Raw => write_raw(len, words, out),
+        SdsKind::Raw => write_raw(len, words, out),
         _ => write_bits(len, ones, wanted(target, [true; 3]), words, out),
     }
     .map_err(refused)
@@ -372,7 +373,7 @@ fn collect(mut values: Values, budget: &Budget) -> Result<Reserved<u64>> {
 
 fn wavelet(target: &Target, values: Values, budget: &Budget, out: &mut impl WordSink) -> Result<()> {
     let values = collect(values, budget)?;
-    if target.native.kind == Kind::WaveletCore {
+    if target.native.kind == SdsKind::WaveletCore {
         let _reserved = budget.reserve(core_bytes(&values))?;
         return put_core(&WaveletCore::from_values(&values), target, out);
     }

@@ -14,7 +14,7 @@ use pentaglot_succinct::{BitQueries, BitVector, RawVector, RunLengthVector, Shar
 
 use super::containers::{Content, StringArray as PackedStrings};
 use super::layout::{Object, byte_vector};
-use super::schema::{Kind, kind_schema, pair_fields};
+use super::schema::{SdsKind, kind_schema, pair_fields};
 use crate::error::{Error, Result};
 use crate::hub::rows;
 use crate::limits::{Budget, Reservation};
@@ -191,7 +191,7 @@ pub(super) fn run_bounds(vector: &RunLengthVector<SharedWords>) -> Option<(u64, 
 /// Items of several elements, as the rows of a matrix.
 fn items(width: u64, words: &SharedWords, rows: &Range<u64>) -> Result<ArrayRef> {
     let values: Vec<u64> = elements(words.as_ref(), &(rows.start * width..rows.end * width)).collect();
-    let schema = kind_schema(Kind::Items, width)?;
+    let schema = kind_schema(SdsKind::Items, width)?;
     let DataType::FixedSizeList(item, size) = schema.field(0).data_type() else {
         return Err(Error::unsupported(format!("items of {width} elements")));
     };

@@ -6,14 +6,14 @@ use pentaglot_succinct::{IntVector, SharedWords, SparseVector, WordCursor};
 
 use super::layout::Object;
 use super::pangenome::Walker;
-use super::schema::Kind;
+use super::schema::SdsKind;
 use super::tables::Table;
 use super::type_text::{SdsType, join};
 use crate::error::{Error, Result};
 
 /// A container, walked to its last element.
 pub struct Container {
-    kind: Kind,
+    kind: SdsKind,
     parts: Vec<ContainerPart>,
     facts: Vec<(String, String)>,
 }
@@ -78,18 +78,18 @@ impl StringArray {
 }
 
 /// The tag that a container begins with.
-pub(super) fn tag(kind: Kind) -> Option<u32> {
+pub(super) fn tag(kind: SdsKind) -> Option<u32> {
     match kind {
-        Kind::Gbz => Some(0x205A_4247),
-        Kind::Gbwt => Some(0x6B37_6B37),
-        Kind::Gg => Some(0x6B37_64AF),
-        Kind::GbwtMeta => Some(0x6B37_5E7A),
+        SdsKind::Gbz => Some(0x205A_4247),
+        SdsKind::Gbwt => Some(0x6B37_6B37),
+        SdsKind::Gg => Some(0x6B37_64AF),
+        SdsKind::GbwtMeta => Some(0x6B37_5E7A),
         _ => None,
     }
 }
 
 impl Container {
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> SdsKind {
         self.kind
     }
 
@@ -114,13 +114,13 @@ impl Container {
         self.members().find(|(path, _)| *path == wanted).map(|(_, content)| content)
     }
 
-    pub(super) fn read(kind: Kind, cursor: &mut WordCursor<SharedWords>) -> Result<Self> {
+    pub(super) fn read(kind: SdsKind, cursor: &mut WordCursor<SharedWords>) -> Result<Self> {
         let mut walker = Walker::new(cursor);
         match kind {
-            Kind::Gbz => walker.gbz()?,
-            Kind::Gbwt => walker.gbwt("")?,
-            Kind::Gg => walker.graph("")?,
-            Kind::GbwtMeta => walker.metadata("")?,
+            SdsKind::Gbz => walker.gbz()?,
+            SdsKind::Gbwt => walker.gbwt("")?,
+            SdsKind::Gg => walker.graph("")?,
+            SdsKind::GbwtMeta => walker.metadata("")?,
             _ => walker.chains()?,
         }
         let (mut parts, facts) = walker.finish();
@@ -143,7 +143,7 @@ impl Container {
             return Err(error.at(cursor.position() * 8).rule("trailing"));
         }
         let facts = vec![("type".to_owned(), kind.to_string())];
-        Ok(Container { kind: Kind::Composite, parts, facts })
+        Ok(Container { kind: SdsKind::Composite, parts, facts })
     }
 }
 

@@ -7,7 +7,7 @@ use pentaglot_succinct::{BitQueries, SharedWords};
 use super::containers::{Container, Content, StringArray};
 use super::gbwt::{Records, sparse, unpack};
 use super::layout::Object;
-use super::schema::Kind;
+use super::schema::SdsKind;
 use super::type_text::join;
 use crate::error::{Error, Result};
 use crate::limits::{Budget, Reservation};
@@ -71,14 +71,14 @@ fn check_count(what: &str, stated: u64, found: u64) -> Result<()> {
 
 /// Where the parts of the GBWT are in a container.
 fn gbwt_prefix(container: &Container) -> &'static str {
-    if container.kind() == Kind::Gbz { "gbwt" } else { "" }
+    if container.kind() == SdsKind::Gbz { "gbwt" } else { "" }
 }
 
 impl Names {
     /// The names in a container; `None` if it has no metadata.
     pub(super) fn open(container: &Container) -> Result<Option<Self>> {
         let prefix = match container.kind() {
-            Kind::GbwtMeta => String::new(),
+            SdsKind::GbwtMeta => String::new(),
             _ => join(gbwt_prefix(container), "metadata"),
         };
         let Some(Content::Paths(paths)) = container.member(Some(&join(&prefix, "path_names"))) else {
@@ -306,7 +306,7 @@ impl Graph {
         if let Some(names) = graph.names.as_ref().filter(|names| names.path_count() > 0) {
             check_count("paths", graph.path_count(), names.path_count())?;
         }
-        if container.kind() == Kind::Gbz {
+        if container.kind() == SdsKind::Gbz {
             graph.open_nodes(container, budget)?;
         }
         Ok(graph)

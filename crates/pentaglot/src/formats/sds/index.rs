@@ -7,11 +7,11 @@
 use pentaglot_succinct::{Indexed, SharedWords, WordCursor};
 
 use super::layout::{Object, Wanted, open_object, read_words};
-use super::schema::Kind;
+use super::schema::SdsKind;
 use crate::error::{Error, Result};
 use crate::formats::ReadOptions;
 use crate::formats::side_index::{SDS_MAGIC, SUFFIX};
-use crate::limits::Limits;
+use crate::limits::Budget;
 use crate::map::InPlace;
 use crate::source::Source;
 
@@ -36,36 +36,40 @@ impl Mapped {
     /// Opens a file in place by a memory map if that is permitted; anything else in memory.
     pub fn open(
         source: &Source,
-        kind: Option<Kind>,
+        kind: Option<SdsKind>,
         in_place: Option<InPlace>,
-        limits: &Limits,
+        budget: &Budget,
     ) -> Result<Self> {
-        Mapped::open_as(source, Wanted { dialect: kind.map(Kind::name), type_text: None }, in_place, limits)
+        Mapped::open_as(
+            source,
+            Wanted { dialect: kind.map(SdsKind::name), type_text: None },
+            in_place,
+            budget,
+        )
     }
 
     /// As [`open`](Self::open), with a type text that the user may have given.
     pub fn open_typed(
         source: &Source,
-        kind: Option<Kind>,
+        kind: Option<SdsKind>,
         type_text: Option<&str>,
         in_place: Option<InPlace>,
-        limits: &Limits,
+        budget: &Budget,
     ) -> Result<Self> {
-        Mapped::open_as(source, Wanted { dialect: kind.map(Kind::name), type_text }, in_place, limits)
+        Mapped::open_as(source, Wanted { dialect: kind.map(SdsKind::name), type_text }, in_place, budget)
     }
 
     fn open_as(
         source: &Source,
         wanted: Wanted<'_>,
         in_place: Option<InPlace>,
-        limits: &Limits,
+        budget: &Budget,
     ) -> Result<Self> {
-        let budget = limits.budget();
-        let words = read_words(source, in_place, &budget)?;
-        let (object, also_fits) = open_object(&words, wanted, limits)?;
+        let words = read_words(source, in_place, budget)?;
+        let (object, also_fits) = open_object(&words, wanted, budget.limits())?;
         let attached = match source.sibling(SUFFIX)? {
             Some(side) => {
-                read_words(&side, in_place, &budget).and_then(|index| attach_index(&object, &words, index))
+                read_words(&side, in_place, budget).and_then(|index| attach_index(&object, &words, index))
             }
             None => Ok(()),
         };
@@ -77,7 +81,7 @@ impl Mapped {
 
 /// The bytes of the side index of a file.
 pub(super) fn side_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
-    let mapped = Mapped::open_as(source, Wanted::new(options), options.in_place, options.budget.limits())?;
+    let mapped = Mapped::open_as(source, Wanted::new(options), options.in_place, &options.budget)?;
     build_index(&mapped.object, &mapped.words)
 }
 
@@ -132,8 +136,8 @@ fn attach_index(object: &Object, words: &SharedWords, index: SharedWords) -> Res
     Ok(attached?)
 }
 
-fn kind_code(kind: Kind) -> u64 {
-    Kind::ALL.iter().zip(0..).find(|(known, _)| **known == kind).map_or(u64::MAX, |(_, code)| code)
+fn kind_code(kind: SdsKind) -> u64 {
+    SdsKind::ALL.iter().zip(0..).find(|(known, _)| **known == kind).map_or(u64::MAX, |(_, code)| code)
 }
 
 /// BLAKE3 of the elements.

@@ -17,7 +17,7 @@ use pentaglot_succinct::{BitQueries, SharedWords, WordCursor};
 
 use super::containers::{ContainerPart, Content, StringArray, malformed, tag};
 use super::layout::{Object, byte_vector};
-use super::schema::Kind;
+use super::schema::SdsKind;
 use super::type_text::join;
 use crate::error::{Error, Result};
 
@@ -56,7 +56,12 @@ impl<'c> Walker<'c> {
     }
 
     /// Tag and version in one element.
-    fn header(&mut self, parent: &str, kind: Kind, versions: std::ops::RangeInclusive<u64>) -> Result<u64> {
+    fn header(
+        &mut self,
+        parent: &str,
+        kind: SdsKind,
+        versions: std::ops::RangeInclusive<u64>,
+    ) -> Result<u64> {
         let at = self.cursor.position();
         let path = join(parent, "header");
         let element = self.field(path.clone())?;
@@ -91,7 +96,7 @@ impl<'c> Walker<'c> {
     }
 
     /// A structure of this kind.
-    fn structure(&mut self, kind: Kind, path: String) -> Result<Arc<Object>> {
+    fn structure(&mut self, kind: SdsKind, path: String) -> Result<Arc<Object>> {
         let start = self.cursor.position();
         let object = Object::read(kind, self.cursor).map_err(|error| error.field(path.clone()))?;
         let object = Arc::new(object);
@@ -101,7 +106,7 @@ impl<'c> Walker<'c> {
 
     /// The bytes of a vector, and the elements that hold them.
     fn bytes(&mut self, path: String) -> Result<(u64, SharedWords)> {
-        match self.structure(Kind::Bytes, path)?.as_ref() {
+        match self.structure(SdsKind::Bytes, path)?.as_ref() {
             Object::Bytes(count, words) => Ok((*count, words.clone())),
             other => Err(Error::malformed("bytes", other.kind())),
         }
@@ -109,14 +114,14 @@ impl<'c> Walker<'c> {
 
     fn strings(&mut self, path: &str) -> Result<Arc<StringArray>> {
         let start = self.cursor.position();
-        let starts = self.structure(Kind::Sparse, join(path, "index"))?;
+        let starts = self.structure(SdsKind::Sparse, join(path, "index"))?;
         let (count, words) = self.bytes(join(path, "alphabet"))?;
         if count > 256 {
             let expected = "at most 256 bytes";
             return Err(malformed(start, join(path, "alphabet"), expected, count));
         }
         let alphabet = byte_vector(count, &words);
-        let packed = self.structure(Kind::Int, join(path, "characters"))?;
+        let packed = self.structure(SdsKind::Int, join(path, "characters"))?;
         let array = Arc::new(StringArray { starts, alphabet, packed });
         let is_tags = path == "tags" || path.ends_with(".tags");
         let content = if is_tags { Content::Tags } else { Content::Strings };
@@ -127,7 +132,7 @@ impl<'c> Walker<'c> {
     fn dictionary(&mut self, path: &str) -> Result<()> {
         let at = self.cursor.position();
         let strings = self.strings(path)?;
-        let ids = self.structure(Kind::Int, join(path, "sorted_ids"))?;
+        let ids = self.structure(SdsKind::Int, join(path, "sorted_ids"))?;
         let count = if let Object::Int(ids) = ids.as_ref() { ids.len() } else { 0 };
         if count != strings.len() {
             return Err(malformed(at, join(path, "sorted_ids"), format!("{} ids", strings.len()), count));
@@ -145,7 +150,7 @@ impl<'c> Walker<'c> {
     }
 
     pub(super) fn gbz(&mut self) -> Result<()> {
-        self.header("", Kind::Gbz, 1..=3)?;
+        self.header("", SdsKind::Gbz, 1..=3)?;
         self.flags("flags".to_owned(), 0, 0)?;
         self.tags("tags")?;
         self.gbwt("gbwt")?;
@@ -153,14 +158,14 @@ impl<'c> Walker<'c> {
     }
 
     pub(super) fn gbwt(&mut self, parent: &str) -> Result<()> {
-        let version = self.header(parent, Kind::Gbwt, 5..=6)?;
+        let version = self.header(parent, SdsKind::Gbwt, 5..=6)?;
         for name in ["sequences", "size", "offset", "alphabet_size"] {
             self.fact(join(parent, name))?;
         }
         let flags = self.flags(join(parent, "flags"), 7, 4)?;
         self.tags(&join(parent, "tags"))?;
         let at = self.cursor.position();
-        let index = self.structure(Kind::Sparse, join(parent, "bwt.index"))?;
+        let index = self.structure(SdsKind::Sparse, join(parent, "bwt.index"))?;
         let (data, _) = self.bytes(join(parent, if version >= 6 { "bwt.zstd" } else { "bwt.data" }))?;
         let len = if let Object::Sparse(index) = index.as_ref() { index.len() } else { 0 };
         if version < 6 && len != data {
@@ -171,7 +176,7 @@ impl<'c> Walker<'c> {
                 len,
             ));
         }
-        self.structure(Kind::Vec, join(parent, "da_samples"))?;
+        self.structure(SdsKind::Vec, join(parent, "da_samples"))?;
         let path = join(parent, "metadata");
         let at = self.cursor.position();
         let size = self.field(join(&path, "size"))?;
@@ -195,7 +200,7 @@ impl<'c> Walker<'c> {
     }
 
     pub(super) fn metadata(&mut self, parent: &str) -> Result<()> {
-        self.header(parent, Kind::GbwtMeta, 2..=2)?;
+        self.header(parent, SdsKind::GbwtMeta, 2..=2)?;
         for name in ["samples", "haplotypes", "contigs"] {
             self.fact(join(parent, name))?;
         }
@@ -209,19 +214,19 @@ impl<'c> Walker<'c> {
     }
 
     pub(super) fn graph(&mut self, parent: &str) -> Result<()> {
-        let version = self.header(parent, Kind::Gg, 3..=4)?;
+        let version = self.header(parent, SdsKind::Gg, 3..=4)?;
         self.fact(join(parent, "nodes"))?;
         self.flags(join(parent, "flags"), 3, 2)?;
         if version >= 4 {
             let path = join(parent, "sequences");
-            self.structure(Kind::Sparse, join(&path, "index"))?;
+            self.structure(SdsKind::Sparse, join(&path, "index"))?;
             self.field(join(&path, "total_length"))?;
             self.bytes(join(&path, "zstd"))?;
         } else {
             self.strings(&join(parent, "sequences"))?;
         }
         self.strings(&join(parent, "segments"))?;
-        self.structure(Kind::Sparse, join(parent, "mapping"))?;
+        self.structure(SdsKind::Sparse, join(parent, "mapping"))?;
         Ok(())
     }
 
@@ -229,7 +234,7 @@ impl<'c> Walker<'c> {
         let count = self.fact("chains".to_owned())?;
         // Each vector takes four elements at least, so a wrong count ends soon.
         for index in 0..count {
-            self.structure(Kind::Int, format!("chain[{index}]"))?;
+            self.structure(SdsKind::Int, format!("chain[{index}]"))?;
         }
         Ok(())
     }

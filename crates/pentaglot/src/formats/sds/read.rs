@@ -9,7 +9,8 @@ use pentaglot_succinct::{BitQueries, SharedWords};
 use super::columns::{Reader, member_columns, run_bounds, sparse_bounds};
 use super::containers::{Container, Content};
 use super::layout::{self, Object, Wanted};
-use super::schema::{Kind, Native};
+use super::partial::PartialDocument;
+use super::schema::{Native, SdsKind};
 use super::{ID, outline, validate};
 use crate::error::{self, Error, Hint, Result};
 use crate::formats::{ColumnStatistics, Document, Findings, Outline, ReadOptions, Statistics, Summary};
@@ -43,8 +44,8 @@ impl SdsDocument {
         summary.dialect = Some(kind.name());
         summary.dialect_reason = Some(match (&options.dialect, kind, object.as_ref()) {
             (Some(_), ..) => "named by the user".to_owned(),
-            (None, Kind::Composite, _) => "its type is given".to_owned(),
-            (None, _, Object::Container(_)) if kind != Kind::Chains => "its tag says so".to_owned(),
+            (None, SdsKind::Composite, _) => "its type is given".to_owned(),
+            (None, _, Object::Container(_)) if kind != SdsKind::Chains => "its tag says so".to_owned(),
             _ if wanted.given_type(options.budget.limits())?.is_some() => "its type is given".to_owned(),
             _ => "the first kind that takes all elements".to_owned(),
         });
@@ -214,6 +215,26 @@ impl Document for SdsDocument {
             }
         };
         request.project(rows::from_batches(schema, batches))
+    }
+}
+
+/// Rows are read as they are asked for; everything else needs the whole file.
+impl Document for PartialDocument {
+    fn summary(&self) -> &Summary {
+        self.summary()
+    }
+
+    fn outline(&self) -> Outline {
+        let bytes = self.summary().bytes.unwrap_or(0);
+        self.whole().map_or_else(|_| Outline::new("file", 0, bytes), |document| document.outline())
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        self.whole()?.validate(findings)
+    }
+
+    fn rows(&self, selection: &Selection) -> Result<Rows> {
+        selection.project(self.batches(selection))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::hub::{extension, shape};
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum SdsKind {
     /// A GBZ pangenome graph.
     Gbz,
     /// A GBWT index.
@@ -58,68 +58,68 @@ pub enum Kind {
     Composite,
 }
 
-impl Kind {
+impl SdsKind {
     /// All kinds that a file can be taken for, in the order in which they are tried.
-    pub const ALL: [Kind; 18] = [
-        Kind::Gbz,
-        Kind::Gbwt,
-        Kind::Gg,
-        Kind::GbwtMeta,
-        Kind::RunLengthWavelet,
-        Kind::Wavelet,
-        Kind::WaveletCore,
-        Kind::RunLength,
-        Kind::Sparse,
-        Kind::Bit,
-        Kind::Int,
-        Kind::Raw,
-        Kind::Option,
-        Kind::Pairs,
-        Kind::String,
-        Kind::Bytes,
-        Kind::Vec,
-        Kind::Chains,
+    pub const ALL: [SdsKind; 18] = [
+        SdsKind::Gbz,
+        SdsKind::Gbwt,
+        SdsKind::Gg,
+        SdsKind::GbwtMeta,
+        SdsKind::RunLengthWavelet,
+        SdsKind::Wavelet,
+        SdsKind::WaveletCore,
+        SdsKind::RunLength,
+        SdsKind::Sparse,
+        SdsKind::Bit,
+        SdsKind::Int,
+        SdsKind::Raw,
+        SdsKind::Option,
+        SdsKind::Pairs,
+        SdsKind::String,
+        SdsKind::Bytes,
+        SdsKind::Vec,
+        SdsKind::Chains,
     ];
 
     /// The word after `sds:`.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Gbz => "gbz",
-            Kind::Gbwt => "gbwt",
-            Kind::Gg => "gg",
-            Kind::GbwtMeta => "gbwt-meta",
-            Kind::RunLengthWavelet => "rlwm",
-            Kind::Wavelet => "wm",
-            Kind::WaveletCore => "wmcore",
-            Kind::RunLength => "rl",
-            Kind::Sparse => "sparse",
-            Kind::Bit => "bit",
-            Kind::Int => "int",
-            Kind::Raw => "raw",
-            Kind::Option => "option",
-            Kind::Pairs => "pairs",
-            Kind::String => "string",
-            Kind::Bytes => "bytes",
-            Kind::Vec => "vec",
-            Kind::Chains => "chains",
-            Kind::Element => "u64",
-            Kind::Items => "items",
-            Kind::Composite => "composite",
+            SdsKind::Gbz => "gbz",
+            SdsKind::Gbwt => "gbwt",
+            SdsKind::Gg => "gg",
+            SdsKind::GbwtMeta => "gbwt-meta",
+            SdsKind::RunLengthWavelet => "rlwm",
+            SdsKind::Wavelet => "wm",
+            SdsKind::WaveletCore => "wmcore",
+            SdsKind::RunLength => "rl",
+            SdsKind::Sparse => "sparse",
+            SdsKind::Bit => "bit",
+            SdsKind::Int => "int",
+            SdsKind::Raw => "raw",
+            SdsKind::Option => "option",
+            SdsKind::Pairs => "pairs",
+            SdsKind::String => "string",
+            SdsKind::Bytes => "bytes",
+            SdsKind::Vec => "vec",
+            SdsKind::Chains => "chains",
+            SdsKind::Element => "u64",
+            SdsKind::Items => "items",
+            SdsKind::Composite => "composite",
         }
     }
 
     /// The kind with this name, which a file can be taken for.
     pub fn parse(name: &str) -> Result<Self> {
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        let kind = SdsKind::ALL.into_iter().find(|kind| kind.name() == name);
         kind.ok_or_else(|| Error::usage(format!("sds has no kind {name:?}")))
     }
 
     fn named(name: &str) -> Option<Self> {
-        Kind::ALL.into_iter().chain([Kind::Element, Kind::Items]).find(|kind| kind.name() == name)
+        SdsKind::ALL.into_iter().chain([SdsKind::Element, SdsKind::Items]).find(|kind| kind.name() == name)
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for SdsKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -128,7 +128,7 @@ impl fmt::Display for Kind {
 /// What the values of a structure do not say: enough to write the same bytes again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Native {
-    pub(super) kind: Kind,
+    pub(super) kind: SdsKind,
     /// Length of the bits (sparse, rl).
     pub(super) universe: Option<u64>,
     /// Bits per item (int), of the low parts (sparse).
@@ -142,7 +142,7 @@ pub(super) struct Native {
 }
 
 impl Native {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: SdsKind) -> Self {
         Native { kind, universe: None, width: None, multiset: false, supports: None, present: true }
     }
 
@@ -168,7 +168,7 @@ impl Native {
             ["rank", "select", "select0"].map(|word| words.iter().any(|given| given.as_str() == Some(word)))
         });
         Some(Native {
-            kind: Kind::named(value.get("kind")?.as_str()?)?,
+            kind: SdsKind::named(value.get("kind")?.as_str()?)?,
             universe: value.get("universe").and_then(Value::as_u64),
             width: value.get("width").and_then(Value::as_u64).and_then(|width| u32::try_from(width).ok()),
             multiset: value.get("multiset").and_then(Value::as_bool).unwrap_or(false),
@@ -187,32 +187,32 @@ pub(super) fn pair_fields() -> Fields {
 }
 
 /// The schema of the rows of a structure of this kind; of a vector, with items of so many elements.
-pub(super) fn kind_schema(kind: Kind, item_elements: u64) -> Result<Schema> {
+pub(super) fn kind_schema(kind: SdsKind, item_elements: u64) -> Result<Schema> {
     Ok(match kind {
-        Kind::RunLength => Schema::new(vec![number("start"), number("length")]),
-        Kind::Bit | Kind::Raw => shape::array_schema(Field::new("item", DataType::Boolean, false)),
-        Kind::String => shape::value_schema(Field::new("value", DataType::Utf8, false)),
-        Kind::Bytes => shape::value_schema(Field::new("value", DataType::Binary, false)),
-        Kind::Element => shape::value_schema(number("value")),
-        Kind::Pairs => {
+        SdsKind::RunLength => Schema::new(vec![number("start"), number("length")]),
+        SdsKind::Bit | SdsKind::Raw => shape::array_schema(Field::new("item", DataType::Boolean, false)),
+        SdsKind::String => shape::value_schema(Field::new("value", DataType::Utf8, false)),
+        SdsKind::Bytes => shape::value_schema(Field::new("value", DataType::Binary, false)),
+        SdsKind::Element => shape::value_schema(number("value")),
+        SdsKind::Pairs => {
             let tuple = Field::new("item", DataType::Struct(pair_fields()), false);
             shape::array_schema(extension::with(tuple, extension::TUPLE, None))
         }
         // Items of several elements are the rows of a matrix.
-        Kind::Items => shape::dense_schema(DataType::UInt64, None, item_elements)?,
+        SdsKind::Items => shape::dense_schema(DataType::UInt64, None, item_elements)?,
         _ => shape::array_schema(number("item")),
     })
 }
 
 impl SdsType {
     /// What a single structure of this type is, and the elements of its items where it is a vector.
-    pub(super) fn structure(&self) -> Option<(Kind, u64)> {
+    pub(super) fn structure(&self) -> Option<(SdsKind, u64)> {
         match self {
             SdsType::Struct(_) | SdsType::Option(_) => None,
-            SdsType::Items(1) => Some((Kind::Vec, 1)),
-            SdsType::Items(2) => Some((Kind::Pairs, 2)),
-            SdsType::Items(elements) => Some((Kind::Items, *elements)),
-            SdsType::Element => Some((Kind::Element, 1)),
+            SdsType::Items(1) => Some((SdsKind::Vec, 1)),
+            SdsType::Items(2) => Some((SdsKind::Pairs, 2)),
+            SdsType::Items(elements) => Some((SdsKind::Items, *elements)),
+            SdsType::Element => Some((SdsKind::Element, 1)),
             SdsType::Structure(kind) => Some((*kind, 1)),
         }
     }

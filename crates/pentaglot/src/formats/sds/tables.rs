@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::containers::{Container, ContainerPart};
 use super::gfa::Lines;
 use super::graph::{Graph, Names};
-use super::schema::Kind;
+use super::schema::SdsKind;
 use crate::error::{Error, Result};
 use crate::formats::sds::ID;
 use crate::hub::{native, rows};
@@ -32,15 +32,15 @@ pub(super) enum Table {
 
 impl Table {
     /// The tables of a container with these parts.
-    pub(super) fn of(kind: Kind, parts: &[ContainerPart]) -> Vec<Self> {
+    pub(super) fn of(kind: SdsKind, parts: &[ContainerPart]) -> Vec<Self> {
         let has_names = parts.iter().any(|part| part.path.ends_with("path_names"));
         let mut tables = Vec::new();
         if has_names {
             tables.extend([Table::Samples, Table::Contigs, Table::Paths]);
         }
         match kind {
-            Kind::Gbz => tables.extend([Table::Nodes { has_sequences: true }, Table::Edges, Table::Gfa]),
-            Kind::Gbwt => tables.extend([Table::Nodes { has_sequences: false }, Table::Edges]),
+            SdsKind::Gbz => tables.extend([Table::Nodes { has_sequences: true }, Table::Edges, Table::Gfa]),
+            SdsKind::Gbwt => tables.extend([Table::Nodes { has_sequences: false }, Table::Edges]),
             _ => {}
         }
         tables

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use super::schema::Kind;
+use super::schema::SdsKind;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
@@ -33,21 +33,21 @@ pub enum SdsType {
     /// A single element.
     Element,
     /// A structure of this kind.
-    Structure(Kind),
+    Structure(SdsKind),
 }
 
 /// The kinds that a type can name.
-const KINDS: [Kind; 10] = [
-    Kind::Bytes,
-    Kind::String,
-    Kind::Raw,
-    Kind::Int,
-    Kind::Bit,
-    Kind::Sparse,
-    Kind::RunLength,
-    Kind::WaveletCore,
-    Kind::Wavelet,
-    Kind::RunLengthWavelet,
+const KINDS: [SdsKind; 10] = [
+    SdsKind::Bytes,
+    SdsKind::String,
+    SdsKind::Raw,
+    SdsKind::Int,
+    SdsKind::Bit,
+    SdsKind::Sparse,
+    SdsKind::RunLength,
+    SdsKind::WaveletCore,
+    SdsKind::Wavelet,
+    SdsKind::RunLengthWavelet,
 ];
 
 /// The prefix that says that a type text is in this language.

@@ -5,7 +5,7 @@ use pentaglot_succinct::{Finding, Severity, SharedWords, Structure};
 use super::containers::{Container, Content};
 use super::graph::{Graph, Names};
 use super::layout::Object;
-use super::schema::Kind;
+use super::schema::SdsKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
 use crate::limits::Budget;
@@ -51,7 +51,7 @@ pub(super) fn check_structure(object: &Object, path: &str, start: u64, findings:
 
 /// Names, records and sequences against the counts that a pangenome file states, and every path to its end.
 fn check_tables(container: &Container, budget: &Budget) -> Result<()> {
-    if matches!(container.kind(), Kind::Gbz | Kind::Gbwt) {
+    if matches!(container.kind(), SdsKind::Gbz | SdsKind::Gbwt) {
         let graph = Graph::open(container, budget)?;
         graph.check_visits()?;
         let (starts, _held) = graph.starts(budget)?;

@@ -9,7 +9,7 @@ use pentaglot_succinct::Supports;
 use super::ID;
 use super::build::{self, Values};
 use super::layout::Wanted;
-use super::schema::{Kind, Native};
+use super::schema::{Native, SdsKind};
 use super::tables::NATIVE as GFA;
 use crate::error::{self, Error, Hint, Result};
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned, side_index};
@@ -82,7 +82,7 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     };
     let kind = match (&structure, &options.dialect, &own) {
         (Some((kind, _)), ..) => *kind,
-        (None, Some(name), _) => Kind::parse(name)?,
+        (None, Some(name), _) => SdsKind::parse(name)?,
         (None, None, Some(own)) => own.kind,
         (None, None, None) => match input {
             Input::Items => {
@@ -90,32 +90,40 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
                 let advice = Hint::Advice(format!("the type sds:[u64*{columns}] says so").into());
                 return Err(Error::unsupported("items of several elements without a type").hint(advice));
             }
-            Input::Bits => Kind::Bit,
-            Input::Numbers => Kind::Int,
-            Input::Runs => Kind::RunLength,
-            Input::Pairs => Kind::Pairs,
-            Input::Text => Kind::String,
-            Input::Bytes => Kind::Bytes,
+            Input::Bits => SdsKind::Bit,
+            Input::Numbers => SdsKind::Int,
+            Input::Runs => SdsKind::RunLength,
+            Input::Pairs => SdsKind::Pairs,
+            Input::Text => SdsKind::String,
+            Input::Bytes => SdsKind::Bytes,
         },
     };
     let fits = match kind {
-        Kind::Bit | Kind::Raw | Kind::Sparse | Kind::RunLength => {
+        SdsKind::Bit | SdsKind::Raw | SdsKind::Sparse | SdsKind::RunLength => {
             matches!(input, Input::Bits | Input::Numbers | Input::Runs)
         }
-        Kind::Int | Kind::Wavelet | Kind::WaveletCore | Kind::RunLengthWavelet | Kind::Vec | Kind::Option => {
-            input == Input::Numbers
-        }
-        Kind::Pairs => matches!(input, Input::Pairs | Input::Runs),
-        Kind::Items => {
+        SdsKind::Int
+        | SdsKind::Wavelet
+        | SdsKind::WaveletCore
+        | SdsKind::RunLengthWavelet
+        | SdsKind::Vec
+        | SdsKind::Option => input == Input::Numbers,
+        SdsKind::Pairs => matches!(input, Input::Pairs | Input::Runs),
+        SdsKind::Items => {
             let columns = structure.map_or(0, |(_, elements)| elements);
             input == Input::Items && schema.fields().len() as u64 == columns
         }
-        Kind::Element => input == Input::Numbers && options.row_count.is_none_or(|rows| rows == 1),
-        Kind::String | Kind::Bytes => {
+        SdsKind::Element => input == Input::Numbers && options.row_count.is_none_or(|rows| rows == 1),
+        SdsKind::String | SdsKind::Bytes => {
             let one = options.row_count.is_none_or(|rows| rows == 1);
             input == Input::Numbers || matches!(input, Input::Bytes | Input::Text) && one
         }
-        Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains | Kind::Composite => false,
+        SdsKind::Gbz
+        | SdsKind::Gbwt
+        | SdsKind::Gg
+        | SdsKind::GbwtMeta
+        | SdsKind::Chains
+        | SdsKind::Composite => false,
     };
     if !fits {
         let what = given.map_or_else(|| kind.to_string(), |given| given.to_string());
@@ -166,15 +174,15 @@ fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
     let kind = target.native.kind;
     for field in schema.fields() {
         let positions = target.input == Input::Numbers
-            && matches!(kind, Kind::Bit | Kind::Raw | Kind::Sparse | Kind::RunLength);
-        let bytes = matches!(kind, Kind::String | Kind::Bytes);
-        let one = kind == Kind::Element && Form::of(schema) != Form::Value;
+            && matches!(kind, SdsKind::Bit | SdsKind::Raw | SdsKind::Sparse | SdsKind::RunLength);
+        let bytes = matches!(kind, SdsKind::String | SdsKind::Bytes);
+        let one = kind == SdsKind::Element && Form::of(schema) != Form::Value;
         let mut effect = match field.data_type() {
-            DataType::UInt8 if kind == Kind::Bytes => Effect::widened().because("one value of all bytes"),
+            DataType::UInt8 if kind == SdsKind::Bytes => Effect::widened().because("one value of all bytes"),
             _ if bytes && target.input == Input::Numbers => {
                 Effect::checked(LossKind::Range).because("numbers up to 255; of a string, UTF-8")
             }
-            _ if kind == Kind::String && target.input == Input::Bytes => {
+            _ if kind == SdsKind::String && target.input == Input::Bytes => {
                 Effect::checked(LossKind::Range).because("bytes that are not UTF-8 end the run")
             }
             _ if bytes && Form::of(schema) != Form::Value => {
@@ -196,10 +204,10 @@ fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
         if matches!(field.data_type(), DataType::LargeUtf8 | DataType::LargeBinary) {
             effect = effect.and(Effect::widened());
         }
-        if matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8) && kind == Kind::Bytes {
+        if matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8) && kind == SdsKind::Bytes {
             effect = effect.and(Effect::widened().because("comes back as bytes"));
         }
-        if target.input == Input::Bits && matches!(kind, Kind::Sparse | Kind::RunLength) {
+        if target.input == Input::Bits && matches!(kind, SdsKind::Sparse | SdsKind::RunLength) {
             effect = effect.and(Effect::widened().because("comes back as the positions or runs of its ones"));
         }
         if one {
@@ -320,7 +328,7 @@ impl Writer for SdsWriter {
             Input::Numbers => {
                 let numbers = self.numbers(column(0)?, name(0))?;
                 match self.target.native.kind {
-                    Kind::Bytes | Kind::String => self.push_bytes(numbers)?,
+                    SdsKind::Bytes | SdsKind::String => self.push_bytes(numbers)?,
                     _ => self.values.push_rows(&[numbers])?,
                 }
             }
@@ -347,7 +355,7 @@ impl Writer for SdsWriter {
 
     fn finish(self: Box<Self>) -> Result<Written> {
         let SdsWriter { mut sink, target, rows, values, budget, bytes, bytes_held, .. } = *self;
-        if matches!(target.native.kind, Kind::String | Kind::Bytes) {
+        if matches!(target.native.kind, SdsKind::String | SdsKind::Bytes) {
             build::write_bytes(&target, bytes, &mut sink)?;
         } else {
             build::write(&target, values, &budget, &mut sink)?;
