@@ -188,7 +188,7 @@ pub(super) fn run(first: Conversion, composite: Composite, mut sink: Sink) -> Re
     let mut report: Option<Report> = None;
     for (index, conversion) in std::iter::once(first).chain(composite.others).enumerate() {
         let path = folder.path().join(index.to_string());
-        let own = conversion.run_into(Sink::create(&path, false)?)?;
+        let own = conversion.run_into(Sink::create(&path, false)?.named(format!("structure {index}")))?;
         files.push((path, own.bytes));
         match &mut report {
             None => report = Some(own),

@@ -226,7 +226,7 @@ impl Conversion {
             allow_lossy,
             lost,
             #[cfg(feature = "dynd")]
-            verify: options.verify.then(|| options.open.clone()),
+            verify: options.verify.then(|| verify_options(options)),
             #[cfg(feature = "sds")]
             composite: None,
             plan,
@@ -337,6 +337,15 @@ impl Conversion {
             verified: complete.map(Complete::verified).transpose()?,
         })
     }
+}
+
+/// How an output is opened again: a type of sds is that of the output.
+#[cfg(feature = "dynd")]
+fn verify_options(options: &ConvertOptions) -> OpenOptions {
+    let mut open = options.open.clone();
+    let other = open.type_text.take().filter(|text| !text.trim_start().starts_with("sds:"));
+    open.type_text = options.write_type.clone().or(other);
+    open
 }
 
 impl Report {

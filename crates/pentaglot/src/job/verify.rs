@@ -161,6 +161,7 @@ impl ReadBack {
         let columns = Arc::new(Schema::new(self.schema.fields().clone()));
         Ok(match (self.target.format.info().id, self.target.dialect) {
             ("csv" | "jsonl" | "json", _) => Some(print_exact_schema(&columns)),
+            ("sds", None) => self.options.type_text.clone().filter(|text| text.starts_with("sds:")),
             ("dynd", Some("raw")) => Some(types::print_type(&self.schema, Language::Dynd)?),
             ("ds", Some("rows" | "rows-json")) => Some(types::print_type(&self.schema, Language::Ds)?),
             _ => None,

@@ -102,10 +102,12 @@ impl Container {
         &self.facts
     }
 
-    /// The parts that can be read by name.
+    /// The parts that can be read by name, tables first.
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &Content)> {
-        let readable = |part: &&ContainerPart| !matches!(part.content, Content::Field(_));
-        self.parts.iter().filter(readable).map(|part| (part.path.as_str(), &part.content))
+        let is_table = |part: &&ContainerPart| matches!(part.content, Content::Table(_));
+        let readable = |part: &&ContainerPart| !matches!(part.content, Content::Field(_) | Content::Table(_));
+        let all = self.parts.iter().filter(is_table).chain(self.parts.iter().filter(readable));
+        all.map(|part| (part.path.as_str(), &part.content))
     }
 
     /// The member of this name; without a name, the only one of a type that is no struct.

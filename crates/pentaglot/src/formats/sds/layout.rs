@@ -328,8 +328,11 @@ pub(super) fn open_object(
             Ok((Object::from_words(SdsKind::parse(name)?, words.clone()).field(name.to_owned())?, Vec::new()))
         }
         None => fitting(words).map_err(|error| match wanted.type_text {
-            Some(_) => error.hint(Hint::Advice("a type for sds begins with sds:".into())),
-            None => error,
+            Some(_) if error.path().is_empty() => {
+                let error = Error::malformed("a structure that takes all elements", "none that does").at(0);
+                error.hint(Hint::Advice("a type for sds begins with sds:".into()))
+            }
+            _ => error,
         }),
     }
 }

@@ -145,6 +145,13 @@ static INFO: FormatInfo = FormatInfo {
             help: "positions of sparse may repeat",
         },
         OptionInfo {
+            key: "names",
+            side: super::Side::Read,
+            values: "segments|nodes",
+            default: "segments",
+            help: "what GFA lines call the parts of a GBZ graph: names of segments, or ids of nodes",
+        },
+        OptionInfo {
             key: "absent",
             side: super::Side::Write,
             values: "NAME,…",

@@ -28,6 +28,8 @@ pub(super) struct SdsDocument {
     /// What is read: the structure, or a member of a container; `None` if none is named.
     content: Option<Content>,
     words: SharedWords,
+    /// Whether lines of GFA have the ids of nodes.
+    by_nodes: bool,
     budget: Budget,
 }
 
@@ -63,7 +65,9 @@ impl SdsDocument {
         } else {
             summary.rows = content.as_ref().map_or(Ok(None), |content| row_count(content, None))?;
         }
-        Ok(SdsDocument { summary, object, content, words, budget: options.budget.clone() })
+        let names = options.options.word("names", &["segments", "nodes"])?;
+        let (by_nodes, budget) = (names == Some("nodes"), options.budget.clone());
+        Ok(SdsDocument { summary, object, content, words, by_nodes, budget })
     }
 }
 
@@ -199,9 +203,9 @@ impl Document for SdsDocument {
                 let reader = Reader { object: Arc::clone(object), budget: self.budget.clone() };
                 reader.batches(range, size, Arc::clone(&schema))?
             }
-            (Content::Table(table), Object::Container(container)) => {
-                table.open(container, &self.budget)?.batches(range, size, Arc::clone(&schema))?
-            }
+            (Content::Table(table), Object::Container(container)) => table
+                .open(container, &self.budget, self.by_nodes)?
+                .batches(range, size, Arc::clone(&schema))?,
             (Content::Absent(_), _) => Box::new(std::iter::empty()),
             (content, _) => {
                 let (content, schema, mut next) = (content.clone(), Arc::clone(&schema), range.start);

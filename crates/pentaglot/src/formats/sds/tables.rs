@@ -95,14 +95,18 @@ impl Table {
         }
     }
 
-    /// Opens the table.
-    pub(super) fn open(self, container: &Container, budget: &Budget) -> Result<OpenTable> {
+    /// Opens the table; `by_nodes` means that nodes keep their ids where they are parts of segments.
+    pub(super) fn open(self, container: &Container, budget: &Budget, by_nodes: bool) -> Result<OpenTable> {
         let content = match self {
             Table::Samples | Table::Contigs | Table::Paths => {
                 let names = Names::open(container)?;
                 Opened::Names(names.ok_or_else(|| Error::malformed("metadata", "none"))?)
             }
-            _ => Opened::Graph(Graph::open(container, budget)?),
+            _ => {
+                let mut graph = Graph::open(container, budget)?;
+                graph.segments = graph.segments.filter(|_| !by_nodes);
+                Opened::Graph(graph)
+            }
         };
         Ok(OpenTable { table: self, content: Arc::new(content), budget: budget.clone() })
     }

@@ -11,7 +11,7 @@ use super::build::{self, Values};
 use super::layout::Wanted;
 use super::schema::{Native, SdsKind};
 use super::tables::NATIVE as GFA;
-use crate::error::{self, Error, Hint, Result};
+use crate::error::{self, Error, Result};
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned, side_index};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
@@ -87,8 +87,9 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
         (None, None, None) => match input {
             Input::Items => {
                 let columns = schema.fields().len();
-                let advice = Hint::Advice(format!("the type sds:[u64*{columns}] says so").into());
-                return Err(Error::unsupported("items of several elements without a type").hint(advice));
+                return Err(Error::unsupported(format!(
+                    "items of {columns} elements without a type (sds:[u64*{columns}])"
+                )));
             }
             Input::Bits => SdsKind::Bit,
             Input::Numbers => SdsKind::Int,

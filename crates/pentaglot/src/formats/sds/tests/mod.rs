@@ -1,3 +1,6 @@
+mod composite;
+mod pangenome;
+
 use crate::testing::asked::Asked;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -325,85 +328,6 @@ fn detection_follows_the_lengths_of_headers() {
     let head = source.head().unwrap();
     assert_eq!(Sds.detect(&Head::new(&source, &head)), Confidence::Likely);
     assert!(source.bytes_read() < 66 << 10, "{} bytes are read", source.bytes_read());
-}
-
-/// The containers of `testdata/make_containers.py`, and those of other programs where they are at hand.
-fn containers() -> Vec<(PathBuf, SdsKind)> {
-    let own = root().join("testdata/sds");
-    let folders = [fs::read_dir(own), fs::read_dir(root().join("../shared/vectors/sds-real"))];
-    let paths = folders.into_iter().flatten().flatten().map(|entry| entry.unwrap().path());
-    let kind = |path: &Path| match path.extension()?.to_str()? {
-        "gbz" => Some(SdsKind::Gbz),
-        "gbwt" => Some(SdsKind::Gbwt),
-        "gg" => Some(SdsKind::Gg),
-        "meta" => Some(SdsKind::GbwtMeta),
-        "chains" => Some(SdsKind::Chains),
-        _ => None,
-    };
-    let all: Vec<_> = paths.filter_map(|path| kind(&path).map(|kind| (path, kind))).collect();
-    assert!(all.len() >= 5);
-    all
-}
-
-#[test]
-fn pangenome_files_are_walked_to_the_last_byte() {
-    for (path, kind) in containers() {
-        let document = Sds.open(Source::open(&path).unwrap(), &ReadOptions::default()).unwrap();
-        assert_eq!(document.summary().dialect, Some(kind.name()), "{}", path.display());
-        let parts = &document.summary().parts;
-        let covered: u64 = parts.iter().map(|part| part.bytes).sum();
-        assert_eq!(Some(covered), document.summary().bytes, "{}", path.display());
-        let mut findings = Findings::new(false);
-        document.validate(&mut findings).unwrap();
-        assert!(findings.is_valid(), "{}: {:?}", path.display(), findings.list());
-        for member in document.summary().members.clone() {
-            let mut options = ReadOptions::default();
-            options.member = Some(member.clone());
-            let document = Sds.open(Source::open(&path).unwrap(), &options).unwrap();
-            let rows: usize = document.all_rows().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
-            assert_eq!(Some(rows as u64), document.summary().rows, "{}::{member}", path.display());
-        }
-    }
-}
-
-#[test]
-fn strings_of_containers_are_those_that_were_written() {
-    let read = |file: &str, member: &str| {
-        let mut options = ReadOptions::default();
-        options.member = Some(member.to_owned());
-        let source = Source::open(root().join("testdata/sds").join(file)).unwrap();
-        let document = Sds.open(source, &options).unwrap();
-        let batch = document.all_rows().unwrap().next().unwrap().unwrap();
-        let text = |row: usize| {
-            let column = |column| arrow_cast::display::array_value_to_string(column, row).unwrap();
-            batch.columns().iter().map(|array| column(array.as_ref())).collect::<Vec<_>>().join("=")
-        };
-        (0..batch.num_rows()).map(text).collect::<Vec<_>>()
-    };
-    assert_eq!(read("small.gbz", "graph.sequences"), ["GATTACA", "C", "", "TTG"]);
-    assert_eq!(read("small.gbwt", "tags"), ["source=testdata", "reference_samples=anna"]);
-    assert_eq!(read("small.gbz", "gbwt.metadata.sample_names"), ["anna", "ben"]);
-    assert_eq!(read("small.meta", "path_names"), ["0=0=1=0", "1=0=2=7"]);
-}
-
-#[test]
-fn versions_that_we_do_not_know_are_unsupported() {
-    for (name, text) in [
-        ("small.gbz", "at byte 0, gbz.header: version 99 of a gbz (1 to 3 are read)"),
-        ("small.gbwt", "at byte 0, gbwt.header: version 99 of a gbwt (5 to 6 are read)"),
-        ("small.gg", "at byte 0, gg.header: version 99 of a gg (3 to 4 are read)"),
-        ("small.meta", "at byte 0, gbwt-meta.header: version 99 of a gbwt-meta (2 is read)"),
-    ] {
-        let mut bytes = fs::read(root().join("testdata/sds").join(name)).unwrap();
-        bytes[4] = 99;
-        let error = open(bytes, None).err().unwrap();
-        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Unsupported, text));
-    }
-    // A GBZ file with a GBWT index of another version inside.
-    let mut bytes = fs::read(root().join("testdata/sds/small.gbz")).unwrap();
-    let at = bytes.windows(8).position(|window| window == [0x37, 0x6b, 0x37, 0x6b, 5, 0, 0, 0]).unwrap();
-    bytes[at + 4] = 99;
-    assert_eq!(open(bytes, None).err().unwrap().kind(), ErrorKind::Unsupported);
 }
 
 #[test]
