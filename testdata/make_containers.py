@@ -1,5 +1,6 @@
 """Writes the small pangenome containers in testdata/sds: small.gbz, small.gbwt, small.gg, small.meta, small.chains; the
-same graph in later versions, small-2.gbz, small-3.gbz and small-6.gbwt; and one without segments, nodes.gbz.
+same graph in later versions, small-2.gbz, small-3.gbz and small-6.gbwt, and as text, small.gfa; and one without segments,
+nodes.gbz.
 
 Every structure is written from its description, by none of our own code. The graph has three nodes, an id without a node,
 and three paths; its BWT is sorted naively. No vector has supports, as the C++ programs write them. Frames of zstd hold
@@ -194,3 +195,15 @@ for name, data in [
     ("small.chains", chains()),
 ]:
     (FOLDER / name).write_bytes(data)
+
+LINES = [
+    "H VN:Z:1.1 RS:Z:anna",
+    "S s1 GATTACAC",
+    "S s3 TTG",
+    "L s1 + s3 + 0M",
+    "L s1 + s3 - 0M",
+    "P chr1 s1+,s3+ *",
+    "W anna 1 chr1 0 11 >s1>s3",
+    "W ben 2 chr1 7 18 >s1<s3",
+]
+(FOLDER / "small.gfa").write_text("".join(line.replace(" ", "\t") + "\n" for line in LINES))

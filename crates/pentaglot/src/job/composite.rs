@@ -82,7 +82,7 @@ pub(super) fn plan(
     let leaves: Vec<(String, &SdsType)> =
         kind.leaves().into_iter().filter(|(path, _)| !is_within(path, &absent)).collect();
     if leaves.len() != inputs.len() {
-        return Err(wrong_count(&kind, &leaves, inputs.len()));
+        return Err(wrong_count(&kind, &absent, &leaves, inputs.len()));
     }
     if leaves.len() > 1 && (options.columns.is_some() || options.rows.is_some() || options.filter.is_some()) {
         return Err(Error::usage("columns and rows of several structures cannot be chosen"));
@@ -130,12 +130,13 @@ fn prefix(plan: &mut Plan, path: &str) {
     }
 }
 
-fn wrong_count(kind: &SdsType, leaves: &[(String, &SdsType)], inputs: usize) -> Error {
+fn wrong_count(kind: &SdsType, absent: &[String], leaves: &[(String, &SdsType)], inputs: usize) -> Error {
     let names = list(leaves.iter().map(|(path, leaf)| format!("{path}: {leaf}")));
     let expected = count(leaves.len() as u64, "input");
     let error = Error::usage(format!("expected {expected} ({names}), found {inputs}"));
-    let has_option = kind.to_string().contains('?');
-    if leaves.len() > inputs && has_option {
+    let mut options = Vec::new();
+    option_paths(kind, "", &mut options);
+    if leaves.len() > inputs && options.iter().any(|option| !is_within(option, absent)) {
         return error.hint(Hint::Option("absent=NAME,…".into()));
     }
     error
@@ -260,5 +261,105 @@ fn head(
             pieces.push(Piece::File);
             sizes.next().ok_or_else(|| Error::usage("fewer inputs than structures"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+
+    use super::*;
+    use crate::job::View;
+
+    const TYPE: &str = "sds:{n: u64, index: ?int, a: ?{pos: sparse, bits: ?wm}, rest: [pair], rows: [u64*3]}";
+
+    /// A table of these columns as an Arrow file.
+    fn table(folder: &Path, name: &str, columns: &[&[u64]]) -> String {
+        let names = ["x", "y", "z"];
+        let array = |values: &[u64]| -> ArrayRef { Arc::new(UInt64Array::from(values.to_vec())) };
+        let columns = names.into_iter().zip(columns).map(|(name, values)| (name, array(values)));
+        let rows = RecordBatch::try_from_iter(columns).unwrap();
+        let path = folder.join(name).to_str().unwrap().to_owned();
+        let mut writer =
+            arrow_ipc::writer::FileWriter::try_new(std::fs::File::create(&path).unwrap(), &rows.schema()).unwrap();
+        writer.write(&rows).unwrap();
+        writer.finish().unwrap();
+        path
+    }
+
+    fn convert(inputs: &[String], output: &str, options: &ConvertOptions) -> Result<Report> {
+        Conversion::plan(&Registry::default(), inputs, output, options)?.run(output, true)
+    }
+
+    fn read(name: &str, kind: &str) -> Vec<String> {
+        let mut options = open::OpenOptions::default();
+        options.type_text = Some(kind.to_owned());
+        let opened = open::open(&Registry::default(), name, &options).unwrap();
+        let mut rows = Vec::new();
+        for batch in opened.rows(&View::default()).unwrap() {
+            let batch = batch.unwrap();
+            let cell = |row| arrow_cast::display::array_value_to_string(batch.column(0), row).unwrap();
+            rows.extend((0..batch.num_rows()).map(cell));
+        }
+        rows
+    }
+
+    #[test]
+    fn inputs_are_given_to_structures_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let n = table(folder, "n.arrow", &[&[42]]);
+        let index = table(folder, "index.arrow", &[&[7, 1, 3]]);
+        let pos = table(folder, "pos.arrow", &[&[3, 17, 40]]);
+        let pairs = table(folder, "pairs.arrow", &[&[1, 3], &[2, 4]]);
+        let items = table(folder, "items.arrow", &[&[1, 4], &[2, 5], &[3, 6]]);
+        let output = folder.join("out.sds").to_str().unwrap().to_owned();
+        let mut options = ConvertOptions::default();
+        options.as_type = Some(TYPE.to_owned());
+        #[cfg(feature = "dynd")]
+        {
+            options.verify = true;
+        }
+        let all = [&n, &index, &pos, &index, &pairs, &items].map(String::clone);
+        let report = convert(&all, &output, &options).unwrap();
+        assert_eq!(report.bytes, std::fs::metadata(&output).unwrap().len());
+        let member = |name: &str| read(&format!("{output}::{name}"), TYPE);
+        assert_eq!(member("n"), ["42"]);
+        assert_eq!(member("index"), ["7", "1", "3"]);
+        assert_eq!(member("a.pos"), ["3", "17", "40"]);
+        assert_eq!(member("a.bits"), ["7", "1", "3"]);
+        assert_eq!(member("rest"), ["{_0: 1, _1: 2}", "{_0: 3, _1: 4}"]);
+        assert_eq!(member("rows"), ["[1, 2, 3]", "[4, 5, 6]"]);
+
+        // A member is written as what it is, by the same type of the input.
+        let copy = folder.join("copy.sds").to_str().unwrap().to_owned();
+        let mut single = ConvertOptions::default();
+        single.open.type_text = Some(TYPE.to_owned());
+        convert(&[format!("{output}::a.pos")], &copy, &single).unwrap();
+        assert_eq!(read(&copy, "sds:sparse"), ["3", "17", "40"]);
+
+        // Options are left absent by name; the type may also be given as that of the data.
+        let mut options = ConvertOptions::default();
+        options.open.type_text = Some(TYPE.to_owned());
+        options.open.options.set("absent", "index,a");
+        convert(&[&n, &pairs, &items].map(String::clone), &output, &options).unwrap();
+        assert_eq!(member("index"), [""; 0]);
+        assert_eq!(member("a.bits"), [""; 0]);
+        assert_eq!(member("rest").len(), 2);
+        let refused = |inputs: &[&String], options: &ConvertOptions| {
+            let inputs: Vec<String> = inputs.iter().map(|input| (*input).clone()).collect();
+            convert(&inputs, &output, options).unwrap_err().to_string()
+        };
+        assert!(refused(&[&n, &pairs], &options).contains("expected 3 inputs (n: u64, rest: [pair], rows: [u64*3]), found 2"));
+        assert!(refused(&[&index, &pairs, &items], &options).contains("a u64 of these rows"));
+        assert!(refused(&[&n, &items, &items], &options).contains("a pairs of these rows"));
+        options.open.options.set("absent", "n");
+        assert!(refused(&[&n], &options).contains("the type has no option \"n\" (there is index, a, a.bits)"));
+        options.to = Some("csv".to_owned());
+        options.as_type = Some(TYPE.to_owned());
+        assert!(refused(&[&n], &options).contains("does not describe an output of csv"));
     }
 }

@@ -354,8 +354,14 @@ impl Report {
     pub(super) fn add(&mut self, other: Report) {
         self.rows += other.rows;
         self.bytes += other.bytes;
-        self.input_notes.extend(other.input_notes);
-        self.notes.extend(other.notes);
+        // What is the same of several is said once.
+        for (own, others) in [(&mut self.input_notes, other.input_notes), (&mut self.notes, other.notes)] {
+            for note in others {
+                if !own.contains(&note) {
+                    own.push(note);
+                }
+            }
+        }
         self.lost.extend(other.lost);
     }
 }

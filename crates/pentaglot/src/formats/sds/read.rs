@@ -73,9 +73,13 @@ impl SdsDocument {
 
 /// What rows are read of: the structure itself, or the member of this name.
 pub(super) fn content_of(object: &Arc<Object>, member: Option<&str>) -> Result<Option<Content>> {
+    let no_graph = |kind: SdsKind| {
+        Error::unsupported(format!("GFA is written from a GBZ graph, and this is a {kind}"))
+    };
     let Object::Container(container) = object.as_ref() else {
         return match member {
             None => Ok(Some(Content::Object(Arc::clone(object)))),
+            Some("gfa") => Err(no_graph(object.kind())),
             Some(name) => {
                 let kind = object.kind();
                 Err(Error::usage(format!("a {kind} has no members, so none is named {name:?}")))
@@ -85,10 +89,7 @@ pub(super) fn content_of(object: &Arc<Object>, member: Option<&str>) -> Result<O
     match (container.member(member), member) {
         (Some(content), _) => Ok(Some(content.clone())),
         (None, None) => Ok(None),
-        (None, Some("gfa")) => Err(Error::unsupported(format!(
-            "GFA is written from a GBZ graph, and this is a {}",
-            container.kind()
-        ))),
+        (None, Some("gfa")) if container.kind() != SdsKind::Composite => Err(no_graph(container.kind())),
         (None, Some(name)) => {
             let names = error::list(container.members().map(|(name, _)| name));
             let error = Error::usage(format!("there is no member {name:?} (there is {names})"));

@@ -17,7 +17,7 @@ fn bytes_of(words: &[u64]) -> Vec<u8> {
 fn file(is_present: bool) -> Vec<u64> {
     let values = [3, 1, 4, 1, 5, 9, 2, 6];
     let mut words = vec![42];
-    let mut option = |words: &mut Vec<u64>, content: Vec<u64>| {
+    let option = |words: &mut Vec<u64>, content: Vec<u64>| {
         words.push(if is_present { content.len() as u64 } else { 0 });
         words.extend(content.into_iter().filter(|_| is_present));
     };
