@@ -2,6 +2,8 @@
 
 mod chain;
 mod columns;
+#[cfg(feature = "sds")]
+mod composite;
 mod conversion;
 mod dense;
 #[cfg(feature = "dynd")]
@@ -11,10 +13,13 @@ mod filtered;
 mod hash;
 #[cfg(test)]
 mod honest;
+#[cfg(feature = "ds")]
+mod image_files;
 mod inputs;
 mod names;
 mod open;
 mod options;
+mod parts;
 #[cfg(feature = "sds")]
 mod query;
 mod read;
