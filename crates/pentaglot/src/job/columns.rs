@@ -73,18 +73,17 @@ impl Opened {
             renames.push((position(full, &chosen, name)?, new));
         }
         let mut fields: Vec<FieldRef> = Vec::new();
-        let mut names = HashSet::new();
         for index in &chosen {
             let own = full.field(*index);
             let cast = casts.iter().rev().find(|(at, _)| at == index).map(|(_, wanted)| wanted);
             let nullable = own.is_nullable() || cast.is_some_and(Field::is_nullable);
             let field = cast.unwrap_or(own).clone().with_nullable(nullable);
             let renamed = renames.iter().rev().find(|(at, _)| at == index).map(|(_, new)| new.as_str());
-            let name = renamed.unwrap_or(own.name());
-            if !names.insert(name.to_owned()) && renamed.is_some() {
-                return Err(Error::usage(format!("two columns would have the name {name:?}")));
-            }
-            fields.push(Arc::new(field.with_name(name)));
+            fields.push(Arc::new(field.with_name(renamed.unwrap_or(own.name()))));
+        }
+        let twice = |new: &&&String| fields.iter().filter(|field| field.name() == **new).count() > 1;
+        if let Some(new) = renames.iter().map(|(_, new)| new).find(twice) {
+            return Err(Error::usage(format!("two columns would have the name {new:?}")));
         }
         let mut metadata = native::without(full).metadata().clone();
         for key in [shape::SHAPE_KEY, shape::ROWS_KEY, shape::COLS_KEY, shape::ORDER_KEY] {

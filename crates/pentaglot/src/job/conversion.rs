@@ -65,6 +65,7 @@ impl ConvertOptions {
         with_to(to: String);
         with_as_type(as_type: String);
         with_columns(columns: Vec<String>);
+        with_changes(changes: ColumnChanges);
         with_rows(rows: Range<u64>);
         with_filter(filter: String);
         with_allow_lossy(allow_lossy: LossKinds);

@@ -30,6 +30,7 @@ pub struct View {
 impl View {
     setters! {
         with_columns(columns: Vec<String>);
+        with_changes(changes: ColumnChanges);
         with_rows(rows: Range<u64>);
         with_filter(filter: String);
         with_batch_rows(batch_rows: usize);

@@ -95,7 +95,7 @@ fn columns_are_left_out_cast_and_renamed() {
 fn a_cast_is_planned_checked_and_allowed_like_any_other_step() {
     let error = with(None, changes(&[], &[("id", "int8")], &[("id", "key")])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lossy);
-    assert!(error.to_string().starts_with("row 2, column \"key\": "), "{error}");
+    assert!(error.to_string().starts_with("csv: row 2, column \"key\": "), "{error}");
     let mut options = ConvertOptions::default();
     options.columns = names(&["id"]);
     options.changes = changes(&[], &[("id", "int8")], &[]);

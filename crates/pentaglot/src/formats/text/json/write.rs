@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{DataType, IntervalUnit, Schema, SchemaRef};
 
 use crate::error::Result;
 use crate::formats::text::json_plan::{check_keys, plan_fields};
@@ -35,11 +35,21 @@ fn steps(schema: &Schema) -> Plan {
         Form::Dense if shape::matrix_cols(schema) == Some(0) => {
             plan.step("", "matrix", "array", Effect::widened().because("comes back as an array"));
         }
+        Form::Array if is_interval(schema) => {
+            let effect = Effect::impossible("its objects would come back as a table");
+            plan.step("", "array of intervals", "JSON", effect);
+        }
         Form::Dense | Form::Array => {}
         _ => plan.step("", "neither table, matrix nor array", "JSON", Effect::impossible("JSON holds those")),
     }
     plan_fields(schema, &mut plan);
     plan
+}
+
+/// Whether the elements are intervals of several parts.
+fn is_interval(schema: &Schema) -> bool {
+    let item = schema.fields().first().map(|item| item.data_type());
+    matches!(item, Some(DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)))
 }
 
 /// A file being written.
