@@ -203,6 +203,12 @@ impl Columns {
         self.0.iter().flat_map(Range::clone)
     }
 
+    /// The chosen ones of `count` fields, each once and in file order, and where each chosen one is among them.
+    pub(crate) fn distinct(&self, count: usize) -> (Vec<usize>, Vec<usize>) {
+        let chosen = self.indices().filter_map(|index| usize::try_from(index).ok());
+        distinct(&chosen.filter(|index| *index < count).collect::<Vec<_>>())
+    }
+
     /// The schema of the chosen columns. The native type is dropped.
     fn schema(&self, schema: &SchemaRef) -> Result<SchemaRef> {
         let plain = native::without(schema);
@@ -263,4 +269,13 @@ fn matrix_range(name: &str, cols: u64) -> Result<Range<u64>> {
             if index < cols { Ok(index..index + 1) } else { Err(bad()) }
         }
     }
+}
+
+/// The indices without repeats and in order, and where each of `wanted` is among them.
+pub(crate) fn distinct(wanted: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut once = wanted.to_vec();
+    once.sort_unstable();
+    once.dedup();
+    let places = wanted.iter().filter_map(|index| once.binary_search(index).ok()).collect();
+    (once, places)
 }

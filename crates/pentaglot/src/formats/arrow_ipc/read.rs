@@ -365,16 +365,7 @@ struct Projection {
 
 impl Projection {
     fn new(columns: &Columns, schema: &SchemaRef) -> Self {
-        let count = schema.fields().len();
-        let wanted: Vec<usize> = columns
-            .indices()
-            .filter_map(|index| usize::try_from(index).ok())
-            .filter(|index| *index < count)
-            .collect();
-        let mut read = wanted.clone();
-        read.sort_unstable();
-        read.dedup();
-        let order = wanted.iter().filter_map(|index| read.binary_search(index).ok()).collect();
+        let (read, order) = columns.distinct(schema.fields().len());
         Projection { read, order }
     }
 
