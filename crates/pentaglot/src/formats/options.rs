@@ -122,6 +122,8 @@ pub struct ReadOptions {
     pub type_text: Option<String>,
     /// The format's own options.
     pub options: OptionMap,
+    /// Whether the file is known to be damaged: what is there is opened, and what is missing is noticed when it is read.
+    pub damaged: bool,
     /// Permission to map a file into memory instead of reading it, where the format can use it in place.
     pub in_place: Option<InPlace>,
     /// The memory that the job may use, and its other limits.

@@ -10,6 +10,8 @@ mod filtered;
 mod hash;
 #[cfg(test)]
 mod honest;
+#[cfg(feature = "ds")]
+mod image_files;
 mod inputs;
 mod names;
 mod open;

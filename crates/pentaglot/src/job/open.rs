@@ -35,6 +35,8 @@ pub struct OpenOptions {
     pub spool: bool,
     /// Permission to map a file into memory instead of reading it; see [`crate::map`] for the hazard.
     pub in_place: Option<InPlace>,
+    /// Whether the file is known to be damaged.
+    pub(super) damaged: bool,
     /// Whether the bytes have been counted as an input of the job already.
     pub(super) again: bool,
 }
@@ -157,6 +159,7 @@ pub fn open_source(
     read.budget = options.budget.clone();
     read.control = options.control.clone();
     read.in_place = options.in_place;
+    read.damaged = options.damaged;
     if let (Some(member), false) = (member, info.has_members) {
         return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));
     }

@@ -110,13 +110,25 @@ pub(super) struct BsondfLayout {
 
 impl BsondfLayout {
     /// Walks over the document that a source of `total` bytes holds.
-    pub(super) fn read(source: &Source, total: u64, limits: &Limits) -> Result<Self> {
+    ///
+    /// Of a damaged document, the columns before the fault are kept.
+    pub(super) fn read(source: &Source, total: u64, limits: &Limits, damaged: bool) -> Result<Self> {
         let mut walk = Walk { reader: Reader::new(source), limits, warnings: Vec::new() };
-        let root = walk.reader.root(total)?;
+        let root = match damaged {
+            true => walk.reader.document_at(0, u64::MAX)?,
+            false => walk.reader.root(total)?,
+        };
         let mut columns: Vec<ColumnLayout> = Vec::new();
         let mut names = HashSet::new();
         let mut elements = walk.reader.elements(root);
-        while let Some(element) = walk.reader.next(&mut elements).field("columns")? {
+        while let Some(element) = match walk.reader.next(&mut elements).field("columns") {
+            Err(_) if damaged => None,
+            element => element?,
+        } {
+            let end = element.value_offset.saturating_add(element.value_bytes);
+            if damaged && end > total {
+                break;
+            }
             let array = walk.within("columns", |walk| {
                 walk.within(element.key.clone(), |walk| {
                     if !names.insert(element.key.clone()) {
@@ -127,7 +139,11 @@ impl BsondfLayout {
                     element.expect(BsonKind::DOCUMENT)?;
                     walk.array(element.document(), None, 1)
                 })
-            })?;
+            });
+            let array = match array {
+                Err(_) if damaged => break,
+                array => array?,
+            };
             let bytes = element.value_offset + element.value_bytes - element.offset;
             columns.push(ColumnLayout { name: element.key, offset: element.offset, bytes, array });
         }

@@ -37,7 +37,7 @@ impl BsondfDocument {
         let plausible = |head: &[u8]| matches!(head, [5, 0, 0, 0, 0] | [_, _, _, 0..=0x7f, 3, ..]);
         let source = source.seekable_if(plausible)?;
         let bytes = source.len().unwrap_or(0);
-        let mut layout = BsondfLayout::read(&source, bytes, options.budget.limits())?;
+        let mut layout = BsondfLayout::read(&source, bytes, options.budget.limits(), options.damaged)?;
         let mut notes = Vec::new();
         if utf8 == Some("bytes") {
             demote_text(&mut layout, &source, &options.budget, &mut notes)?;

@@ -14,11 +14,11 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
-use super::hub::{needs_some, tensor};
+use super::schema::{needs_some, tensor};
 use super::types::{FloatWidth, Missing, Sentinel, Type, Width};
 use super::value::StorageOrder;
 use super::walk::decode_fixed_string;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::hub::type_text::print_type;
 use crate::kernels::records;
 
@@ -262,9 +262,8 @@ fn nanoseconds(bytes: Buffer, nulls: Option<&NullBuffer>) -> Result<ScalarBuffer
     let checked = ticks.iter().enumerate().map(|(index, tick)| match fits(*tick) {
         true => Ok(tick * 100),
         false if is_null(index) => Ok(0),
-        false => Err(Error::lossy(format!(
-            "{tick} ticks of 100 ns do not fit 64 bits of nanoseconds (the option times=ticks reads numbers)"
-        ))),
+        false => Err(Error::lossy(format!("{tick} ticks of 100 ns do not fit 64 bits of nanoseconds"))
+            .hint(Hint::Option("times=ticks".into()))),
     });
     checked.collect::<Result<Vec<i64>>>().map(ScalarBuffer::from)
 }
