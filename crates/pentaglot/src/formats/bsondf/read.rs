@@ -13,7 +13,7 @@ use super::{ID, MONGODB_BYTES, outline, validate};
 use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
-use crate::hub::{Rows, native, rows, selection};
+use crate::hub::{Rows, distinct, native, rows};
 use crate::limits::Budget;
 use crate::source::Source;
 
@@ -148,7 +148,7 @@ struct Decode {
 impl Decode {
     /// The wanted columns, each decoded once, however often it is wanted.
     fn columns(&self) -> Result<Vec<ArrayRef>> {
-        let (once, places) = selection::distinct(&self.wanted);
+        let (once, places) = distinct(&self.wanted);
         let columns: Vec<&ColumnLayout> =
             once.iter().filter_map(|index| self.layout.columns.get(*index)).collect();
         let decoded = decode(&self.decoder, columns, &self.control)?;
