@@ -57,8 +57,11 @@ pub struct IdentityOptions {
 
 impl IdentityOptions {
     setters! {
-        with_budget(budget: Budget);
-        with_control(control: Control);
+        texts []
+        values [
+            with_budget(budget: Budget),
+            with_control(control: Control),
+        ]
     }
 }
 
