@@ -1,6 +1,8 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
 mod chain;
+#[cfg(feature = "sds")]
+mod composite;
 mod conversion;
 mod dense;
 #[cfg(feature = "dynd")]
@@ -16,6 +18,7 @@ mod inputs;
 mod names;
 mod open;
 mod options;
+mod parts;
 #[cfg(feature = "sds")]
 mod query;
 mod read;

@@ -21,7 +21,7 @@ use crate::testing::writing::Writing as _;
 
 /// Random cases of each form.
 const SEEDS: u64 = 8;
-/// A file of at most so many bytes is damaged at each of them.
+/// A file of at most this many bytes is damaged at each of them.
 const SMALL_BYTES: usize = 400;
 
 #[test]

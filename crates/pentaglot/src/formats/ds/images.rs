@@ -188,7 +188,9 @@ fn png_samples(mut decoder: PngDecoder<'_>, plain_bytes: u64, budget: &Budget) -
     // Samples of 1, 2 and 4 bits become 8, palettes become colours, a transparent colour becomes alpha.
     decoder.set_transformations(png::Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(not_png)?;
-    let size = reader.output_buffer_size().ok_or_else(|| Error::limit("memory", "exhausted", "more is"))?;
+    let size = reader
+        .output_buffer_size()
+        .ok_or_else(|| Error::limit("the address space", usize::MAX, "more bytes for an image"))?;
     budget.check((size as u64).saturating_add(plain_bytes))?;
     let mut bytes = allocate(size as u64, budget)?;
     bytes.resize(size, 0u8);
