@@ -207,7 +207,7 @@ fn check_jpeg_end(bytes: &[u8]) -> Result<()> {
     let at = |position: usize| bytes.get(position).copied().ok_or_else(cut);
     let mut position = JPEG_SIGNATURE.len();
     loop {
-        // Markers stand behind any number of bytes ff.
+        // A marker follows any number of bytes ff.
         while at(position)? != 0xff || at(position + 1)? == 0xff {
             position += 1;
         }
