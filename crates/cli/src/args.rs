@@ -129,6 +129,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where 'price > 200 and symbol is not null'"
     )]
     Count(Count),
+    /// What the values of a file are like: figures of each column, of a matrix, of a succinct structure
+    #[command(
+        after_help = "Examples:\n  pentaglot describe readings.parquet\n  pentaglot describe ticks.bson --columns price --where 'volume > 100' --json"
+    )]
+    Describe(Describe),
     /// The content identity of files: the same typed data has the same one in every format
     #[command(
         after_help = "Examples:\n  pentaglot hash readings.parquet readings.csv\n  pentaglot hash --check identities.txt"
@@ -351,6 +356,23 @@ pub(crate) struct Count {
     #[command(flatten)]
     pub(crate) open: Open,
     /// One JSON object per line and file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Describe {
+    /// The file
+    pub(crate) file: String,
+    /// Columns, by name; of a matrix also 3,7..9
+    #[arg(long, value_name = "A,B")]
+    pub(crate) columns: Option<String>,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// As a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

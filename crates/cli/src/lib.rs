@@ -5,6 +5,7 @@ mod bus_error;
 mod cat;
 mod convert;
 mod count;
+mod describe;
 mod diff;
 mod dump;
 mod formats;
@@ -243,6 +244,7 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),
         Verb::Count(args) => count::run(session, args),
+        Verb::Describe(args) => describe::run(session, args),
         Verb::Hash(args) => hash::run(session, args),
         Verb::Diff(args) => diff::run(session, args),
         Verb::Salvage(args) => salvage::run(session, args),

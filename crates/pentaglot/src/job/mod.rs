@@ -3,6 +3,7 @@
 mod chain;
 mod conversion;
 mod dense;
+mod describe;
 #[cfg(feature = "dynd")]
 mod diff;
 mod filtered;
@@ -26,6 +27,10 @@ mod types;
 mod verify;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
+pub use describe::{
+    ColumnDescription, Description, Histogram, Lengths, MatrixDescription, QUANTILES, SuccinctDescription,
+    TableDescription,
+};
 #[cfg(feature = "dynd")]
 pub use diff::{
     Cell, ColumnDifferences, Diff, DiffOptions, DiffTable, Difference, OnDifference, Place, RowDifferences,
