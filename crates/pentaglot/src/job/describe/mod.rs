@@ -205,7 +205,7 @@ pub struct SuccinctDescription {
     /// Bits of the file.
     pub bits: u64,
     /// The least bits that any code for single bits or items takes: the length times the empirical entropy. `None` for
-    /// multisets, and where more than 10,000 different items occur.
+    /// multisets, and where more than 20,000 different items occur.
     pub entropy_bits: Option<f64>,
 }
 
