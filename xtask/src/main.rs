@@ -1,6 +1,7 @@
-//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines`.
+//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines|pictures`.
 
 mod lines;
+mod pictures;
 mod python;
 mod setup;
 mod test;
@@ -9,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-const USAGE: &str =
-    "usage: cargo xtask setup | test | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind | lines";
+const USAGE: &str = "usage: cargo xtask setup | test | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind | lines | pictures";
 
 type Result<T = ()> = std::result::Result<T, String>;
 
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         ["fuzz", format, seconds] => fuzz(format, seconds),
         ["valgrind"] => valgrind(),
         ["lines"] => lines::run(),
+        ["pictures"] => pictures::make(),
         _ => Err(USAGE.to_owned()),
     };
     match done {

@@ -13,6 +13,7 @@ mod hash;
 mod help;
 mod inspect;
 mod pager;
+mod plot;
 mod process;
 mod progress;
 mod query;
@@ -245,6 +246,7 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Convert(args) => convert::run(session, args),
         Verb::Count(args) => count::run(session, args),
         Verb::Describe(args) => describe::run(session, args),
+        Verb::Plot(args) => plot::run(session, args),
         Verb::Hash(args) => hash::run(session, args),
         Verb::Diff(args) => diff::run(session, args),
         Verb::Salvage(args) => salvage::run(session, args),
