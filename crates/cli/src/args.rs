@@ -139,6 +139,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot plot matrix.mtx -o matrix.svg\n  pentaglot plot ticks.bson --kind line --columns time,price --size 1200x400 -o price.png"
     )]
     Plot(Plot),
+    /// Look at files in the browser: rows, figures, pictures, bytes; served on 127.0.0.1 only
+    #[command(
+        after_help = "Examples:\n  pentaglot view readings.parquet matrix.mtx\n  pentaglot view broken.dbdf --no-open --port 8080 --read-only"
+    )]
+    View(ViewFiles),
     /// The content identity of files: the same typed data has the same one in every format
     #[command(
         after_help = "Examples:\n  pentaglot hash readings.parquet readings.csv\n  pentaglot hash --check identities.txt"
@@ -401,6 +406,27 @@ pub(crate) struct Plot {
     /// Replace an existing output
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) open: Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ViewFiles {
+    /// Files
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// The port (0: any that is free)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Print the address and open no browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    /// Let the page save nothing
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Rows that are shown at first: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
     #[command(flatten)]
     pub(crate) open: Open,
 }

@@ -24,6 +24,7 @@ mod stdout;
 mod table;
 mod types;
 mod validate;
+mod view;
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -247,6 +248,7 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Count(args) => count::run(session, args),
         Verb::Describe(args) => describe::run(session, args),
         Verb::Plot(args) => plot::run(session, args),
+        Verb::View(args) => view::run(session, args),
         Verb::Hash(args) => hash::run(session, args),
         Verb::Diff(args) => diff::run(session, args),
         Verb::Salvage(args) => salvage::run(session, args),

@@ -46,7 +46,9 @@ pub(crate) fn chart(opened: &Opened, options: &PlotOptions) -> Result<Chart> {
     let label = schema.fields().iter().find(|other| !other.data_type().is_nested() && !is_picture(other));
     let mut view = options.view.clone();
     view.columns = Some(std::iter::once(field).chain(label).map(|field| field.name().clone()).collect());
-    view.rows = Some(0..MOST);
+    // From the first row of the view on.
+    let first = view.rows.map_or(0, |rows| rows.start);
+    view.rows = Some(first..first.saturating_add(MOST));
     let mut tiles = Vec::new();
     for batch in opened.rows(&view)? {
         let batch = batch.map_err(Error::from)?;
