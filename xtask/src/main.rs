@@ -1,16 +1,17 @@
-//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines|pictures`.
+//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines|pictures|web`.
 
 mod lines;
 mod pictures;
 mod python;
 mod setup;
 mod test;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-const USAGE: &str = "usage: cargo xtask setup | test | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind | lines | pictures";
+const USAGE: &str = "usage: cargo xtask setup | test | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind | lines | pictures | web";
 
 type Result<T = ()> = std::result::Result<T, String>;
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         ["valgrind"] => valgrind(),
         ["lines"] => lines::run(),
         ["pictures"] => pictures::make(),
+        ["web"] => web::build(),
         _ => Err(USAGE.to_owned()),
     };
     match done {

@@ -2,7 +2,7 @@
 
 use std::{env, fs};
 
-use crate::{Result, cargo, python, root};
+use crate::{Result, cargo, python, root, web};
 
 /// Runs them. What could not be run is listed at the end; with `CI` in the environment that is a failure.
 pub(crate) fn run() -> Result {
@@ -19,7 +19,7 @@ pub(crate) fn run() -> Result {
     Ok(())
 }
 
-/// Rust, documentation, transcripts of the command, each format alone, the Python programs that read what we write, and the
+/// Rust, documentation, transcripts of the command, each format alone, the page of the viewer, the Python programs that read what we write, and the
 /// Python package.
 fn all(left_out: &mut Vec<String>) -> Result {
     // This builds the command too. Always the whole workspace: another selection of packages would build other
@@ -44,6 +44,7 @@ fn all(left_out: &mut Vec<String>) -> Result {
         )?;
     }
     each_format_alone()?;
+    web::tests(left_out)?;
     python::tests(left_out)?;
     python::package(left_out)
 }

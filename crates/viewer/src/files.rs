@@ -33,12 +33,11 @@ pub(crate) struct File {
 pub(crate) struct Fault {
     pub(crate) message: String,
     pub(crate) offset: Option<u64>,
-    pub(crate) path: String,
 }
 
 impl From<&Error> for Fault {
     fn from(error: &Error) -> Self {
-        Fault { message: error.to_string(), offset: error.offset(), path: error.path() }
+        Fault { message: error.to_string(), offset: error.offset() }
     }
 }
 
@@ -111,7 +110,9 @@ impl File {
         let name = self.name.rsplit('/').next().unwrap_or(&self.name);
         let opened = match self.open(state) {
             Ok(opened) => opened,
-            Err(fault) => return json!({ "name": name, "path": self.name, "error": fault.message, "offset": fault.offset }),
+            Err(fault) => {
+                return json!({ "name": name, "path": self.name, "error": fault.message, "offset": fault.offset });
+            }
         };
         let summary = opened.document.summary();
         let schema = &summary.schema;

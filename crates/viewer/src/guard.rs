@@ -39,7 +39,9 @@ impl Guard {
         }
         let is_own = |origin: &String| self.hosts.iter().any(|host| *origin == format!("http://{host}"));
         match request.headers.get("origin") {
-            Some(origin) if !is_own(origin) => Err(Response::fault(403, "the origin is not that of this server")),
+            Some(origin) if !is_own(origin) => {
+                Err(Response::fault(403, "the origin is not that of this server"))
+            }
             _ => Ok(()),
         }
     }
@@ -67,7 +69,8 @@ impl Guard {
 /// 256 random bits in hexadecimal digits.
 fn secret() -> Result<String> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| Error::io("no random numbers", std::io::Error::other(error.to_string())))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::io("no random numbers", std::io::Error::other(error.to_string())))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -70,7 +70,8 @@ pub(crate) fn serve(stream: &TcpStream, answer: impl Fn(&Request) -> Response) -
         let (response, goes_on) = match read(&mut reader)? {
             None => return Ok(()),
             Some(Ok(request)) => {
-                let goes_on = request.headers.get("connection").is_none_or(|text| !text.eq_ignore_ascii_case("close"));
+                let goes_on =
+                    request.headers.get("connection").is_none_or(|text| !text.eq_ignore_ascii_case("close"));
                 (answer(&request), goes_on)
             }
             Some(Err(status)) => (Response::fault(status, "this is not a request that is understood"), false),
@@ -189,7 +190,9 @@ mod tests {
 
     #[test]
     fn requests_are_taken_apart() {
-        let request = parsed("POST /api/x?a=1%202&b=%C3%A4+c HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc").unwrap();
+        let request =
+            parsed("POST /api/x?a=1%202&b=%C3%A4+c HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc")
+                .unwrap();
         assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/api/x"));
         assert_eq!((request.query["a"].as_str(), request.query["b"].as_str()), ("1 2", "ä c"));
         assert_eq!((request.headers["host"].as_str(), request.body.as_slice()), ("h", &b"abc"[..]));

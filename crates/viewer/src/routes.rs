@@ -56,7 +56,8 @@ fn route(state: &Arc<State>, request: &Request) -> Result<Response> {
     let number = |key: &str| text(key).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let index = text("file").unwrap_or("0");
     let file = || state.files.get(index);
-    let body = || serde_json::from_slice::<Value>(&request.body).map_err(|_| Error::usage("expected a JSON object"));
+    let body =
+        || serde_json::from_slice::<Value>(&request.body).map_err(|_| Error::usage("expected a JSON object"));
     let json = |value: Value| Ok(Response::json(value.to_string()));
     match (request.method.as_str(), request.path.as_str()) {
         ("GET", "/api/files") => json(files(state)),
@@ -65,7 +66,9 @@ fn route(state: &Arc<State>, request: &Request) -> Result<Response> {
             let bytes = table::cells(state, file()?, &request.query)?;
             Ok(Response::new(200, "application/vnd.apache.arrow.stream", bytes))
         }
-        ("GET", "/api/cell") => Ok(Response::json(table::cell(state, file()?, number("row"), number("column"))?)),
+        ("GET", "/api/cell") => {
+            Ok(Response::json(table::cell(state, file()?, number("row"), number("column"))?))
+        }
         ("GET", "/api/describe") => Ok(Response::json(work::describe(state, index, text("column"))?)),
         ("GET", "/api/validate") => Ok(Response::json(work::validate(state, index)?)),
         ("GET", "/api/count") => Ok(Response::json(work::count(state, index)?)),

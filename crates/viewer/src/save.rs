@@ -61,7 +61,8 @@ pub(crate) fn save(state: &State, file: &File, request: &Value) -> Result<Value>
 
 /// Errs unless a name is that of a file, without any folder.
 fn check_name(name: &str) -> Result<()> {
-    let is_bare = Path::new(name).file_name().is_some_and(|file| file == name) && !name.contains(['/', '\\', ':', '\0']);
+    let is_bare = Path::new(name).file_name().is_some_and(|file| file == name)
+        && !name.contains(['/', '\\', ':', '\0']);
     let is_plain = name.len() <= 200 && !name.chars().any(char::is_control) && name != "-";
     match is_bare && is_plain && name != "." && name != ".." {
         true => Ok(()),

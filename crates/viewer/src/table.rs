@@ -88,8 +88,12 @@ impl RowView {
             filter.as_ref().is_some_and(|filter| filter.contains(field.name().replace('"', "\"\"").as_str()))
                 || sort.as_ref().is_some_and(|(name, _)| name == field.name())
         };
-        let names: Vec<String> =
-            schema.fields().iter().filter(|field| is_named(field)).map(|field| field.name().clone()).collect();
+        let names: Vec<String> = schema
+            .fields()
+            .iter()
+            .filter(|field| is_named(field))
+            .map(|field| field.name().clone())
+            .collect();
         let mut wanted = View::default();
         wanted.columns = Some(names);
         let numbered = numbered(opened.rows(&wanted)?)?;
@@ -151,7 +155,11 @@ fn numbered(stream: pentaglot::hub::Rows) -> Result<pentaglot::hub::Rows> {
 }
 
 /// The cells of a range of rows and columns as an Arrow IPC stream: the number of each row, then text for each column.
-pub(crate) fn cells(state: &State, file: &File, query: &std::collections::HashMap<String, String>) -> Result<Vec<u8>> {
+pub(crate) fn cells(
+    state: &State,
+    file: &File,
+    query: &std::collections::HashMap<String, String>,
+) -> Result<Vec<u8>> {
     let opened = file.opened(state)?;
     let number = |key: &str| query.get(key).and_then(|text| text.parse::<u64>().ok());
     let from = number("from").unwrap_or(0);
@@ -190,7 +198,8 @@ fn selected(opened: &Opened, columns: Range<u64>) -> Result<View> {
         Form::Sparse => return Err(Error::usage("a sparse matrix has no table")),
         _ => {
             let fields = schema.fields().iter().skip(columns.start as usize);
-            let names = fields.take(end.saturating_sub(columns.start) as usize).map(|field| field.name().clone());
+            let names =
+                fields.take(end.saturating_sub(columns.start) as usize).map(|field| field.name().clone());
             view.columns = Some(names.collect());
         }
     }
@@ -224,7 +233,8 @@ fn chosen(opened: &Opened, view: &View, wanted: &[u32]) -> Result<(Vec<u64>, Rec
     let mut ordered: Vec<u64> = wanted.iter().map(|row| u64::from(*row)).collect();
     ordered.sort_unstable();
     // Where a reader must start at the beginning, one pass is enough.
-    let has_access = opened.document.splits(2).len() > 1 || opened.document.summary().rows.is_some_and(|rows| rows < 10_000);
+    let has_access = opened.document.splits(2).len() > 1
+        || opened.document.summary().rows.is_some_and(|rows| rows < 10_000);
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for row in ordered {
         match ranges.last_mut() {
@@ -268,20 +278,12 @@ fn chosen(opened: &Opened, view: &View, wanted: &[u32]) -> Result<(Vec<u64>, Rec
     Ok((wanted.iter().map(|row| u64::from(*row)).collect(), batch))
 }
 
-fn is_text(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, value) => is_text(value),
-        _ => false,
-    }
-}
-
-/// The text of a cell: strings as they are, everything else as JSON.
-fn text(columns: &Columns<'_>, column: usize, row: usize, is_text: bool) -> Result<String> {
+/// The text of a cell: a JSON string without its quotes, everything else as JSON.
+fn text(columns: &Columns<'_>, column: usize, row: usize) -> Result<String> {
     let mut out = Vec::new();
     columns.write_cell(column, row, &mut out)?;
     let json = String::from_utf8_lossy(&out).into_owned();
-    match is_text {
+    match json.starts_with('"') {
         true => Ok(serde_json::from_str(&json).unwrap_or(json)),
         false => Ok(json),
     }
@@ -292,16 +294,15 @@ fn encode(numbers: &[u64], batch: &RecordBatch) -> Result<Vec<u8>> {
     let numbers = UInt64Array::from(numbers[..batch.num_rows()].to_vec());
     let mut arrays: Vec<ArrayRef> = vec![Arc::new(numbers)];
     let mut fields = vec![Field::new("row", DataType::UInt64, false)];
-    for (index, field) in batch.schema_ref().fields().iter().enumerate() {
+    for index in 0..batch.num_columns() {
         let nulls = batch.column(index).logical_nulls();
-        let is_text = is_text(field.data_type());
         let mut builder = StringBuilder::new();
         for row in 0..batch.num_rows() {
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 builder.append_null();
                 continue;
             }
-            let text = text(&cells, index, row, is_text)?;
+            let text = text(&cells, index, row)?;
             match text.char_indices().nth(CELL) {
                 Some((end, _)) => builder.append_value(format!("{}…", &text[..end])),
                 None => builder.append_value(text),

@@ -51,7 +51,8 @@ export function Matrix({ file, index }) {
   const all = () => setArea({ top: 0, left: 0, bottom: file.rows, right: file.cols });
   const partOf = (event) => {
     const box = canvas.current.getBoundingClientRect();
-    return [(event.clientX - box.left - LEFT) / (box.width - LEFT), (event.clientY - box.top - TOP) / (box.height - TOP)];
+    const scale = canvas.current.width / box.width;
+    return [((event.clientX - box.left) * scale - LEFT) / (canvas.current.width - LEFT), ((event.clientY - box.top) * scale - TOP) / (canvas.current.height - TOP)];
   };
   const keys = (event) => {
     const act = {

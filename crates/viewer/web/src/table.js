@@ -172,15 +172,18 @@ export function Table({ file, index, filter: first }) {
     let isCurrent = true;
     const start = async () => {
       if (file.rows == null) {
-        const total = await work('/api/count', { file: index }, (at) => {
+        const found = await work('/api/count', { file: index }, (at) => {
           setStatus('counting rows…');
           // The first rows are shown while they are counted.
           if (at.rows > (state.current.rows ?? 0)) {
             state.current.rows = at.rows;
             table.draw();
           }
-        }, () => isCurrent).catch((error) => { setFault(error.message); return state.current.rows; });
+        }, () => isCurrent).catch((error) => ({ rows: 0, error: error.message }));
+        if (!found) return;
         setStatus('');
+        if (found.error) setFault(found.error);
+        const total = found.rows;
         Object.assign(state.current, { total, rows: total });
         setRows(total);
       }

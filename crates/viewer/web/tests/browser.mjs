@@ -1,4 +1,5 @@
-// The page in a real browser: PENTAGLOT is the command, CHROMIUM the browser, ARTEFACTS the folder for screenshots.
+// The page in a real browser: PENTAGLOT is the command, CHROMIUM the browser, EXAMPLES the example data, ARTEFACTS the folder
+// for screenshots.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,7 +14,8 @@ const command = process.env.PENTAGLOT;
 const artefacts = process.env.ARTEFACTS ?? mkdtempSync(join(tmpdir(), 'artefacts-'));
 mkdirSync(artefacts, { recursive: true });
 const folder = mkdtempSync(join(tmpdir(), 'view-'));
-const example = (name) => join(root, 'examples/data', name);
+const examples = process.env.EXAMPLES ?? join(root, 'examples/data');
+const example = (name) => join(examples, name);
 
 /** A file in the folder. */
 function file(name, text) {
@@ -246,7 +248,7 @@ await test('a hostile file full of markup and control characters', [file('hostil
   assert.match(await page.title(), /Pentaglot/);
 });
 
-const rows = Array.from({ length: 500 }, (_, at) => `${at},${at * 2}`);
+const rows = Array.from({ length: 300000 }, (_, at) => `${at},${at * 2}`);
 await test('a file that breaks in the middle', [file('cut.csv', `a,b\n${rows.join('\n')}\n501,"no end\n`)], async (page) => {
   await cell(page, /^0$/).first().waitFor();
   await page.getByRole('alert').first().waitFor();
