@@ -236,7 +236,7 @@ fn chosen(opened: &Opened, view: &View, wanted: &[u32]) -> Result<(Vec<u64>, Rec
     let has_access = opened.document.splits(2).len() > 1
         || opened.document.summary().rows.is_some_and(|rows| rows < 10_000);
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    for row in ordered {
+    for row in ordered.iter().copied() {
         match ranges.last_mut() {
             Some(last) if row < last.end + NEAR || !has_access => last.end = row + 1,
             _ => ranges.push(row..row + 1),
@@ -252,7 +252,7 @@ fn chosen(opened: &Opened, view: &View, wanted: &[u32]) -> Result<(Vec<u64>, Rec
             let numbers = row..row + batch.num_rows() as u64;
             let kept: UInt32Array = numbers
                 .clone()
-                .filter(|row| wanted.contains(&(*row as u32)))
+                .filter(|row| ordered.binary_search(row).is_ok())
                 .map(|row| (row - numbers.start) as u32)
                 .collect();
             for index in kept.values() {

@@ -102,7 +102,10 @@ pub(crate) fn count(state: &Arc<State>, index: &str) -> Result<String> {
     Ok(own.work.ask("count", &control, move || {
         let opened = job::open(&shared.registry, &path, &options)?;
         let mut rows = 0;
-        for batch in opened.rows(&View::default())? {
+        // Without columns a reader gives batches that have rows and nothing else.
+        let mut view = View::default();
+        view.columns = Some(Vec::new());
+        for batch in opened.rows(&view)? {
             match batch {
                 Ok(batch) => rows += batch.num_rows() as u64,
                 Err(error) => {

@@ -8,7 +8,7 @@ const TOP = 26;
 /** Rows and columns up to which entries are shown one by one. */
 const NEAR = 48;
 
-export function Matrix({ file, index }) {
+export function Matrix({ file, index, theme }) {
   const canvas = useRef(null);
   const [area, setArea] = useState({ top: 0, left: 0, bottom: file.rows ?? 0, right: file.cols ?? 0 });
   const [found, setFound] = useState(null);
@@ -25,7 +25,7 @@ export function Matrix({ file, index }) {
       (error) => isCurrent && setFault(error.message));
     return () => { isCurrent = false; };
   }, [index, area.top, area.left, area.bottom, area.right]);
-  useEffect(() => { if (found) draw(canvas.current, found); }, [found]);
+  useEffect(() => { if (found) draw(canvas.current, found); }, [found, theme]);
 
   // Zooms by a factor about a place, given as parts of the area.
   const zoom = (factor, across = 0.5, down = 0.5) => setArea((old) => {

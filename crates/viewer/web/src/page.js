@@ -51,7 +51,7 @@ function Page({ about }) {
     <p class=${file.error ? 'fault' : 'summary'} role=${file.error ? 'alert' : undefined}>${summary(file)}</p>
     <${Tabs} id="panel" label="Views" names=${all.map(([name]) => name)} chosen=${own} choose=${(index) => setTab({ ...tab, [chosen]: index })} />
     <main role="tabpanel" aria-labelledby=${`panel-${own}`}>
-      <${Panel} key=${`${chosen} ${title}`} file=${file} index=${chosen} targets=${about.targets} readOnly=${about.read_only} filter=${about.filter} />
+      <${Panel} key=${`${chosen} ${title}`} file=${file} index=${chosen} targets=${about.targets} readOnly=${about.read_only} filter=${about.filter} theme=${theme} />
     </main>`;
 }
 

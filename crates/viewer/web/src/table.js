@@ -58,6 +58,7 @@ export function Table({ file, index, filter: first }) {
       const about = table.getMeta(cell);
       const isChosen = about && about.x === own.x && about.y === own.y;
       cell.classList.toggle('chosen', isChosen);
+      cell.classList.toggle('number', Boolean(about) && (file.form === 'dense' || /^(u?int|float|decimal)/.test(typeOf(about.x))));
       cell.setAttribute('aria-selected', String(isChosen));
       cell.setAttribute('role', 'gridcell');
     }

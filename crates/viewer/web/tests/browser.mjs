@@ -2,7 +2,7 @@
 // for screenshots.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -190,7 +190,7 @@ await test('a finding leads to its bytes, and bytes to their part', [example('br
   assert.equal(await page.locator('.hex b.chosen').count(), 8);
 });
 
-await test('a plan is shown, then saved', [example('ticks.bson')], async (page, server) => {
+await test('a plan is shown, then saved', [example('ticks.bson')], async (page) => {
   symlinkSync('/tmp/elsewhere.parquet', join(folder, 'link.parquet'));
   await tab(page, 'Convert');
   await page.locator('table.plan td', { hasText: 'price' }).first().waitFor();
@@ -206,15 +206,12 @@ await test('a plan is shown, then saved', [example('ticks.bson')], async (page, 
     await page.getByRole('alert').filter({ hasText: message }).waitFor();
   }
   assert.ok(!existsSync('/tmp/elsewhere.parquet') && !existsSync(join(folder, '../outside.parquet')));
-  assert.ok(server.port > 0);
 });
 
 await test('a page that reads only saves nothing', ['--read-only', example('ticks.bson')], async (page) => {
   await tab(page, 'Convert');
   await page.locator('table.plan td', { hasText: 'price' }).first().waitFor();
   assert.ok(await page.getByRole('button', { name: 'Save' }).isDisabled());
-  const before = readdirSync(folder).length;
-  assert.equal(readdirSync(folder).length, before);
 });
 
 const wide = file('wide.csv', `${Array.from({ length: 2000 }, (_, at) => `c${at}`).join(',')}\n${Array.from({ length: 2000 }, (_, at) => at).join(',')}\n`);
