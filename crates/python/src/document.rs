@@ -96,7 +96,7 @@ impl Document {
 
     /// The name that messages use.
     #[getter]
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 

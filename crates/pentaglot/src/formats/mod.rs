@@ -1,6 +1,6 @@
-//! What a format is ([`Format`]), an open file ([`Document`]) and a file being written ([`Writer`]); then one folder a
-//! format, with the same rooms in each: `mod.rs` (what it is, detection, options), `types.rs`, `layout.rs`, `read.rs`,
-//! `write.rs`, `validate.rs`, `tests.rs`.
+//! What a format is ([`Format`]), an open file ([`Document`]) and a file being written ([`Writer`]); then one folder per
+//! format, with the same files in each: `mod.rs` (what it is, detection, options), `schema.rs` (its types and Arrow's),
+//! `layout.rs`, `read.rs` (`impl Document`), `write.rs` (`plan`), `validate.rs`, `outline.rs`, `tests.rs`.
 //!
 //! The order of calls, as a small grammar:
 //!
@@ -28,8 +28,12 @@
     )
 )]
 
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod arrow_flatbuffers;
 mod detect;
 mod findings;
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod guard;
 mod options;
 mod outline;
 mod planned;

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_schema::Schema;
+use serde_json::json;
 
 use super::conversion::{Conversion, ConvertOptions, Report};
 use super::open::{self, Opened};
@@ -61,6 +62,24 @@ impl Salvaged {
     /// Whether anything is lost.
     pub fn is_lossy(&self) -> bool {
         !self.lost_rows.is_empty() || !self.lost_columns.is_empty()
+    }
+
+    /// One object: `{saved: {rows, bytes}, lost_rows: [{rows, bytes, reason}], lost_columns: [{name, reason}]}`.
+    pub fn to_json(&self) -> String {
+        let rows = self.lost_rows.iter().map(|lost| {
+            let end = (lost.rows.end != u64::MAX).then_some(lost.rows.end);
+            json!({
+                "rows": [lost.rows.start, end], "bytes": [lost.bytes.start, lost.bytes.end], "reason": lost.reason,
+            })
+        });
+        let columns =
+            self.lost_columns.iter().map(|lost| json!({ "name": lost.name, "reason": lost.reason }));
+        json!({
+            "saved": self.report.as_ref().map(|report| json!({ "rows": report.rows, "bytes": report.bytes })),
+            "lost_rows": rows.collect::<Vec<_>>(),
+            "lost_columns": columns.collect::<Vec<_>>(),
+        })
+        .to_string()
     }
 }
 

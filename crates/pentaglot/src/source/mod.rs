@@ -21,8 +21,8 @@ use arrow_buffer::Buffer;
 
 use self::cache::Cached;
 pub use self::read_at::ReadAt;
-use self::read_at::sibling_path;
 pub(crate) use self::read_at::{FileBytes, MemoryBytes};
+use self::read_at::{read_full, sibling_path};
 pub(crate) use self::spool::Spool;
 use self::stream::{BoxRead, Stream};
 pub(crate) use self::window::Window;
@@ -197,7 +197,7 @@ impl Source {
 
     /// Reads at `offset` until `buffer` is full or the bytes end; gives how many were read.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let count = self.bytes()?.read_at(offset, buffer).at(offset)?;
+        let count = read_full(self.bytes()?, offset, buffer).at(offset)?;
         self.count(count as u64)?;
         Ok(count)
     }

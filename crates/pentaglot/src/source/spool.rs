@@ -73,6 +73,12 @@ impl Spool {
         Ok(Source::from_read_at(name, self.into_read_at()?))
     }
 
+    /// The bytes from the start, to be read once.
+    pub(crate) fn into_reader(mut self) -> Result<impl Read + Send> {
+        self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
+        self.file.into_inner().map_err(|error| cannot(error.into_error()))
+    }
+
     pub(super) fn into_read_at(self) -> Result<Arc<dyn ReadAt>> {
         let file = self.file.into_inner().map_err(|error| cannot(error.into_error()))?;
         Ok(match file.into_inner() {

@@ -1,4 +1,5 @@
 import builtins
+import os
 from collections.abc import Callable
 from typing import Any, final
 
@@ -27,6 +28,10 @@ __all__ = [
     "RunLengthWaveletMatrix",
     "succinct_open",
     "command",
+    "identity",
+    "raw_digest",
+    "diff",
+    "salvage",
 ]
 
 __version__: str
@@ -250,3 +255,15 @@ class RunLengthWaveletMatrix:
 
 def command(words: list[str]) -> int: ...
 def succinct_open(source: object, kind: str | None, mmap: bool) -> Any: ...
+
+def identity(document: Document, progress: Callable[[int, int | None], object] | None) -> str: ...
+def raw_digest(document: Document, sha256: bool) -> str: ...
+def diff(a: Document, b: Document, comparison: dict[str, Any]) -> str: ...
+def salvage(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    to: str | None,
+    force: bool,
+    settings: dict[str, Any],
+    progress: Callable[[int, int | None], object] | None,
+) -> str: ...

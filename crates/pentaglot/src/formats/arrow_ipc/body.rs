@@ -15,9 +15,9 @@ use flatbuffers::FlatBufferBuilder;
 use super::layout::Message;
 use crate::cursor::allocate_zeroed;
 use crate::error::{Context, Error, Result};
+use crate::formats::guard::guarded;
 use crate::limits::{Budget, Limits};
 use crate::source::Source;
-use crate::wire::guard::guarded;
 
 /// The dictionaries read so far, by id.
 pub(super) type Dictionaries = HashMap<i64, ArrayRef>;
@@ -393,7 +393,7 @@ pub(super) fn decode_columns(
         chosen.iter().filter_map(|index| schema.fields().get(*index)).cloned().collect::<Vec<_>>(),
     ));
     let metadata = narrowed(batch, &narrow, &moved)?;
-    let narrowed = crate::wire::arrow_flatbuffers::message(&metadata, limits)?;
+    let narrowed = crate::formats::arrow_flatbuffers::message(&metadata, limits)?;
     let batch = narrowed.header_as_record_batch().ok_or_else(|| bad("a record batch", "none"))?;
     decode_batch(batch, &moved, &body.into(), &schema, dictionaries, message.version, budget)
         .at(message.body_offset())

@@ -7,9 +7,9 @@ use arrow_ipc::{MessageHeader, MetadataVersion};
 
 use crate::cursor::{Cursor, allocate_zeroed};
 use crate::error::{Context, Error, Result};
+use crate::formats::arrow_flatbuffers;
 use crate::limits::{Budget, Limits};
 use crate::source::Source;
-use crate::wire::arrow_flatbuffers;
 
 /// The magic at both ends of a file.
 pub(super) const MAGIC: &[u8; 6] = b"ARROW1";
@@ -31,12 +31,12 @@ pub(super) struct Message {
     pub metadata: Buffer,
     pub version: MetadataVersion,
     pub body_bytes: u64,
-    pub kind: Kind,
+    pub kind: MessageKind,
 }
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     Schema,
     Dictionary { id: i64, delta: bool, rows: u64 },
     Batch { rows: u64 },
@@ -65,7 +65,9 @@ impl Message {
     pub(super) fn record_batch(&self, limits: &Limits) -> Result<arrow_ipc::RecordBatch<'_>> {
         let message = self.flatbuffer(limits)?;
         let batch = match self.kind {
-            Kind::Dictionary { .. } => message.header_as_dictionary_batch().and_then(|batch| batch.data()),
+            MessageKind::Dictionary { .. } => {
+                message.header_as_dictionary_batch().and_then(|batch| batch.data())
+            }
             _ => message.header_as_record_batch(),
         };
         batch.ok_or_else(|| Error::malformed("a record batch", "none").at(self.metadata_offset()))
@@ -87,16 +89,16 @@ impl Message {
             u64::try_from(rows).map_err(|_| Error::malformed("a row count of 0 or more", rows).at(at))
         };
         let kind = match header {
-            MessageHeader::Schema => Kind::Schema,
-            MessageHeader::RecordBatch => {
-                Kind::Batch { rows: count(message.header_as_record_batch().ok_or_else(missing)?.length())? }
-            }
+            MessageHeader::Schema => MessageKind::Schema,
+            MessageHeader::RecordBatch => MessageKind::Batch {
+                rows: count(message.header_as_record_batch().ok_or_else(missing)?.length())?,
+            },
             MessageHeader::DictionaryBatch => {
                 let batch = message.header_as_dictionary_batch().ok_or_else(missing)?;
                 let rows = count(batch.data().ok_or_else(missing)?.length())?;
-                Kind::Dictionary { id: batch.id(), delta: batch.isDelta(), rows }
+                MessageKind::Dictionary { id: batch.id(), delta: batch.isDelta(), rows }
             }
-            other => Kind::Other(other),
+            other => MessageKind::Other(other),
         };
         Ok(Message { offset, prefix_bytes, metadata, version, body_bytes, kind })
     }

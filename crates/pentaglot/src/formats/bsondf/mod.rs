@@ -37,30 +37,30 @@
 //!   other than 0 and 1) is a warning, and an error in the strict profile.
 
 mod column;
-mod document;
+mod decode;
 mod encode;
 mod layout;
 mod outline;
 mod read;
-mod types;
+mod schema;
 mod validate;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::formats::{TypeLanguage, WritePlan};
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
-pub use column::{Column, read_document, write_document};
-pub use types::Type;
+pub use column::{BsonColumn, read_document, write_document};
+pub use schema::Type;
 
 use super::{Confidence, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions};
 use crate::error::{Context, Result};
 use crate::hub::Form;
 use crate::source::Source;
-use crate::wire::bson::{self, Kind, Reader};
+use crate::wire::bson::{self, BsonKind, Reader};
 
 const ID: &str = "bsondf";
 
@@ -148,15 +148,11 @@ impl Format for Bsondf {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        Ok(Arc::new(document::Document::open(&source, options).in_format(ID)?))
+        Ok(Arc::new(read::BsondfDocument::open(&source, options).in_format(ID)?))
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema);
-        let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| {
-            Ok(Box::new(write::Writer::create(sink, &schema, &options).in_format(ID)?))
-        }))
+        write::plan(schema, options)
     }
 }
 
@@ -170,7 +166,7 @@ fn detect_columns(head: &[u8], length: i32) -> Confidence {
     let mut confidence = Confidence::No;
     for _ in 0..DETECT_COLUMNS {
         let Ok(Some(column)) = reader.next(&mut elements) else { break };
-        if column.kind != Kind::DOCUMENT {
+        if column.kind != BsonKind::DOCUMENT {
             return Confidence::No;
         }
         let mut fields = reader.elements(column.document());
@@ -179,7 +175,7 @@ fn detect_columns(head: &[u8], length: i32) -> Confidence {
             match reader.next(&mut fields) {
                 Ok(Some(field)) => {
                     has_data |= field.key == "d";
-                    has_type |= field.key == "t" && field.kind == Kind::STRING;
+                    has_type |= field.key == "t" && field.kind == BsonKind::STRING;
                 }
                 Ok(None) if has_data && has_type => break,
                 Ok(None) => return Confidence::No,

@@ -14,10 +14,10 @@ use super::images::{self, Transform};
 use super::layout::fixed_form;
 use super::types::{Fundamental, Image, ImageFormat, Type};
 use crate::error::{Error, Result};
-use crate::hub::json::write_string;
 use crate::hub::type_text::print_type;
 use crate::kernels::rows::{self, Given};
 use crate::limits::Budget;
+use crate::wire::json::write_string;
 use crate::wire::msgpack::Output;
 
 /// The values of one column, or a part of one.

@@ -223,7 +223,7 @@ impl Column {
     }
 
     /// Where the quick loop puts values; `None` if it cannot read values of this type.
-    pub(super) fn plain(&mut self) -> Option<rows::Column<'_>> {
+    pub(super) fn plain(&mut self) -> Option<rows::RowColumn<'_>> {
         let values = match self {
             Column::Bool(values) => Values::Bool(values),
             Column::UInt8(values) => Values::UInt8(values),
@@ -241,11 +241,11 @@ impl Column {
             }
             Column::Nullable { valid, inner } => {
                 let inner = inner.plain()?;
-                return Some(rows::Column { valid: Some(valid), ..inner });
+                return Some(rows::RowColumn { valid: Some(valid), ..inner });
             }
             _ => return None,
         };
-        Some(rows::Column { values, valid: None })
+        Some(rows::RowColumn { values, valid: None })
     }
 
     /// How many values are complete.

@@ -9,7 +9,7 @@ use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::kernels::rows::{Json, Wire, read_rows};
 use crate::limits::Budget;
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 
 /// Errs unless a value of this kind stands next.
 #[inline]

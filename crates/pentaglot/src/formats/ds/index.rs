@@ -77,11 +77,11 @@ impl Index {
         let Some(side) = layout.source.sibling(INDEX_SUFFIX)? else { return Ok(None) };
         let side_bytes = side.len().unwrap_or(0);
         let bytes = side.read_range(0, side_bytes, budget)?;
-        let index = Index::parse(&bytes, layout, len)?;
+        let index = Index::parse(&bytes, layout, len, budget)?;
         Ok(Some(index))
     }
 
-    fn parse(bytes: &[u8], layout: &Layout, len: u64) -> Result<Index> {
+    fn parse(bytes: &[u8], layout: &Layout, len: u64, budget: &Budget) -> Result<Index> {
         let stale = |what: &str| Err(Error::malformed("an index of this file", what).rule("index"));
         let Some((content, root)) = bytes.split_last_chunk::<32>() else { return stale("too few bytes") };
         let mut cursor = Cursor::new(content);
@@ -97,7 +97,7 @@ impl Index {
         if (header_bytes, bundle_bytes) != (layout.body, len) {
             return stale("one of a file of another length");
         }
-        let header = layout.source.read_range(0, header_bytes, &Budget::default())?;
+        let header = layout.source.read_range(0, header_bytes, budget)?;
         if *blake3::hash(&header).as_bytes() != header_hash {
             return stale("one of a file with another header");
         }

@@ -8,9 +8,9 @@ use super::types::{Fundamental, ImageFormat, Type};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{Confidence, Head};
-use crate::limits::Limits;
+use crate::limits::{Budget, Limits};
 use crate::source::{HEAD_BYTES, Source};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack::{self, Integer, Output};
 
 /// How the bytes are to be understood.
@@ -54,10 +54,10 @@ pub(super) fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Wire {
 }
 
 /// Finds the type and the body.
-pub(super) fn open(source: Source, wire: Wire, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+pub(super) fn open(source: Source, wire: Wire, given: Option<Type>, budget: &Budget) -> Result<Layout> {
     match wire {
-        Wire::MsgPack => open_msgpack(source, given, limits),
-        Wire::Json => open_json(source, given, limits).map_err(json_rule),
+        Wire::MsgPack => open_msgpack(source, given, budget),
+        Wire::Json => open_json(source, given, budget).map_err(json_rule),
     }
 }
 
@@ -73,7 +73,7 @@ fn differs(found: &Type, given: &Type) -> Error {
     Error::malformed(format_args!("the given type {given}"), found).rule("header").field("header")
 }
 
-fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+fn open_msgpack(mut source: Source, given: Option<Type>, budget: &Budget) -> Result<Layout> {
     let mut head = source.head()?;
     let layout = |source, kind, body, described| Layout {
         source,
@@ -88,13 +88,13 @@ fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Res
             let mut size = HEAD_BYTES as u64;
             let (kind, body) = loop {
                 let whole = (head.len() as u64) < size || source.len() == Some(head.len() as u64);
-                match read_header(&head, limits) {
+                match read_header(&head, budget.limits()) {
                     // The header goes on beyond what was looked at.
                     Err(error) if error.kind() == ErrorKind::Truncated && !whole => {
                         source = source.seekable()?;
                         size *= 2;
                         let len = source.len().unwrap_or(0).min(size);
-                        head = source.read_range(0, len, &limits.budget())?.to_vec();
+                        head = source.read_range(0, len, budget)?.to_vec();
                     }
                     other => break other.field("header")?,
                 }
@@ -134,13 +134,13 @@ fn read_header(head: &[u8], limits: &Limits) -> Result<(Type, u64)> {
     Ok((Type::from_tree(tree, limits).field("format").at(0)?, cursor.offset()))
 }
 
-fn open_json(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+fn open_json(mut source: Source, given: Option<Type>, budget: &Budget) -> Result<Layout> {
     let head = source.head()?;
-    let found = match find_json(head.as_slice(), given.as_ref(), limits) {
+    let found = match find_json(head.as_slice(), given.as_ref(), budget) {
         Err(error) if error.kind() == ErrorKind::Truncated && head.len() >= HEAD_BYTES => {
             // The type stands beyond what was looked at: perhaps behind the value.
             source = source.seekable()?;
-            find_json(source.reader()?, given.as_ref(), limits)?
+            find_json(source.reader()?, given.as_ref(), budget)?
         }
         other => other?,
     };
@@ -166,8 +166,8 @@ struct Found {
 }
 
 /// Looks for type and value; `None` if this is no bundle but a value.
-fn find_json<R: Read>(input: R, given: Option<&Type>, limits: &Limits) -> Result<Option<Found>> {
-    let mut scanner = Scanner::new(input, limits.budget());
+fn find_json<R: Read>(input: R, given: Option<&Type>, budget: &Budget) -> Result<Option<Found>> {
+    let mut scanner = Scanner::new(input, budget.clone());
     scanner.skip_byte_order_mark()?;
     if scanner.peek()? != Kind::Object {
         return Ok(None);
@@ -193,7 +193,7 @@ fn find_json<R: Read>(input: R, given: Option<&Type>, limits: &Limits) -> Result
             "type" => {
                 let tree = Tree::read_json(&mut scanner)?;
                 let place = (offset, scanner.offset() - offset);
-                kind = Some((Type::from_tree(&tree, limits).field("type").at(offset)?, place));
+                kind = Some((Type::from_tree(&tree, budget.limits()).field("type").at(offset)?, place));
             }
             "value" => {
                 body = Some(offset);
@@ -462,10 +462,11 @@ impl Profile {
 /// Whether a file looks like a bundle: a map with `format` that is a type, or an object with `type` and `value`.
 pub(super) fn detect(head: &Head<'_>) -> Confidence {
     let bytes = head.bytes();
-    let limits = Limits::default();
+    // What is read is the head alone.
+    let budget = Budget::default();
     let Some(first) = bytes.first() else { return Confidence::No };
     if msgpack::is_map(*first) {
-        return match read_header(bytes, &limits) {
+        return match read_header(bytes, budget.limits()) {
             Ok(_) => Confidence::Certain,
             // A header that goes on beyond the first bytes, or that breaks a rule.
             Err(_) if bytes.get(1..8) == Some(b"\xa6format") => Confidence::Likely,
@@ -476,12 +477,12 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
     if text.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Confidence::No;
     }
-    match find_json(bytes, None, &limits) {
+    match find_json(bytes, None, &budget) {
         Ok(Some(_)) => Confidence::Certain,
         Ok(None) => Confidence::No,
         // A bundle that breaks a rule, or whose type stands beyond what is seen.
         Err(_) => {
-            let keys = first_keys(bytes, &limits);
+            let keys = first_keys(bytes, &budget);
             let has = |name: &str| keys.iter().any(|key| key == name);
             let first = keys.first().map(String::as_str);
             match first {
@@ -489,7 +490,7 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
                 Some("value") if bytes.len() >= HEAD_BYTES => Confidence::Likely,
                 // Half a bundle and nothing else, by our name: more likely one that lacks a key than one line of others.
                 Some("type" | "value")
-                    if keys.len() == 1 && head.has_extension(&["json"]) && is_alone(bytes, &limits) =>
+                    if keys.len() == 1 && head.has_extension(&["json"]) && is_alone(bytes, &budget) =>
                 {
                     Confidence::Likely
                 }
@@ -501,15 +502,15 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
 }
 
 /// Whether a whole text is one JSON value.
-fn is_alone(text: &[u8], limits: &Limits) -> bool {
-    let mut scanner = Scanner::new(text, limits.budget());
+fn is_alone(text: &[u8], budget: &Budget) -> bool {
+    let mut scanner = Scanner::new(text, budget.clone());
     let value = scanner.skip_byte_order_mark().and_then(|_| scanner.skip_value());
     value.and_then(|()| scanner.end()).is_ok()
 }
 
 /// The keys of the object that a text begins with, as far as it is sound.
-fn first_keys(text: &[u8], limits: &Limits) -> Vec<String> {
-    let mut scanner = Scanner::new(text, limits.budget());
+fn first_keys(text: &[u8], budget: &Budget) -> Vec<String> {
+    let mut scanner = Scanner::new(text, budget.clone());
     let mut keys = Vec::new();
     if scanner.skip_byte_order_mark().and_then(|_| scanner.begin_object()).is_err() {
         return keys;

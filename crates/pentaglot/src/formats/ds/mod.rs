@@ -149,9 +149,9 @@ impl Format for Ds {
         let (steps, target) = write::plan(schema, options)?;
         let options = options.clone();
         Ok(planned(steps, move |sink| {
+            let null_for_nan = target.as_ref().is_some_and(write::Target::is_json);
             let writer = Box::new(write::BundleWriter::new(sink, target, &options).in_format(ID)?);
-            let rules = Rules { null_for_nan: write::is_json(&options), ..Rules::default() };
-            Ok(relaxed(writer, rules, &options))
+            Ok(relaxed(writer, Rules { null_for_nan, ..Rules::default() }, &options))
         }))
     }
 }
@@ -179,5 +179,5 @@ fn open_layout(source: Source, options: &ReadOptions) -> Result<Layout> {
         Some(_) => Wire::MsgPack,
         None => layout::sniff(&source.head()?, source.name(), given.as_ref()),
     };
-    layout::open(source, wire, given, options.budget.limits())
+    layout::open(source, wire, given, &options.budget)
 }

@@ -9,9 +9,9 @@ use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{Expand, Node, Outline};
 use crate::hub::Shape;
-use crate::limits::Budget;
+use crate::limits::{Budget, Limits};
 use crate::source::{Source, Window};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack;
 
 /// A value longer than this is described, not shown.
@@ -196,20 +196,20 @@ impl Elements {
         }
         let content = self.source.read_range(offset, bytes, &self.budget).ok()?;
         match self.wire {
-            Wire::MsgPack => shown(&content, offset),
+            Wire::MsgPack => shown(&content, offset, self.budget.limits()),
             Wire::Json => Some(cut(&String::from_utf8_lossy(&content))),
         }
     }
 }
 
 /// A MessagePack value as text.
-fn shown(bytes: &[u8], offset: u64) -> Option<String> {
+fn shown(bytes: &[u8], offset: u64, limits: &Limits) -> Option<String> {
     let mut cursor = Cursor::at(bytes, offset);
     if let Some(0xc4..=0xc6) = cursor.peek() {
         let content = msgpack::read_bytes(&mut cursor, "bytes").ok()?;
         return Some(format!("{} bytes", content.len()));
     }
-    let tree = Tree::read_msgpack(&mut cursor, Budget::default().limits(), 0).ok()?;
+    let tree = Tree::read_msgpack(&mut cursor, limits, 0).ok()?;
     let mut text = Vec::new();
     tree.write_json(&mut text);
     Some(cut(&String::from_utf8_lossy(&text)))

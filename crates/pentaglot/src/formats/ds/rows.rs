@@ -163,7 +163,7 @@ impl RowBuilder {
         self.begin();
         let columns = self.slots.iter_mut().map(|slot| match &mut slot.column {
             Some(column) => column.plain(),
-            None => Some(kernels::Column { values: Values::Skipped, valid: None }),
+            None => Some(kernels::RowColumn { values: Values::Skipped, valid: None }),
         });
         let Some(mut columns) = columns.collect::<Option<Vec<_>>>() else {
             self.plain.wait = u32::MAX;

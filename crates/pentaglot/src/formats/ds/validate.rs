@@ -15,7 +15,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
 use crate::hub::Shape;
 use crate::source::{Source, Window};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack;
 
 pub(super) fn validate(bundle: &Bundle, findings: &mut Findings) -> Result<()> {

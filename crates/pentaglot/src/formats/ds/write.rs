@@ -45,11 +45,6 @@ fn form(options: &WriteOptions) -> Form {
     }
 }
 
-/// Whether a bundle is written as JSON.
-pub(super) fn is_json(options: &WriteOptions) -> bool {
-    form(options) == Form::Json
-}
-
 /// What `-O images=` asks of a writer. What a reader has just decoded is not encoded again.
 fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
     Ok(match options.word("images", &["decode", "encode"])? {
@@ -67,6 +62,15 @@ pub(super) struct Target {
     /// The type in the file, where images may be of another form.
     written: Type,
     transform: Transform,
+    form: Form,
+    nan_null: bool,
+}
+
+impl Target {
+    /// Whether the bundle is written as JSON.
+    pub(super) fn is_json(&self) -> bool {
+        self.form == Form::Json
+    }
 }
 
 /// What writing rows of this schema does to each field, and what the bundle becomes, if it can be written.
@@ -81,7 +85,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Opt
             return Ok((plan, None));
         }
     };
-    let json = is_json(options);
+    let form = form(options);
     let nan_null = options.options.word("nan", &["null"])?.is_some();
     let before = root_columns(&kind);
     for (step, ((_, after), (_, before))) in plan
@@ -94,7 +98,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Opt
             step.worsen(Effect::checked(LossKind::Range).because("images are converted"));
             step.to = after.to_string();
         }
-        if json && has_floats(after) {
+        if form == Form::Json && has_floats(after) {
             if nan_null {
                 let note = "NaN and infinities are written as null";
                 step.worsen(Effect::widened().because(note));
@@ -104,7 +108,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Opt
             }
         }
     }
-    Ok((plan, Some(Target { kind, written: target, transform })))
+    Ok((plan, Some(Target { kind, written: target, transform, form, nan_null })))
 }
 
 fn has_floats(kind: &Type) -> bool {
@@ -139,12 +143,11 @@ pub(super) struct BundleWriter {
 impl BundleWriter {
     pub(super) fn new(mut sink: Sink, target: Option<Target>, options: &WriteOptions) -> Result<Self> {
         let target = target.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
-        let Target { kind, written: target, transform } = target;
-        let form = form(options);
+        let Target { kind, written: target, transform, form, nan_null } = target;
         side_index::prepare(&mut sink)?;
         let writing = Writing {
             fixed: form == Form::MsgPack { fixed: true },
-            nan_null: options.options.word("nan", &["null"])?.is_some(),
+            nan_null,
             transform,
             budget: options.budget.clone(),
         };

@@ -3,8 +3,9 @@
 use super::types::{FloatWidth, Type, Zone};
 use super::value::{Value, deserialize};
 use crate::error::Result;
-use crate::hub::json::{Float, special_float, write_string};
+use crate::hub::json::{Float, special_float};
 use crate::limits::Limits;
+use crate::wire::json::write_string;
 
 /// The JSON of an `array[T]` value, from its type's text and its data (the fields `type` and `data` of the extension
 /// `pentaglot.dynd_array`): `{"type": …, "value": …}`.

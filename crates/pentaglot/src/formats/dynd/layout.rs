@@ -9,7 +9,7 @@ use super::walk::{check_array_type, free_elements, read_type, symbolic};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::ReadOptions;
-use crate::limits::Limits;
+use crate::limits::{Budget, Limits};
 use crate::source::{HEAD_BYTES, Source};
 use crate::wire::varint;
 
@@ -76,7 +76,7 @@ impl Header {
             None if head.starts_with(&cbor::TAG_HEAD) => {
                 (Dialect::Cbor, "it begins with the CBOR tag of dynd".to_owned())
             }
-            None => match Header::array(source.clone(), &head, given.as_ref(), options.budget.limits()) {
+            None => match Header::array(source.clone(), &head, given.as_ref(), &options.budget) {
                 Ok(header) => return header.counted("it begins with a type's text", options.budget.limits()),
                 Err(error) if error.kind() == ErrorKind::Limit || !cbor::is_marked(&head, source.len()) => {
                     return Err(error);
@@ -85,7 +85,7 @@ impl Header {
             },
         };
         let header = match dialect {
-            Dialect::Array => Header::array(source, &head, given.as_ref(), options.budget.limits())?,
+            Dialect::Array => Header::array(source, &head, given.as_ref(), &options.budget)?,
             Dialect::Raw => {
                 let ty = given.ok_or_else(|| Error::usage("dynd:raw holds no type").hint(Hint::Type))?;
                 if !ty.is_concrete() {
@@ -133,7 +133,7 @@ impl Header {
         }
     }
 
-    fn array(source: Source, head: &[u8], given: Option<&Type>, limits: &Limits) -> Result<Self> {
+    fn array(source: Source, head: &[u8], given: Option<&Type>, budget: &Budget) -> Result<Self> {
         let mut cursor = Cursor::new(head);
         let len = varint::read(&mut cursor).field("type")?;
         let start = cursor.offset();
@@ -144,12 +144,12 @@ impl Header {
             && head.len() >= HEAD_BYTES
         {
             source = source.seekable()?;
-            source.read_range(0, reach, &limits.budget()).field("type")?
+            source.read_range(0, reach, budget).field("type")?
         } else {
             head.to_vec().into()
         };
         let mut cursor = Cursor::new(&text);
-        let ty = read_type(&mut cursor, limits).field("type")?;
+        let ty = read_type(&mut cursor, budget.limits()).field("type")?;
         if !ty.is_concrete() {
             return Err(symbolic(&ty).at(start).field("type"));
         }

@@ -153,10 +153,12 @@ impl Format for Dynd {
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let flag = write::wants_flags(options)?;
+        let dialect = layout::Dialect::named(options.dialect.as_deref()).in_format(hub::ID)?;
         let found = plan::plan_type(schema, options.type_text.as_deref(), options.row_count, flag);
         let (schema, options, ty) = (Arc::clone(schema), options.clone(), found.ty);
         Ok(planned(found.plan, move |sink| {
-            let writer = write::DyndWriter::create(sink, schema, ty, &options).in_format(hub::ID)?;
+            let writer =
+                write::DyndWriter::create(sink, schema, (dialect, ty), &options).in_format(hub::ID)?;
             let writer = Box::new(writer);
             let rules = Rules { time_step: Some(100), whole_days: true, ..Rules::default() };
             Ok(relaxed(writer, rules, &options))

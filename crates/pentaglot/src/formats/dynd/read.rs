@@ -129,7 +129,7 @@ impl Document for DyndDocument {
     }
 
     fn outline(&self) -> Outline {
-        outline::outline(&self.header, self.budget.limits())
+        outline::outline(&self.header, &self.budget)
     }
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
@@ -240,7 +240,7 @@ impl Decoder {
     /// The batch of rows that were split.
     fn assemble(&self, found: Split) -> Result<RecordBatch> {
         let rows = found.rows;
-        let mut columns: Vec<Option<slices::Column>> = found.columns.into_iter().map(Some).collect();
+        let mut columns: Vec<Option<slices::SliceColumn>> = found.columns.into_iter().map(Some).collect();
         let mut arrays: Vec<Option<ArrayRef>> = vec![None; columns.len()];
         for (index, field) in self.wanted.iter().zip(self.schema.fields()) {
             let column = columns.get_mut(*index).and_then(Option::take);
@@ -250,9 +250,9 @@ impl Decoder {
                 continue;
             };
             *slot = match column {
-                slices::Column::Skipped => None,
-                slices::Column::Fixed(bytes) => Some(unpack(ty, field, bytes.into(), rows, None)?),
-                slices::Column::Slices(offsets, bytes) => Some(slice_array(ty, offsets, bytes)?),
+                slices::SliceColumn::Skipped => None,
+                slices::SliceColumn::Fixed(bytes) => Some(unpack(ty, field, bytes.into(), rows, None)?),
+                slices::SliceColumn::Slices(offsets, bytes) => Some(slice_array(ty, offsets, bytes)?),
             };
         }
         rows::batch(Arc::clone(&self.schema), self.in_order(&arrays)?, rows)

@@ -48,10 +48,10 @@ impl DyndWriter {
     pub(super) fn create(
         sink: Sink,
         schema: SchemaRef,
-        ty: Option<Type>,
+        (dialect, ty): (Option<Dialect>, Option<Type>),
         options: &WriteOptions,
     ) -> Result<Self> {
-        let dialect = Dialect::named(options.dialect.as_deref())?.unwrap_or(Dialect::Array);
+        let dialect = dialect.unwrap_or(Dialect::Array);
         let ty = ty.ok_or_else(|| Error::unsupported("these rows have no datashape"))?;
         let layout = Layout::of(&ty);
         let expected = match layout.rows {

@@ -38,15 +38,16 @@ pub(super) struct ArrayFile {
 impl ArrayFile {
     /// Reads the header and holds the values it promises against the bytes at hand.
     pub(super) fn open(extent: Extent, format: &str, budget: &Budget) -> Result<ArrayFile> {
-        let extent = match Header::read(&extent, budget) {
+        let (extent, header) = match Header::read(&extent, budget) {
             // A header that is longer than what can be peeked at: the stream is spooled.
             Err(error) if error.kind() == crate::ErrorKind::Limit && !extent.source.is_seekable() => {
                 let source = extent.source.seekable()?;
-                Extent { len: source.len(), source, ..extent }
+                let extent = Extent { len: source.len(), source, ..extent };
+                let header = Header::read(&extent, budget)?;
+                (extent, header)
             }
-            _ => extent,
+            header => (extent, header?),
         };
-        let header = Header::read(&extent, budget)?;
         let start = extent.base + header.bytes;
         let data_bytes = header.data_bytes().ok_or_else(|| {
             Error::malformed("a shape whose bytes are below 2^63", format_args!("{:?}", header.shape))

@@ -9,6 +9,7 @@ use arrow_schema::{DataType, Field, Fields, SchemaRef, UnionFields, UnionMode};
 
 use super::*;
 use crate::ErrorKind;
+use crate::formats::Findings;
 use crate::testing::arbitrary::Random;
 use crate::testing::columnar::{self, assert_same, expected};
 use crate::testing::conformance::{Suite, collect};
@@ -426,7 +427,7 @@ fn uuid_and_json_are_kept_without_an_arrow_schema() {
     let columns: Vec<ArrayRef> = vec![Arc::new(uuids), Arc::new(texts)];
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
     let descriptor = parquet::arrow::ArrowSchemaConverter::new().convert(&schema).unwrap();
-    let descriptor = super::logical::with_logical_types(descriptor, &schema).unwrap();
+    let descriptor = super::schema::with_logical_types(descriptor, &schema).unwrap();
     let options = ArrowWriterOptions::new().with_parquet_schema(descriptor).with_skip_arrow_metadata(true);
     let mut foreign = Vec::new();
     let mut writer = ArrowWriter::try_new_with_options(&mut foreign, Arc::clone(&schema), options).unwrap();

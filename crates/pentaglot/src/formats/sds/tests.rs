@@ -10,7 +10,7 @@ use super::layout::{self, Object};
 use super::{Kind, Mapped, Query, Sds, answer, build_index, skeleton};
 use crate::error::{ErrorKind, Result};
 use crate::formats::{Confidence, Document, Findings, Format, Head, ReadOptions, WriteOptions};
-use crate::limits::Limits;
+use crate::limits::Budget;
 use crate::map::InPlace;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -269,7 +269,7 @@ fn an_index_is_used_for_its_own_data_only() {
     };
     let open = || {
         let source = Source::open(&path).unwrap();
-        Mapped::open(&source, Some(Kind::Bit), Some(InPlace::in_tests()), &Limits::default()).unwrap()
+        Mapped::open(&source, Some(Kind::Bit), Some(InPlace::in_tests()), &Budget::default()).unwrap()
     };
     write(&(0..10_000).map(|i| i % 7 == 0).collect());
     let index = build_index(&open().object, &open().words).unwrap();

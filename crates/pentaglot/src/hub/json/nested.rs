@@ -8,9 +8,9 @@ use arrow_schema::{DataType, Field, Fields, UnionMode};
 
 use super::JsonOptions;
 use super::encode::{Encode, Encoder, encoder, write_base64};
-use super::text::write_string;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::wire::json::write_string;
 
 /// Writes `[`, the elements `from..to`, `]`.
 #[inline]

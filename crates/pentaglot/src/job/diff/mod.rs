@@ -4,11 +4,13 @@
 //! that holds both, where there is one. Slices of columns that are equal bit by bit cost one comparison of memory.
 
 mod cells;
+mod json;
 mod keyed;
 mod matrix;
 mod position;
 mod report;
 mod schema;
+mod spill;
 mod table;
 #[cfg(test)]
 mod tests;

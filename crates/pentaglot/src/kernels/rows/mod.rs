@@ -23,7 +23,7 @@ pub(crate) use write::{Cells, Given, most_bytes, write_rows};
 const ROWS: usize = 4096;
 
 /// Where the cells of one column go, behind those that are there.
-pub(crate) struct Column<'a> {
+pub(crate) struct RowColumn<'a> {
     pub(crate) values: Values<'a>,
     /// Whether each cell is there, if it may be null.
     pub(crate) valid: Option<&'a mut Vec<bool>>,
@@ -111,7 +111,7 @@ pub(crate) struct Taken {
 /// Reads rows that are plain: up to `limit` of them, none that begins at `until` or later.
 pub(crate) fn read_rows<W: Wire>(
     wire: &mut W,
-    columns: &mut [Column<'_>],
+    columns: &mut [RowColumn<'_>],
     limit: usize,
     until: usize,
 ) -> Taken {
@@ -154,7 +154,7 @@ enum Slot<'a> {
 
 type Room<'a, T> = &'a mut [MaybeUninit<T>];
 
-fn read_some<W: Wire>(wire: &mut W, columns: &mut [Column<'_>], limit: usize, until: usize) -> Taken {
+fn read_some<W: Wire>(wire: &mut W, columns: &mut [RowColumn<'_>], limit: usize, until: usize) -> Taken {
     let left = until.min(wire.len()).saturating_sub(wire.position());
     let mut slots: Vec<(Slot<'_>, Option<Room<'_, bool>>)> =
         columns.iter_mut().map(|column| column.slot(limit, left)).collect();
@@ -248,7 +248,7 @@ impl Slot<'_> {
     }
 }
 
-impl Column<'_> {
+impl RowColumn<'_> {
     /// Room for `limit` values, which stand in `left` bytes.
     fn slot(&mut self, limit: usize, left: usize) -> (Slot<'_>, Option<Room<'_, bool>>) {
         #[expect(clippy::disallowed_methods, reason = "for no more rows than the bytes at hand can hold")]
@@ -344,7 +344,7 @@ fn end(offsets: &[i32]) -> usize {
 }
 
 /// Among the last `rows` rows, the first with a text that is not UTF-8.
-fn first_broken_text(columns: &[Column<'_>], rows: usize) -> Option<usize> {
+fn first_broken_text(columns: &[RowColumn<'_>], rows: usize) -> Option<usize> {
     let broken = columns.iter().filter_map(|column| {
         let Values::Text(offsets, bytes) = &column.values else { return None };
         let offsets = &offsets[offsets.len() - rows - 1..];

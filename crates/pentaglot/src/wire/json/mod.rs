@@ -13,6 +13,7 @@
 //! Repeated keys are handed out as often as they stand there: what they mean is the caller's business.
 
 mod number;
+mod quote;
 mod string;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ mod value;
 
 use std::io::Read;
 
+pub(crate) use self::quote::{PlainRun, plain_run, write_string};
 use crate::error::{Error, Result};
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader, Window};
@@ -29,7 +31,7 @@ pub(crate) const WINDOW_BYTES: usize = 64 << 10;
 
 /// What kind of value stands next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JsonKind {
     Null,
     Bool,
     Number,
@@ -38,17 +40,17 @@ pub(crate) enum Kind {
     Object,
 }
 
-impl Kind {
+impl JsonKind {
     /// The kind in words, for messages.
     #[cfg(feature = "ds")]
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Null => "null",
-            Kind::Bool => "a bool",
-            Kind::Number => "a number",
-            Kind::String => "a string",
-            Kind::Array => "an array",
-            Kind::Object => "an object",
+            JsonKind::Null => "null",
+            JsonKind::Bool => "a bool",
+            JsonKind::Number => "a number",
+            JsonKind::String => "a string",
+            JsonKind::Array => "an array",
+            JsonKind::Object => "an object",
         }
     }
 }
@@ -177,14 +179,14 @@ impl<R: Read> Scanner<R> {
 
     /// What kind of value stands next; the offset is then that of its first byte.
     #[inline]
-    pub(crate) fn peek(&mut self) -> Result<Kind> {
+    pub(crate) fn peek(&mut self) -> Result<JsonKind> {
         match self.skip_space()? {
-            Some(b'"') => Ok(Kind::String),
-            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
-            Some(b'{') => Ok(Kind::Object),
-            Some(b'[') => Ok(Kind::Array),
-            Some(b'n') => Ok(Kind::Null),
-            Some(b't' | b'f') => Ok(Kind::Bool),
+            Some(b'"') => Ok(JsonKind::String),
+            Some(b'-' | b'0'..=b'9') => Ok(JsonKind::Number),
+            Some(b'{') => Ok(JsonKind::Object),
+            Some(b'[') => Ok(JsonKind::Array),
+            Some(b'n') => Ok(JsonKind::Null),
+            Some(b't' | b'f') => Ok(JsonKind::Bool),
             _ => Err(self.unexpected("a value")),
         }
     }
@@ -217,8 +219,8 @@ impl<R: Read> Scanner<R> {
     #[cold]
     pub(crate) fn wrong_type(&mut self, expected: &str) -> Error {
         let value = match self.peek() {
-            Ok(Kind::Null) => self.starts_with(b"null"),
-            Ok(Kind::Bool) => self.starts_with(b"true") || self.starts_with(b"false"),
+            Ok(JsonKind::Null) => self.starts_with(b"null"),
+            Ok(JsonKind::Bool) => self.starts_with(b"true") || self.starts_with(b"false"),
             Ok(_) => true,
             Err(_) => false,
         };

@@ -2,9 +2,8 @@
 
 use std::io::Read;
 
-use super::Scanner;
+use super::{PlainRun, Scanner, plain_run};
 use crate::error::{Error, Result};
-use crate::hub::json::{PlainRun, plain_run};
 
 #[cold]
 fn not_utf8(offset: u64) -> Error {

@@ -10,12 +10,12 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 
-use super::{Column, Decode, Decoder, Input, fields_without_mixed, without_mixed};
+use super::{Decode, Decoder, Input, JsonColumn, fields_without_mixed, without_mixed};
 use crate::error::{Context, Error, Result};
-use crate::hub::json::write_string;
 use crate::hub::type_text::print_type;
 use crate::limits::Budget;
 use crate::wire::json::Scanner;
+use crate::wire::json::write_string;
 
 pub(super) fn decoder<R: Input>(field: &FieldRef, budget: &Budget) -> Result<Decoder<R>> {
     let unsupported = || Error::unsupported(format!("values of {} as text", print_type(field.data_type())));
@@ -55,7 +55,7 @@ fn check_count(count: usize, budget: &Budget) -> Result<()> {
 }
 
 struct List<R, O> {
-    items: Column<R>,
+    items: JsonColumn<R>,
     item: FieldRef,
     ends: Vec<O>,
     view: bool,
@@ -66,7 +66,7 @@ struct List<R, O> {
 impl<R: Input, O: OffsetSizeTrait> List<R, O> {
     fn new(item: &FieldRef, view: bool, budget: &Budget) -> Result<Self> {
         Ok(List {
-            items: Column::new(item, budget)?,
+            items: JsonColumn::new(item, budget)?,
             item: Arc::new(without_mixed(item)),
             ends: Vec::new(),
             view,
@@ -124,7 +124,7 @@ impl<R: Input, O: OffsetSizeTrait> Decode<R> for List<R, O> {
 
 /// Lists of one size, and tensors as nested arrays.
 pub(super) struct FixedList<R> {
-    items: Column<R>,
+    items: JsonColumn<R>,
     item: FieldRef,
     size: i32,
     shape: Vec<u64>,
@@ -144,7 +144,7 @@ impl<R: Input> FixedList<R> {
         };
         budget.limits().check_depth(u32::try_from(shape.len()).unwrap_or(u32::MAX))?;
         Ok(FixedList {
-            items: Column::new(item, budget)?,
+            items: JsonColumn::new(item, budget)?,
             item: Arc::clone(item),
             size: *size,
             shape,
@@ -154,7 +154,12 @@ impl<R: Input> FixedList<R> {
     }
 
     /// One level; the depth is that of the shape, which was held against the limits.
-    fn level(items: &mut Column<R>, shape: &[u64], scanner: &mut Scanner<R>, budget: &Budget) -> Result<()> {
+    fn level(
+        items: &mut JsonColumn<R>,
+        shape: &[u64],
+        scanner: &mut Scanner<R>,
+        budget: &Budget,
+    ) -> Result<()> {
         let Some((count, inner)) = shape.split_first() else { return items.read(scanner) };
         scanner.skip_space()?;
         let offset = scanner.offset();
@@ -206,7 +211,7 @@ impl<R: Input> Decode<R> for FixedList<R> {
 /// as much as it has keys, however many columns there are.
 pub(crate) struct Record<R> {
     /// `None`: a column that is not wanted.
-    columns: Vec<Option<Column<R>>>,
+    columns: Vec<Option<JsonColumn<R>>>,
     names: Vec<String>,
     /// The keys with their quotes, as most programs write them.
     quoted: Vec<Vec<u8>>,
@@ -223,24 +228,23 @@ impl<R: Input> Record<R> {
     /// The columns of `fields`; those that `wanted` says `false` for are passed over.
     pub(crate) fn new(fields: &Fields, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
         let columns = fields.iter().enumerate().map(|(index, field)| {
-            let column = || Column::new(field, budget).field(field.name().clone());
+            let column = || JsonColumn::new(field, budget).field(field.name().clone());
             wanted(index).then(column).transpose()
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
         Ok(Record::of(columns, fields.iter().map(|field| field.name().clone()).collect()))
     }
 
-    fn of(columns: Vec<Option<Column<R>>>, names: Vec<String>) -> Self {
+    fn of(columns: Vec<Option<JsonColumn<R>>>, names: Vec<String>) -> Self {
         let quoted = names.iter().map(|name| {
             let mut quoted = Vec::new();
             write_string(&mut quoted, name);
             quoted
         });
         let by_name = names.iter().cloned().enumerate().map(|(index, name)| (name, index));
-        let required = columns
-            .iter()
-            .enumerate()
-            .filter_map(|(index, column)| column.as_ref().is_some_and(Column::is_required).then_some(index));
+        let required = columns.iter().enumerate().filter_map(|(index, column)| {
+            column.as_ref().is_some_and(JsonColumn::is_required).then_some(index)
+        });
         Record {
             quoted: quoted.collect(),
             by_name: by_name.collect(),
@@ -256,7 +260,7 @@ impl<R: Input> Record<R> {
     /// How many values each wanted column holds.
     #[cfg(test)]
     pub(super) fn held(&self) -> Vec<usize> {
-        self.columns.iter().flatten().map(Column::held).collect()
+        self.columns.iter().flatten().map(JsonColumn::held).collect()
     }
 
     /// How many rows are held.
@@ -346,12 +350,13 @@ impl<R: Input> Record<R> {
     /// Takes the wanted columns out, in order.
     pub(crate) fn finish(&mut self) -> Result<Vec<ArrayRef>> {
         self.take_rows();
-        self.columns.iter_mut().flatten().map(Column::finish).collect()
+        self.columns.iter_mut().flatten().map(JsonColumn::finish).collect()
     }
 
     fn finish_children(&mut self) -> Result<(Vec<ArrayRef>, usize)> {
         let rows = self.take_rows();
-        let columns = self.columns.iter_mut().flatten().map(Column::finish_child).collect::<Result<_>>()?;
+        let columns =
+            self.columns.iter_mut().flatten().map(JsonColumn::finish_child).collect::<Result<_>>()?;
         Ok((columns, rows))
     }
 }
@@ -368,7 +373,7 @@ impl<R: Input> Struct<R> {
 
     /// A struct whose keys have other names than its fields.
     pub(super) fn renamed(fields: &Fields, names: &[&str], budget: &Budget) -> Result<Self> {
-        let columns = fields.iter().map(|field| Column::new(field, budget).map(Some));
+        let columns = fields.iter().map(|field| JsonColumn::new(field, budget).map(Some));
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         Ok(Struct { record: Record::of(columns.collect::<Result<_>>()?, names), fields: fields.clone() })
     }
@@ -447,8 +452,8 @@ impl<R: Input> Decode<R> for Tuple<R> {
 
 /// An object if keys are strings, else an array of `[key, value]`.
 struct Map<R> {
-    keys: Column<R>,
-    values: Column<R>,
+    keys: JsonColumn<R>,
+    values: JsonColumn<R>,
     entries: FieldRef,
     fields: Fields,
     object: bool,
@@ -467,8 +472,8 @@ impl<R: Input> Map<R> {
             return Err(Error::unsupported("a map whose entries have not two fields"));
         };
         Ok(Map {
-            keys: Column::new(key, budget)?,
-            values: Column::new(value, budget)?,
+            keys: JsonColumn::new(key, budget)?,
+            values: JsonColumn::new(value, budget)?,
             entries: Arc::clone(entries),
             fields: fields.clone(),
             object: crate::hub::json::is_text(key.data_type()),
@@ -544,7 +549,7 @@ impl<R: Input> Decode<R> for Map<R> {
 
 /// Values that Arrow packs: dictionaries and runs.
 struct Packed<R> {
-    values: Column<R>,
+    values: JsonColumn<R>,
     data_type: DataType,
 }
 
@@ -555,7 +560,7 @@ impl<R: Input> Packed<R> {
         packs.then(|| {
             // A null may stand in the place of any value, whatever the field inside says.
             let values = Arc::new(values.as_ref().clone().with_nullable(true));
-            Ok(Packed { values: Column::new(&values, budget)?, data_type: data_type.clone() })
+            Ok(Packed { values: JsonColumn::new(&values, budget)?, data_type: data_type.clone() })
         })
     }
 }

@@ -10,30 +10,30 @@ use crate::error::{Error, Result};
 use crate::wire::json::Scanner;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WordKind {
     Signed,
     Unsigned,
     Float,
 }
 
 pub(super) struct Words {
-    kind: Kind,
+    kind: WordKind,
     values: Vec<u128>,
 }
 
 impl Words {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: WordKind) -> Self {
         Words { kind, values: Vec::new() }
     }
 
     fn parse(&self, text: &[u8]) -> Result<u128> {
         let plain = std::str::from_utf8(text).ok();
         let (value, expected) = match self.kind {
-            Kind::Signed => {
+            WordKind::Signed => {
                 (plain.and_then(|text| text.parse::<i128>().ok()).map(i128::cast_unsigned), "int128")
             }
-            Kind::Unsigned => (plain.and_then(|text| text.parse().ok()), "uint128"),
-            Kind::Float => {
+            WordKind::Unsigned => (plain.and_then(|text| text.parse().ok()), "uint128"),
+            WordKind::Float => {
                 let digits = plain.and_then(|text| text.strip_prefix("0x"));
                 let digits = digits.filter(|digits| {
                     digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -49,9 +49,9 @@ impl Words {
 impl<R: Input> Decode<R> for Words {
     fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
         let value = match self.kind {
-            Kind::Signed => scanner.i128()?.cast_unsigned(),
-            Kind::Unsigned => scanner.u128()?,
-            Kind::Float => {
+            WordKind::Signed => scanner.i128()?.cast_unsigned(),
+            WordKind::Unsigned => scanner.u128()?,
+            WordKind::Float => {
                 scanner.peek()?;
                 let offset = scanner.offset();
                 let text = scanner.str_bytes()?;

@@ -12,7 +12,7 @@ use arrow_schema::DataType;
 use super::scalar::unfit;
 use super::{Decode, Input};
 use crate::error::{Error, Result};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind, Scanner};
 
 /// Values of any length, one after the other.
 pub(super) struct Texts {
@@ -79,7 +79,7 @@ impl Strings {
 impl<R: Input> Decode<R> for Strings {
     #[inline]
     fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
-        if self.mixed && scanner.peek()? != Kind::String {
+        if self.mixed && scanner.peek()? != JsonKind::String {
             scanner.capture_value(&mut self.values.values)?;
         } else {
             self.values.values.extend_from_slice(scanner.str_bytes()?);

@@ -1,6 +1,6 @@
 //! Typed columns from the JSON values of `hub::json` and from text cells: the exact inverse of what is written there.
 //!
-//! A [`Column`] is made once for a field; values are appended one by one, from a scanner or from the text of a cell, and
+//! A [`JsonColumn`] is made once for a field; values are appended one by one, from a scanner or from the text of a cell, and
 //! taken out as an Arrow array.
 
 mod floats;
@@ -23,11 +23,11 @@ pub(crate) use floats::{is_special_float, parse_special_cell};
 pub(crate) use nested::Record;
 pub(crate) use scalar::parse_bool;
 
-use super::json::Scanner;
 use crate::error::{Error, Result};
 use crate::hub::extension;
 use crate::hub::type_text::print_type;
 use crate::limits::{Budget, Reservation};
+use crate::wire::json::Scanner;
 
 /// Field metadata: values of any kind are taken as text, because inference met several kinds. Never shown to a user.
 pub(crate) const MIXED_KEY: &str = "pentaglot.mixed";
@@ -81,7 +81,7 @@ type Decoder<R> = Box<dyn Decode<R>>;
 const COLUMN_BYTES: u64 = 1 << 10;
 
 /// A column that grows value by value.
-pub(crate) struct Column<R> {
+pub(crate) struct JsonColumn<R> {
     field: FieldRef,
     nulls: NullBufferBuilder,
     values: Decoder<R>,
@@ -91,14 +91,14 @@ pub(crate) struct Column<R> {
     _held: Reservation,
 }
 
-impl<R: Input> Column<R> {
+impl<R: Input> JsonColumn<R> {
     /// An empty column for a field; `Unsupported` if its type has no JSON form that can be read.
     pub(crate) fn new(field: &FieldRef, budget: &Budget) -> Result<Self> {
         let held = budget.reserve(COLUMN_BYTES)?;
         let values = decoder(field, budget)?;
         let nested = is_nested(field);
         let nulls = NullBufferBuilder::new(0);
-        Ok(Column { field: FieldRef::clone(field), nulls, values, nested, _held: held })
+        Ok(JsonColumn { field: FieldRef::clone(field), nulls, values, nested, _held: held })
     }
 
     /// Whether a cell of this column is JSON text (an array or an object).
@@ -212,13 +212,13 @@ fn decoder<R: Input>(field: &FieldRef, budget: &Budget) -> Result<Decoder<R>> {
 fn extension_decoder<R: Input>(name: &str, field: &FieldRef, budget: &Budget) -> Result<Option<Decoder<R>>> {
     Ok(Some(match (name, field.data_type()) {
         (extension::INT128, DataType::FixedSizeBinary(16)) => {
-            Box::new(words::Words::new(words::Kind::Signed))
+            Box::new(words::Words::new(words::WordKind::Signed))
         }
         (extension::UINT128, DataType::FixedSizeBinary(16)) => {
-            Box::new(words::Words::new(words::Kind::Unsigned))
+            Box::new(words::Words::new(words::WordKind::Unsigned))
         }
         (extension::FLOAT128, DataType::FixedSizeBinary(16)) => {
-            Box::new(words::Words::new(words::Kind::Float))
+            Box::new(words::Words::new(words::WordKind::Float))
         }
         (extension::TUPLE, DataType::Struct(fields)) => Box::new(nested::Tuple::new(fields, budget)?),
         (extension::FIXED_SHAPE_TENSOR, DataType::FixedSizeList(item, _)) => {
