@@ -202,7 +202,7 @@ fn grid(scene: &mut Scene, x: &Axis, y: &Axis, is_upward: bool, width: usize, ce
     if rows == 0 {
         return;
     }
-    let mut rgb = Vec::with_capacity(cells.len() * 3);
+    let mut rgb = Vec::new();
     for row in 0..rows {
         let from = if is_upward { rows - 1 - row } else { row };
         for cell in &cells[from * width..(from + 1) * width] {

@@ -20,9 +20,11 @@ mod bins;
 mod chart;
 mod draw;
 mod gather;
+mod points;
 mod raster;
 mod scene;
 mod sheet;
+mod spy;
 mod svg;
 mod text;
 

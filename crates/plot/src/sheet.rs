@@ -121,7 +121,7 @@ fn image(field: &Field, bytes: &[u8]) -> Result<(usize, usize, Vec<u8>)> {
         .checked_mul(height)
         .and_then(|count| count.checked_mul(channels.len()))
         .filter(|count| *count > 0);
-    let samples = samples.filter(|count| bytes.len() % count == 0).ok_or_else(wrong)?;
+    let samples = samples.filter(|count| bytes.len().is_multiple_of(*count)).ok_or_else(wrong)?;
     // Samples of several bytes are big-endian: the first byte is the most significant one that differs.
     let size = bytes.len() / samples;
     let number = |sample: &[u8]| sample.iter().fold(0f64, |number, byte| number * 256.0 + f64::from(*byte));
@@ -161,7 +161,7 @@ fn decode_png(bytes: &[u8]) -> Result<(usize, usize, Vec<u8>)> {
 /// A tile of at most `SIDE` pixels in each direction.
 fn sampled(width: usize, height: usize, rgb: &[u8], label: String) -> Tile {
     let (columns, rows) = (width.min(SIDE), height.min(SIDE));
-    let mut out = Vec::with_capacity(columns * rows * 3);
+    let mut out = Vec::new();
     for row in 0..rows {
         for column in 0..columns {
             let at = (row * height / rows * width + column * width / columns) * 3;

@@ -106,7 +106,7 @@ fn colour(Colour(red, green, blue): Colour) -> String {
 
 /// Text as XML: what XML does not allow becomes a replacement character.
 fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+    let mut out = String::new();
     for character in text.chars() {
         match character {
             '&' => out.push_str("&amp;"),

@@ -63,7 +63,7 @@ fn cut(text: &str, width: usize) -> String {
 fn full_bar(part: f64, width: usize) -> String {
     let eighths = (part * width as f64 * 8.0).round() as usize;
     let mut out = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 || eighths == 0 && part > 0.0 {
+    if !eighths.is_multiple_of(8) || eighths == 0 && part > 0.0 {
         out.push(RIGHT[(eighths % 8).max(1)]);
     }
     out

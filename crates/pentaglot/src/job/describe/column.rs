@@ -3,25 +3,23 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type};
-use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, StringArray};
-use arrow_buffer::i256;
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, Field};
 
-use super::frequent::{Frequent, Key, Top, hash_bytes, hash_word};
+use super::figures::{Texts, histogram, numeric_quantiles, one_column, set_frequent};
+use super::frequent::{Frequent, hash_bytes, hash_word};
 use super::moments::Moments;
-use super::quantiles::{Quantiles, Sorted};
-use super::words::{Lane, raw_array};
-use super::{ColumnDescription, Histogram, Lengths, QUANTILES, number_text};
-use crate::error::{Error, Result};
+use super::quantiles::Quantiles;
+use super::wide::Wide;
+use super::words::Lane;
+use super::{ColumnDescription, Lengths, QUANTILES, number_text};
+use crate::error::Result;
 use crate::hub::json::Columns;
 use crate::hub::{extension, type_text};
 use crate::job::json_options;
 
 /// Values that are looked at in one step: they stay in a near cache.
 const STEP: usize = 8192;
-/// Bars of a histogram.
-const BARS: usize = 40;
 
 /// The state of one column.
 pub(super) struct ColumnState {
@@ -57,20 +55,17 @@ struct Words {
     range: Option<(u64, u64)>,
     quantiles: Quantiles,
     frequent: Frequent<u64>,
+    /// Keys and numbers of one step, to be used again.
+    room: (Vec<u64>, Vec<f64>),
 }
 
-struct Wide {
-    scale: i32,
-    moments: Moments,
-    range: Option<(i256, i256)>,
-    quantiles: Quantiles,
-    frequent: Frequent<Box<[u8]>>,
-}
+/// The least or the greatest value.
+type Bound = Box<[u8]>;
 
 struct Bytes {
     is_text: bool,
     lengths: Option<Lengths>,
-    range: Option<(Box<[u8]>, Box<[u8]>)>,
+    range: Option<(Bound, Bound)>,
     frequent: Frequent<Box<[u8]>>,
 }
 
@@ -107,6 +102,7 @@ impl ColumnState {
                     range: None,
                     quantiles: Quantiles::default(),
                     frequent: Frequent::new(),
+                    room: Default::default(),
                 })),
                 None => Values::Texts(Frequent::new()),
             },
@@ -170,12 +166,7 @@ impl ColumnState {
                 own.quantiles.merge(other.quantiles);
                 own.frequent.merge(other.frequent);
             }
-            (Values::Wide(own), Values::Wide(other)) => {
-                own.moments.merge(other.moments);
-                own.range = joined(own.range.take(), other.range);
-                own.quantiles.merge(other.quantiles);
-                own.frequent.merge(other.frequent);
-            }
+            (Values::Wide(own), Values::Wide(other)) => own.merge(*other),
             (Values::Bytes(own), Values::Bytes(other)) => {
                 own.lengths = match (own.lengths, other.lengths) {
                     (Some(own), Some(other)) => Some(own.merged(other)),
@@ -215,7 +206,7 @@ impl ColumnState {
                 column.truths = Some((trues, falses));
                 let mut top: Vec<_> = [(false, falses), (true, trues)].into();
                 top.retain(|(_, count)| *count > 0);
-                top.sort_by(|a, b| b.1.cmp(&a.1));
+                top.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
                 (column.distinct, column.distinct_exact) = (top.len() as u64, true);
                 let text = |value: bool| Some(value.to_string());
                 column.min = if falses > 0 { text(false) } else { text(true).filter(|_| trues > 0) };
@@ -227,8 +218,9 @@ impl ColumnState {
             Values::Wide(wide) => wide.finish(&texts, &mut column)?,
             Values::Bytes(bytes) => bytes.finish(&texts, &mut column)?,
             Values::Texts(frequent) => {
-                let text = |key: &Box<[u8]>| String::from_utf8_lossy(key).into_owned();
-                set_frequent(&frequent, &mut column, |keys| Ok(keys.iter().map(text).collect()))?;
+                set_frequent(&frequent, &mut column, |keys| {
+                    Ok(keys.iter().map(|key| String::from_utf8_lossy(key).into_owned()).collect())
+                })?;
             }
         }
         Ok(column)
@@ -237,13 +229,7 @@ impl ColumnState {
 
 impl Values {
     fn wide(scale: i32) -> Self {
-        Values::Wide(Box::new(Wide {
-            scale,
-            moments: Moments::default(),
-            range: None,
-            quantiles: Quantiles::default(),
-            frequent: Frequent::new(),
-        }))
+        Values::Wide(Box::new(Wide::new(scale)))
     }
 
     fn bytes(is_text: bool) -> Self {
@@ -251,7 +237,8 @@ impl Values {
     }
 }
 
-fn joined<T: Ord>(own: Option<(T, T)>, other: Option<(T, T)>) -> Option<(T, T)> {
+/// The range of both.
+pub(super) fn joined<T: Ord>(own: Option<(T, T)>, other: Option<(T, T)>) -> Option<(T, T)> {
     match (own, other) {
         (Some((low, high)), Some((other_low, other_high))) => {
             Some((low.min(other_low), high.max(other_high)))
@@ -260,81 +247,21 @@ fn joined<T: Ord>(own: Option<(T, T)>, other: Option<(T, T)>) -> Option<(T, T)> 
     }
 }
 
-fn push_bytes(frequent: &mut Frequent<Box<[u8]>>, bytes: &[u8]) {
+pub(super) fn push_bytes(frequent: &mut Frequent<Box<[u8]>>, bytes: &[u8]) {
     frequent.push(hash_bytes(bytes), |key| **key == *bytes, bytes.len() as u64, || bytes.into());
-}
-
-fn one_column(field: Field, array: ArrayRef) -> Result<RecordBatch> {
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(vec![field.with_nullable(true)])), vec![array])?)
-}
-
-/// How values of a column are written.
-struct Texts<'a> {
-    field: &'a Field,
-    data_type: &'a DataType,
-}
-
-impl Texts<'_> {
-    /// The JSON texts of the values of an array of the column's type.
-    fn of(&self, array: ArrayRef) -> Result<Vec<String>> {
-        let field = self.field.clone().with_data_type(array.data_type().clone());
-        let batch = one_column(field, array)?;
-        let columns = Columns::new(&batch, &json_options())?;
-        let text = |row| {
-            let mut out = Vec::new();
-            columns.write_cell(0, row, &mut out)?;
-            Ok(String::from_utf8_lossy(&out).into_owned())
-        };
-        (0..batch.num_rows()).map(text).collect()
-    }
-
-    fn of_words(&self, lane: Lane, keys: &[u64]) -> Result<Vec<String>> {
-        self.of(lane.array(self.data_type, keys)?)
-    }
-
-    fn of_bytes(&self, keys: &[Box<[u8]>]) -> Result<Vec<String>> {
-        let values = keys.iter().map(|key| key.as_ref());
-        self.of(match self.data_type {
-            DataType::FixedSizeBinary(_) => {
-                raw_array(self.data_type, keys.len(), values.flatten().copied().collect())?
-            }
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-                Arc::new(BinaryArray::from_iter_values(values))
-            }
-            _ => Arc::new(StringArray::from_iter_values(values.map(String::from_utf8_lossy))),
-        })
-    }
-
-    /// Of decimals and long whole numbers: the low bytes of what they are kept as.
-    fn of_wide(&self, keys: &[i256]) -> Result<Vec<String>> {
-        let width = match self.data_type {
-            DataType::Decimal32(_, _) => 4,
-            DataType::Decimal64(_, _) => 8,
-            DataType::Decimal256(_, _) => 32,
-            _ => 16,
-        };
-        let bytes = keys.iter().flat_map(|key| key.to_le_bytes().into_iter().take(width)).collect();
-        self.of(raw_array(self.data_type, keys.len(), bytes)?)
-    }
-}
-
-fn set_frequent<K: Key>(
-    frequent: &Frequent<K>,
-    column: &mut ColumnDescription,
-    texts: impl FnOnce(&[K]) -> Result<Vec<String>>,
-) -> Result<()> {
-    (column.distinct, column.distinct_exact) = frequent.distinct();
-    let Top { values, is_exact } = frequent.top();
-    let (keys, counts): (Vec<K>, Vec<u64>) = values.into_iter().unzip();
-    column.top = texts(&keys)?.into_iter().zip(counts).collect();
-    column.top_exact = is_exact;
-    Ok(())
 }
 
 impl Words {
     fn push(&mut self, array: &dyn Array) {
-        let (mut keys, mut numbers) = (Vec::with_capacity(array.len()), Vec::with_capacity(array.len()));
+        let (mut keys, mut numbers) = std::mem::take(&mut self.room);
+        keys.clear();
+        numbers.clear();
         self.nans += self.lane.read(array, &mut keys, &mut numbers);
+        self.count(&keys, &numbers);
+        self.room = (keys, numbers);
+    }
+
+    fn count(&mut self, keys: &[u64], numbers: &[f64]) {
         if keys.is_empty() {
             return;
         }
@@ -344,10 +271,10 @@ impl Words {
         if !matches!(self.lane, Lane::Float(_)) {
             self.sum += keys.iter().map(|key| self.lane.whole(*key)).sum::<i128>();
         }
-        self.moments.merge(Moments::of(&numbers));
-        self.quantiles.extend(&keys);
+        self.moments.merge(Moments::of(numbers));
+        self.quantiles.extend(keys);
         for key in keys {
-            self.frequent.push(hash_word(key), |other| *other == key, 0, || key);
+            self.frequent.push(hash_word(*key), |other| other == key, 0, || *key);
         }
     }
 
@@ -392,75 +319,6 @@ impl Words {
         }
         column.histogram = histogram(&sorted, !matches!(lane, Lane::Float(_)), |key| lane.number(key));
         set_frequent(&self.frequent, column, |keys| texts.of_words(lane, keys))
-    }
-}
-
-impl Wide {
-    fn push(&mut self, field: &Field, array: &ArrayRef) -> Result<()> {
-        let nulls = array.nulls();
-        let mut numbers = Vec::with_capacity(array.len());
-        for row in (0..array.len()).filter(|row| nulls.is_none_or(|nulls| nulls.is_valid(*row))) {
-            let value = match array.data_type() {
-                DataType::Decimal32(_, _) => i256::from(array.as_primitive::<Decimal32Type>().value(row)),
-                DataType::Decimal64(_, _) => i256::from(array.as_primitive::<Decimal64Type>().value(row)),
-                DataType::Decimal128(_, _) => {
-                    i256::from_i128(array.as_primitive::<Decimal128Type>().value(row))
-                }
-                DataType::Decimal256(_, _) => array.as_primitive::<Decimal256Type>().value(row),
-                _ => {
-                    let bytes = array.as_fixed_size_binary().value(row);
-                    let bytes: [u8; 16] = bytes
-                        .try_into()
-                        .map_err(|_| Error::unsupported("a whole number of other than 16 bytes"))?;
-                    match extension::name(field) {
-                        Some(extension::UINT128) => i256::from_parts(u128::from_le_bytes(bytes), 0),
-                        _ => i256::from_i128(i128::from_le_bytes(bytes)),
-                    }
-                }
-            };
-            self.range = joined(self.range, Some((value, value)));
-            push_bytes(&mut self.frequent, &value.to_le_bytes());
-            numbers.push(wide_number(value, self.scale));
-        }
-        self.moments.merge(Moments::of(&numbers));
-        let keys: Vec<u64> = numbers.iter().map(|number| float_key(*number)).collect();
-        self.quantiles.extend(&keys);
-        Ok(())
-    }
-
-    fn finish(self, texts: &Texts<'_>, column: &mut ColumnDescription) -> Result<()> {
-        if let Some((low, high)) = self.range {
-            let mut range = texts.of_wide(&[low, high])?.into_iter();
-            (column.min, column.max) = (range.next(), range.next());
-            column.mean = Some(number_text(self.moments.mean));
-        }
-        column.std = self.moments.deviation().map(number_text);
-        let sorted = self.quantiles.sorted();
-        let number = |key| Lane::Float(8).number(key);
-        column.quantiles = numeric_quantiles(&sorted, number);
-        column.histogram = histogram(&sorted, false, number);
-        set_frequent(&self.frequent, column, |keys| {
-            let wide = |key: &Box<[u8]>| {
-                let bytes: [u8; 32] = key.as_ref().try_into().expect("keys have 32 bytes");
-                i256::from_le_bytes(bytes)
-            };
-            texts.of_wide(&keys.iter().map(wide).collect::<Vec<_>>())
-        })
-    }
-}
-
-fn float_key(number: f64) -> u64 {
-    let bits = (number + 0.0).to_bits();
-    if bits >> 63 == 0 { bits ^ (1 << 63) } else { !bits }
-}
-
-fn wide_number(value: i256, scale: i32) -> f64 {
-    let (low, high) = value.to_parts();
-    let whole = (high as f64) * 2f64.powi(128) + low as f64;
-    match value.to_i128() {
-        // One division of two exact numbers rounds once.
-        Some(value) => value as f64 / 10f64.powi(scale),
-        None => whole / 10f64.powi(scale),
     }
 }
 
@@ -513,37 +371,4 @@ impl Bytes {
         }
         set_frequent(&self.frequent, column, |keys| texts.of_bytes(keys))
     }
-}
-
-fn numeric_quantiles(sorted: &Sorted, number: impl Fn(u64) -> f64) -> Option<[String; 5]> {
-    let at = |quantile: f64| {
-        let (low, high, part) = sorted.at(quantile)?;
-        Some(between(number(low), number(high), part))
-    };
-    let all: Option<Vec<String>> = QUANTILES.iter().map(|quantile| at(*quantile).map(number_text)).collect();
-    all?.try_into().ok()
-}
-
-/// The value that is `part` of the way from `low` to `high`.
-pub(super) fn between(low: f64, high: f64, part: f64) -> f64 {
-    if part == 0.0 || low == high { low } else { low + (high - low) * part }
-}
-
-/// Equal bars from the least to the greatest finite value; one for each whole number where there are few.
-fn histogram(sorted: &Sorted, is_whole: bool, number: impl Fn(u64) -> f64) -> Option<Histogram> {
-    let finite =
-        || sorted.items.iter().map(|(key, weight)| (number(*key), *weight)).filter(|(x, _)| x.is_finite());
-    let (min, max) = (finite().next()?.0, finite().next_back()?.0);
-    let bars = match max - min {
-        0.0 => 1,
-        width if is_whole && width < BARS as f64 => width as usize + 1,
-        _ => BARS,
-    };
-    let width = if is_whole && bars < BARS { 1.0 } else { (max - min) / bars as f64 };
-    let mut counts = vec![0; bars];
-    for (value, weight) in finite() {
-        let bar = if width > 0.0 { ((value - min) / width) as usize } else { 0 };
-        counts[bar.min(bars - 1)] += weight;
-    }
-    Some(Histogram { min, max, width, counts })
 }

@@ -4,7 +4,7 @@ use super::{
     ColumnDescription, Description, MatrixDescription, QUANTILES, SuccinctDescription, TableDescription,
     number_text,
 };
-use crate::hub::json::write_string;
+use crate::wire::json::write_string;
 
 impl Description {
     /// One JSON object: the figures of the contract in their order, then others where there are any (`count`,

@@ -7,7 +7,7 @@ use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 
-use super::column::between;
+use super::figures::between;
 use super::frequent::hash_word;
 use super::moments::Moments;
 use super::quantiles::Quantiles;
@@ -86,8 +86,8 @@ impl MatrixState {
         if values.null_count() > 0 {
             return Err(Error::unsupported("the figures of a matrix with missing values"));
         }
-        let mut all = Vec::with_capacity(values.len());
-        let (mut keys, mut numbers) = (Vec::with_capacity(STEP), Vec::with_capacity(STEP));
+        let mut all = Vec::new();
+        let (mut keys, mut numbers) = (Vec::new(), Vec::new());
         for start in (0..values.len()).step_by(STEP) {
             let step = values.slice(start, STEP.min(values.len() - start));
             keys.clear();
@@ -199,7 +199,7 @@ impl State for MatrixState {
             Lane::Unsigned(_) => 0,
             _ => 1 << 63,
         };
-        let mut row_counts: Vec<u64> = Vec::with_capacity(batch.num_rows());
+        let mut row_counts: Vec<u64> = Vec::new();
         match array.data_type() {
             DataType::FixedSizeList(_, cols) => {
                 let cols = *cols as usize;

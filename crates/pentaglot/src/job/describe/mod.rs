@@ -6,6 +6,7 @@
 
 mod column;
 mod distinct;
+mod figures;
 mod frequent;
 mod json;
 mod matrix;
@@ -14,6 +15,7 @@ mod quantiles;
 mod succinct;
 #[cfg(test)]
 mod tests;
+mod wide;
 mod words;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -79,7 +79,7 @@ impl Lane {
 
     /// An array of this type with these values.
     pub(super) fn array(self, data_type: &DataType, keys: &[u64]) -> Result<ArrayRef> {
-        let mut bytes = Vec::with_capacity(keys.len() * self.width());
+        let mut bytes = Vec::new();
         for key in keys {
             let raw = match self {
                 Lane::Signed(_) => key ^ SIGN,
