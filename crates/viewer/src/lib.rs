@@ -105,16 +105,14 @@ impl Viewer {
             }
             match self.listener.accept() {
                 Ok((stream, _)) => {
-                    let (state, count) = (Arc::clone(&self.state), Arc::clone(&connections));
-                    count.fetch_add(1, Ordering::AcqRel);
+                    let (state, counted) = (Arc::clone(&self.state), Counted::new(&connections));
                     let serve = move || {
+                        let _counted = counted;
                         // A connection that breaks off concerns nobody else.
                         let _ = http::serve(&stream, |request| routes::answer(&state, request));
-                        count.fetch_sub(1, Ordering::AcqRel);
                     };
-                    if std::thread::Builder::new().spawn(serve).is_err() {
-                        connections.fetch_sub(1, Ordering::AcqRel);
-                    }
+                    // Where no thread can be started, the connection is closed.
+                    let _ = std::thread::Builder::new().spawn(serve);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
                 // A client that left before it was accepted.
@@ -122,5 +120,21 @@ impl Viewer {
                 Err(error) => return Err(Error::io("cannot accept a connection", error)),
             }
         }
+    }
+}
+
+/// A connection that is counted as long as it lasts.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(connections: &Arc<AtomicUsize>) -> Self {
+        connections.fetch_add(1, Ordering::AcqRel);
+        Counted(Arc::clone(connections))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
