@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: every fuzz target in turn, for so many seconds each.
+//! `cargo xtask fuzz`: every fuzz target in turn, for a number of seconds each.
 
 use std::fs;
 use std::path::Path;
@@ -23,9 +23,9 @@ pub(crate) fn run(chosen: &[&str], seconds: &str) -> Result {
             .env("CARGO_TARGET_DIR", &build)
             .env("RUSTFLAGS", COVERAGE),
     )?;
-    let programs = build.join(&host).join("release");
-    let names = Command::new(programs.join("targets")).output();
-    let names = names.map_err(|error| format!("targets: {error}"))?;
+    let program = build.join(&host).join("release/fuzz");
+    let names = Command::new(&program).env("PENTAGLOT_FUZZ", "list").output();
+    let names = names.map_err(|error| format!("{}: {error}", program.display()))?;
     let names = String::from_utf8_lossy(&names.stdout).into_owned();
     let names: Vec<&str> = names.lines().collect();
     if let Some(unknown) = chosen.iter().find(|name| !names.contains(name)) {
@@ -34,7 +34,7 @@ pub(crate) fn run(chosen: &[&str], seconds: &str) -> Result {
     let mut broken = Vec::new();
     for name in names.iter().filter(|name| chosen.is_empty() || chosen.contains(name)) {
         println!("fuzz {name}: {seconds} seconds");
-        if target(&programs.join("fuzz"), &folder, name, seconds)? {
+        if target(&program, &folder, name, seconds)? {
             broken.push(*name);
         }
     }

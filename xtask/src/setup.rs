@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::Result;
 
-/// Debian packages that a test needs, beside what builds the workspace: the browser of the viewer's tests, and a font for it.
+/// Debian packages that a test needs, besides what builds the workspace: the browser of the viewer's tests, and a font for it.
 const PACKAGES: &[&str] = &["chromium", "fonts-dejavu-core"];
 
 /// Installs what is missing of [`PACKAGES`], and nothing else; says what it does.

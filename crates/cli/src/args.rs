@@ -537,7 +537,7 @@ pub(crate) struct Index {
 
 #[derive(Debug, Args)]
 pub(crate) struct Type {
-    /// The type; a prefix dynd:, ds: or arrow: names its language
+    /// The type; a prefix dynd:, ds:, arrow: or sds: names its language
     pub(crate) text: String,
     /// The language of the text
     #[arg(long, value_name = "LANGUAGE")]
@@ -552,6 +552,7 @@ pub(crate) enum TypeLanguage {
     Dynd,
     Ds,
     Arrow,
+    Sds,
 }
 
 #[derive(Debug, Args)]

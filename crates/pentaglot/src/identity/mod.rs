@@ -54,6 +54,13 @@ pub struct IdentityOptions {
     pub control: Control,
 }
 
+impl IdentityOptions {
+    setters! {
+        with_budget(budget: Budget);
+        with_control(control: Control);
+    }
+}
+
 /// The identity of typed data, and what it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

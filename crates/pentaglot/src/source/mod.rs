@@ -308,7 +308,7 @@ impl Source {
     }
 
     /// As [`seekable`](Self::seekable), after a look: a stream whose first bytes are not `plausible` is not spooled. The
-    /// source then ends with those bytes, so that whoever reads them says what is wrong with them.
+    /// source then ends with those bytes, so that their reader says what is wrong with them.
     pub fn seekable_if(&self, plausible: impl FnOnce(&[u8]) -> bool) -> Result<Source> {
         if !self.is_seekable() {
             let head = self.head()?;

@@ -20,7 +20,7 @@ use crate::limits::Limits;
 /// use std::sync::Arc;
 /// use pentaglot::{ReadAt, Source};
 ///
-/// /// A million zeros that nobody stores.
+/// /// A million zeros, generated on demand.
 /// struct Zeros;
 /// impl ReadAt for Zeros {
 ///     fn len(&self) -> u64 {
@@ -38,7 +38,7 @@ use crate::limits::Limits;
 /// let source = Source::from_read_at("zeros", Arc::new(Zeros));
 /// assert_eq!(source.len(), Some(1_000_000));
 /// ```
-#[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+#[expect(clippy::len_without_is_empty, reason = "callers need the length only")]
 pub trait ReadAt: Send + Sync {
     /// The length in bytes. It does not change.
     fn len(&self) -> u64;

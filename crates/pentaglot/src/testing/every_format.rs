@@ -21,7 +21,7 @@ use crate::testing::writing::Writing as _;
 
 /// Random cases of each form.
 const SEEDS: u64 = 8;
-/// A file of at most so many bytes is damaged at each of them.
+/// A file of at most this many bytes is damaged at each of them.
 const SMALL_BYTES: usize = 400;
 
 #[test]
@@ -93,6 +93,11 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
             }
             if format.info().id == "dynd" && dialect == Some("raw") {
                 let Ok(text) = print_type(&schema, Language::Dynd) else { continue };
+                suite.read.type_text = Some(text);
+            }
+            if format.info().id == "ds" && matches!(dialect, Some("rows" | "rows-json")) {
+                let Ok(text) = print_type(&schema, Language::Ds) else { continue };
+                suite = suite.undetected();
                 suite.read.type_text = Some(text);
             }
             let run = || suite.check(&schema, &batches);

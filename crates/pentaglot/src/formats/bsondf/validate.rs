@@ -1,4 +1,4 @@
-//! Every rule held against every value, column by column; a fault does not hide those after it.
+//! Every rule checked for every value, column by column; a fault does not hide those after it.
 
 use arrow_array::ArrayRef;
 
@@ -10,7 +10,7 @@ use super::schema::Type;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{Document as _, Findings};
 
-/// Holds all rules against a document.
+/// Checks all rules for a document.
 pub(super) fn validate(document: &BsondfDocument, findings: &mut Findings) -> Result<()> {
     for warning in &document.layout.warnings {
         findings.warning(warning);
@@ -129,7 +129,7 @@ impl Check {
         }
     }
 
-    /// What the last text of the spec forbids, and the programs read. Buffers that do not unpack are told elsewhere.
+    /// What the last text of the spec forbids, and the programs read. Buffers that cannot be unpacked are reported elsewhere.
     fn conventions(&mut self, array: &Array) {
         let rows = array.rows();
         let spare = (8 - rows % 8) % 8;

@@ -1,4 +1,4 @@
-//! Where things stand: the footer, row groups, column chunks and pages, each held against the file before the `parquet`
+//! Where everything is: the footer, row groups, column chunks and pages, each checked against the file before the `parquet`
 //! crate reads it.
 
 use std::io::{self, Read};
@@ -26,7 +26,7 @@ const ENCRYPTED_MAGIC: &[u8; 4] = b"PARE";
 /// The footer's length and the magic.
 pub(super) const TAIL_BYTES: u64 = 8;
 
-/// A source as the `parquet` crate reads it: every range is held against the file and the budget.
+/// A source as the `parquet` crate reads it: every range is checked against the file and the budget.
 #[derive(Clone)]
 pub(super) struct Chunks {
     pub source: Source,
@@ -122,7 +122,7 @@ pub(super) fn from_parquet(error: ParquetError) -> Error {
     }
 }
 
-/// The footer, read and held against the file.
+/// The footer, read and checked against the file.
 pub(super) struct Footer {
     pub offset: u64,
     pub bytes: u64,
@@ -349,7 +349,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// The page at `offset`, held against its chunk and the limits.
+    /// The page at `offset`, checked against its chunk and the limits.
     pub(super) fn page(&self, offset: u64) -> Result<Page> {
         let header = self.header(offset)?;
         let page = Page { offset, header };

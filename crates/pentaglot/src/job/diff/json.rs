@@ -11,7 +11,7 @@ impl Diff {
     }
 }
 
-/// JSON text of a value as it is, or as a string where it is none.
+/// JSON text of a value as it is, or as a string if it is not JSON.
 fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }

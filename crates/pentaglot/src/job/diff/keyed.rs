@@ -17,7 +17,7 @@ use crate::hub::{Rows, rows};
 use crate::identity::{ReadAhead, row_digests};
 use crate::limits::Reservation;
 
-/// What a row of the second document takes beside its values.
+/// What a row of the second document takes besides its values.
 const ROW_BYTES: u64 = 96;
 
 pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut Collector<'_>) -> Result<()> {

@@ -31,7 +31,7 @@ pub use table::DiffTable;
 
 use report::Collector;
 
-/// What `diff` takes beside the two documents.
+/// What `diff` takes besides the two documents.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DiffOptions {
@@ -53,6 +53,15 @@ impl Default for DiffOptions {
             tolerance: Tolerance::default(),
             first: 20,
         }
+    }
+}
+
+impl DiffOptions {
+    setters! {
+        with_open(open: OpenOptions);
+        with_key(key: Vec<String>);
+        with_tolerance(tolerance: Tolerance);
+        with_first(first: usize);
     }
 }
 

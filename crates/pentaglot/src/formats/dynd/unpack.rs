@@ -14,11 +14,11 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
-use super::hub::{needs_some, tensor};
+use super::schema::{needs_some, tensor};
 use super::types::{FloatWidth, Missing, Sentinel, Type, Width};
 use super::value::StorageOrder;
 use super::walk::decode_fixed_string;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::hub::type_text::print_type;
 use crate::kernels::records;
 
@@ -169,7 +169,7 @@ fn mapping(field: &Field) -> Error {
 fn times(count: usize, size: u64) -> Result<usize> {
     let product = usize::try_from(size).ok().and_then(|size| count.checked_mul(size));
     product.ok_or_else(|| {
-        Error::limit("address space", usize::MAX, format!("{count} times {size} elements are"))
+        Error::limit("the address space", usize::MAX, format!("{count} times {size} elements"))
     })
 }
 
@@ -193,14 +193,15 @@ fn align_up<T>(bytes: Buffer) -> Buffer {
 }
 
 fn fixed_binary(size: u64, bytes: Buffer, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-    let size = i32::try_from(size).map_err(|_| Error::limit("bytes of a fixed size", i32::MAX, size))?;
+    let size = i32::try_from(size)
+        .map_err(|_| Error::limit("the limit", i32::MAX, format!("{size} bytes per value")))?;
     Ok(Arc::new(FixedSizeBinaryArray::try_new(size, bytes, nulls)?))
 }
 
 fn check_text(len: usize) -> Result<()> {
     match i32::try_from(len) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Error::limit("bytes of text in a batch", i32::MAX, format!("{len} are"))),
+        Err(_) => Err(Error::limit("the limit", i32::MAX, format!("{len} bytes of text in a batch"))),
     }
 }
 
@@ -261,9 +262,8 @@ fn nanoseconds(bytes: Buffer, nulls: Option<&NullBuffer>) -> Result<ScalarBuffer
     let checked = ticks.iter().enumerate().map(|(index, tick)| match fits(*tick) {
         true => Ok(tick * 100),
         false if is_null(index) => Ok(0),
-        false => Err(Error::lossy(format!(
-            "{tick} ticks of 100 ns do not fit 64 bits of nanoseconds (the option times=ticks reads numbers)"
-        ))),
+        false => Err(Error::lossy(format!("{tick} ticks of 100 ns do not fit 64 bits of nanoseconds"))
+            .hint(Hint::Option("times=ticks".into()))),
     });
     checked.collect::<Result<Vec<i64>>>().map(ScalarBuffer::from)
 }
