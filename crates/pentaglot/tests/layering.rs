@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
     ("hub", &["error", "limits", "cursor", "kernels", "hub"]),
-    ("convert", &["error", "limits", "cursor", "kernels", "hub", "convert"]),
+    ("convert", &["error", "limits", "cursor", "source", "kernels", "hub", "convert"]),
     ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "hub", "wire"]),
     ("registry", &["error", "source", "formats"]),
     ("identity", &["error", "limits", "control", "hub", "wire", "convert", "identity"]),

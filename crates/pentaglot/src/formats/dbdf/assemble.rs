@@ -3,16 +3,16 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, RecordBatch, StringArray, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, make_array};
 use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType as ArrowType, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
 use crate::hub::Columns;
 use crate::hub::Form;
-use crate::hub::rows;
+use crate::hub::{matrix, rows};
 use crate::limits::Budget;
 
 use super::cast::{self, Number};
@@ -161,12 +161,7 @@ impl Build<'_> {
 
     fn dense(&self, pieces: &[Piece]) -> Result<ArrayRef> {
         let values = self.dense_values(pieces)?;
-        let ArrowType::FixedSizeList(item, width) = self.selection.schema.field(0).data_type() else {
-            return Err(Error::unsupported("a dense matrix whose rows are no lists"));
-        };
-        let count = index(self.row_count());
-        let list = FixedSizeListArray::try_new_with_length(Arc::clone(item), *width, values, None, count)?;
-        Ok(Arc::new(list))
+        matrix::dense_rows(&self.selection.schema, values, index(self.row_count()))
     }
 
     /// All cells of a dense matrix, row by row.

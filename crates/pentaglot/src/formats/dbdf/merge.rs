@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, LargeListArray, StructArray};
+use arrow_array::ArrayRef;
 use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::DataType as ArrowType;
 
 use super::assemble::{Build, array_of, does_not_survive, index};
 use super::cast;
@@ -15,7 +14,7 @@ use super::sparse::Piece;
 use super::types::ValueType;
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Result};
-use crate::hub::shape;
+use crate::hub::matrix;
 use crate::limits::Budget;
 
 impl Build<'_> {
@@ -43,25 +42,13 @@ impl Build<'_> {
             Ok([piece]) => self.merge(&[piece], value_type)?,
             Err(pieces) => self.merge(&pieces, value_type)?,
         };
-        let schema = &self.selection.schema;
-        let ArrowType::LargeList(entry) = schema.field(0).data_type() else {
-            return Err(Error::unsupported("a sparse matrix whose rows are no lists"));
-        };
-        let fields = shape::entry_fields(value_type.arrow(), self.file.layout.header.cols);
-        let wide = fields.first().is_some_and(|field| *field.data_type() == ArrowType::UInt64);
         let count = cols.len();
         let cols: ArrayRef = match cols {
-            Indices::Narrow(cols) if !wide => {
-                Arc::new(arrow_array::UInt32Array::new(ScalarBuffer::from(cols), None))
-            }
-            Indices::Narrow(cols) => {
-                Arc::new(cols.iter().map(|col| u64::from(*col)).collect::<arrow_array::UInt64Array>())
-            }
+            Indices::Narrow(cols) => Arc::new(arrow_array::UInt32Array::new(ScalarBuffer::from(cols), None)),
             Indices::Wide(cols) => Arc::new(arrow_array::UInt64Array::new(ScalarBuffer::from(cols), None)),
         };
         let values = array_of(value_type, values, count)?;
-        let entries = StructArray::try_new(fields, vec![cols, values], None)?;
-        Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
+        matrix::sparse_rows(&self.selection.schema, offsets, cols, values)
     }
 
     /// Cells to entries: what is not zero to the bit.

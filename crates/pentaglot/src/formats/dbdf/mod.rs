@@ -37,6 +37,7 @@ mod encode;
 mod layout;
 mod matrix;
 mod merge;
+mod message;
 mod meta;
 mod outline;
 mod read;
@@ -68,7 +69,10 @@ use super::{
 };
 
 pub use layout::{Block, Header, Layout};
-pub use matrix::{Matrix, read_matrix};
+pub use matrix::{Matrix, read_matrix, write_matrix};
+pub use message::{
+    Joiner, PlacedBlock, Scalar, join_chunks, read_block, read_scalar, write_block, write_scalar,
+};
 pub use meta::meta_text;
 pub use types::{BlockType, DataType, Dialect, ValueType};
 

@@ -7,7 +7,7 @@ use super::types::Cell;
 use crate::control::Control;
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
-use crate::kernels::csr_build::{Entries, Index};
+use crate::hub::matrix::build::{Entries, Index};
 use crate::kernels::number_text::Scanner;
 use crate::limits::Budget;
 use crate::source::Source;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, FixedSizeListArray, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use serde_json::json;
 
@@ -14,9 +14,9 @@ use super::types::{self, Cell};
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::hub::Selection;
-use crate::hub::{Rows, extension, native, rows, shape};
+use crate::hub::matrix::build::{self as csr, Index};
+use crate::hub::{Rows, extension, matrix, native, rows, shape};
 use crate::kernels::column_major::ColumnMajor;
-use crate::kernels::csr_build::{self as csr, Index};
 use crate::source::Spool;
 
 /// The schema of a matrix's rows.
@@ -195,12 +195,8 @@ fn dense<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &S
             let count = usize::try_from(count).unwrap_or(0);
             let cols = usize::try_from(body.header.cols).unwrap_or(0);
             let values: ArrayRef = T::array(cells(&bytes, count * cols));
-            let DataType::FixedSizeList(item, width) = inner.field(0).data_type() else {
-                return Err(Error::usage("expected the schema of a dense matrix"));
-            };
-            let list =
-                FixedSizeListArray::try_new_with_length(Arc::clone(item), *width, values, None, count)?;
-            rows::batch(Arc::clone(&inner), vec![Arc::new(list)], count)
+            let list = matrix::dense_rows(&inner, values, count)?;
+            rows::batch(Arc::clone(&inner), vec![list], count)
         };
         Some(batch())
     });

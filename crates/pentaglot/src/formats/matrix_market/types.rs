@@ -4,7 +4,7 @@ use arrow_schema::DataType;
 
 use super::layout::{Kind, Symmetry};
 use crate::hub::extension;
-use crate::kernels::csr_build::Value;
+use crate::hub::matrix::build::Value;
 use crate::kernels::number_text::Scanner;
 
 /// A value as it stands in a file.

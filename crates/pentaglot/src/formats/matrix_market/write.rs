@@ -13,6 +13,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::layout::Kind;
 use crate::error::{Error, Result};
 use crate::formats::{Writer, Written};
+use crate::hub::matrix::SparseRows;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, native, shape};
 use crate::kernels::column_major::ColumnMajor;
@@ -137,25 +138,18 @@ impl MarketWriter {
     }
 
     fn write_coordinate(&mut self, row: &ArrayRef) -> Result<()> {
-        let list = row.as_list_opt::<i64>().ok_or_else(mismatch)?;
-        let ends = list.value_offsets();
-        if list.null_count() == 0 && ends.first() == ends.last() {
+        let list = SparseRows::of(row, self.rows)?;
+        if list.entries().is_empty() {
             return Ok(());
         }
-        let entries = list.values().as_struct_opt().ok_or_else(mismatch)?;
-        let [cols, values] = entries.columns() else { return Err(mismatch()) };
-        let cols = arrow_cast::cast(cols, &DataType::UInt64)?;
-        let cols = cols.as_primitive_opt::<UInt64Type>().ok_or_else(mismatch)?;
-        let values = Numbers::of(values, self.kind)?;
-        for (index, window) in list.value_offsets().array_windows::<2>().enumerate() {
+        let values = Numbers::of(&list.values, self.kind)?;
+        for index in 0..list.len() {
             let row = self.rows + index as u64;
-            if list.is_null(index) {
-                return Err(lossy(row, "Matrix Market has no null rows"));
-            }
-            for entry in window[0]..window[1] {
-                let entry = usize::try_from(entry).unwrap_or(usize::MAX);
-                let col =
-                    cols.values().get(entry).copied().filter(|col| *col < self.cols).ok_or_else(mismatch)?;
+            for entry in list.row(index) {
+                let col = list.cols.get(entry);
+                if col >= self.cols {
+                    return Err(mismatch());
+                }
                 write!(self.text, "{} {}", row + 1, col + 1)?;
                 if self.kind == Kind::Pattern {
                     if !values.is_one(entry) {

@@ -13,9 +13,10 @@ use super::scipy::Sparse;
 use super::types::{Dtype, Kind};
 use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
+use crate::hub::matrix::build::{self as csr, Csr, Index, Value};
+use crate::hub::matrix::sparse_rows;
 use crate::hub::rows;
 use crate::hub::type_text::print_type;
-use crate::kernels::csr_build::{self as csr, Csr, Index, Value};
 use crate::limits::Budget;
 
 /// Whole numbers of any width, one after another.
@@ -283,7 +284,7 @@ impl CsrStream {
         } else {
             summed(offsets, cols, values, first_row)?
         };
-        let list = csr::list_array(&self.schema, OffsetBuffer::new(offsets.into()), cols, values)?;
+        let list = sparse_rows(&self.schema, OffsetBuffer::new(offsets.into()), cols, values)?;
         rows::batch(Arc::clone(&self.schema), vec![Arc::new(list)], count)
     }
 

@@ -17,11 +17,13 @@ use super::validate::{self, is_files_fault};
 use super::write::{self, Collector, Target};
 use super::zip::{self, Directory, Entry, ZipWriter};
 use super::{named, outline, summary};
+use crate::cursor::allocate;
 use crate::error::{self, Context, Error, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions, Split,
     Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned, relaxed,
 };
+use crate::hub::matrix::SparseRows;
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, Plan, Rows, shape};
@@ -386,45 +388,37 @@ impl SparseBody {
     }
 
     fn write(&mut self, rows: &RecordBatch, budget: &Budget) -> Result<()> {
-        let no_matrix = || Error::usage("expected sparse rows");
-        let list = rows.column(0).as_list_opt::<i64>().ok_or_else(no_matrix)?;
-        if list.null_count() > 0 {
-            return Err(Error::lossy(format!("row {}, column \"row\": SciPy has no null rows", self.rows)));
-        }
-        let offsets = list.value_offsets();
-        let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return Err(no_matrix()) };
-        if first == last {
+        let list = SparseRows::of(rows.column(0), self.rows)?;
+        let range = list.entries();
+        if range.is_empty() {
             return self.skip(rows.num_rows() as u64, budget);
         }
         self.fill()?;
-        let (start, end) = (usize::try_from(*first).unwrap_or(0), usize::try_from(*last).unwrap_or(0));
-        let entries = list.values().slice(start, end - start);
-        let entries = entries.as_struct_opt().ok_or_else(no_matrix)?;
-        let [cols, values] = entries.columns() else { return Err(no_matrix()) };
+        let values = list.values.slice(range.start, range.len());
         let origin = Origin { first_row: self.rows, column: shape::ROW_FIELD.to_owned(), per_row: 1 };
-        self.values.write_all(&encode::encode(&Dtype::Scalar(self.scalar), &[], values, &origin, budget)?)?;
-        let wide = arrow_cast::cast(cols, &DataType::UInt64)?;
-        let wide = wide.as_primitive_opt::<arrow_array::types::UInt64Type>().ok_or_else(no_matrix)?;
-        if let Some(bad) = wide.values().iter().find(|col| **col >= self.cols) {
-            return Err(Error::usage(format!("column {bad} of a matrix of {} columns", self.cols)));
-        }
-        let bytes = encode::encode(
-            &Dtype::Scalar(Scalar::new(Kind::Uint, 8)),
+        self.values.write_all(&encode::encode(
+            &Dtype::Scalar(self.scalar),
             &[],
-            &(Arc::new(wide.clone()) as _),
+            &values,
             &origin,
             budget,
-        )?;
-        if self.is_narrow() {
-            self.indices.write_all(&narrow(&bytes))?;
-        } else {
-            self.indices.write_all(&bytes)?;
+        )?)?;
+        let narrow = self.is_narrow();
+        let mut bytes: Vec<u8> = allocate(range.len() as u64 * if narrow { 4 } else { 8 }, budget)?;
+        for entry in range.clone() {
+            let col = list.cols.get(entry);
+            if col >= self.cols {
+                return Err(Error::usage(format!("column {col} of a matrix of {} columns", self.cols)));
+            }
+            let wide = col.to_le_bytes();
+            bytes.extend(wide.get(..if narrow { 4 } else { 8 }).unwrap_or_default());
         }
-        for offset in offsets.iter().skip(1) {
-            let pointer = self.entries + u64::try_from(offset - first).unwrap_or(0);
+        self.indices.write_all(&bytes)?;
+        for index in 0..list.len() {
+            let pointer = self.entries + (list.row(index).end - range.start) as u64;
             self.pointers.write_all(&pointer.to_le_bytes())?;
         }
-        self.entries += (end - start) as u64;
+        self.entries += range.len() as u64;
         self.rows += rows.num_rows() as u64;
         Ok(())
     }

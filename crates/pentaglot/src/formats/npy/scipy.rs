@@ -17,9 +17,9 @@ use super::types::{Dtype, Kind, complex};
 use super::zip::{Directory, Entry};
 use crate::error::{Context, Error, Result};
 use crate::hub::Selection;
+use crate::hub::matrix::build::{self as csr, Entries, Index, Value};
 use crate::hub::type_text::print_type;
 use crate::hub::{Rows, extension, native, rows, shape};
-use crate::kernels::csr_build::{self as csr, Entries, Index, Value};
 use crate::limits::Budget;
 use crate::source::Source;
 
