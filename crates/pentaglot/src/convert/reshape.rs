@@ -53,6 +53,19 @@ impl Reshape {
         Reshape { from: form, to: form, route: Route::Forms, schema: Arc::clone(schema), plan }
     }
 
+    /// How many rows come out of so many, where that is known.
+    pub fn row_count(&self, rows: Option<u64>) -> Option<u64> {
+        match (&self.route, self.from, self.to) {
+            (Route::Triplets(_), _, _) => shape::matrix_rows(&self.schema),
+            (Route::Pack(_), _, _) => Some(1),
+            (Route::Unpack(tensor), _, _) => tensor.shape.first().copied(),
+            (_, from, to) if from == to => rows,
+            (_, _, Form::Coo) => None,
+            (_, Form::Coo, Form::Dense | Form::Sparse | Form::Columns) => shape::matrix_rows(&self.schema),
+            _ => rows,
+        }
+    }
+
     /// Makes what comes out a plain table: it no longer says that it was a matrix.
     pub fn forget_shape(&mut self) {
         shape::plan_plain_table(&self.schema, &mut self.plan);
@@ -166,6 +179,14 @@ fn plan_tensor(schema: &SchemaRef, from: Form, to: Form) -> Option<Reshape> {
     }
     plan.step(field.name(), print_field(field), word(to), effect);
     Some(Reshape { route, plan, ..Reshape::new(from, to, out) })
+}
+
+/// How many rows of this schema make one value of this field, if they can.
+pub fn rows_of_value(schema: &Schema, value: &Field) -> Option<u64> {
+    let [field] = schema.fields().as_ref() else { return None };
+    let (row, all) = (Tensor::of(field)?, Tensor::of(value)?);
+    let (row, all) = (row.len()?, all.len()?);
+    all.checked_div(row).filter(|count| count * row == all)
 }
 
 /// Plans that all rows, which are `count`, become one tensor.

@@ -30,6 +30,7 @@
 
 mod detect;
 mod findings;
+mod nan;
 mod options;
 mod outline;
 mod planned;
@@ -69,6 +70,8 @@ use arrow_schema::SchemaRef;
 pub(crate) use detect::foreign;
 pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
+#[cfg(any(feature = "dbdf", feature = "npy", feature = "matrix_market"))]
+pub(crate) use nan::{NULLS, null_for_nan};
 pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
 pub(crate) use planned::{planned, relaxed};

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Schema, SchemaRef};
 
 use super::dense;
 use super::inputs::open_all;
@@ -15,10 +15,11 @@ use super::types;
 #[cfg(feature = "dynd")]
 use super::verify::{Complete, Verification};
 use crate::convert::adapt::{self, Adapter};
+use crate::convert::triplets::{self, Triplets};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
-use crate::formats::{Side, WriteOptions, WritePlan};
-use crate::hub::{FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict, shape};
+use crate::formats::{OptionMap, Side, WriteOptions, WritePlan};
+use crate::hub::{FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict, native, shape};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -58,11 +59,15 @@ pub struct Conversion {
     /// What makes the data fit for `--as TYPE`: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
+    /// Replaces dictionaries by their values, for a target without dictionaries.
+    values: Option<Adapter>,
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
     /// How large a sparse matrix becomes that is written as a dense one.
     dense_bytes: Option<u64>,
     allow_lossy: LossKinds,
+    /// What reshaping may lose: nulls become NaN where an option of the target says so.
+    reshape_allowed: LossKinds,
     lost: LossRecord,
     /// How the output is opened again to verify it.
     #[cfg(feature = "dynd")]
@@ -159,7 +164,10 @@ impl Conversion {
             plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
             schema = Arc::clone(&adapter.schema);
         }
-        let mut reshape = leaving::leave(&schema, info.forms, super::options::form(given))?;
+        let mut reshape = match entries(&opened, &selection, adapt.as_ref(), &schema, given)? {
+            Some((triplets, size)) => leaving::leave_triplets(&schema, info.forms, triplets, size)?,
+            None => leaving::leave(&schema, info.forms, super::options::form(given))?,
+        };
         let mut write = WriteOptions::default();
         write.name = output.filter(|name| *name != "-").map(str::to_owned);
         write.dialect = target.dialect.map(str::to_owned);
@@ -168,10 +176,11 @@ impl Conversion {
         write.options = super::options::of_side(given, Side::Write, info);
         write.budget = opened.budget.clone();
         write.control = opened.control.clone();
-        write.row_count = match Form::of(&reshape.schema) {
-            Form::Coo if Form::of(&schema) != Form::Coo => None,
-            _ => selection.row_count(),
+        let adapted = match &adapt {
+            Some((shaped, _)) => shaped.row_count(selection.row_count()),
+            None => selection.row_count(),
         };
+        write.row_count = reshape.row_count(adapted);
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
         let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, opened.document.summary().rows);
@@ -183,22 +192,31 @@ impl Conversion {
             step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
-        let lost = write.lost.clone();
-        let write = match plan.verdict() {
-            Verdict::Impossible => None,
-            _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
+        let (lost, allow_lossy) = (write.lost.clone(), options.allow_lossy);
+        let reshape_allowed = match super::options::nan_for_nulls(&write.options) {
+            true => allow_lossy | LossKind::Nulls,
+            false => allow_lossy,
         };
+        let (write, values) = match plan.verdict() {
+            Verdict::Impossible => (None, None),
+            _ => {
+                let (write, values) = plan_target(&target, &reshape.schema, &write).in_format(info.id)?;
+                (Some(write), values)
+            }
+        };
+        plan.steps.extend(values.iter().flat_map(|values| &values.plan.steps).cloned());
         plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
-        let allow_lossy = options.allow_lossy;
         Ok(Conversion {
             opened,
             target,
             selection,
             adapt,
             reshape,
+            values,
             write,
             dense_bytes,
             allow_lossy,
+            reshape_allowed,
             lost,
             #[cfg(feature = "dynd")]
             verify: options.verify.then(|| options.open.clone()),
@@ -218,7 +236,7 @@ impl Conversion {
 
     /// The schema that is written.
     pub fn schema(&self) -> &SchemaRef {
-        &self.reshape.schema
+        self.values.as_ref().map_or(&self.reshape.schema, |values| &values.schema)
     }
 
     /// Errs if the plan cannot run as it is.
@@ -243,7 +261,7 @@ impl Conversion {
         #[cfg(feature = "dynd")]
         let (mut verification, sink, rows) = match &self.verify {
             Some(options) => {
-                let schemas = (&rows.schema(), &self.reshape.schema);
+                let schemas = (&rows.schema(), self.schema());
                 let (verification, sink) = Verification::start(options, &self.target, schemas, sink)?;
                 let rows = verification.source(rows);
                 (Some(verification), sink, rows)
@@ -258,7 +276,11 @@ impl Conversion {
             }
             None => rows,
         };
-        let rows = reshape::reshape(rows, &self.reshape, &budget, allowed, &lost)?;
+        let rows = reshape::reshape(rows, &self.reshape, &budget, self.reshape_allowed, &lost)?;
+        let rows = match self.values {
+            Some(values) => values.adapt(rows, allowed, lost.clone()),
+            None => rows,
+        };
         let write = self.write.expect("a plan without an impossible step has a writer");
         let mut writer = write.create(sink).in_format(to)?;
         for batch in rows {
@@ -294,6 +316,78 @@ impl Conversion {
     }
 }
 
+/// The plan of a target and, if it has no dictionaries, what replaces them by their values.
+fn plan_target(
+    target: &Target,
+    schema: &SchemaRef,
+    options: &WriteOptions,
+) -> Result<(Box<dyn WritePlan>, Option<Adapter>)> {
+    let plan = target.format.plan(schema, options)?;
+    let impossible = |plan: &dyn WritePlan| {
+        plan.plan().steps.iter().filter(|step| step.verdict == Verdict::Impossible).count()
+    };
+    if impossible(&*plan) > 0
+        && let Some(values) = dictionary_values(schema)
+    {
+        let again = target.format.plan(&values, options)?;
+        if impossible(&*again) < impossible(&*plan) {
+            let mut adapter = adapt::adapter(schema, &values);
+            adapter.plan.steps.retain(|step| step.verdict > Verdict::Exact);
+            return Ok((again, Some(adapter)));
+        }
+    }
+    Ok((plan, None))
+}
+
+/// The schema with the values of dictionaries in place of them; `None` if there are no dictionaries.
+fn dictionary_values(schema: &SchemaRef) -> Option<SchemaRef> {
+    let values = |field: &arrow_schema::FieldRef| match field.data_type() {
+        DataType::Dictionary(_, value) => {
+            Arc::new(field.as_ref().clone().with_data_type(value.as_ref().clone()))
+        }
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<arrow_schema::FieldRef> = schema.fields().iter().map(values).collect();
+    let plain = native::without(schema);
+    let changed = fields.iter().zip(schema.fields()).any(|(one, other)| one != other);
+    changed.then(|| Arc::new(Schema::new_with_metadata(fields, plain.metadata().clone())))
+}
+
+/// The columns and the size of the matrix that a table of entries becomes, if it is to become one. Where the size is not
+/// given, all entries are read for it.
+fn entries(
+    opened: &Opened,
+    selection: &Selection,
+    adapt: Option<&(reshape::Reshape, Adapter)>,
+    schema: &SchemaRef,
+    given: &OptionMap,
+) -> Result<Option<(Triplets, (u64, u64))>> {
+    let size = super::options::size(given)?;
+    let Some(triplets) = leaving::triplets(schema, super::options::form(given), size.is_some()) else {
+        return match size {
+            Some(_) => {
+                let found = reshape::describe(schema);
+                Err(Error::usage(format!("option shape: expected a table of row, col and value, found {found}")))
+            }
+            None => Ok(None),
+        };
+    };
+    if let Some(size) = size {
+        return Ok(Some((triplets, size)));
+    }
+    if !opened.source.is_seekable() {
+        let message = "the size of the matrix is in its last entry, and a stream is read only once";
+        return Err(Error::usage(message).hint(Hint::Option("shape=ROWSxCOLS".into())));
+    }
+    let mut rows = opened.charged_rows(selection)?;
+    if let Some((shaped, adapter)) = adapt {
+        let lost = LossRecord::default();
+        let shaped = reshape::reshape(rows, shaped, &opened.budget, LossKinds::ALL, &lost)?;
+        rows = adapter.clone().adapt(shaped, LossKinds::ALL, lost);
+    }
+    Ok(Some((triplets, triplets::size(rows, triplets).in_format(opened.format.info().id)?)))
+}
+
 /// Adds what lossy steps lose whatever the values are. Names and metadata are lost once, other things in every row.
 fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
     for step in plan.steps.iter().filter(|step| step.verdict == Verdict::Lossy) {
@@ -323,7 +417,14 @@ fn adapter_to(
         (from, to) if from != to && matches!(to, Form::Dense | Form::Sparse | Form::Array) => to,
         (from, _) => from,
     };
-    let mut shaped = reshape::plan(schema, form)?;
+    let mut shaped = match (form, Form::of(&wanted)) {
+        // All rows together are the one value that is wanted.
+        (Form::Dense | Form::Array, Form::Value) => match reshape::rows_of_value(schema, wanted.field(0)) {
+            Some(count) => reshape::plan_value(schema, count)?,
+            None => reshape::plan(schema, form)?,
+        },
+        _ => reshape::plan(schema, form)?,
+    };
     if form == Form::Columns && Form::of(&wanted) == Form::Table {
         shaped.forget_shape();
     }

@@ -52,7 +52,7 @@ mod types;
 mod validate;
 mod write;
 
-use crate::formats::{TypeLanguage, WritePlan, planned, relaxed};
+use crate::formats::{NULLS, TypeLanguage, WritePlan, null_for_nan, planned, relaxed};
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -150,6 +150,7 @@ static INFO: FormatInfo = FormatInfo {
             default: "true for daphne",
             help: "write the .meta file beside the data; reading: false ignores it",
         },
+        NULLS,
     ],
     type_language: TypeLanguage::None,
     has_members: false,
@@ -197,11 +198,12 @@ impl Format for Dbdf {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let file = open(source, options).in_format(ID)?;
-        Ok(Arc::new(Open(Arc::new(file))))
+        null_for_nan(Arc::new(Open(Arc::new(file))), options)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let dialect = write::dialect(options).in_format(ID)?;
+        options.options.word(NULLS.key, &["nan"]).in_format(ID)?;
         let (steps, target) = write::plan(schema, dialect, options);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use crate::error::{Context, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Summary,
-    TypeLanguage, WriteOptions, WritePlan, planned, relaxed,
+    TypeLanguage, WriteOptions, WritePlan, NULLS, null_for_nan, planned, relaxed,
 };
 use crate::hub::Selection;
 use crate::hub::relax::Rules;
@@ -66,13 +66,16 @@ static INFO: FormatInfo = FormatInfo {
     extensions: &["mtx"],
     media_types: &["text/x-matrix-market"],
     forms: &[Form::Sparse, Form::Dense],
-    options: &[OptionInfo {
-        key: "integers",
-        side: super::Side::Read,
-        values: "int64|uint64",
-        default: "int64",
-        help: "how the field `integer` is read",
-    }],
+    options: &[
+        OptionInfo {
+            key: "integers",
+            side: super::Side::Read,
+            values: "int64|uint64",
+            default: "int64",
+            help: "how the field `integer` is read",
+        },
+        NULLS,
+    ],
     type_language: TypeLanguage::None,
     has_members: false,
     index: None,
@@ -91,10 +94,11 @@ impl Format for MatrixMarket {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let document = MarketDocument::open(source, options).in_format(INFO.id)?;
-        Ok(Arc::new(document))
+        null_for_nan(Arc::new(document), options)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        options.options.word(NULLS.key, &["nan"]).in_format(INFO.id)?;
         let steps = write::plan(schema);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {

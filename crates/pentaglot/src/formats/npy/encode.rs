@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use super::decode::days_of_month;
 use super::types::{Dtype, Kind, Member, Scalar, Unit};
 use crate::cursor::{allocate, allocate_zeroed};
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::hub::{Effect, LossKind, extension};
 use crate::limits::Budget;
 
@@ -181,7 +181,9 @@ pub(super) fn encode(
         && array.null_count() > 0
         && let Some(index) = (0..array.len()).find(|index| array.is_null(*index))
     {
-        return Err(origin.lossy(index, "NumPy has no null"));
+        let error = origin.lossy(index, "NumPy has no null");
+        let float = array.data_type().is_floating();
+        return Err(if float { error.hint(Hint::Option("nulls=nan".into())) } else { error });
     }
     if !shape.is_empty() && !is_leaf(dtype, array) {
         let Some(list) = array.as_fixed_size_list_opt() else { return Err(mismatch(array)) };

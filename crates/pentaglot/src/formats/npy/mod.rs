@@ -42,7 +42,7 @@ use std::sync::Arc;
 use crate::error::{Context, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Split, Summary,
-    TypeLanguage, WriteOptions, WritePlan, planned, relaxed,
+    TypeLanguage, WriteOptions, WritePlan, NULLS, null_for_nan, planned, relaxed,
 };
 use crate::hub::relax::Rules;
 use crate::hub::{Form, Rows};
@@ -72,7 +72,7 @@ static INFO: FormatInfo = FormatInfo {
     extensions: &["npy"],
     media_types: &["application/x-npy"],
     forms: &[Form::Dense, Form::Array, Form::Value, Form::Table],
-    options: &[],
+    options: &[NULLS],
     type_language: TypeLanguage::None,
     has_members: false,
     index: None,
@@ -93,10 +93,11 @@ impl Format for Npy {
         let budget = options.budget.clone();
         let array = ArrayFile::open(Extent::whole(source), INFO.id, &budget).in_format(INFO.id)?;
         let summary = summary(&array, INFO.id);
-        Ok(Arc::new(NpyDocument { array, summary }))
+        null_for_nan(Arc::new(NpyDocument { array, summary }), options)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        options.options.word(NULLS.key, &["nan"]).in_format(INFO.id)?;
         let (steps, target) = (write::plan(schema, INFO.id), write::Target::of(schema, INFO.id));
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {

@@ -21,7 +21,7 @@ use crate::cursor::allocate;
 use crate::error::{self, Context, Error, Result};
 use crate::formats::{
     Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions, Split,
-    Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, planned, relaxed,
+    Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, NULLS, null_for_nan, planned, relaxed,
 };
 use crate::hub::matrix::SparseRows;
 use crate::hub::relax::Rules;
@@ -49,13 +49,16 @@ static INFO: FormatInfo = FormatInfo {
     extensions: &["npz"],
     media_types: &["application/x-npz"],
     forms: &[Form::Sparse, Form::Dense, Form::Array, Form::Value, Form::Table],
-    options: &[OptionInfo {
-        key: "compressed",
-        side: crate::formats::Side::Write,
-        values: "true|false",
-        default: "false",
-        help: "deflate the members on writing",
-    }],
+    options: &[
+        OptionInfo {
+            key: "compressed",
+            side: crate::formats::Side::Write,
+            values: "true|false",
+            default: "false",
+            help: "deflate the members on writing",
+        },
+        NULLS,
+    ],
     type_language: TypeLanguage::None,
     has_members: true,
     index: None,
@@ -89,10 +92,11 @@ impl Format for Npz {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let document = NpzDocument::open(source, options).in_format(INFO.id)?;
-        Ok(Arc::new(document))
+        null_for_nan(Arc::new(document), options)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+        options.options.word(NULLS.key, &["nan"]).in_format(INFO.id)?;
         let compressed = options.options.bool("compressed").in_format(INFO.id)?.unwrap_or(false);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps(&schema), move |sink| {
