@@ -168,7 +168,9 @@ pub fn nan_for_nulls(array: &ArrayRef) -> Option<ArrayRef> {
 
 /// An array of a field that may be null, or a list of such, with nulls in place of NaN.
 pub(crate) fn null_for_nan_in(array: &ArrayRef, field: &Field) -> ArrayRef {
-    if let (DataType::FixedSizeList(item, size), Some(list)) = (field.data_type(), array.as_fixed_size_list_opt()) {
+    if let (DataType::FixedSizeList(item, size), Some(list)) =
+        (field.data_type(), array.as_fixed_size_list_opt())
+    {
         let values = null_for_nan_in(list.values(), item);
         let again = FixedSizeListArray::try_new_with_length(
             Arc::clone(item),
@@ -183,7 +185,8 @@ pub(crate) fn null_for_nan_in(array: &ArrayRef, field: &Field) -> ArrayRef {
         ($type:ty) => {{
             let values = array.as_primitive::<$type>();
             let valid: NullBuffer = values.values().iter().map(|value| !value.is_nan()).collect();
-            let nulls = NullBuffer::union(values.nulls(), Some(&valid)).filter(|nulls| nulls.null_count() > 0);
+            let nulls =
+                NullBuffer::union(values.nulls(), Some(&valid)).filter(|nulls| nulls.null_count() > 0);
             Arc::new(PrimitiveArray::<$type>::new(values.values().clone(), nulls)) as ArrayRef
         }};
     }

@@ -10,6 +10,7 @@ use super::dense;
 use super::inputs::open_all;
 use super::names::expand;
 use super::open::{self, OpenOptions, Opened, Target};
+use super::parts::{Parts, Split};
 use super::read::View;
 use super::types;
 #[cfg(feature = "dynd")]
@@ -18,8 +19,10 @@ use crate::convert::adapt::{self, Adapter};
 use crate::convert::triplets::{self, Triplets};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
-use crate::formats::{OptionMap, Side, WriteOptions, WritePlan};
-use crate::hub::{FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict, native, shape};
+use crate::formats::{OptionMap, Side, WriteOptions, WritePlan, Written};
+use crate::hub::{
+    FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Rows, Selection, Verdict, native, shape,
+};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -65,6 +68,8 @@ pub struct Conversion {
     write: Option<Box<dyn WritePlan>>,
     /// How large a sparse matrix becomes that is written as a dense one.
     dense_bytes: Option<u64>,
+    /// How an output that is split into several files is written.
+    split: Option<Split>,
     allow_lossy: LossKinds,
     /// What reshaping may lose: nulls become NaN where an option of the target says so.
     reshape_allowed: LossKinds,
@@ -77,7 +82,7 @@ pub struct Conversion {
 }
 
 /// What a conversion did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// Rows written.
@@ -131,7 +136,10 @@ impl Conversion {
         let inputs = expand(inputs)?;
         inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
         let opened = open_all(registry, &inputs, &options.open)?;
-        let conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
+        let mut conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
+        if let Some(split) = &mut conversion.split {
+            split.inputs = inputs.iter().map(|input| open::split_member(input).0.into()).collect();
+        }
         conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
         Ok(conversion)
     }
@@ -197,6 +205,14 @@ impl Conversion {
             true => allow_lossy | LossKind::Nulls,
             false => allow_lossy,
         };
+        let split = match super::options::split_rows(given)? {
+            #[cfg(feature = "dynd")]
+            Some(_) if options.verify => {
+                return Err(Error::usage("an output that is split into several files cannot be verified"));
+            }
+            Some(rows) => Some(Split { rows, write: write.clone(), inputs: Vec::new() }),
+            None => None,
+        };
         let (write, values) = match plan.verdict() {
             Verdict::Impossible => (None, None),
             _ => {
@@ -215,6 +231,7 @@ impl Conversion {
             values,
             write,
             dense_bytes,
+            split,
             allow_lossy,
             reshape_allowed,
             lost,
@@ -247,6 +264,9 @@ impl Conversion {
     /// Creates the output (`-` is standard output) and runs.
     pub fn run(self, output: &str, force: bool) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
+        if self.split.is_some() {
+            return self.run_split(output, force);
+        }
         let sink = if output == "-" { Sink::pipe(std::io::stdout()) } else { Sink::create(output, force)? };
         let sink = if output.to_lowercase().ends_with(".gz") { sink.gzip() } else { sink };
         self.run_into(sink)
@@ -255,6 +275,9 @@ impl Conversion {
     /// Runs into any sink.
     pub fn run_into(self, sink: Sink) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
+        if self.split.is_some() {
+            return Err(Error::usage("what is split into several files needs a name for them"));
+        }
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.opened.budget.clone();
         let rows = self.opened.charged_rows(&self.selection)?;
@@ -268,19 +291,8 @@ impl Conversion {
             }
             None => (None, sink, rows),
         };
-        let (allowed, lost) = (self.allow_lossy, self.lost.clone());
-        let rows = match self.adapt {
-            Some((shaped, adapter)) => {
-                let rows = reshape::reshape(rows, &shaped, &budget, allowed, &lost)?;
-                adapter.adapt(rows, allowed, lost.clone())
-            }
-            None => rows,
-        };
-        let rows = reshape::reshape(rows, &self.reshape, &budget, self.reshape_allowed, &lost)?;
-        let rows = match self.values {
-            Some(values) => values.adapt(rows, allowed, lost.clone()),
-            None => rows,
-        };
+        let lost = self.lost.clone();
+        let rows = self.changed(rows)?;
         let write = self.write.expect("a plan without an impossible step has a writer");
         let mut writer = write.create(sink).in_format(to)?;
         for batch in rows {
@@ -294,25 +306,66 @@ impl Conversion {
         self.opened.control.check()?;
         #[cfg(feature = "dynd")]
         let complete = verification.map(Verification::complete).transpose()?;
-        let mut written = writer.finish().in_format(to)?;
-        for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
-            let of = |step: &&FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
-            if self.plan.steps.iter().find(of).is_some() {
-                written.notes.push(note.to_owned());
-            }
+        let written = writer.finish().in_format(to)?;
+        #[cfg_attr(not(feature = "dynd"), expect(unused_mut, reason = "nothing is verified"))]
+        let mut report = report(&self.opened, &self.plan, &lost, written);
+        #[cfg(feature = "dynd")]
+        {
+            report.verified = complete.map(Complete::verified).transpose()?;
         }
-        let input_notes = self.opened.document.summary().notes.clone();
-        record_steps(&self.plan, written.rows, &lost);
-        let lost = lost.lost();
-        Ok(Report {
-            rows: written.rows,
-            bytes: written.bytes,
-            input_notes,
-            notes: written.notes,
-            lost,
-            #[cfg(feature = "dynd")]
-            verified: complete.map(Complete::verified).transpose()?,
+        Ok(report)
+    }
+
+    /// The rows of the input as the target gets them.
+    fn changed(&self, rows: Rows) -> Result<Rows> {
+        let (budget, allowed) = (&self.opened.budget, self.allow_lossy);
+        let mut rows = rows;
+        if let Some((shaped, adapter)) = &self.adapt {
+            let shaped = reshape::reshape(rows, shaped, budget, allowed, &self.lost)?;
+            rows = adapter.clone().adapt(shaped, allowed, self.lost.clone());
+        }
+        rows = reshape::reshape(rows, &self.reshape, budget, self.reshape_allowed, &self.lost)?;
+        Ok(match &self.values {
+            Some(values) => values.clone().adapt(rows, allowed, self.lost.clone()),
+            None => rows,
         })
+    }
+
+    /// Runs into several files, `NAME-00000.EXT` and so on: all of them appear, or none.
+    fn run_split(self, output: &str, force: bool) -> Result<Report> {
+        let Some(split) = &self.split else { return Err(Error::usage("nothing is split here")) };
+        let rows = self.changed(self.opened.charged_rows(&self.selection)?)?;
+        let from = self.opened.format.info().id;
+        let mut parts = Parts::new(&self.target, self.schema(), split, output, force)?;
+        for batch in rows {
+            let batch = batch.map_err(Error::from).in_format(from)?;
+            self.opened.control.check()?;
+            self.opened.budget.charge(&batch)?;
+            parts.write(&batch)?;
+        }
+        self.opened.control.check()?;
+        let written = parts.finish()?;
+        Ok(report(&self.opened, &self.plan, &self.lost, written))
+    }
+}
+
+/// What a run tells of itself.
+fn report(opened: &Opened, plan: &Plan, lost: &LossRecord, mut written: Written) -> Report {
+    for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
+        let of = |step: &FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
+        if plan.steps.iter().any(of) {
+            written.notes.push(note.to_owned());
+        }
+    }
+    record_steps(plan, written.rows, lost);
+    Report {
+        rows: written.rows,
+        bytes: written.bytes,
+        input_notes: opened.document.summary().notes.clone(),
+        notes: written.notes,
+        lost: lost.lost(),
+        #[cfg(feature = "dynd")]
+        verified: None,
     }
 }
 
@@ -367,7 +420,9 @@ fn entries(
         return match size {
             Some(_) => {
                 let found = reshape::describe(schema);
-                Err(Error::usage(format!("option shape: expected a table of row, col and value, found {found}")))
+                Err(Error::usage(format!(
+                    "option shape: expected a table of row, col and value, found {found}"
+                )))
             }
             None => Ok(None),
         };

@@ -11,9 +11,11 @@ mod hash;
 #[cfg(test)]
 mod honest;
 mod inputs;
+mod members;
 mod names;
 mod open;
 mod options;
+mod parts;
 #[cfg(feature = "sds")]
 mod query;
 mod read;
@@ -34,6 +36,7 @@ pub use diff::{
 #[cfg(feature = "dynd")]
 pub use hash::RawDigest;
 pub use inputs::{join, open_all};
+pub use members::Members;
 pub use names::expand;
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};
 #[cfg(feature = "sds")]

@@ -146,7 +146,12 @@ mod tests {
         let registry = Registry::default();
         let info = |id: &str| registry.get(id).unwrap().info();
         let cases = [
-            ("colour", "bsondf", Some("parquet"), "unknown option \"colour\" (known: as, compression, shape, split-rows, utf8)"),
+            (
+                "colour",
+                "bsondf",
+                Some("parquet"),
+                "unknown option \"colour\" (known: as, compression, shape, split-rows, utf8)",
+            ),
             (
                 "compresion",
                 "csv",

@@ -35,8 +35,8 @@ use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Summary,
-    TypeLanguage, WriteOptions, WritePlan, NULLS, null_for_nan, planned, relaxed,
+    Confidence, Document, Findings, Format, FormatInfo, Head, NULLS, OptionInfo, Outline, ReadOptions,
+    Summary, TypeLanguage, WriteOptions, WritePlan, null_for_nan, planned, relaxed,
 };
 use crate::hub::Selection;
 use crate::hub::relax::Rules;

@@ -11,9 +11,9 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::layout::Kind;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::formats::{Writer, Written};
-use crate::hub::matrix::SparseRows;
+use crate::hub::matrix::{SparseRows, value_field};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, native, shape};
 use crate::kernels::column_major::ColumnMajor;
@@ -54,17 +54,6 @@ fn field_of(schema: &Schema) -> Result<(Kind, Effect), String> {
         return Ok((kind, effect.and(nulls)));
     }
     Ok((kind, effect))
-}
-
-fn value_field(schema: &Schema) -> Option<&Field> {
-    match schema.fields().first()?.data_type() {
-        DataType::FixedSizeList(item, _) => Some(item),
-        DataType::LargeList(entry) => match entry.data_type() {
-            DataType::Struct(fields) => fields.get(1).map(AsRef::as_ref),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 pub(super) fn plan(schema: &Schema) -> Plan {
@@ -180,7 +169,10 @@ impl MarketWriter {
         let mut bytes = Vec::new();
         for index in 0..list.len() * width {
             let row = self.rows + (index / width.max(1)) as u64;
-            values.store(index, &mut bytes).map_err(|why| lossy(row, why))?;
+            values.store(index, &mut bytes).map_err(|why| {
+                let error = lossy(row, why);
+                if self.kind == Kind::Real { error.hint(Hint::Option("nulls=nan".into())) } else { error }
+            })?;
         }
         Ok(spool.write_all(&bytes)?)
     }

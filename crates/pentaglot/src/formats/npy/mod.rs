@@ -41,8 +41,8 @@ use std::sync::Arc;
 
 use crate::error::{Context, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Outline, ReadOptions, Split, Summary,
-    TypeLanguage, WriteOptions, WritePlan, NULLS, null_for_nan, planned, relaxed,
+    Confidence, Document, Findings, Format, FormatInfo, Head, NULLS, Outline, ReadOptions, Split, Summary,
+    TypeLanguage, WriteOptions, WritePlan, null_for_nan, planned, relaxed,
 };
 use crate::hub::relax::Rules;
 use crate::hub::{Form, Rows};

@@ -20,8 +20,9 @@ use super::{named, outline, summary};
 use crate::cursor::allocate;
 use crate::error::{self, Context, Error, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionInfo, Outline, ReadOptions, Split,
-    Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written, NULLS, null_for_nan, planned, relaxed,
+    Archive, ArchivePlan, Confidence, Document, Findings, Format, FormatInfo, Head, NULLS, Node, OptionInfo,
+    Outline, ReadOptions, Split, Summary, TypeLanguage, WriteOptions, WritePlan, Writer, Written,
+    null_for_nan, planned, relaxed,
 };
 use crate::hub::matrix::SparseRows;
 use crate::hub::relax::Rules;
@@ -103,6 +104,43 @@ impl Format for Npz {
             let writer = create(sink, &schema, compressed, options.budget.clone()).in_format(INFO.id)?;
             Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
         }))
+    }
+
+    fn archive(&self, options: &WriteOptions) -> Result<Option<ArchivePlan>> {
+        let compressed = options.options.bool("compressed").in_format(INFO.id)?.unwrap_or(false);
+        let budget = options.budget.clone();
+        Ok(Some(Box::new(move |sink| {
+            Ok(Box::new(NpzArchive { zip: ZipWriter::new(sink, compressed)?, budget, rows: 0 }))
+        })))
+    }
+}
+
+/// An archive whose members are written one after the other.
+struct NpzArchive {
+    zip: ZipWriter,
+    budget: Budget,
+    rows: u64,
+}
+
+impl Archive for NpzArchive {
+    fn member(&mut self, name: &str, rows: Rows) -> Result<u64> {
+        let schema = rows.schema();
+        let target = Target::of(&schema, INFO.id).field(name.to_owned()).in_format(INFO.id)?;
+        let mut collector = Collector::new(target, schema, self.budget.clone());
+        for batch in rows {
+            collector.write(&batch.map_err(Error::from)?).in_format(INFO.id)?;
+        }
+        let mut count = 0;
+        self.zip.member(name, |out| {
+            count = collector.finish(out)?;
+            Ok(())
+        })?;
+        self.rows += count;
+        Ok(count)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Written> {
+        Ok(Written::new(self.rows, self.zip.finish()?))
     }
 }
 
