@@ -118,6 +118,16 @@ fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
             }
         }
         Form::Array if takes(Form::Array) => Form::Array,
+        // Where dimensions are what arrays are made of (npy, dynd), a tensor is an array of its outermost dimension.
+        Form::Value
+            if is_tensor(schema) && before(Form::Dense, Form::Array) && before(Form::Array, Form::Value) =>
+        {
+            if dimensions(schema) == 2 {
+                Form::Dense
+            } else {
+                Form::Array
+            }
+        }
         Form::Value if takes(Form::Value) => Form::Value,
         // Numbers and tensors are the rows of a matrix where there are matrices but no arrays (dbdf).
         Form::Array if (is_number(schema) || is_tensor(schema)) && takes(Form::Dense) => Form::Dense,
@@ -137,5 +147,13 @@ fn is_number(schema: &Schema) -> bool {
 
 /// Whether the only field holds numbers in one dimension or more.
 fn is_tensor(schema: &Schema) -> bool {
-    schema.fields().len() == 1 && Tensor::of(schema.field(0)).is_some_and(|tensor| !tensor.shape.is_empty())
+    dimensions(schema) > 0
+}
+
+/// The dimensions of the values of the only field; 0 if they are not numbers of a fixed shape.
+fn dimensions(schema: &Schema) -> usize {
+    match schema.fields().as_ref() {
+        [field] => Tensor::of(field).map_or(0, |tensor| tensor.shape.len()),
+        _ => 0,
+    }
 }

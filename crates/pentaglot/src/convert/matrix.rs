@@ -74,7 +74,7 @@ pub(super) fn columns_to_dense(
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
         let cast = arrow_cast::cast(column, item.data_type())?;
         if !widen::holds(item.data_type(), widen::value_type(column.data_type())) {
-            record_rounded(field.name(), column, &cast, lost)?;
+            check_rounded(field.name(), column, &cast, start, allowed, lost)?;
         }
         columns.push(without_nulls(&cast, field.name(), start, allowed, lost)?);
     }
@@ -118,17 +118,27 @@ fn without_nulls(
     }
 }
 
-/// Counts the numbers that a cast to floats has rounded.
-fn record_rounded(column: &str, from: &ArrayRef, to: &ArrayRef, lost: &LossRecord) -> Result<()> {
+/// Counts the numbers that a cast to floats has rounded; errs at the first if that is not allowed.
+fn check_rounded(
+    column: &str,
+    from: &ArrayRef,
+    to: &ArrayRef,
+    start: u64,
+    allowed: LossKinds,
+    lost: &LossRecord,
+) -> Result<()> {
     let back = arrow_cast::cast(to, widen::value_type(from.data_type()))?;
     let from = arrow_cast::cast(from, back.data_type())?;
     let same = arrow_ord::cmp::not_distinct(&from, &back)?;
-    let changed = same.len() - same.true_count();
-    let example = || {
-        let first = (0..same.len()).find(|row| !same.value(*row))?;
-        arrow_cast::display::array_value_to_string(&from, first).ok()
-    };
-    lost.add(LossKind::Precision, column, changed as u64, example);
+    let Some(first) = (0..same.len()).find(|row| !same.value(*row)) else { return Ok(()) };
+    let text = arrow_cast::display::array_value_to_string(&from, first)?;
+    if !allowed.contains(LossKind::Precision) {
+        let (row, kind) = (start + first as u64, print_type(to.data_type()));
+        let error =
+            Error::lossy(format!("row {row}, column {column:?}: {kind} does not hold {text} exactly"));
+        return Err(error.hint(Hint::AllowLossy));
+    }
+    lost.add(LossKind::Precision, column, (same.len() - same.true_count()) as u64, || Some(text));
     Ok(())
 }
 

@@ -411,7 +411,7 @@ fn sparse_twin(schema: &Schema) -> Result<Schema> {
 /// A table, an array or a matrix in columns as a matrix: one type that holds every column exactly, no nulls.
 fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Option<Schema>> {
     let fields = schema.fields();
-    // Numbers that no type holds all of exactly become float64, which rounds some of them.
+    // Numbers that no type holds all of become float64, if that holds the values that occur.
     let rounded = widen::are_numbers(fields).then_some(DataType::Float64);
     let Some(common) = widen::common_type(fields).or(rounded) else {
         for field in fields {
@@ -435,8 +435,8 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
             effect = effect.and(Effect::widened());
         }
         if !widen::holds(&common, widen::value_type(field.data_type())) {
-            let why = format!("no type holds all columns exactly, and {} rounds", print_type(&common));
-            effect = effect.and(Effect::lossy(LossKind::Precision).because(why));
+            let why = format!("no type holds all columns, and {} must hold its values", print_type(&common));
+            effect = effect.and(Effect::checked(LossKind::Precision).because(why));
         }
         if field.is_nullable() {
             effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));

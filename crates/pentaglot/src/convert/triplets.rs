@@ -15,7 +15,7 @@ use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Schema, SchemaRef};
 
-use crate::cursor::allocate;
+use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Result};
 use crate::hub::matrix::{self, widen};
 use crate::hub::rows::{self, Rows};
@@ -313,14 +313,15 @@ impl Bands {
         // Counting sort by row keeps the order within a row.
         let mut next = offsets.clone();
         let mut cols = vec![0u64; count];
-        let mut values = vec![0u8; count * self.width];
+        let mut values = allocate_zeroed((count * self.width) as u64, &self.budget)?;
         for entry in 0..count {
             let at = entry * record;
             let slot = &mut next[(number(at) - rows.start) as usize];
             let place = *slot as usize;
             *slot += 1;
             cols[place] = number(at + 8);
-            values[place * self.width..][..self.width].copy_from_slice(&bytes[at + 16..at + record]);
+            values.as_slice_mut()[place * self.width..][..self.width]
+                .copy_from_slice(&bytes[at + 16..at + record]);
         }
         drop(bytes);
         let mut seen: Vec<u64> = Vec::new();
@@ -340,7 +341,7 @@ impl Bands {
             }
         }
         let mut batches = Vec::new();
-        let values = array_of(&self.kind, Buffer::from_vec(values), count)?;
+        let values = array_of(&self.kind, values.into(), count)?;
         let list = matrix::sparse_rows_of(schema, offsets, cols, values)?;
         for first in (0..height).step_by(BATCH_ROWS as usize) {
             let count = BATCH_ROWS.min(height - first) as usize;

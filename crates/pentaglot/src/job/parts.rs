@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use super::open::Target;
 use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, Writer, Written};
-use crate::hub::rows::sliced_schema;
+use crate::hub::rows::{self, sliced_schema};
 use crate::sink::SinkGroup;
 
 /// How an output is split.
@@ -97,7 +97,8 @@ impl<'a> Parts<'a> {
             let part = self.part()?;
             let room = usize::try_from(most - part.rows).unwrap_or(usize::MAX);
             let count = room.min(batch.num_rows() - from);
-            let rows = batch.slice(from, count).with_schema(Arc::clone(&part.schema))?;
+            let columns = batch.slice(from, count).columns().to_vec();
+            let rows = rows::batch(Arc::clone(&part.schema), columns, count)?;
             part.writer.write(&rows).in_format(id)?;
             part.rows += count as u64;
             from += count;

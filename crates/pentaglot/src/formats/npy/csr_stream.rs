@@ -36,7 +36,18 @@ impl Numbers {
         self.array.element_offset(index)
     }
 
-    pub(super) fn next(&mut self, count: u64) -> Result<Vec<u64>> {
+    /// The next number, which may be negative; `None` at the end.
+    pub(super) fn next_signed(&mut self) -> Result<Option<i64>> {
+        if self.position >= self.array.header.rows() {
+            return Ok(None);
+        }
+        let number = self.read(1)?.first().map(|number| number.cast_signed());
+        self.position += 1;
+        Ok(number)
+    }
+
+    /// Reads numbers; a negative one is its two's complement.
+    fn read(&mut self, count: u64) -> Result<Vec<u64>> {
         let bytes = self.bands.next(count)?;
         let Dtype::Scalar(scalar) = self.array.header.dtype else {
             return Err(Error::malformed("whole numbers", "structs").at(self.array.extent.base));
@@ -61,6 +72,11 @@ impl Numbers {
             (Kind::Uint, _) => widen::<1>(&bytes, &mut numbers, |bytes| u64::from(u8::from_le_bytes(bytes))),
             _ => return Err(Error::malformed("whole numbers", scalar.text()).at(self.array.extent.base)),
         }
+        Ok(numbers)
+    }
+
+    pub(super) fn next(&mut self, count: u64) -> Result<Vec<u64>> {
+        let numbers = self.read(count)?;
         // A negative number is past 2^63 now.
         if let Some(bad) = numbers.iter().position(|number| i64::try_from(*number).is_err()) {
             let value = numbers.get(bad).copied().unwrap_or(0).cast_signed();

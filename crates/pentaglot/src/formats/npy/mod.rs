@@ -14,7 +14,7 @@
 //! | order | C in constant memory, also from a pipe; Fortran by bands | C; Fortran if the native type says so |
 //! | shapes | 2-D: dense matrix; 1-D: array; 0-D: value; n-D: array of tensors; structured: table | the same |
 //! | archives | stored and deflated members, zip64; several members: `FILE::MEMBER` | stored, or deflated with `compressed=true` |
-//! | sparse `.npz` | csr, csc, coo, bsr as one sparse matrix, repeats summed | csr |
+//! | sparse `.npz` | csr, csc, coo, bsr, dia as one sparse matrix, repeats summed | csr |
 
 mod csr_stream;
 mod decode;

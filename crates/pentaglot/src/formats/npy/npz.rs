@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::encode::{self, Origin};
 use super::layout::Header;
 use super::read::ArrayFile;
-use super::scipy::{self, Sparse};
+use super::scipy::{self, Layout, Sparse};
 use super::types::{Dtype, Kind, Scalar};
 use super::validate::{self, is_files_fault};
 use super::write::{self, Collector, Target};
@@ -275,7 +275,8 @@ impl NpzDocument {
         let sparse = Sparse::open(source.clone(), directory.clone(), budget)?;
         let mut summary = Summary::new(INFO.id, Arc::clone(&sparse.schema));
         summary.rows = Some(sparse.rows);
-        summary.nonzeros = Some(sparse.entries);
+        // Diagonals hold zeros and cells outside, too.
+        summary.nonzeros = (sparse.layout != Layout::Dia).then_some(sparse.entries);
         summary.metadata = vec![
             ("layout".to_owned(), sparse.layout.name().to_owned()),
             ("repeats".to_owned(), "summed, as SciPy does".to_owned()),

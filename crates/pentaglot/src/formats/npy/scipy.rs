@@ -1,6 +1,7 @@
-//! SciPy's sparse matrices in an archive: `format`, `shape`, `data`, and `indices` with `indptr` or `row` with `col`.
+//! SciPy's sparse matrices in an archive: `format`, `shape`, `data`, and `indices` with `indptr`, `row` with `col`, or
+//! `offsets`.
 //!
-//! CSR streams row by row; CSC, COO and BSR are sorted into rows in memory.
+//! CSR streams row by row; CSC, COO, BSR and DIA are sorted into rows in memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(super) enum Layout {
     Csc,
     Coo,
     Bsr,
+    Dia,
 }
 
 impl Layout {
@@ -39,6 +41,7 @@ impl Layout {
             Layout::Csc => "csc",
             Layout::Coo => "coo",
             Layout::Bsr => "bsr",
+            Layout::Dia => "dia",
         }
     }
 }
@@ -109,6 +112,14 @@ impl Sparse {
                         .rule("sparse-shape"));
                 }
             }
+            // Spec of SciPy: `data[k, j]` is the cell in column j of the diagonal k; what lies outside is ignored.
+            (Layout::Dia, [diagonals, width]) => {
+                let entries = diagonals.checked_mul(*width);
+                this.entries = entries.ok_or_else(|| Error::limit("entries", u64::MAX, "more are"))?;
+            }
+            (Layout::Dia, other) => {
+                return Err(Error::malformed("2 dimensions", other.len()).field("data").rule("sparse-shape"));
+            }
             (Layout::Bsr, other) => {
                 return Err(Error::malformed("3 dimensions", other.len()).field("data").rule("sparse-shape"));
             }
@@ -119,6 +130,7 @@ impl Sparse {
         }
         let stored = if this.layout == Layout::Bsr { data.header.rows() } else { this.entries };
         match this.layout {
+            Layout::Dia => this.check_len("offsets", data.header.rows())?,
             Layout::Coo => {
                 this.check_len("row", stored)?;
                 this.check_len("col", stored)?;
@@ -178,7 +190,7 @@ impl Sparse {
     fn read_layout(&self) -> Result<Layout> {
         let array = self.array("format")?;
         let at = array.data_offset();
-        let expected = "csr, csc, coo or bsr";
+        let expected = "csr, csc, coo, bsr or dia";
         let text = match (&array.header.dtype, array.header.data_bytes()) {
             (Dtype::Scalar(scalar), Some(bytes))
                 if matches!(scalar.kind, Kind::Bytes | Kind::Text) && bytes <= 64 =>
@@ -196,7 +208,8 @@ impl Sparse {
             "csc" => Ok(Layout::Csc),
             "coo" if self.entry("row").is_ok() => Ok(Layout::Coo),
             "bsr" => Ok(Layout::Bsr),
-            "coo" | "dia" => Err(Error::unsupported(format!("SciPy's sparse format {text:?} of this shape"))),
+            "dia" => Ok(Layout::Dia),
+            "coo" => Err(Error::unsupported(format!("SciPy's sparse format {text:?} of this shape"))),
             other => Err(Error::malformed(expected, format_args!("{other:?}")).at(at).rule("sparse-format")),
         }
     }
@@ -282,7 +295,9 @@ impl Sparse {
             }
             Ok(())
         };
-        if self.layout == Layout::Coo {
+        if self.layout == Layout::Dia {
+            self.each_diagonal(&values, &mut keep)?;
+        } else if self.layout == Layout::Coo {
             let mut row = self.indices("row", self.rows)?;
             let mut col = self.indices("col", self.cols)?;
             for values in values.chunks(1 << 16) {
@@ -325,6 +340,39 @@ impl Sparse {
         let csr = csr::build(&[kept], range.start, range.end - range.start, &self.budget)?;
         drop(reserved);
         Ok(rows::from_batches(Arc::clone(&schema), csr.batches(schema, batch_rows)?))
+    }
+
+    /// The cells of diagonals that are inside the matrix and not zero, as SciPy has them.
+    fn each_diagonal<T: Value>(
+        &self,
+        values: &[T],
+        keep: &mut impl FnMut(u64, u64, &T) -> Result<()>,
+    ) -> Result<()> {
+        let array = self.array("offsets")?;
+        let count = array.header.rows();
+        let mut offsets = Numbers::open(array, 0..count)?;
+        let width = usize::try_from(self.entries.checked_div(count).unwrap_or(0)).unwrap_or(usize::MAX);
+        let mut seen = std::collections::BTreeSet::new();
+        for (index, diagonal) in values.chunks(width.max(1)).enumerate() {
+            let Some(offset) = offsets.next_signed()? else { break };
+            if !seen.insert(offset) {
+                let found = format_args!("{offset} twice");
+                return Err(Error::malformed("offsets that do not repeat", found)
+                    .index(index as u64)
+                    .field("offsets")
+                    .rule("sparse-index"));
+            }
+            for (col, value) in (0..self.cols).zip(diagonal) {
+                let row = i128::from(col) - i128::from(offset);
+                if let Ok(row) = u64::try_from(row)
+                    && row < self.rows
+                    && *value != T::default()
+                {
+                    keep(row, col, value)?;
+                }
+            }
+        }
+        offsets.end().field("offsets")
     }
 
     /// All values of `data`, flat.

@@ -54,7 +54,7 @@ impl Index for u64 {
 }
 
 /// A value that can be summed.
-pub(crate) trait Value: Copy + Default + Send + Sync + 'static {
+pub(crate) trait Value: Copy + Default + PartialEq + Send + Sync + 'static {
     /// The sum; `None` if it does not fit.
     fn sum(self, other: Self) -> Option<Self>;
     /// Values as an Arrow array.
