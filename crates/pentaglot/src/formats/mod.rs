@@ -57,6 +57,8 @@ pub mod json_lines;
 pub mod matrix_market;
 #[cfg(feature = "npy")]
 pub mod npy;
+#[cfg(feature = "npy")]
+pub mod npz;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 #[cfg(feature = "sds")]

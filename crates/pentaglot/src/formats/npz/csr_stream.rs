@@ -7,12 +7,12 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::SchemaRef;
 
-use super::decode;
-use super::read::{ArrayFile, Bands};
 use super::scipy::Sparse;
-use super::types::{Dtype, Kind};
 use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
+use crate::formats::npy::decode;
+use crate::formats::npy::read::{ArrayFile, Bands};
+use crate::formats::npy::types::{Dtype, DtypeKind};
 use crate::hub::matrix::build::{self as csr, Csr, Index, Value};
 use crate::hub::matrix::sparse_rows;
 use crate::hub::rows;
@@ -56,20 +56,26 @@ impl Numbers {
             if scalar.big_endian { decode::swap(&bytes, scalar.bytes, &self.array.budget)? } else { bytes };
         let mut numbers: Vec<u64> = allocate(count, &self.array.budget)?;
         match (scalar.kind, scalar.bytes) {
-            (Kind::Int, 4) => {
+            (DtypeKind::Int, 4) => {
                 widen::<4>(&bytes, &mut numbers, |bytes| i64::from(i32::from_le_bytes(bytes)).cast_unsigned())
             }
-            (Kind::Int, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
-            (Kind::Int, 2) => {
+            (DtypeKind::Int, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
+            (DtypeKind::Int, 2) => {
                 widen::<2>(&bytes, &mut numbers, |bytes| i64::from(i16::from_le_bytes(bytes)).cast_unsigned())
             }
-            (Kind::Int, _) => {
+            (DtypeKind::Int, _) => {
                 widen::<1>(&bytes, &mut numbers, |bytes| i64::from(i8::from_le_bytes(bytes)).cast_unsigned())
             }
-            (Kind::Uint, 4) => widen::<4>(&bytes, &mut numbers, |bytes| u64::from(u32::from_le_bytes(bytes))),
-            (Kind::Uint, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
-            (Kind::Uint, 2) => widen::<2>(&bytes, &mut numbers, |bytes| u64::from(u16::from_le_bytes(bytes))),
-            (Kind::Uint, _) => widen::<1>(&bytes, &mut numbers, |bytes| u64::from(u8::from_le_bytes(bytes))),
+            (DtypeKind::Uint, 4) => {
+                widen::<4>(&bytes, &mut numbers, |bytes| u64::from(u32::from_le_bytes(bytes)))
+            }
+            (DtypeKind::Uint, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
+            (DtypeKind::Uint, 2) => {
+                widen::<2>(&bytes, &mut numbers, |bytes| u64::from(u16::from_le_bytes(bytes)))
+            }
+            (DtypeKind::Uint, _) => {
+                widen::<1>(&bytes, &mut numbers, |bytes| u64::from(u8::from_le_bytes(bytes)))
+            }
             _ => return Err(Error::malformed("whole numbers", scalar.text()).at(self.array.extent.base)),
         }
         Ok(numbers)
