@@ -19,7 +19,7 @@ use crate::sink::Sink;
 use crate::source::Source;
 
 use super::assemble::array_of;
-use super::layout::{Block, Layout};
+use super::layout::{Block, DbdfLayout};
 use super::matrix::{Matrix, read_matrix, write_matrix};
 use super::types::{BlockType, DataType, Dialect, ValueType};
 use super::{ID, tiling};
@@ -155,7 +155,7 @@ impl Joiner {
     pub fn push(&mut self, message: &[u8]) -> Result<()> {
         let (_, _, file) = alone(message).in_format(ID)?;
         let source = Source::from_bytes("block", file);
-        let layout = Layout::read(&source, Dialect::Spec, &Budget::default()).in_format(ID)?;
+        let layout = DbdfLayout::read(&source, Dialect::Spec, &Budget::default()).in_format(ID)?;
         let mut cursor = Cursor::new(message);
         let (row, col) = (cursor.u64_le()?, cursor.u64_le()?);
         let Some(block) = layout.blocks.first().filter(|_| layout.blocks.len() == 1) else {
@@ -239,7 +239,7 @@ pub fn read_scalar(message: &[u8]) -> Result<Scalar> {
 
 fn scalar(message: &[u8]) -> Result<Scalar> {
     let source = Source::from_bytes("scalar", message.to_vec());
-    let layout = Layout::read(&source, Dialect::Daphne, &Budget::default())?;
+    let layout = DbdfLayout::read(&source, Dialect::Daphne, &Budget::default())?;
     let (Some(block), Some(value_type), DataType::Scalar) =
         (layout.blocks.first(), layout.header.value_type(0), layout.header.data_type)
     else {
@@ -249,7 +249,12 @@ fn scalar(message: &[u8]) -> Result<Scalar> {
     super::read::check_decodable(&layout)?;
     let mut memory = arrow_buffer::MutableBuffer::from_len_zeroed(value_type.size());
     source.read_exact_at(block.data_offset, memory.as_slice_mut())?;
-    Ok(Scalar { value_type, value: array_of(value_type, memory.into(), 1)? })
+    Ok(Scalar {
+        value_type,
+        value: array_of(value_type, memory.into(), 1, &|_, error| {
+            error.at(block.data_offset).field("value")
+        })?,
+    })
 }
 
 /// Joins the chunks of DAPHNE's out-of-order transfer, in any order: each has the bytes before the object's values, where

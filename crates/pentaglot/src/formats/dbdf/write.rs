@@ -1,6 +1,7 @@
 //! Rows to a file: the plan, the header, and the body of each dialect.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -8,8 +9,9 @@ use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 
 use crate::error::{Context, Error, Hint, Result};
-use crate::formats::{WriteOptions, Writer, Written};
+use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
 use crate::hub::matrix::{self, ColumnNumbers};
+use crate::hub::relax::Rules;
 use crate::hub::{Effect, Form, LossKind, Plan, shape, type_text};
 use crate::sink::Sink;
 
@@ -30,7 +32,7 @@ const DAPHNE_LABEL_BYTES: usize = 32;
 /// What a user of DAPHNE must know of a file in the document's dialect.
 const SPEC_NOTE: &str = "written as dbdf:spec, the documented layout; DAPHNE itself reads dbdf:daphne";
 
-pub(super) fn dialect(options: &WriteOptions) -> Result<Dialect> {
+fn dialect(options: &WriteOptions) -> Result<Dialect> {
     match options.dialect.as_deref() {
         None | Some("spec") => Ok(Dialect::Spec),
         Some("daphne") => Ok(Dialect::Daphne),
@@ -49,8 +51,20 @@ fn in_dialect(value_type: ValueType, dialect: Dialect) -> Option<ValueType> {
     [value_type, wider].into_iter().find(|found| found.code(dialect).is_some())
 }
 
+/// What writing rows of this schema does to each field, and the writer.
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    let dialect = dialect(options)?;
+    options.options.word(NULLS.key, &["nan"])?;
+    let (steps, target) = steps(schema, dialect, options);
+    let (schema, options) = (Arc::clone(schema), options.clone());
+    Ok(planned(steps, move |sink| {
+        let writer = create(sink, schema, (dialect, target), &options).in_format(ID)?;
+        Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
+    }))
+}
+
 /// What writing does to each field, and the object that is written, if it is one of dbdf's.
-pub(super) fn plan(schema: &Schema, dialect: Dialect, options: &WriteOptions) -> (Plan, Option<Target>) {
+fn steps(schema: &Schema, dialect: Dialect, options: &WriteOptions) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
     let Some(target) = schema::target(schema, dialect) else {
         let shape = shape::Shape::of(schema);
@@ -180,7 +194,7 @@ fn check_meta(
 }
 
 /// Starts the file of the object that was planned.
-pub(super) fn create(
+fn create(
     mut sink: Sink,
     schema: SchemaRef,
     (dialect, target): (Dialect, Option<Target>),

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::cell::Cell;
 use super::layout::{Header, LINE_BYTES, Symmetry};
-use super::types::Cell;
 use crate::control::Control;
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
