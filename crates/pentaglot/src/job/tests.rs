@@ -2,6 +2,7 @@ mod budget;
 mod filtered;
 mod joined;
 mod salvaged;
+mod shapes;
 
 use std::io::Write as _;
 use std::sync::Arc;

@@ -144,8 +144,8 @@ impl Entry {
         bytes.extend(u16::try_from(self.file_name.len()).unwrap_or(u16::MAX).to_le_bytes());
         bytes.extend(u16::try_from(extra.len()).unwrap_or(0).to_le_bytes());
         bytes.extend([0; 6]);
-        // A regular file that its owner may read and write.
-        bytes.extend(0o100_600u32.wrapping_shl(16).to_le_bytes());
+        // Its owner may read and write it, as NumPy has it.
+        bytes.extend(0o600u32.wrapping_shl(16).to_le_bytes());
         bytes.extend(offset.to_le_bytes());
         bytes.extend(self.file_name.as_bytes());
         bytes.extend(extra);
