@@ -104,7 +104,8 @@ pub(super) fn unpack(batch: &RecordBatch, schema: &SchemaRef, tensor: &Tensor) -
     let Some((count, inner)) = tensor.clone().outer() else {
         return Err(Error::unsupported("a value without dimensions"));
     };
-    let count = usize::try_from(count).map_err(|_| Error::limit("address space", usize::MAX, count))?;
+    let count = usize::try_from(count)
+        .map_err(|_| Error::limit("the address space", usize::MAX, format!("{count} rows")))?;
     if batch.num_rows() != 1 {
         return Err(Error::usage(format!("a single value has one row, found {}", batch.num_rows())));
     }

@@ -84,7 +84,10 @@ pub fn size(rows: Rows, triplets: Triplets) -> Result<(u64, u64)> {
             let last = numbers.values().iter().max().copied();
             if let Some(last) = last {
                 let next = last.checked_add(1).filter(|count| i64::try_from(*count).is_ok());
-                *most = (*most).max(next.ok_or_else(|| Error::limit("rows and columns", i64::MAX, last))?);
+                *most =
+                    (*most).max(next.ok_or_else(|| {
+                        Error::limit("the limit", i64::MAX, format!("{last} rows or columns"))
+                    })?);
             }
         }
         start += batch.num_rows() as u64;

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Schema, SchemaRef};
 
 use super::dense;
+#[cfg(feature = "ds")]
+use super::image_files::ImageFiles;
 use super::inputs::open_all;
 use super::names::expand;
 use super::open::{self, OpenOptions, Opened, Target};
-use super::parts::{Parts, Split};
 use super::read::View;
+use super::split::{Parts, Split};
 use super::types;
 #[cfg(feature = "dynd")]
 use super::verify::{Complete, Verification};
@@ -27,21 +29,21 @@ use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// What `convert` takes beside the two names.
+/// What `convert` takes besides the two names.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// How the input is opened; its `-O` options also reach the target.
+    /// How the input is opened; its formats' options also reach the target.
     pub open: OpenOptions,
-    /// `--to`: a format id, with an optional dialect after a colon.
+    /// The output's format: an id, with an optional dialect after a colon.
     pub to: Option<String>,
-    /// `--as`: the type that the data is adapted to.
+    /// The type that the data is adapted to.
     pub as_type: Option<String>,
-    /// `--columns`.
+    /// The columns, by name; of a matrix also `3`, `7..9`.
     pub columns: Option<Vec<String>>,
-    /// `--rows`; of the rows that match, if there is a filter.
+    /// The rows, half-open; of those that match, if there is a filter.
     pub rows: Option<Range<u64>>,
-    /// `--where`: only rows that match; see [`crate::hub::filter`].
+    /// Only rows that match; see [`crate::hub::filter`].
     pub filter: Option<String>,
     /// What may be lost.
     pub allow_lossy: LossKinds,
@@ -54,18 +56,40 @@ pub struct ConvertOptions {
     pub verify: bool,
 }
 
+impl ConvertOptions {
+    setters! {
+        with_open(open: OpenOptions);
+        with_to(to: String);
+        with_as_type(as_type: String);
+        with_columns(columns: Vec<String>);
+        with_rows(rows: Range<u64>);
+        with_filter(filter: String);
+        with_allow_lossy(allow_lossy: LossKinds);
+        with_force(force: bool);
+        with_batch_rows(batch_rows: usize);
+        #[cfg(feature = "dynd")]
+        with_verify(verify: bool);
+    }
+}
+
 /// A planned conversion: `plan` can be shown, `run` obeys it.
 pub struct Conversion {
     opened: Opened,
     target: Target,
     selection: Selection,
-    /// What makes the data fit for `--as TYPE`: its form, then its types.
+    /// What makes files of images, or images of files.
+    #[cfg(feature = "ds")]
+    image_files: Option<ImageFiles>,
+    /// What adapts the data to a given type: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
     /// Replaces dictionaries by their values, for a target without dictionaries.
     values: Option<Adapter>,
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
+    /// How many rows are written, where it is known in advance.
+    #[cfg(feature = "dynd")]
+    row_count: Option<u64>,
     /// How large a sparse matrix becomes that is written as a dense one.
     dense_bytes: Option<u64>,
     /// How an output that is split into several files is written.
@@ -100,14 +124,15 @@ pub struct Report {
     pub verified: Option<super::Verified>,
 }
 
-/// The target that `--to` names, or the output's extension.
+/// The target that `to` names, or the output's extension.
 pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
     match to {
         Some(text) => open::target(registry, text),
         None => match registry.by_extension(output) {
             Some(format) => Ok(Target { format, dialect: None }),
             None => {
-                Err(Error::usage(format!("cannot tell a format from the name {output:?}")).hint(Hint::To))
+                let error = Error::usage("cannot tell a format from the name of the output");
+                Err(error.in_output(output).hint(Hint::To))
             }
         },
     }
@@ -162,11 +187,22 @@ impl Conversion {
             && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
         {
             let id = target.format.info().id;
-            return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
+            return Err(Error::unsupported(format!("writing {id}:{dialect}, which is only read")));
         }
         let selection = options.view().selection(&opened)?;
         let mut schema = Arc::clone(selection.schema());
         let mut plan = opened.plan.clone();
+        #[cfg(feature = "ds")]
+        let image_files = match super::options::image_files(given) {
+            Some(folder) => {
+                let wanted = options.as_type.as_deref().map(|text| wanted_type(text, options)).transpose()?;
+                let step = ImageFiles::plan(folder, &opened, &selection, wanted.as_deref())?;
+                plan.steps.extend(step.plan.steps.iter().cloned());
+                schema = Arc::clone(&step.schema);
+                Some(step)
+            }
+            None => None,
+        };
         let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
         if let Some((shaped, adapter)) = &adapt {
             plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
@@ -201,6 +237,8 @@ impl Conversion {
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         let (lost, allow_lossy) = (write.lost.clone(), options.allow_lossy);
+        #[cfg(feature = "dynd")]
+        let row_count = write.row_count;
         let reshape_allowed = match super::options::nan_for_nulls(&write.options) {
             true => allow_lossy | LossKind::Nulls,
             false => allow_lossy,
@@ -226,10 +264,14 @@ impl Conversion {
             opened,
             target,
             selection,
+            #[cfg(feature = "ds")]
+            image_files,
             adapt,
             reshape,
             values,
             write,
+            #[cfg(feature = "dynd")]
+            row_count,
             dense_bytes,
             split,
             allow_lossy,
@@ -273,7 +315,8 @@ impl Conversion {
     }
 
     /// Runs into any sink.
-    pub fn run_into(self, sink: Sink) -> Result<Report> {
+    #[cfg_attr(not(feature = "ds"), expect(unused_mut, reason = "only image files are taken out"))]
+    pub fn run_into(mut self, sink: Sink) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
         if self.split.is_some() {
             return Err(Error::usage("what is split into several files needs a name for them"));
@@ -285,11 +328,17 @@ impl Conversion {
         let (mut verification, sink, rows) = match &self.verify {
             Some(options) => {
                 let schemas = (&rows.schema(), self.schema());
-                let (verification, sink) = Verification::start(options, &self.target, schemas, sink)?;
+                let (verification, sink) =
+                    Verification::start(options, &self.target, schemas, self.row_count, sink)?;
                 let rows = verification.source(rows);
                 (Some(verification), sink, rows)
             }
             None => (None, sink, rows),
+        };
+        #[cfg(feature = "ds")]
+        let (rows, staging) = match self.image_files.take() {
+            Some(step) => step.run(rows, &budget)?,
+            None => (rows, None),
         };
         let lost = self.lost.clone();
         let rows = self.changed(rows)?;
@@ -306,7 +355,14 @@ impl Conversion {
         self.opened.control.check()?;
         #[cfg(feature = "dynd")]
         let complete = verification.map(Verification::complete).transpose()?;
-        let written = writer.finish().in_format(to)?;
+        let finish = || writer.finish().in_format(to);
+        #[cfg(feature = "ds")]
+        let written = match staging {
+            Some(staging) => staging.commit(finish)?,
+            None => finish()?,
+        };
+        #[cfg(not(feature = "ds"))]
+        let written = finish()?;
         #[cfg_attr(not(feature = "dynd"), expect(unused_mut, reason = "nothing is verified"))]
         let mut report = report(&self.opened, &self.plan, &lost, written);
         #[cfg(feature = "dynd")]
@@ -334,6 +390,10 @@ impl Conversion {
     /// Runs into several files, `NAME-00000.EXT` and so on: all of them appear, or none.
     fn run_split(self, output: &str, force: bool) -> Result<Report> {
         let Some(split) = &self.split else { return Err(Error::usage("nothing is split here")) };
+        #[cfg(feature = "ds")]
+        if self.image_files.is_some() {
+            return Err(Error::usage("files of images and an output that is split exclude each other"));
+        }
         let rows = self.changed(self.opened.charged_rows(&self.selection)?)?;
         let from = self.opened.format.info().id;
         let mut parts = Parts::new(&self.target, self.schema(), split, output, force)?;
@@ -457,15 +517,20 @@ fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
     }
 }
 
+/// The schema that a user asks for.
+fn wanted_type(text: &str, options: &ConvertOptions) -> Result<SchemaRef> {
+    let limits = options.open.budget.limits();
+    let wanted = types::parse_type(text, None, limits).and_then(|wanted| wanted.schema());
+    wanted.map_err(|error| types::as_usage("the wanted type", error))
+}
+
 /// What adapts data to a type: a matrix that is to be a table becomes columns first.
 fn adapter_to(
     text: &str,
     schema: &SchemaRef,
     options: &ConvertOptions,
 ) -> Result<(reshape::Reshape, Adapter)> {
-    let wanted =
-        types::parse_type(text, None, options.open.budget.limits()).and_then(|wanted| wanted.schema());
-    let wanted = wanted.map_err(|error| types::as_usage("the wanted type", error))?;
+    let wanted = wanted_type(text, options)?;
     let form = match (Form::of(schema), Form::of(&wanted)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
         (Form::Array | Form::Value, Form::Table) => Form::Table,

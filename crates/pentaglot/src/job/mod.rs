@@ -10,6 +10,8 @@ mod filtered;
 mod hash;
 #[cfg(test)]
 mod honest;
+#[cfg(feature = "ds")]
+mod image_files;
 mod inputs;
 mod members;
 mod names;
@@ -21,6 +23,7 @@ mod query;
 mod read;
 mod salvage;
 mod selection;
+mod split;
 #[cfg(test)]
 mod tests;
 mod types;

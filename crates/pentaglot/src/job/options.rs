@@ -12,6 +12,9 @@ const SIZE: &str = "shape";
 const SPLIT: &str = "split-rows";
 /// The option of formats without nulls.
 const NULLS: &str = "nulls";
+/// The option of every conversion: the folder of the files that images become, or come from.
+#[cfg(feature = "ds")]
+const IMAGE_FILES: &str = "image-files";
 
 fn prefix(side: Side) -> &'static str {
     if side == Side::Read { "in." } else { "out." }
@@ -63,6 +66,12 @@ pub(super) fn nan_for_nulls(options: &OptionMap) -> bool {
     options.get(NULLS) == Some("nan")
 }
 
+/// The folder of image files.
+#[cfg(feature = "ds")]
+pub(super) fn image_files(options: &OptionMap) -> Option<&str> {
+    given(options, Side::Write, IMAGE_FILES)
+}
+
 /// Errs if a key reaches no side of these formats.
 pub(super) fn check(options: &OptionMap, inputs: &[&FormatInfo], output: Option<&FormatInfo>) -> Result<()> {
     for key in options.keys() {
@@ -86,6 +95,8 @@ fn check_key(key: &str, inputs: &[&FormatInfo], output: Option<&FormatInfo>) -> 
     let mut known: Vec<&str> = Vec::new();
     if sides.iter().any(|(_, side)| *side == Side::Write) {
         known.extend([FORM, SIZE, SPLIT]);
+        #[cfg(feature = "ds")]
+        known.push(IMAGE_FILES);
     }
     for (info, side) in &sides {
         known.extend(
@@ -150,7 +161,7 @@ mod tests {
                 "colour",
                 "bsondf",
                 Some("parquet"),
-                "unknown option \"colour\" (known: as, compression, shape, split-rows, utf8)",
+                "unknown option \"colour\" (known: as, compression, image-files, shape, split-rows, utf8)",
             ),
             (
                 "compresion",

@@ -120,7 +120,7 @@ pub(super) fn backup(path: &Path) -> io::Result<Option<TempPath>> {
     make_temporary(path, |name: &Path| std::fs::hard_link(path, name)).map(|made| Some(made.into_temp_path()))
 }
 
-/// Removes temporary files that killed writes to `path` left: those that are old and that nobody has locked.
+/// Removes temporary files that killed writes to `path` left: those that are old and not locked.
 ///
 /// Errors are ignored: they must not fail the write that comes next.
 fn sweep(path: &Path) {

@@ -61,7 +61,8 @@ impl Matrix {
     /// The whole matrix as one batch of rows.
     pub(super) fn to_batch(&self) -> Result<RecordBatch> {
         let (rows, cols) = self.size();
-        let count = usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, rows))?;
+        let count = usize::try_from(rows)
+            .map_err(|_| Error::limit("the address space", usize::MAX, format!("{rows} rows")))?;
         let (schema, row): (Schema, ArrayRef) = match self {
             Matrix::Dense { values, .. } => {
                 let schema = shape::dense_schema(values.data_type().clone(), Some(rows), cols)?;
@@ -142,7 +143,8 @@ fn whole(source: &Source, options: &ReadOptions) -> Result<Matrix> {
     let (rows, cols) = (header.rows, header.cols);
     let form = Form::of(&file.summary.schema);
     // One batch: dense cells are read into place, with no copy after.
-    let batch_rows = usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, rows))?;
+    let batch_rows = usize::try_from(rows)
+        .map_err(|_| Error::limit("the address space", usize::MAX, format!("{rows} rows")))?;
     let request = Selection::new(&file.summary.schema, file.summary.rows).with_batch_rows(batch_rows);
     let mut batches = read::read(&file, &request)?;
     let batch = match batches.next() {

@@ -32,12 +32,29 @@ const DAPHNE_LABEL_BYTES: usize = 32;
 /// What a user of DAPHNE must know of a file in the document's dialect.
 const SPEC_NOTE: &str = "written as dbdf:spec, the documented layout; DAPHNE itself reads dbdf:daphne";
 
-fn dialect(options: &WriteOptions) -> Result<Dialect> {
-    match options.dialect.as_deref() {
-        None | Some("spec") => Ok(Dialect::Spec),
-        Some("daphne") => Ok(Dialect::Daphne),
-        Some("daphne01") => Err(Error::unsupported("dialect daphne01 is read only (daphne is written)")),
-        Some(other) => Err(Error::usage(format!("expected a dialect (spec, daphne), found {other:?}"))),
+/// What the user asks for, read once.
+struct Wanted {
+    dialect: Dialect,
+    blocks: BlockOptions,
+    /// Whether a `.meta` is written beside the file.
+    meta: Option<bool>,
+    is_named: bool,
+}
+
+impl Wanted {
+    fn read(options: &WriteOptions) -> Result<Self> {
+        let dialect = match options.dialect.as_deref() {
+            None | Some("spec") => Dialect::Spec,
+            Some("daphne") => Dialect::Daphne,
+            Some("daphne01") => {
+                return Err(Error::unsupported("dialect daphne01 is read only (daphne is written)"));
+            }
+            Some(other) => {
+                return Err(Error::usage(format!("expected a dialect (spec, daphne), found {other:?}")));
+            }
+        };
+        let (blocks, meta) = (BlockOptions::read(options)?, options.options.bool("meta")?);
+        Ok(Wanted { dialect, blocks, meta, is_named: options.name.is_some() })
     }
 }
 
@@ -53,19 +70,20 @@ fn in_dialect(value_type: ValueType, dialect: Dialect) -> Option<ValueType> {
 
 /// What writing rows of this schema does to each field, and the writer.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-    let dialect = dialect(options)?;
+    let wanted = Wanted::read(options)?;
     options.options.word(NULLS.key, &["nan"])?;
-    let (steps, target) = steps(schema, dialect, options);
+    let (steps, target) = steps(schema, &wanted);
     let (schema, options) = (Arc::clone(schema), options.clone());
     Ok(planned(steps, move |sink| {
-        let writer = create(sink, schema, (dialect, target), &options).in_format(ID)?;
+        let writer = create(sink, schema, (wanted, target), &options).in_format(ID)?;
         Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
     }))
 }
 
 /// What writing does to each field, and the object that is written, if it is one of dbdf's.
-fn steps(schema: &Schema, dialect: Dialect, options: &WriteOptions) -> (Plan, Option<Target>) {
+fn steps(schema: &Schema, wanted: &Wanted) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
+    let dialect = wanted.dialect;
     let Some(target) = schema::target(schema, dialect) else {
         let shape = shape::Shape::of(schema);
         plan.step("", shape.name(), ID, Effect::impossible("dbdf holds matrices and frames"));
@@ -79,15 +97,15 @@ fn steps(schema: &Schema, dialect: Dialect, options: &WriteOptions) -> (Plan, Op
                 let kind = field.data_type();
                 step(&mut plan, field.name(), kind, *value_type, field.is_nullable(), dialect);
                 check_label(&mut plan, field, label, dialect);
-                check_name(&mut plan, field, dialect, options);
-                check_meta(&mut plan, field.name(), kind, *value_type, options);
+                check_name(&mut plan, field, wanted);
+                check_meta(&mut plan, field.name(), kind, *value_type, wanted);
             }
         }
         _ => {
             let kind = shape::matrix_value_type(schema).unwrap_or(ArrowType::Null);
             let value_type = target.value_types.first().copied().flatten();
             step(&mut plan, shape::ROW_FIELD, &kind, value_type, matrix_is_nullable(schema), dialect);
-            check_meta(&mut plan, shape::ROW_FIELD, &kind, value_type, options);
+            check_meta(&mut plan, shape::ROW_FIELD, &kind, value_type, wanted);
             let cols = shape::matrix_cols(schema);
             if cols.is_none() {
                 let note = "the schema does not say how many columns";
@@ -166,25 +184,17 @@ fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
 }
 
 /// DAPHNE writes no readable labels: names are in the `.meta` beside the file, where there is one.
-fn check_name(plan: &mut Plan, field: &Field, dialect: Dialect, options: &WriteOptions) {
-    let has_meta =
-        options.options.bool("meta").is_ok_and(|meta| meta.unwrap_or(true)) && options.name.is_some();
-    if dialect == Dialect::Daphne && !has_meta && !field.name().starts_with("col_") {
+fn check_name(plan: &mut Plan, field: &Field, wanted: &Wanted) {
+    let has_meta = wanted.meta.unwrap_or(true) && wanted.is_named;
+    if wanted.dialect == Dialect::Daphne && !has_meta && !field.name().starts_with("col_") {
         // Without a .meta file DAPHNE's frames have no names.
         plan.step(field.name(), "name", "none", Effect::widened().because(shape::NAMES_NOT_KEPT));
     }
 }
 
 /// A `.meta` that is asked for must name types that DAPHNE knows; its own dialect has no others.
-fn check_meta(
-    plan: &mut Plan,
-    name: &str,
-    kind: &ArrowType,
-    value_type: Option<ValueType>,
-    options: &WriteOptions,
-) {
-    let spec = dialect(options).is_ok_and(|dialect| dialect == Dialect::Spec);
-    if let (true, Ok(Some(true)), Some(value_type)) = (spec, options.options.bool("meta"), value_type)
+fn check_meta(plan: &mut Plan, name: &str, kind: &ArrowType, value_type: Option<ValueType>, wanted: &Wanted) {
+    if let (Dialect::Spec, Some(true), Some(value_type)) = (wanted.dialect, wanted.meta, value_type)
         && !meta::is_known(value_type)
     {
         let note =
@@ -197,10 +207,10 @@ fn check_meta(
 fn create(
     mut sink: Sink,
     schema: SchemaRef,
-    (dialect, target): (Dialect, Option<Target>),
+    (wanted, target): (Wanted, Option<Target>),
     options: &WriteOptions,
 ) -> Result<Box<dyn Writer>> {
-    let blocks = BlockOptions::read(options)?;
+    let Wanted { dialect, blocks, meta, .. } = wanted;
     let Some(Target { data_type, value_types, labels }) = target else {
         return Err(Error::unsupported("dbdf holds matrices and frames"));
     };
@@ -228,7 +238,7 @@ fn create(
         _ => Body::Bands(Box::new(Bands::new(&object, blocks))),
     };
     sink.check_sibling(meta::SUFFIX)?;
-    let with_meta = options.options.bool("meta")?.unwrap_or(dialect == Dialect::Daphne);
+    let with_meta = meta.unwrap_or(dialect == Dialect::Daphne);
     if with_meta {
         sink.keep_ends();
     }

@@ -107,7 +107,7 @@ fn typed<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &S
             sparse::<u64, T>(body, schema, range, request)
         }
         (MarketLayout::Coordinate, false) => {
-            Err(Error::limit("rows of a matrix", 1u64 << 32, body.header.rows))
+            Err(Error::limit("the limit", 1u64 << 32, format!("{} rows", body.header.rows)))
         }
         (MarketLayout::Array, _) => dense::<T>(body, schema, range, request),
     }

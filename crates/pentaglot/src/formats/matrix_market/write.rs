@@ -64,15 +64,17 @@ fn field_of(schema: &Schema) -> Result<(MarketField, Effect), String> {
 /// What writing rows of this schema does to each field, and the writer.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     options.options.word(NULLS.key, &["nan"])?;
+    let (steps, kind) = steps(schema);
     let (schema, options) = (Arc::clone(schema), options.clone());
-    Ok(planned(steps(&schema), move |sink| {
-        let writer = MarketWriter::create(sink, &schema, options.budget.clone()).in_format(INFO.id)?;
+    Ok(planned(steps, move |sink| {
+        let writer = MarketWriter::create(sink, &schema, kind, options.budget.clone()).in_format(INFO.id)?;
         let rules = Rules { nan_for_null: true, ..Rules::default() };
         Ok(relaxed(Box::new(writer), rules, &options))
     }))
 }
 
-fn steps(schema: &Schema) -> Plan {
+/// What writing does to the matrix, and the field of the banner, if there is one.
+fn steps(schema: &Schema) -> (Plan, Option<MarketField>) {
     let mut plan = Plan::default();
     let name = schema.fields().first().map(|field| field.name().clone()).unwrap_or_default();
     let from = schema.fields().first().map(|field| print_field(field)).unwrap_or_default();
@@ -80,10 +82,13 @@ fn steps(schema: &Schema) -> Plan {
         Ok((kind, effect)) => {
             let layout = if Form::of(schema) == Form::Sparse { "coordinate" } else { "array" };
             plan.step(name, from, format!("{layout} {}", kind.word()), effect);
+            (plan, Some(kind))
         }
-        Err(why) => plan.step(name, from, "mtx", Effect::impossible(why)),
+        Err(why) => {
+            plan.step(name, from, "mtx", Effect::impossible(why));
+            (plan, None)
+        }
     }
-    plan
 }
 
 /// Writes a file.
@@ -107,8 +112,13 @@ enum Body {
 }
 
 impl MarketWriter {
-    fn create(mut sink: Sink, schema: &SchemaRef, budget: Budget) -> Result<MarketWriter> {
-        let (kind, _) = field_of(schema).map_err(Error::unsupported)?;
+    fn create(
+        mut sink: Sink,
+        schema: &SchemaRef,
+        kind: Option<MarketField>,
+        budget: Budget,
+    ) -> Result<MarketWriter> {
+        let kind = kind.ok_or_else(mismatch)?;
         let sparse = Form::of(schema) == Form::Sparse;
         let layout = if sparse { "coordinate" } else { "array" };
         if sparse {

@@ -96,7 +96,7 @@ pub fn sparse_rows_of(
         _ => {
             let narrow = cols.iter().map(|col| u32::try_from(*col));
             let narrow = narrow.collect::<Result<Vec<u32>, _>>();
-            let narrow = narrow.map_err(|_| Error::limit("a column number", u32::MAX, "a larger one is"))?;
+            let narrow = narrow.map_err(|_| Error::limit("the limit", u32::MAX, "a larger column number"))?;
             Arc::new(UInt32Array::from(narrow))
         }
     };

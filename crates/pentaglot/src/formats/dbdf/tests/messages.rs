@@ -65,9 +65,12 @@ fn values_that_daphne_sent_are_read_and_sent_again() {
     }
     let short: ArrayRef = Arc::new(Int16Array::from(vec![1]));
     let error = write_scalar(&short).unwrap_err().to_string();
-    assert_eq!(error, "dbdf: si16, which DAPHNE's messages do not have");
+    assert_eq!(error, "dbdf: not supported: si16, which DAPHNE's messages do not have");
     let two: ArrayRef = Arc::new(UInt8Array::from(vec![1, 2]));
-    assert_eq!(write_scalar(&two).unwrap_err().to_string(), "dbdf: 2 values with 0 nulls as one value");
+    assert_eq!(
+        write_scalar(&two).unwrap_err().to_string(),
+        "dbdf: not supported: 2 values with 0 nulls as one value"
+    );
     let matrix = std::fs::read(testdata("csr_f64_2x3_full.dbdf")).unwrap();
     let error = read_scalar(&matrix).unwrap_err().to_string();
     assert_eq!(error, "dbdf: at byte 1, data_type: expected data type 4, a single value, found CSRMatrix");
@@ -125,7 +128,7 @@ fn what_does_not_fit_a_matrix_is_refused() {
     let joined = joiner.finish(&ReadOptions::default()).unwrap();
     assert_eq!(values(&joined).0, [9, 9, 7, 7]);
     let frame = Joiner::new(DataType::Frame, ValueType::UInt8, 1, 1).unwrap_err().to_string();
-    assert!(frame.starts_with("dbdf: blocks of a Frame of ui8"), "{frame}");
+    assert!(frame.starts_with("dbdf: not supported: blocks of a Frame of ui8"), "{frame}");
 }
 
 #[test]
