@@ -43,10 +43,7 @@ impl Output {
         Ok(match self {
             Output::Path(path) => {
                 let sink = Sink::create(&path, force)?;
-                match pentaglot::Packing::of_name(path) {
-                    Some(packing) => sink.packed(packing),
-                    None => sink,
-                }
+                sink.packed_for(&path)
             }
             Output::File(file) => Sink::pipe(PyWriter(file)),
         })

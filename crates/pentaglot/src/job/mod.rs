@@ -6,6 +6,7 @@ mod columns;
 mod composite;
 mod conversion;
 mod dense;
+mod describe;
 #[cfg(feature = "dynd")]
 mod diff;
 mod filtered;
@@ -16,6 +17,7 @@ mod honest;
 #[cfg(feature = "ds")]
 mod image_files;
 mod inputs;
+mod members;
 mod names;
 mod open;
 mod options;
@@ -26,6 +28,7 @@ mod read;
 mod salvage;
 mod sample;
 mod selection;
+mod split;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -34,6 +37,10 @@ mod verify;
 
 pub use columns::ColumnChanges;
 pub use conversion::{Conversion, ConvertOptions, Report};
+pub use describe::{
+    ColumnDescription, Description, Histogram, Lengths, MatrixDescription, QUANTILES, SuccinctDescription,
+    TableDescription,
+};
 #[cfg(feature = "dynd")]
 pub use diff::{
     Cell, ColumnDifferences, Diff, DiffOptions, DiffTable, Difference, OnDifference, Place, RowDifferences,
@@ -42,6 +49,7 @@ pub use diff::{
 #[cfg(feature = "dynd")]
 pub use hash::RawDigest;
 pub use inputs::{join, open_all};
+pub use members::Members;
 pub use names::expand;
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};
 #[cfg(feature = "sds")]

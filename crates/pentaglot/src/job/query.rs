@@ -70,7 +70,7 @@ pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<V
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     if let Some(packing) = packing_of(&source, named.as_ref())? {
         let name = packing.name();
-        return Err(Error::unsupported(format!("a {name} file cannot be indexed (unpack it first)")));
+        return Err(Error::unsupported(format!("an index of a {name} file (unpack it first)")));
     }
     let (format, dialect) = match named {
         Some(named) => (named.format, named.dialect),

@@ -5,6 +5,7 @@
 
 mod ends;
 mod file;
+mod group;
 mod memory;
 mod output;
 mod pack;
@@ -23,6 +24,7 @@ use crate::error::{Error, Hint, Result};
 use crate::source::Packing;
 
 pub(crate) use ends::{END_BYTES, Ends};
+pub(crate) use group::SinkGroup;
 pub use memory::Memory;
 pub use output::Output;
 
@@ -175,6 +177,15 @@ impl Sink {
         debug_assert_eq!(self.position, 0);
         self.packing = Some(packing);
         self
+    }
+
+    /// Packs what is written if a name has the extension of a packing. Called before the first byte.
+    #[must_use]
+    pub fn packed_for(self, name: &str) -> Self {
+        match Packing::of_name(name) {
+            Some(packing) => self.packed(packing),
+            None => self,
+        }
     }
 
     /// Has the complete bytes checked before they are committed. An output that cannot be read back is an error then.
