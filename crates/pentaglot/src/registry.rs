@@ -103,15 +103,15 @@ impl Registry {
     /// ```
     pub fn by_media_type(&self, media_type: &str) -> Option<(Arc<dyn Format>, Option<&'static str>)> {
         let wanted = media_type.split(';').next().unwrap_or_default().trim();
-        let is_wanted = |known: &&str| known.eq_ignore_ascii_case(wanted);
+        let is_wanted = |known: &str| known.eq_ignore_ascii_case(wanted);
         let own =
-            self.formats().find(|format| format.info().media_types.iter().any(|known| is_wanted(&known)));
+            self.formats().find(|format| format.info().media_types.iter().any(|known| is_wanted(known)));
         let shares = |format: &&Arc<dyn Format>| {
-            format.dialect_media_types().iter().any(|(_, known)| is_wanted(&known))
+            format.dialect_media_types().iter().any(|(_, known)| is_wanted(known))
         };
         let format = own.or_else(|| self.formats().find(shares))?;
         let mut dialects = format.dialect_media_types().iter();
-        let dialect = dialects.find(|(_, known)| is_wanted(&known)).map(|(dialect, _)| *dialect);
+        let dialect = dialects.find(|(_, known)| is_wanted(known)).map(|(dialect, _)| *dialect);
         Some((Arc::clone(format), dialect))
     }
 
