@@ -30,7 +30,7 @@ pub(crate) fn run(session: &Session, args: &Query) -> Outcome {
         match queries.answer(line.split_whitespace()) {
             Ok(answer) => answer.write_line(&mut out)?,
             Err(error) => {
-                // Earlier answers are not taken back.
+                // Earlier answers remain valid.
                 out.flush()?;
                 return Err(Failure {
                     file: Some("-".to_owned()),

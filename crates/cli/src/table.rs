@@ -106,7 +106,7 @@ impl Table {
         Ok(())
     }
 
-    /// Lays the columns out anew and prints names and types.
+    /// Lays the columns out again and prints names and types.
     fn heading(&mut self, out: &mut impl Write) -> std::io::Result<()> {
         let shown = fit(&mut self.columns, self.width);
         self.shown = Some(shown);
@@ -117,7 +117,7 @@ impl Table {
         self.line(out, rules.iter().map(|rule| (rule.as_str(), str::to_owned as Style)))
     }
 
-    /// A line of the columns that are shown; spaces stand outside of colours and never at the end.
+    /// A line of the columns that are shown; spaces are outside of colours and never at the end.
     fn line<'t>(
         &self,
         out: &mut impl Write,

@@ -243,7 +243,8 @@ fn sds_stays_within_the_limit() {
 fn sds_vectors_are_written_with_constant_memory() {
     let folder = Folder::new();
     let count = 2 << 20;
-    let positions: Vec<u8> = (0..count).flat_map(|index: u64| (3 * index + index % 2).to_le_bytes()).collect();
+    let positions: Vec<u8> =
+        (0..count).flat_map(|index: u64| (3 * index + index % 2).to_le_bytes()).collect();
     let text = format!("{{'descr': '<u8', 'fortran_order': False, 'shape': ({count},), }}");
     let head = [b"\x93NUMPY\x01\x00\x76\x00", format!("{text:<117}\n").as_bytes()].concat();
     fs::write(folder.path("positions.npy"), [head, positions].concat()).unwrap();

@@ -36,6 +36,9 @@
     )
 )]
 
+#[macro_use]
+mod setters;
+
 mod control;
 pub mod convert;
 pub mod cursor;
@@ -64,7 +67,7 @@ pub use registry::Registry;
 pub use sink::Sink;
 pub use source::{HEAD_BYTES, ReadAt, Source, SourceReader};
 
-/// The versions of the Arrow crates that stand in this library's own interface.
+/// The versions of the Arrow crates that are part of this library's interface.
 pub mod arrow {
     pub use arrow_array as array;
     pub use arrow_buffer as buffer;

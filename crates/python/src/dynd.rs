@@ -53,7 +53,7 @@ impl DyndType {
         self.0.fixed_size()
     }
 
-    /// Whether this pattern stands for another type.
+    /// Whether this pattern matches another type.
     fn matches(&self, other: &DyndType) -> bool {
         self.0.matches(&other.0)
     }

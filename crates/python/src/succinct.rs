@@ -429,6 +429,6 @@ fn succinct_open(
 /// The caller's permission, by `mmap=True`, to map a file.
 #[expect(unsafe_code, reason = "Python has no unsafe: the argument is the permission")]
 fn permit() -> InPlace {
-    // SAFETY: `mmap=True` is documented as the caller's promise that nobody changes the file while it is open.
+    // SAFETY: `mmap=True` is documented as the caller's promise that no process changes the file while it is open.
     unsafe { InPlace::permit() }
 }

@@ -1,6 +1,6 @@
-//! The last belt round a dependency that decodes: its panic becomes an error about the file.
+//! The last line of defence around a dependency that decodes: its panic becomes an error about the file.
 //!
-//! Headers and lengths are walked before a dependency sees them, so this is not how bad input is told. But the decoders
+//! Headers and lengths are walked before a dependency sees them, so this is not how bad input is normally reported. But the decoders
 //! of Arrow IPC and Parquet bodies are large, use `assert!` and slicing, and change with every release: what our walk
 //! does not foresee must still not end the process that called us.
 

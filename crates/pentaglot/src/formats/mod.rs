@@ -172,7 +172,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// So many rows in so many bytes, with nothing to note.
+    /// `rows` rows in `bytes` bytes, without notes.
     pub fn new(rows: u64, bytes: u64) -> Self {
         Written { rows, bytes, notes: Vec::new() }
     }

@@ -179,7 +179,7 @@ impl Unfinished {
         let mut take = |bytes: &[u8]| {
             *total += bytes.len() as u64;
             if *total > limits.max_spool {
-                return Err(Error::limit("max-spool", limits.max_spool, format!("{total} bytes are")));
+                return Err(Error::limit("max-spool", limits.max_spool, format!("{total} bytes")));
             }
             spool.write_all(bytes).map_err(|error| Error::io("cannot spool to a temporary file", error))
         };

@@ -1,4 +1,4 @@
-//! Rows of a matrix by their entries that are not zero: dense and sparse rows with equal values are encoded alike.
+//! Rows of a matrix by their entries that are not zero: dense and sparse rows with equal values have the same encoding.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};

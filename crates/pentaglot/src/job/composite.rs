@@ -284,7 +284,8 @@ mod tests {
         let rows = RecordBatch::try_from_iter(columns).unwrap();
         let path = folder.join(name).to_str().unwrap().to_owned();
         let mut writer =
-            arrow_ipc::writer::FileWriter::try_new(std::fs::File::create(&path).unwrap(), &rows.schema()).unwrap();
+            arrow_ipc::writer::FileWriter::try_new(std::fs::File::create(&path).unwrap(), &rows.schema())
+                .unwrap();
         writer.write(&rows).unwrap();
         writer.finish().unwrap();
         path
@@ -353,11 +354,16 @@ mod tests {
             let inputs: Vec<String> = inputs.iter().map(|input| (*input).clone()).collect();
             convert(&inputs, &output, options).unwrap_err().to_string()
         };
-        assert!(refused(&[&n, &pairs], &options).contains("expected 3 inputs (n: u64, rest: [pair], rows: [u64*3]), found 2"));
+        assert!(
+            refused(&[&n, &pairs], &options)
+                .contains("expected 3 inputs (n: u64, rest: [pair], rows: [u64*3]), found 2")
+        );
         assert!(refused(&[&index, &pairs, &items], &options).contains("a u64 of these rows"));
         assert!(refused(&[&n, &items, &items], &options).contains("a pairs of these rows"));
         options.open.options.set("absent", "n");
-        assert!(refused(&[&n], &options).contains("the type has no option \"n\" (there is index, a, a.bits)"));
+        assert!(
+            refused(&[&n], &options).contains("the type has no option \"n\" (there is index, a, a.bits)")
+        );
         options.to = Some("csv".to_owned());
         options.as_type = Some(TYPE.to_owned());
         assert!(refused(&[&n], &options).contains("does not describe an output of csv"));

@@ -25,21 +25,21 @@ use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// What `convert` takes beside the two names.
+/// What `convert` takes besides the two names.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// How the input is opened; its `-O` options also reach the target.
+    /// How the input is opened; its formats' options also reach the target.
     pub open: OpenOptions,
-    /// `--to`: a format id, with an optional dialect after a colon.
+    /// The output's format: an id, with an optional dialect after a colon.
     pub to: Option<String>,
-    /// `--as`: the type that the data is adapted to.
+    /// The type that the data is adapted to.
     pub as_type: Option<String>,
-    /// `--columns`.
+    /// The columns, by name; of a matrix also `3`, `7..9`.
     pub columns: Option<Vec<String>>,
-    /// `--rows`; of the rows that match, if there is a filter.
+    /// The rows, half-open; of those that match, if there is a filter.
     pub rows: Option<Range<u64>>,
-    /// `--where`: only rows that match; see [`crate::hub::filter`].
+    /// Only rows that match; see [`crate::hub::filter`].
     pub filter: Option<String>,
     /// What may be lost.
     pub allow_lossy: LossKinds,
@@ -54,12 +54,28 @@ pub struct ConvertOptions {
     pub(super) write_type: Option<String>,
 }
 
+impl ConvertOptions {
+    setters! {
+        with_open(open: OpenOptions);
+        with_to(to: String);
+        with_as_type(as_type: String);
+        with_columns(columns: Vec<String>);
+        with_rows(rows: Range<u64>);
+        with_filter(filter: String);
+        with_allow_lossy(allow_lossy: LossKinds);
+        with_force(force: bool);
+        with_batch_rows(batch_rows: usize);
+        #[cfg(feature = "dynd")]
+        with_verify(verify: bool);
+    }
+}
+
 /// A planned conversion: `plan` can be shown, `run` obeys it.
 pub struct Conversion {
     opened: Opened,
     target: Target,
     selection: Selection,
-    /// What makes the data fit for `--as TYPE`: its form, then its types.
+    /// What adapts the data to a given type: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
     /// Starts the writer; `None` where an earlier step is impossible already.
@@ -97,14 +113,15 @@ pub struct Report {
     pub verified: Option<super::Verified>,
 }
 
-/// The target that `--to` names, or the output's extension.
+/// The target that `to` names, or the output's extension.
 pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
     match to {
         Some(text) => open::target(registry, text),
         None => match registry.by_extension(output) {
             Some(format) => Ok(Target { format, dialect: None }),
             None => {
-                Err(Error::usage(format!("cannot tell a format from the name {output:?}")).hint(Hint::To))
+                let error = Error::usage("cannot tell a format from the name of the output");
+                Err(error.in_output(output).hint(Hint::To))
             }
         },
     }
@@ -168,7 +185,7 @@ impl Conversion {
             && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
         {
             let id = target.format.info().id;
-            return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
+            return Err(Error::unsupported(format!("writing {id}:{dialect}, which is only read")));
         }
         let selection = options.view().selection(&opened)?;
         let mut schema = Arc::clone(selection.schema());

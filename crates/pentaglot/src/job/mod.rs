@@ -16,6 +16,7 @@ mod inputs;
 mod names;
 mod open;
 mod options;
+mod parts;
 #[cfg(feature = "sds")]
 mod query;
 mod read;

@@ -1,4 +1,4 @@
-//! Rows of fixed-width values and slices (a varint and so many bytes) to columns, in one walk.
+//! Rows of fixed-width values and slices (a varint and that many bytes) to columns, in one pass.
 //!
 //! In plain words: a row is its parts one after the other. A fixed part is copied to its column; of a slice the bytes
 //! are appended to the column's bytes and their end to its offsets. The walk goes on as long as whole rows are there. What makes
@@ -25,7 +25,7 @@ pub(crate) enum SliceColumn {
     Fixed(MutableBuffer),
     /// Where each slice ends, a zero first, and the bytes.
     Slices(Vec<i32>, Vec<u8>),
-    /// A part that nobody wants.
+    /// A part that is not wanted.
     Skipped,
 }
 
@@ -115,21 +115,24 @@ fn split_row(
                     byte if byte < 0x80 => (usize::from(byte), at + 1),
                     _ => long_varint(bytes, at)?,
                 };
-                let slice = bytes.get(start..)?.get(..length)?;
+                if length > bytes.len() - start {
+                    return None;
+                }
                 at = start + length;
                 if let SliceColumn::Slices(offsets, out) = column {
                     let (end, whole) = (out.len(), bytes.len() - start >= SHORT);
                     if out.capacity() - end < length + SHORT {
                         more_room(out, length);
                     }
-                    // SAFETY: `out` has room for the slice and SHORT bytes more, made above. SHORT bytes can be read from
-                    // `start` on where `whole` says so. The bytes up to the new length have been written.
+                    // SAFETY: `out` has room for the slice and SHORT bytes more, made above. `from` points into all of
+                    // `bytes`, which has `length` bytes after `start` (checked above), and SHORT bytes where `whole` says
+                    // so. The bytes up to the new length have been written.
                     unsafe {
-                        let to = out.as_mut_ptr().add(end);
+                        let (from, to) = (bytes.as_ptr().add(start), out.as_mut_ptr().add(end));
                         match length {
-                            0..=16 if whole => std::ptr::copy_nonoverlapping(slice.as_ptr(), to, 16),
-                            17..=SHORT if whole => std::ptr::copy_nonoverlapping(slice.as_ptr(), to, SHORT),
-                            _ => std::ptr::copy_nonoverlapping(slice.as_ptr(), to, length),
+                            0..=16 if whole => std::ptr::copy_nonoverlapping(from, to, 16),
+                            17..=SHORT if whole => std::ptr::copy_nonoverlapping(from, to, SHORT),
+                            _ => std::ptr::copy_nonoverlapping(from, to, length),
                         }
                         out.set_len(end + length);
                     }

@@ -1,5 +1,5 @@
-//! BSON, as far as a walk over its lengths needs it: documents are stepped through by positioned reads, values that
-//! nobody asks for are never touched.
+//! BSON, as far as a walk over its lengths needs it: documents are walked by positioned reads; values
+//! that are not asked for are not read.
 //!
 //! ```text
 //! document := length:i32 element* 00        (the length counts itself and the 00)
@@ -57,18 +57,18 @@ impl BsonKind {
 /// A document: where its elements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// Where its length stands.
+    /// The offset of its length.
     pub offset: u64,
     /// How many bytes it takes, its length and its end included.
     pub bytes: u64,
 }
 
-/// One element; its value has been held against the document's end, and not been read.
+/// One element; its value has been checked against the document's end, but not read.
 #[derive(Debug, Clone)]
 pub(crate) struct Element {
     pub kind: BsonKind,
     pub key: String,
-    /// Where the type byte stands.
+    /// The offset of the type byte.
     pub offset: u64,
     /// Where the value begins.
     pub value_offset: u64,
@@ -376,7 +376,7 @@ impl Writer {
         self.put(&[0]);
         let bytes = self.bytes - open.start;
         let length = i32::try_from(bytes).map_err(|_| {
-            Error::limit("the size of a BSON document", MAX_BYTES, format!("{bytes} bytes are"))
+            Error::limit("the limit", MAX_BYTES, format!("{bytes} bytes for a BSON document"))
         })?;
         let place = self.pieces.get_mut(open.piece).and_then(|piece| piece.get_mut(open.at..));
         if let Some(place) = place.and_then(|place| place.first_chunk_mut()) {
@@ -386,8 +386,9 @@ impl Writer {
     }
 
     pub(crate) fn string(&mut self, key: &str, text: &str) -> Result<()> {
-        let length = i32::try_from(text.len() + 1)
-            .map_err(|_| Error::limit("the size of a BSON string", MAX_BYTES, text.len()))?;
+        let length = i32::try_from(text.len() + 1).map_err(|_| {
+            Error::limit("the limit", MAX_BYTES, format!("{} bytes for a BSON string", text.len()))
+        })?;
         self.head(BsonKind::STRING, key);
         self.put(&length.to_le_bytes());
         self.put(text.as_bytes());
@@ -407,8 +408,9 @@ impl Writer {
 
     /// Binary of sub-type 0. A long one becomes a piece of its own.
     pub(crate) fn binary(&mut self, key: &str, content: Vec<u8>) -> Result<()> {
-        let length = i32::try_from(content.len())
-            .map_err(|_| Error::limit("the size of a BSON binary", MAX_BYTES, content.len()))?;
+        let length = i32::try_from(content.len()).map_err(|_| {
+            Error::limit("the limit", MAX_BYTES, format!("{} bytes for a BSON binary", content.len()))
+        })?;
         self.head(BsonKind::BINARY, key);
         self.put(&length.to_le_bytes());
         self.put(&[0]);

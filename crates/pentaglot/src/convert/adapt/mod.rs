@@ -1,4 +1,4 @@
-//! Adapters: from the type that data has to the type that somebody wants, by pattern matching on the two.
+//! Adapters: from the type that data has to the type that is wanted, by matching the two.
 //!
 //! | from, to | what happens | verdict |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Where things stand: encapsulated messages, the footer's blocks, and how both are found.
+//! Where everything is: encapsulated messages, the footer's blocks, and how both are found.
 
 use std::io::Read;
 
@@ -17,7 +17,7 @@ pub(super) const MAGIC: &[u8; 6] = b"ARROW1";
 pub(super) const FILE_HEAD_BYTES: u64 = 8;
 /// The footer's length and the magic at the end of a file.
 pub(super) const FILE_TAIL_BYTES: u64 = 10;
-/// What stands before the length of a message since Arrow 0.15.
+/// What comes before the length of a message since Arrow 0.15.
 pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 
 /// A message without its body.
@@ -56,7 +56,7 @@ impl Message {
         self.body_offset().saturating_add(self.body_bytes)
     }
 
-    /// The flatbuffer, verified once more: it is cheap beside a body, and borrows from here.
+    /// The flatbuffer, verified once more: it is cheap compared to a body, and borrows from here.
     pub(super) fn flatbuffer(&self, limits: &Limits) -> Result<arrow_ipc::Message<'_>> {
         arrow_flatbuffers::message(&self.metadata, limits).at(self.metadata_offset())
     }
@@ -117,7 +117,7 @@ pub(super) fn first_message(source: &Source) -> Result<u64> {
 #[derive(Debug)]
 pub(super) enum Next {
     Message(Message),
-    /// The end-of-stream marker, of so many bytes; 0 where the bytes just end.
+    /// The end-of-stream marker and its length in bytes; 0 where the bytes just end.
     End(u64),
 }
 
@@ -250,7 +250,7 @@ pub(super) struct Footer {
     pub metadata: Vec<(String, String)>,
 }
 
-/// Where a footer says that a message stands.
+/// Where a footer says that a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
     pub offset: u64,
@@ -334,7 +334,7 @@ impl Block {
         Ok(Block { offset, metadata_bytes, body_bytes })
     }
 
-    /// The message that stands here; it must be as long as the footer says.
+    /// The message at this place; it must be as long as the footer says.
     pub(super) fn read(&self, source: &Source, budget: &Budget) -> Result<Message> {
         let message = match read_message(source, self.offset, budget)? {
             Next::Message(message) => message,

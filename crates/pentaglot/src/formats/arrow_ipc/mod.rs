@@ -103,7 +103,7 @@ impl Format for ArrowFile {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        read::open_file(&source, &options.budget).in_format(FILE.id)
+        read::open_file(&source, options).in_format(FILE.id)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
@@ -121,7 +121,7 @@ impl Format for ArrowStream {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        read::open_stream(source, &options.budget).in_format(STREAM.id)
+        read::open_stream(source, options).in_format(STREAM.id)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {

@@ -8,18 +8,18 @@ use arrow_schema::{DataType, SchemaRef};
 
 use super::body::{self, Dictionaries};
 use super::dictionary::has_dictionary;
-use super::layout::{Block, Footer, MAGIC, Message, MessageKind, Next, read_message};
+use super::layout::{Block, Footer, MAGIC, Message, MessageKind, Next, first_message, read_message};
 use super::pipe::Pipe;
 use super::schema::schema_message;
 use super::{FILE, STREAM, outline, slice, validate};
-use crate::error::{Context, Error, Result};
-use crate::formats::{Document, Findings, Node, Outline, Split, Summary};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::{Document, Findings, Node, Outline, ReadOptions, Split, Summary};
 use crate::hub::{Columns, Rows, Selection, rows};
 use crate::limits::Budget;
 use crate::source::Source;
 
 /// Opens a file: reads its footer and the headers of its batches.
-pub(super) fn open_file(source: &Source, budget: &Budget) -> Result<Arc<dyn Document>> {
+pub(super) fn open_file(source: &Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
     let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
     let mut magic = [0; 6];
     let count = source.read_at(0, &mut magic)?;
@@ -35,15 +35,21 @@ pub(super) fn open_file(source: &Source, budget: &Budget) -> Result<Arc<dyn Docu
         };
         return Err(error.at(0).rule("magic"));
     }
-    let store = Store::file(FILE.id, source, budget.clone())?;
-    Ok(Arc::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }))
+    let budget = options.budget.clone();
+    // Without its footer a file is a stream that begins after the magic.
+    let store = match options.damaged {
+        true => Store::stream(FILE.id, source.clone(), first_message(&source)?, budget, true)?,
+        false => Store::file(FILE.id, source, budget)?,
+    };
+    Ok(Arc::new(StoreDocument { summary: store.summary()?, store: Arc::new(store) }))
 }
 
 /// Opens a stream: walks over the headers of its messages if it can be read at any offset.
-pub(super) fn open_stream(source: Source, budget: &Budget) -> Result<Arc<dyn Document>> {
+pub(super) fn open_stream(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+    let budget = &options.budget;
     if source.is_seekable() {
-        let store = Store::stream(STREAM.id, source, budget.clone())?;
-        return Ok(Arc::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }));
+        let store = Store::stream(STREAM.id, source, 0, budget.clone(), options.damaged)?;
+        return Ok(Arc::new(StoreDocument { summary: store.summary()?, store: Arc::new(store) }));
     }
     let pipe = Pipe::open(STREAM.id, source, budget.clone())?;
     Ok(Arc::new(PipeDocument { summary: Summary::new(STREAM.id, Arc::clone(&pipe.schema)), pipe }))
@@ -107,7 +113,7 @@ pub(super) struct Entry {
     pub kind: MessageKind,
 }
 
-/// An open file or seekable stream: where its messages stand.
+/// An open file or seekable stream: where its messages are.
 pub(super) struct Store {
     pub id: &'static str,
     pub source: Source,
@@ -148,15 +154,23 @@ impl Store {
         Ok(Store { id, source, budget, schema, entries, footer: Some(footer), end, total_rows })
     }
 
-    /// Opens the stream form: walks the headers of all messages.
-    pub(super) fn stream(id: &'static str, source: Source, budget: Budget) -> Result<Store> {
-        let (schema, first) = schema_message(read_message(&source, 0, &budget)?, &budget)?;
+    /// Opens the stream form: walks the headers of all messages, in a damaged stream as far as they are whole.
+    pub(super) fn stream(
+        id: &'static str,
+        source: Source,
+        start: u64,
+        budget: Budget,
+        damaged: bool,
+    ) -> Result<Store> {
+        let (schema, first) = schema_message(read_message(&source, start, &budget)?, &budget)?;
         let mut entries = Vec::new();
         let (mut offset, mut total_rows) = (first.end(), 0u64);
         let end = loop {
-            let message = match read_message(&source, offset, &budget)? {
-                Next::End(bytes) => break offset..offset + bytes,
-                Next::Message(message) => message,
+            let message = match read_message(&source, offset, &budget) {
+                Ok(Next::End(bytes)) => break offset..offset + bytes,
+                Ok(Next::Message(message)) => message,
+                Err(error) if damaged && error.kind() != ErrorKind::Io => break offset..offset,
+                Err(error) => return Err(error),
             };
             match message.kind {
                 MessageKind::Batch { rows } => total_rows = add_rows(total_rows, rows).at(offset)?,
@@ -177,7 +191,7 @@ impl Store {
     }
 
     /// What the headers say.
-    pub(super) fn summary(&self) -> Summary {
+    pub(super) fn summary(&self) -> Result<Summary> {
         let mut summary = Summary::new(self.id, Arc::clone(&self.schema));
         summary.rows = Some(self.total_rows);
         summary.bytes = self.source.len();
@@ -194,7 +208,7 @@ impl Store {
             let bytes = entry.block.metadata_bytes + entry.block.body_bytes;
             let path = if let MessageKind::Batch { .. } = entry.kind {
                 batches += 1;
-                self.count_nulls(entry, &mut nulls, &mut codecs);
+                self.count_nulls(entry, &mut nulls, &mut codecs)?;
                 format!("batch[{}]", batches - 1)
             } else {
                 dictionaries += 1;
@@ -223,11 +237,16 @@ impl Store {
             .collect();
         keys.sort();
         summary.metadata.extend(keys);
-        summary
+        Ok(summary)
     }
 
     /// Adds a batch's nulls per column; where its header cannot be walked, none are known.
-    fn count_nulls(&self, entry: &Entry, nulls: &mut [Option<u64>], codecs: &mut Vec<&'static str>) {
+    fn count_nulls(
+        &self,
+        entry: &Entry,
+        nulls: &mut [Option<u64>],
+        codecs: &mut Vec<&'static str>,
+    ) -> Result<()> {
         let mut count = || -> Result<Vec<u64>> {
             let limits = self.budget.limits();
             let message = entry.block.read(&self.source, &self.budget)?;
@@ -245,11 +264,15 @@ impl Store {
                 .map(|node| node.and_then(|node| u64::try_from(node.null_count()).ok()).unwrap_or(0))
                 .collect())
         };
-        let counts = count().ok();
+        let counts = match count() {
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            counts => counts.ok(),
+        };
         for (index, known) in nulls.iter_mut().enumerate() {
             let more = counts.as_ref().and_then(|counts| counts.get(index));
             *known = known.zip(more).map(|(known, more)| known.saturating_add(*more));
         }
+        Ok(())
     }
 
     /// The batches, joined.
@@ -393,7 +416,7 @@ struct StoreReader {
 impl StoreReader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(entry) = self.store.entries.get(self.next).copied() {
-            // A batch without rows holds nothing that is asked for, but whoever reads all rows learns if it is broken.
+            // A batch without rows holds nothing that is asked for, but a reader of all rows checks it.
             let whole = self.range == (0..self.store.total_rows);
             if self.position >= self.range.end && !whole && !self.wants_values {
                 return Ok(None);

@@ -66,8 +66,8 @@ fn check_padding(store: &Store, findings: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// The schema message that a file repeats in its footer. Whoever reads the file as a file has no need of it; whoever reads
-/// it as a stream has.
+/// The schema message at the start, which the footer repeats. Readers of the file do not need it; readers of the same bytes
+/// as a stream do.
 fn check_leading_schema(store: &Store) -> Result<()> {
     let offset = first_message(&store.source)?;
     let first = match read_message(&store.source, offset, &store.budget)? {

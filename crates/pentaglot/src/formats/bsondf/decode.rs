@@ -20,6 +20,7 @@ use arrow_schema::{DataType, Field};
 
 use super::layout::{Array, Block, Data};
 use super::schema::{Type, arrow_fields};
+use super::values;
 use crate::error::{Context, Error, Result};
 use crate::kernels::{arrays, scan};
 use crate::limits::Budget;
@@ -228,7 +229,7 @@ impl Decoder {
         }
         let fits = scan::prefix_sums_u32(lengths);
         if !fits || lengths.last().is_some_and(|last| u64::from(*last) != total) {
-            scan::differences_u32(buffer.as_slice_mut().as_chunks_mut().0, 0);
+            values::differences_u32(buffer.as_slice_mut().as_chunks_mut().0, 0);
             let lengths: &[u32] = buffer.typed_data();
             let negative = lengths.iter().position(|length| length.cast_signed() < 0);
             return Err(match negative {
@@ -257,13 +258,13 @@ fn fixed_width(
 ) -> Result<ArrayRef> {
     let rows = row_count(rows)?;
     if *kind == Type::Bool {
-        let bits = Buffer::from(scan::pack_bools(&values));
+        let bits = Buffer::from(values::pack_bools(&values));
         return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new(bits, 0, rows), mask)));
     }
     if kind.is_difference_encoded() {
         match kind.width() {
             Some(4) => drop(scan::prefix_sums_u32(values.typed_data_mut())),
-            _ => scan::prefix_sums_u64(values.typed_data_mut()),
+            _ => values::prefix_sums_u64(values.typed_data_mut()),
         }
     }
     let data = ArrayData::builder(kind.to_arrow()).len(rows).add_buffer(values.into()).nulls(mask);
@@ -272,7 +273,7 @@ fn fixed_width(
 
 /// The number of rows as Arrow counts them. All of them have a bit in a mask that was read or will be.
 fn row_count(rows: u64) -> Result<usize> {
-    usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, format!("{rows} rows are")))
+    usize::try_from(rows).map_err(|_| Error::limit("the address space", usize::MAX, format!("{rows} rows")))
 }
 
 /// Strings. Bytes under a missing one may be anything, and are dropped where they are no text.

@@ -16,6 +16,7 @@ use arrow_select::concat::concat;
 use arrow_select::take::take;
 
 use super::schema::Type;
+use super::values;
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
 use crate::formats::OptionMap;
@@ -184,9 +185,9 @@ fn differences(values: &mut [u8], width: usize, previous: u64) -> u64 {
     match width {
         4 => {
             let previous = u32::try_from(previous).unwrap_or_default();
-            u64::from(scan::differences_u32(values.as_chunks_mut().0, previous))
+            u64::from(values::differences_u32(values.as_chunks_mut().0, previous))
         }
-        _ => scan::differences_u64(values.as_chunks_mut().0, previous),
+        _ => values::differences_u64(values.as_chunks_mut().0, previous),
     }
 }
 
@@ -326,7 +327,7 @@ impl Lengths {
             i32::try_from(length).unwrap_or(i32::MAX)
         }));
         if !fits {
-            return Err(Error::limit("the length of one value", i32::MAX, "more is"));
+            return Err(Error::limit("the limit", i32::MAX, "more bytes or elements in one value"));
         }
         let lengths = self.0.get_mut(first..).unwrap_or_default();
         let mut dropped = false;

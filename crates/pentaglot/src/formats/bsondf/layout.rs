@@ -1,4 +1,4 @@
-//! Where everything in a document stands: a walk over its lengths, which reads types and no values.
+//! Where everything in a document is: a walk over its lengths, which reads types and no values.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ use crate::wire::bson::{BsonKind, Document, Element, Reader};
 /// A compressed buffer: an int32 length and an LZ4 block.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
-    /// Where the length stands.
+    /// The offset of the length.
     pub offset: u64,
     /// How many bytes the length and the block take.
     pub bytes: u64,
@@ -110,13 +110,25 @@ pub(super) struct BsondfLayout {
 
 impl BsondfLayout {
     /// Walks over the document that a source of `total` bytes holds.
-    pub(super) fn read(source: &Source, total: u64, limits: &Limits) -> Result<Self> {
+    ///
+    /// Of a damaged document, the columns before the fault are kept.
+    pub(super) fn read(source: &Source, total: u64, limits: &Limits, damaged: bool) -> Result<Self> {
         let mut walk = Walk { reader: Reader::new(source), limits, warnings: Vec::new() };
-        let root = walk.reader.root(total)?;
+        let root = match damaged {
+            true => walk.reader.document_at(0, u64::MAX)?,
+            false => walk.reader.root(total)?,
+        };
         let mut columns: Vec<ColumnLayout> = Vec::new();
         let mut names = HashSet::new();
         let mut elements = walk.reader.elements(root);
-        while let Some(element) = walk.reader.next(&mut elements).field("columns")? {
+        while let Some(element) = match walk.reader.next(&mut elements).field("columns") {
+            Err(_) if damaged => None,
+            element => element?,
+        } {
+            let end = element.value_offset.saturating_add(element.value_bytes);
+            if damaged && end > total {
+                break;
+            }
             let array = walk.within("columns", |walk| {
                 walk.within(element.key.clone(), |walk| {
                     if !names.insert(element.key.clone()) {
@@ -127,7 +139,11 @@ impl BsondfLayout {
                     element.expect(BsonKind::DOCUMENT)?;
                     walk.array(element.document(), None, 1)
                 })
-            })?;
+            });
+            let array = match array {
+                Err(_) if damaged => break,
+                array => array?,
+            };
             let bytes = element.value_offset + element.value_bytes - element.offset;
             columns.push(ColumnLayout { name: element.key, offset: element.offset, bytes, array });
         }
@@ -214,7 +230,7 @@ impl Walk<'_> {
         self.warnings.push(warning.rule("integer-type"));
     }
 
-    /// The fields `known` of a document; others are passed over with a warning.
+    /// The fields `known` of a document; others are skipped with a warning.
     fn parts(&mut self, document: Document, known: &[&str]) -> Result<Parts> {
         let mut parts = Parts { offset: document.offset, ..Parts::default() };
         let mut elements = self.reader.elements(document);

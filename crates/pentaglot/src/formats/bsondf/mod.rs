@@ -1,4 +1,4 @@
-//! BSON DataFrame: a table as one BSON document, a column an element, its buffers packed with LZ4.
+//! BSON DataFrame: a table as one BSON document with an element per column, whose buffers are compressed with LZ4.
 //!
 //! ```text
 //! document      length:i32  column*  00
@@ -32,7 +32,7 @@
 //! * An empty buffer has 5 bytes (Python, and what both read) or 4 (C++): both are read, `-O empty=4` writes the latter.
 //! * Fields may come in any order, and `p` of a factor may be missing (int32 and utf8).
 //! * A value of a factor is missing if either of its two masks says so.
-//! * Under a missing value stands anything. We write zeros, or with `-O nulls=repeat` the value before it.
+//! * The bytes of a missing value are undefined. We write zeros, or with `-O nulls=repeat` the value before it.
 //! * What the last text forbids and the programs read (bits after the last row, unknown fields, int32 for int64, a bool
 //!   other than 0 and 1) is a warning, and an error in the strict profile.
 
@@ -43,7 +43,9 @@ mod layout;
 mod outline;
 mod read;
 mod schema;
+mod type_text;
 mod validate;
+mod values;
 mod write;
 
 #[cfg(test)]
@@ -116,7 +118,7 @@ static INFO: FormatInfo = FormatInfo {
             side: super::Side::Write,
             values: "zero|repeat",
             default: "zero",
-            help: "what stands under missing values: zero, or the value before, which packs better in dates and times",
+            help: "placeholder of missing values: zero, or the value before, which packs better in dates and times",
         },
     ],
     type_language: TypeLanguage::None,

@@ -1,4 +1,4 @@
-//! The named byte ranges of a document: BSON elements as they stand, each expanded when it is asked for.
+//! The named byte ranges of a document: BSON elements in file order, each expanded when it is asked for.
 
 use crate::error::{Error, Result};
 use crate::formats::{Expand, Node, Outline};

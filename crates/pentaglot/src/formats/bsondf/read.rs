@@ -37,7 +37,7 @@ impl BsondfDocument {
         let plausible = |head: &[u8]| matches!(head, [5, 0, 0, 0, 0] | [_, _, _, 0..=0x7f, 3, ..]);
         let source = source.seekable_if(plausible)?;
         let bytes = source.len().unwrap_or(0);
-        let mut layout = BsondfLayout::read(&source, bytes, options.budget.limits())?;
+        let mut layout = BsondfLayout::read(&source, bytes, options.budget.limits(), options.damaged)?;
         let mut notes = Vec::new();
         if utf8 == Some("bytes") {
             demote_text(&mut layout, &source, &options.budget, &mut notes)?;
@@ -69,7 +69,7 @@ fn schema(layout: &BsondfLayout) -> Schema {
     native::with(Schema::new(arrow_fields(&columns)), ID, native)
 }
 
-/// Retypes text that is none as bytes, for which it must be read.
+/// Changes the type of text that is not UTF-8 to bytes; for that it must be read.
 fn demote_text(
     layout: &mut BsondfLayout,
     source: &Source,
@@ -85,7 +85,7 @@ fn demote_text(
                     notes.push(format!("column {name:?}: text that is not UTF-8 is read as bytes"));
                     Ok(false)
                 }
-                // Another fault is told when the rows are read.
+                // Another fault is reported when the rows are read.
                 Err(error) if error.kind() != ErrorKind::Malformed => Err(error),
                 _ => Ok(true),
             }

@@ -1,10 +1,11 @@
 //! [`Type`]: what a column holds, in the format's own words, and how that maps to Arrow and back.
 
-use std::fmt;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Fields, TimeUnit};
+use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use serde_json::{Value, json};
+
+use crate::error::Error;
 
 /// The type of an array: its fields `t` and `p`.
 ///
@@ -109,7 +110,7 @@ impl Type {
         PLAIN.iter().find(|(known, _)| *known == name).map(|(_, kind)| kind.clone())
     }
 
-    /// The name that stands in field `t`.
+    /// The name in field `t`.
     pub fn name(&self) -> &'static str {
         match self {
             Type::Timestamp(unit, Some(_)) => Type::Timestamp(*unit, None).name(),
@@ -250,7 +251,33 @@ impl Type {
         })
     }
 
-    /// The type as JSON: the same `t` and `p` that stand in the file.
+    /// The Arrow schema of a document whose columns are the fields of this struct.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if this is not a struct.
+    pub fn to_schema(&self) -> crate::Result<Schema> {
+        match self {
+            Type::Struct(columns) => Ok(Schema::new(arrow_fields(columns))),
+            other => Err(Error::usage(format!("expected a struct of the columns, found {other}"))),
+        }
+    }
+
+    /// The columns that hold the rows of an Arrow schema, as a struct.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if the format lacks a type or cannot hold a name.
+    pub fn from_schema(schema: &Schema) -> crate::Result<Type> {
+        let column = |field: &Arc<Field>| {
+            let kind = Type::of(field);
+            kind.map(|kind| (field.name().clone(), kind))
+                .map_err(|reason| Error::unsupported(format!("column {:?}: {reason}", field.name())))
+        };
+        Ok(Type::Struct(schema.fields().iter().map(column).collect::<crate::Result<_>>()?))
+    }
+
+    /// The type as JSON: the same `t` and `p` as in the file.
     pub(super) fn to_json(&self) -> Value {
         let mut value = json!({ "t": self.name() });
         let parameter = match self {
@@ -305,8 +332,8 @@ pub(super) fn arrow_fields(fields: &[(String, Type)]) -> Fields {
     fields.iter().map(|(name, kind)| kind.to_field(name)).collect()
 }
 
-/// The fields of a struct, if their names can stand in a document.
-fn check_field_names(fields: Vec<(String, Type)>) -> Result<Vec<(String, Type)>, String> {
+/// The fields of a struct, if a document can have their names.
+pub(super) fn check_field_names(fields: Vec<(String, Type)>) -> Result<Vec<(String, Type)>, String> {
     let mut seen = std::collections::HashSet::new();
     for (name, _) in &fields {
         if name.is_empty() {
@@ -347,28 +374,5 @@ fn is_same(left: &DataType, right: &DataType) -> bool {
             left_key == right_key && is_same(left, right)
         }
         (left, right) => left == right,
-    }
-}
-
-/// `timestamp[ns, 'UTC']`, `opaque[3]`, `factor<int32, utf8>`, `list<int32>`, `struct<x: int32>`.
-impl fmt::Display for Type {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Type::Timestamp(_, Some(zone)) => {
-                write!(f, "{}, '{zone}']", self.name().trim_end_matches(']'))
-            }
-            Type::Opaque(width) => write!(f, "opaque[{width}]"),
-            Type::Factor { index, dictionary, .. } => write!(f, "{}<{index}, {dictionary}>", self.name()),
-            Type::List(item) => write!(f, "list<{item}>"),
-            Type::Struct(fields) => {
-                f.write_str("struct<")?;
-                for (index, (name, kind)) in fields.iter().enumerate() {
-                    let comma = if index > 0 { ", " } else { "" };
-                    write!(f, "{comma}{name}: {kind}")?;
-                }
-                f.write_str(">")
-            }
-            plain => f.write_str(plain.name()),
-        }
     }
 }

@@ -83,7 +83,7 @@ fn dictionary_condition(kind: &Type) -> Effect {
 }
 
 /// The type of each column: the one that the rows were read with if it fits, else the one that Arrow's asks for.
-pub(super) fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
+fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
     if let Some(Type::Struct(columns)) = native::of_sliced(schema, ID).as_ref().and_then(Type::from_json) {
         let fields = arrow_fields(&columns);
         let fits = |(kept, field): (&Arc<Field>, &Arc<Field>)| {
@@ -93,12 +93,10 @@ pub(super) fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
             return Ok(columns);
         }
     }
-    let column = |field: &Arc<Field>| {
-        let kind = Type::of(field)
-            .map_err(|reason| Error::unsupported(format!("column {:?}: {reason}", field.name())));
-        Ok((field.name().clone(), kind?))
-    };
-    schema.fields().iter().map(column).collect()
+    match Type::from_schema(schema)? {
+        Type::Struct(columns) => Ok(columns),
+        other => Err(Error::usage(format!("expected columns, found {other}"))),
+    }
 }
 
 /// A document being written.

@@ -158,7 +158,7 @@ impl Blob {
 #[inline]
 pub(super) fn offset(len: usize) -> Result<i32> {
     i32::try_from(len).map_err(|_| {
-        Error::limit("the size of a batch's column", i32::MAX, format!("{len} bytes or elements are"))
+        Error::limit("the limit", i32::MAX, format!("{len} bytes or elements in a column of a batch"))
     })
 }
 

@@ -165,7 +165,9 @@ pub(super) fn decode_png(bytes: &[u8], image: &Image, budget: &Budget) -> Result
     if reader.info().trns.is_some() {
         return unsupported("transparency");
     }
-    let size = reader.output_buffer_size().ok_or_else(|| Error::limit("memory", "exhausted", "more is"))?;
+    let size = reader
+        .output_buffer_size()
+        .ok_or_else(|| Error::limit("the address space", usize::MAX, "more bytes for an image"))?;
     let plain_bytes = image.plain_bytes().unwrap_or(u64::MAX);
     budget.check((size as u64).saturating_add(plain_bytes))?;
     let mut samples = allocate(size as u64, budget)?;

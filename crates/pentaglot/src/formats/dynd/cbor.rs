@@ -274,9 +274,7 @@ fn read_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u64>> {
     }
     // The canonical type would nest as deep.
     if count > 512 {
-        return Err(Error::limit("max-depth", 512, format!("{count} dimensions are"))
-            .at(offset)
-            .rule("depth"));
+        return Err(Error::limit("the limit", 512, format!("{count} dimensions")).at(offset).rule("depth"));
     }
     let mut dims = Vec::new();
     for _ in 0..count {

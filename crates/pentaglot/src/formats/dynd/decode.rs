@@ -120,7 +120,7 @@ pub(super) fn slice_array(ty: &Type, offsets: Vec<i32>, bytes: Vec<u8>) -> Resul
 #[inline]
 fn offset(len: usize) -> Result<i32> {
     i32::try_from(len)
-        .map_err(|_| Error::limit("bytes or elements of one batch", i32::MAX, format!("{len} are")))
+        .map_err(|_| Error::limit("the limit", i32::MAX, format!("{len} bytes or elements in a batch")))
 }
 
 fn offsets(offsets: Vec<i32>) -> OffsetBuffer<i32> {
@@ -231,7 +231,7 @@ impl Column {
     fn read_many(&mut self, count: u64, cursor: &mut Cursor<'_>) -> Result<()> {
         let len = usize::try_from(count).ok().and_then(|count| self.len.checked_add(count));
         let len =
-            len.ok_or_else(|| Error::limit("address space", usize::MAX, format!("{count} elements are")))?;
+            len.ok_or_else(|| Error::limit("the address space", usize::MAX, format!("{count} elements")))?;
         match &mut self.kind {
             Kind::Packed { ty, size, bytes } => {
                 if *size == 0 {

@@ -178,7 +178,7 @@ pub(super) fn field_of(name: &str, ty: &Type) -> Result<Field> {
         |data_type, extension: &str| Ok(extension::with(Field::new(name, data_type, false), extension, None));
     let size = |size: u64| {
         i32::try_from(size)
-            .map_err(|_| Error::limit("elements of a fixed dimension", i32::MAX, format!("{size} are")))
+            .map_err(|_| Error::limit("the limit", i32::MAX, format!("{size} elements in a fixed dimension")))
     };
     if let Some(number) = plain_number(ty) {
         return plain(number);
@@ -207,8 +207,9 @@ pub(super) fn field_of(name: &str, ty: &Type) -> Result<Field> {
         Type::Fixed(count, of) => match tensor(ty) {
             Some((dims, element)) => {
                 let number = plain_number(element).unwrap_or(DataType::Null);
-                extension::tensor_field(name, number, &dims, false)
-                    .ok_or_else(|| Error::limit("elements of a tensor", i32::MAX, format!("{dims:?} are")))
+                extension::tensor_field(name, number, &dims, false).ok_or_else(|| {
+                    Error::limit("the limit", i32::MAX, format!("{dims:?} elements in a tensor"))
+                })
             }
             None => {
                 let item = inner_field_of(Field::LIST_FIELD_DEFAULT_NAME, of)?;

@@ -169,7 +169,7 @@ fn mapping(field: &Field) -> Error {
 fn times(count: usize, size: u64) -> Result<usize> {
     let product = usize::try_from(size).ok().and_then(|size| count.checked_mul(size));
     product.ok_or_else(|| {
-        Error::limit("address space", usize::MAX, format!("{count} times {size} elements are"))
+        Error::limit("the address space", usize::MAX, format!("{count} times {size} elements"))
     })
 }
 
@@ -193,14 +193,15 @@ fn align_up<T>(bytes: Buffer) -> Buffer {
 }
 
 fn fixed_binary(size: u64, bytes: Buffer, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-    let size = i32::try_from(size).map_err(|_| Error::limit("bytes of a fixed size", i32::MAX, size))?;
+    let size = i32::try_from(size)
+        .map_err(|_| Error::limit("the limit", i32::MAX, format!("{size} bytes per value")))?;
     Ok(Arc::new(FixedSizeBinaryArray::try_new(size, bytes, nulls)?))
 }
 
 fn check_text(len: usize) -> Result<()> {
     match i32::try_from(len) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Error::limit("bytes of text in a batch", i32::MAX, format!("{len} are"))),
+        Err(_) => Err(Error::limit("the limit", i32::MAX, format!("{len} bytes of text in a batch"))),
     }
 }
 

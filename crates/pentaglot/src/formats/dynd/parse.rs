@@ -46,7 +46,7 @@ impl Parser<'_> {
     fn deepen(&mut self, levels: u32) -> Result<()> {
         self.depth = self.depth.saturating_add(levels);
         let check = if self.depth > DEEPEST {
-            Err(Error::limit("max-depth", DEEPEST, "more levels of types are"))
+            Err(Error::limit("the limit", DEEPEST, "more levels of types"))
         } else {
             self.limits.check_depth(self.depth)
         };

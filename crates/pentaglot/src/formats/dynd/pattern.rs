@@ -55,7 +55,7 @@ impl Type {
         let mut bound = Bindings::default();
         let found = matches(self, ty, &mut bound);
         if bound.steps > MAX_STEPS {
-            return Err(Error::limit("steps of a pattern match", MAX_STEPS, "more are"));
+            return Err(Error::limit("the limit", MAX_STEPS, "more steps to match a pattern"));
         }
         Ok(found)
     }

@@ -27,7 +27,7 @@ use crate::hub::{Columns, Rows, Selection, rows};
 use crate::limits::{Limits, Reservation};
 use crate::source::Source;
 
-/// A batch is about so many bytes, as the footer counts them.
+/// The approximate bytes of a batch, as the footer counts them.
 const BATCH_BYTES: u64 = 16 << 20;
 const MOST_BATCH_ROWS: u64 = 64 << 10;
 
@@ -44,7 +44,7 @@ impl ParquetDocument {
     /// Reads the footer.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
-        let store = Store::open(Chunks { source, budget: options.budget.clone() })?;
+        let store = Store::open(Chunks::new(source, options.budget.clone()))?;
         Ok(ParquetDocument { summary: store.summary(), store: Arc::new(store) })
     }
 }
@@ -200,7 +200,7 @@ impl Store {
             0 => self.own_batch_rows(group, largest),
             most => most,
         };
-        guarded(|| {
+        self.chunks.guarded(|| {
             let mut builder =
                 ParquetRecordBatchReaderBuilder::new_with_metadata(self.chunks.clone(), metadata.clone())
                     .with_row_groups(vec![index])
@@ -309,7 +309,7 @@ fn check_depth(schema: &Schema, limits: &Limits) -> Result<()> {
     schema.fields().iter().try_for_each(|field| limits.check_depth(depth(field)))
 }
 
-/// The Arrow schema that stands under a key of the footer, if it is sound.
+/// The Arrow schema under a key of the footer, if it is valid.
 fn embedded(metadata: &ParquetMetaData, key: &str, limits: &Limits) -> Result<Option<Schema>> {
     let pairs = metadata.file_metadata().key_value_metadata();
     let pair = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == key));
@@ -411,9 +411,14 @@ impl Reader {
         loop {
             if let Some((reader, left)) = &mut self.current {
                 let index = (self.group - 1) as u64;
-                let batch = guarded(|| Ok(reader.next().transpose()?)).index(index).field("row_group")?;
+                let batch = self
+                    .store
+                    .chunks
+                    .guarded(|| Ok(reader.next().transpose()?))
+                    .index(index)
+                    .field("row_group")?;
                 let count = batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
-                // Pages may hold fewer rows than the footer says, which the crate passes over.
+                // Pages may hold fewer rows than the footer says, which the crate ignores.
                 if (count == 0 && *left > 0) || count > *left {
                     let error = Error::malformed(format_args!("{left} more rows"), count).rule("row-count");
                     return Err(error.index(index).field("row_group"));
@@ -428,7 +433,7 @@ impl Reader {
                 return Ok(None);
             };
             let start = self.position;
-            // A row group without rows holds nothing that is asked for, but whoever reads all rows learns if it is broken.
+            // A row group without rows holds nothing that is asked for, but a reader of all rows checks it.
             let bare = group.num_rows() == 0 && self.range == (0..self.store.total_rows);
             if start >= self.range.end && !bare {
                 return Ok(None);

@@ -191,7 +191,7 @@ fn errors_say_what_and_where() {
         "parquet: at byte 0: expected the magic PAR1, found [50, 41, 52, 32]"
     );
     assert_eq!(error(b"PA".to_vec()), "parquet: at byte 0: expected the magic PAR1, found [50, 41]");
-    assert_eq!(error(b"PARExxxxxxxx".to_vec()), "parquet: an encrypted Parquet footer");
+    assert_eq!(error(b"PARExxxxxxxx".to_vec()), "parquet: not supported: an encrypted Parquet footer");
     let mut long = whole.clone();
     let at = whole.len() - 8;
     long[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -237,7 +237,7 @@ fn every_flipped_bit_of_a_checked_page_is_found() {
     let mut findings = Findings::new(false);
     document.validate(&mut findings).unwrap();
     assert_eq!(findings.list()[0].rule, "crc", "{:#?}", findings.list());
-    // Also whoever only reads learns it.
+    // A reader gets the same error.
     let error = collect(document.all_rows().unwrap()).unwrap_err();
     assert!(error.kind() == ErrorKind::Malformed && error.to_string().contains("checksum"), "{error}");
 }

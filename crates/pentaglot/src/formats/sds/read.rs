@@ -73,9 +73,8 @@ impl SdsDocument {
 
 /// What rows are read of: the structure itself, or the member of this name.
 pub(super) fn content_of(object: &Arc<Object>, member: Option<&str>) -> Result<Option<Content>> {
-    let no_graph = |kind: SdsKind| {
-        Error::unsupported(format!("GFA is written from a GBZ graph, and this is a {kind}"))
-    };
+    let no_graph =
+        |kind: SdsKind| Error::unsupported(format!("GFA is written from a GBZ graph, and this is a {kind}"));
     let Object::Container(container) = object.as_ref() else {
         return match member {
             None => Ok(Some(Content::Object(Arc::clone(object)))),

@@ -53,3 +53,9 @@ pub struct JsonOptions {
     /// written as base64.
     pub dynd_value: Option<DyndValue>,
 }
+
+impl JsonOptions {
+    setters! {
+        with_dynd_value(dynd_value: DyndValue);
+    }
+}

@@ -279,7 +279,7 @@ proptest! {
         let mut wire = Json::new(bytes.as_bytes(), true);
         let value = wire.float32().filter(|_| wire.position() == text.len()).map(f32::to_bits);
         let naive = text.parse().ok().filter(|value: &f32| value.is_finite()).map(f32::to_bits);
-        // A single past its range may be within that of a double, and the other way round never.
+        // A single past its range may be within that of a double, and never the reverse.
         prop_assert_eq!(value, naive.filter(|_| sound.is_ok()));
         let mut wire = Json::new(bytes.as_bytes(), true);
         let value = wire.integer::<i64>().filter(|_| wire.position() == text.len());

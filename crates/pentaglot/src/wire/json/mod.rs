@@ -10,7 +10,7 @@
 //! object := begin_object (next_key = Some(name) value)*  next_key = None
 //! ```
 //!
-//! Repeated keys are handed out as often as they stand there: what they mean is the caller's business.
+//! Repeated keys are given as often as they occur: the caller decides what they mean.
 
 mod number;
 mod quote;
@@ -29,7 +29,7 @@ use crate::source::{Source, SourceReader, Window};
 /// How much is read at a time.
 pub(crate) const WINDOW_BYTES: usize = 64 << 10;
 
-/// What kind of value stands next.
+/// The kind of the next value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JsonKind {
     Null,
@@ -67,7 +67,7 @@ impl JsonKind {
 /// ```
 pub(crate) struct Scanner<R> {
     window: Window<R>,
-    /// Whether an array or object has just begun, so that no comma stands before its next part.
+    /// Whether an array or object has just begun, so that no comma comes before its next part.
     fresh: bool,
     depth: u32,
     budget: Budget,
@@ -90,13 +90,13 @@ impl<R: Read> Scanner<R> {
         Scanner::at(input, 0, budget)
     }
 
-    /// A scanner at the start of `input`, which stands at `offset` in the file.
+    /// A scanner at the start of `input`, which begins at `offset` in the file.
     pub(crate) fn at(input: R, offset: u64, budget: Budget) -> Self {
         let window = Window::new(input, offset, WINDOW_BYTES, budget.clone());
         Scanner::of(window, budget)
     }
 
-    /// A scanner of what a window stands at.
+    /// A scanner that begins where a window is.
     pub(crate) fn of(window: Window<R>, budget: Budget) -> Self {
         Scanner { window: window.count_lines(), fresh: false, depth: 0, budget, scratch: Vec::new() }
     }
@@ -106,7 +106,7 @@ impl<R: Read> Scanner<R> {
         &self.budget
     }
 
-    /// Starts anew with other input that stands at `offset`, keeping the memory.
+    /// Starts again with other input that begins at `offset`, keeping the memory.
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.window.reset(input, offset);
         (self.fresh, self.depth) = (false, 0);
@@ -177,7 +177,7 @@ impl<R: Read> Scanner<R> {
         Ok(marked)
     }
 
-    /// What kind of value stands next; the offset is then that of its first byte.
+    /// The kind of the next value; the offset is then that of its first byte.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<JsonKind> {
         match self.skip_space()? {
@@ -191,7 +191,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// The error that `expected` does not stand here; names what does.
+    /// The error that `expected` is not here; names what is.
     #[cold]
     pub(crate) fn unexpected(&mut self, expected: &str) -> Error {
         let found = match self.skip_space() {
@@ -215,7 +215,7 @@ impl<R: Read> Scanner<R> {
         Error::malformed(expected, words).at(offset)
     }
 
-    /// The error that a value of another kind stands here.
+    /// The error that a value of another kind is here.
     #[cold]
     pub(crate) fn wrong_type(&mut self, expected: &str) -> Error {
         let value = match self.peek() {
@@ -301,7 +301,7 @@ impl<R: Read> Scanner<R> {
         Ok(true)
     }
 
-    /// What stands in the window for whoever reads elements of an array without the scanner, and whether the first has
+    /// What the window holds, for a caller that reads elements of an array without the scanner, and whether the first has
     /// no comma before it; `None` if they would lie too deep.
     #[cfg(feature = "ds")]
     pub(crate) fn elements(&self) -> Option<(&[u8], bool)> {
@@ -345,7 +345,7 @@ impl<R: Read> Scanner<R> {
         self.key_text().map(Some)
     }
 
-    /// Passes over the comma, the key `quoted` (with its quotes) and the colon, if exactly these bytes stand next in
+    /// Skips the comma, the key `quoted` (with its quotes) and the colon, if exactly these bytes come next in
     /// the window, with at most one space before and after; else stays where it is. A shortcut: where it gives
     /// `false`, [`next_key`](Self::next_key) decides.
     #[inline]
@@ -372,7 +372,7 @@ impl<R: Read> Scanner<R> {
         self.expect_word(b"null", "null")
     }
 
-    /// Reads `null` if it stands next; says whether.
+    /// Reads `null` if it comes next; says whether.
     #[inline]
     pub(crate) fn skip_null(&mut self) -> Result<bool> {
         if self.skip_space()? != Some(b'n') {
@@ -391,7 +391,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Errs unless the line ends here; passes over its end. Also fine at the end of the input.
+    /// Errs unless the line or the input ends here; skips the end of the line.
     pub(crate) fn end_line(&mut self) -> Result<()> {
         loop {
             match self.peek_byte()? {
@@ -406,7 +406,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Passes over the rest of the line, whatever stands there, and starts anew after it.
+    /// Skips the rest of the line without looking at it, and starts again after it.
     pub(crate) fn skip_line(&mut self) -> Result<()> {
         (self.depth, self.fresh) = (0, false);
         loop {

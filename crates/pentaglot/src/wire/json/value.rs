@@ -1,4 +1,4 @@
-//! Whole values: passed over, or captured as text.
+//! Whole values: skipped, or captured as text.
 
 use std::io::Read;
 
@@ -6,7 +6,7 @@ use super::{JsonKind, Scanner};
 use crate::error::{Error, Result};
 
 impl<R: Read> Scanner<R> {
-    /// Passes over the next value, whatever it is; its text is checked like any other.
+    /// Skips the next value of any kind; its text is checked like any other.
     pub(crate) fn skip_value(&mut self) -> Result<()> {
         let outer = self.depth;
         // Whether each open array or object is an object. No recursion: depth costs one byte here.

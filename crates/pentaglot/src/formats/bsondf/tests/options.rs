@@ -14,7 +14,7 @@ use crate::formats::bsondf::{BsonColumn, Type, read_document, write_document};
 use crate::hub::{Verdict, native};
 use crate::testing::writing::Writing as _;
 
-/// A table whose buffers do not all compress alike.
+/// A table whose buffers do not all compress equally.
 fn ticks() -> RecordBatch {
     read(&load("ticks_5k.bson")).unwrap()
 }

@@ -61,7 +61,7 @@ impl Real for f16 {
         Self::parse(text).ok_or_else(|| unfit("a number in the range of float16", text.as_bytes()).at(offset))
     }
 
-    /// By way of a double, whose 53 bits only matter if the text has far more digits than a half can tell apart.
+    /// By way of a double, whose 53 bits only matter if the text has far more digits than a half can distinguish.
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(f16::from_f64).filter(|value| value.is_finite())
     }
@@ -81,7 +81,7 @@ fn parse_special(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// Whether a string stands for a float that is not finite.
+/// Whether a string means a float that is not finite.
 pub(crate) fn is_special_float(text: &[u8]) -> bool {
     parse_special(text).is_some()
 }

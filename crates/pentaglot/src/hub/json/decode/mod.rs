@@ -57,16 +57,16 @@ impl<R: Read + Send + 'static> Input for R {}
 
 /// Appends values of one type.
 trait Decode<R: Input>: Send {
-    /// Appends the value that stands next, which is not null.
+    /// Appends the next value, which is not null.
     fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()>;
 
     /// Appends the value of a cell.
     fn text(&mut self, text: &[u8]) -> Result<()>;
 
-    /// Appends something in the place of a null.
+    /// Appends a placeholder value for a null.
     fn null(&mut self);
 
-    /// Appends something in the place of so many nulls.
+    /// Appends placeholder values for `count` nulls.
     fn nulls(&mut self, count: usize) {
         (0..count).for_each(|_| self.null());
     }
@@ -106,7 +106,7 @@ impl<R: Input> JsonColumn<R> {
         self.nested
     }
 
-    /// Appends the value that stands next in the scanner.
+    /// Appends the next value of the scanner.
     #[inline]
     pub(crate) fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
         if scanner.skip_null()? {
@@ -134,13 +134,13 @@ impl<R: Input> JsonColumn<R> {
         Ok(())
     }
 
-    /// Appends a null that stands under another null, or in the place of a value that could not be read.
+    /// Appends a null below another null, or in place of a value that could not be read.
     fn pad(&mut self) {
         self.values.null();
         self.nulls.append_null();
     }
 
-    /// Appends nulls, as [`pad`](Self::pad) does, until the column has so many values.
+    /// Appends nulls, as [`pad`](Self::pad) does, until the column has `rows` values.
     #[inline]
     fn pad_to(&mut self, rows: usize) {
         let missing = rows.saturating_sub(self.nulls.len());
@@ -166,7 +166,7 @@ impl<R: Input> JsonColumn<R> {
         self.values.finish(nulls)
     }
 
-    /// Takes out the values of a child whose nulls stand only under nulls of its parent, if it is not nullable.
+    /// Takes the values out of a child whose nulls are only below nulls of its parent, if it is not nullable.
     fn finish_child(&mut self) -> Result<ArrayRef> {
         let nulls = self.nulls.finish().filter(|_| self.field.is_nullable());
         self.values.finish(nulls)

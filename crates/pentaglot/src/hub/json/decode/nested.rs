@@ -46,7 +46,7 @@ fn no_cell(text: &[u8]) -> Error {
     super::scalar::unfit("JSON text", text)
 }
 
-/// Elements cost at least two bytes of input each; their memory is held against the budget now and then.
+/// Elements take at least two bytes of input each; their memory is checked against the budget now and then.
 fn check_count(count: usize, budget: &Budget) -> Result<()> {
     if count.is_multiple_of(1 << 16) {
         budget.check(count as u64 * 16)?;
@@ -77,8 +77,8 @@ impl<R: Input, O: OffsetSizeTrait> List<R, O> {
 
     fn end(&mut self) -> Result<()> {
         let Some(end) = O::from_usize(self.count) else {
-            let needed = format!("{} are (large_list holds more)", self.count);
-            return Err(Error::limit("elements in a batch of lists", i32::MAX, needed));
+            let needed = format!("{} elements in a batch (large_list holds more)", self.count);
+            return Err(Error::limit("the limit of lists", i32::MAX, needed));
         };
         self.ends.push(end);
         Ok(())
@@ -153,7 +153,7 @@ impl<R: Input> FixedList<R> {
         })
     }
 
-    /// One level; the depth is that of the shape, which was held against the limits.
+    /// One level; the depth is that of the shape, which was checked against the limits.
     fn level(
         items: &mut JsonColumn<R>,
         shape: &[u64],
@@ -225,7 +225,7 @@ pub(crate) struct Record<R> {
 }
 
 impl<R: Input> Record<R> {
-    /// The columns of `fields`; those that `wanted` says `false` for are passed over.
+    /// The columns of `fields`; those that `wanted` says `false` for are skipped.
     pub(crate) fn new(fields: &Fields, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
         let columns = fields.iter().enumerate().map(|(index, field)| {
             let column = || JsonColumn::new(field, budget).field(field.name().clone());
@@ -268,7 +268,7 @@ impl<R: Input> Record<R> {
         self.rows
     }
 
-    /// Appends the object that stands next.
+    /// Appends the next object.
     pub(crate) fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
         scanner.skip_space()?;
         let offset = scanner.offset();
@@ -521,7 +521,7 @@ impl<R: Input> Decode<R> for Map<R> {
             }
         }
         let end = i32::try_from(self.count).map_err(|_| {
-            Error::limit("entries in a batch of maps", i32::MAX, format!("{} are", self.count))
+            Error::limit("the limit of maps", i32::MAX, format!("{} entries in a batch", self.count))
         })?;
         self.ends.push(end);
         Ok(())
@@ -558,7 +558,7 @@ impl<R: Input> Packed<R> {
     fn new(values: &FieldRef, data_type: &DataType, budget: &Budget) -> Option<Result<Self>> {
         let packs = arrow_cast::can_cast_types(values.data_type(), data_type);
         packs.then(|| {
-            // A null may stand in the place of any value, whatever the field inside says.
+            // Any value may be null, whatever the field inside says.
             let values = Arc::new(values.as_ref().clone().with_nullable(true));
             Ok(Packed { values: JsonColumn::new(&values, budget)?, data_type: data_type.clone() })
         })
@@ -580,9 +580,9 @@ impl<R: Input> Decode<R> for Packed<R> {
 
     fn finish(&mut self, _: Option<NullBuffer>) -> Result<ArrayRef> {
         let values = self.values.finish()?;
-        let packed = arrow_cast::cast(&values, &self.data_type).map_err(|error| {
-            let needed = format!("more distinct values are ({error})");
-            Error::limit("keys of a dictionary", print_type(&self.data_type), needed)
+        let packed = arrow_cast::cast(&values, &self.data_type).map_err(|_| {
+            let needed = format!("keys for up to {} distinct values", values.len());
+            Error::limit("the dictionary type", print_type(&self.data_type), needed)
         })?;
         debug_assert_eq!(packed.len(), values.len());
         Ok(packed)

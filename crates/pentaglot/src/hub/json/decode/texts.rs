@@ -30,8 +30,8 @@ impl Texts {
     fn end(&mut self) -> Result<()> {
         let len = self.values.len();
         if len > i32::MAX as usize && matches!(self.data_type, DataType::Utf8 | DataType::Binary) {
-            let needed = format!("{len} are (large_utf8 and large_binary hold more)");
-            return Err(Error::limit("bytes in a batch of utf8 or binary", i32::MAX, needed));
+            let needed = format!("{len} bytes in a batch (large_utf8 and large_binary hold more)");
+            return Err(Error::limit("the limit of utf8 and binary", i32::MAX, needed));
         }
         self.ends.push(len);
         Ok(())
