@@ -102,7 +102,7 @@ fn targets(registry: &Registry) -> Vec<String> {
         let written = info
             .dialects
             .iter()
-            .filter(|dialect| dialect.write && !(info.id == "dynd" && dialect.name == "raw"));
+            .filter(|dialect| dialect.write && dialect.read && !(info.id == "dynd" && dialect.name == "raw"));
         let before = targets.len();
         targets.extend(written.map(|dialect| format!("{}:{}", info.id, dialect.name)));
         if targets.len() == before {
