@@ -38,7 +38,7 @@ pub(crate) struct DyndType(dynd::Type);
 impl DyndType {
     #[new]
     fn new(text: &str) -> Outcome<Self> {
-        Ok(DyndType(dynd::Type::parse(text, &Limits::default())?))
+        Ok(DyndType(dynd::Type::parse(text)?))
     }
 
     /// Whether data of this type can be serialized.

@@ -32,7 +32,7 @@
 pub(crate) mod arrow_flatbuffers;
 mod detect;
 mod findings;
-#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+#[cfg(any(feature = "arrow_ipc", feature = "parquet", feature = "ds"))]
 pub(crate) mod guard;
 mod options;
 mod outline;
@@ -88,6 +88,23 @@ use crate::source::Source;
 pub trait Format: Send + Sync {
     /// Names, extensions, options.
     fn info(&self) -> &'static FormatInfo;
+
+    /// Dialects and their media types, where dialects have media types of their own; the first of a dialect is the one to
+    /// send.
+    fn dialect_media_types(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// The media type of a dialect, or of what is written where none is named.
+    fn media_type(&self, dialect: Option<&str>) -> Option<&'static str> {
+        let dialects = self.info().dialects.iter();
+        let dialect =
+            dialect.or_else(|| dialects.filter(|dialect| dialect.write).map(|dialect| dialect.name).next());
+        match self.dialect_media_types() {
+            [] => self.info().media_types.first().copied(),
+            own => own.iter().find(|(name, _)| Some(*name) == dialect).map(|(_, media_type)| *media_type),
+        }
+    }
 
     /// Whether these bytes look like this format. Bounded work; never errs.
     fn detect(&self, head: &Head<'_>) -> Confidence;

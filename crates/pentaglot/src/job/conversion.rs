@@ -9,6 +9,8 @@ use arrow_schema::SchemaRef;
 #[cfg(feature = "sds")]
 use super::composite::{self, Composite};
 use super::dense;
+#[cfg(feature = "ds")]
+use super::image_files::ImageFiles;
 use super::inputs::open_all;
 use super::names::expand;
 use super::open::{self, OpenOptions, Opened, Target};
@@ -56,17 +58,27 @@ pub struct ConvertOptions {
 
 impl ConvertOptions {
     setters! {
-        with_open(open: OpenOptions);
-        with_to(to: String);
-        with_as_type(as_type: String);
-        with_columns(columns: Vec<String>);
-        with_rows(rows: Range<u64>);
-        with_filter(filter: String);
-        with_allow_lossy(allow_lossy: LossKinds);
-        with_force(force: bool);
-        with_batch_rows(batch_rows: usize);
-        #[cfg(feature = "dynd")]
-        with_verify(verify: bool);
+        texts [
+            with_to(to),
+            with_as_type(as_type),
+            with_filter(filter),
+        ]
+        values [
+            with_open(open: OpenOptions),
+            with_rows(rows: Range<u64>),
+            with_allow_lossy(allow_lossy: LossKinds),
+            with_force(force: bool),
+            with_batch_rows(batch_rows: usize),
+            #[cfg(feature = "dynd")]
+            with_verify(verify: bool),
+        ]
+    }
+
+    /// Sets [`columns`](Self::columns).
+    #[must_use]
+    pub fn with_columns(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.columns = Some(names.into_iter().map(Into::into).collect());
+        self
     }
 }
 
@@ -75,11 +87,17 @@ pub struct Conversion {
     opened: Opened,
     target: Target,
     selection: Selection,
+    /// What makes files of images, or images of files.
+    #[cfg(feature = "ds")]
+    image_files: Option<ImageFiles>,
     /// What adapts the data to a given type: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
+    /// How many rows are written, where it is known in advance.
+    #[cfg(feature = "dynd")]
+    row_count: Option<u64>,
     /// How large a sparse matrix becomes that is written as a dense one.
     dense_bytes: Option<u64>,
     allow_lossy: LossKinds,
@@ -190,6 +208,17 @@ impl Conversion {
         let selection = options.view().selection(&opened)?;
         let mut schema = Arc::clone(selection.schema());
         let mut plan = opened.plan.clone();
+        #[cfg(feature = "ds")]
+        let image_files = match super::options::image_files(given) {
+            Some(folder) => {
+                let wanted = options.as_type.as_deref().map(|text| wanted_type(text, options)).transpose()?;
+                let step = ImageFiles::plan(folder, &opened, &selection, wanted.as_deref())?;
+                plan.steps.extend(step.plan.steps.iter().cloned());
+                schema = Arc::clone(&step.schema);
+                Some(step)
+            }
+            None => None,
+        };
         let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
         if let Some((shaped, adapter)) = &adapt {
             plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
@@ -226,6 +255,8 @@ impl Conversion {
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         let lost = write.lost.clone();
+        #[cfg(feature = "dynd")]
+        let row_count = write.row_count;
         let write = match plan.verdict() {
             Verdict::Impossible => None,
             _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
@@ -236,9 +267,13 @@ impl Conversion {
             opened,
             target,
             selection,
+            #[cfg(feature = "ds")]
+            image_files,
             adapt,
             reshape,
             write,
+            #[cfg(feature = "dynd")]
+            row_count,
             dense_bytes,
             allow_lossy,
             lost,
@@ -306,11 +341,17 @@ impl Conversion {
         let (mut verification, sink, rows) = match &self.verify {
             Some(options) => {
                 let schemas = (&rows.schema(), &self.reshape.schema);
-                let (verification, sink) = Verification::start(options, &self.target, schemas, sink)?;
+                let (verification, sink) =
+                    Verification::start(options, &self.target, schemas, self.row_count, sink)?;
                 let rows = verification.source(rows);
                 (Some(verification), sink, rows)
             }
             None => (None, sink, rows),
+        };
+        #[cfg(feature = "ds")]
+        let (rows, staging) = match self.image_files {
+            Some(step) => step.run(rows, &budget)?,
+            None => (rows, None),
         };
         let (allowed, lost) = (self.allow_lossy, self.lost.clone());
         let rows = match self.adapt {
@@ -334,7 +375,14 @@ impl Conversion {
         self.opened.control.check()?;
         #[cfg(feature = "dynd")]
         let complete = verification.map(Verification::complete).transpose()?;
-        let mut written = writer.finish().in_format(to)?;
+        let finish = || writer.finish().in_format(to);
+        #[cfg(feature = "ds")]
+        let mut written = match staging {
+            Some(staging) => staging.commit(finish)?,
+            None => finish()?,
+        };
+        #[cfg(not(feature = "ds"))]
+        let mut written = finish()?;
         for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
             let of = |step: &&FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
             if self.plan.steps.iter().find(of).is_some() {
@@ -397,15 +445,20 @@ fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
     }
 }
 
+/// The schema that a user asks for.
+fn wanted_type(text: &str, options: &ConvertOptions) -> Result<SchemaRef> {
+    let limits = options.open.budget.limits();
+    let wanted = types::parse_type(text, None, limits).and_then(|wanted| wanted.schema());
+    wanted.map_err(|error| types::as_usage("the wanted type", error))
+}
+
 /// What adapts data to a type: a matrix that is to be a table becomes columns first.
 fn adapter_to(
     text: &str,
     schema: &SchemaRef,
     options: &ConvertOptions,
 ) -> Result<(reshape::Reshape, Adapter)> {
-    let wanted =
-        types::parse_type(text, None, options.open.budget.limits()).and_then(|wanted| wanted.schema());
-    let wanted = wanted.map_err(|error| types::as_usage("the wanted type", error))?;
+    let wanted = wanted_type(text, options)?;
     let form = match (Form::of(schema), Form::of(&wanted)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
         (Form::Array | Form::Value, Form::Table) => Form::Table,

@@ -1,5 +1,6 @@
 mod budget;
 mod filtered;
+mod image_files;
 mod joined;
 mod salvaged;
 

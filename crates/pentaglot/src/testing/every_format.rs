@@ -95,6 +95,11 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
                 let Ok(text) = print_type(&schema, Language::Dynd) else { continue };
                 suite.read.type_text = Some(text);
             }
+            if format.info().id == "ds" && matches!(dialect, Some("rows" | "rows-json")) {
+                let Ok(text) = print_type(&schema, Language::Ds) else { continue };
+                suite = suite.undetected();
+                suite.read.type_text = Some(text);
+            }
             let run = || suite.check(&schema, &batches);
             match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
                 Ok(written) => checked += usize::from(written),

@@ -433,9 +433,8 @@ impl Picture {
         }
         let target = self.transform.image(&self.image)?.format;
         match (self.image.format, target) {
-            (ImageFormat::Png, ImageFormat::Plain) => {
-                let image = Image { format: ImageFormat::Plain, ..self.image.clone() };
-                write(&images::decode_png(bytes, &image, &self.budget)?)
+            (ImageFormat::Png | ImageFormat::Jpeg, ImageFormat::Plain) => {
+                write(&images::decode(bytes, &self.image, &self.budget)?)
             }
             (ImageFormat::Plain, ImageFormat::Png) => write(&images::encode_png(bytes, &self.image)?),
             _ => write(bytes),

@@ -17,7 +17,7 @@ use crate::wire::json::write_string;
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 pub fn array_json(ty: &str, data: &[u8], limits: &Limits) -> Result<String> {
-    let ty = Type::parse(ty, limits)?;
+    let ty = Type::parse_within(ty, limits)?;
     let value = deserialize(data, &ty, limits)?;
     let mut out = String::new();
     write_array(&ty, &value, &mut out);
@@ -28,7 +28,7 @@ pub fn array_json(ty: &str, data: &[u8], limits: &Limits) -> Result<String> {
 /// ([`JsonOptions::dynd_value`](crate::hub::json::JsonOptions)).
 pub fn write_value_json(ty: &str, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let limits = Limits::default();
-    let ty = Type::parse(ty, &limits)?;
+    let ty = Type::parse_within(ty, &limits)?;
     let value = deserialize(data, &ty, &limits)?;
     out.extend_from_slice(value_json(&ty, &value).as_bytes());
     Ok(())

@@ -11,14 +11,14 @@
 use std::collections::HashSet;
 
 use super::tokens::{Parser, excerpt};
-use super::types::{Base, Callable, Encoding, FloatWidth, Kind, Pattern, Type, Width, Zone};
+use super::types::{Base, Callable, Encoding, FloatWidth, Pattern, Type, TypeKind, Width, Zone};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
 /// No type nests deeper, whatever the limits say: the parser and everything after it recurse.
 const DEEPEST: u32 = 512;
 
-/// Reads a type's text, which stands at `base` in the file.
+/// Reads a type's text, which is at `base` in the file.
 pub(super) fn parse(text: &str, base: u64, limits: &Limits) -> Result<Type> {
     let mut parser = Parser { text, position: 0, base, depth: 0, limits };
     let ty = parser.datashape()?;
@@ -107,7 +107,7 @@ impl Parser<'_> {
             };
         };
         let is_variable = name.starts_with(|c: char| c.is_ascii_uppercase())
-            && Kind::from_name(name).is_none()
+            && TypeKind::from_name(name).is_none()
             && !matches!(name, "Fixed" | "Dim" | "State");
         if self.take("**") {
             return match name {
@@ -166,7 +166,7 @@ impl Parser<'_> {
                 self.skip_space();
                 match self.peek() {
                     Some(b'[') => Type::Array(self.bracketed()?),
-                    _ => Type::Array(Box::new(Pattern::Kind(Kind::Any).into())),
+                    _ => Type::Array(Box::new(Pattern::Kind(TypeKind::Any).into())),
                 }
             }
             "fixed" => {
@@ -458,7 +458,7 @@ fn simple(name: &str) -> Option<Type> {
         "complex64" => Type::Complex(FloatWidth::W32),
         "complex128" => Type::Complex(FloatWidth::W64),
         _ => {
-            if let Some(kind) = Kind::from_name(name) {
+            if let Some(kind) = TypeKind::from_name(name) {
                 return Some(Pattern::Kind(kind).into());
             }
             if let Some(width) = name.strip_prefix("int") {

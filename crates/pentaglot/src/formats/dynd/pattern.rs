@@ -1,14 +1,14 @@
-//! Which types a pattern stands for: the stored type of `array[T]` must match `T`.
+//! Which types match a pattern: the stored type of `array[T]` must match `T`.
 
 use std::collections::HashMap;
 
-use super::types::{Base, Kind, Pattern, Type};
+use super::types::{Base, Pattern, Type, TypeKind};
 use crate::error::{Error, Result};
 
 /// How many comparisons one match may take: several `Dims...` in a row try every split of the dimensions.
 const MAX_STEPS: u32 = 1 << 16;
 
-/// What the variables of a pattern stand for so far.
+/// What the variables of a pattern are bound to so far.
 #[derive(Clone, Default)]
 struct Bindings<'a> {
     variables: HashMap<&'a str, Bound<'a>>,
@@ -24,7 +24,7 @@ enum Bound<'a> {
 }
 
 impl<'a> Bindings<'a> {
-    /// Binds a variable; `false` if it stands for something else already.
+    /// Binds a variable; `false` if it is bound to something else already.
     fn bind(&mut self, name: &'a str, to: Bound<'a>) -> bool {
         *self.variables.entry(name).or_insert(to) == to
     }
@@ -37,7 +37,7 @@ enum Dim {
 }
 
 impl Type {
-    /// Whether this type, taken as a pattern, stands for the concrete type `ty`.
+    /// Whether the concrete type `ty` matches this type, taken as a pattern.
     ///
     /// ```
     /// use pentaglot::formats::dynd::Type;
@@ -172,19 +172,19 @@ fn matches_pattern<'a>(pattern: &'a Pattern, ty: &'a Type, bound: &mut Bindings<
     }
 }
 
-fn is_of(kind: Kind, ty: &Type) -> bool {
+fn is_of(kind: TypeKind, ty: &Type) -> bool {
     match kind {
-        Kind::Any => true,
-        Kind::Scalar => dim(ty).is_none(),
-        Kind::Bool => matches!(ty, Type::Bool),
-        Kind::Int => matches!(ty, Type::Int(_)),
-        Kind::Uint => matches!(ty, Type::Uint(_)),
-        Kind::Float => matches!(ty, Type::Float(_)),
-        Kind::Complex => matches!(ty, Type::Complex(_)),
-        Kind::Bytes => matches!(ty, Type::Bytes { .. } | Type::FixedBytes { .. }),
-        Kind::FixedBytes => matches!(ty, Type::FixedBytes { .. }),
-        Kind::String => matches!(ty, Type::String | Type::FixedString { .. } | Type::Char(_)),
-        Kind::FixedString => matches!(ty, Type::FixedString { .. }),
-        Kind::Categorical => false,
+        TypeKind::Any => true,
+        TypeKind::Scalar => dim(ty).is_none(),
+        TypeKind::Bool => matches!(ty, Type::Bool),
+        TypeKind::Int => matches!(ty, Type::Int(_)),
+        TypeKind::Uint => matches!(ty, Type::Uint(_)),
+        TypeKind::Float => matches!(ty, Type::Float(_)),
+        TypeKind::Complex => matches!(ty, Type::Complex(_)),
+        TypeKind::Bytes => matches!(ty, Type::Bytes { .. } | Type::FixedBytes { .. }),
+        TypeKind::FixedBytes => matches!(ty, Type::FixedBytes { .. }),
+        TypeKind::String => matches!(ty, Type::String | Type::FixedString { .. } | Type::Char(_)),
+        TypeKind::FixedString => matches!(ty, Type::FixedString { .. }),
+        TypeKind::Categorical => false,
     }
 }

@@ -7,7 +7,7 @@ use super::parse;
 use crate::error::Result;
 use crate::limits::Limits;
 
-/// A datashape type: concrete ones, whose data can be serialized, and [`Pattern`]s, which stand for many.
+/// A datashape type: concrete ones, whose data can be serialized, and [`Pattern`]s, which match many.
 ///
 /// Made by [`Type::parse`], which holds all rules of the profile; printed in the one canonical form.
 ///
@@ -80,23 +80,23 @@ pub enum Type {
     Pointer(Box<Type>),
     /// `array[T]`: a value with its own type, which matches `T`
     Array(Box<Type>),
-    /// `storage[T, axis=[…]]`: fixed dimensions whose data stands in the order of `axis`, slowest first
+    /// `storage[T, axis=[…]]`: fixed dimensions whose data is in the order of `axis`, slowest first
     Storage {
         /// The logical type: one fixed dimension per axis over a type of fixed size.
         of: Box<Type>,
         /// A permutation of the dimensions; not the identity.
         axis: Vec<usize>,
     },
-    /// A type that stands for many; a value, but never the type of data.
+    /// A type that matches many; a value, but never the type of data.
     Pattern(Box<Pattern>),
 }
 
-/// What stands for many types.
+/// What matches many types.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Pattern {
     /// `Any`, `Int`, …
-    Kind(Kind),
+    Kind(TypeKind),
     /// `Fixed * T`: any fixed dimension
     Fixed(Type),
     /// `Dim * T`: any dimension
@@ -189,7 +189,7 @@ words! {
 
 words! {
     /// The kinds of types.
-    Kind {
+    TypeKind {
         Any = "Any", Scalar = "Scalar", Bool = "Bool", Int = "Int", Uint = "UInt", Float = "Float",
         Complex = "Complex", Bytes = "Bytes", FixedBytes = "FixedBytes", String = "String",
         FixedString = "FixedString", Categorical = "Categorical",
@@ -276,8 +276,14 @@ impl Sentinel {
 }
 
 impl Type {
-    /// Reads a type's text; errors know their place in it and carry the rule `type-syntax` or `depth`.
-    pub fn parse(text: &str, limits: &Limits) -> Result<Self> {
+    /// Reads a type's text under the default limits; errors know their place in it and carry the rule `type-syntax` or
+    /// `depth`.
+    pub fn parse(text: &str) -> Result<Self> {
+        Type::parse_within(text, &Limits::default())
+    }
+
+    /// As [`parse`](Self::parse), under these limits.
+    pub fn parse_within(text: &str, limits: &Limits) -> Result<Self> {
         parse::parse(text, 0, limits)
     }
 
@@ -286,7 +292,7 @@ impl Type {
         parse::parse_canonical(text, 0, limits)
     }
 
-    /// Whether data of this type can be serialized (inside `array[T]`, T may stand for many).
+    /// Whether data of this type can be serialized (inside `array[T]`, T may be a pattern).
     pub fn is_concrete(&self) -> bool {
         match self {
             Type::Pattern(_) => false,
@@ -297,7 +303,7 @@ impl Type {
         }
     }
 
-    /// How many bytes every value takes, if that is decided by the type: then element `i` of `N * T` stands at
+    /// How many bytes every value takes, if that is decided by the type: then element `i` of `N * T` is at
     /// `i * size`. `None` too where the product is past 2^64.
     pub fn fixed_size(&self) -> Option<u64> {
         match self {
@@ -324,7 +330,7 @@ impl Type {
         }
     }
 
-    /// The fewest bytes that a value takes; counts of elements are held against it.
+    /// The fewest bytes that a value takes; counts of elements are checked with it.
     pub(super) fn least_size(&self) -> u64 {
         match self {
             Type::String | Type::Json | Type::Bytes { .. } | Type::Char(_) | Type::Var(_) => 1,
@@ -410,7 +416,7 @@ impl FromStr for Type {
     type Err = crate::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Type::parse(text, &Limits::default())
+        Type::parse(text)
     }
 }
 

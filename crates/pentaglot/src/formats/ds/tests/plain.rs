@@ -73,9 +73,9 @@ fn one_by_one(
         decode: false,
         check_images: false,
         budget: Budget::default(),
-        stand_ins: 0,
+        placeholder_bytes: 0,
     };
-    let mut selection = Selection::new(&Arc::new(kind.schema().unwrap()), None);
+    let mut selection = Selection::new(&Arc::new(kind.to_schema().unwrap()), None);
     if let Some(columns) = columns {
         selection = selection.with_column_ranges(columns).unwrap();
     }

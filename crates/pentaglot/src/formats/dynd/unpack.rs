@@ -14,11 +14,11 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
-use super::hub::{needs_some, tensor};
+use super::schema::{needs_some, tensor};
 use super::types::{FloatWidth, Missing, Sentinel, Type, Width};
 use super::value::StorageOrder;
 use super::walk::decode_fixed_string;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::hub::type_text::print_type;
 use crate::kernels::records;
 
@@ -262,14 +262,13 @@ fn nanoseconds(bytes: Buffer, nulls: Option<&NullBuffer>) -> Result<ScalarBuffer
     let checked = ticks.iter().enumerate().map(|(index, tick)| match fits(*tick) {
         true => Ok(tick * 100),
         false if is_null(index) => Ok(0),
-        false => Err(Error::lossy(format!(
-            "{tick} ticks of 100 ns do not fit 64 bits of nanoseconds (the option times=ticks reads numbers)"
-        ))),
+        false => Err(Error::lossy(format!("{tick} ticks of 100 ns do not fit 64 bits of nanoseconds"))
+            .hint(Hint::Option("times=ticks".into()))),
     });
     checked.collect::<Result<Vec<i64>>>().map(ScalarBuffer::from)
 }
 
-/// Values whose elements stand in the order of `axis`, in row-major order.
+/// Values whose elements are in the order of `axis`, in row-major order.
 pub(super) fn to_logical_order(of: &Type, axis: &[usize], bytes: &[u8], count: usize) -> Vec<u8> {
     let (dims, element) = of.fixed_dims();
     let size = element.fixed_size().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
@@ -308,7 +307,7 @@ pub(super) fn to_storage_order(of: &Type, axis: &[usize], bytes: &[u8], count: u
     out
 }
 
-/// Whether somewhere in the type stands a void, which is a null that is not nullable: Arrow's constructors refuse it.
+/// Whether the type contains a void, which is a null that is not nullable: Arrow's constructors refuse it.
 fn holds_void(field: &Field) -> bool {
     match field.data_type() {
         DataType::Null => true,

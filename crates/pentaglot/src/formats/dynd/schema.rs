@@ -1,130 +1,223 @@
-//! Arrow schemas as datashape types: the type that rows are written as, and what becomes of each field.
+//! Datashape types as Arrow fields, and Arrow fields as datashape types.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 
-use super::hub::{ID, Layout, RowCount, arrow_schema, plain_number, with_ticks};
-use super::types::{Encoding, FloatWidth, Kind, Missing, Pattern, Type, Width, Zone};
+use super::layout::{RowCount, RowLayout};
+use super::types::{Encoding, FloatWidth, Missing, Pattern, Type, TypeKind, Width, Zone};
+use super::write::plan_type;
 use crate::error::{Error, Result};
 use crate::hub::extension::{self, FIXED_SHAPE_TENSOR};
-use crate::hub::type_text::{print_field, print_type};
-use crate::hub::{Effect, Form, LossKind, Plan, native, shape};
+use crate::hub::type_text::print_type;
+use crate::hub::{Effect, LossKind, Shape, native, shape};
 
-/// The datashape type that rows of an Arrow schema are written as, without the options of a writer.
-///
-/// ```
-/// use pentaglot::formats::dynd::type_of_schema;
-/// use pentaglot::arrow::schema::{DataType, Field, Schema};
-/// let schema = Schema::new(vec![Field::new("x", DataType::Int32, true), Field::new("y", DataType::Utf8, false)]);
-/// assert_eq!(type_of_schema(&schema)?.to_string(), "var * {x: ?int32, y: string}");
-/// # Ok::<(), pentaglot::Error>(())
-/// ```
-pub fn type_of_schema(schema: &Schema) -> Result<Type> {
-    let planned = plan_type(schema, None, None, false);
-    planned.plan.check(crate::hub::LossKinds::ALL)?;
-    planned.ty.ok_or_else(|| Error::unsupported("this schema has no datashape"))
-}
+/// The id under which the native type travels.
+pub(super) const ID: &str = "dynd";
 
-/// A type for a schema, and what becomes of each field.
-pub(super) struct Planned {
-    pub(super) ty: Option<Type>,
-    pub(super) plan: Plan,
-}
-
-/// The type that rows of `schema` are written as: the one `given`, else the native one where it fits, else derived.
-pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<u64>, flag: bool) -> Planned {
-    let mut plan = Plan::default();
-    let fits = |ty: &Type| {
-        let count_fits = match (Layout::of(ty).rows, row_count) {
-            (RowCount::Fixed(count), Some(rows)) => count == rows,
-            (RowCount::One, Some(rows)) => rows == 1,
-            _ => true,
-        };
-        count_fits
-            && ty.is_concrete()
-            && arrow_schema(ty).is_ok_and(|own| {
-                same_fields(own.fields(), schema.fields())
-                    || same_fields(with_ticks(&own).fields(), schema.fields())
-            })
-    };
-    // `--type` is said of the input; it holds for the output too if these rows are of that type.
-    let given = given.and_then(|text| text.parse::<Type>().ok()).filter(fits);
-    let native = || native::of_sliced(schema, ID).and_then(|native| native.as_str()?.parse().ok());
-    let known = given.or_else(|| {
-        let native = native().map(|ty: Type| match native::is_sliced(schema) {
-            true => with_row_count(ty, row_count),
-            false => ty,
-        });
-        native.filter(fits)
-    });
-    if let Some(ty) = known {
-        let ty = if flag { with_flags(&ty) } else { ty };
-        for (field, column) in schema.fields().iter().zip(Layout::of(&ty).columns()) {
-            plan.step(field.name(), print_field(field), column.to_string(), checks_of(&column));
+impl Type {
+    /// The Arrow schema of this type's data, with shape and native type in its metadata.
+    ///
+    /// ```
+    /// use pentaglot::formats::dynd::Type;
+    /// let schema = Type::parse("var * {x: ?int32, y: string}")?.to_schema()?;
+    /// assert_eq!(schema.fields().len(), 2);
+    /// assert!(schema.field(0).is_nullable());
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    pub fn to_schema(&self) -> Result<Schema> {
+        if !self.is_concrete() {
+            return Err(Error::unsupported(format!(
+                "no data has the type {self}, so it has no Arrow schema"
+            )));
         }
-        return Planned { ty: Some(ty), plan };
-    }
-    shape::plan_plain_table(schema, &mut plan);
-    let mut columns: Vec<(String, Type)> = Vec::new();
-    let mut names = HashSet::new();
-    for field in schema.fields() {
-        let mut derived = Derived { flag, effect: Effect::exact() };
-        let ty = derived.field(field).and_then(|ty| {
-            if names.insert(field.name()) {
-                Ok(ty)
-            } else {
-                Err("a struct holds each field name once".to_owned())
-            }
-        });
-        match ty {
-            Ok(ty) => {
-                plan.step(field.name(), print_field(field), ty.to_string(), derived.effect);
-                columns.push((field.name().clone(), ty));
-            }
-            Err(why) => {
-                let from = print_field(field);
-                plan.step(field.name(), from, "a datashape", Effect::impossible(why));
-            }
-        }
-    }
-    if columns.len() < schema.fields().len() {
-        return Planned { ty: None, plan };
-    }
-    let ty = match (Form::of(schema), columns.len()) {
-        (Form::Array, 1) => columns.pop().map(|(_, ty)| Type::Var(Box::new(ty))),
-        (Form::Value, 1) => columns.pop().map(|(_, ty)| ty),
-        (Form::Dense, 1) => columns.pop().map(|(_, ty)| match shape::matrix_rows(schema) {
-            Some(rows) if row_count.is_none_or(|count| count == rows) && i64::try_from(rows).is_ok() => {
-                let matrix = Type::Fixed(rows, Box::new(ty));
-                match shape::is_column_major(schema) {
-                    true => Type::Storage { of: Box::new(matrix), axis: vec![1, 0] },
-                    false => matrix,
+        let layout = RowLayout::of(self);
+        let fields = layout.fields()?;
+        let metadata = match (layout.shape, layout.rows, &layout.row) {
+            (Shape::Matrix, RowCount::Fixed(rows), Type::Fixed(cols, _)) => {
+                let mut metadata = shape::matrix_metadata(Some(rows), *cols);
+                if matches!(self, Type::Storage { .. }) {
+                    metadata.insert(shape::ORDER_KEY.to_owned(), "F".to_owned());
                 }
+                metadata
             }
-            _ => Type::Var(Box::new(ty)),
-        }),
-        _ => Some(Type::Var(Box::new(Type::Struct(columns)))),
-    };
-    Planned { ty, plan }
+            (Shape::Table, ..) => [(shape::SHAPE_KEY.to_owned(), Shape::Table.name().to_owned())].into(),
+            (shape, ..) => [(shape::SHAPE_KEY.to_owned(), shape.name().to_owned())].into(),
+        };
+        let schema = Schema::new_with_metadata(fields, metadata);
+        Ok(native::with(schema, ID, self.to_string()))
+    }
+
+    /// The datashape type that rows of an Arrow schema are written as, without the options of a writer.
+    ///
+    /// ```
+    /// use pentaglot::formats::dynd::Type;
+    /// use pentaglot::arrow::schema::{DataType, Field, Schema};
+    /// let schema = Schema::new(vec![Field::new("x", DataType::Int32, true), Field::new("y", DataType::Utf8, false)]);
+    /// assert_eq!(Type::from_schema(&schema)?.to_string(), "var * {x: ?int32, y: string}");
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    pub fn from_schema(schema: &Schema) -> Result<Type> {
+        Type::of_rows(schema, None)
+    }
+
+    /// As [`from_schema`](Self::from_schema), for so many rows: an array whose length is known is `N * T`.
+    ///
+    /// ```
+    /// use pentaglot::formats::dynd::Type;
+    /// let schema = Type::parse("var * int8")?.to_schema()?;
+    /// let schema = pentaglot::hub::native::without(&schema.into());
+    /// assert_eq!(Type::of_rows(&schema, Some(3))?.to_string(), "3 * int8");
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    pub fn of_rows(schema: &Schema, row_count: Option<u64>) -> Result<Type> {
+        let planned = plan_type(schema, None, row_count, false);
+        planned.plan.check(crate::hub::LossKinds::ALL)?;
+        planned.ty.ok_or_else(|| Error::unsupported("this schema has no datashape"))
+    }
 }
 
-/// The type of a selection of the rows of `ty`.
-fn with_row_count(ty: Type, rows: Option<u64>) -> Type {
-    match (ty, rows) {
-        (Type::Fixed(_, of), Some(rows)) => Type::Fixed(rows, of),
-        (Type::Fixed(_, of), None) => Type::Var(of),
-        (Type::Storage { of, axis }, Some(_)) => {
-            Type::Storage { of: Box::new(with_row_count(*of, rows)), axis }
+/// The schema with times as numbers of their ticks, which hold what 64 bits of nanoseconds do not. In a schema of
+/// [`Type::to_schema`] no other type than `time` and `datetime` becomes a time in nanoseconds.
+pub(super) fn with_ticks(schema: &Schema) -> Schema {
+    fn field(field: &Arc<Field>) -> Arc<Field> {
+        Arc::new(field.as_ref().clone().with_data_type(data_type(field.data_type())))
+    }
+    fn data_type(of: &DataType) -> DataType {
+        match of {
+            DataType::Timestamp(..) | DataType::Time64(_) => DataType::Int64,
+            DataType::List(item) => DataType::List(field(item)),
+            DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field(item), *size),
+            DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+            other => other.clone(),
         }
-        (Type::Storage { of, .. }, None) => with_row_count(*of, None),
-        (Type::Pointer(of), _) => Type::Pointer(Box::new(with_row_count(*of, rows))),
-        (other, _) => other,
+    }
+    Schema::new_with_metadata(
+        schema.fields().iter().map(field).collect::<Fields>(),
+        schema.metadata().clone(),
+    )
+}
+
+/// Plain numbers: what matrices and tensors are made of.
+pub(super) fn plain_number(ty: &Type) -> Option<DataType> {
+    Some(match ty {
+        Type::Bool => DataType::Boolean,
+        Type::Int(Width::W8) => DataType::Int8,
+        Type::Int(Width::W16) => DataType::Int16,
+        Type::Int(Width::W32) => DataType::Int32,
+        Type::Int(Width::W64) => DataType::Int64,
+        Type::Uint(Width::W8) => DataType::UInt8,
+        Type::Uint(Width::W16) => DataType::UInt16,
+        Type::Uint(Width::W32) => DataType::UInt32,
+        Type::Uint(Width::W64) => DataType::UInt64,
+        Type::Float(width) => float(*width)?,
+        _ => return None,
+    })
+}
+
+fn float(width: FloatWidth) -> Option<DataType> {
+    match width {
+        FloatWidth::W16 => Some(DataType::Float16),
+        FloatWidth::W32 => Some(DataType::Float32),
+        FloatWidth::W64 => Some(DataType::Float64),
+        FloatWidth::W128 => None,
+    }
+}
+
+/// The dimensions of a tensor of plain numbers (two or more), and the number type.
+pub(super) fn tensor(ty: &Type) -> Option<(Vec<u64>, &Type)> {
+    let (dims, element) = ty.fixed_dims();
+    (dims.len() >= 2 && plain_number(element).is_some()).then_some((dims, element))
+}
+
+/// Whether `?of` needs a struct round its value, since the value itself may be null.
+pub(super) fn needs_some(of: &Type) -> bool {
+    matches!(of, Type::Pointer(_)) && matches!(of.pointee(), Type::Option(_) | Type::Void)
+}
+
+/// The field of something inside a list or struct: Arrow wants Null to be nullable there.
+fn inner_field_of(name: &str, ty: &Type) -> Result<Field> {
+    let field = field_of(name, ty)?;
+    let nullable = field.is_nullable() || field.data_type() == &DataType::Null;
+    Ok(field.with_nullable(nullable))
+}
+
+/// The Arrow field of data of a concrete type.
+pub(super) fn field_of(name: &str, ty: &Type) -> Result<Field> {
+    let plain = |data_type| Ok(Field::new(name, data_type, false));
+    let extended =
+        |data_type, extension: &str| Ok(extension::with(Field::new(name, data_type, false), extension, None));
+    let size = |size: u64| {
+        i32::try_from(size)
+            .map_err(|_| Error::limit("the limit", i32::MAX, format!("{size} elements in a fixed dimension")))
+    };
+    if let Some(number) = plain_number(ty) {
+        return plain(number);
+    }
+    match ty {
+        Type::Int(_) => extended(DataType::FixedSizeBinary(16), extension::INT128),
+        Type::Uint(_) => extended(DataType::FixedSizeBinary(16), extension::UINT128),
+        Type::Float(_) => extended(DataType::FixedSizeBinary(16), extension::FLOAT128),
+        Type::Complex(width) => {
+            let part = field_of(Field::LIST_FIELD_DEFAULT_NAME, &Type::Float(*width))?;
+            extended(DataType::FixedSizeList(Arc::new(part), 2), extension::COMPLEX)
+        }
+        Type::Void => plain(DataType::Null),
+        Type::String | Type::FixedString { .. } => plain(DataType::Utf8),
+        Type::Json => extended(DataType::Utf8, extension::JSON),
+        Type::Char(_) => extended(DataType::Utf8, extension::CHAR),
+        Type::Type => extended(DataType::Utf8, extension::DYND_TYPE),
+        Type::Date => plain(DataType::Date32),
+        Type::Time(_) => plain(DataType::Time64(TimeUnit::Nanosecond)),
+        Type::Datetime(zone) => {
+            let zone = (*zone == Zone::Utc).then(|| "UTC".into());
+            plain(DataType::Timestamp(TimeUnit::Nanosecond, zone))
+        }
+        Type::Bytes { .. } => plain(DataType::Binary),
+        Type::FixedBytes { size: bytes, .. } => plain(DataType::FixedSizeBinary(size(*bytes)?)),
+        Type::Fixed(count, of) => match tensor(ty) {
+            Some((dims, element)) => {
+                let number = plain_number(element).unwrap_or(DataType::Null);
+                extension::tensor_field(name, number, &dims, false).ok_or_else(|| {
+                    Error::limit("the limit", i32::MAX, format!("{dims:?} elements in a tensor"))
+                })
+            }
+            None => {
+                let item = inner_field_of(Field::LIST_FIELD_DEFAULT_NAME, of)?;
+                plain(DataType::FixedSizeList(Arc::new(item), size(*count)?))
+            }
+        },
+        Type::Var(of) => {
+            let item = inner_field_of(Field::LIST_FIELD_DEFAULT_NAME, of)?;
+            plain(DataType::List(Arc::new(item)))
+        }
+        Type::Tuple(fields) => {
+            let fields =
+                fields.iter().enumerate().map(|(index, ty)| inner_field_of(&format!("_{index}"), ty));
+            extended(DataType::Struct(fields.collect::<Result<Fields>>()?), extension::TUPLE)
+        }
+        Type::Struct(fields) => {
+            let fields = fields.iter().map(|(name, ty)| inner_field_of(name, ty));
+            plain(DataType::Struct(fields.collect::<Result<Fields>>()?))
+        }
+        Type::Option(of) if needs_some(of) => {
+            let some = inner_field_of("some", of.pointee())?;
+            Ok(Field::new(name, DataType::Struct(vec![some].into()), true))
+        }
+        Type::Option(of) => Ok(field_of(name, of)?.with_nullable(true)),
+        Type::Pointer(of) | Type::Storage { of, .. } => field_of(name, of),
+        Type::Array(_) => {
+            let fields =
+                vec![Field::new("type", DataType::Utf8, false), Field::new("data", DataType::Binary, false)];
+            extended(DataType::Struct(fields.into()), extension::DYND_ARRAY)
+        }
+        Type::Bool | Type::Pattern(_) => Err(Error::unsupported(format!("no Arrow type for {ty}"))),
     }
 }
 
 /// Whether two lists of fields are the same but for metadata.
-fn same_fields(a: &Fields, b: &Fields) -> bool {
+pub(super) fn same_fields(a: &Fields, b: &Fields) -> bool {
     a.len() == b.len()
         && a.iter().zip(b.iter()).all(|(a, b)| {
             a.name() == b.name()
@@ -169,7 +262,7 @@ fn has_sentinel_value(ty: &Type) -> bool {
 }
 
 /// What must be checked when rows of exactly this type are written.
-fn checks_of(ty: &Type) -> Effect {
+pub(super) fn checks_of(ty: &Type) -> Effect {
     match ty {
         Type::Option(of) if has_sentinel_value(of) => {
             Effect::checked(LossKind::Range).because(sentinel_note(of)).and(checks_of(of))
@@ -201,9 +294,9 @@ fn sentinel_note(of: &Type) -> String {
 }
 
 /// Derives types, keeping the worst verdict.
-struct Derived {
-    flag: bool,
-    effect: Effect,
+pub(super) struct Derived {
+    pub(super) flag: bool,
+    pub(super) effect: Effect,
 }
 
 impl Derived {
@@ -212,7 +305,7 @@ impl Derived {
         self.effect = std::mem::replace(&mut self.effect, Effect::exact()).and(effect);
     }
 
-    fn field(&mut self, field: &Field) -> Result<Type, String> {
+    pub(super) fn field(&mut self, field: &Field) -> Result<Type, String> {
         let ty = self.data_type(field)?;
         if !field.is_nullable() {
             return Ok(ty);
@@ -357,7 +450,7 @@ impl Derived {
             }
             (extension::DYND_ARRAY, DataType::Struct(fields)) if is_dynd_array(fields) => {
                 self.worse(Effect::checked(LossKind::Range), "each must be data of its type");
-                Some(Type::Array(Box::new(Pattern::Kind(Kind::Any).into())))
+                Some(Type::Array(Box::new(Pattern::Kind(TypeKind::Any).into())))
             }
             (FIXED_SHAPE_TENSOR, DataType::FixedSizeList(item, _)) => {
                 let Some(shape) = extension::tensor_shape(field) else { return Ok(None) };
