@@ -83,7 +83,8 @@ fn route(state: &Arc<State>, request: &Request) -> Result<Response> {
         ("GET", "/api/spy") => json(spy(state, request)?),
         ("GET", "/api/picture") => picture(state, request),
         ("GET", "/api/query") => {
-            let answer = file()?.queries(state)?.answer(text("query").unwrap_or("").split_whitespace())?;
+            let queries = file()?.queries(state)?;
+            let answer = queries.answer(text("query").unwrap_or("").split_whitespace())?;
             json(json!({ "answer": answer.into_text() }))
         }
         ("POST", "/api/plan") => json(save::plan(state, file()?, &body()?)?),
