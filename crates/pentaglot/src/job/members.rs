@@ -70,10 +70,13 @@ impl Members {
             write.control = options.open.control.clone();
             archive = target.format.archive(&write)?;
         }
-        // What is wrong with an input that is not for here is told elsewhere.
-        let opened = match (open::open(registry, input, &options.open), is_folder, &archive) {
-            (_, false, None) | (Err(_), false, _) => return Ok(None),
-            (opened, _, _) => opened?,
+        if !is_folder && archive.is_none() {
+            return Ok(None);
+        }
+        let opened = match open::open(registry, input, &options.open) {
+            // The plain conversion says what is wrong with its input.
+            Err(_) if !is_folder => return Ok(None),
+            opened => opened?,
         };
         let summary = opened.document.summary();
         if summary.members.is_empty() || !is_folder && summary.check_member().is_ok() {
