@@ -1,8 +1,8 @@
 //! The values of an entry: how each is read and mirrored.
 
 use super::layout::Symmetry;
+use super::number_text::Scanner;
 use crate::hub::matrix::build::Value;
-use crate::kernels::number_text::Scanner;
 
 /// A value as it stands in a file.
 pub(super) trait Cell: Value {

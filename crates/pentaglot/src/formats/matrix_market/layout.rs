@@ -1,7 +1,7 @@
 //! The banner, the comments and the size line.
 
+use super::number_text::Scanner;
 use crate::error::{Context, Error, Result};
-use crate::kernels::number_text::Scanner;
 use crate::source::Source;
 
 /// What every file begins with, in any case.

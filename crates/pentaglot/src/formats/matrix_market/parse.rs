@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::cell::Cell;
 use super::layout::{Header, LINE_BYTES, Symmetry};
+use super::number_text::Scanner;
 use crate::control::Control;
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::hub::matrix::build::{Entries, Index};
-use crate::kernels::number_text::Scanner;
 use crate::limits::Budget;
 use crate::source::Source;
 

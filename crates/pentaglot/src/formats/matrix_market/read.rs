@@ -14,11 +14,11 @@ use super::schema::schema;
 use super::{INFO, has_banner, outline, validate};
 use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
+use crate::formats::column_major::ColumnMajor;
 use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Selection;
 use crate::hub::matrix::build::{self as csr, Index};
 use crate::hub::{Rows, matrix, rows};
-use crate::kernels::column_major::ColumnMajor;
 use crate::source::{Source, Spool};
 
 /// An open file.

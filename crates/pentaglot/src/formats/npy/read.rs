@@ -15,10 +15,10 @@ use super::types::Dtype;
 use super::{INFO, outline, validate};
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
+use crate::formats::column_major::ColumnMajor;
 use crate::formats::{Document, Findings, Outline, ReadOptions, Split, Summary};
 use crate::hub::Selection;
 use crate::hub::{Rows, native, rows};
-use crate::kernels::column_major::ColumnMajor;
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader};
 
