@@ -86,7 +86,8 @@ fn route(state: &Arc<State>, request: &Request) -> Result<Response> {
         ("GET", "/api/spy") => json(spy(state, request)?),
         ("GET", "/api/picture") => picture(state, request),
         ("GET", "/api/query") => {
-            let answer = file()?.queries(state)?.answer(text("query").unwrap_or("").split_whitespace())?;
+            let queries = file()?.queries(state)?;
+            let answer = queries.answer(text("query").unwrap_or("").split_whitespace())?;
             // The page shows the first of many positions.
             let answer = match answer {
                 Answer::Positions(positions) => Answer::Positions(Box::new(positions.take(MOST_POSITIONS))),
