@@ -4,7 +4,7 @@ use super::layout::Symmetry;
 use super::number_text::Scanner;
 use crate::hub::matrix::build::Value;
 
-/// A value as it stands in a file.
+/// A value as in a file.
 pub(super) trait Cell: Value {
     /// What a value is called in messages.
     const EXPECTED: &'static str;

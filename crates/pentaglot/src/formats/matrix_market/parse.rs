@@ -24,7 +24,7 @@ pub(super) struct Body {
     pub(super) control: Control,
 }
 
-/// Where a line stands and what is wrong with it.
+/// Where a line is and what is wrong with it.
 pub(super) type Fault = Error;
 
 impl Body {

@@ -1,6 +1,6 @@
 //! Sparse rows as coordinate entries, dense rows as an array.
 //!
-//! The numbers of rows and entries are known at the end only. They stand in the size line; the comment line before it
+//! The numbers of rows and entries are known at the end only. They are in the size line; the comment line before it
 //! takes up the slack, so that the line can be patched without moving what follows.
 
 use std::io::Write;
