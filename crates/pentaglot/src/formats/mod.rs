@@ -30,6 +30,8 @@
 
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub(crate) mod arrow_flatbuffers;
+#[cfg(any(feature = "npy", feature = "matrix_market"))]
+pub(crate) mod column_major;
 mod detect;
 mod findings;
 #[cfg(any(feature = "arrow_ipc", feature = "parquet", feature = "ds"))]

@@ -22,7 +22,7 @@ use super::types;
 use super::verify::{Complete, Verification};
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::triplets::{self, Triplets};
-use crate::convert::{leaving, reshape};
+use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{OptionMap, Side, WriteOptions, WritePlan, Written};
 use crate::hub::{
@@ -251,8 +251,8 @@ impl Conversion {
             schema = Arc::clone(&adapter.schema);
         }
         let mut reshape = match entries(&opened, &selection, adapt.as_ref(), &schema, given)? {
-            Some((triplets, size)) => leaving::leave_triplets(&schema, info.forms, triplets, size)?,
-            None => leaving::leave(&schema, info.forms, super::options::form(given))?,
+            Some((triplets, size)) => target_form::plan_triplets(&schema, info.forms, triplets, size)?,
+            None => target_form::plan(&schema, info.forms, super::options::form(given))?,
         };
         let mut write = WriteOptions::default();
         write.name = output.filter(|name| *name != "-").map(str::to_owned);
@@ -544,7 +544,7 @@ fn entries(
     given: &OptionMap,
 ) -> Result<Option<(Triplets, (u64, u64))>> {
     let size = super::options::size(given)?;
-    let Some(triplets) = leaving::triplets(schema, super::options::form(given), size.is_some()) else {
+    let Some(triplets) = target_form::triplets(schema, super::options::form(given), size.is_some()) else {
         return match size {
             Some(_) => {
                 let found = reshape::describe(schema);

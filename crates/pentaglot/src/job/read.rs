@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::columns::ColumnChanges;
 use super::open::Opened;
-use crate::convert::{leaving, reshape};
+use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Result};
 use crate::hub::rows::from_batches;
 use crate::hub::{Form, LossKinds, LossRecord, Rows, Selection};
@@ -78,7 +78,7 @@ impl Opened {
         if view.forms.is_empty() {
             return Ok(rows);
         }
-        let form = leaving::choose(selection.schema(), &view.forms, "auto")?;
+        let form = target_form::choose(selection.schema(), &view.forms, "auto")?;
         let step = reshape::plan(selection.schema(), form)?;
         step.plan.check(LossKinds::NONE)?;
         reshape::reshape(rows, &step, &self.budget, LossKinds::NONE, &LossRecord::default())

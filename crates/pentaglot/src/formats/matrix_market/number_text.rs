@@ -3,6 +3,12 @@
 //! A decimal of at most 19 digits whose integer fits 53 bits and whose power of ten is at most 22 is one exact
 //! multiplication or division away from its float (Clinger's fast path). All others go to the standard library.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "the position never passes the end, and powers are within the table"
+)]
+
 /// A place in text that is read token by token.
 #[derive(Debug, Clone)]
 pub(crate) struct Scanner<'a> {

@@ -1,5 +1,11 @@
 //! Rows of a matrix that is stored column by column, read a band at a time.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "every index is below a size that was allocated from the same numbers"
+)]
+
 use std::ops::Range;
 
 use arrow_buffer::Buffer;

@@ -1,4 +1,4 @@
-//! Leaving the hub: which form a stream takes for its target (`-O as=…`).
+//! Which form a stream takes for its target (`-O as=…`).
 
 use arrow_schema::{DataType, Schema, SchemaRef};
 
@@ -35,14 +35,14 @@ pub fn choose(schema: &Schema, forms: &[Form], word: &str) -> Result<Form> {
             )));
         }
     };
-    // Whoever takes tables takes every form as the plain table that its rows are.
+    // A target that takes tables takes every form as the plain table that its rows are.
     if takes(form) || takes(Form::Table) {
         return Ok(form);
     }
-    Err(Error::unsupported(format!("the target does not take as={word}")))
+    Err(Error::unsupported(format!("as={word} for this target")))
 }
 
-/// The columns of a table that becomes a sparse matrix, one entry a row: if it has the names of such a table and
+/// The columns of a table that becomes a sparse matrix, one entry per row: if it has the names of such a table and
 /// `as=sparse` asks for it, or if the size of the matrix is given.
 pub fn triplets(schema: &Schema, word: &str, has_size: bool) -> Option<Triplets> {
     let is_table = matches!(Form::of(schema), Form::Table);
@@ -51,20 +51,20 @@ pub fn triplets(schema: &Schema, word: &str, has_size: bool) -> Option<Triplets>
 }
 
 /// What a table of row, column and value becomes for a target that takes `forms`, as a matrix of a known size.
-pub fn leave_triplets(
+pub fn plan_triplets(
     schema: &SchemaRef,
     forms: &[Form],
     triplets: Triplets,
     size: (u64, u64),
 ) -> Result<Reshape> {
     if !forms.contains(&Form::Sparse) {
-        return Err(Error::unsupported("the target does not take as=sparse"));
+        return Err(Error::unsupported("as=sparse for this target"));
     }
     Ok(reshape::plan_triplets(schema, triplets, size))
 }
 
-/// What a stream with this schema becomes for a target that takes `forms`: the one place that decides it.
-pub fn leave(schema: &SchemaRef, forms: &[Form], word: &str) -> Result<Reshape> {
+/// What a stream with this schema becomes for a target that takes `forms`: the only place that decides it.
+pub fn plan(schema: &SchemaRef, forms: &[Form], word: &str) -> Result<Reshape> {
     let form = choose(schema, forms, word)?;
     let mut shaped = reshape::plan(schema, form)?;
     if !forms.contains(&form) && forms.contains(&Form::Table) {
