@@ -106,7 +106,7 @@ pub fn open_source(
     if !options.again {
         options.control.expect_bytes(counted.len());
     }
-    source.set_max_spool(options.budget.limits().max_spool);
+    source.set_budget(&options.budget);
     let source = if gzip { source.gunzip(options.budget.limits())? } else { source };
     // The first bytes tell the format: what nobody can read is not spooled.
     let format = match &named {

@@ -30,6 +30,7 @@ impl Queries {
         let (name, member) = split_member(name);
         let source =
             if name == "-" { Source::from_reader("-", std::io::stdin()) } else { Source::open(name)? };
+        source.set_budget(&options.budget);
         let source = if name.to_lowercase().ends_with(".gz") {
             source.gunzip(options.budget.limits())?
         } else {

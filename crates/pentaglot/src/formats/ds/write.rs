@@ -168,7 +168,7 @@ impl BundleWriter {
                         sink.write_all(output.bytes())?;
                         declared = Some(count);
                     }
-                    (Shape::Array, None) => spool = Some(Spool::default()),
+                    (Shape::Array, None) => spool = Some(Spool::new(&options.budget)),
                     _ => {}
                 }
             }

@@ -24,6 +24,7 @@ mod layout;
 mod outline;
 mod parse;
 mod read;
+mod spill;
 #[cfg(test)]
 mod tests;
 mod types;
