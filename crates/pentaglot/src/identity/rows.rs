@@ -97,15 +97,20 @@ impl RowHasher {
         }
         let whole = self.waiting_rows / CHUNK_ROWS;
         let enough = whole >= self.control.threads() as u64;
-        if (whole > 0 && enough) || self.waiting_bytes >= STEP_BYTES {
+        if (whole > 0 && enough) || self.waiting_bytes >= self.most(STEP_BYTES) {
             self.hash_whole()?;
         }
         Ok(())
     }
 
+    /// So many bytes, or fewer if the budget is small.
+    fn most(&self, bytes: u64) -> u64 {
+        bytes.min(self.budget.limits().max_alloc / 8)
+    }
+
     /// Hashes the chunks that are complete; what is left waits, or is spooled if it is large.
     fn hash_whole(&mut self) -> Result<()> {
-        let spool = self.waiting_bytes >= WAITING_BYTES && self.waiting_rows < CHUNK_ROWS;
+        let spool = self.waiting_bytes >= self.most(WAITING_BYTES) && self.waiting_rows < CHUNK_ROWS;
         let (columns, budget) = (&mut self.columns, &self.budget);
         self.control
             .install(|| columns.par_iter_mut().try_for_each(|column| column.hash_whole(spool, budget)))??;

@@ -152,7 +152,7 @@ impl ReadBack {
         let stream = opened.rows(&View::default())?;
         let stream = self.as_written(stream)?;
         let mut hasher = RowHasher::new(&stream.schema(), &options.identity())?;
-        identity::ReadAhead::new(stream)?.try_for_each(|batch| hasher.push(&batch?))?;
+        identity::ReadAhead::new(stream, &options.budget)?.try_for_each(|batch| hasher.push(&batch?))?;
         hasher.finish()?.cid()
     }
 

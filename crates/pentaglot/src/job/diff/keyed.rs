@@ -37,7 +37,7 @@ pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut C
     let mut held = options.open.budget.reservation();
     let mut kept: Vec<RecordBatch> = Vec::new();
     let mut known: HashMap<[u8; 32], Known> = HashMap::new();
-    for batch in ReadAhead::new(b)? {
+    for batch in ReadAhead::new(b, &options.open.budget)? {
         let batch = batch.map_err(Error::from)?;
         // The batch itself is paid for by its reader.
         held.grow(ROW_BYTES * batch.num_rows() as u64)?;
@@ -51,7 +51,7 @@ pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut C
         }
         kept.push(batch);
     }
-    for batch in ReadAhead::new(a)? {
+    for batch in ReadAhead::new(a, &options.open.budget)? {
         let batch = batch.map_err(Error::from)?;
         let keys = batch.project(&key)?;
         let keys = Columns::new(&keys, &super::super::json_options())?;
