@@ -461,7 +461,7 @@ pub(crate) struct Index {
 
 #[derive(Debug, Args)]
 pub(crate) struct Type {
-    /// The type; a prefix dynd:, ds: or arrow: names its language
+    /// The type; a prefix dynd:, ds:, arrow: or sds: names its language
     pub(crate) text: String,
     /// The language of the text
     #[arg(long, value_name = "LANGUAGE")]
@@ -476,6 +476,7 @@ pub(crate) enum TypeLanguage {
     Dynd,
     Ds,
     Arrow,
+    Sds,
 }
 
 #[derive(Debug, Args)]

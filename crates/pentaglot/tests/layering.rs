@@ -14,9 +14,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sink", &["error", "source"]),
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
-    ("hub", &["error", "limits", "cursor", "kernels", "hub"]),
+    ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "wire"]),
+    ("hub", &["error", "limits", "cursor", "kernels", "wire", "hub"]),
     ("convert", &["error", "limits", "cursor", "kernels", "hub", "convert"]),
-    ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "hub", "wire"]),
     ("registry", &["error", "source", "formats"]),
     ("identity", &["error", "limits", "control", "hub", "wire", "convert", "identity"]),
 ];

@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+#[cfg(feature = "sds")]
+use super::composite::{self, Composite};
 use super::dense;
+#[cfg(feature = "ds")]
+use super::image_files::ImageFiles;
 use super::inputs::open_all;
 use super::names::expand;
 use super::open::{self, OpenOptions, Opened, Target};
@@ -23,21 +27,21 @@ use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// What `convert` takes beside the two names.
+/// What `convert` takes besides the two names.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// How the input is opened; its `-O` options also reach the target.
+    /// How the input is opened; its formats' options also reach the target.
     pub open: OpenOptions,
-    /// `--to`: a format id, with an optional dialect after a colon.
+    /// The output's format: an id, with an optional dialect after a colon.
     pub to: Option<String>,
-    /// `--as`: the type that the data is adapted to.
+    /// The type that the data is adapted to.
     pub as_type: Option<String>,
-    /// `--columns`.
+    /// The columns, by name; of a matrix also `3`, `7..9`.
     pub columns: Option<Vec<String>>,
-    /// `--rows`; of the rows that match, if there is a filter.
+    /// The rows, half-open; of those that match, if there is a filter.
     pub rows: Option<Range<u64>>,
-    /// `--where`: only rows that match; see [`crate::hub::filter`].
+    /// Only rows that match; see [`crate::hub::filter`].
     pub filter: Option<String>,
     /// What may be lost.
     pub allow_lossy: LossKinds,
@@ -48,6 +52,24 @@ pub struct ConvertOptions {
     /// Whether the output is read back before it gets its name, and must be the same data.
     #[cfg(feature = "dynd")]
     pub verify: bool,
+    /// The type of the one structure that is written, where only a type says what it is.
+    pub(super) write_type: Option<String>,
+}
+
+impl ConvertOptions {
+    setters! {
+        with_open(open: OpenOptions);
+        with_to(to: String);
+        with_as_type(as_type: String);
+        with_columns(columns: Vec<String>);
+        with_rows(rows: Range<u64>);
+        with_filter(filter: String);
+        with_allow_lossy(allow_lossy: LossKinds);
+        with_force(force: bool);
+        with_batch_rows(batch_rows: usize);
+        #[cfg(feature = "dynd")]
+        with_verify(verify: bool);
+    }
 }
 
 /// A planned conversion: `plan` can be shown, `run` obeys it.
@@ -55,11 +77,17 @@ pub struct Conversion {
     opened: Opened,
     target: Target,
     selection: Selection,
-    /// What makes the data fit for `--as TYPE`: its form, then its types.
+    /// What makes files of images, or images of files.
+    #[cfg(feature = "ds")]
+    image_files: Option<ImageFiles>,
+    /// What adapts the data to a given type: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
+    /// How many rows are written, where it is known in advance.
+    #[cfg(feature = "dynd")]
+    row_count: Option<u64>,
     /// How large a sparse matrix becomes that is written as a dense one.
     dense_bytes: Option<u64>,
     allow_lossy: LossKinds,
@@ -67,6 +95,9 @@ pub struct Conversion {
     /// How the output is opened again to verify it.
     #[cfg(feature = "dynd")]
     verify: Option<OpenOptions>,
+    /// The structures that follow in the same file.
+    #[cfg(feature = "sds")]
+    pub(super) composite: Option<Composite>,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -90,14 +121,15 @@ pub struct Report {
     pub verified: Option<super::Verified>,
 }
 
-/// The target that `--to` names, or the output's extension.
+/// The target that `to` names, or the output's extension.
 pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
     match to {
         Some(text) => open::target(registry, text),
         None => match registry.by_extension(output) {
             Some(format) => Ok(Target { format, dialect: None }),
             None => {
-                Err(Error::usage(format!("cannot tell a format from the name {output:?}")).hint(Hint::To))
+                let error = Error::usage("cannot tell a format from the name of the output");
+                Err(error.in_output(output).hint(Hint::To))
             }
         },
     }
@@ -125,7 +157,19 @@ impl Conversion {
         let target = target_of(registry, options.to.as_deref(), output)?;
         let inputs = expand(inputs)?;
         inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
-        let opened = open_all(registry, &inputs, &options.open)?;
+        #[cfg(feature = "sds")]
+        let (open, options) = {
+            let types = composite::types(registry, &inputs, &target, options)?;
+            if types.output.is_some() {
+                return composite::plan(registry, &inputs, &target, types, options);
+            }
+            let mut open = options.open.clone();
+            open.default_member = composite::member_for(&target, output);
+            (open, options)
+        };
+        #[cfg(not(feature = "sds"))]
+        let open = options.open.clone();
+        let opened = open_all(registry, &inputs, &open)?;
         let conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
         conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
         Ok(conversion)
@@ -149,11 +193,22 @@ impl Conversion {
             && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
         {
             let id = target.format.info().id;
-            return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
+            return Err(Error::unsupported(format!("writing {id}:{dialect}, which is only read")));
         }
         let selection = options.view().selection(&opened)?;
         let mut schema = Arc::clone(selection.schema());
         let mut plan = opened.plan.clone();
+        #[cfg(feature = "ds")]
+        let image_files = match super::options::image_files(given) {
+            Some(folder) => {
+                let wanted = options.as_type.as_deref().map(|text| wanted_type(text, options)).transpose()?;
+                let step = ImageFiles::plan(folder, &opened, &selection, wanted.as_deref())?;
+                plan.steps.extend(step.plan.steps.iter().cloned());
+                schema = Arc::clone(&step.schema);
+                Some(step)
+            }
+            None => None,
+        };
         let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
         if let Some((shaped, adapter)) = &adapt {
             plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
@@ -165,6 +220,12 @@ impl Conversion {
         write.dialect = target.dialect.map(str::to_owned);
         // A type may say how many rows there are: of all, not of those that match.
         write.type_text = options.open.type_text.clone().filter(|_| options.filter.is_none());
+        #[cfg(feature = "sds")]
+        {
+            // A type of sds that is given for an input is not that of the output.
+            let other = write.type_text.take().filter(|text| !composite::is_sds_type(text));
+            write.type_text = options.write_type.clone().or(other);
+        }
         write.options = super::options::of_side(given, Side::Write, info);
         write.budget = opened.budget.clone();
         write.control = opened.control.clone();
@@ -184,6 +245,8 @@ impl Conversion {
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         let lost = write.lost.clone();
+        #[cfg(feature = "dynd")]
+        let row_count = write.row_count;
         let write = match plan.verdict() {
             Verdict::Impossible => None,
             _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
@@ -194,14 +257,20 @@ impl Conversion {
             opened,
             target,
             selection,
+            #[cfg(feature = "ds")]
+            image_files,
             adapt,
             reshape,
             write,
+            #[cfg(feature = "dynd")]
+            row_count,
             dense_bytes,
             allow_lossy,
             lost,
             #[cfg(feature = "dynd")]
-            verify: options.verify.then(|| options.open.clone()),
+            verify: options.verify.then(|| verify_options(options)),
+            #[cfg(feature = "sds")]
+            composite: None,
             plan,
         })
     }
@@ -237,6 +306,24 @@ impl Conversion {
     /// Runs into any sink.
     pub fn run_into(self, sink: Sink) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
+        #[cfg(feature = "sds")]
+        let (this, composite) = self.split_composite();
+        #[cfg(feature = "sds")]
+        if let Some(composite) = composite {
+            return composite::run(this, composite, sink);
+        }
+        #[cfg(not(feature = "sds"))]
+        let this = self;
+        this.run_one(sink)
+    }
+
+    #[cfg(feature = "sds")]
+    fn split_composite(mut self) -> (Self, Option<Composite>) {
+        let composite = self.composite.take();
+        (self, composite)
+    }
+
+    fn run_one(self, sink: Sink) -> Result<Report> {
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.opened.budget.clone();
         let rows = self.opened.charged_rows(&self.selection)?;
@@ -244,11 +331,17 @@ impl Conversion {
         let (mut verification, sink, rows) = match &self.verify {
             Some(options) => {
                 let schemas = (&rows.schema(), &self.reshape.schema);
-                let (verification, sink) = Verification::start(options, &self.target, schemas, sink)?;
+                let (verification, sink) =
+                    Verification::start(options, &self.target, schemas, self.row_count, sink)?;
                 let rows = verification.source(rows);
                 (Some(verification), sink, rows)
             }
             None => (None, sink, rows),
+        };
+        #[cfg(feature = "ds")]
+        let (rows, staging) = match self.image_files {
+            Some(step) => step.run(rows, &budget)?,
+            None => (rows, None),
         };
         let (allowed, lost) = (self.allow_lossy, self.lost.clone());
         let rows = match self.adapt {
@@ -272,7 +365,14 @@ impl Conversion {
         self.opened.control.check()?;
         #[cfg(feature = "dynd")]
         let complete = verification.map(Verification::complete).transpose()?;
-        let mut written = writer.finish().in_format(to)?;
+        let finish = || writer.finish().in_format(to);
+        #[cfg(feature = "ds")]
+        let mut written = match staging {
+            Some(staging) => staging.commit(finish)?,
+            None => finish()?,
+        };
+        #[cfg(not(feature = "ds"))]
+        let mut written = finish()?;
         for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
             let of = |step: &&FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
             if self.plan.steps.iter().find(of).is_some() {
@@ -294,6 +394,33 @@ impl Conversion {
     }
 }
 
+/// How an output is opened again: a type of sds is that of the output.
+#[cfg(feature = "dynd")]
+fn verify_options(options: &ConvertOptions) -> OpenOptions {
+    let mut open = options.open.clone();
+    let other = open.type_text.take().filter(|text| !text.trim_start().starts_with("sds:"));
+    open.type_text = options.write_type.clone().or(other);
+    open
+}
+
+impl Report {
+    /// Adds what another conversion into the same file did.
+    #[cfg(feature = "sds")]
+    pub(super) fn add(&mut self, other: Report) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        // What is the same of several is said once.
+        for (own, others) in [(&mut self.input_notes, other.input_notes), (&mut self.notes, other.notes)] {
+            for note in others {
+                if !own.contains(&note) {
+                    own.push(note);
+                }
+            }
+        }
+        self.lost.extend(other.lost);
+    }
+}
+
 /// Adds what lossy steps lose whatever the values are. Names and metadata are lost once, other things in every row.
 fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
     for step in plan.steps.iter().filter(|step| step.verdict == Verdict::Lossy) {
@@ -308,15 +435,20 @@ fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
     }
 }
 
+/// The schema that a user asks for.
+fn wanted_type(text: &str, options: &ConvertOptions) -> Result<SchemaRef> {
+    let limits = options.open.budget.limits();
+    let wanted = types::parse_type(text, None, limits).and_then(|wanted| wanted.schema());
+    wanted.map_err(|error| types::as_usage("the wanted type", error))
+}
+
 /// What adapts data to a type: a matrix that is to be a table becomes columns first.
 fn adapter_to(
     text: &str,
     schema: &SchemaRef,
     options: &ConvertOptions,
 ) -> Result<(reshape::Reshape, Adapter)> {
-    let wanted =
-        types::parse_type(text, None, options.open.budget.limits()).and_then(|wanted| wanted.schema());
-    let wanted = wanted.map_err(|error| types::as_usage("the wanted type", error))?;
+    let wanted = wanted_type(text, options)?;
     let form = match (Form::of(schema), Form::of(&wanted)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
         (Form::Array | Form::Value, Form::Table) => Form::Table,

@@ -1,6 +1,8 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
 mod chain;
+#[cfg(feature = "sds")]
+mod composite;
 mod conversion;
 mod dense;
 #[cfg(feature = "dynd")]
@@ -10,10 +12,13 @@ mod filtered;
 mod hash;
 #[cfg(test)]
 mod honest;
+#[cfg(feature = "ds")]
+mod image_files;
 mod inputs;
 mod names;
 mod open;
 mod options;
+mod parts;
 #[cfg(feature = "sds")]
 mod query;
 mod read;

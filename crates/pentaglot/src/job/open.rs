@@ -21,11 +21,11 @@ use crate::source::Source;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// `--from`: a format id, with an optional dialect after a colon.
+    /// The input's format: an id, with an optional dialect after a colon.
     pub from: Option<String>,
-    /// `--type`: the type of data that does not carry its own.
+    /// The type of data that does not carry its own.
     pub type_text: Option<String>,
-    /// `-O key=value`.
+    /// The formats' own options.
     pub options: OptionMap,
     /// The memory that the job may use, and its other limits. Whoever uses these options again shares the memory.
     pub budget: Budget,
@@ -35,8 +35,39 @@ pub struct OpenOptions {
     pub spool: bool,
     /// Permission to map a file into memory instead of reading it; see [`crate::map`] for the hazard.
     pub in_place: Option<InPlace>,
+    /// Whether the file is known to be damaged.
+    pub(super) damaged: bool,
     /// Whether the bytes have been counted as an input of the job already.
     pub(super) again: bool,
+    /// The member of an sds file that is opened where the name has none.
+    pub(super) default_member: Option<&'static str>,
+}
+
+impl OpenOptions {
+    setters! {
+        with_from(from: String);
+        with_type_text(type_text: String);
+        with_budget(budget: Budget);
+        with_control(control: Control);
+        with_spool(spool: bool);
+        with_in_place(in_place: InPlace);
+    }
+
+    /// Adds an option of a format.
+    ///
+    /// ```
+    /// use pentaglot::{Registry, Source, job};
+    /// let source = Source::from_bytes("x.txt", b"a;b\n1;2\n".to_vec());
+    /// let options = job::OpenOptions::default().with_from("csv").with_option("delimiter", ";");
+    /// let opened = job::open_source(&Registry::default(), source, None, &options)?;
+    /// assert_eq!(opened.document.summary().schema.fields().len(), 2);
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_option(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.set(key, value);
+        self
+    }
 }
 
 /// An open document and what it was opened as.
@@ -96,7 +127,10 @@ pub fn open_source(
     member: Option<&str>,
     options: &OpenOptions,
 ) -> Result<Opened> {
-    let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
+    let named = match &options.from {
+        Some(text) => Some(target(registry, text)?),
+        None => typed_target(registry, &source, options)?,
+    };
     let gzip = is_gzip(&source, named.as_ref())?;
     if gzip {
         check_gzip(registry, &source)?;
@@ -108,16 +142,17 @@ pub fn open_source(
     }
     source.set_budget(&options.budget);
     let source = if gzip { source.gunzip(options.budget.limits())? } else { source };
-    // The first bytes tell the format: what nobody can read is not spooled.
+    // The first bytes tell the format: data of an unknown format is not spooled.
     let format = match &named {
         Some(named) => Arc::clone(&named.format),
         None => registry.detect(&source)?,
     };
     let mut read = ReadOptions::default();
     read.dialect = named.as_ref().and_then(|named| named.dialect).map(str::to_owned);
-    read.member = member.map(str::to_owned);
     let info = format.info();
     let id = info.id;
+    let member = member.or(options.default_member.filter(|_| id == "sds"));
+    read.member = member.map(str::to_owned);
     read.type_text = match &options.type_text {
         // These know Arrow types only; a user may write any language.
         Some(text) if info.type_language == TypeLanguage::Arrow => {
@@ -130,6 +165,7 @@ pub fn open_source(
     read.budget = options.budget.clone();
     read.control = options.control.clone();
     read.in_place = options.in_place;
+    read.damaged = options.damaged;
     if let (Some(member), false) = (member, info.has_members) {
         return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));
     }
@@ -149,6 +185,19 @@ pub fn open_source(
         control,
         held: Arc::new(schema_held),
     })
+}
+
+/// A type of sds means that format, unless the first bytes are those of another.
+fn typed_target(registry: &Registry, source: &Source, options: &OpenOptions) -> Result<Option<Target>> {
+    let is_sds = options.type_text.as_deref().is_some_and(|text| text.trim_start().starts_with("sds:"));
+    if !is_sds {
+        return Ok(None);
+    }
+    let certain = registry.detect_certain(source, &source.head()?);
+    match certain.filter(|format| format.info().id != "sds") {
+        Some(_) => Ok(None),
+        None => Ok(Some(Target { format: registry.get("sds")?, dialect: None })),
+    }
 }
 
 /// The source, spooled if it is a stream, unless its first bytes tell that the format cannot read it.

@@ -8,7 +8,7 @@ use tempfile::{SpooledData, SpooledTempFile};
 
 use super::Source;
 use super::read_at::{FileBytes, MemoryBytes, ReadAt};
-use crate::error::{Error, ErrorKind, Hint, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{Budget, Reservation};
 
 /// More than this goes to a temporary file.
@@ -91,6 +91,12 @@ impl Spool {
         Ok(Source::from_read_at(name, self.into_read_at()?))
     }
 
+    /// The bytes from the start, to be read once.
+    pub(crate) fn into_reader(mut self) -> Result<impl Read + Send> {
+        self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
+        Ok(self)
+    }
+
     pub(super) fn into_read_at(self) -> Result<Arc<dyn ReadAt>> {
         let file = self.file.into_inner().map_err(|error| cannot(error.into_error()))?;
         Ok(match file.into_inner() {
@@ -116,13 +122,13 @@ impl Spool {
             self.room = Some(free.saturating_sub(MARGIN_BYTES));
         }
         if bytes > self.most {
-            let needed = format!("more than {} bytes are", self.bytes);
-            return Err(Error::limit("max-spool", self.most, needed).hint(Hint::Limit("max-spool")));
+            let needed = format!("more than {} bytes", self.bytes);
+            return Err(Error::limit("max-spool", self.most, needed));
         }
         match self.room {
             Some(room) if bytes > room => {
                 let name = "the free space for temporary files";
-                Err(Error::limit(name, room, format!("more than {} bytes are", self.bytes)))
+                Err(Error::limit(name, room, format!("more than {} bytes", self.bytes)))
             }
             _ => Ok(()),
         }
@@ -166,5 +172,18 @@ impl Write for Spool {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Read for Spool {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.flush()?;
+        self.file.get_mut().read(buffer)
+    }
+}
+
+impl Seek for Spool {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }

@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::arbitrary::Random;
 use super::conformance::Suite;
+use super::faults;
 use crate::formats::{Format, Side, WriteOptions};
 use crate::hub::type_text::{parse_schema, print_exact_schema};
 use crate::hub::{Form, Plan, Verdict, extension, shape};
@@ -20,7 +21,7 @@ use crate::testing::writing::Writing as _;
 
 /// Random cases of each form.
 const SEEDS: u64 = 8;
-/// A file of at most so many bytes is damaged at each of them.
+/// A file of at most this many bytes is damaged at each of them.
 const SMALL_BYTES: usize = 400;
 
 #[test]
@@ -94,6 +95,11 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
                 let Ok(text) = print_type(&schema, Language::Dynd) else { continue };
                 suite.read.type_text = Some(text);
             }
+            if format.info().id == "ds" && matches!(dialect, Some("rows" | "rows-json")) {
+                let Ok(text) = print_type(&schema, Language::Ds) else { continue };
+                suite = suite.undetected();
+                suite.read.type_text = Some(text);
+            }
             let run = || suite.check(&schema, &batches);
             match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
                 Ok(written) => checked += usize::from(written),
@@ -113,6 +119,8 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
     }
     if let Some((suite, bytes)) = small {
         suite.bad_input(&bytes, 1);
+        let wrong = faults::every_read_fails(&suite, &bytes);
+        failed.extend(wrong.iter().map(|wrong| format!("{name}: {wrong}")));
     }
     checked
 }

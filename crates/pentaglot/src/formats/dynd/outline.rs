@@ -1,7 +1,7 @@
 //! The named byte ranges of a file: type, count, rows, and the fields of each, made when they are asked for.
 
-use super::hub::RowCount;
 use super::layout::Header;
+use super::layout::RowCount;
 use super::types::{Missing, Type};
 use super::value::ValueReader;
 use super::walk::{Care, Walker, read_count, read_flag, read_text};
@@ -268,7 +268,7 @@ impl Parts {
                 let end = self.place.end_of(&Type::String, self.start, self.end)?;
                 let bytes = self.place.read(self.start, end - self.start)?;
                 let text = read_text(&mut Cursor::at(&bytes, self.start))?.to_owned();
-                let stored = Type::parse(&text, self.place.budget.limits())?;
+                let stored = Type::parse_within(&text, self.place.budget.limits())?;
                 vec![
                     Ok(Node::new("type", self.start, end - self.start).value(text)),
                     Ok(self.place.node("value".to_owned(), stored, end, self.end)),
