@@ -1,16 +1,19 @@
-//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines`.
+//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines|pictures|web`.
 
 mod fuzz;
 mod lines;
+mod pictures;
 mod python;
 mod setup;
 mod test;
+mod web;
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask setup | test | bless | bench NAME [ARGS] | fuzz [TARGET…] [--seconds N] | valgrind | lines";
+const USAGE: &str = "usage: cargo xtask setup | test | bless | bench NAME [ARGS] | fuzz [TARGET…] [--seconds N] | valgrind | lines | \
+    pictures | web";
 
 type Result<T = ()> = std::result::Result<T, String>;
 
@@ -26,6 +29,8 @@ fn main() -> ExitCode {
         ["fuzz", targets @ ..] => fuzz::run(targets, "60"),
         ["valgrind"] => valgrind(),
         ["lines"] => lines::run(),
+        ["pictures"] => pictures::make(),
+        ["web"] => web::build(),
         _ => Err(USAGE.to_owned()),
     };
     match done {

@@ -8,7 +8,7 @@ use std::{env, fs};
 use crate::{Result, build_folder, root, run};
 
 /// What the Python tests import.
-const PACKAGES: &[&str] = &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3"];
+const PACKAGES: &[&str] = &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3", "duckdb"];
 
 /// What builds the package and what its tests import.
 const PACKAGE_NEEDS: &[&str] =

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::{env, fs};
 
-use crate::{Result, build_folder, cargo, python, root};
+use crate::{Result, build_folder, cargo, python, root, web};
 
 /// Runs them. What could not be run is listed at the end; with `CI` in the environment that is a failure.
 pub(crate) fn run() -> Result {
@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result {
     Ok(())
 }
 
-/// Rust, documentation, transcripts of the command, each format alone, the Python programs that read what we write, and the
+/// Rust, documentation, transcripts of the command, each format alone, the page of the viewer, the Python programs that read what we write, and the
 /// Python package.
 fn all(left_out: &mut Vec<String>) -> Result {
     // This builds the command too. Always the whole workspace: another selection of packages would build other
@@ -46,6 +46,7 @@ fn all(left_out: &mut Vec<String>) -> Result {
     }
     each_format_alone()?;
     dependencies(left_out)?;
+    web::tests(left_out)?;
     python::tests(left_out)?;
     python::package(left_out)
 }

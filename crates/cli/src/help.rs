@@ -7,7 +7,7 @@ use crate::args::Cli;
 
 /// The verbs by purpose, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Look at a file", &["inspect", "schema", "head", "cat", "count", "dump"]),
+    ("Look at a file", &["inspect", "schema", "head", "cat", "count", "describe", "plot", "view", "dump"]),
     ("Check a file", &["validate", "hash", "diff"]),
     ("Change a file", &["convert", "salvage"]),
     ("Ask succinct structures", &["query", "index"]),
@@ -49,7 +49,8 @@ pub(crate) fn parse_error(error: &clap::Error, arguments: &[String]) -> String {
             .into_iter()
             .find_map(|kind| match error.get(kind) {
                 Some(ContextValue::String(text)) => Some(text.clone()),
-                Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+                // The one that is most alike comes last.
+                Some(ContextValue::Strings(texts)) => texts.last().cloned(),
                 _ => None,
             });
     if let Some(suggested) = suggested {
@@ -121,6 +122,10 @@ mod tests {
             (
                 &["pentaglot", "inspct", "x"][..],
                 "unrecognized subcommand 'inspct'; did you mean 'inspect'? (see pentaglot help)",
+            ),
+            (
+                &["pentaglot", "cnvert", "x", "y"],
+                "unrecognized subcommand 'cnvert'; did you mean 'convert'? (see pentaglot help)",
             ),
             (
                 &["pentaglot", "inspect", "--jsn", "x"],
