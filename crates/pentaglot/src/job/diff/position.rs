@@ -18,7 +18,7 @@ pub(super) struct Side {
 
 impl Side {
     pub(super) fn new(rows: Rows, options: &DiffOptions) -> Result<Self> {
-        Ok(Side { rows: ReadAhead::new(rows, &options.open.budget)?, current: None })
+        Ok(Side { rows: ReadAhead::new(rows, &options.open.identity())?, current: None })
     }
 
     /// Rows at hand; 0 at the end.
