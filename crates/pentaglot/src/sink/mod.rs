@@ -5,6 +5,7 @@
 
 mod ends;
 mod file;
+mod group;
 mod memory;
 mod output;
 mod pending;
@@ -25,6 +26,7 @@ use crate::error::{Error, Hint, Result};
 use crate::source::Spool;
 
 pub(crate) use ends::{END_BYTES, Ends};
+pub(crate) use group::SinkGroup;
 pub use memory::Memory;
 pub use output::Output;
 

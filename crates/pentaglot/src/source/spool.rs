@@ -45,13 +45,14 @@ impl Spool {
     /// A spool of which up to `memory` bytes stay in memory, or fewer if the budget is used up.
     pub(crate) fn with_memory(memory: u64, budget: &Budget) -> Self {
         // When it goes to the disk is decided here.
-        let file = BufWriter::with_capacity(BUFFER_BYTES, SpooledTempFile::new(usize::MAX));
+        let buffer = usize::try_from(memory).unwrap_or(usize::MAX).clamp(4 << 10, BUFFER_BYTES);
+        let file = BufWriter::with_capacity(buffer, SpooledTempFile::new(usize::MAX));
         Spool { file, bytes: 0, most: u64::MAX, memory, held: budget.reservation(), room: None }
     }
 
     /// A spool that is a temporary file from the first byte on.
     pub(crate) fn on_disk() -> Self {
-        Spool::with_memory(0, &Budget::default())
+        Spool { memory: 0, ..Spool::new(&Budget::default()) }
     }
 
     /// Allows as many bytes as the budget's limits do: for bytes that come in.
@@ -111,7 +112,7 @@ impl Spool {
 
     /// Whether `bytes` in all stay in memory. A vector that grows is there twice for a moment.
     fn fits_memory(&mut self, bytes: u64) -> bool {
-        let grown = bytes.saturating_mul(2).next_multiple_of(BUFFER_BYTES as u64);
+        let grown = bytes.saturating_mul(2).next_multiple_of(4 << 10);
         bytes <= self.memory && self.held.grow_to(grown).is_ok()
     }
 

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use super::cell::Cell;
 use super::parse::Body;
-use super::types::Cell;
 use crate::cursor::reserve;
 use crate::error::Result;
-use crate::kernels::csr_build::{self as csr, Entries, Index};
+use crate::hub::matrix::build::{self as csr, Entries, Index};
 use crate::source::{Source, Spool};
 
 /// Temporary files. A band that shares one with others costs one more reading of it, so few would do for most files.
