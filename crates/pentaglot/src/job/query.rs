@@ -34,6 +34,7 @@ impl Queries {
         let (name, member) = split_member(name);
         let source =
             if name == "-" { Source::from_reader("-", std::io::stdin()) } else { Source::open(name)? };
+        source.set_budget(&options.budget);
         let source = match Packing::of_name(name) {
             Some(packing) => source.unpack(packing, options.budget.limits())?,
             None => source,
