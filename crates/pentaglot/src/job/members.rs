@@ -157,8 +157,7 @@ impl Members {
             }
             Work::Archive { input, members, plan } => {
                 let sink = Sink::create(&self.output, force)?;
-                let packed = self.output.to_string_lossy().to_lowercase().ends_with(".gz");
-                let mut archive = plan(if packed { sink.gzip() } else { sink })?;
+                let mut archive = plan(sink.packed_for(&self.output.to_string_lossy()))?;
                 let mut report = Report::default();
                 for member in members {
                     let opened =
