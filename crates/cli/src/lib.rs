@@ -18,6 +18,7 @@ mod query;
 mod salvage;
 mod schema;
 mod screen;
+mod secrets;
 mod stdout;
 mod table;
 mod types;
@@ -31,6 +32,7 @@ use clap::FromArgMatches;
 use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
 
 use args::{Cli, Verb};
+use secrets::Secrets;
 
 /// What a verb needs beside its own arguments.
 struct Session {
@@ -118,7 +120,7 @@ impl Failure {
             let name = self.error.message().split(' ').next().filter(|name| name.starts_with("max-"));
             return name.map(|name| format!("--{name} raises the limit"));
         }
-        let path = Path::new(self.file.as_deref()?);
+        let path = Path::new(self.file.as_deref().filter(|name| !name.contains("://"))?);
         if self.error.kind() != ErrorKind::Io || path.exists() {
             return None;
         }
@@ -173,7 +175,8 @@ fn advice(hint: &Hint) -> String {
 /// is the command: signals and the panic hook are set.
 pub fn run_command(words: &[OsString]) -> u8 {
     process::ignore_file_size_signal();
-    let parsed = help::command().try_get_matches_from(words).and_then(|found| Cli::from_arg_matches(&found));
+    let (words, secrets) = Secrets::hide(words);
+    let parsed = help::command().try_get_matches_from(&words).and_then(|found| Cli::from_arg_matches(&found));
     let Cli { verb, mut global } = match parsed {
         Ok(cli) => cli,
         // No verb: the help, on stderr and with the status of a usage error.
@@ -205,10 +208,25 @@ pub fn run_command(words: &[OsString]) -> u8 {
     if !global.no_pager {
         pager::allow();
     }
-    let session = Session { registry: Registry::default(), global };
+    let session = Session { registry: registry(secrets), global };
     let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
     pager::wait();
     status
+}
+
+/// The formats, and the places that this build can reach.
+fn registry(secrets: Secrets) -> Registry {
+    let registry = Registry::default();
+    #[cfg(feature = "remote")]
+    {
+        let remote = pentaglot_remote::Stores::from_env();
+        registry.with_remote(std::sync::Arc::new(secrets::Revealed { secrets, remote }))
+    }
+    #[cfg(not(feature = "remote"))]
+    {
+        drop(secrets);
+        registry
+    }
 }
 
 /// The first interrupt ends the job at its next batch, which drops its output. A second one, or a job that does not end
@@ -271,10 +289,10 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
 }
 
 /// Runs a verb for each of several files and of those that patterns match: all are done, the highest status is returned.
-fn for_each(files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
+fn for_each(session: &Session, files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
     let mut highest = DONE;
     for file in files {
-        match pentaglot::job::expand(&[file]) {
+        match pentaglot::job::expand(&session.registry, &[file]) {
             Ok(found) => {
                 for file in found {
                     highest = highest.max(run(&file).unwrap_or_else(|failure| failure.report()));

@@ -48,7 +48,9 @@ pub mod job;
 mod kernels;
 mod limits;
 pub mod map;
+mod redact;
 mod registry;
+mod remote;
 pub mod sink;
 mod source;
 #[cfg(test)]
@@ -58,7 +60,9 @@ mod wire;
 pub use control::{Control, Progress};
 pub use error::{Context, Error, ErrorKind, Hint, Result, Step};
 pub use limits::{Budget, Limits, Reservation};
+pub use redact::{redacted, redacted_text};
 pub use registry::Registry;
+pub use remote::Remote;
 pub use sink::Sink;
 pub use source::{HEAD_BYTES, ReadAt, Source, SourceReader};
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]

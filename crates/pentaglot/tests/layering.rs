@@ -6,18 +6,20 @@ use std::path::{Path, PathBuf};
 
 /// What each room may name with `crate::`. The root's re-exports of core types count as core.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("error", &[]),
+    ("redact", &[]),
+    ("error", &["redact"]),
     ("limits", &["error"]),
     ("control", &["error"]),
     ("cursor", &["error", "limits"]),
-    ("source", &["error", "limits", "cursor", "control"]),
+    ("source", &["error", "redact", "limits", "cursor", "control"]),
     ("sink", &["error", "source"]),
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
     ("hub", &["error", "limits", "cursor", "kernels", "hub"]),
     ("convert", &["error", "limits", "cursor", "kernels", "hub", "convert"]),
     ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "hub", "wire"]),
-    ("registry", &["error", "source", "formats"]),
+    ("remote", &["error", "redact", "source", "sink"]),
+    ("registry", &["error", "redact", "source", "formats", "remote"]),
     ("identity", &["error", "limits", "control", "hub", "wire", "convert", "identity"]),
 ];
 

@@ -8,7 +8,7 @@ use arrow_schema::SchemaRef;
 
 use super::dense;
 use super::inputs::open_all;
-use super::names::expand;
+use super::names::{self, expand};
 use super::open::{self, OpenOptions, Opened, Target};
 use super::read::View;
 use super::types;
@@ -19,6 +19,7 @@ use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{Side, WriteOptions, WritePlan};
 use crate::hub::{FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict, shape};
+use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -97,7 +98,8 @@ pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> 
         None => match registry.by_extension(output) {
             Some(format) => Ok(Target { format, dialect: None }),
             None => {
-                Err(Error::usage(format!("cannot tell a format from the name {output:?}")).hint(Hint::To))
+                let name = redacted(output);
+                Err(Error::usage(format!("cannot tell a format from the name {name:?}")).hint(Hint::To))
             }
         },
     }
@@ -123,7 +125,7 @@ impl Conversion {
         options: &ConvertOptions,
     ) -> Result<Self> {
         let target = target_of(registry, options.to.as_deref(), output)?;
-        let inputs = expand(inputs)?;
+        let inputs = expand(registry, inputs)?;
         inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
         let opened = open_all(registry, &inputs, &options.open)?;
         let conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
@@ -226,11 +228,19 @@ impl Conversion {
         self.plan.check(self.allow_lossy)
     }
 
-    /// Creates the output (`-` is standard output) and runs.
+    /// Creates the output, a file (`-` is standard output), and runs.
     pub fn run(self, output: &str, force: bool) -> Result<Report> {
+        self.run_to(&Registry::new(Vec::new()), output, force)
+    }
+
+    /// As [`run`](Self::run), for an output anywhere that the registry leads to.
+    pub fn run_to(self, registry: &Registry, output: &str, force: bool) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
-        let sink = if output == "-" { Sink::pipe(std::io::stdout()) } else { Sink::create(output, force)? };
-        let sink = if output.to_lowercase().ends_with(".gz") { sink.gzip() } else { sink };
+        let sink = if output == "-" {
+            Sink::pipe(std::io::stdout())
+        } else {
+            names::create(registry, output, force)?
+        };
         self.run_into(sink)
     }
 

@@ -34,7 +34,7 @@ pub use diff::{
 #[cfg(feature = "dynd")]
 pub use hash::RawDigest;
 pub use inputs::{join, open_all};
-pub use names::expand;
+pub use names::{create, expand, source};
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};

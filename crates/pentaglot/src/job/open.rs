@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{options, types};
+use super::{names, options, types};
 use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{
@@ -14,6 +14,7 @@ use crate::hub::Plan;
 use crate::hub::rows::schema_bytes;
 use crate::limits::{Budget, Reservation};
 use crate::map::InPlace;
+use crate::redact::without_query;
 use crate::registry::Registry;
 use crate::source::Source;
 
@@ -78,7 +79,7 @@ pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Op
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
     }
     let (path, member) = split_member(name);
-    open_source(registry, Source::open(path)?, member, options)
+    open_source(registry, names::source(registry, path)?, member, options)
 }
 
 /// The file and the member that a name means: a file of the literal name comes first.
@@ -168,7 +169,7 @@ fn spooled(source: &Source, format: &dyn Format, is_named: bool, read: &ReadOpti
 
 /// `.gz` on a name, or a gzip magic, means gzip around it; for some formats only the name decides.
 pub(super) fn is_gzip(source: &Source, named: Option<&Target>) -> Result<bool> {
-    if source.name().to_lowercase().ends_with(".gz") {
+    if without_query(source.name()).to_lowercase().ends_with(".gz") {
         return Ok(true);
     }
     let by_magic = named.is_none_or(|named| named.format.info().is_packed_by_magic(named.dialect));

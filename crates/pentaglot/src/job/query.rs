@@ -1,10 +1,12 @@
 //! `query` and `index`: formats with a typed door for them.
 
+use super::names;
 use super::open::split_member;
 use super::open::{OpenOptions, is_gzip, target};
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::ReadOptions;
 use crate::formats::sds::{self, Kind, Mapped, Query};
+use crate::redact::without_query;
 use crate::registry::Registry;
 use crate::source::Source;
 
@@ -28,9 +30,12 @@ impl Queries {
             }
         };
         let (name, member) = split_member(name);
-        let source =
-            if name == "-" { Source::from_reader("-", std::io::stdin()) } else { Source::open(name)? };
-        let source = if name.to_lowercase().ends_with(".gz") {
+        let source = if name == "-" {
+            Source::from_reader("-", std::io::stdin())
+        } else {
+            names::source(registry, name)?
+        };
+        let source = if without_query(name).to_lowercase().ends_with(".gz") {
             source.gunzip(options.budget.limits())?
         } else {
             source
@@ -76,7 +81,7 @@ impl Queries {
 
 /// The bytes of `FILE.idx` for a file of any format that has side indexes.
 pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Vec<u8>> {
-    let source = Source::open(name)?;
+    let source = names::source(registry, name)?;
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     if is_gzip(&source, named.as_ref())? {
         return Err(Error::unsupported("a gzip file cannot be indexed (unpack it first)"));
