@@ -2,6 +2,8 @@
 
 mod lines;
 mod python;
+mod select;
+mod servers;
 mod setup;
 mod test;
 
@@ -9,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-const USAGE: &str =
-    "usage: cargo xtask setup | test | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind | lines";
+const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind | lines";
 
 type Result<T = ()> = std::result::Result<T, String>;
 
@@ -19,7 +20,16 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["setup"] => setup::run(),
-        ["test"] => test::run(),
+        ["lint"] => run(cargo().arg("clippy").args(select::FULL).args([
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ])),
+        ["docs"] => run(cargo().arg("doc").args(select::FULL).args(["--no-deps", "--locked"])),
+        ["test"] => test::run(&select::FULL),
+        ["test", "light"] => test::run(&select::LIGHT),
         ["bless"] => bless(),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", format] => fuzz(format, "60"),
@@ -40,7 +50,9 @@ fn main() -> ExitCode {
 /// Rewrites the golden transcripts and the generated pages; read the diff before you commit it.
 fn bless() -> Result {
     run(cargo()
-        .args(["test", "--workspace", "--lib", "--test", "transcripts", "--test", "docs"])
+        .arg("test")
+        .args(select::LIGHT)
+        .args(["--lib", "--test", "transcripts", "--test", "docs"])
         .env("TRYCMD", "overwrite"))
 }
 
@@ -90,7 +102,9 @@ fn valgrind() -> Result {
         .env(&key, runner)
         .env("PROPTEST_CASES", "4"))?;
     run(cargo()
-        .args(["test", "--workspace", "--lib", "kernels::"])
+        .arg("test")
+        .args(select::LIGHT)
+        .args(["--lib", "kernels::"])
         .env(&key, runner)
         .env("PROPTEST_CASES", "4"))
 }

@@ -19,6 +19,8 @@ mod salvage;
 mod schema;
 mod screen;
 mod secrets;
+#[cfg(feature = "sql")]
+mod sql;
 mod stdout;
 mod table;
 mod types;
@@ -27,6 +29,7 @@ mod validate;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use clap::FromArgMatches;
 use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
@@ -229,12 +232,25 @@ fn registry(secrets: Secrets) -> Registry {
     }
 }
 
+/// The query that a shell runs: an interrupt ends it and not the shell.
+static QUERY: Mutex<Option<Control>> = Mutex::new(None);
+
+/// Says which query an interrupt ends.
+#[cfg(feature = "sql")]
+fn interrupt_query(query: Option<Control>) {
+    *QUERY.lock().unwrap_or_else(PoisonError::into_inner) = query;
+}
+
 /// The first interrupt ends the job at its next batch, which drops its output. A second one, or a job that does not end
 /// soon because it waits for input, ends the process.
 fn catch_interrupts(control: Control) {
     let handler = ctrlc::set_handler(move || {
         // The pager decides what an interrupt means.
         if pager::is_running() {
+            return;
+        }
+        if let Some(query) = &*QUERY.lock().unwrap_or_else(PoisonError::into_inner) {
+            query.cancel();
             return;
         }
         if control.is_cancelled() {
@@ -266,6 +282,10 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Salvage(args) => salvage::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
+        #[cfg(feature = "sql")]
+        Verb::Sql(args) => sql::run(session, args),
+        #[cfg(not(feature = "sql"))]
+        Verb::Sql(_) => Err(without("sql")),
         Verb::Type(args) => types::run(session, args),
         Verb::Formats(args) => formats::run(session, args),
         Verb::Completions { shell } => {
@@ -286,6 +306,14 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
             Ok(DONE)
         }
     }
+}
+
+/// A verb that this build does not have.
+#[cfg(not(feature = "sql"))]
+fn without(feature: &'static str) -> Failure {
+    let advice = format!("cargo install pentaglot-cli --features {feature}");
+    let error = Error::unsupported(format!("this build has no {feature}: it needs the feature `{feature}`"));
+    error.hint(Hint::Advice(advice.into())).into()
 }
 
 /// Runs a verb for each of several files and of those that patterns match: all are done, the highest status is returned.

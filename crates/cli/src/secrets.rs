@@ -91,6 +91,10 @@ impl<R: pentaglot::Remote> pentaglot::Remote for Revealed<R> {
         let real = self.secrets.reveal(pattern);
         self.remote.list(real)
     }
+
+    fn remove(&self, name: &str) -> pentaglot::Result<()> {
+        self.remote.remove(self.secrets.reveal(name))
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ pub trait Remote: Send + Sync {
     /// The names that match a pattern (`*`, `?`, `[a-z]`, `**`), sorted; `None` where the scheme has no patterns, so that
     /// the text is a name.
     fn list(&self, pattern: &str) -> Result<Option<Vec<String>>>;
+
+    /// Removes what a name means, if it is there.
+    fn remove(&self, name: &str) -> Result<()>;
 }
 
 /// The one of `remotes` that a name leads to; `None` for a local path.

@@ -33,9 +33,15 @@ pub struct Address {
 
 #[derive(Clone)]
 enum Kind {
-    Bucket { scheme: String, bucket: String },
+    Bucket {
+        scheme: String,
+        bucket: String,
+    },
     /// The address without path and user information, and the latter.
-    Http { origin: Url, user: Option<(String, String)> },
+    Http {
+        origin: Url,
+        user: Option<(String, String)>,
+    },
 }
 
 impl Address {
@@ -51,9 +57,16 @@ impl Address {
             if bucket.is_empty() {
                 return Err(wrong("expected the name of a bucket, found none"));
             }
-            let path = Path::parse(key).map_err(|error| wrong(&format!("not the name of an object: {error}")))?;
+            let path =
+                Path::parse(key).map_err(|error| wrong(&format!("not the name of an object: {error}")))?;
             let kind = Kind::Bucket { scheme: scheme.to_owned(), bucket: bucket.to_owned() };
-            return Ok(Address { shown, store: format!("{scheme}://{bucket}"), kind, path, secrets: Vec::new() });
+            return Ok(Address {
+                shown,
+                store: format!("{scheme}://{bucket}"),
+                kind,
+                path,
+                secrets: Vec::new(),
+            });
         }
         let url = Url::parse(name).map_err(|error| wrong(&format!("not an address: {error}")))?;
         let path = Path::from_url_path(url.path())
@@ -66,7 +79,9 @@ impl Address {
             .filter(|secret| !secret.is_empty())
             .map(str::to_owned)
             .collect();
-        secrets.extend(user.iter().flat_map(|(name, key)| [name.clone(), key.clone()]).filter(|s| !s.is_empty()));
+        secrets.extend(
+            user.iter().flat_map(|(name, key)| [name.clone(), key.clone()]).filter(|s| !s.is_empty()),
+        );
         let mut origin = url;
         origin.set_path("/");
         origin.set_fragment(None);
@@ -103,8 +118,9 @@ impl Address {
             retry_timeout: settings.timeout * 2,
             backoff: BackoffConfig::default(),
         };
-        let client =
-            ClientOptions::new().with_timeout(settings.timeout).with_connect_timeout(settings.connect_timeout);
+        let client = ClientOptions::new()
+            .with_timeout(settings.timeout)
+            .with_connect_timeout(settings.connect_timeout);
         let connected: object_store::Result<Arc<dyn ObjectStore>> = match &self.kind {
             Kind::Bucket { scheme, bucket } => match scheme.as_str() {
                 "s3" => AmazonS3Builder::from_env()
@@ -145,7 +161,8 @@ impl Address {
 
 /// Whether S3 may be spoken without TLS: `AWS_ALLOW_HTTP` says so, or the endpoint is on this machine.
 fn allows_http() -> bool {
-    let allowed = std::env::var("AWS_ALLOW_HTTP").is_ok_and(|text| ["1", "true"].contains(&text.to_lowercase().as_str()));
+    let allowed = std::env::var("AWS_ALLOW_HTTP")
+        .is_ok_and(|text| ["1", "true"].contains(&text.to_lowercase().as_str()));
     let endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
     let endpoint = endpoint.iter().find_map(|name| std::env::var(name).ok());
     let is_local = endpoint.and_then(|text| Url::parse(&text).ok()).is_some_and(|url| match url.host() {

@@ -21,6 +21,8 @@
 mod address;
 mod fault;
 mod object;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 use std::collections::HashMap;
@@ -186,5 +188,13 @@ impl Remote for Stores {
         let mut names: Vec<String> = keys.map(|key| format!("{bucket}/{key}")).collect();
         names.sort_unstable();
         Ok(Some(names))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let place = self.place(name)?;
+        match self.wait(object_store::ObjectStoreExt::delete(&place.store, &place.path)) {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(Fault::new(&place.address, error).doing("cannot remove").into()),
+        }
     }
 }

@@ -42,7 +42,8 @@ pub(crate) fn open(place: Place) -> Result<Source> {
 impl Object {
     fn open(place: &Place) -> Result<Self, Fault> {
         let fault = |error| Fault::new(&place.address, error);
-        let options = GetOptions { range: Some(GetRange::Bounded(0..HEAD_BYTES as u64)), ..GetOptions::default() };
+        let options =
+            GetOptions { range: Some(GetRange::Bounded(0..HEAD_BYTES as u64)), ..GetOptions::default() };
         let first = place.stores.wait(async {
             let result = place.store.get_opts(&place.path, options).await?;
             let meta = result.meta.clone();
@@ -50,7 +51,11 @@ impl Object {
         });
         let (meta, head) = match first {
             Ok(first) => first,
-            Err(error @ (Stored::NotFound { .. } | Stored::PermissionDenied { .. } | Stored::NotSupported { .. })) => {
+            Err(
+                error @ (Stored::NotFound { .. }
+                | Stored::PermissionDenied { .. }
+                | Stored::NotSupported { .. }),
+            ) => {
                 return Err(fault(error));
             }
             // An object without bytes has no range.
@@ -144,7 +149,8 @@ impl ReadAt for Object {
         }
         // The caller has compared the ranges with the length and its own budget.
         let length = |range: &Range<u64>| (range.end - range.start) as usize;
-        let mut buffers: Vec<_> = ranges.iter().map(|range| MutableBuffer::from_len_zeroed(length(range))).collect();
+        let mut buffers: Vec<_> =
+            ranges.iter().map(|range| MutableBuffer::from_len_zeroed(length(range))).collect();
         for (index, range, bytes) in self.fetch(ranges)? {
             let start = ranges[index].start;
             let slice = (range.start - start) as usize..(range.end - start) as usize;
@@ -158,7 +164,8 @@ impl ReadAt for Object {
     }
 
     fn unchanged(&self) -> io::Result<bool> {
-        let head = self.place.stores.wait(object_store::ObjectStoreExt::head(&self.place.store, &self.place.path));
+        let head =
+            self.place.stores.wait(object_store::ObjectStoreExt::head(&self.place.store, &self.place.path));
         match head.map_err(|error| Fault::new(&self.place.address, error)) {
             Ok(meta) => Ok(self.is_same(&meta)),
             Err(fault) if fault.is_absent() => Ok(false),
@@ -183,7 +190,8 @@ fn is_weak(tag: &str) -> bool {
 /// All bytes in one answer.
 fn stream(place: &Place, name: String) -> Result<Source> {
     let fault = |error| Error::from(Fault::new(&place.address, error).doing("cannot open"));
-    let result = place.stores.wait(object_store::ObjectStoreExt::get(&place.store, &place.path)).map_err(fault)?;
+    let result =
+        place.stores.wait(object_store::ObjectStoreExt::get(&place.store, &place.path)).map_err(fault)?;
     let (stores, address) = (place.stores.clone(), place.address.clone());
     let mut chunks = result.into_stream();
     let next = move || {

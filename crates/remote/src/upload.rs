@@ -219,7 +219,9 @@ impl Output for Upload {
             for place in removals {
                 match place.stores.wait(place.store.delete(&place.path)) {
                     Ok(()) | Err(Stored::NotFound { .. }) => {}
-                    Err(error) => return Err(Fault::new(&place.address, error).doing("cannot delete").into()),
+                    Err(error) => {
+                        return Err(Fault::new(&place.address, error).doing("cannot delete").into());
+                    }
                 }
             }
             self.place()
