@@ -212,7 +212,7 @@ impl Engine {
         let format = self.shared.registry.get("arrow-stream")?;
         let summary = Summary::new("arrow-stream", rows.schema());
         let document = Arc::new(QueryDocument { summary, rows: Mutex::new(Some(rows)) });
-        let source = Source::from_bytes("query", Vec::new());
+        let source = Source::from_bytes("query", Vec::<u8>::new());
         Ok(Opened::new(format, document, source, &self.shared.options.open))
     }
 

@@ -299,7 +299,7 @@ impl Reader {
             wanted.fields().iter().map(|field| rows.schema().index_of(field.name()).ok()).collect();
         let indices: Vec<usize> = indices.into_iter().flatten().collect();
         let chosen = Arc::new(rows.schema().project(&indices)?);
-        let projected = rows.map(move |batch| batch?.project(&indices));
+        let projected = rows.map(move |batch| Ok(batch.map_err(Error::from)?.project(&indices)?));
         Ok(self.adapted(rows::from_batches(chosen, projected), wanted))
     }
 
