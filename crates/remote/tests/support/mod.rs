@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex};
 
 /// A request, as far as tests look at it.
 #[derive(Debug, Clone)]
-pub struct Request {
-    pub method: String,
-    pub target: String,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) target: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
     /// How many requests came before.
-    pub number: usize,
+    pub(crate) number: usize,
 }
 
 impl Request {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
     /// The range that is asked for, of so many bytes.
-    pub fn range(&self, len: usize) -> Option<Range<usize>> {
+    pub(crate) fn range(&self, len: usize) -> Option<Range<usize>> {
         let (start, end) = self.header("range")?.strip_prefix("bytes=")?.split_once('-')?;
         let end = end.parse::<usize>().map_or(len, |last| len.min(last + 1));
         Some(start.parse().ok()?..end)
@@ -31,21 +31,21 @@ impl Request {
 }
 
 /// An answer: a status line, headers, a body of which perhaps only the first bytes are sent.
-pub struct Answer {
-    pub status: &'static str,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: &'static str,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
     /// Send only so many bytes of the body and close the connection.
-    pub cut: Option<usize>,
+    pub(crate) cut: Option<usize>,
 }
 
 impl Answer {
-    pub fn status(status: &'static str) -> Self {
+    pub(crate) fn status(status: &'static str) -> Self {
         Answer { status, headers: Vec::new(), body: Vec::new(), cut: None }
     }
 
     /// What a good server sends for bytes of this version.
-    pub fn of(request: &Request, bytes: &[u8], tag: &str) -> Self {
+    pub(crate) fn of(request: &Request, bytes: &[u8], tag: &str) -> Self {
         let mut answer = Answer::status("200 OK");
         answer.headers.push(("ETag".to_owned(), tag.to_owned()));
         match request.range(bytes.len()) {
@@ -61,13 +61,13 @@ impl Answer {
 }
 
 /// A server that runs until the test ends.
-pub struct Server {
-    pub address: String,
+pub(crate) struct Server {
+    pub(crate) address: String,
     seen: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
-    pub fn start(answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (seen, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
@@ -82,7 +82,7 @@ impl Server {
     }
 
     /// What was asked so far.
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.seen.lock().unwrap().clone()
     }
 }
