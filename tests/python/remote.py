@@ -124,6 +124,16 @@ try:
     assert "there is no such object" in run("inspect", f"http://127.0.0.1:{http_port}/absent.csv", status=2)
     wrong = {**ENVIRONMENT, "AWS_SECRET_ACCESS_KEY": "wrong" + SECRET}
     run("inspect", "s3://data/dir/t.csv", status=2, environment=wrong)
+    # SQL over a bucket and behind HTTP, also as an output.
+    statement = f"SELECT count(*) AS n, sum(value) AS s FROM 's3://data/dir/t.parquet' JOIN 'http://127.0.0.1:{http_port}/t.bson' USING (id, value)"
+    expected = {"n": 60_000, "s": sum(i * 7 % 101 for i in range(60_000))}
+    assert json.loads(run("sql", statement)) == expected
+    run("sql", "COPY (SELECT * FROM 's3://data/parts/') TO 's3://data/copied/' STORED AS BSONDF PARTITIONED BY (name)")
+    assert json.loads(run("sql", "SELECT count(*) AS n, count(DISTINCT name) AS d FROM 's3://data/copied/'")) == {"n": 30, "d": 13}
+    assert "exists already" in run("sql", "COPY (SELECT 1 AS x) TO 's3://data/copied/' STORED AS PARQUET", status=2)
+    run("sql", f"SELECT nope FROM 'http://me:{SECRET}@127.0.0.1:{http_port}/t.csv?token={SECRET}'", status=2)
+    run("sql", f"SELECT * FROM 'http://me:{SECRET}@127.0.0.1:{http_port}/none.csv?token={SECRET}'", status=2)
+    run("sql", f"EXPLAIN SELECT id FROM 'http://me:{SECRET}@127.0.0.1:{http_port}/t.csv?token={SECRET}'")
     # Secrets in names are shown nowhere.
     secret = f"http://me:{SECRET}@127.0.0.1:{http_port}/t.csv?token={SECRET}"
     for words in [

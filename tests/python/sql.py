@@ -142,6 +142,64 @@ for query in QUERIES:
             wrong.append((query, extension, found[:3], expected[:3]))
 assert not wrong, "\n".join(map(str, wrong))
 
+# Structs and lists, and numbers only: what these formats hold.
+nested = pa.table(
+    {
+        "id": pa.array(range(40), pa.int64()),
+        "p": pa.array([{"x": i, "y": f"n{i % 3}"} for i in range(40)]),
+        "l": pa.array([[i, i * 2][: i % 3] for i in range(40)], pa.list_(pa.int64())),
+    }
+)
+numbers = pa.table(
+    {
+        "a": pa.array(random.integers(-5, 5, 3000), pa.int64()),
+        "b": pa.array(random.random(3000), pa.float64()),
+        "c": pa.array(random.integers(0, 100, 3000), pa.int32()),
+    }
+)
+NESTED = [
+    "SELECT id, p['x'] AS x FROM N WHERE p['y'] = 'n1' ORDER BY id",
+    "SELECT p['y'] AS y, sum(p['x']) AS s FROM N GROUP BY p['y'] ORDER BY 1",
+    "SELECT id, l[1] AS one, l[2] AS two FROM N ORDER BY id",
+]
+NUMBERS = [
+    "SELECT * FROM N ORDER BY b",
+    "SELECT count(*) AS n FROM N",
+    "SELECT a, count(*) AS n, sum(c) AS s FROM N GROUP BY a ORDER BY a",
+    "SELECT c FROM N WHERE a < 0 AND b > 0.5 ORDER BY b LIMIT 9",
+    "SELECT x.a, count(*) AS n FROM N AS x JOIN N AS y ON x.a = y.a AND x.c = y.c GROUP BY x.a ORDER BY x.a",
+]
+for table, queries, extensions in [
+    (nested, NESTED, ["parquet", "arrow", "bson", "ds", "dynd", "jsonl", "json"]),
+    (numbers, NUMBERS, ["parquet", "dbdf", "arrow", "bson", "ds", "dynd", "npy", "csv", "jsonl"]),
+]:
+    pa.parquet.write_table(table, FOLDER / "n.parquet")
+    for extension in extensions:
+        if extension != "parquet":
+            run("convert", "--force", "--allow-lossy", FOLDER / "n.parquet", FOLDER / f"n.{extension}", *(["-O", "as=table"] if extension == "npy" else []))
+        for query in queries:
+            names = query.replace(" N ", f" '{FOLDER}/n.{extension}' ") if " N " in query else query.replace(" N", f" '{FOLDER}/n.{extension}'")
+            found = [[plain(value) for value in json.loads(line).values()] for line in sql(names, "--output", "jsonl").splitlines()]
+            duck = names.replace(f"n.{extension}'", "n.parquet'")
+            expected = [[plain(int(v) if hasattr(v, "is_signed") else v) for v in row] for row in duckdb.connect().execute(duck).fetchall()]
+            assert found == expected, (extension, query, found[:3], expected[:3])
+
+# Partitioned output, as DuckDB reads it.
+sql(f"COPY (SELECT * FROM '{FOLDER}/trades.bson') TO '{FOLDER}/out' STORED AS PARQUET PARTITIONED BY (sym)")
+written = duckdb.connect().execute(
+    f"SELECT count(*), count(DISTINCT sym), sum(id) FROM read_parquet('{FOLDER}/out/*/*.parquet', hive_partitioning=true)"
+).fetchall()
+assert written == [(ROWS, 5, ROWS * (ROWS - 1) // 2)], written
+
+# A sort that does not fit into the memory that it may use spills.
+big = FOLDER / "big.npy"
+np.save(big, random.random((2_000_000, 2)))
+spilled = sql(
+    f"SELECT count(*) AS n, max(r) AS m FROM (SELECT row_number() OVER (ORDER BY col_0) AS r FROM '{big}')",
+    "--max-alloc", "48M",
+)
+assert json.loads(spilled) == {"n": 2_000_000, "m": 2_000_000}
+
 # Outputs, files of statements, standard input.
 query = f"SELECT sym, weight FROM '{FOLDER}/ref.parquet' ORDER BY sym"
 assert json.loads(sql(query, "--output", "json"))[0] == {"sym": "A", "weight": 1}

@@ -19,7 +19,7 @@ use datafusion::physical_plan::{
     SendableRecordBatchStream,
 };
 use pentaglot::convert::{adapt, reshape};
-use pentaglot::hub::{LossKinds, LossRecord, Rows, rows};
+use pentaglot::hub::{Form, LossKinds, LossRecord, Rows, rows};
 use pentaglot::{Error, Result, redacted};
 
 use crate::fault::theirs;
@@ -270,8 +270,9 @@ impl Reader {
             selection = selection.with_rows(part.rows.clone());
         }
         let own = &document.summary().schema;
-        let is_plain = own.fields() == file.reshape.schema.fields();
-        if is_plain && !own.fields().is_empty() {
+        // The columns of a matrix whose rows are lists are not fields.
+        let has_columns = matches!(Form::of(own), Form::Table | Form::Columns | Form::Coo);
+        if has_columns && own.fields() == file.reshape.schema.fields() && !own.fields().is_empty() {
             let names = |schema: &Schema| {
                 let found = wanted.fields().iter().filter_map(|field| schema.index_of(field.name()).ok());
                 found.map(|index| index as u64..index as u64 + 1).collect::<Vec<_>>()
@@ -287,7 +288,7 @@ impl Reader {
         let rows = document.rows(&selection)?;
         let budget = pentaglot::Limits::default().budget();
         let plan = if selection.is_sliced() {
-            reshape::plan(selection.schema(), pentaglot::hub::Form::of(&file.reshape.schema))?
+            reshape::plan(selection.schema(), Form::of(&file.reshape.schema))?
         } else {
             file.reshape.clone()
         };
