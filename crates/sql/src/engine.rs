@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -20,12 +21,13 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
-use datafusion::sql::parser::Statement;
+use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart, visit_relations_mut};
 use futures::StreamExt;
 use pentaglot::formats::{Document, Findings, Node, Outline, Summary};
 use pentaglot::hub::{LossKinds, Rows, Selection, rows};
 use pentaglot::job::{OpenOptions, Opened};
-use pentaglot::{Control, Error, Registry, Result, Source};
+use pentaglot::{Control, Error, Registry, Result, Source, redacted};
 use tokio::runtime::Runtime;
 
 use crate::fault::{ours, theirs};
@@ -74,6 +76,8 @@ pub(crate) struct Shared {
     pub(crate) options: EngineOptions,
     /// The session as it was at the beginning, for what DataFusion reads itself.
     state: OnceLock<SessionState>,
+    /// From addresses as they are shown to those that were given.
+    real: Mutex<HashMap<String, String>>,
 }
 
 impl fmt::Debug for Shared {
@@ -109,7 +113,7 @@ impl Engine {
             .with_runtime_env(memory.build_arc().map_err(ours)?)
             .with_default_features()
             .build();
-        let shared = Arc::new(Shared { registry, options, state: OnceLock::new() });
+        let shared = Arc::new(Shared { registry, options, state: OnceLock::new(), real: Mutex::default() });
         for format in shared.registry.formats() {
             let id = format.info().id;
             let factory = Arc::new(Tables { shared: Arc::clone(&shared), format: id.to_owned() });
@@ -143,14 +147,11 @@ impl Engine {
     pub fn run(&self, statement: &str) -> Result<Answer> {
         let statement = statement.trim().trim_end_matches(';').trim();
         if let Some(what) = summarized(statement) {
-            let frame = self.wait(async {
-                let query = if is_query(what) { what.to_owned() } else { format!("SELECT * FROM {what}") };
-                self.context.sql(&query).await?.describe().await
-            })?;
-            return self.rows(frame);
+            let query = if is_query(what) { what.to_owned() } else { format!("SELECT * FROM {what}") };
+            let frame = self.frame(&query)?;
+            return self.rows(self.wait(async { frame.describe().await })?);
         }
-        let dialect = self.context.state().config().options().sql_parser.dialect;
-        let parsed = self.context.state().sql_to_statement(statement, &dialect).map_err(ours)?;
+        let parsed = self.parse(statement)?;
         if let Statement::CopyTo(copied) = parsed {
             return copy::run(self, copied).map(Answer::Written);
         }
@@ -197,8 +198,40 @@ impl Engine {
         tables
     }
 
+    /// A query, planned.
     pub(crate) fn frame(&self, query: &str) -> Result<DataFrame> {
-        self.wait(async { self.context.sql(query).await })
+        let parsed = self.parse(query)?;
+        self.wait(async {
+            let plan = self.context.state().statement_to_plan(parsed).await?;
+            self.context.execute_logical_plan(plan).await
+        })
+    }
+
+    /// A statement. Addresses in the place of tables have no secrets any more: plans and names of columns show them.
+    fn parse(&self, text: &str) -> Result<Statement> {
+        let dialect = self.context.state().config().options().sql_parser.dialect;
+        let mut statement = self.context.state().sql_to_statement(text, &dialect).map_err(ours)?;
+        self.hide(&mut statement);
+        Ok(statement)
+    }
+
+    fn hide(&self, statement: &mut Statement) {
+        let hide = |name: &mut ObjectName| {
+            if let [ObjectNamePart::Identifier(word)] = &mut name.0[..] {
+                word.value = self.shared.hidden(&word.value);
+            }
+            ControlFlow::<()>::Continue(())
+        };
+        match statement {
+            Statement::Statement(statement) => drop(visit_relations_mut(&mut **statement, hide)),
+            Statement::Explain(explained) => self.hide(&mut explained.statement),
+            Statement::CopyTo(copied) => {
+                if let CopyToSource::Query(query) = &mut copied.source {
+                    drop(visit_relations_mut(&mut **query, hide));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// A query that has begun, as a document.
@@ -320,6 +353,22 @@ impl Document for QueryDocument {
 }
 
 impl Shared {
+    /// An address as it may be shown, which leads back to it.
+    fn hidden(&self, name: &str) -> String {
+        let shown = redacted(name);
+        let mut real = self.real.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown == name || real.contains_key(name) {
+            return name.to_owned();
+        }
+        let (mut hidden, mut number) = (shown.to_string(), 2);
+        while real.get(&hidden).is_some_and(|known| known != name) {
+            hidden = format!("{shown}{number}");
+            number += 1;
+        }
+        real.insert(hidden.clone(), name.to_owned());
+        hidden
+    }
+
     async fn table(&self, names: Vec<String>, options: TableOptions) -> TheirResult<Arc<dyn TableProvider>> {
         let state = self.state.get().expect("it is set when the engine is made");
         table::provider(&self.registry, names, options, state).await
@@ -340,7 +389,8 @@ impl UrlTableFactory for Names {
             return Ok(None);
         }
         let options = TableOptions { open: self.shared.options.open.clone(), ..TableOptions::default() };
-        self.shared.table(vec![name.to_owned()], options).await.map(Some)
+        let real = self.shared.real.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        self.shared.table(vec![real.unwrap_or_else(|| name.to_owned())], options).await.map(Some)
     }
 }
 
