@@ -1,5 +1,6 @@
 //! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines`.
 
+mod fuzz;
 mod lines;
 mod python;
 mod select;
@@ -7,11 +8,11 @@ mod servers;
 mod setup;
 mod test;
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::{env, fs};
 
-const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench NAME [ARGS] | fuzz FORMAT [SECONDS] | valgrind | lines";
+const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench NAME [ARGS] | fuzz [TARGET…] [--seconds N] | valgrind | lines";
 
 type Result<T = ()> = std::result::Result<T, String>;
 
@@ -20,20 +21,14 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["setup"] => setup::run(),
-        ["lint"] => run(cargo().arg("clippy").args(select::FULL).args([
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ])),
+        ["lint"] => lint(),
         ["docs"] => run(cargo().arg("doc").args(select::FULL).args(["--no-deps", "--locked"])),
         ["test"] => test::run(&select::FULL),
         ["test", "light"] => test::run(&select::LIGHT),
         ["bless"] => bless(),
         ["bench", name, rest @ ..] => bench(name, rest),
-        ["fuzz", format] => fuzz(format, "60"),
-        ["fuzz", format, seconds] => fuzz(format, seconds),
+        ["fuzz", targets @ .., "--seconds", seconds] => fuzz::run(targets, seconds),
+        ["fuzz", targets @ ..] => fuzz::run(targets, "60"),
         ["valgrind"] => valgrind(),
         ["lines"] => lines::run(),
         _ => Err(USAGE.to_owned()),
@@ -45,6 +40,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Clippy over everything; a warning is an error.
+fn lint() -> Result {
+    let rest = ["--all-targets", "--locked", "--", "-D", "warnings"];
+    run(cargo().arg("clippy").args(select::FULL).args(rest))
 }
 
 /// Rewrites the golden transcripts and the generated pages; read the diff before you commit it.
@@ -63,29 +64,6 @@ fn bench(name: &str, args: &[&str]) -> Result {
     let mut command = cargo();
     command.args(["run", "--release", "--manifest-path"]).arg(manifest).args(["--package", name, "--"]);
     run(command.args(args))
-}
-
-/// What tells the fuzzer which code its bytes reach. These flags need no other compiler than the one at hand.
-const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
-    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-    --cfg fuzzing -Cdebug-assertions -Coverflow-checks";
-
-/// Feeds a format's reader with bytes made up from the test data, for so many seconds.
-fn fuzz(format: &str, seconds: &str) -> Result {
-    let (host, folder) = (host()?, root().join("fuzz"));
-    let target = folder.join("target");
-    run(cargo()
-        .args(["build", "--release", "--bin", format, "--target", &host, "--manifest-path"])
-        .arg(folder.join("Cargo.toml"))
-        .env("CARGO_TARGET_DIR", &target)
-        .env("RUSTFLAGS", COVERAGE))?;
-    let corpus = folder.join("corpus").join(format);
-    fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
-    run(Command::new(target.join(&host).join("release").join(format))
-        .arg(&corpus)
-        .arg(root().join("testdata").join(format))
-        .args([&format!("-max_total_time={seconds}"), "-rss_limit_mb=2048", "-timeout=10"])
-        .current_dir(&folder))
 }
 
 /// The tests of the unsafe code, under valgrind: those of the succinct structures and those of the kernels. A few minutes.

@@ -26,7 +26,9 @@ pub(crate) fn s3() -> Result<PathBuf> {
                 "binary",
             ])
             .args(["--debug", "--root"])
-            .arg(&root))?;
+            .arg(&root)
+            .env("CARGO_TARGET_DIR", root.join("target")))?;
+        let _ = std::fs::remove_dir_all(root.join("target"));
     }
     Ok(server)
 }

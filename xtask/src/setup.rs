@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::Result;
 
-/// Debian packages that a test needs: none so far, beside what builds the workspace.
+/// Debian packages that a test needs: none so far, besides what builds the workspace.
 const PACKAGES: &[&str] = &[];
 
 /// Installs what is missing of [`PACKAGES`], and nothing else; says what it does.

@@ -1,10 +1,12 @@
 //! `cargo xtask test`: every test. It installs nothing outside the build folder.
 
+use std::process::Command;
 use std::{env, fs};
 
-use crate::{Result, cargo, python, root, select};
+use crate::{Result, build_folder, cargo, python, root, select};
 
-/// Runs those of a selection of packages. What could not be run is listed at the end; with `CI` in the environment that is a failure.
+/// Runs those of a selection of packages. What could not be run is listed at the end; with `CI` in the environment that is
+/// a failure.
 pub(crate) fn run(selection: &[&str]) -> Result {
     let mut left_out = Vec::new();
     all(selection, &mut left_out)?;
@@ -36,9 +38,35 @@ fn all(selection: &[&str], left_out: &mut Vec<String>) -> Result {
         )?;
     }
     each_format_alone()?;
-    let is_full = selection == select::FULL;
-    python::tests(is_full, left_out)?;
+    dependencies(left_out)?;
+    python::tests(selection == select::FULL, left_out)?;
     python::package(left_out)
+}
+
+/// The version of cargo-deny that is installed.
+const DENY: &str = "0.20.2";
+
+/// Licences, banned crates and sources of all dependencies, by `deny.toml`. The checker is built once, into the build folder.
+fn dependencies(left_out: &mut Vec<String>) -> Result {
+    let tools = build_folder().join("tools");
+    let install = cargo()
+        .args(["install", "--quiet", "--locked", "cargo-deny", "--version", DENY, "--root"])
+        .arg(&tools)
+        .env("CARGO_TARGET_DIR", build_folder().join("tools-target"))
+        // It runs for a second: building it fast matters more.
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+        .env("CARGO_PROFILE_RELEASE_LTO", "false")
+        .status();
+    if !install.is_ok_and(|status| status.success()) {
+        left_out.push("the licences of dependencies: cargo-deny cannot be installed".to_owned());
+        return Ok(());
+    }
+    let _ = fs::remove_dir_all(build_folder().join("tools-target"));
+    println!("xtask: licences and sources of dependencies");
+    let program = tools.join("bin").join(format!("cargo-deny{}", env::consts::EXE_SUFFIX));
+    crate::run(
+        Command::new(program).args(["--offline", "check", "licenses", "bans", "sources"]).current_dir(root()),
+    )
 }
 
 /// The library with one format at a time: nothing that all formats share needs a certain one.

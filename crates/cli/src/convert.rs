@@ -131,13 +131,18 @@ fn is_text(target: &Target) -> bool {
 fn check_folder(output: &str) -> pentaglot::Result<()> {
     let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
-        Some(folder) if output != "-" && !output.contains("://") && !folder.exists() => {
+        Some(folder) if output != "-" && !output.contains("://") && is_missing(folder) => {
             let folder = folder.display();
             let advice = Hint::Advice(format!("mkdir -p '{folder}' makes it").into());
             Err(Error::usage(format!("{output}: there is no folder {folder}")).hint(advice))
         }
         _ => Ok(()),
     }
+}
+
+/// Whether there is nothing of this name; any other fault is one of the output.
+fn is_missing(folder: &Path) -> bool {
+    std::fs::metadata(folder).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// The inputs in a message.

@@ -5,7 +5,6 @@ use std::io::Write;
 use pentaglot::job::{
     self, Diff as Found, DiffOptions, DiffTable, OnDifference, Opened, Place, parse_columns,
 };
-use serde_json::{Value, json};
 
 use crate::args::Diff;
 use crate::progress::Progress;
@@ -59,40 +58,11 @@ fn compare(session: &Session, args: &Diff) -> Result<Status, Failure> {
         table.finish().about(output)?;
     }
     if args.json {
-        screen::print(format!("{}\n", object(&found)).as_bytes())?;
+        screen::print(format!("{}\n", found.to_json()).as_bytes())?;
     } else if !found.is_equal() {
         print(&found, args)?;
     }
     Ok(if found.is_equal() { DONE } else { DIFFERENT })
-}
-
-/// JSON text of a value as it is, or as a string where it is none.
-fn value(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| json!(text))
-}
-
-fn object(found: &Found) -> Value {
-    let schema =
-        found.schema.iter().map(|found| json!({ "column": found.column, "a": found.a, "b": found.b }));
-    let columns = found.columns.iter().filter(|column| column.changed > 0).map(|column| {
-        let first = column.first.iter().map(|cell| {
-            let (a, b) = (value(&cell.a), value(&cell.b));
-            match &cell.place {
-                Place::Row(row) => json!({ "row": row, "a": a, "b": b }),
-                Place::Entry { row, col } => json!({ "row": row, "col": col, "a": a, "b": b }),
-                Place::Key(key) => json!({ "key": value(key), "a": a, "b": b }),
-                other => json!({ "place": format!("{other:?}"), "a": a, "b": b }),
-            }
-        });
-        json!({ "name": column.name, "changed": column.changed, "first": first.collect::<Vec<_>>() })
-    });
-    let rows = &found.rows;
-    json!({
-        "equal": found.is_equal(),
-        "schema": schema.collect::<Vec<_>>(),
-        "rows": { "added": rows.added, "removed": rows.removed, "changed": rows.changed },
-        "columns": columns.collect::<Vec<_>>(),
-    })
 }
 
 fn print(found: &Found, args: &Diff) -> std::io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pentaglot::formats::{FormatInfo, Side};
+use pentaglot::formats::{Format, FormatInfo, Side};
 use serde_json::{Value, json};
 
 use crate::args::Formats;
@@ -13,7 +13,7 @@ pub(crate) fn run(session: &Session, args: &Formats) -> Outcome {
     let mut out = screen::lines();
     for format in session.registry.formats() {
         if args.json {
-            writeln!(out, "{}", object(format.info()))?;
+            writeln!(out, "{}", object(format.as_ref()))?;
         } else {
             print(&mut out, format.info())?;
         }
@@ -21,16 +21,19 @@ pub(crate) fn run(session: &Session, args: &Formats) -> Outcome {
     if !args.json {
         writeln!(out, "{}", bold("any target"))?;
         writeln!(out, "  -O as={} (default auto)", pentaglot::convert::leaving::WORDS.join("|"))?;
+        let help = "images become files of a folder and names, or names images";
+        writeln!(out, "  -O image-files=DIR  {help} (convert)")?;
     }
     out.flush()?;
     Ok(DONE)
 }
 
-fn object(info: &FormatInfo) -> Value {
+fn object(format: &dyn Format) -> Value {
+    let info = format.info();
     let dialects: Vec<Value> = info
         .dialects
         .iter()
-        .map(|dialect| json!({ "name": dialect.name, "title": dialect.title, "read": dialect.read, "write": dialect.write }))
+        .map(|dialect| json!({ "name": dialect.name, "title": dialect.title, "read": dialect.read, "write": dialect.write, "media_type": format.media_type(Some(dialect.name)) }))
         .collect();
     let options: Vec<Value> = info
         .options

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader};
 use pentaglot::Error;
 use pentaglot::identity::Identity;
 use pentaglot::job::{self, OpenOptions, RawDigest};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::{Hash, RawFunction};
 use crate::progress::Progress;
@@ -37,7 +37,7 @@ pub(crate) fn run(session: &Session, args: &Hash) -> Outcome {
         let found = find(session, args, &options, file)?;
         let text = found.text()?;
         let lines = match (&found, args.json) {
-            (Found::Identity(identity), true) => format!("{}\n", object(file, &text, identity)),
+            (Found::Identity(identity), true) => format!("{}\n", identity.to_json(file)?),
             (Found::Digest(_), true) => {
                 format!("{}\n", json!({ "file": file, function(args): text }))
             }
@@ -77,14 +77,6 @@ fn find(session: &Session, args: &Hash, options: &OpenOptions, file: &str) -> Re
             Found::Digest(opened.raw_digest(function, options).about(file)?)
         }
     })
-}
-
-fn object(file: &str, text: &str, identity: &Identity) -> Value {
-    let columns = identity.columns.iter().map(|column| {
-        json!({ "name": column.name, "type": column.data_type, "identity": column.cid().to_string() })
-    });
-    let columns: Vec<Value> = columns.collect();
-    json!({ "file": file, "identity": text, "rows": identity.rows, "columns": columns })
 }
 
 /// Compares each file of a list with what the list says of it. All are compared; the highest status is returned.

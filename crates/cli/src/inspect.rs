@@ -6,11 +6,10 @@ use pentaglot::formats::Summary;
 use pentaglot::hub::shape::{self, Form, Shape};
 use pentaglot::hub::type_text::print_schema;
 use pentaglot::job;
-use serde_json::{Map, Value, json};
 
 use crate::args::Inspect;
 use crate::screen::{self, bold, count, escape};
-use crate::types::{data_type_text, field_text};
+use crate::types::field_text;
 use crate::{About, DONE, Outcome, Session, for_each};
 
 pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
@@ -20,7 +19,7 @@ pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
         opened.check_options(&options.options).about(file)?;
         let summary = opened.document.summary();
         if args.json {
-            screen::print(format!("{}\n", object(file, summary)).as_bytes())?;
+            screen::print(format!("{}\n", summary.to_json(file)).as_bytes())?;
         } else {
             let mut out = screen::lines();
             print(&mut out, file, summary)?;
@@ -48,71 +47,6 @@ pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
     })
 }
 
-/// The stable JSON form.
-fn object(file: &str, summary: &Summary) -> Value {
-    let schema = &summary.schema;
-    let null_count = |index: usize| summary.null_counts.get(index).copied().flatten();
-    let columns: Vec<Value> = schema
-        .fields()
-        .iter()
-        .enumerate()
-        .map(|(index, field)| {
-            json!({
-                "name": field.name(),
-                "type": data_type_text(field),
-                "nullable": field.is_nullable(),
-                "null_count": null_count(index),
-            })
-        })
-        .collect();
-    let parts: Vec<Value> = summary
-        .parts
-        .iter()
-        .map(|part| json!({ "path": part.path, "offset": part.offset, "bytes": part.bytes }))
-        .collect();
-    let metadata: Map<String, Value> =
-        summary.metadata.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
-    let mut object = json!({
-        "file": file,
-        "format": summary.format,
-        "dialect": summary.dialect,
-        "dialect_reason": summary.dialect_reason,
-        "also_fits": summary.also_fits,
-        "shape": Shape::of(schema).name(),
-        "rows": rows(summary),
-        "columns": columns,
-        "bytes": summary.bytes,
-        "parts": parts,
-        "members": summary.members,
-        "metadata": metadata,
-    });
-    if Shape::of(schema) == Shape::Matrix
-        && let Some(object) = object.as_object_mut()
-    {
-        let value_type = shape::matrix_value_type(schema).map(|kind| crate::types::arrow_text(&kind));
-        object.insert("cols".to_owned(), json!(shape::matrix_cols(schema)));
-        object.insert("value_type".to_owned(), json!(value_type));
-        object.insert("nonzeros".to_owned(), json!(nonzeros(summary)));
-    }
-    object
-}
-
-/// Rows of the shape: a matrix stored as `row, col, value` says its own.
-fn rows(summary: &Summary) -> Option<u64> {
-    match Form::of(&summary.schema) {
-        Form::Coo => shape::matrix_rows(&summary.schema),
-        _ => summary.rows.or_else(|| shape::matrix_rows(&summary.schema)),
-    }
-}
-
-/// Stored entries of a sparse matrix, if known.
-fn nonzeros(summary: &Summary) -> Option<u64> {
-    match Form::of(&summary.schema) {
-        Form::Coo => summary.nonzeros.or(summary.rows),
-        _ => summary.nonzeros,
-    }
-}
-
 fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result<()> {
     let schema = &summary.schema;
     writeln!(out, "{}", bold(&escape(file)))?;
@@ -130,13 +64,13 @@ fn print(out: &mut impl Write, file: &str, summary: &Summary) -> std::io::Result
     let unknown = |count: Option<u64>| count.map_or("unknown".to_owned(), |count| count.to_string());
     match Form::of(schema) {
         Form::Dense | Form::Sparse | Form::Columns | Form::Coo => {
-            let (rows, cols) = (unknown(rows(summary)), unknown(shape::matrix_cols(schema)));
+            let (rows, cols) = (unknown(summary.shape_rows()), unknown(shape::matrix_cols(schema)));
             let kind = shape::matrix_value_type(schema)
                 .map_or(String::new(), |kind| format!(" of {}", crate::types::arrow_text(&kind)));
             let form =
                 if matches!(Form::of(schema), Form::Dense | Form::Columns) { "dense" } else { "sparse" };
             line("shape", &format!("{form} matrix, {rows} x {cols}{kind}"))?;
-            if let Some(nonzeros) = nonzeros(summary) {
+            if let Some(nonzeros) = summary.entries() {
                 line("entries", &nonzeros.to_string())?;
             }
         }

@@ -37,7 +37,7 @@ use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
 use args::{Cli, Verb};
 use secrets::Secrets;
 
-/// What a verb needs beside its own arguments.
+/// What a verb needs besides its own arguments.
 struct Session {
     registry: Registry,
     global: args::Global,
@@ -116,13 +116,8 @@ impl Failure {
         text.then(|| bytes.iter().filter(|byte| **byte == b'\n').count() as u64 + 1)
     }
 
-    /// What would help: a limit that can be raised; for a file that is not there its folder, or a name that differs only
-    /// in its extension.
+    /// What would help with a file that does not exist: its folder, or a name that differs only in its extension.
     fn next_step(&self) -> Option<String> {
-        if self.error.kind() == ErrorKind::Limit {
-            let name = self.error.message().split(' ').next().filter(|name| name.starts_with("max-"));
-            return name.map(|name| format!("--{name} raises the limit"));
-        }
         let path = Path::new(self.file.as_deref().filter(|name| !name.contains("://"))?);
         if self.error.kind() != ErrorKind::Io || path.exists() {
             return None;
@@ -134,7 +129,9 @@ impl Failure {
             Err(_) => return Some(format!("there is no folder {}", folder.display())),
         };
         let similar = entries.flatten().map(|entry| entry.path());
-        let mut similar: Vec<_> = similar.filter(|other| other.file_stem() == path.file_stem()).collect();
+        let mut similar: Vec<_> = similar
+            .filter(|other| other.file_stem() == path.file_stem() && other.file_name() != path.file_name())
+            .collect();
         similar.sort();
         Some(format!("there is {}", path.with_file_name(similar.first()?.file_name()?).display()))
     }

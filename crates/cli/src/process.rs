@@ -1,4 +1,4 @@
-//! What the operating system does to the process: the one fence round unsafe code in the command.
+//! What the operating system does to the process: the only unsafe code of the command.
 
 #![allow(unsafe_code, reason = "signals, and code that runs before `main`")]
 

@@ -31,7 +31,7 @@ pub(crate) fn run(session: &Session, args: &Query) -> Outcome {
         match queries.answer(line.split_whitespace()) {
             Ok(answer) => writeln!(out, "{}", answer.as_deref().unwrap_or("-"))?,
             Err(error) => {
-                // Earlier answers stand.
+                // Earlier answers remain valid.
                 out.flush()?;
                 return Err(Failure {
                     file: Some("-".to_owned()),

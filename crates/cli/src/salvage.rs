@@ -1,7 +1,6 @@
 //! `salvage`: what is sound in a damaged file.
 
 use pentaglot::job::{self, ConvertOptions, Salvaged};
-use serde_json::{Value, json};
 
 use crate::args::Salvage;
 use crate::screen::{self, escape};
@@ -24,7 +23,7 @@ pub(crate) fn run(session: &Session, args: &Salvage) -> Outcome {
         }
     };
     if args.json {
-        screen::print(format!("{}\n", object(&salvaged)).as_bytes())?;
+        screen::print(format!("{}\n", salvaged.to_json()).as_bytes())?;
     } else {
         say(&salvaged, &args.input);
     }
@@ -55,20 +54,4 @@ fn say(salvaged: &Salvaged, input: &str) {
         Some(_) => format!("saved {}", screen::count(salvaged.rows, "row")),
         None => "saved nothing".to_owned(),
     });
-}
-
-fn object(salvaged: &Salvaged) -> Value {
-    let rows = salvaged.lost_rows.iter().map(|lost| {
-        let end = (lost.rows.end != u64::MAX).then_some(lost.rows.end);
-        json!({
-            "rows": [lost.rows.start, end], "bytes": [lost.bytes.start, lost.bytes.end], "reason": lost.reason,
-        })
-    });
-    let columns =
-        salvaged.lost_columns.iter().map(|lost| json!({ "name": lost.name, "reason": lost.reason }));
-    json!({
-        "saved": salvaged.report.as_ref().map(|report| json!({ "rows": report.rows, "bytes": report.bytes })),
-        "lost_rows": rows.collect::<Vec<_>>(),
-        "lost_columns": columns.collect::<Vec<_>>(),
-    })
 }

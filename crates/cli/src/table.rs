@@ -45,14 +45,14 @@ pub(crate) fn print(out: &mut impl Write, rows: Rows, width: Option<usize>) -> p
 type Style = fn(&str) -> String;
 
 struct Table {
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
     /// Characters of a line.
     width: Option<usize>,
     /// How many columns are shown; `None` before the first heading.
     shown: Option<usize>,
 }
 
-struct Column {
+struct TableColumn {
     name: String,
     kind: String,
     /// Numbers are aligned to the right and never cut.
@@ -74,7 +74,7 @@ impl Table {
             let name = cut(&escape(field.name()), CELL);
             let kind = cut(&escape(&field_text(field)), CELL);
             let needed = name.width().max(kind.width().min(TYPE));
-            Column { name, kind, number: field.data_type().is_numeric(), needed, width: needed }
+            TableColumn { name, kind, number: field.data_type().is_numeric(), needed, width: needed }
         };
         Table { columns: schema.fields().iter().map(column).collect(), width, shown: None }
     }
@@ -106,7 +106,7 @@ impl Table {
         Ok(())
     }
 
-    /// Lays the columns out anew and prints names and types.
+    /// Lays the columns out again and prints names and types.
     fn heading(&mut self, out: &mut impl Write) -> std::io::Result<()> {
         let shown = fit(&mut self.columns, self.width);
         self.shown = Some(shown);
@@ -117,7 +117,7 @@ impl Table {
         self.line(out, rules.iter().map(|rule| (rule.as_str(), str::to_owned as Style)))
     }
 
-    /// A line of the columns that are shown; spaces stand outside of colours and never at the end.
+    /// A line of the columns that are shown; spaces are outside of colours and never at the end.
     fn line<'t>(
         &self,
         out: &mut impl Write,
@@ -160,14 +160,14 @@ impl Table {
 }
 
 /// Sets the widths and gives how many columns are shown: the widest texts are cut first, then columns are left out.
-fn fit(columns: &mut [Column], width: Option<usize>) -> usize {
+fn fit(columns: &mut [TableColumn], width: Option<usize>) -> usize {
     columns.iter_mut().for_each(|column| column.width = column.needed);
     let Some(width) = width else { return columns.len() };
-    let total = |columns: &[Column]| {
+    let total = |columns: &[TableColumn]| {
         columns.iter().map(|column| column.width + GAP.len()).sum::<usize>().saturating_sub(GAP.len())
     };
     // Only as many columns as could be shown at all take part in the sharing.
-    let least = |column: &Column| if column.number { column.needed } else { column.needed.min(NARROW) };
+    let least = |column: &TableColumn| if column.number { column.needed } else { column.needed.min(NARROW) };
     let mut shown = 0;
     let mut used = 0;
     for (index, column) in columns.iter().enumerate() {

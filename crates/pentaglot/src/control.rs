@@ -86,7 +86,7 @@ impl Control {
         }
     }
 
-    /// Counts an input of the job, of so many bytes.
+    /// Counts an input of the job, of `bytes` bytes.
     pub(crate) fn expect_bytes(&self, bytes: Option<u64>) {
         match bytes {
             Some(bytes) => drop(self.0.total_bytes.fetch_add(bytes, Ordering::Relaxed)),

@@ -26,10 +26,11 @@ pub(crate) fn reserve<T>(count: u64, budget: &Budget) -> Result<Reserved<T>> {
 
 #[expect(clippy::disallowed_methods, reason = "the one place that may")]
 fn with_room<T>(count: u64) -> Result<Vec<T>> {
-    let count = usize::try_from(count).map_err(|_| Error::limit("address space", usize::MAX, count))?;
+    let count = usize::try_from(count)
+        .map_err(|_| Error::limit("the address space", usize::MAX, format!("{count} items")))?;
     let mut items = Vec::new();
     items.try_reserve_exact(count).map_err(|_| {
-        Error::limit("memory", "exhausted", format!("{} bytes are", count.saturating_mul(size_of::<T>())))
+        Error::limit("memory", "exhausted", format!("{} bytes", count.saturating_mul(size_of::<T>())))
     })?;
     Ok(items)
 }
@@ -102,15 +103,16 @@ impl<T> std::ops::DerefMut for Reserved<T> {
 /// `bytes` zeroed bytes in memory aligned for any Arrow type. They are taken from the budget until they are freed.
 pub fn allocate_zeroed(bytes: u64, budget: &Budget) -> Result<MutableBuffer> {
     let reservation = budget.reserve(bytes)?;
-    let bytes = usize::try_from(bytes).map_err(|_| Error::limit("address space", usize::MAX, bytes))?;
-    // Alignment past 16 would make the allocator write the zeros itself; so the system hands out zeroed pages on first use.
+    let bytes = usize::try_from(bytes)
+        .map_err(|_| Error::limit("the address space", usize::MAX, format!("{bytes} bytes")))?;
+    // Alignment past 16 would make the allocator write the zeros itself; so the system provides zeroed pages on first use.
     let mut memory = MutableBuffer::from(vec![0i128; bytes.div_ceil(size_of::<i128>())]);
     reservation.attach(&memory);
     memory.truncate(bytes);
     Ok(memory)
 }
 
-/// A place in a slice of bytes; everything read is held against what is left, and errors know their offset.
+/// A position in a slice of bytes; every read is checked against what is left, and errors know their offset.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -136,7 +138,7 @@ impl<'a> Cursor<'a> {
         Cursor::at(bytes, 0)
     }
 
-    /// A cursor at the start of `bytes`, which stand at `base` in the file.
+    /// A cursor at the start of `bytes`, which begin at `base` in the file.
     pub fn at(bytes: &'a [u8], base: u64) -> Self {
         Cursor { bytes, position: 0, base }
     }
@@ -201,7 +203,7 @@ impl<'a> Cursor<'a> {
         self.take(count).map(drop)
     }
 
-    /// A cursor over the next `count` bytes, which are passed over.
+    /// A cursor over the next `count` bytes, which this cursor skips.
     pub fn sub(&mut self, count: u64) -> Result<Cursor<'a>> {
         let base = self.offset();
         Ok(Cursor::at(self.take(count)?, base))

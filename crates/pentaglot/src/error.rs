@@ -96,6 +96,9 @@ struct Inner {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
+/// What the message of every error of the kind [`ErrorKind::Unsupported`] begins with.
+const NOT_SUPPORTED: &str = "not supported: ";
+
 impl Error {
     /// An error of `kind` whose message is `message`.
     #[cold]
@@ -127,10 +130,14 @@ impl Error {
         Error::new(ErrorKind::Truncated, format!("expected {expected}, found {}", excerpt(found)))
     }
 
-    /// A sound thing that this library does not do.
+    /// Something valid that this library does not do: `not supported: …`.
     #[cold]
-    pub fn unsupported(message: impl Into<String>) -> Self {
-        Error::new(ErrorKind::Unsupported, message)
+    pub fn unsupported(what: impl fmt::Display) -> Self {
+        let what = what.to_string();
+        match what.starts_with(NOT_SUPPORTED) {
+            true => Error::new(ErrorKind::Unsupported, what),
+            false => Error::new(ErrorKind::Unsupported, format!("{NOT_SUPPORTED}{what}")),
+        }
     }
 
     /// The arguments are at fault.
@@ -145,10 +152,21 @@ impl Error {
         Error::new(ErrorKind::Lossy, message)
     }
 
-    /// A limit was reached: names it, its value and what was needed.
+    /// A limit was reached: what was needed, the limit's name and its value. A name that begins with `max-` is one of
+    /// [`Limits`](crate::Limits), which a user can raise; others are fixed, such as `the limit`.
+    ///
+    /// ```
+    /// use pentaglot::Error;
+    /// let error = Error::limit("max-alloc", 1024, "1070 bytes");
+    /// assert_eq!(error.to_string(), "needs 1070 bytes, max-alloc is 1024");
+    /// ```
     #[cold]
-    pub fn limit(name: &str, value: impl fmt::Display, needed: impl fmt::Display) -> Self {
-        Error::new(ErrorKind::Limit, format!("{name} is {value}, but {needed} needed"))
+    pub fn limit(name: &'static str, value: impl fmt::Display, needed: impl fmt::Display) -> Self {
+        let error = Error::new(ErrorKind::Limit, format!("needs {needed}, {name} is {value}"));
+        match name.starts_with("max-") {
+            true => error.hint(Hint::Limit(name)),
+            false => error,
+        }
     }
 
     /// The caller ended the work.
@@ -396,7 +414,7 @@ impl From<Error> for ArrowError {
     }
 }
 
-/// An I/O error may carry one of ours through a dependency; it comes out unharmed.
+/// An I/O error may carry one of ours through a dependency; it is unpacked here.
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         if error.get_ref().is_some_and(|inner| inner.is::<Error>()) {

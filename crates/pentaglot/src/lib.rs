@@ -36,6 +36,9 @@
     )
 )]
 
+#[macro_use]
+mod setters;
+
 mod control;
 pub mod convert;
 pub mod cursor;
@@ -59,16 +62,16 @@ mod wire;
 
 pub use control::{Control, Progress};
 pub use error::{Context, Error, ErrorKind, Hint, Result, Step};
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub use formats::guard::panic_is_guarded;
 pub use limits::{Budget, Limits, Reservation};
 pub use redact::{redacted, redacted_text};
 pub use registry::Registry;
 pub use remote::Remote;
 pub use sink::Sink;
 pub use source::{HEAD_BYTES, ReadAt, Source, SourceReader};
-#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
-pub use wire::guard::panic_is_guarded;
 
-/// The versions of the Arrow crates that stand in this library's own interface.
+/// The versions of the Arrow crates that are part of this library's interface.
 pub mod arrow {
     pub use arrow_array as array;
     pub use arrow_buffer as buffer;

@@ -11,8 +11,7 @@ use crate::error::{Error, Result};
 /// What one job may cost at the most.
 ///
 /// ```
-/// let mut limits = pentaglot::Limits::default();
-/// limits.max_alloc = 64 << 20;
+/// let limits = pentaglot::Limits::default().with_max_alloc(64u64 << 20);
 /// assert!(limits.budget().reserve(65 << 20).is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +42,14 @@ impl Default for Limits {
 }
 
 impl Limits {
+    setters! {
+        with_max_alloc(max_alloc: u64);
+        with_max_depth(max_depth: u32);
+        with_max_ratio(max_ratio: u64);
+        with_max_free_rows(max_free_rows: u64);
+        with_max_spool(max_spool: u64);
+    }
+
     /// A fresh budget under these limits.
     pub fn budget(&self) -> Budget {
         Budget(Arc::new(Shared { limits: self.clone(), used: AtomicU64::new(0) }))
@@ -51,12 +58,9 @@ impl Limits {
     /// Errs if `depth` is past `max_depth`.
     pub fn check_depth(&self, depth: u32) -> Result<()> {
         if depth > self.max_depth {
-            return Err(Error::limit(
-                "max-depth",
-                self.max_depth,
-                format!("more levels, at least {depth}, are"),
-            )
-            .rule("depth"));
+            return Err(
+                Error::limit("max-depth", self.max_depth, format!("at least {depth} levels")).rule("depth")
+            );
         }
         Ok(())
     }
@@ -64,7 +68,11 @@ impl Limits {
     /// Errs if `rows` rows that cost no bytes are more than allowed.
     pub fn check_free_rows(&self, rows: u64) -> Result<()> {
         if rows > self.max_free_rows {
-            return Err(Error::limit("max-free-rows", self.max_free_rows, format!("{rows} are")));
+            return Err(Error::limit(
+                "max-free-rows",
+                self.max_free_rows,
+                format!("{rows} rows that take no bytes"),
+            ));
         }
         Ok(())
     }
@@ -73,7 +81,7 @@ impl Limits {
     pub fn check_ratio(&self, input: u64, output: u64) -> Result<()> {
         let free = 1 << 20;
         if output > free && output / self.max_ratio.max(1) > input {
-            let found = format!("{input} compressed bytes that become {output} or more are");
+            let found = format!("{output} bytes or more from {input} compressed bytes");
             return Err(Error::limit("max-ratio", self.max_ratio, found));
         }
         Ok(())
@@ -85,7 +93,7 @@ const LEAST_BATCH_BYTES: u64 = 256 << 10;
 
 /// The memory that one job may use, and how much of it is in use. Clones share the same memory.
 ///
-/// Memory is paid for in one of two ways. A [`Reservation`] pays for a structure that its owner keeps beside it. An
+/// Memory is paid for in one of two ways. A [`Reservation`] pays for a structure and is kept with it by its owner. An
 /// Arrow buffer carries its own reservation (see [`charge`](Self::charge)), which ends with the last array that
 /// points to the buffer.
 #[derive(Debug, Clone)]
@@ -150,9 +158,9 @@ impl Budget {
     #[cold]
     fn refusal(&self, bytes: u64, used: u64) -> Error {
         let needed = match (used, bytes) {
-            (0, _) => format!("{bytes} bytes are"),
-            (_, 0) => format!("{used} bytes are"),
-            _ => format!("{bytes} more than the {used} in use are"),
+            (0, _) => format!("{bytes} bytes"),
+            (_, 0) => format!("{used} bytes"),
+            _ => format!("{bytes} bytes more than the {used} in use"),
         };
         Error::limit("max-alloc", self.0.limits.max_alloc, needed)
     }
@@ -327,7 +335,7 @@ mod tests {
         let budget = budget(100);
         let first = budget.reserve(60).unwrap();
         let error = budget.reserve(50).unwrap_err();
-        assert_eq!(error.to_string(), "max-alloc is 100, but 50 more than the 60 in use are needed");
+        assert_eq!(error.to_string(), "needs 50 bytes more than the 60 in use, max-alloc is 100");
         drop(first);
         let mut again = budget.reserve(50).unwrap();
         again.grow_to(100).unwrap();
@@ -356,7 +364,7 @@ mod tests {
         let column: ArrayRef = Arc::new(Int64Array::from(vec![7; 1024]));
         let batch = RecordBatch::try_from_iter([("a", column)]).unwrap();
         let error = budget.charge(&batch).unwrap_err();
-        assert_eq!(error.to_string(), "max-alloc is 4096, but 8192 bytes are needed");
+        assert_eq!(error.to_string(), "needs 8192 bytes, max-alloc is 4096");
         drop(batch);
         budget.reserve(4096).unwrap();
     }

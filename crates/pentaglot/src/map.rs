@@ -8,14 +8,14 @@
 //! ```no_run
 //! use pentaglot::{Registry, job, map::InPlace};
 //! let mut options = job::OpenOptions::default();
-//! // SAFETY: this program made the file, and nobody else writes to it.
+//! // SAFETY: this program made the file, and no other process writes to it.
 //! options.in_place = Some(unsafe { InPlace::permit() });
 //! let queries = job::Queries::open(&Registry::default(), "starts.sds", &options)?;
 //! # Ok::<(), pentaglot::Error>(())
 //! ```
 #![allow(unsafe_code, reason = "the one file that maps files")]
 
-/// Permission to map files into memory: whoever made it answers for the files that are opened with it.
+/// Permission to map files into memory: its creator is responsible for the files that are opened with it.
 #[derive(Debug, Clone, Copy)]
 pub struct InPlace(());
 
@@ -71,7 +71,7 @@ mod mapped {
 
         /// Maps a file with a permission that was given before.
         pub(crate) fn with_permit(path: &Path, _: InPlace) -> Result<Self> {
-            // SAFETY: whoever made the permission promised that the files opened with it do not change.
+            // SAFETY: the creator of the permission promised that the files opened with it do not change.
             unsafe { Map::open(path) }
         }
 

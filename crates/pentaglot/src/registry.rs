@@ -105,6 +105,30 @@ impl Registry {
             .map(Arc::clone)
     }
 
+    /// The format that a media type names, and the dialect where it names one. Parameters (`; charset=…`) and case do not
+    /// count. A media type that a format has for itself comes before one that it shares.
+    ///
+    /// ```
+    /// let registry = pentaglot::Registry::default();
+    /// let (format, dialect) = registry.by_media_type("application/x-msgpack").ok_or("unknown")?;
+    /// assert_eq!((format.info().id, dialect), ("ds", Some("rows")));
+    /// assert_eq!(format.media_type(Some("rows")), Some("application/x-msgpack"));
+    /// # Ok::<(), &str>(())
+    /// ```
+    pub fn by_media_type(&self, media_type: &str) -> Option<(Arc<dyn Format>, Option<&'static str>)> {
+        let wanted = media_type.split(';').next().unwrap_or_default().trim();
+        let is_wanted = |known: &&str| known.eq_ignore_ascii_case(wanted);
+        let own =
+            self.formats().find(|format| format.info().media_types.iter().any(|known| is_wanted(&known)));
+        let shares = |format: &&Arc<dyn Format>| {
+            format.dialect_media_types().iter().any(|(_, known)| is_wanted(&known))
+        };
+        let format = own.or_else(|| self.formats().find(shares))?;
+        let mut dialects = format.dialect_media_types().iter();
+        let dialect = dialects.find(|(_, known)| is_wanted(&known)).map(|(dialect, _)| *dialect);
+        Some((Arc::clone(format), dialect))
+    }
+
     /// The format whose magic number or exact structure these first bytes of a source have.
     pub(crate) fn detect_certain(&self, source: &Source, head: &[u8]) -> Option<&Arc<dyn Format>> {
         let head = Head::new(source, head);

@@ -53,7 +53,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// What readers hold whatever the file is: buffers, tables of kinds, threads.
 const BASE: usize = 48 << 20;
-/// What a limit of this many bytes may cost: the limit is on data, beside it there are copies of batches.
+/// What a limit of this many bytes may cost: the limit is on data; copies of batches come in addition.
 const LIMIT: u64 = 16 << 20;
 
 /// Opens, reads and validates bytes; gives the most memory that was in use beyond what was before.

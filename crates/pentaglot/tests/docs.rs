@@ -44,7 +44,7 @@ and reading its first ten rows takes:
 | `arrow` and `bsondf` with text, lists or structs, or packed | one per buffer | the whole batch or column |
 | `arrow-stream` | one per batch to open | 32 KiB each |
 | `parquet` without a page index | one per page of the first row group | the column chunks of that row group |
-| `ds:json` | a few | 1 MiB, more if the type stands behind the value |
+| `ds:json` | a few | 1 MiB, more if the type follows the value |
 | `dynd:cbor`, `mtx`, `npz` (packed, csc, coo), other kinds of `sds` | a few large ones | the whole file |
 ";
 

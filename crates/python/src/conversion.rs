@@ -42,6 +42,7 @@ struct Wanted {
     stop: u64,
     filter: Option<String>,
     allow_lossy: String,
+    verify: bool,
     progress: Option<Py<PyAny>>,
 }
 
@@ -60,6 +61,7 @@ impl Conversion {
         options.columns = wanted.columns;
         options.filter = wanted.filter;
         options.allow_lossy = allowed(&wanted.allow_lossy)?;
+        options.verify = wanted.verify;
         if wanted.start > 0 || wanted.stop < u64::MAX {
             options.rows = Some(wanted.start..wanted.stop.max(wanted.start));
         }
@@ -140,6 +142,8 @@ impl Conversion {
         result.set_item("bytes", report.bytes)?;
         result.set_item("notes", [report.input_notes, report.notes].concat())?;
         result.set_item("lost", lost)?;
+        let identity = report.verified.map(|verified| verified.written.to_string());
+        result.set_item("identity", identity)?;
         Ok(result)
     }
 }

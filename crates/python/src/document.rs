@@ -96,7 +96,7 @@ impl Document {
 
     /// The name that messages use.
     #[getter]
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
@@ -128,7 +128,7 @@ impl Document {
     }
 
     /// What the file says of itself.
-    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         info::summary(py, &self.name, self.opened.document.summary())
     }
 
@@ -156,6 +156,11 @@ impl Document {
     #[pyo3(signature = (filter, progress))]
     fn count(&self, py: Python<'_>, filter: Option<&str>, progress: Option<Py<PyAny>>) -> Outcome<u64> {
         self.watch(progress).run(py, || Ok(self.opened.count(filter)?)).about(&self.name)
+    }
+
+    /// The part at a path or with a byte, and its path.
+    fn part(&self, at: &str) -> Outcome<(String, Node)> {
+        Ok(Node::at(&self.opened, at)?)
     }
 
     /// The root of the named byte ranges.

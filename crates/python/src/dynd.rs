@@ -38,7 +38,7 @@ pub(crate) struct DyndType(dynd::Type);
 impl DyndType {
     #[new]
     fn new(text: &str) -> Outcome<Self> {
-        Ok(DyndType(dynd::Type::parse(text, &Limits::default())?))
+        Ok(DyndType(dynd::Type::parse(text)?))
     }
 
     /// Whether data of this type can be serialized.
@@ -53,7 +53,7 @@ impl DyndType {
         self.0.fixed_size()
     }
 
-    /// Whether this pattern stands for another type.
+    /// Whether this pattern matches another type.
     fn matches(&self, other: &DyndType) -> bool {
         self.0.matches(&other.0)
     }

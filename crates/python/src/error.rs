@@ -113,7 +113,7 @@ impl Blame {
             ErrorKind::Usage => "Usage",
             _ => "Error",
         };
-        let hint = error.advice().map(advice).or_else(|| limit_advice(error));
+        let hint = error.advice().map(advice);
         let mut text = match &self.file {
             Some(file) => format!("{file}: {error}"),
             None => error.to_string(),
@@ -187,13 +187,6 @@ fn advice(hint: &Hint) -> String {
         Hint::Advice(text) => text.clone().into_owned(),
         other => format!("{other:?}"),
     }
-}
-
-/// A limit names itself at the start of its message.
-fn limit_advice(error: &Error) -> Option<String> {
-    let name = error.message().split(' ').next().filter(|name| name.starts_with("max-"))?;
-    (error.kind() == ErrorKind::Limit)
-        .then(|| format!("limits={{\"{}\": ...}} raises the limit", name.replace('-', "_")))
 }
 
 /// What went wrong in a thread or a lock: a fault of this module.

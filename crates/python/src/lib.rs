@@ -14,6 +14,7 @@ mod input;
 mod outline;
 mod output;
 mod succinct;
+mod trust;
 mod watch;
 
 use pyo3::prelude::*;
@@ -40,5 +41,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     outline::register(module)?;
     info::register(module)?;
     dynd::register(module)?;
-    succinct::register(module)
+    succinct::register(module)?;
+    trust::register(module)
 }

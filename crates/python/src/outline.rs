@@ -27,6 +27,12 @@ impl Node {
         Node { inner, source: opened.content.clone(), format: opened.format.info().id }
     }
 
+    /// The part at a path or with a byte, and its path.
+    pub(crate) fn at(opened: &Opened, at: &str) -> Result<(String, Self), Error> {
+        let (path, inner) = opened.part(at)?;
+        Ok((path, Node { inner, source: opened.content.clone(), format: opened.format.info().id }))
+    }
+
     fn part(&self, inner: Inner) -> Self {
         Node { inner, source: self.source.clone(), format: self.format }
     }
@@ -73,22 +79,16 @@ impl Node {
         Ok(nodes.in_format(self.format)?.into_iter().map(|node| self.part(node)).collect())
     }
 
-    /// The part that holds a byte.
-    fn holding(&self, py: Python<'_>, offset: u64) -> Outcome<Option<Node>> {
-        let Some(parts) = &self.inner.parts else { return Ok(None) };
-        let found = py.detach(|| {
-            for node in parts.nodes(parts.index_near(offset)) {
-                let node = node?;
-                if offset >= node.offset && offset - node.offset < node.bytes {
-                    return Ok(Some(node));
-                }
-                if node.offset > offset {
-                    break;
-                }
-            }
-            Ok::<_, Error>(None)
-        });
-        Ok(found.in_format(self.format)?.map(|node| self.part(node)))
+    /// The path and the node of the smallest part that holds a byte; `path` is that of this node.
+    fn holding(&self, py: Python<'_>, path: &str, offset: u64) -> Outcome<Option<(String, Node)>> {
+        let found = py.detach(|| self.inner.holding(path, offset)).in_format(self.format)?;
+        Ok(found.map(|(path, node)| (path, self.part(node))))
+    }
+
+    /// The part at the path `at`; `path` is that of this node.
+    fn find(&self, py: Python<'_>, path: &str, at: &str) -> Outcome<Option<Node>> {
+        let found = py.detach(|| self.inner.find(path, at)).in_format(self.format)?;
+        Ok(found.map(|node| self.part(node)))
     }
 
     /// Its first bytes, at most `limit`.

@@ -3,7 +3,7 @@
 use numpy::{PyArray1, PyReadonlyArray1};
 use pentaglot::formats::sds::{Kind, Mapped, Object};
 use pentaglot::map::InPlace;
-use pentaglot::{Context, Error, ErrorKind, Limits, Sink};
+use pentaglot::{Budget, Context, Error, ErrorKind, Sink};
 use pentaglot_succinct as structures;
 use pentaglot_succinct::{
     BitQueries, ByteSink, Level, SharedWords, Structure, Supports, Wavelet, WordCursor,
@@ -409,7 +409,7 @@ fn succinct_open(
         };
         let kind = kind.map(Kind::parse).transpose()?;
         let in_place = mmap.then(permit);
-        Ok(Mapped::open(&source, kind, in_place, &Limits::default()).in_format("sds")?.object)
+        Ok(Mapped::open(&source, kind, in_place, &Budget::default()).in_format("sds")?.object)
     });
     Ok(match object.about(&name)? {
         Object::Bit(structure) => Py::new(py, BitVector(structure))?.into_any(),
@@ -429,6 +429,6 @@ fn succinct_open(
 /// The caller's permission, by `mmap=True`, to map a file.
 #[expect(unsafe_code, reason = "Python has no unsafe: the argument is the permission")]
 fn permit() -> InPlace {
-    // SAFETY: `mmap=True` is documented as the caller's promise that nobody changes the file while it is open.
+    // SAFETY: `mmap=True` is documented as the caller's promise that no process changes the file while it is open.
     unsafe { InPlace::permit() }
 }

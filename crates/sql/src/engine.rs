@@ -223,11 +223,13 @@ impl Engine {
             ControlFlow::<()>::Continue(())
         };
         match statement {
-            Statement::Statement(statement) => drop(visit_relations_mut(&mut **statement, hide)),
+            Statement::Statement(statement) => {
+                let _ = visit_relations_mut(&mut **statement, hide);
+            }
             Statement::Explain(explained) => self.hide(&mut explained.statement),
             Statement::CopyTo(copied) => {
                 if let CopyToSource::Query(query) = &mut copied.source {
-                    drop(visit_relations_mut(&mut **query, hide));
+                    let _ = visit_relations_mut(&mut **query, hide);
                 }
             }
             _ => {}

@@ -65,16 +65,6 @@ impl<W: Words> IntVector<W> {
         (index < self.len).then(|| self.read(index))
     }
 
-    /// Item `index`.
-    ///
-    /// # Safety
-    ///
-    /// `index` must be below [`len`](Self::len).
-    #[inline]
-    pub unsafe fn get_unchecked(&self, index: u64) -> u64 {
-        self.read(index)
-    }
-
     /// Item `index`, or some number past the end.
     #[inline]
     pub(crate) fn read(&self, index: u64) -> u64 {

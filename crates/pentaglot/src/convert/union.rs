@@ -65,7 +65,7 @@ pub fn schema(inputs: &[Named<'_>]) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new_with_metadata(fields.collect::<Vec<FieldRef>>(), first.metadata().clone())))
 }
 
-struct Column<'a> {
+struct UnionColumn<'a> {
     field: Field,
     /// The input that gave the field its type.
     origin: &'a str,
@@ -75,7 +75,7 @@ struct Column<'a> {
 
 #[derive(Default)]
 struct Columns<'a> {
-    columns: Vec<Column<'a>>,
+    columns: Vec<UnionColumn<'a>>,
     by_name: HashMap<String, usize>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Columns<'a> {
             }
             let Some(index) = self.by_name.get(name) else {
                 self.by_name.insert(name.clone(), self.columns.len());
-                self.columns.push(Column { field: field.as_ref().clone(), origin: input, inputs: 1 });
+                self.columns.push(UnionColumn { field: field.as_ref().clone(), origin: input, inputs: 1 });
                 continue;
             };
             let column = &mut self.columns[*index];

@@ -1,6 +1,6 @@
-//! What a format is ([`Format`]), an open file ([`Document`]) and a file being written ([`Writer`]); then one folder a
-//! format, with the same rooms in each: `mod.rs` (what it is, detection, options), `types.rs`, `layout.rs`, `read.rs`,
-//! `write.rs`, `validate.rs`, `tests.rs`.
+//! What a format is ([`Format`]), an open file ([`Document`]) and a file being written ([`Writer`]); then one folder per
+//! format, with the same files in each: `mod.rs` (what it is, detection, options), `schema.rs` (its types and Arrow's),
+//! `layout.rs`, `read.rs` (`impl Document`), `write.rs` (`plan`), `validate.rs`, `outline.rs`, `tests.rs`.
 //!
 //! The order of calls, as a small grammar:
 //!
@@ -28,8 +28,12 @@
     )
 )]
 
+#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+pub(crate) mod arrow_flatbuffers;
 mod detect;
 mod findings;
+#[cfg(any(feature = "arrow_ipc", feature = "parquet", feature = "ds"))]
+pub(crate) mod guard;
 mod options;
 mod outline;
 mod planned;
@@ -84,6 +88,23 @@ use crate::source::Source;
 pub trait Format: Send + Sync {
     /// Names, extensions, options.
     fn info(&self) -> &'static FormatInfo;
+
+    /// Dialects and their media types, where dialects have media types of their own; the first of a dialect is the one to
+    /// send.
+    fn dialect_media_types(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// The media type of a dialect, or of what is written where none is named.
+    fn media_type(&self, dialect: Option<&str>) -> Option<&'static str> {
+        let dialects = self.info().dialects.iter();
+        let dialect =
+            dialect.or_else(|| dialects.filter(|dialect| dialect.write).map(|dialect| dialect.name).next());
+        match self.dialect_media_types() {
+            [] => self.info().media_types.first().copied(),
+            own => own.iter().find(|(name, _)| Some(*name) == dialect).map(|(_, media_type)| *media_type),
+        }
+    }
 
     /// Whether these bytes look like this format. Bounded work; never errs.
     fn detect(&self, head: &Head<'_>) -> Confidence;
@@ -168,7 +189,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// So many rows in so many bytes, with nothing to note.
+    /// `rows` rows in `bytes` bytes, without notes.
     pub fn new(rows: u64, bytes: u64) -> Self {
         Written { rows, bytes, notes: Vec::new() }
     }

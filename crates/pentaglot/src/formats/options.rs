@@ -49,7 +49,7 @@ pub struct OptionInfo {
     pub help: &'static str,
 }
 
-/// The `-O key=value` pairs that a user gave; their keys have been held against [`OptionInfo`]s by then.
+/// The formats' own options that a user gave, as pairs of key and value; formats get keys that their [`OptionInfo`]s list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OptionMap(Vec<(String, String)>);
 
@@ -114,14 +114,16 @@ impl OptionMap {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// A dialect that the user forces.
+    /// The dialect, if it is given.
     pub dialect: Option<String>,
-    /// A part of a container: `FILE::MEMBER`.
+    /// The part of a container to read.
     pub member: Option<String>,
-    /// `--type`: the type of data that does not carry its own.
+    /// The type of data that does not carry its own.
     pub type_text: Option<String>,
-    /// `-O` options.
+    /// The format's own options.
     pub options: OptionMap,
+    /// Whether the file is known to be damaged: what is there is opened, and what is missing is noticed when it is read.
+    pub damaged: bool,
     /// Permission to map a file into memory instead of reading it, where the format can use it in place.
     pub in_place: Option<InPlace>,
     /// The memory that the job may use, and its other limits.
@@ -138,9 +140,9 @@ pub struct WriteOptions {
     pub name: Option<String>,
     /// The dialect to write.
     pub dialect: Option<String>,
-    /// `--type`: the type to write where the format needs one given.
+    /// The type to write, for formats that need one given.
     pub type_text: Option<String>,
-    /// `-O` options.
+    /// The format's own options.
     pub options: OptionMap,
     /// The memory that the job may use, and its other limits.
     pub budget: Budget,
@@ -154,4 +156,55 @@ pub struct WriteOptions {
     pub lost: LossRecord,
     /// How text formats write nested values.
     pub json: JsonOptions,
+}
+
+impl ReadOptions {
+    setters! {
+        with_dialect(dialect: String);
+        with_member(member: String);
+        with_type_text(type_text: String);
+        with_in_place(in_place: InPlace);
+        with_budget(budget: Budget);
+        with_control(control: Control);
+    }
+
+    /// Adds an option of the format.
+    ///
+    /// ```
+    /// use pentaglot::formats::ReadOptions;
+    /// let options = ReadOptions::default().with_option("utf8", "bytes");
+    /// assert_eq!(options.options.get("utf8"), Some("bytes"));
+    /// ```
+    #[must_use]
+    pub fn with_option(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.set(key, value);
+        self
+    }
+}
+
+impl WriteOptions {
+    setters! {
+        with_name(name: String);
+        with_dialect(dialect: String);
+        with_type_text(type_text: String);
+        with_budget(budget: Budget);
+        with_control(control: Control);
+        with_row_count(row_count: u64);
+        with_allow_lossy(allow_lossy: LossKinds);
+        with_lost(lost: LossRecord);
+        with_json(json: JsonOptions);
+    }
+
+    /// Adds an option of the format.
+    ///
+    /// ```
+    /// use pentaglot::formats::WriteOptions;
+    /// let options = WriteOptions::default().with_option("compression", "zstd:9").with_row_count(100u64);
+    /// assert_eq!(options.row_count, Some(100));
+    /// ```
+    #[must_use]
+    pub fn with_option(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.set(key, value);
+        self
+    }
 }

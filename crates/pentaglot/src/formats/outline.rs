@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use crate::error::Result;
 
+/// Levels that a search goes down.
+const MAX_LEVELS: usize = 256;
+
 /// The root of a file's named byte ranges.
 pub type Outline = Node;
 
@@ -65,6 +68,80 @@ impl Node {
     pub fn expand(mut self, parts: impl Expand + 'static) -> Self {
         self.parts = Some(Arc::new(parts));
         self
+    }
+}
+
+impl Node {
+    /// The path of the part `name` of the part at `path`.
+    pub fn join(path: &str, name: &str) -> String {
+        match (path.is_empty(), name.starts_with('[')) {
+            (true, _) => name.to_owned(),
+            (false, true) => format!("{path}{name}"),
+            (false, false) => format!("{path}.{name}"),
+        }
+    }
+
+    /// The part at the path `at`, if there is one. The path of this node itself is `path`; the root's is empty.
+    ///
+    /// ```
+    /// use pentaglot::formats::Node;
+    /// let header = Node::new("header", 0, 8).parts(vec![Node::new("version", 0, 1)]);
+    /// let root = Node::new("file", 0, 99).parts(vec![header]);
+    /// assert_eq!(root.find("", "header.version")?.unwrap().bytes, 1);
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    pub fn find(&self, path: &str, at: &str) -> Result<Option<Node>> {
+        self.find_within(path, at, MAX_LEVELS)
+    }
+
+    /// A name may contain dots, so the first part whose name fits need not be the right one: the search goes on after it.
+    fn find_within(&self, path: &str, at: &str, levels: usize) -> Result<Option<Node>> {
+        let (Some(parts), true) = (&self.parts, levels > 0) else { return Ok(None) };
+        let rest = at.get(path.len()..).unwrap_or_default().trim_start_matches('.');
+        // Elements are named by their index.
+        let index = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let index = index.and_then(|(index, _)| index.parse().ok());
+        for part in parts.nodes(index.unwrap_or(0)) {
+            let part = part?;
+            let here = Node::join(path, &part.name);
+            if here == at {
+                return Ok(Some(part));
+            }
+            if at.strip_prefix(&here).is_some_and(|rest| rest.starts_with(['.', '[']))
+                && let Some(found) = part.find_within(&here, at, levels - 1)?
+            {
+                return Ok(Some(found));
+            }
+            if index.is_some() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The path and the node of the smallest part that holds a byte; `None` if this node does not hold it. The path of
+    /// this node itself is `path`.
+    pub fn holding(&self, path: &str, offset: u64) -> Result<Option<(String, Node)>> {
+        let holds = |node: &Node| offset >= node.offset && offset - node.offset < node.bytes;
+        if !holds(self) {
+            return Ok(None);
+        }
+        let (mut path, mut node) = (path.to_owned(), self.clone());
+        for _ in 0..MAX_LEVELS {
+            let Some(parts) = node.parts.clone() else { break };
+            let mut found = None;
+            for part in parts.nodes(parts.index_near(offset)) {
+                let part = part?;
+                if holds(&part) || part.offset > offset {
+                    found = Some(part).filter(holds);
+                    break;
+                }
+            }
+            let Some(part) = found else { break };
+            path = Node::join(&path, &part.name);
+            node = part;
+        }
+        Ok(Some((path, node)))
     }
 }
 

@@ -1,8 +1,11 @@
 //! [`Summary`]: what an open file says of itself.
 
 use arrow_schema::SchemaRef;
+use serde_json::{Map, Value, json};
 
 use crate::error::{self, Error, Result};
+use crate::hub::shape::{self, Form, Shape};
+use crate::hub::type_text::print_type;
 
 /// A named part of a file and the bytes it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +82,70 @@ impl Summary {
         }
         let members = error::list(&self.members);
         Err(Error::usage(format!("several members and none named: FILE::MEMBER with one of {members}")))
+    }
+
+    /// Rows of the shape, if known: those of the matrix where the file stores `row, col, value`.
+    pub fn shape_rows(&self) -> Option<u64> {
+        match Form::of(&self.schema) {
+            Form::Coo => shape::matrix_rows(&self.schema),
+            _ => self.rows.or_else(|| shape::matrix_rows(&self.schema)),
+        }
+    }
+
+    /// Stored entries of a sparse matrix, if known, whatever form it is stored in.
+    pub fn entries(&self) -> Option<u64> {
+        match Form::of(&self.schema) {
+            Form::Coo => self.nonzeros.or(self.rows),
+            _ => self.nonzeros,
+        }
+    }
+
+    /// The stable JSON form, an object: what `inspect --json` prints of the file of this name.
+    ///
+    /// ```
+    /// use pentaglot::{Registry, Source, job};
+    /// let source = Source::from_bytes("x.csv", b"a\n1\n".to_vec());
+    /// let opened = job::open_source(&Registry::default(), source, None, &job::OpenOptions::default())?;
+    /// assert!(opened.document.summary().to_json("x.csv").starts_with(r#"{"file":"x.csv","format":"csv""#));
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    pub fn to_json(&self, file: &str) -> String {
+        let schema = &self.schema;
+        let column = |(index, field): (usize, &arrow_schema::FieldRef)| {
+            json!({
+                "name": field.name(),
+                "type": print_type(field.data_type()),
+                "nullable": field.is_nullable(),
+                "null_count": self.null_counts.get(index).copied().flatten(),
+            })
+        };
+        let columns: Vec<Value> = schema.fields().iter().enumerate().map(column).collect();
+        let part = |part: &Part| json!({ "path": part.path, "offset": part.offset, "bytes": part.bytes });
+        let parts: Vec<Value> = self.parts.iter().map(part).collect();
+        let metadata = self.metadata.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+        let mut object = json!({
+            "file": file,
+            "format": self.format,
+            "dialect": self.dialect,
+            "dialect_reason": self.dialect_reason,
+            "also_fits": self.also_fits,
+            "shape": Shape::of(schema).name(),
+            "rows": self.shape_rows(),
+            "columns": columns,
+            "bytes": self.bytes,
+            "parts": parts,
+            "members": self.members,
+            "metadata": metadata.collect::<Map<String, Value>>(),
+        });
+        if Shape::of(schema) == Shape::Matrix
+            && let Some(object) = object.as_object_mut()
+        {
+            let value_type = shape::matrix_value_type(schema).map(|kind| print_type(&kind));
+            object.insert("cols".to_owned(), json!(shape::matrix_cols(schema)));
+            object.insert("value_type".to_owned(), json!(value_type));
+            object.insert("nonzeros".to_owned(), json!(self.entries()));
+        }
+        object.to_string()
     }
 
     /// Adds a part.

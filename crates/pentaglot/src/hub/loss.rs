@@ -103,7 +103,7 @@ impl LossKinds {
         self.0 & other.0 == other.0
     }
 
-    /// Whether there is none.
+    /// Whether it contains no kind.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -1,10 +1,10 @@
-//! The native type travels along: schema metadata `pentaglot.native` = `{"format", "type"}`.
+//! The format's own type in the schema's metadata: `pentaglot.native` = `{"format", "type"}`.
 //!
 //! A reader sets its format's own canonical type; a writer of the same format uses it when that type maps to exactly the
 //! Arrow schema at hand, else ignores it. Identity and diff never look at it.
 //!
-//! Once rows were selected the counts that a native type may hold are no longer true: it is marked `"rows": "sliced"`, and
-//! only a writer that adapts counts looks at it ([`of_sliced`]).
+//! Counts in a native type no longer hold once rows are selected: it is then marked `"rows": "sliced"`, and only a writer
+//! that adapts counts uses it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 pub const NATIVE_KEY: &str = "pentaglot.native";
 
 /// The schema with a native type.
-pub fn with(schema: Schema, format: &str, native: impl Into<Value>) -> Schema {
+pub(crate) fn with(schema: Schema, format: &str, native: impl Into<Value>) -> Schema {
     let text = serde_json::json!({ "format": format, "type": native.into() }).to_string();
     let mut metadata = schema.metadata().clone();
     metadata.insert(NATIVE_KEY.to_owned(), text);
@@ -23,15 +23,31 @@ pub fn with(schema: Schema, format: &str, native: impl Into<Value>) -> Schema {
 }
 
 /// The native type that `format` left in the schema, if all of the rows are there that it describes.
-pub fn of(schema: &Schema, format: &str) -> Option<Value> {
+pub(crate) fn of(schema: &Schema, format: &str) -> Option<Value> {
     if is_sliced(schema) { None } else { of_sliced(schema, format) }
 }
 
 /// The native type that `format` left in the schema, also if the rows are a selection: for writers whose types hold no
-/// counts of rows, or that adapt them where [`is_sliced`].
-pub fn of_sliced(schema: &Schema, format: &str) -> Option<Value> {
+/// counts of rows, or that adapt them if [`is_sliced`].
+pub(crate) fn of_sliced(schema: &Schema, format: &str) -> Option<Value> {
     let mut native = parse(schema)?;
     (native.get("format")?.as_str()? == format).then(|| native["type"].take())
+}
+
+/// The id of the format whose native type the schema has, and that type as JSON text.
+///
+/// ```
+/// use pentaglot::formats::{Format, ReadOptions, bsondf::Bsondf};
+/// use pentaglot::{Source, hub::native};
+/// let empty = Source::from_bytes("empty.bson", b"\x05\0\0\0\0".to_vec());
+/// let document = Bsondf.open(empty, &ReadOptions::default())?;
+/// let (format, _) = native::text(&document.summary().schema).unwrap();
+/// assert_eq!(format, "bsondf");
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+pub fn text(schema: &Schema) -> Option<(String, String)> {
+    let native = parse(schema)?;
+    Some((native.get("format")?.as_str()?.to_owned(), native.get("type")?.to_string()))
 }
 
 /// Whether the rows are a selection of those that the native type describes.
@@ -52,7 +68,7 @@ pub fn sliced(schema: &SchemaRef) -> SchemaRef {
     Arc::new(schema.as_ref().clone().with_metadata(metadata))
 }
 
-/// The schema without a native type: for whoever changes columns or types.
+/// The schema without a native type, for changes of columns or types.
 pub fn without(schema: &SchemaRef) -> SchemaRef {
     if !schema.metadata().contains_key(NATIVE_KEY) {
         return Arc::clone(schema);

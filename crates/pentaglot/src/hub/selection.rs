@@ -84,7 +84,7 @@ impl Selection {
         self
     }
 
-    /// At most so many rows in a batch; 0: what suits the format.
+    /// The most rows in a batch; 0: what suits the format.
     #[must_use]
     pub fn with_batch_rows(mut self, batch_rows: usize) -> Self {
         self.batch_rows = batch_rows;
@@ -135,7 +135,7 @@ impl Selection {
         self.total.map(|total| self.range(total)).map(|range| range.end - range.start)
     }
 
-    /// At most so many rows in a batch; 0: what suits the format.
+    /// The most rows in a batch; 0: what suits the format.
     pub fn batch_rows(&self) -> usize {
         self.batch_rows
     }

@@ -58,7 +58,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The word that stands in the metadata.
+    /// The word in the metadata.
     pub fn name(self) -> &'static str {
         match self {
             Shape::Table => "table",

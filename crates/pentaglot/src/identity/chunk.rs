@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use arrow_array::ArrayRef;
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
-use super::column::{Column, write_varint};
+use super::column::{HashedColumn, write_varint};
 use super::matrix::MatrixRows;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -62,7 +62,7 @@ impl<'t> Encoder<'t> {
 
 /// How the rows of a column are encoded.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum ChunkKind {
     /// By their type.
     Values,
     /// As rows of a matrix, by their entries that are not zero.
@@ -71,15 +71,15 @@ pub(super) enum Kind {
 
 /// Rows of a chunk that are ready to be encoded.
 enum Piece {
-    Values(Column),
+    Values(HashedColumn),
     Matrix(MatrixRows),
 }
 
 impl Piece {
-    fn new(array: &ArrayRef, kind: Kind) -> Result<Self> {
+    fn new(array: &ArrayRef, kind: ChunkKind) -> Result<Self> {
         Ok(match kind {
-            Kind::Values => Piece::Values(Column::new(array)?),
-            Kind::Matrix => Piece::Matrix(MatrixRows::new(array)?),
+            ChunkKind::Values => Piece::Values(HashedColumn::new(array)?),
+            ChunkKind::Matrix => Piece::Matrix(MatrixRows::new(array)?),
         })
     }
 
@@ -141,7 +141,7 @@ impl Validity {
 }
 
 /// The digest of a chunk whose rows are all here.
-pub(super) fn digest(pieces: &[ArrayRef], kind: Kind) -> Result<[u8; 32]> {
+pub(super) fn digest(pieces: &[ArrayRef], kind: ChunkKind) -> Result<[u8; 32]> {
     let pieces: Vec<Piece> = pieces.iter().map(|array| Piece::new(array, kind)).collect::<Result<_>>()?;
     let mut validity = Validity::default();
     if pieces.iter().any(Piece::has_missing) {
@@ -161,14 +161,14 @@ pub(super) fn digest(pieces: &[ArrayRef], kind: Kind) -> Result<[u8; 32]> {
 /// The first rows of a chunk that is too large to wait in memory. What is hashed first, the validity, is known last, so
 /// the encoded values are spooled.
 pub(super) struct Unfinished {
-    kind: Kind,
+    kind: ChunkKind,
     validity: Validity,
     spool: SpooledTempFile,
     bytes: u64,
 }
 
 impl Unfinished {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: ChunkKind) -> Self {
         Unfinished { kind, validity: Validity::default(), spool: spooled_tempfile(SPOOL_MEMORY), bytes: 0 }
     }
 
@@ -179,7 +179,7 @@ impl Unfinished {
         let mut take = |bytes: &[u8]| {
             *total += bytes.len() as u64;
             if *total > limits.max_spool {
-                return Err(Error::limit("max-spool", limits.max_spool, format!("{total} bytes are")));
+                return Err(Error::limit("max-spool", limits.max_spool, format!("{total} bytes")));
             }
             spool.write_all(bytes).map_err(|error| Error::io("cannot spool to a temporary file", error))
         };

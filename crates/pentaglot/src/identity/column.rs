@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::wire::varint;
 
 /// An array that is ready to be encoded.
-pub(super) struct Column {
+pub(super) struct HashedColumn {
     len: usize,
     /// The array's own nulls.
     nulls: Option<NullBuffer>,
@@ -37,21 +37,21 @@ enum Values {
     /// Value `i` is the slots `starts[i]..starts[i] + counts(i)` of the items.
     List {
         ranges: Vec<(usize, usize)>,
-        items: Box<Column>,
+        items: Box<HashedColumn>,
     },
     FixedList {
         size: usize,
-        items: Box<Column>,
+        items: Box<HashedColumn>,
     },
-    Struct(Vec<Column>),
+    Struct(Vec<HashedColumn>),
     /// Value `i` is the value `indices[i]` of another array: dictionaries and run-end encoding.
     Indirect {
         indices: Vec<usize>,
-        values: Box<Column>,
+        values: Box<HashedColumn>,
     },
 }
 
-impl Column {
+impl HashedColumn {
     /// Looks at an array once.
     pub(super) fn new(array: &dyn Array) -> Result<Self> {
         let len = array.len();
@@ -104,11 +104,14 @@ impl Column {
             }
             DataType::FixedSizeList(_, size) => {
                 let array = array.as_fixed_size_list();
-                Values::FixedList { size: *size as usize, items: Box::new(Column::new(array.values())?) }
+                Values::FixedList {
+                    size: *size as usize,
+                    items: Box::new(HashedColumn::new(array.values())?),
+                }
             }
             DataType::Struct(_) => {
                 let columns = array.as_struct().columns().iter();
-                Values::Struct(columns.map(|column| Column::new(column)).collect::<Result<_>>()?)
+                Values::Struct(columns.map(|column| HashedColumn::new(column)).collect::<Result<_>>()?)
             }
             DataType::Dictionary(_, _) => dictionary(array)?,
             DataType::RunEndEncoded(ends, _) => {
@@ -117,7 +120,7 @@ impl Column {
                     DataType::Int32 => runs::<Int32Type>(array),
                     _ => runs::<Int64Type>(array),
                 }?;
-                Values::Indirect { indices, values: Box::new(Column::new(&values)?) }
+                Values::Indirect { indices, values: Box::new(HashedColumn::new(&values)?) }
             }
             other => match other.primitive_width() {
                 Some(width) => {
@@ -128,7 +131,7 @@ impl Column {
                 None => return Err(Error::unsupported(format!("the identity of values of type {other}"))),
             },
         };
-        Ok(Column { len, nulls: array.nulls().filter(|nulls| nulls.null_count() > 0).cloned(), values })
+        Ok(HashedColumn { len, nulls: array.nulls().filter(|nulls| nulls.null_count() > 0).cloned(), values })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -245,13 +248,13 @@ fn list<O: OffsetSizeTrait>(offsets: &[O], items: &ArrayRef) -> Result<Values> {
     let last = offsets.last().map_or(0, |last| last.as_usize());
     let range = |pair: &[O]| (pair[0].as_usize() - first, pair[1].as_usize() - first);
     let ranges = offsets.windows(2).map(range).collect();
-    Ok(Values::List { ranges, items: Box::new(Column::new(&items.slice(first, last - first))?) })
+    Ok(Values::List { ranges, items: Box::new(HashedColumn::new(&items.slice(first, last - first))?) })
 }
 
 fn list_view<O: OffsetSizeTrait>(offsets: &[O], sizes: &[O], items: &ArrayRef) -> Result<Values> {
     let range = |(offset, size): (&O, &O)| (offset.as_usize(), offset.as_usize() + size.as_usize());
     let ranges = offsets.iter().zip(sizes).map(range).collect();
-    Ok(Values::List { ranges, items: Box::new(Column::new(items)?) })
+    Ok(Values::List { ranges, items: Box::new(HashedColumn::new(items)?) })
 }
 
 fn dictionary(array: &dyn Array) -> Result<Values> {
@@ -259,7 +262,7 @@ fn dictionary(array: &dyn Array) -> Result<Values> {
     if dictionary.values().is_empty() {
         return Ok(Values::Null);
     }
-    let values = Box::new(Column::new(dictionary.values())?);
+    let values = Box::new(HashedColumn::new(dictionary.values())?);
     Ok(Values::Indirect { indices: dictionary.normalized_keys(), values })
 }
 

@@ -1,4 +1,4 @@
-//! Rows of a matrix by their entries that are not zero: dense and sparse rows with equal values are encoded alike.
+//! Rows of a matrix by their entries that are not zero: dense and sparse rows with equal values have the same encoding.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
@@ -6,13 +6,13 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
 use super::chunk::Encoder;
-use super::column::Column;
+use super::column::HashedColumn;
 use crate::error::{Error, Result};
 
 /// Rows of a matrix that are ready to be encoded.
 pub(super) struct MatrixRows {
     rows: usize,
-    values: Column,
+    values: HashedColumn,
     places: Places,
 }
 
@@ -33,7 +33,7 @@ impl MatrixRows {
         }
         let (values, places) = match array.data_type() {
             DataType::FixedSizeList(_, cols) => {
-                let values = Column::new(array.as_fixed_size_list().values())?;
+                let values = HashedColumn::new(array.as_fixed_size_list().values())?;
                 (values, Places::Dense { cols: *cols as usize })
             }
             DataType::LargeList(_) => {
@@ -54,7 +54,7 @@ impl MatrixRows {
                     _ => return Err(other()),
                 };
                 let offsets = list.value_offsets().iter().map(|offset| *offset as usize - first).collect();
-                (Column::new(value)?, Places::Sparse { offsets, cols })
+                (HashedColumn::new(value)?, Places::Sparse { offsets, cols })
             }
             _ => return Err(other()),
         };

@@ -21,6 +21,8 @@ use std::sync::mpsc::sync_channel;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 
+use serde_json::json;
+
 use crate::control::Control;
 use crate::convert::reshape;
 use crate::error::{Error, Result};
@@ -50,6 +52,13 @@ pub struct IdentityOptions {
     pub budget: Budget,
     /// The handle on the job: its threads, the flag that ends it.
     pub control: Control,
+}
+
+impl IdentityOptions {
+    setters! {
+        with_budget(budget: Budget);
+        with_control(control: Control);
+    }
 }
 
 /// The identity of typed data, and what it is made of.
@@ -112,6 +121,16 @@ impl Identity {
     /// The identity: the CID of the root.
     pub fn cid(&self) -> Result<Cid> {
         Ok(Cid::new(*blake3::hash(&self.root()?).as_bytes()))
+    }
+
+    /// One object: `{file, identity, rows, columns: [{name, type, identity}]}`.
+    pub fn to_json(&self, file: &str) -> Result<String> {
+        let columns = self.columns.iter().map(|column| {
+            json!({ "name": column.name, "type": column.data_type, "identity": column.cid().to_string() })
+        });
+        let columns: Vec<serde_json::Value> = columns.collect();
+        let identity = self.cid()?.to_string();
+        Ok(json!({ "file": file, "identity": identity, "rows": self.rows, "columns": columns }).to_string())
     }
 }
 
@@ -179,9 +198,9 @@ impl Iterator for ReadAhead {
 
 /// A digest of each row of some columns: equal rows have equal ones.
 pub(crate) fn row_digests(columns: &[ArrayRef]) -> Result<Vec<[u8; 32]>> {
-    let columns: Vec<column::Column> =
-        columns.iter().map(|array| column::Column::new(array)).collect::<Result<_>>()?;
-    let rows = columns.first().map_or(0, column::Column::len);
+    let columns: Vec<column::HashedColumn> =
+        columns.iter().map(|array| column::HashedColumn::new(array)).collect::<Result<_>>()?;
+    let rows = columns.first().map_or(0, column::HashedColumn::len);
     let digest = |row: usize| {
         let mut hasher = blake3::Hasher::new();
         let mut take = |bytes: &[u8]| {

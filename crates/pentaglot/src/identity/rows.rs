@@ -4,7 +4,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Field, SchemaRef};
 use rayon::prelude::*;
 
-use super::chunk::{self, Kind, Unfinished};
+use super::chunk::{self, ChunkKind, Unfinished};
 use super::{CHUNK_ROWS, ColumnIdentity, Identity, IdentityOptions, form_of, types};
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub struct RowHasher {
 struct ColumnState {
     name: String,
     data_type: String,
-    kind: Kind,
+    kind: ChunkKind,
     chunks: Vec<[u8; 32]>,
     /// Slices after the last whole chunk, and what was spooled of the same chunk before them.
     waiting: Vec<ArrayRef>,
@@ -62,10 +62,10 @@ impl RowHasher {
         let columns = match form {
             Form::Table | Form::Columns | Form::Coo => {
                 let fields = schema.fields().iter();
-                fields.map(|field| column(field.name(), field, Kind::Values)).collect::<Result<_>>()?
+                fields.map(|field| column(field.name(), field, ChunkKind::Values)).collect::<Result<_>>()?
             }
-            Form::Dense | Form::Sparse => vec![column("", matrix_value(schema)?, Kind::Matrix)?],
-            Form::Array | Form::Value => vec![column("", schema.field(0), Kind::Values)?],
+            Form::Dense | Form::Sparse => vec![column("", matrix_value(schema)?, ChunkKind::Matrix)?],
+            Form::Array | Form::Value => vec![column("", schema.field(0), ChunkKind::Values)?],
         };
         let shape = match form {
             Form::Dense | Form::Sparse => Shape::Matrix,

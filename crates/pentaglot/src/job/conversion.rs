@@ -7,6 +7,8 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 
 use super::dense;
+#[cfg(feature = "ds")]
+use super::image_files::ImageFiles;
 use super::inputs::open_all;
 use super::names::{self, expand};
 use super::open::{self, OpenOptions, Opened, Target};
@@ -19,26 +21,25 @@ use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{Side, WriteOptions, WritePlan};
 use crate::hub::{FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict, shape};
-use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// What `convert` takes beside the two names.
+/// What `convert` takes besides the two names.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// How the input is opened; its `-O` options also reach the target.
+    /// How the input is opened; its formats' options also reach the target.
     pub open: OpenOptions,
-    /// `--to`: a format id, with an optional dialect after a colon.
+    /// The output's format: an id, with an optional dialect after a colon.
     pub to: Option<String>,
-    /// `--as`: the type that the data is adapted to.
+    /// The type that the data is adapted to.
     pub as_type: Option<String>,
-    /// `--columns`.
+    /// The columns, by name; of a matrix also `3`, `7..9`.
     pub columns: Option<Vec<String>>,
-    /// `--rows`; of the rows that match, if there is a filter.
+    /// The rows, half-open; of those that match, if there is a filter.
     pub rows: Option<Range<u64>>,
-    /// `--where`: only rows that match; see [`crate::hub::filter`].
+    /// Only rows that match; see [`crate::hub::filter`].
     pub filter: Option<String>,
     /// What may be lost.
     pub allow_lossy: LossKinds,
@@ -51,16 +52,38 @@ pub struct ConvertOptions {
     pub verify: bool,
 }
 
+impl ConvertOptions {
+    setters! {
+        with_open(open: OpenOptions);
+        with_to(to: String);
+        with_as_type(as_type: String);
+        with_columns(columns: Vec<String>);
+        with_rows(rows: Range<u64>);
+        with_filter(filter: String);
+        with_allow_lossy(allow_lossy: LossKinds);
+        with_force(force: bool);
+        with_batch_rows(batch_rows: usize);
+        #[cfg(feature = "dynd")]
+        with_verify(verify: bool);
+    }
+}
+
 /// A planned conversion: `plan` can be shown, `run` obeys it.
 pub struct Conversion {
     opened: Opened,
     target: Target,
     selection: Selection,
-    /// What makes the data fit for `--as TYPE`: its form, then its types.
+    /// What makes files of images, or images of files.
+    #[cfg(feature = "ds")]
+    image_files: Option<ImageFiles>,
+    /// What adapts the data to a given type: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
+    /// How many rows are written, where it is known in advance.
+    #[cfg(feature = "dynd")]
+    row_count: Option<u64>,
     /// How large a sparse matrix becomes that is written as a dense one.
     dense_bytes: Option<u64>,
     allow_lossy: LossKinds,
@@ -91,15 +114,15 @@ pub struct Report {
     pub verified: Option<super::Verified>,
 }
 
-/// The target that `--to` names, or the output's extension.
+/// The target that `to` names, or the output's extension.
 pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
     match to {
         Some(text) => open::target(registry, text),
         None => match registry.by_extension(output) {
             Some(format) => Ok(Target { format, dialect: None }),
             None => {
-                let name = redacted(output);
-                Err(Error::usage(format!("cannot tell a format from the name {name:?}")).hint(Hint::To))
+                let error = Error::usage("cannot tell a format from the name of the output");
+                Err(error.in_output(output).hint(Hint::To))
             }
         },
     }
@@ -151,11 +174,22 @@ impl Conversion {
             && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
         {
             let id = target.format.info().id;
-            return Err(Error::unsupported(format!("{id}:{dialect} is read, but not written")));
+            return Err(Error::unsupported(format!("writing {id}:{dialect}, which is only read")));
         }
         let selection = options.view().selection(&opened)?;
         let mut schema = Arc::clone(selection.schema());
         let mut plan = opened.plan.clone();
+        #[cfg(feature = "ds")]
+        let image_files = match super::options::image_files(given) {
+            Some(folder) => {
+                let wanted = options.as_type.as_deref().map(|text| wanted_type(text, options)).transpose()?;
+                let step = ImageFiles::plan(folder, &opened, &selection, wanted.as_deref())?;
+                plan.steps.extend(step.plan.steps.iter().cloned());
+                schema = Arc::clone(&step.schema);
+                Some(step)
+            }
+            None => None,
+        };
         let adapt = options.as_type.as_deref().map(|text| adapter_to(text, &schema, options)).transpose()?;
         if let Some((shaped, adapter)) = &adapt {
             plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
@@ -186,6 +220,8 @@ impl Conversion {
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         let lost = write.lost.clone();
+        #[cfg(feature = "dynd")]
+        let row_count = write.row_count;
         let write = match plan.verdict() {
             Verdict::Impossible => None,
             _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
@@ -196,9 +232,13 @@ impl Conversion {
             opened,
             target,
             selection,
+            #[cfg(feature = "ds")]
+            image_files,
             adapt,
             reshape,
             write,
+            #[cfg(feature = "dynd")]
+            row_count,
             dense_bytes,
             allow_lossy,
             lost,
@@ -254,11 +294,17 @@ impl Conversion {
         let (mut verification, sink, rows) = match &self.verify {
             Some(options) => {
                 let schemas = (&rows.schema(), &self.reshape.schema);
-                let (verification, sink) = Verification::start(options, &self.target, schemas, sink)?;
+                let (verification, sink) =
+                    Verification::start(options, &self.target, schemas, self.row_count, sink)?;
                 let rows = verification.source(rows);
                 (Some(verification), sink, rows)
             }
             None => (None, sink, rows),
+        };
+        #[cfg(feature = "ds")]
+        let (rows, staging) = match self.image_files {
+            Some(step) => step.run(rows, &budget)?,
+            None => (rows, None),
         };
         let (allowed, lost) = (self.allow_lossy, self.lost.clone());
         let rows = match self.adapt {
@@ -282,7 +328,14 @@ impl Conversion {
         self.opened.control.check()?;
         #[cfg(feature = "dynd")]
         let complete = verification.map(Verification::complete).transpose()?;
-        let mut written = writer.finish().in_format(to)?;
+        let finish = || writer.finish().in_format(to);
+        #[cfg(feature = "ds")]
+        let mut written = match staging {
+            Some(staging) => staging.commit(finish)?,
+            None => finish()?,
+        };
+        #[cfg(not(feature = "ds"))]
+        let mut written = finish()?;
         for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
             let of = |step: &&FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
             if self.plan.steps.iter().find(of).is_some() {
@@ -318,15 +371,20 @@ fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
     }
 }
 
+/// The schema that a user asks for.
+fn wanted_type(text: &str, options: &ConvertOptions) -> Result<SchemaRef> {
+    let limits = options.open.budget.limits();
+    let wanted = types::parse_type(text, None, limits).and_then(|wanted| wanted.schema());
+    wanted.map_err(|error| types::as_usage("the wanted type", error))
+}
+
 /// What adapts data to a type: a matrix that is to be a table becomes columns first.
 fn adapter_to(
     text: &str,
     schema: &SchemaRef,
     options: &ConvertOptions,
 ) -> Result<(reshape::Reshape, Adapter)> {
-    let wanted =
-        types::parse_type(text, None, options.open.budget.limits()).and_then(|wanted| wanted.schema());
-    let wanted = wanted.map_err(|error| types::as_usage("the wanted type", error))?;
+    let wanted = wanted_type(text, options)?;
     let form = match (Form::of(schema), Form::of(&wanted)) {
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
         (Form::Array | Form::Value, Form::Table) => Form::Table,

@@ -26,7 +26,7 @@ pub(super) fn dense_bytes(from: &Schema, to: &Schema, rows: Option<u64>) -> Opti
     Some(cells.and_then(|cells| cells.checked_mul(width)).unwrap_or(u64::MAX))
 }
 
-/// Errs if a dense output that nobody asked for by name is far larger than its input.
+/// Errs if a dense output that was not asked for by name is far larger than its input.
 pub(super) fn check_asked(bytes: u64, input: Option<u64>, to: &Schema) -> Result<()> {
     match input {
         Some(input) if bytes > SMALL && bytes / RATIO > input => {
@@ -40,16 +40,14 @@ pub(super) fn check_asked(bytes: u64, input: Option<u64>, to: &Schema) -> Result
     }
 }
 
-/// Errs if an output of so many bytes does not fit the folder it goes to.
+/// Errs if an output of `bytes` bytes does not fit into the folder it is written to.
 pub(super) fn check_room(bytes: u64, output: &str) -> Result<()> {
     let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
     let free = free_bytes(folder.unwrap_or(Path::new(".")));
     match free {
-        Some(free) if output != "-" && bytes > free => Err(Error::limit(
-            "the free space in the folder of the output",
-            free,
-            format!("{bytes} bytes are"),
-        )),
+        Some(free) if output != "-" && bytes > free => {
+            Err(Error::limit("the free space in the folder of the output", free, format!("{bytes} bytes")))
+        }
         _ => Ok(()),
     }
 }

@@ -10,10 +10,13 @@ mod filtered;
 mod hash;
 #[cfg(test)]
 mod honest;
+#[cfg(feature = "ds")]
+mod image_files;
 mod inputs;
 mod names;
 mod open;
 mod options;
+mod parts;
 #[cfg(feature = "sds")]
 mod query;
 mod read;

@@ -22,11 +22,11 @@ use crate::source::Source;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// `--from`: a format id, with an optional dialect after a colon.
+    /// The input's format: an id, with an optional dialect after a colon.
     pub from: Option<String>,
-    /// `--type`: the type of data that does not carry its own.
+    /// The type of data that does not carry its own.
     pub type_text: Option<String>,
-    /// `-O key=value`.
+    /// The formats' own options.
     pub options: OptionMap,
     /// The memory that the job may use, and its other limits. Whoever uses these options again shares the memory.
     pub budget: Budget,
@@ -36,8 +36,37 @@ pub struct OpenOptions {
     pub spool: bool,
     /// Permission to map a file into memory instead of reading it; see [`crate::map`] for the hazard.
     pub in_place: Option<InPlace>,
+    /// Whether the file is known to be damaged.
+    pub(super) damaged: bool,
     /// Whether the bytes have been counted as an input of the job already.
     pub(super) again: bool,
+}
+
+impl OpenOptions {
+    setters! {
+        with_from(from: String);
+        with_type_text(type_text: String);
+        with_budget(budget: Budget);
+        with_control(control: Control);
+        with_spool(spool: bool);
+        with_in_place(in_place: InPlace);
+    }
+
+    /// Adds an option of a format.
+    ///
+    /// ```
+    /// use pentaglot::{Registry, Source, job};
+    /// let source = Source::from_bytes("x.txt", b"a;b\n1;2\n".to_vec());
+    /// let options = job::OpenOptions::default().with_from("csv").with_option("delimiter", ";");
+    /// let opened = job::open_source(&Registry::default(), source, None, &options)?;
+    /// assert_eq!(opened.document.summary().schema.fields().len(), 2);
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_option(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.set(key, value);
+        self
+    }
 }
 
 /// An open document and what it was opened as.
@@ -109,7 +138,7 @@ pub fn open_source(
     }
     source.set_max_spool(options.budget.limits().max_spool);
     let source = if gzip { source.gunzip(options.budget.limits())? } else { source };
-    // The first bytes tell the format: what nobody can read is not spooled.
+    // The first bytes tell the format: data of an unknown format is not spooled.
     let format = match &named {
         Some(named) => Arc::clone(&named.format),
         None => registry.detect(&source)?,
@@ -131,6 +160,7 @@ pub fn open_source(
     read.budget = options.budget.clone();
     read.control = options.control.clone();
     read.in_place = options.in_place;
+    read.damaged = options.damaged;
     if let (Some(member), false) = (member, info.has_members) {
         return Err(Error::usage(format!("{id} has no members, so none is named {member:?}")));
     }

@@ -7,6 +7,9 @@ use crate::formats::{FormatInfo, OptionMap, Side};
 
 /// The option that every target takes: the form that the data takes there.
 const FORM: &str = "as";
+/// The option of every conversion: the folder of the files that images become, or come from.
+#[cfg(feature = "ds")]
+const IMAGE_FILES: &str = "image-files";
 
 fn prefix(side: Side) -> &'static str {
     if side == Side::Read { "in." } else { "out." }
@@ -33,6 +36,12 @@ pub(super) fn form(options: &OptionMap) -> &str {
     given(options, Side::Write, FORM).unwrap_or("auto")
 }
 
+/// The folder of image files.
+#[cfg(feature = "ds")]
+pub(super) fn image_files(options: &OptionMap) -> Option<&str> {
+    given(options, Side::Write, IMAGE_FILES)
+}
+
 /// Errs if a key reaches no side of these formats.
 pub(super) fn check(options: &OptionMap, inputs: &[&FormatInfo], output: Option<&FormatInfo>) -> Result<()> {
     for key in options.keys() {
@@ -56,6 +65,8 @@ fn check_key(key: &str, inputs: &[&FormatInfo], output: Option<&FormatInfo>) -> 
     let mut known: Vec<&str> = Vec::new();
     if sides.iter().any(|(_, side)| *side == Side::Write) {
         known.push(FORM);
+        #[cfg(feature = "ds")]
+        known.push(IMAGE_FILES);
     }
     for (info, side) in &sides {
         known.extend(
@@ -116,7 +127,12 @@ mod tests {
         let registry = Registry::default();
         let info = |id: &str| registry.get(id).unwrap().info();
         let cases = [
-            ("colour", "bsondf", Some("parquet"), "unknown option \"colour\" (known: as, compression, utf8)"),
+            (
+                "colour",
+                "bsondf",
+                Some("parquet"),
+                "unknown option \"colour\" (known: as, compression, image-files, utf8)",
+            ),
             (
                 "compresion",
                 "csv",

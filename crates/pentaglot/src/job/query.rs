@@ -46,8 +46,7 @@ impl Queries {
                 return Err(Error::unsupported(format!("queries on {format} (sds has them)")));
             }
         }
-        let mapped =
-            Mapped::open(&source, kind, options.in_place, options.budget.limits()).in_format("sds")?;
+        let mapped = Mapped::open(&source, kind, options.in_place, &options.budget).in_format("sds")?;
         Ok(Queries { mapped, member: member.map(str::to_owned) })
     }
 

@@ -25,6 +25,14 @@ pub struct View {
 }
 
 impl View {
+    setters! {
+        with_columns(columns: Vec<String>);
+        with_rows(rows: Range<u64>);
+        with_filter(filter: String);
+        with_batch_rows(batch_rows: usize);
+        with_forms(forms: Vec<Form>);
+    }
+
     /// The selection of a document that this view asks for.
     pub(super) fn selection(&self, opened: &Opened) -> Result<Selection> {
         opened.document.summary().check_member()?;

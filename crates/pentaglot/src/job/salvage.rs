@@ -7,9 +7,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_schema::Schema;
+use serde_json::json;
 
 use super::conversion::{Conversion, ConvertOptions, Report};
-use super::open::{self, Opened};
+use super::open::{self, OpenOptions, Opened};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, Summary};
 use crate::hub::{Form, Rows, Selection, Shape, rows, shape};
@@ -62,6 +63,24 @@ impl Salvaged {
     pub fn is_lossy(&self) -> bool {
         !self.lost_rows.is_empty() || !self.lost_columns.is_empty()
     }
+
+    /// One object: `{saved: {rows, bytes}, lost_rows: [{rows, bytes, reason}], lost_columns: [{name, reason}]}`.
+    pub fn to_json(&self) -> String {
+        let rows = self.lost_rows.iter().map(|lost| {
+            let end = (lost.rows.end != u64::MAX).then_some(lost.rows.end);
+            json!({
+                "rows": [lost.rows.start, end], "bytes": [lost.bytes.start, lost.bytes.end], "reason": lost.reason,
+            })
+        });
+        let columns =
+            self.lost_columns.iter().map(|lost| json!({ "name": lost.name, "reason": lost.reason }));
+        json!({
+            "saved": self.report.as_ref().map(|report| json!({ "rows": report.rows, "bytes": report.bytes })),
+            "lost_rows": rows.collect::<Vec<_>>(),
+            "lost_columns": columns.collect::<Vec<_>>(),
+        })
+        .to_string()
+    }
 }
 
 /// Writes what is sound in `input` to `output`. A file that cannot be opened at all is an error.
@@ -69,8 +88,11 @@ pub fn salvage(registry: &Registry, input: &str, output: &str, options: &Convert
     let mut options = options.clone();
     // It is read several times.
     options.open.spool = true;
-    let opened = open::open(registry, input, &options.open)?;
-    let sound = Sound::find(opened.document.as_ref())?;
+    let (opened, fault) = open_damaged(registry, input, &options.open)?;
+    let mut sound = Sound::find(opened.document.as_ref())?;
+    if let (Some(fault), true) = (fault, sound.lost_rows.is_empty() && sound.lost_columns.is_empty()) {
+        sound.lost_rows.push(unknown_rows(&sound, &fault, &opened));
+    }
     let mut salvaged = Salvaged {
         rows: sound.row_count(),
         lost_rows: sound.lost_rows.clone(),
@@ -85,6 +107,33 @@ pub fn salvage(registry: &Registry, input: &str, output: &str, options: &Convert
     let conversion = Conversion::plan_opened(opened, target, Some(output), &options)?;
     salvaged.report = Some(conversion.run_to(registry, output, options.force)?);
     Ok(salvaged)
+}
+
+/// Opens a file, as one that is known to be damaged if need be; gives the fault that it has then.
+fn open_damaged(registry: &Registry, input: &str, options: &OpenOptions) -> Result<(Opened, Option<Error>)> {
+    match open::open(registry, input, options) {
+        Ok(opened) => Ok((opened, None)),
+        Err(fault) if is_damage(&fault) => {
+            let mut options = options.clone();
+            (options.damaged, options.again) = (true, true);
+            match open::open(registry, input, &options) {
+                Ok(opened) => Ok((opened, Some(fault))),
+                Err(_) => Err(fault),
+            }
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// What is missing of a file that can be read to its end, but did not open: rows or columns that nobody can tell.
+fn unknown_rows(sound: &Sound, fault: &Error, opened: &Opened) -> LostRows {
+    let len = opened.content.len().unwrap_or(0);
+    let start = fault.offset().unwrap_or(len).min(len);
+    LostRows { rows: sound.row_count()..u64::MAX, bytes: start..len, reason: fault.to_string() }
+}
+
+fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed)
 }
 
 /// What is sound in a document.
@@ -248,7 +297,10 @@ impl Document for Salvage {
         let batches = parts.flat_map(move |part| -> Box<dyn Iterator<Item = Result<_>> + Send> {
             let out = Arc::clone(&out);
             match part {
-                Ok(part) => Box::new(part.map(move |batch| Ok(batch?.with_schema(Arc::clone(&out))?))),
+                Ok(part) => Box::new(part.map(move |batch| {
+                    let batch = batch?;
+                    rows::batch(Arc::clone(&out), batch.columns().to_vec(), batch.num_rows())
+                })),
                 Err(error) => Box::new(std::iter::once(Err(error))),
             }
         });

@@ -1,5 +1,6 @@
 mod budget;
 mod filtered;
+mod image_files;
 mod joined;
 mod salvaged;
 
@@ -105,7 +106,7 @@ fn what_the_plan_calls_exact_comes_back_equal_through_every_pair_of_formats() {
                 };
                 let found = read(&registry, end, second, &type_text);
                 let expected = arrow_select::concat::concat_batches(&schema, &batches).unwrap();
-                // The names of list items are nobody's data.
+                // The names of list items are not data.
                 let same = |(left, right): (&ArrayRef, &ArrayRef)| {
                     left.data_type().equals_datatype(right.data_type())
                         && arrow_cast::cast(right, left.data_type()).is_ok_and(|right| *left == right)

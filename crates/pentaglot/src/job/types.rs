@@ -124,9 +124,9 @@ impl TypeText {
         Ok(Arc::new(match &self.kind {
             Parsed::Arrow(schema) => schema.clone(),
             #[cfg(feature = "ds")]
-            Parsed::Ds(kind) => kind.schema()?,
+            Parsed::Ds(kind) => kind.to_schema()?,
             #[cfg(feature = "dynd")]
-            Parsed::Dynd(kind) => dynd::arrow_schema(kind)?,
+            Parsed::Dynd(kind) => kind.to_schema()?,
         }))
     }
 }
@@ -164,7 +164,7 @@ fn parse_in(language: Language, text: &str, limits: &Limits) -> Result<TypeText>
         #[cfg(feature = "ds")]
         Language::Ds => Parsed::Ds(ds::Type::parse_within(text, limits)?),
         #[cfg(feature = "dynd")]
-        Language::Dynd => Parsed::Dynd(dynd::Type::parse(text, limits)?),
+        Language::Dynd => Parsed::Dynd(dynd::Type::parse_within(text, limits)?),
         #[cfg(not(all(feature = "ds", feature = "dynd")))]
         _ => return Err(Error::unsupported("this build does not have that type language")),
     };
@@ -204,7 +204,9 @@ pub fn print_type(schema: &Schema, language: Language) -> Result<String> {
         #[cfg(feature = "ds")]
         Language::Ds => Ok(ds::Type::from_schema(target_schema(schema, &ds::Ds)?.as_ref())?.to_string()),
         #[cfg(feature = "dynd")]
-        Language::Dynd => Ok(dynd::type_of_schema(target_schema(schema, &dynd::Dynd)?.as_ref())?.to_string()),
+        Language::Dynd => {
+            Ok(dynd::Type::from_schema(target_schema(schema, &dynd::Dynd)?.as_ref())?.to_string())
+        }
         #[cfg(not(all(feature = "ds", feature = "dynd")))]
         _ => Err(Error::unsupported("this build does not have that type language")),
     }

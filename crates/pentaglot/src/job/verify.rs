@@ -10,7 +10,7 @@ use super::read::View;
 use super::types::{self, Language};
 use crate::convert::{adapt, reshape};
 use crate::error::{Error, ErrorKind, Result};
-use crate::formats::{FormatInfo, OptionMap, Side};
+use crate::formats::{FormatInfo, OptionMap, Side, dynd};
 use crate::hub::type_text::print_exact_schema;
 use crate::hub::{Form, LossKinds, LossRecord, Rows, rows};
 use crate::identity::{self, Cid, RowHasher};
@@ -42,6 +42,8 @@ pub(super) struct Verification {
 struct ReadBack {
     target: Target,
     schema: SchemaRef,
+    /// How many rows there are, where it was known in advance.
+    row_count: Option<u64>,
     options: OpenOptions,
     name: String,
 }
@@ -52,6 +54,7 @@ impl Verification {
         options: &OpenOptions,
         target: &Target,
         (source, written): (&SchemaRef, &SchemaRef),
+        row_count: Option<u64>,
         sink: Sink,
     ) -> Result<(Self, Sink)> {
         let own = options.identity();
@@ -63,7 +66,8 @@ impl Verification {
             Verification { source, written: RowHasher::new(written, &own)?, found: Arc::default() };
         let name = sink.path().map_or_else(String::new, |path| path.display().to_string());
         let schema = Arc::clone(written);
-        let read_back = ReadBack { target: target.clone(), schema, options: options.clone(), name };
+        let (target, options) = (target.clone(), options.clone());
+        let read_back = ReadBack { target, schema, row_count, options, name };
         let found = Arc::clone(&verification.found);
         let sink = sink.before_commit(Box::new(move |bytes| {
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +165,7 @@ impl ReadBack {
         let columns = Arc::new(Schema::new(self.schema.fields().clone()));
         Ok(match (self.target.format.info().id, self.target.dialect) {
             ("csv" | "jsonl" | "json", _) => Some(print_exact_schema(&columns)),
-            ("dynd", Some("raw")) => Some(types::print_type(&self.schema, Language::Dynd)?),
+            ("dynd", Some("raw")) => Some(dynd::Type::of_rows(&self.schema, self.row_count)?.to_string()),
             ("ds", Some("rows" | "rows-json")) => Some(types::print_type(&self.schema, Language::Ds)?),
             _ => None,
         })

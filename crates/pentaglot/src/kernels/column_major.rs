@@ -16,7 +16,7 @@ const BAND_BYTES: u64 = 16 << 20;
 /// A band is made taller until a column's part of it has this many bytes, so that reads are worth their call.
 const PART_BYTES: u64 = 4 << 10;
 
-/// Where a column-major matrix stands.
+/// Where a column-major matrix is stored.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnMajor {
     /// A source that can be read at any offset.
@@ -43,7 +43,7 @@ impl ColumnMajor {
 
     /// The rows `range`, row by row.
     pub(crate) fn read(&self, range: Range<u64>, budget: &Budget) -> Result<Buffer> {
-        let too_many = || Error::limit("max-alloc", budget.limits().max_alloc, "more bytes a band are");
+        let too_many = || Error::limit("max-alloc", budget.limits().max_alloc, "more than 2^64 bytes");
         let count = range.end.saturating_sub(range.start);
         let part = count.checked_mul(self.item_bytes).ok_or_else(too_many)?;
         let total = part.checked_mul(self.cols).ok_or_else(too_many)?;

@@ -39,7 +39,7 @@ pub(crate) struct Wanted {
     pub(crate) of_row: usize,
 }
 
-/// Appends the pairs of the rows that stand in `bytes`, and the end of each row to `ends`. Stops when it has what is
+/// Appends the pairs of the rows in `bytes`, and the end of each row to `ends`. Stops when it has what is
 /// wanted, at a row that is not whole, and at one that holds more than is wanted; gives the bytes of the rows before.
 pub(crate) fn split_rows<V: Raw>(
     bytes: &[u8],
@@ -152,7 +152,7 @@ pub(crate) fn order(ends: &[i64], cols: &[u32]) -> Order {
     order_plain(ends, cols)
 }
 
-/// Rows rise if a column that does not stands only where a row begins: two counts without a branch for each entry.
+/// Rows are in order if a column is not above the one before it only at the beginning of a row: two counts, without a branch per entry.
 #[inline(always)]
 fn order_plain(ends: &[i64], cols: &[u32]) -> Order {
     let (Some(first), Some(last)) = (ends.first(), ends.last()) else {

@@ -188,7 +188,7 @@ impl<I, T> Entries<I, T> {
     }
 }
 
-/// Compressed sparse rows; entries of a row stand in the order in which they came.
+/// Compressed sparse rows; the entries of a row keep the order in which they came.
 #[derive(Debug)]
 pub(crate) struct Csr<I, T> {
     pub(crate) offsets: Vec<i64>,
@@ -255,7 +255,7 @@ pub(crate) fn sum_repeats<I: Index, T: Value>(csr: &mut Csr<I, T>, first_row: u6
             repeats = scratch.windows(2).any(|pair| pair[0].0 == pair[1].0);
         }
         if repeats {
-            // Equal columns stand together, the first of them in front.
+            // Equal columns are neighbours, the first of them in front.
             let mut first = 0;
             for index in 1..scratch.len() {
                 let (col, at) = scratch[index];

@@ -1,4 +1,4 @@
-//! LZ4 blocks into memory that nobody has zeroed. In plain words: what the `lz4` crate's own functions do into a slice.
+//! LZ4 blocks into uninitialised memory. In plain words: what the functions of the `lz4` crate do into a slice.
 
 #![allow(unsafe_code, reason = "the C library writes into memory that was reserved and not zeroed")]
 

@@ -1,5 +1,5 @@
-//! The hot loops that formats share, and the fence round this crate's unsafe code: loops that need run-time CPU dispatch,
-//! or writes into memory that nobody has zeroed. One file a family; each unsafe loop stands beside a plain twin, which
+//! The hot loops that formats share, and the only place for this crate's unsafe code: loops that need run-time CPU dispatch,
+//! or writes into uninitialised memory. One file per family; each unsafe loop has a plain twin, which
 //! tests it and is what other processors run. Every function here is safe to call: what its unsafe blocks need is
 //! checked first.
 

@@ -59,7 +59,7 @@ impl<'a> Scanner<'a> {
         self.at += rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
     }
 
-    /// Passes over blanks and the end of the line; `false` if something else stands there.
+    /// Skips blanks and the end of the line; `false` if something else comes first.
     #[inline]
     pub(crate) fn line_end(&mut self) -> bool {
         self.blanks();
@@ -186,7 +186,7 @@ impl<'a> Scanner<'a> {
             digits += self.at - fraction;
             exponent -= (self.at - fraction) as i64;
         }
-        // More digits may have wrapped round.
+        // More digits may have overflowed.
         if digits == 0 || digits > 19 {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Packed records (structs without padding, one after the other) to columns and back.
 //!
-//! In plain words: column `c` of record `r` stands at `r * record_bytes + offset(c)` in the records and at
+//! In plain words: column `c` of record `r` is at `r * record_bytes + offset(c)` in the records and at
 //! `r * width(c)` in the column; [`split`] copies it one way, [`join`] the other. Both go through the records in
 //! pieces of 256, so that a piece stays in the first-level cache while each of its columns is copied in turn. A layout
 //! that is known only at run time would cost a bounds check and a `memcpy` call per value; here the common widths are

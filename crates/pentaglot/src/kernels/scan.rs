@@ -1,20 +1,9 @@
-//! Running sums, differences and bit order, in place: one pass over memory that was written a moment ago.
+//! Running sums and bit order, in place: one pass over memory that is still in the cache.
 
 #![allow(
     unsafe_code,
     reason = "vector loads and stores, and calls of functions for a processor that was asked for"
 )]
-
-/// Each number becomes the sum of itself and all before it, modulo 2^64.
-///
-/// The plain loop runs at the speed of memory: a version with vectors was measured and gains nothing.
-pub(crate) fn prefix_sums_u64(values: &mut [u64]) {
-    let mut sum = 0u64;
-    for value in values {
-        sum = sum.wrapping_add(*value);
-        *value = sum;
-    }
-}
 
 /// Each number becomes the sum of itself and all before it, modulo 2^32.
 ///
@@ -29,29 +18,7 @@ pub(crate) fn prefix_sums_u32(values: &mut [u32]) -> bool {
     plain::prefix_sums_u32(values, 0, 0)
 }
 
-/// Each little-endian number becomes its difference from the one before it, modulo 2^64; `previous` comes before the first. Gives
-/// the last number.
-pub(crate) fn differences_u64(values: &mut [[u8; 8]], mut previous: u64) -> u64 {
-    for value in values {
-        let number = u64::from_le_bytes(*value);
-        *value = number.wrapping_sub(previous).to_le_bytes();
-        previous = number;
-    }
-    previous
-}
-
-/// Each little-endian number becomes its difference from the one before it, modulo 2^32; `previous` comes before the first. Gives
-/// the last number.
-pub(crate) fn differences_u32(values: &mut [[u8; 4]], mut previous: u32) -> u32 {
-    for value in values {
-        let number = u32::from_le_bytes(*value);
-        *value = number.wrapping_sub(previous).to_le_bytes();
-        previous = number;
-    }
-    previous
-}
-
-/// Turns the bit order of each byte round.
+/// Reverses the order of the bits in each byte.
 pub(crate) fn reverse_bits(bytes: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -59,20 +26,6 @@ pub(crate) fn reverse_bits(bytes: &mut [u8]) {
         return unsafe { avx2::reverse_bits(bytes) };
     }
     plain::reverse_bits(bytes);
-}
-
-/// Bytes to bits, least significant first: a byte that is not 0 is a 1.
-pub(crate) fn pack_bools(bytes: &[u8]) -> Vec<u8> {
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    let full = chunks.iter().map(|chunk| {
-        let word = u64::from_le_bytes(*chunk);
-        // The top bit of each byte that is not 0, moved down, is 0 or 1; the product gathers the eight in its top byte.
-        let low = 0x7f7f_7f7f_7f7f_7f7f;
-        let ones = ((((word & low) + low) | word) >> 7) & 0x0101_0101_0101_0101;
-        (ones.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
-    });
-    let last = rest.iter().enumerate().fold(0, |bits, (index, byte)| bits | u8::from(*byte != 0) << index);
-    full.chain((!rest.is_empty()).then_some(last)).collect()
 }
 
 mod plain {
@@ -167,40 +120,14 @@ mod tests {
                 let fits = if dispatch { prefix_sums_u32(&mut sums) } else { plain::prefix_sums_u32(&mut sums, 0, 0) };
                 prop_assert_eq!(fits, small);
                 prop_assert!(sums.iter().zip(&naive).all(|(sum, naive)| *sum == *naive as u32));
-                let last = sums.last().copied().unwrap_or(0);
-                let mut numbers: Vec<[u8; 4]> = sums.iter().map(|sum| sum.to_le_bytes()).collect();
-                // In two pieces, as batches come.
-                let (one, other) = numbers.split_at_mut(values.len() / 3);
-                let previous = differences_u32(one, 0);
-                prop_assert_eq!(differences_u32(other, previous), last);
-                prop_assert!(numbers.iter().map(|bytes| u32::from_le_bytes(*bytes)).eq(values.iter().copied()));
             }
         }
 
         #[test]
-        fn sums_of_u64_wrap_and_come_back(values: Vec<u64>) {
-            let mut sums = values.clone();
-            prefix_sums_u64(&mut sums);
-            if let [first, second, ..] = values[..] {
-                prop_assert_eq!(sums[1], first.wrapping_add(second));
-            }
-            let mut numbers: Vec<[u8; 8]> = sums.iter().map(|sum| sum.to_le_bytes()).collect();
-            let (one, other) = numbers.split_at_mut(values.len() / 3);
-            let previous = differences_u64(one, 0);
-            differences_u64(other, previous);
-            prop_assert!(numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).eq(values.iter().copied()));
-        }
-
-        #[test]
-        fn bits_are_turned_round_and_packed(bytes: Vec<u8>) {
+        fn the_bits_of_each_byte_are_reversed(bytes: Vec<u8>) {
             let mut turned = bytes.clone();
             reverse_bits(&mut turned);
             prop_assert!(turned.iter().zip(&bytes).all(|(turned, byte)| *turned == byte.reverse_bits()));
-            let packed = pack_bools(&bytes);
-            prop_assert_eq!(packed.len(), bytes.len().div_ceil(8));
-            for (index, byte) in bytes.iter().enumerate() {
-                prop_assert_eq!(packed[index / 8] >> (index % 8) & 1 == 1, *byte != 0);
-            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rows of fixed-width values and slices (a varint and so many bytes) to columns, in one walk.
+//! Rows of fixed-width values and slices (a varint and that many bytes) to columns, in one pass.
 //!
 //! In plain words: a row is its parts one after the other. A fixed part is copied to its column; of a slice the bytes
 //! are appended to the column's bytes and their end to its offsets. The walk goes on as long as whole rows are there. What makes
@@ -20,12 +20,12 @@ pub(crate) enum Part {
 
 /// The values of one part.
 #[derive(Debug)]
-pub(crate) enum Column {
+pub(crate) enum SliceColumn {
     /// The bytes of values of fixed width.
     Fixed(MutableBuffer),
     /// Where each slice ends, a zero first, and the bytes.
     Slices(Vec<i32>, Vec<u8>),
-    /// A part that nobody wants.
+    /// A part that is not wanted.
     Skipped,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Split {
     /// The bytes they take.
     pub(crate) bytes: usize,
     /// A column for each part.
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<SliceColumn>,
 }
 
 /// The most bytes that are copied for a short slice.
@@ -57,15 +57,15 @@ pub(crate) fn split(bytes: &[u8], rows: usize, parts: &[(Part, bool)]) -> Split 
     // All columns together get about as much room as there are bytes.
     let slices = parts.iter().filter(|part| **part == (Part::Slice, true)).count();
     let room = bytes.len() / slices.max(1) + SHORT;
-    let mut columns: Vec<Column> = parts
+    let mut columns: Vec<SliceColumn> = parts
         .iter()
         .map(|(part, wanted)| match part {
-            _ if !wanted => Column::Skipped,
-            Part::Fixed(width) => Column::Fixed(MutableBuffer::new(rows * width)),
+            _ if !wanted => SliceColumn::Skipped,
+            Part::Fixed(width) => SliceColumn::Fixed(MutableBuffer::new(rows * width)),
             Part::Slice => {
                 let mut offsets = Vec::with_capacity(rows + 1);
                 offsets.push(0);
-                Column::Slices(offsets, Vec::with_capacity(room))
+                SliceColumn::Slices(offsets, Vec::with_capacity(room))
             }
         })
         .collect();
@@ -79,8 +79,8 @@ pub(crate) fn split(bytes: &[u8], rows: usize, parts: &[(Part, bool)]) -> Split 
     for ((part, _), column) in parts.iter().zip(&mut columns) {
         match (part, column) {
             // SAFETY: there was room for `rows` values, of which `row` have been written.
-            (Part::Fixed(width), Column::Fixed(values)) => unsafe { values.set_len(row * width) },
-            (Part::Slice, Column::Slices(offsets, bytes)) => {
+            (Part::Fixed(width), SliceColumn::Fixed(values)) => unsafe { values.set_len(row * width) },
+            (Part::Slice, SliceColumn::Slices(offsets, bytes)) => {
                 offsets.truncate(row + 1);
                 bytes.truncate(offsets[row] as usize);
                 bytes.shrink_to_fit();
@@ -98,13 +98,13 @@ fn split_row(
     mut at: usize,
     row: usize,
     parts: &[(Part, bool)],
-    columns: &mut [Column],
+    columns: &mut [SliceColumn],
 ) -> Option<usize> {
     for ((part, _), column) in parts.iter().zip(columns) {
         match *part {
             Part::Fixed(width) => {
                 let value = bytes.get(at..at + width)?;
-                if let Column::Fixed(values) = column {
+                if let SliceColumn::Fixed(values) = column {
                     // SAFETY: the column has room for `rows` values of this width, and `row` is below `rows`.
                     unsafe { copy_value(value, values.as_mut_ptr().add(row * width)) };
                 }
@@ -115,21 +115,24 @@ fn split_row(
                     byte if byte < 0x80 => (usize::from(byte), at + 1),
                     _ => long_varint(bytes, at)?,
                 };
-                let slice = bytes.get(start..)?.get(..length)?;
+                if length > bytes.len() - start {
+                    return None;
+                }
                 at = start + length;
-                if let Column::Slices(offsets, out) = column {
+                if let SliceColumn::Slices(offsets, out) = column {
                     let (end, whole) = (out.len(), bytes.len() - start >= SHORT);
                     if out.capacity() - end < length + SHORT {
                         more_room(out, length);
                     }
-                    // SAFETY: `out` has room for the slice and SHORT bytes more, made above. SHORT bytes can be read from
-                    // `start` on where `whole` says so. The bytes up to the new length have been written.
+                    // SAFETY: `out` has room for the slice and SHORT bytes more, made above. `from` points into all of
+                    // `bytes`, which has `length` bytes after `start` (checked above), and SHORT bytes where `whole` says
+                    // so. The bytes up to the new length have been written.
                     unsafe {
-                        let to = out.as_mut_ptr().add(end);
+                        let (from, to) = (bytes.as_ptr().add(start), out.as_mut_ptr().add(end));
                         match length {
-                            0..=16 if whole => std::ptr::copy_nonoverlapping(slice.as_ptr(), to, 16),
-                            17..=SHORT if whole => std::ptr::copy_nonoverlapping(slice.as_ptr(), to, SHORT),
-                            _ => std::ptr::copy_nonoverlapping(slice.as_ptr(), to, length),
+                            0..=16 if whole => std::ptr::copy_nonoverlapping(from, to, 16),
+                            17..=SHORT if whole => std::ptr::copy_nonoverlapping(from, to, SHORT),
+                            _ => std::ptr::copy_nonoverlapping(from, to, length),
                         }
                         out.set_len(end + length);
                     }
@@ -244,9 +247,9 @@ mod tests {
                 for (place, column) in found.columns.iter().enumerate() {
                     let values: Vec<&[u8]> = rows[..found.rows].iter().map(|row| &row[place].1[..]).collect();
                     match column {
-                        Column::Skipped => prop_assert!(!parts[place].1),
-                        Column::Fixed(bytes) => prop_assert_eq!(bytes.as_slice(), values.concat()),
-                        Column::Slices(offsets, bytes) => {
+                        SliceColumn::Skipped => prop_assert!(!parts[place].1),
+                        SliceColumn::Fixed(bytes) => prop_assert_eq!(bytes.as_slice(), values.concat()),
+                        SliceColumn::Slices(offsets, bytes) => {
                             prop_assert_eq!(bytes, &values.concat());
                             let got: Vec<&[u8]> =
                                 offsets.windows(2).map(|pair| &bytes[pair[0] as usize..pair[1] as usize]).collect();
@@ -290,8 +293,8 @@ mod tests {
         let parts = vec![(Part::Slice, true); 1000];
         let found = split(&vec![0; 1 << 20], usize::MAX, &parts);
         assert_eq!(found.rows, (1 << 20) / 1000);
-        let room = |column: &Column| match column {
-            Column::Slices(_, bytes) => bytes.capacity(),
+        let room = |column: &SliceColumn| match column {
+            SliceColumn::Slices(_, bytes) => bytes.capacity(),
             _ => 0,
         };
         assert!(found.columns.iter().map(room).sum::<usize>() < 1 << 21);
@@ -299,7 +302,9 @@ mod tests {
         let parts = [(Part::Slice, true), (Part::Slice, true)];
         let row: Vec<u8> = [&[0x00, 0xe8, 0x07][..], &[7; 1000]].concat();
         let found = split(&row.repeat(100), usize::MAX, &parts);
-        let [Column::Slices(..), Column::Slices(offsets, bytes)] = &found.columns[..] else { panic!("two") };
+        let [SliceColumn::Slices(..), SliceColumn::Slices(offsets, bytes)] = &found.columns[..] else {
+            panic!("two")
+        };
         assert_eq!((found.rows, offsets.last(), bytes), (100, Some(&100_000), &vec![7; 100_000]));
     }
 }

@@ -112,7 +112,7 @@ fn make_temporary<R>(
     builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(12).make_in(folder_of(path), make)
 }
 
-/// Removes temporary files that killed writes to `path` left: those that are old and that nobody has locked.
+/// Removes temporary files that killed writes to `path` left: those that are old and not locked.
 ///
 /// Errors are ignored: they must not fail the write that comes next.
 fn sweep(path: &Path) {

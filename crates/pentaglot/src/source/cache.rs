@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_buffer::Buffer;
 
-use super::read_at::ReadAt;
+use super::read_at::{ReadAt, read_full};
 
 /// The size of a block: the least that a miss fetches.
 const BLOCK_BYTES: u64 = 32 << 10;
@@ -134,7 +134,7 @@ impl Cached {
     fn fetch(&self, range: &Range<u64>) -> io::Result<()> {
         let count = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
         let mut bytes = vec![0; count];
-        let read = self.inner.read_at(range.start, &mut bytes)?;
+        let read = read_full(self.inner.as_ref(), range.start, &mut bytes)?;
         if read < count {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -175,7 +175,7 @@ impl ReadAt for Cached {
             match fetch {
                 Some(range) => self.fetch(&range)?,
                 None => {
-                    let read = self.inner.read_at(at, &mut buffer[done..total])?;
+                    let read = read_full(self.inner.as_ref(), at, &mut buffer[done..total])?;
                     if read < total - done {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }

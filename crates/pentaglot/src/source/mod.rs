@@ -21,8 +21,8 @@ use arrow_buffer::Buffer;
 
 use self::cache::Cached;
 pub use self::read_at::ReadAt;
-use self::read_at::sibling_path;
 pub(crate) use self::read_at::{FileBytes, MemoryBytes};
+use self::read_at::{read_full, sibling_path};
 pub(crate) use self::spool::Spool;
 use self::stream::{BoxRead, Stream};
 pub(crate) use self::window::Window;
@@ -199,7 +199,7 @@ impl Source {
 
     /// Reads at `offset` until `buffer` is full or the bytes end; gives how many were read.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let count = self.bytes()?.read_at(offset, buffer).at(offset)?;
+        let count = read_full(self.bytes()?, offset, buffer).at(offset)?;
         self.count(count as u64)?;
         Ok(count)
     }
@@ -310,7 +310,7 @@ impl Source {
     }
 
     /// As [`seekable`](Self::seekable), after a look: a stream whose first bytes are not `plausible` is not spooled. The
-    /// source then ends with those bytes, so that whoever reads them says what is wrong with them.
+    /// source then ends with those bytes, so that their reader says what is wrong with them.
     pub fn seekable_if(&self, plausible: impl FnOnce(&[u8]) -> bool) -> Result<Source> {
         if !self.is_seekable() {
             let head = self.head()?;

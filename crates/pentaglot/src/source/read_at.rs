@@ -20,7 +20,7 @@ use crate::limits::Limits;
 /// use std::sync::Arc;
 /// use pentaglot::{ReadAt, Source};
 ///
-/// /// A million zeros that nobody stores.
+/// /// A million zeros, generated on demand.
 /// struct Zeros;
 /// impl ReadAt for Zeros {
 ///     fn len(&self) -> u64 {
@@ -38,7 +38,7 @@ use crate::limits::Limits;
 /// let source = Source::from_read_at("zeros", Arc::new(Zeros));
 /// assert_eq!(source.len(), Some(1_000_000));
 /// ```
-#[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+#[expect(clippy::len_without_is_empty, reason = "callers need the length only")]
 pub trait ReadAt: Send + Sync {
     /// The length in bytes. It does not change.
     fn len(&self) -> u64;
@@ -74,13 +74,31 @@ pub trait ReadAt: Send + Sync {
     }
 }
 
+/// Reads at `offset` until `buffer` is full or the bytes end, also where single reads are interrupted or give less.
+pub(crate) fn read_full<R: ReadAt + ?Sized>(bytes: &R, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match bytes.read_at(offset.saturating_add(done as u64), &mut buffer[done..]) {
+            Ok(0) => break,
+            Ok(count) => done += count.min(buffer.len() - done),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        // Nothing is asked for behind the end: another request may have its price.
+        if offset.saturating_add(done as u64) >= bytes.len() {
+            break;
+        }
+    }
+    Ok(done)
+}
+
 /// The bytes of one range, all of them.
 fn read_whole<R: ReadAt + ?Sized>(bytes: &R, range: &Range<u64>) -> io::Result<Buffer> {
     let count = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
     // The caller has compared the range with the length and its own budget.
     let unlimited = Limits { max_alloc: u64::MAX, ..Limits::default() };
     let mut memory = allocate_zeroed(count as u64, &unlimited.budget())?;
-    let read = bytes.read_at(range.start, memory.as_slice_mut())?;
+    let read = read_full(bytes, range.start, memory.as_slice_mut())?;
     if read < count {
         return Err(Error::truncated(format_args!("{count} bytes"), read).at(range.start).into());
     }

@@ -7,7 +7,7 @@ use tempfile::{SpooledData, SpooledTempFile};
 
 use super::Source;
 use super::read_at::{FileBytes, MemoryBytes, ReadAt};
-use crate::error::{Error, ErrorKind, Hint, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// More than this goes to a temporary file.
 const MEMORY_BYTES: usize = 8 << 20;
@@ -73,6 +73,12 @@ impl Spool {
         Ok(Source::from_read_at(name, self.into_read_at()?))
     }
 
+    /// The bytes from the start, to be read once.
+    pub(crate) fn into_reader(mut self) -> Result<impl Read + Send> {
+        self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
+        self.file.into_inner().map_err(|error| cannot(error.into_error()))
+    }
+
     pub(super) fn into_read_at(self) -> Result<Arc<dyn ReadAt>> {
         let file = self.file.into_inner().map_err(|error| cannot(error.into_error()))?;
         Ok(match file.into_inner() {
@@ -88,13 +94,13 @@ impl Spool {
             self.room = Some(free.saturating_sub(MARGIN_BYTES));
         }
         if bytes > self.most {
-            let needed = format!("more than {} bytes are", self.bytes);
-            return Err(Error::limit("max-spool", self.most, needed).hint(Hint::Limit("max-spool")));
+            let needed = format!("more than {} bytes", self.bytes);
+            return Err(Error::limit("max-spool", self.most, needed));
         }
         match self.room {
             Some(room) if bytes > room => {
                 let name = "the free space for temporary files";
-                Err(Error::limit(name, room, format!("more than {} bytes are", self.bytes)))
+                Err(Error::limit(name, room, format!("more than {} bytes", self.bytes)))
             }
             _ => Ok(()),
         }

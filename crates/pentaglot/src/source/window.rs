@@ -240,7 +240,7 @@ impl Window {
         Ok(Window::with_input(source, input, start, end, step, budget))
     }
 
-    /// A window over the bytes of a source that can be read at any offset, up to `end`; it stands at the first.
+    /// A window over the bytes of a source that can be read at any offset, up to `end`; it begins at the first.
     pub(crate) fn anywhere(source: &Source, end: u64, step: usize, budget: Budget) -> Self {
         let input = SourceReader { source: source.clone(), offset: 0, stream: None };
         Window::with_input(source, input, 0, Some(end), step, budget)

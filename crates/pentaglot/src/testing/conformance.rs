@@ -325,7 +325,7 @@ fn check_requests(document: &dyn Document, whole: &RecordBatch) {
     assert_eq!(slice.project(&chosen).unwrap().columns(), found.columns(), "{request:?}");
 }
 
-/// Nodes stand in the file, parts in their nodes.
+/// Nodes lie in the file, parts in their nodes.
 fn check_outline(node: &Node, len: u64, depth: usize) {
     assert!(node.offset + node.bytes <= len, "{node:?} is in the file");
     let Some(parts) = node.parts.as_ref().filter(|_| depth > 0) else { return };

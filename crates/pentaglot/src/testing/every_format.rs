@@ -10,9 +10,10 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::arbitrary::Random;
 use super::conformance::Suite;
-use crate::formats::Format;
+use super::faults;
+use crate::formats::{Format, Side, WriteOptions};
 use crate::hub::type_text::{parse_schema, print_exact_schema};
-use crate::hub::{Form, Verdict, extension, shape};
+use crate::hub::{Form, Plan, Verdict, extension, shape};
 use crate::job::{Language, print_type};
 use crate::limits::Limits;
 use crate::registry::Registry;
@@ -20,7 +21,7 @@ use crate::testing::writing::Writing as _;
 
 /// Random cases of each form.
 const SEEDS: u64 = 8;
-/// A file of at most so many bytes is damaged at each of them.
+/// A file of at most this many bytes is damaged at each of them.
 const SMALL_BYTES: usize = 400;
 
 #[test]
@@ -40,6 +41,32 @@ fn every_format_and_dialect_passes_the_suite() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// A plan reads every option, so that `--dry-run` refuses what the run would refuse.
+#[test]
+fn options_are_read_by_the_plan() {
+    for format in Registry::default().formats() {
+        let info = format.info();
+        let numbers = || Field::new("item", DataType::UInt8, false);
+        let schemas = [
+            shape::array_schema(numbers()),
+            shape::dense_schema(DataType::Int64, None, 3).unwrap(),
+            Schema::new(vec![numbers()]),
+        ];
+        let plan = |options: &WriteOptions| {
+            let plans = schemas.iter().map(|schema| format.steps(schema, options));
+            plans.min_by_key(Plan::verdict).unwrap()
+        };
+        assert!(plan(&WriteOptions::default()).verdict() < Verdict::Lossy, "{}: no schema fits", info.id);
+        for option in info.options.iter().filter(|option| option.side.includes(Side::Write)) {
+            let mut options = WriteOptions::default();
+            options.options.set(option.key, "nonsense");
+            let plan = plan(&options);
+            assert_eq!(plan.verdict(), Verdict::Impossible, "{} {}: {plan:?}", info.id, option.key);
+            assert!(format!("{plan:?}").contains(option.key), "{} {}: {plan:?}", info.id, option.key);
+        }
+    }
 }
 
 /// Gives how many cases were written and read.
@@ -68,6 +95,11 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
                 let Ok(text) = print_type(&schema, Language::Dynd) else { continue };
                 suite.read.type_text = Some(text);
             }
+            if format.info().id == "ds" && matches!(dialect, Some("rows" | "rows-json")) {
+                let Ok(text) = print_type(&schema, Language::Ds) else { continue };
+                suite = suite.undetected();
+                suite.read.type_text = Some(text);
+            }
             let run = || suite.check(&schema, &batches);
             match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
                 Ok(written) => checked += usize::from(written),
@@ -87,6 +119,8 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
     }
     if let Some((suite, bytes)) = small {
         suite.bad_input(&bytes, 1);
+        let wrong = faults::every_read_fails(&suite, &bytes);
+        failed.extend(wrong.iter().map(|wrong| format!("{name}: {wrong}")));
     }
     checked
 }

@@ -11,6 +11,8 @@ pub(crate) mod columnar;
 pub(crate) mod conformance;
 pub(crate) mod costly;
 mod every_format;
+mod exceptions;
+mod faults;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod plain;
 #[cfg(test)]

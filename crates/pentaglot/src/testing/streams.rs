@@ -19,7 +19,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// A text of so many rows of about a kilobyte, each with its number.
+/// A text of `rows` rows of about a kilobyte, each with its number.
 fn long_rows(format: &str, rows: usize) -> Vec<u8> {
     let filler = "x".repeat(1000);
     let mut text = match format {

@@ -1,5 +1,5 @@
-//! BSON, as far as a walk over its lengths needs it: documents are stepped through by positioned reads, values that
-//! nobody asks for are never touched.
+//! BSON, as far as a walk over its lengths needs it: documents are walked by positioned reads; values
+//! that are not asked for are not read.
 //!
 //! ```text
 //! document := length:i32 element* 00        (the length counts itself and the 00)
@@ -15,15 +15,15 @@ use crate::source::{Source, Window};
 
 /// The type byte of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kind(pub u8);
+pub(crate) struct BsonKind(pub u8);
 
-impl Kind {
-    pub(crate) const STRING: Kind = Kind(0x02);
-    pub(crate) const DOCUMENT: Kind = Kind(0x03);
-    pub(crate) const ARRAY: Kind = Kind(0x04);
-    pub(crate) const BINARY: Kind = Kind(0x05);
-    pub(crate) const INT32: Kind = Kind(0x10);
-    pub(crate) const INT64: Kind = Kind(0x12);
+impl BsonKind {
+    pub(crate) const STRING: BsonKind = BsonKind(0x02);
+    pub(crate) const DOCUMENT: BsonKind = BsonKind(0x03);
+    pub(crate) const ARRAY: BsonKind = BsonKind(0x04);
+    pub(crate) const BINARY: BsonKind = BsonKind(0x05);
+    pub(crate) const INT32: BsonKind = BsonKind(0x10);
+    pub(crate) const INT64: BsonKind = BsonKind(0x12);
 
     /// What it is called in messages.
     pub(crate) fn name(self) -> &'static str {
@@ -57,18 +57,18 @@ impl Kind {
 /// A document: where its elements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// Where its length stands.
+    /// The offset of its length.
     pub offset: u64,
     /// How many bytes it takes, its length and its end included.
     pub bytes: u64,
 }
 
-/// One element; its value has been held against the document's end, and not been read.
+/// One element; its value has been checked against the document's end, but not read.
 #[derive(Debug, Clone)]
 pub(crate) struct Element {
-    pub kind: Kind,
+    pub kind: BsonKind,
     pub key: String,
-    /// Where the type byte stands.
+    /// The offset of the type byte.
     pub offset: u64,
     /// Where the value begins.
     pub value_offset: u64,
@@ -77,7 +77,7 @@ pub(crate) struct Element {
 
 impl Element {
     /// Errs unless the element has this type.
-    pub(crate) fn expect(&self, kind: Kind) -> Result<()> {
+    pub(crate) fn expect(&self, kind: BsonKind) -> Result<()> {
         if self.kind == kind {
             return Ok(());
         }
@@ -167,17 +167,17 @@ impl Reader {
         let [kind] = self.array(offset)?;
         let key = self.key(offset + 1, end)?;
         let value_offset = offset + 2 + key.len() as u64;
-        let value_bytes = match self.value_bytes(Kind(kind), offset, value_offset, end) {
+        let value_bytes = match self.value_bytes(BsonKind(kind), offset, value_offset, end) {
             Ok(bytes) => bytes,
             Err(error) => return Err(error.field(key)),
         };
         elements.position = value_offset + value_bytes;
-        Ok(Some(Element { kind: Kind(kind), key, offset, value_offset, value_bytes }))
+        Ok(Some(Element { kind: BsonKind(kind), key, offset, value_offset, value_bytes }))
     }
 
     /// The text of a string element.
     pub(crate) fn string(&mut self, element: &Element) -> Result<String> {
-        element.expect(Kind::STRING)?;
+        element.expect(BsonKind::STRING)?;
         // The shortest string is a length and a zero byte: `value_bytes` has seen to it.
         let bytes = element.value_bytes.saturating_sub(5);
         let mut text = self.bytes(element.value_offset + 4, bytes)?;
@@ -199,15 +199,15 @@ impl Reader {
     /// The number of an int32 or int64 element.
     pub(crate) fn integer(&mut self, element: &Element) -> Result<i64> {
         match element.kind {
-            Kind::INT32 => Ok(i64::from(i32::from_le_bytes(self.array(element.value_offset)?))),
-            Kind::INT64 => Ok(i64::from_le_bytes(self.array(element.value_offset)?)),
+            BsonKind::INT32 => Ok(i64::from(i32::from_le_bytes(self.array(element.value_offset)?))),
+            BsonKind::INT64 => Ok(i64::from_le_bytes(self.array(element.value_offset)?)),
             _ => Err(element.mistyped("an integer")),
         }
     }
 
     /// Where the content of a binary element of sub-type 0 begins, and its length.
     pub(crate) fn binary(&mut self, element: &Element) -> Result<(u64, u64)> {
-        element.expect(Kind::BINARY)?;
+        element.expect(BsonKind::BINARY)?;
         let [sub_type] = self.array(element.value_offset + 4)?;
         if sub_type != 0 {
             return Err(Error::malformed("binary of sub-type 0", format_args!("sub-type {sub_type}"))
@@ -223,7 +223,7 @@ impl Reader {
     }
 
     /// How many bytes the value takes that begins at `offset` and must end at or before `end`.
-    fn value_bytes(&mut self, kind: Kind, element: u64, offset: u64, end: u64) -> Result<u64> {
+    fn value_bytes(&mut self, kind: BsonKind, element: u64, offset: u64, end: u64) -> Result<u64> {
         let left = end.saturating_sub(offset);
         let past = |bytes: u64| {
             Error::malformed(
@@ -353,14 +353,14 @@ impl Writer {
     }
 
     /// Begins an element. The key has no zero byte.
-    fn head(&mut self, kind: Kind, key: &str) {
+    fn head(&mut self, kind: BsonKind, key: &str) {
         self.put(&[kind.0]);
         self.put(key.as_bytes());
         self.put(&[0]);
     }
 
     /// Begins a document, or with a key an element that holds one.
-    pub(crate) fn begin(&mut self, element: Option<(Kind, &str)>) -> Open {
+    pub(crate) fn begin(&mut self, element: Option<(BsonKind, &str)>) -> Open {
         if let Some((kind, key)) = element {
             self.head(kind, key);
         }
@@ -376,7 +376,7 @@ impl Writer {
         self.put(&[0]);
         let bytes = self.bytes - open.start;
         let length = i32::try_from(bytes).map_err(|_| {
-            Error::limit("the size of a BSON document", MAX_BYTES, format!("{bytes} bytes are"))
+            Error::limit("the limit", MAX_BYTES, format!("{bytes} bytes for a BSON document"))
         })?;
         let place = self.pieces.get_mut(open.piece).and_then(|piece| piece.get_mut(open.at..));
         if let Some(place) = place.and_then(|place| place.first_chunk_mut()) {
@@ -386,9 +386,10 @@ impl Writer {
     }
 
     pub(crate) fn string(&mut self, key: &str, text: &str) -> Result<()> {
-        let length = i32::try_from(text.len() + 1)
-            .map_err(|_| Error::limit("the size of a BSON string", MAX_BYTES, text.len()))?;
-        self.head(Kind::STRING, key);
+        let length = i32::try_from(text.len() + 1).map_err(|_| {
+            Error::limit("the limit", MAX_BYTES, format!("{} bytes for a BSON string", text.len()))
+        })?;
+        self.head(BsonKind::STRING, key);
         self.put(&length.to_le_bytes());
         self.put(text.as_bytes());
         self.put(&[0]);
@@ -396,20 +397,21 @@ impl Writer {
     }
 
     pub(crate) fn int32(&mut self, key: &str, number: i32) {
-        self.head(Kind::INT32, key);
+        self.head(BsonKind::INT32, key);
         self.put(&number.to_le_bytes());
     }
 
     pub(crate) fn int64(&mut self, key: &str, number: i64) {
-        self.head(Kind::INT64, key);
+        self.head(BsonKind::INT64, key);
         self.put(&number.to_le_bytes());
     }
 
     /// Binary of sub-type 0. A long one becomes a piece of its own.
     pub(crate) fn binary(&mut self, key: &str, content: Vec<u8>) -> Result<()> {
-        let length = i32::try_from(content.len())
-            .map_err(|_| Error::limit("the size of a BSON binary", MAX_BYTES, content.len()))?;
-        self.head(Kind::BINARY, key);
+        let length = i32::try_from(content.len()).map_err(|_| {
+            Error::limit("the limit", MAX_BYTES, format!("{} bytes for a BSON binary", content.len()))
+        })?;
+        self.head(BsonKind::BINARY, key);
         self.put(&length.to_le_bytes());
         self.put(&[0]);
         if content.len() < WINDOW_BYTES {

@@ -82,7 +82,7 @@ pub(crate) fn write_head(major: u8, argument: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Exponent and mantissa bits of a float of so many bits.
+/// Exponent and mantissa bits of a float of `bits` bits.
 fn layout(bits: u32) -> (u32, u32) {
     match bits {
         16 => (5, 10),

@@ -98,8 +98,7 @@ pub(crate) fn compress_with_length(plain: &[u8], level: i32) -> Result<Vec<u8>> 
     if plain.is_empty() {
         return Ok(vec![0; 5]);
     }
-    let too_long =
-        || Error::limit("the size of an LZ4 block", MAX_BYTES, format!("{} bytes are", plain.len()));
+    let too_long = || Error::limit("the limit", MAX_BYTES, format!("{} bytes for an LZ4 block", plain.len()));
     let bound = match u32::try_from(plain.len()) {
         Ok(length) if u64::from(length) <= MAX_BYTES => compress_bound(plain.len()),
         _ => return Err(too_long()),

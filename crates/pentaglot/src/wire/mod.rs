@@ -19,16 +19,10 @@
     )
 )]
 
-#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
-pub(crate) mod arrow_flatbuffers;
 #[cfg(feature = "bsondf")]
 pub(crate) mod bson;
 #[cfg(feature = "dynd")]
 pub(crate) mod cbor;
-#[cfg(any(feature = "csv", feature = "json_lines"))]
-pub(crate) mod columns;
-#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
-pub(crate) mod guard;
 pub(crate) mod json;
 #[cfg(feature = "bsondf")]
 pub(crate) mod lz4;

@@ -6,7 +6,7 @@
 //! e0-ff -32..-1                      c1 not used      c7-c9 d4-d8 ext  d9-db string                    (big-endian)
 //! ```
 //!
-//! A value of another family than the one asked for has the rule `mismatch`. A length is held against the bytes left
+//! A value of another family than the one asked for has the rule `mismatch`. A length is checked against the bytes left
 //! before anything is done with it.
 
 use crate::cursor::Cursor;
@@ -129,7 +129,7 @@ pub(crate) fn read_nil(cursor: &mut Cursor<'_>) -> Result<()> {
     }
 }
 
-/// Reads a string or bytes, which stand for each other.
+/// Reads a string or bytes, which are interchangeable.
 #[inline]
 pub(crate) fn read_bytes<'a>(cursor: &mut Cursor<'a>, expected: &str) -> Result<&'a [u8]> {
     let offset = cursor.offset();
@@ -159,7 +159,7 @@ pub(crate) fn read_array(cursor: &mut Cursor<'_>) -> Result<usize> {
     cursor.check_count(u64::from(count), 1)
 }
 
-/// Reads the header of an array whose elements may stand beyond the bytes at hand.
+/// Reads the header of an array whose elements may lie beyond the bytes at hand.
 #[inline]
 pub(crate) fn read_array_count(cursor: &mut Cursor<'_>) -> Result<u32> {
     let offset = cursor.offset();

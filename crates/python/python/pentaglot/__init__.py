@@ -20,17 +20,21 @@ from pentaglot._native import Schema, __version__
 from pentaglot._read import read
 from pentaglot._scan import scan
 from pentaglot._table import Table
+from pentaglot._trust import Diff, Identity, Salvaged, diff, identity, raw_digest, salvage
 
 __all__ = [
+    "Diff",
     "Document",
     "Error",
     "Finding",
+    "Identity",
     "LimitReached",
     "Lossy",
     "Malformed",
     "Part",
     "Plan",
     "Report",
+    "Salvaged",
     "Schema",
     "Step",
     "Table",
@@ -41,13 +45,17 @@ __all__ = [
     "__version__",
     "convert",
     "count",
+    "diff",
     "dump",
     "dynd",
     "formats",
+    "identity",
     "inspect",
     "open",
     "plan",
+    "raw_digest",
     "read",
+    "salvage",
     "scan",
     "succinct",
     "validate",

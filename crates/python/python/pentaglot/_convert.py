@@ -85,6 +85,8 @@ class Report:
     notes: list[str]
     #: What was lost, by kind and column.
     lost: list[dict[str, Any]]
+    #: The content identity of what was written, if it was verified.
+    identity: str | None = None
 
 
 def write(
@@ -97,6 +99,7 @@ def write(
     options: Options | None = None,
     force: bool = False,
     allow_lossy: AllowLossy = False,
+    verify: bool = False,
     limits: Limits | None = None,
     threads: int = 0,
     progress: Progress | None = None,
@@ -105,7 +108,8 @@ def write(
 
     ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (tables of pyarrow, Polars, pandas, DuckDB and
     of this package), an array of NumPy, a sparse matrix of SciPy, or anything with ``__dlpack__``. The file appears when
-    it is whole. An existing one is replaced only with ``force=True``.
+    it is whole. An existing one is replaced only with ``force=True``. With ``verify=True`` the file is read back before it
+    gets its name, and must be the same data.
 
     >>> import io, pentaglot as pg
     >>> out = io.BytesIO()
@@ -115,7 +119,7 @@ def write(
     b'{"a":1}\\n{"a":2}\\n'
     """
     conversion = _of_data(
-        data, target, format, dialect, as_type, options, allow_lossy, limits, threads, progress
+        data, target, format, dialect, as_type, options, allow_lossy, verify, limits, threads, progress
     )
     return _report(conversion.run(force))
 
@@ -138,13 +142,15 @@ def convert(
     options: Options | None = None,
     force: bool = False,
     allow_lossy: AllowLossy = False,
+    verify: bool = False,
     limits: Limits | None = None,
     threads: int = 0,
     progress: Progress | None = None,
 ) -> Report:
     """Converts a file: rows pass through, they are not all held in memory.
 
-    ``from_format`` names the format of the source, ``format`` that of the target. See :func:`plan`.
+    ``from_format`` names the format of the source, ``format`` that of the target. With ``verify=True`` the file is read
+    back before it gets its name, and must be the same data. See :func:`plan`.
 
     >>> import io, pentaglot as pg
     >>> out = io.BytesIO()
@@ -155,7 +161,7 @@ def convert(
     """
     conversion = _of_source(
         source, target, columns, rows, start, stop, where, from_format, format, dialect, type, as_type, member,
-        options, allow_lossy, limits, threads, progress,
+        options, allow_lossy, verify, limits, threads, progress,
     )  # fmt: skip
     return _report(conversion.run(force))
 
@@ -188,7 +194,7 @@ def plan(
     """
     conversion = _of_source(
         source, target, columns, rows, start, stop, where, from_format, format, dialect, type, as_type, member,
-        options, False, limits, threads, None,
+        options, False, False, limits, threads, None,
     )  # fmt: skip
     return Plan(conversion.steps())
 
@@ -228,6 +234,7 @@ def _of_source(
     member: str | None,
     options: Options | None,
     allow_lossy: AllowLossy,
+    verify: bool,
     limits: Limits | None,
     threads: int,
     progress: Progress | None,
@@ -244,6 +251,7 @@ def _of_source(
     start, stop = rows_of(rows, start, stop)
     choice = wanted(columns, start, stop, where, progress=progress)
     choice |= {"to": _to(format, dialect, target), "as_type": as_type, "allow_lossy": allowed(allow_lossy)}
+    choice["verify"] = verify
     return _native.Conversion.of_document(document, target, choice)
 
 
@@ -255,12 +263,14 @@ def _of_data(
     as_type: str | None,
     options: Options | None,
     allow_lossy: AllowLossy,
+    verify: bool,
     limits: Limits | None,
     threads: int,
     progress: Progress | None,
 ) -> _native.Conversion:
     choice = wanted(None, 0, None, None, progress=progress)
     choice |= {"to": _to(format, dialect, target), "as_type": as_type, "allow_lossy": allowed(allow_lossy)}
+    choice["verify"] = verify
     given = settings(None, None, options, limits, threads)
     if isinstance(data, Table):
         data = data._native
@@ -278,7 +288,7 @@ def _of_data(
 
 
 def _report(report: dict[str, Any]) -> Report:
-    return Report(report["rows"], report["bytes"], report["notes"], report["lost"])
+    return Report(report["rows"], report["bytes"], report["notes"], report["lost"], report["identity"])
 
 
 def _check_apart(source: object, target: object) -> None:

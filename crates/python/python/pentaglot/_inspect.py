@@ -178,30 +178,12 @@ class Part:
     def at(self, place: str | int) -> Part:
         """The part at a path such as ``header.version`` or ``block[3]``, or the smallest that holds a byte."""
         if isinstance(place, int):
-            here: Part = self
-            while (inner := here._native.holding(place)) is not None:
-                here = here._part(inner)
-            return here
-        found = self._find(place)
-        if found is None:
+            found = self._native.holding(self.path, place)
+            return Part(found[1], found[0]) if found else self
+        node = self._native.find(self.path, place)
+        if node is None:
             raise Usage(f"there is no part {place!r}")
-        return found
-
-    def _find(self, path: str) -> Part | None:
-        rest = path[len(self.path) :].lstrip(".")
-        start = 0
-        if rest.startswith("[") and rest[1:].split("]")[0].isdigit():
-            # Elements are named by their index.
-            start = int(rest[1:].split("]")[0])
-        for part in self.parts(start):
-            if part.path == path:
-                return part
-            # A name may hold dots: the first that fits need not be the one.
-            if path.startswith((f"{part.path}.", f"{part.path}[")) and (found := part._find(path)):
-                return found
-            if rest.startswith("["):
-                return None
-        return None
+        return Part(node, place)
 
     def text(self, depth: int = 2, shown: int = 64) -> str:
         """The parts as lines: offset, first bytes, name and value."""
@@ -242,5 +224,8 @@ def dump(
     0000000001  33 20 2a 20 69 6e 74 33 32           type = 3 * int32
     """
     document = open(source, format=format, type=type, member=member, options=options, limits=limits)
+    if isinstance(at, str):
+        path, node = document._native.part(at)
+        return Part(node, path)
     root = Part(document._native.outline())
     return root if at is None else root.at(at)

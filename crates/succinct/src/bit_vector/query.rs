@@ -77,16 +77,6 @@ impl<W: Words> BitVector<W> {
         dispatch!(isa => support.rank(isa, words, index))
     }
 
-    /// [`BitQueries::rank`] for an index that is known to be in range.
-    ///
-    /// # Safety
-    ///
-    /// `index` must be below the number of bits.
-    #[inline]
-    pub unsafe fn rank_unchecked(&self, index: u64) -> u64 {
-        self.rank(index)
-    }
-
     /// [`BitQueries::get`] for an index that is known to be in range.
     ///
     /// # Safety
@@ -96,26 +86,6 @@ impl<W: Words> BitVector<W> {
     pub unsafe fn get_unchecked(&self, index: u64) -> bool {
         // SAFETY: as the caller promises.
         unsafe { self.bits.get_unchecked(index) }
-    }
-
-    /// [`BitQueries::select`] for a rank that is known to be in range.
-    ///
-    /// # Safety
-    ///
-    /// `rank` must be below the number of set bits.
-    #[inline]
-    pub unsafe fn select_unchecked(&self, rank: u64) -> u64 {
-        self.select_kind::<true>(rank).unwrap_or(0)
-    }
-
-    /// [`BitQueries::select0`] for a rank that is known to be in range.
-    ///
-    /// # Safety
-    ///
-    /// `rank` must be below the number of unset bits.
-    #[inline]
-    pub unsafe fn select0_unchecked(&self, rank: u64) -> u64 {
-        self.select_kind::<false>(rank).unwrap_or(0)
     }
 
     /// Bit `index` and the ones before it; (false, all ones) past the end.

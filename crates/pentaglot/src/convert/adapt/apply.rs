@@ -15,7 +15,7 @@ use crate::hub::type_text::print_type;
 use crate::hub::{LossKind, LossKinds, LossRecord, relax};
 
 /// Where values are, for messages, and what may be lost of them: a column, the row of an element, and whether anybody
-/// sees the element (what is under a null list or struct is nobody's value).
+/// sees the element (what is under a null list or struct is a placeholder, not a value).
 pub(super) struct Place<'a> {
     pub(super) column: &'a str,
     pub(super) row: &'a dyn Fn(usize) -> u64,

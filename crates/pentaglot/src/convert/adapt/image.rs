@@ -1,4 +1,5 @@
-//! Plain images of one component as arrays of numbers: big-endian, row by row.
+//! Plain images whose components have one type as arrays of numbers: big-endian, row by row, the components of a pixel
+//! together. The tensor of an image is `[height, width]` or `[height, width, components]`, or a reshaped one.
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::hub::extension;
 pub(super) struct Image {
     pub(super) width: u64,
     pub(super) height: u64,
+    channels: Vec<String>,
     components: Vec<DataType>,
     plain: bool,
 }
@@ -27,25 +29,53 @@ impl Image {
             return None;
         }
         let metadata: Value = serde_json::from_str(extension::metadata(field)?).ok()?;
-        let components = metadata.get("components")?.as_array()?.iter();
+        let components = metadata.get("components")?.as_array()?;
         let kind = |pair: &Value| component_type(pair.get(1)?.as_str()?);
+        let channel = |pair: &Value| Some(pair.get(0)?.as_str()?.to_owned());
         Some(Image {
             width: metadata.get("width")?.as_u64()?,
             height: metadata.get("height")?.as_u64()?,
-            components: components.map(kind).collect::<Option<_>>()?,
+            channels: components.iter().map(channel).collect::<Option<_>>()?,
+            components: components.iter().map(kind).collect::<Option<_>>()?,
             plain: metadata.get("format").and_then(Value::as_str).unwrap_or("plain") == "plain",
         })
     }
 
-    pub(super) fn is_plain_single(&self) -> bool {
-        self.plain && self.components.len() == 1 && self.components[0].primitive_width().is_some()
+    /// Why its bytes are no array of numbers; `None` if they are.
+    pub(super) fn obstacle(&self) -> Option<&'static str> {
+        let Some(first) = self.components.first() else { return Some("the image has no components") };
+        if !self.plain {
+            return Some(
+                "only plain images are arrays of numbers: the option images=decode makes them plain",
+            );
+        }
+        let uniform = self.components.iter().all(|kind| kind == first) && first.primitive_width().is_some();
+        (!uniform).then_some("the components of the image have several types")
     }
 
-    pub(super) fn pixels(&self) -> u64 {
-        self.width.saturating_mul(self.height)
+    /// Whether pixels have the same channels, or one each.
+    pub(super) fn has_channels_of(&self, other: &Image) -> bool {
+        self.channels == other.channels || (self.channels.len() == 1 && other.channels.len() == 1)
     }
 
-    /// A field of the only component's type.
+    /// How many numbers it has.
+    pub(super) fn numbers(&self) -> u64 {
+        self.width.saturating_mul(self.height).saturating_mul(self.components.len() as u64)
+    }
+
+    /// Why a tensor of this shape is not this image, though it may have as many elements; `None` if it is.
+    pub(super) fn mismatch(&self, tensor: &Field, count: i32) -> Option<String> {
+        let numbers = self.numbers();
+        if numbers != u64::try_from(count).unwrap_or(0) {
+            return Some(format!("an image of {numbers} numbers and a tensor of {count} elements"));
+        }
+        let (height, width, channels) = (self.height, self.width, self.components.len() as u64);
+        let shape = extension::tensor_shape(tensor)?;
+        let planes = channels > 1 && shape == [channels, height, width] && shape != [height, width, channels];
+        planes.then(|| format!("the tensor of an image is [{height}, {width}, {channels}]: components last"))
+    }
+
+    /// A field of the components' type.
     pub(super) fn item(&self) -> Field {
         Field::new_list_field(self.components[0].clone(), false)
     }
@@ -54,7 +84,7 @@ impl Image {
     pub(super) fn unpack(&self, images: &dyn Array) -> Result<ArrayRef> {
         let kind = self.item().data_type().clone();
         let width = kind.primitive_width().ok_or_else(super::unplanned)?;
-        let size = usize::try_from(self.pixels()).map_err(|_| super::unplanned())? * width;
+        let size = usize::try_from(self.numbers()).map_err(|_| super::unplanned())? * width;
         let images = images.as_binary_opt::<i32>().ok_or_else(super::unplanned)?;
         let mut bytes: Vec<u8> = Vec::new();
         for index in 0..images.len() {

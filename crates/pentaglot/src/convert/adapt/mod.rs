@@ -1,4 +1,4 @@
-//! Adapters: from the type that data has to the type that somebody wants, by pattern matching on the two.
+//! Adapters: from the type that data has to the type that is wanted, by matching the two.
 //!
 //! | from, to | what happens | verdict |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! | nullable, not nullable | a null ends the run | checked |
 //! | tensor, tensor | reshaped if the element counts agree | as the elements |
 //! | single element, tensor or struct of one | wrapped, or unwrapped | as the element |
-//! | plain image of one component, tensor | unpacked, or packed | as the elements |
+//! | plain image with components of one type, tensor (components last) | unpacked, or packed | as the elements |
 //! | list, struct | element by element; a struct by name, else by position | the worst of the elements |
 //! | anything, void | forgotten | lossy |
 //!
@@ -287,8 +287,11 @@ fn image_to_image(from: Image, to: Image) -> Planned {
     if (from.width, from.height) != (to.width, to.height) {
         return impossible("the sizes differ");
     }
-    if !from.is_plain_single() || !to.is_plain_single() {
-        return impossible("only plain images of one component are recast");
+    if let Some(note) = from.obstacle().or(to.obstacle()) {
+        return impossible(note);
+    }
+    if !from.has_channels_of(&to) {
+        return impossible("the components differ");
     }
     let (cast, effect) = field_cast(&from.item(), &to.item());
     let cast = Cast::ToImage(Box::new(Cast::FromImage(from, Box::new(cast))), to);
@@ -299,11 +302,11 @@ fn from_image(image: Image, to: &Field) -> Planned {
     let DataType::FixedSizeList(item, count) = to.data_type() else {
         return impossible("an image becomes a tensor only");
     };
-    if !image.is_plain_single() {
-        return impossible("only plain images of one component become tensors");
+    if let Some(note) = image.obstacle() {
+        return impossible(note);
     }
-    if image.pixels() != u64::try_from(*count).unwrap_or(0) {
-        return impossible(format!("{} pixels, {count} elements", image.pixels()));
+    if let Some(note) = image.mismatch(to, *count) {
+        return impossible(note);
     }
     let (cast, effect) = field_cast(&image.item(), item);
     (Cast::FromImage(image, Box::new(cast)), effect.and(Effect::widened()))
@@ -313,8 +316,10 @@ fn to_image(from: &Field, image: Image) -> Planned {
     let DataType::FixedSizeList(item, count) = from.data_type() else {
         return impossible("a tensor only becomes an image");
     };
-    if !image.is_plain_single() || image.pixels() != u64::try_from(*count).unwrap_or(0) {
-        let note = format!("{count} elements become a plain image of one component and as many pixels only");
+    if let Some(note) = image.obstacle() {
+        return impossible(note);
+    }
+    if let Some(note) = image.mismatch(from, *count) {
         return impossible(note);
     }
     let (cast, effect) = field_cast(item, &image.item());

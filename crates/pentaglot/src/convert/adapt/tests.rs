@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Float32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
     TimestampNanosecondArray, UInt8Array,
@@ -263,6 +263,39 @@ fn images_become_tensors_and_back() {
     let back = run(&tensors, out.columns().to_vec(), &images).unwrap();
     assert_eq!(back.column(0).as_ref(), bytes.as_ref());
     assert_eq!(adapter(&tensors, &images).plan.verdict(), Verdict::Checked);
+}
+
+#[test]
+fn colour_images_become_tensors_with_the_components_last() {
+    let field = |metadata: &str| {
+        let field = arrow_schema::Field::new("i", arrow_schema::DataType::Binary, false);
+        let field = extension::with(field, extension::IMAGE, Some(metadata.to_owned()));
+        let schema: SchemaRef = Arc::new(Schema::new(vec![field]));
+        schema
+    };
+    let rgb = r#"[["red","uint8"],["green","uint8"],["blue","uint8"]]"#;
+    let images = field(&format!(r#"{{"width":2,"height":1,"components":{rgb},"format":"plain"}}"#));
+    let tensor = |kind: arrow_schema::DataType, shape: &[u64]| {
+        let field = extension::tensor_field("i", kind, shape, false).unwrap();
+        let schema: SchemaRef = Arc::new(Schema::new(vec![field]));
+        schema
+    };
+    let floats = tensor(arrow_schema::DataType::Float32, &[1, 2, 3]);
+    let bytes: ArrayRef = Arc::new(arrow_array::BinaryArray::from(vec![&[1u8, 2, 3, 4, 5, 255][..]]));
+    let out = run(&images, vec![Arc::clone(&bytes)], &floats).unwrap();
+    let values = out.column(0).as_fixed_size_list().values().clone();
+    assert_eq!(values.as_primitive::<Float32Type>().values().to_vec(), [1.0, 2.0, 3.0, 4.0, 5.0, 255.0]);
+    let back = run(&floats, out.columns().to_vec(), &images).unwrap();
+    assert_eq!(back.column(0).as_ref(), bytes.as_ref());
+    // Planes are another order of the numbers; files are no numbers; other channels are other numbers.
+    let refused = |from: &SchemaRef, to: &SchemaRef| adapter(from, to).plan.verdict() == Verdict::Impossible;
+    assert!(refused(&images, &tensor(arrow_schema::DataType::UInt8, &[3, 1, 2])));
+    assert!(refused(&images, &tensor(arrow_schema::DataType::UInt8, &[1, 2])));
+    let png = field(&format!(r#"{{"width":2,"height":1,"components":{rgb},"format":"png"}}"#));
+    assert!(refused(&png, &floats));
+    let bgr = rgb.replace("red", "x").replace("blue", "red").replace('x', "blue");
+    let bgr = field(&format!(r#"{{"width":2,"height":1,"components":{bgr},"format":"plain"}}"#));
+    assert!(refused(&images, &bgr));
 }
 
 #[test]

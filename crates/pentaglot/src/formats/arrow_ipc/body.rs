@@ -15,14 +15,14 @@ use flatbuffers::FlatBufferBuilder;
 use super::layout::Message;
 use crate::cursor::allocate_zeroed;
 use crate::error::{Context, Error, Result};
+use crate::formats::guard::guarded;
 use crate::limits::{Budget, Limits};
 use crate::source::Source;
-use crate::wire::guard::guarded;
 
 /// The dictionaries read so far, by id.
 pub(super) type Dictionaries = HashMap<i64, ArrayRef>;
 
-/// A buffer of a body, in the body's own offsets, held against its length.
+/// A buffer of a body, in the body's own offsets, checked against its length.
 pub(super) type Extent = Range<u64>;
 
 /// The buffers of a batch.
@@ -236,7 +236,7 @@ impl Walk<'_> {
         self.values(if len == 0 { 0 } else { len + 1 }, width)
     }
 
-    /// A buffer of `len` values. Arrow looks at all of it as values: no half one may stand at its end.
+    /// A buffer of `len` values. Arrow looks at all of it as values: it must not end within one.
     fn values(&mut self, len: u64, width: u64) -> Result<()> {
         let index = self.next.buffers.end;
         self.buffer(times(len, width)?)?;
@@ -275,7 +275,7 @@ fn bad(expected: impl std::fmt::Display, found: impl std::fmt::Display) -> Error
     Error::malformed(expected, found).rule("batch")
 }
 
-/// How many bytes each buffer has once it is unpacked, held against the limits.
+/// How many bytes each buffer has once it is unpacked, checked against the limits.
 fn unpacked_lengths(
     batch: arrow_ipc::RecordBatch<'_>,
     extents: &[Extent],
@@ -393,7 +393,7 @@ pub(super) fn decode_columns(
         chosen.iter().filter_map(|index| schema.fields().get(*index)).cloned().collect::<Vec<_>>(),
     ));
     let metadata = narrowed(batch, &narrow, &moved)?;
-    let narrowed = crate::wire::arrow_flatbuffers::message(&metadata, limits)?;
+    let narrowed = crate::formats::arrow_flatbuffers::message(&metadata, limits)?;
     let batch = narrowed.header_as_record_batch().ok_or_else(|| bad("a record batch", "none"))?;
     decode_batch(batch, &moved, &body.into(), &schema, dictionaries, message.version, budget)
         .at(message.body_offset())

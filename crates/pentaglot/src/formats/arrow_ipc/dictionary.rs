@@ -40,7 +40,7 @@ pub(super) struct Unifier {
 #[derive(Default)]
 struct Known {
     values: Option<ArrayRef>,
-    /// Where each value stands; filled as far as `indexed`.
+    /// Where each value is; filled up to `indexed`.
     index: HashMap<Option<Vec<u8>>, u64>,
     indexed: usize,
 }
@@ -166,7 +166,7 @@ impl Known {
         rekey(dictionary.keys(), &moved, &values, data.data_type())
     }
 
-    /// The values with the fresh ones that they lack, and where each fresh one stands.
+    /// The values together with the fresh ones that they lack, and where each fresh one is.
     fn merge(&mut self, values: ArrayRef, fresh: &ArrayRef) -> Result<(ArrayRef, Vec<u64>)> {
         for (position, key) in keys_of(&values).enumerate().skip(self.indexed) {
             if let Some(key) = key {

@@ -1,4 +1,4 @@
-//! Where things stand: encapsulated messages, the footer's blocks, and how both are found.
+//! Where everything is: encapsulated messages, the footer's blocks, and how both are found.
 
 use std::io::Read;
 
@@ -7,9 +7,9 @@ use arrow_ipc::{MessageHeader, MetadataVersion};
 
 use crate::cursor::{Cursor, allocate_zeroed};
 use crate::error::{Context, Error, Result};
+use crate::formats::arrow_flatbuffers;
 use crate::limits::{Budget, Limits};
 use crate::source::Source;
-use crate::wire::arrow_flatbuffers;
 
 /// The magic at both ends of a file.
 pub(super) const MAGIC: &[u8; 6] = b"ARROW1";
@@ -17,7 +17,7 @@ pub(super) const MAGIC: &[u8; 6] = b"ARROW1";
 pub(super) const FILE_HEAD_BYTES: u64 = 8;
 /// The footer's length and the magic at the end of a file.
 pub(super) const FILE_TAIL_BYTES: u64 = 10;
-/// What stands before the length of a message since Arrow 0.15.
+/// What comes before the length of a message since Arrow 0.15.
 pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 
 /// A message without its body.
@@ -31,12 +31,12 @@ pub(super) struct Message {
     pub metadata: Buffer,
     pub version: MetadataVersion,
     pub body_bytes: u64,
-    pub kind: Kind,
+    pub kind: MessageKind,
 }
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     Schema,
     Dictionary { id: i64, delta: bool, rows: u64 },
     Batch { rows: u64 },
@@ -56,7 +56,7 @@ impl Message {
         self.body_offset().saturating_add(self.body_bytes)
     }
 
-    /// The flatbuffer, verified once more: it is cheap beside a body, and borrows from here.
+    /// The flatbuffer, verified once more: it is cheap compared to a body, and borrows from here.
     pub(super) fn flatbuffer(&self, limits: &Limits) -> Result<arrow_ipc::Message<'_>> {
         arrow_flatbuffers::message(&self.metadata, limits).at(self.metadata_offset())
     }
@@ -65,7 +65,9 @@ impl Message {
     pub(super) fn record_batch(&self, limits: &Limits) -> Result<arrow_ipc::RecordBatch<'_>> {
         let message = self.flatbuffer(limits)?;
         let batch = match self.kind {
-            Kind::Dictionary { .. } => message.header_as_dictionary_batch().and_then(|batch| batch.data()),
+            MessageKind::Dictionary { .. } => {
+                message.header_as_dictionary_batch().and_then(|batch| batch.data())
+            }
             _ => message.header_as_record_batch(),
         };
         batch.ok_or_else(|| Error::malformed("a record batch", "none").at(self.metadata_offset()))
@@ -87,16 +89,16 @@ impl Message {
             u64::try_from(rows).map_err(|_| Error::malformed("a row count of 0 or more", rows).at(at))
         };
         let kind = match header {
-            MessageHeader::Schema => Kind::Schema,
-            MessageHeader::RecordBatch => {
-                Kind::Batch { rows: count(message.header_as_record_batch().ok_or_else(missing)?.length())? }
-            }
+            MessageHeader::Schema => MessageKind::Schema,
+            MessageHeader::RecordBatch => MessageKind::Batch {
+                rows: count(message.header_as_record_batch().ok_or_else(missing)?.length())?,
+            },
             MessageHeader::DictionaryBatch => {
                 let batch = message.header_as_dictionary_batch().ok_or_else(missing)?;
                 let rows = count(batch.data().ok_or_else(missing)?.length())?;
-                Kind::Dictionary { id: batch.id(), delta: batch.isDelta(), rows }
+                MessageKind::Dictionary { id: batch.id(), delta: batch.isDelta(), rows }
             }
-            other => Kind::Other(other),
+            other => MessageKind::Other(other),
         };
         Ok(Message { offset, prefix_bytes, metadata, version, body_bytes, kind })
     }
@@ -115,7 +117,7 @@ pub(super) fn first_message(source: &Source) -> Result<u64> {
 #[derive(Debug)]
 pub(super) enum Next {
     Message(Message),
-    /// The end-of-stream marker, of so many bytes; 0 where the bytes just end.
+    /// The end-of-stream marker and its length in bytes; 0 where the bytes just end.
     End(u64),
 }
 
@@ -248,7 +250,7 @@ pub(super) struct Footer {
     pub metadata: Vec<(String, String)>,
 }
 
-/// Where a footer says that a message stands.
+/// Where a footer says that a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
     pub offset: u64,
@@ -332,7 +334,7 @@ impl Block {
         Ok(Block { offset, metadata_bytes, body_bytes })
     }
 
-    /// The message that stands here; it must be as long as the footer says.
+    /// The message at this place; it must be as long as the footer says.
     pub(super) fn read(&self, source: &Source, budget: &Budget) -> Result<Message> {
         let message = match read_message(source, self.offset, budget)? {
             Next::Message(message) => message,

@@ -24,31 +24,28 @@ mod body;
 mod dictionary;
 mod layout;
 mod outline;
+mod pipe;
 mod read;
+mod schema;
 mod slice;
 #[cfg(test)]
 mod tests;
 mod validate;
 mod write;
 
-use crate::formats::{TypeLanguage, WritePlan, planned};
-use crate::hub::Selection;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
 use self::layout::{CONTINUATION, MAGIC};
-use self::read::{Pipe, Store};
-use self::write::IpcWriter;
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, Node, Outline, ReadOptions, Split, Summary,
-    WriteOptions,
+    Confidence, Document, Format, FormatInfo, Head, ReadOptions, TypeLanguage, WriteOptions, WritePlan,
+    arrow_flatbuffers,
 };
-use crate::error::{Context, Error, Result};
-use crate::hub::{Form, Rows};
+use crate::error::{Context, Result};
+use crate::hub::Form;
 use crate::limits::Budget;
 use crate::source::Source;
-use crate::wire::arrow_flatbuffers;
 
 const FORMS: &[Form] =
     &[Form::Table, Form::Columns, Form::Coo, Form::Array, Form::Value, Form::Dense, Form::Sparse];
@@ -106,15 +103,11 @@ impl Format for ArrowFile {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        open_file(&source, &options.budget).in_format(FILE.id)
+        read::open_file(&source, options).in_format(FILE.id)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema, true);
-        let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| {
-            Ok(Box::new(IpcWriter::create(FILE.id, true, sink, schema, &options).in_format(FILE.id)?))
-        }))
+        Ok(write::plan(FILE.id, true, schema, options))
     }
 }
 
@@ -128,45 +121,12 @@ impl Format for ArrowStream {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        open_stream(source, &options.budget).in_format(STREAM.id)
+        read::open_stream(source, options).in_format(STREAM.id)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema, false);
-        let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| {
-            Ok(Box::new(IpcWriter::create(STREAM.id, false, sink, schema, &options).in_format(STREAM.id)?))
-        }))
+        Ok(write::plan(STREAM.id, false, schema, options))
     }
-}
-
-fn open_file(source: &Source, budget: &Budget) -> Result<Arc<dyn Document>> {
-    let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
-    let mut magic = [0; 6];
-    let count = source.read_at(0, &mut magic)?;
-    if magic.starts_with(b"FEA1") {
-        return Err(Error::unsupported("Feather version 1 (write it again as version 2)"));
-    }
-    if magic != *MAGIC {
-        let found = format!("{:02x?}", magic.get(..count).unwrap_or_default());
-        let expected = "the magic ARROW1";
-        let error = match count < MAGIC.len() && MAGIC.starts_with(magic.get(..count).unwrap_or_default()) {
-            true => Error::truncated(expected, found),
-            false => Error::malformed(expected, found),
-        };
-        return Err(error.at(0).rule("magic"));
-    }
-    let store = Store::file(FILE.id, source, budget.clone())?;
-    Ok(Arc::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }))
-}
-
-fn open_stream(source: Source, budget: &Budget) -> Result<Arc<dyn Document>> {
-    if source.is_seekable() {
-        let store = Store::stream(STREAM.id, source, budget.clone())?;
-        return Ok(Arc::new(StoreDocument { summary: store.summary(), store: Arc::new(store) }));
-    }
-    let pipe = Pipe::open(STREAM.id, source, budget.clone())?;
-    Ok(Arc::new(PipeDocument { summary: Summary::new(STREAM.id, Arc::clone(&pipe.schema)), pipe }))
 }
 
 /// A schema message at the start says so; where it is longer than the head, its prefix must do.
@@ -186,56 +146,5 @@ fn detect_stream(bytes: &[u8]) -> Confidence {
         },
         None if marked && len.is_multiple_of(8) => Confidence::Likely,
         None => Confidence::No,
-    }
-}
-
-struct StoreDocument {
-    store: Arc<Store>,
-    summary: Summary,
-}
-
-impl Document for StoreDocument {
-    fn summary(&self) -> &Summary {
-        &self.summary
-    }
-
-    fn splits(&self, wanted: usize) -> Vec<Split> {
-        self.store.splits(wanted)
-    }
-
-    fn outline(&self) -> Outline {
-        outline::store(&self.store)
-    }
-
-    fn validate(&self, findings: &mut Findings) -> Result<()> {
-        validate::store(&self.store, findings).in_format(self.store.id)
-    }
-
-    fn rows(&self, request: &Selection) -> Result<Rows> {
-        self.store.rows(request).in_format(self.store.id)
-    }
-}
-
-struct PipeDocument {
-    pipe: Pipe,
-    summary: Summary,
-}
-
-impl Document for PipeDocument {
-    fn summary(&self) -> &Summary {
-        &self.summary
-    }
-
-    /// A pipe has no offsets to go back to.
-    fn outline(&self) -> Outline {
-        Node::new(self.pipe.id, 0, 0)
-    }
-
-    fn validate(&self, findings: &mut Findings) -> Result<()> {
-        validate::pipe(&self.pipe, findings).in_format(self.pipe.id)
-    }
-
-    fn rows(&self, request: &Selection) -> Result<Rows> {
-        self.pipe.rows(request).in_format(self.pipe.id)
     }
 }

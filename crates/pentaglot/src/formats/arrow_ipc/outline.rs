@@ -6,7 +6,7 @@ use arrow_schema::{Field, Fields};
 
 use super::body;
 use super::layout::{
-    FILE_HEAD_BYTES, FILE_TAIL_BYTES, Kind, MAGIC, Message, Next, first_message, read_message,
+    FILE_HEAD_BYTES, FILE_TAIL_BYTES, MAGIC, Message, MessageKind, Next, first_message, read_message,
 };
 use super::read::Store;
 use crate::error::{Result, count};
@@ -30,15 +30,15 @@ pub(super) fn store(store: &Arc<Store>) -> Outline {
     for entry in &store.entries {
         let bytes = entry.block.metadata_bytes + entry.block.body_bytes;
         let (name, rows) = match entry.kind {
-            Kind::Dictionary { rows, .. } => {
+            MessageKind::Dictionary { rows, .. } => {
                 dictionary += 1;
                 (format!("dictionary[{}]", dictionary - 1), rows)
             }
-            Kind::Batch { rows } => {
+            MessageKind::Batch { rows } => {
                 batch += 1;
                 (format!("batch[{}]", batch - 1), rows)
             }
-            Kind::Schema | Kind::Other(_) => continue,
+            MessageKind::Schema | MessageKind::Other(_) => continue,
         };
         parts.push(message_node(store, name, entry.block.offset, bytes, Some(rows)));
     }
@@ -94,13 +94,13 @@ impl MessageParts {
     fn columns(&self, message: &Message) -> Result<Vec<Node>> {
         let limits = self.store.budget.limits();
         let fields = match message.kind {
-            Kind::Batch { .. } => self.store.schema.fields().clone(),
-            Kind::Dictionary { id, .. } => {
+            MessageKind::Batch { .. } => self.store.schema.fields().clone(),
+            MessageKind::Dictionary { id, .. } => {
                 let known = body::dictionary_fields(self.store.schema.fields());
                 let values = known.into_iter().find(|(known, _)| *known == id).map(|(_, values)| values);
                 values.into_iter().map(|values| Field::new("values", values, true)).collect::<Fields>()
             }
-            Kind::Schema | Kind::Other(_) => return Ok(Vec::new()),
+            MessageKind::Schema | MessageKind::Other(_) => return Ok(Vec::new()),
         };
         let batch = message.record_batch(limits)?;
         let extents = body::extents(batch, message)?;

@@ -1,33 +1,119 @@
-//! Rows: from a store (a file, or a stream that can be read at any offset) and from a pipe.
+//! Rows from a file, or from a stream that can be read at any offset.
 
-use crate::hub::Selection;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 
 use super::body::{self, Dictionaries};
 use super::dictionary::has_dictionary;
-use super::layout::{Block, Footer, Kind, Message, Next, Tape, read_message};
-use super::slice;
-use crate::error::{Context, Error, Result};
-use crate::formats::{Split, Summary};
-use crate::hub::Columns;
-use crate::hub::Rows;
-use crate::hub::rows;
+use super::layout::{Block, Footer, MAGIC, Message, MessageKind, Next, first_message, read_message};
+use super::pipe::Pipe;
+use super::schema::schema_message;
+use super::{FILE, STREAM, outline, slice, validate};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::{Document, Findings, Node, Outline, ReadOptions, Split, Summary};
+use crate::hub::{Columns, Rows, Selection, rows};
 use crate::limits::Budget;
-use crate::source::{Source, SourceReader};
-use crate::wire::arrow_flatbuffers;
+use crate::source::Source;
+
+/// Opens a file: reads its footer and the headers of its batches.
+pub(super) fn open_file(source: &Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+    let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
+    let mut magic = [0; 6];
+    let count = source.read_at(0, &mut magic)?;
+    if magic.starts_with(b"FEA1") {
+        return Err(Error::unsupported("Feather version 1 (write it again as version 2)"));
+    }
+    if magic != *MAGIC {
+        let found = format!("{:02x?}", magic.get(..count).unwrap_or_default());
+        let expected = "the magic ARROW1";
+        let error = match count < MAGIC.len() && MAGIC.starts_with(magic.get(..count).unwrap_or_default()) {
+            true => Error::truncated(expected, found),
+            false => Error::malformed(expected, found),
+        };
+        return Err(error.at(0).rule("magic"));
+    }
+    let budget = options.budget.clone();
+    // Without its footer a file is a stream that begins after the magic.
+    let store = match options.damaged {
+        true => Store::stream(FILE.id, source.clone(), first_message(&source)?, budget, true)?,
+        false => Store::file(FILE.id, source, budget)?,
+    };
+    Ok(Arc::new(StoreDocument { summary: store.summary()?, store: Arc::new(store) }))
+}
+
+/// Opens a stream: walks over the headers of its messages if it can be read at any offset.
+pub(super) fn open_stream(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+    let budget = &options.budget;
+    if source.is_seekable() {
+        let store = Store::stream(STREAM.id, source, 0, budget.clone(), options.damaged)?;
+        return Ok(Arc::new(StoreDocument { summary: store.summary()?, store: Arc::new(store) }));
+    }
+    let pipe = Pipe::open(STREAM.id, source, budget.clone())?;
+    Ok(Arc::new(PipeDocument { summary: Summary::new(STREAM.id, Arc::clone(&pipe.schema)), pipe }))
+}
+
+struct StoreDocument {
+    store: Arc<Store>,
+    summary: Summary,
+}
+
+impl Document for StoreDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        self.store.splits(wanted)
+    }
+
+    fn outline(&self) -> Outline {
+        outline::store(&self.store)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::store(&self.store, findings).in_format(self.store.id)
+    }
+
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        self.store.rows(request).in_format(self.store.id)
+    }
+}
+
+struct PipeDocument {
+    pipe: Pipe,
+    summary: Summary,
+}
+
+impl Document for PipeDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// A pipe has no offsets to go back to.
+    fn outline(&self) -> Outline {
+        Node::new(self.pipe.id, 0, 0)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::pipe(&self.pipe, findings).in_format(self.pipe.id)
+    }
+
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        self.pipe.rows(request).in_format(self.pipe.id)
+    }
+}
 
 /// A message that is not read yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub block: Block,
-    pub kind: Kind,
+    pub kind: MessageKind,
 }
 
-/// An open file or seekable stream: where its messages stand.
+/// An open file or seekable stream: where its messages are.
 pub(super) struct Store {
     pub id: &'static str,
     pub source: Source,
@@ -41,24 +127,6 @@ pub(super) struct Store {
     pub total_rows: u64,
 }
 
-/// The schema message at `offset`.
-fn schema_message(next: Next, budget: &Budget) -> Result<(SchemaRef, Message)> {
-    match next {
-        Next::Message(message) if message.kind == Kind::Schema => {
-            let schema = message.flatbuffer(budget.limits())?.header_as_schema();
-            let schema = schema.ok_or_else(|| Error::malformed("a schema", "none"));
-            let schema = schema.and_then(|schema| arrow_flatbuffers::schema(schema, budget.limits()));
-            Ok((Arc::new(schema.at(message.metadata_offset())?), message))
-        }
-        Next::Message(message) => {
-            Err(Error::malformed("a schema message first", format_args!("{:?}", message.kind))
-                .at(message.offset)
-                .rule("order"))
-        }
-        Next::End(_) => Err(Error::truncated("a schema message", "the end of the stream").at(0)),
-    }
-}
-
 impl Store {
     /// Opens the file form: what the footer says, and the headers of its batches.
     pub(super) fn file(id: &'static str, source: Source, budget: Budget) -> Result<Store> {
@@ -68,14 +136,14 @@ impl Store {
         for (index, block) in footer.dictionaries.iter().enumerate() {
             let place = |result: Result<()>| result.index(index as u64).field("dictionary");
             let message = block.read(&source, &budget).index(index as u64).field("dictionary")?;
-            if !matches!(message.kind, Kind::Dictionary { .. }) {
+            if !matches!(message.kind, MessageKind::Dictionary { .. }) {
                 place(Err(wrong_kind("a dictionary batch", &message)))?;
             }
             entries.push(Entry { block: *block, kind: message.kind });
         }
         for (index, block) in footer.batches.iter().enumerate() {
             let message = block.read(&source, &budget).index(index as u64).field("batch")?;
-            let Kind::Batch { rows } = message.kind else {
+            let MessageKind::Batch { rows } = message.kind else {
                 return Err(wrong_kind("a record batch", &message).index(index as u64).field("batch"));
             };
             total_rows = add_rows(total_rows, rows).at(block.offset)?;
@@ -86,20 +154,28 @@ impl Store {
         Ok(Store { id, source, budget, schema, entries, footer: Some(footer), end, total_rows })
     }
 
-    /// Opens the stream form: walks the headers of all messages.
-    pub(super) fn stream(id: &'static str, source: Source, budget: Budget) -> Result<Store> {
-        let (schema, first) = schema_message(read_message(&source, 0, &budget)?, &budget)?;
+    /// Opens the stream form: walks the headers of all messages, in a damaged stream as far as they are whole.
+    pub(super) fn stream(
+        id: &'static str,
+        source: Source,
+        start: u64,
+        budget: Budget,
+        damaged: bool,
+    ) -> Result<Store> {
+        let (schema, first) = schema_message(read_message(&source, start, &budget)?, &budget)?;
         let mut entries = Vec::new();
         let (mut offset, mut total_rows) = (first.end(), 0u64);
         let end = loop {
-            let message = match read_message(&source, offset, &budget)? {
-                Next::End(bytes) => break offset..offset + bytes,
-                Next::Message(message) => message,
+            let message = match read_message(&source, offset, &budget) {
+                Ok(Next::End(bytes)) => break offset..offset + bytes,
+                Ok(Next::Message(message)) => message,
+                Err(error) if damaged && error.kind() != ErrorKind::Io => break offset..offset,
+                Err(error) => return Err(error),
             };
             match message.kind {
-                Kind::Batch { rows } => total_rows = add_rows(total_rows, rows).at(offset)?,
-                Kind::Dictionary { .. } => {}
-                Kind::Schema | Kind::Other(_) => {
+                MessageKind::Batch { rows } => total_rows = add_rows(total_rows, rows).at(offset)?,
+                MessageKind::Dictionary { .. } => {}
+                MessageKind::Schema | MessageKind::Other(_) => {
                     return Err(wrong_kind("a record or dictionary batch", &message));
                 }
             }
@@ -115,7 +191,7 @@ impl Store {
     }
 
     /// What the headers say.
-    pub(super) fn summary(&self) -> Summary {
+    pub(super) fn summary(&self) -> Result<Summary> {
         let mut summary = Summary::new(self.id, Arc::clone(&self.schema));
         summary.rows = Some(self.total_rows);
         summary.bytes = self.source.len();
@@ -130,9 +206,9 @@ impl Store {
             columns.map(|field| counted(field.data_type()).then_some(0)).collect();
         for entry in &self.entries {
             let bytes = entry.block.metadata_bytes + entry.block.body_bytes;
-            let path = if let Kind::Batch { .. } = entry.kind {
+            let path = if let MessageKind::Batch { .. } = entry.kind {
                 batches += 1;
-                self.count_nulls(entry, &mut nulls, &mut codecs);
+                self.count_nulls(entry, &mut nulls, &mut codecs)?;
                 format!("batch[{}]", batches - 1)
             } else {
                 dictionaries += 1;
@@ -161,11 +237,16 @@ impl Store {
             .collect();
         keys.sort();
         summary.metadata.extend(keys);
-        summary
+        Ok(summary)
     }
 
     /// Adds a batch's nulls per column; where its header cannot be walked, none are known.
-    fn count_nulls(&self, entry: &Entry, nulls: &mut [Option<u64>], codecs: &mut Vec<&'static str>) {
+    fn count_nulls(
+        &self,
+        entry: &Entry,
+        nulls: &mut [Option<u64>],
+        codecs: &mut Vec<&'static str>,
+    ) -> Result<()> {
         let mut count = || -> Result<Vec<u64>> {
             let limits = self.budget.limits();
             let message = entry.block.read(&self.source, &self.budget)?;
@@ -183,18 +264,22 @@ impl Store {
                 .map(|node| node.and_then(|node| u64::try_from(node.null_count()).ok()).unwrap_or(0))
                 .collect())
         };
-        let counts = count().ok();
+        let counts = match count() {
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            counts => counts.ok(),
+        };
         for (index, known) in nulls.iter_mut().enumerate() {
             let more = counts.as_ref().and_then(|counts| counts.get(index));
             *known = known.zip(more).map(|(known, more)| known.saturating_add(*more));
         }
+        Ok(())
     }
 
     /// The batches, joined.
     pub(super) fn splits(&self, wanted: usize) -> Vec<Split> {
         let mut row = 0u64;
         let pieces = self.entries.iter().filter_map(|entry| {
-            let Kind::Batch { rows: rows @ 1.. } = entry.kind else { return None };
+            let MessageKind::Batch { rows: rows @ 1.. } = entry.kind else { return None };
             let (start, offset) = (row, entry.block.offset);
             row = row.saturating_add(rows);
             let bytes = entry.block.metadata_bytes.saturating_add(entry.block.body_bytes);
@@ -266,7 +351,7 @@ impl Store {
     }
 }
 
-fn wrong_kind(expected: &str, message: &Message) -> Error {
+pub(super) fn wrong_kind(expected: &str, message: &Message) -> Error {
     Error::malformed(expected, format_args!("{:?}", message.kind)).at(message.offset).rule("order")
 }
 
@@ -331,19 +416,19 @@ struct StoreReader {
 impl StoreReader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(entry) = self.store.entries.get(self.next).copied() {
-            // A batch without rows holds nothing that is asked for, but whoever reads all rows learns if it is broken.
+            // A batch without rows holds nothing that is asked for, but a reader of all rows checks it.
             let whole = self.range == (0..self.store.total_rows);
             if self.position >= self.range.end && !whole && !self.wants_values {
                 return Ok(None);
             }
             self.next += 1;
             match entry.kind {
-                Kind::Dictionary { id, .. } => {
+                MessageKind::Dictionary { id, .. } => {
                     if self.needed.as_ref().is_none_or(|needed| needed.contains(&id)) {
                         self.store.read_dictionary(&entry, &mut self.dictionaries).field("dictionary")?;
                     }
                 }
-                Kind::Batch { rows } => {
+                MessageKind::Batch { rows } => {
                     let start = self.position;
                     self.position = start.saturating_add(rows);
                     let from = self.range.start.clamp(start, self.position) - start;
@@ -356,7 +441,7 @@ impl StoreReader {
                         self.read(&entry, 0, 0)?;
                     }
                 }
-                Kind::Schema | Kind::Other(_) => {}
+                MessageKind::Schema | MessageKind::Other(_) => {}
             }
         }
         Ok(None)
@@ -397,7 +482,7 @@ impl Iterator for StoreReader {
 }
 
 /// The same rows in batches of at most `most` rows; 0: as they come.
-fn split(rows: Rows, most: usize) -> Rows {
+pub(super) fn split(rows: Rows, most: usize) -> Rows {
     if most == 0 {
         return rows;
     }
@@ -415,78 +500,4 @@ fn split(rows: Rows, most: usize) -> Rows {
         pieces.chain(error)
     });
     rows::from_batches(schema, batches)
-}
-
-/// A stream that is read once, from a pipe.
-pub(super) struct Pipe {
-    pub id: &'static str,
-    pub schema: SchemaRef,
-    pub budget: Budget,
-    source: Source,
-    /// The messages after the schema, until someone reads them.
-    tape: Mutex<Option<Tape<SourceReader>>>,
-}
-
-impl Pipe {
-    pub(super) fn open(id: &'static str, source: Source, budget: Budget) -> Result<Pipe> {
-        let mut tape = Tape::new(source.reader()?, 0, budget.clone());
-        let (schema, first) = schema_message(tape.next()?, &budget)?;
-        tape.body(&first)?;
-        Ok(Pipe { id, schema, budget, source, tape: Mutex::new(Some(tape)) })
-    }
-
-    /// The messages after the schema. The second time the source must be one that starts again.
-    pub(super) fn tape(&self) -> Result<Tape<SourceReader>> {
-        let first = self.tape.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(tape) = first {
-            return Ok(tape);
-        }
-        let mut tape = Tape::new(self.source.reader()?, 0, self.budget.clone());
-        let (_, first) = schema_message(tape.next()?, &self.budget)?;
-        tape.body(&first)?;
-        Ok(tape)
-    }
-
-    pub(super) fn rows(&self, request: &Selection) -> Result<Rows> {
-        let (id, schema, budget) = (self.id, Arc::clone(&self.schema), self.budget.clone());
-        let mut tape = self.tape()?;
-        let mut dictionaries = Dictionaries::new();
-        let inner = Arc::clone(&schema);
-        let batches = std::iter::from_fn(move || {
-            next_of_pipe(&mut tape, &inner, &mut dictionaries, &budget).in_format(id).transpose()
-        });
-        let mut rows = rows::from_batches(schema, batches);
-        if request.is_sliced() {
-            rows = rows::slice(rows, request.range(u64::MAX));
-        }
-        Ok(split(request.project(rows)?, request.batch_rows()))
-    }
-}
-
-/// The next batch of a pipe.
-pub(super) fn next_of_pipe(
-    tape: &mut Tape<SourceReader>,
-    schema: &SchemaRef,
-    dictionaries: &mut Dictionaries,
-    budget: &Budget,
-) -> Result<Option<RecordBatch>> {
-    loop {
-        let message = match tape.next()? {
-            Next::End(_) => return Ok(None),
-            Next::Message(message) => message,
-        };
-        let bytes = tape.body(&message)?;
-        match message.kind {
-            Kind::Dictionary { .. } => {
-                body::decode_dictionary(&message, &bytes, schema, dictionaries, budget)
-                    .field("dictionary")?;
-            }
-            Kind::Batch { .. } => {
-                return body::decode(&message, &bytes, schema, dictionaries, budget).field("batch").map(Some);
-            }
-            Kind::Schema | Kind::Other(_) => {
-                return Err(wrong_kind("a record or dictionary batch", &message));
-            }
-        }
-    }
 }

@@ -157,7 +157,7 @@ fn errors_say_what_and_where() {
     );
     assert_eq!(
         error(&ArrowFile, b"FEA1\0\0\0\0".to_vec()),
-        "arrow: Feather version 1 (write it again as version 2)"
+        "arrow: not supported: Feather version 1 (write it again as version 2)"
     );
     let mut long = whole.clone();
     let at = whole.len() - 10;

@@ -1,11 +1,12 @@
 //! Every rule that the bytes can break; a batch that is broken does not hide the next.
 
 use super::body::{self, Dictionaries};
-use super::layout::{Kind, MAGIC, Message, Next, first_message, read_message};
-use super::read::{Entry, Pipe, Store};
+use super::layout::{MAGIC, Message, MessageKind, Next, first_message, read_message};
+use super::pipe::Pipe;
+use super::read::{Entry, Store};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
-use crate::wire::arrow_flatbuffers;
+use crate::formats::arrow_flatbuffers;
 
 /// A file's fault is a finding; anything else ends the run.
 fn report(findings: &mut Findings, result: Result<()>) -> Result<()> {
@@ -37,7 +38,7 @@ pub(super) fn store(store: &Store, findings: &mut Findings) -> Result<()> {
     for entry in &store.entries {
         let result = check_alignment(store, entry, findings);
         match entry.kind {
-            Kind::Dictionary { .. } => {
+            MessageKind::Dictionary { .. } => {
                 let result = result.and_then(|()| store.read_dictionary(entry, &mut dictionaries));
                 report(findings, result.index(dictionary).field("dictionary"))?;
                 dictionary += 1;
@@ -65,12 +66,12 @@ fn check_padding(store: &Store, findings: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// The schema message that a file repeats in its footer. Whoever reads the file as a file has no need of it; whoever reads
-/// it as a stream has.
+/// The schema message at the start, which the footer repeats. Readers of the file do not need it; readers of the same bytes
+/// as a stream do.
 fn check_leading_schema(store: &Store) -> Result<()> {
     let offset = first_message(&store.source)?;
     let first = match read_message(&store.source, offset, &store.budget)? {
-        Next::Message(message) if message.kind == Kind::Schema => message,
+        Next::Message(message) if message.kind == MessageKind::Schema => message,
         _ => {
             return Err(Error::malformed("a schema message", "something else").at(offset));
         }
@@ -159,21 +160,21 @@ pub(super) fn pipe(pipe: &Pipe, findings: &mut Findings) -> Result<()> {
         };
         let schema = &pipe.schema;
         match message.kind {
-            Kind::Dictionary { .. } => {
+            MessageKind::Dictionary { .. } => {
                 let result = alignment(&message, findings, limits).and_then(|()| {
                     body::decode_dictionary(&message, &body, schema, &mut dictionaries, &pipe.budget)
                 });
                 report(findings, result.index(dictionary).field("dictionary"))?;
                 dictionary += 1;
             }
-            Kind::Batch { .. } => {
+            MessageKind::Batch { .. } => {
                 let result = alignment(&message, findings, limits).and_then(|()| {
                     body::decode(&message, &body, schema, &dictionaries, &pipe.budget).map(drop)
                 });
                 report(findings, result.index(batch).field("batch"))?;
                 batch += 1;
             }
-            Kind::Schema | Kind::Other(_) => {
+            MessageKind::Schema | MessageKind::Other(_) => {
                 let found = format!("{:?}", message.kind);
                 let error = Error::malformed("a record or dictionary batch", found).at(message.offset);
                 findings.error(&error.rule("order"));

@@ -1,23 +1,40 @@
-//! Writing: the body buffers of a batch go to the sink as they stand in memory.
+//! Writing: the body buffers of a batch go to the sink as they are in memory.
+
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 
 use super::dictionary::{Unifier, has_dictionary};
+use super::schema::effect;
 use crate::error::{Context, Result};
-use crate::formats::{WriteOptions, Writer, Written};
+use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
+use crate::hub::Plan;
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, LossKind, Plan};
+use crate::limits::Budget;
 use crate::sink::Sink;
 
 /// Buffers start at multiples of this. With more, `arrow-ipc` would also put more than the two bytes of padding that the
 /// format asks for behind the magic.
 const ALIGNMENT: usize = 8;
 
-/// What writing this schema would do.
-pub(super) fn plan(schema: &Schema, file: bool) -> Plan {
+/// What writing this schema will do, and the writer that does it.
+pub(super) fn plan(
+    id: &'static str,
+    file: bool,
+    schema: &SchemaRef,
+    options: &WriteOptions,
+) -> Box<dyn WritePlan> {
+    let (inner, budget) = (Arc::clone(schema), options.budget.clone());
+    planned(steps(schema, file), move |sink| {
+        Ok(Box::new(IpcWriter::create(id, file, sink, inner, budget).in_format(id)?))
+    })
+}
+
+/// What each field becomes.
+fn steps(schema: &Schema, file: bool) -> Plan {
     let mut plan = Plan::default();
     for field in schema.fields() {
         let text = print_field(field);
@@ -26,45 +43,12 @@ pub(super) fn plan(schema: &Schema, file: bool) -> Plan {
     plan
 }
 
-/// The worst that happens to a field or to one inside it.
-fn effect(field: &Field, file: bool) -> Effect {
-    match field.data_type() {
-        DataType::Dictionary(_, values) if has_dictionary(values) => {
-            Effect::impossible("Arrow IPC has no dictionary of dictionaries that programs agree on")
-        }
-        DataType::Dictionary(key, _) if file => {
-            let narrow = key.primitive_width().unwrap_or(8) < 4;
-            match (field.dict_is_ordered().unwrap_or(false), narrow) {
-                (true, _) => Effect::checked(LossKind::Order)
-                    .because("an Arrow file has one dictionary per field: the batches' must agree in order"),
-                (false, true) => Effect::checked(LossKind::Range)
-                    .because("an Arrow file has one dictionary per field: its size must fit the index type"),
-                (false, false) => Effect::exact(),
-            }
-        }
-        DataType::Struct(fields) => {
-            fields.iter().map(|field| effect(field, file)).fold(Effect::exact(), Effect::and)
-        }
-        DataType::Union(fields, _) => {
-            fields.iter().map(|(_, field)| effect(field, file)).fold(Effect::exact(), Effect::and)
-        }
-        DataType::RunEndEncoded(_, field)
-        | DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => effect(field, file),
-        _ => Effect::exact(),
-    }
-}
-
 enum Inner {
     File(Box<FileWriter<Sink>>, Option<Unifier>),
     Stream(Box<StreamWriter<Sink>>),
 }
 
-pub(super) struct IpcWriter {
+struct IpcWriter {
     id: &'static str,
     schema: SchemaRef,
     inner: Inner,
@@ -74,19 +58,12 @@ pub(super) struct IpcWriter {
 }
 
 impl IpcWriter {
-    pub(super) fn create(
-        id: &'static str,
-        file: bool,
-        sink: Sink,
-        schema: SchemaRef,
-        options: &WriteOptions,
-    ) -> Result<Self> {
-        plan(&schema, file).check(options.allow_lossy)?;
+    fn create(id: &'static str, file: bool, sink: Sink, schema: SchemaRef, budget: Budget) -> Result<Self> {
         let write = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)?;
         let write = write.with_dictionary_handling(DictionaryHandling::Delta);
         let inner = if file {
             let unify = schema.fields().iter().any(|field| has_dictionary(field.data_type()));
-            let unifier = unify.then(|| Unifier::new(options.budget.clone()));
+            let unifier = unify.then(|| Unifier::new(budget));
             Inner::File(Box::new(FileWriter::try_new_with_options(sink, &schema, write)?), unifier)
         } else {
             Inner::Stream(Box::new(StreamWriter::try_new_with_options(sink, &schema, write)?))

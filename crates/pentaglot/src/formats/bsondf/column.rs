@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::Buffer;
 
-use super::document::{self, Document};
+use super::decode::Decoder;
 use super::encode::Encoder;
-use super::read::Decoder;
-use super::types::{Type, check_name, is_same_field};
+use super::read::{self, BsondfDocument};
+use super::schema::{Type, check_name, is_same_field};
 use super::{ID, write};
 use crate::error::{Context, Error, Result};
 use crate::formats::{ReadOptions, WriteOptions};
@@ -20,11 +20,11 @@ use crate::source::Source;
 /// ```
 /// use std::sync::Arc;
 /// use pentaglot::arrow::array::{Int64Array, StringArray};
-/// use pentaglot::formats::bsondf::{Column, Type, read_document, write_document};
+/// use pentaglot::formats::bsondf::{BsonColumn, Type, read_document, write_document};
 ///
 /// // The example that the spec begins with.
-/// let x = Column::new("x", Type::Int64, Arc::new(Int64Array::from(vec![1, 2, 3])))?;
-/// let y = Column::new("y", Type::Utf8, Arc::new(StringArray::from(vec!["a", "b", "c"])))?;
+/// let x = BsonColumn::new("x", Type::Int64, Arc::new(Int64Array::from(vec![1, 2, 3])))?;
+/// let y = BsonColumn::new("y", Type::Utf8, Arc::new(StringArray::from(vec!["a", "b", "c"])))?;
 /// let document = write_document(&[x.clone(), y], &Default::default())?;
 /// assert_eq!(document.len(), 151);
 ///
@@ -34,7 +34,7 @@ use crate::source::Source;
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Column {
+pub struct BsonColumn {
     /// The name, which has no zero byte.
     pub name: String,
     /// The type.
@@ -43,13 +43,13 @@ pub struct Column {
     pub values: ArrayRef,
 }
 
-impl PartialEq for Column {
+impl PartialEq for BsonColumn {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.kind == other.kind && *self.values == *other.values
     }
 }
 
-impl Column {
+impl BsonColumn {
     /// A column whose values have the Arrow type that belongs to `kind`.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Column {
                 print_type(want.data_type())
             )));
         }
-        Ok(Column { name, kind, values })
+        Ok(BsonColumn { name, kind, values })
     }
 }
 
@@ -77,14 +77,14 @@ impl Column {
 /// # Errors
 ///
 /// What is wrong with the document, and where.
-pub fn read_document(document: impl Into<Buffer>, options: &ReadOptions) -> Result<Vec<Column>> {
+pub fn read_document(document: impl Into<Buffer>, options: &ReadOptions) -> Result<Vec<BsonColumn>> {
     let source = Source::from_bytes("document", document);
-    let document = Document::open(&source, options).in_format(ID)?;
+    let document = BsondfDocument::open(&source, options).in_format(ID)?;
     document.layout.rows().in_format(ID)?;
     let decoder = Decoder { source, budget: options.budget.clone(), first_rows: None };
     let layouts: Vec<_> = document.layout.columns.iter().collect();
-    let decoded = document::decode(&decoder, layouts.clone(), &options.control).in_format(ID)?;
-    let columns = layouts.iter().zip(decoded).map(|(layout, values)| Column {
+    let decoded = read::decode(&decoder, layouts.clone(), &options.control).in_format(ID)?;
+    let columns = layouts.iter().zip(decoded).map(|(layout, values)| BsonColumn {
         name: layout.name.clone(),
         kind: layout.array.kind.clone(),
         values,
@@ -97,7 +97,7 @@ pub fn read_document(document: impl Into<Buffer>, options: &ReadOptions) -> Resu
 /// # Errors
 ///
 /// `Usage` if two columns have one name or differ in length, `Limit` if a buffer or the document would be too long.
-pub fn write_document(columns: &[Column], options: &WriteOptions) -> Result<Vec<u8>> {
+pub fn write_document(columns: &[BsonColumn], options: &WriteOptions) -> Result<Vec<u8>> {
     let mut names = std::collections::HashSet::new();
     for column in columns {
         if !names.insert(column.name.as_str()) {

@@ -15,13 +15,14 @@ use arrow_schema::{DataType, SortOptions};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 
-use super::types::Type;
+use super::schema::Type;
+use super::values;
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
 use crate::formats::OptionMap;
 use crate::kernels::{arrays, scan};
 use crate::limits::Budget;
-use crate::wire::bson::{Kind, Writer};
+use crate::wire::bson::{BsonKind, Writer};
 use crate::wire::lz4;
 
 /// How arrays are written.
@@ -50,7 +51,7 @@ impl Encoder {
     pub(super) fn array(&self, out: &mut Writer, key: &str, kind: &Type, chunks: &[ArrayRef]) -> Result<()> {
         let chunks: Vec<ArrayRef> = chunks.iter().map(plain).collect::<Result<_>>()?;
         let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-        let document = out.begin(Some((Kind::DOCUMENT, key)));
+        let document = out.begin(Some((BsonKind::DOCUMENT, key)));
         let mut counts = None;
         match kind {
             Type::Null => out.int64("d", i64::try_from(rows).unwrap_or(i64::MAX)),
@@ -70,15 +71,15 @@ impl Encoder {
             }
             Type::Factor { ordered, index, dictionary } => {
                 let (indices, values) = unify(&chunks, *ordered)?;
-                let data = out.begin(Some((Kind::DOCUMENT, "d")));
+                let data = out.begin(Some((BsonKind::DOCUMENT, "d")));
                 self.array(out, "i", index, &indices).field("i").field("d")?;
                 self.array(out, "d", dictionary, &values).field("d").field("d")?;
                 out.end(data)?;
             }
             Type::Struct(fields) => {
-                let data = out.begin(Some((Kind::DOCUMENT, "d")));
+                let data = out.begin(Some((BsonKind::DOCUMENT, "d")));
                 out.int64("l", i64::try_from(rows).unwrap_or(i64::MAX));
-                let documents = out.begin(Some((Kind::DOCUMENT, "f")));
+                let documents = out.begin(Some((BsonKind::DOCUMENT, "f")));
                 for (place, (name, kind)) in fields.iter().enumerate() {
                     let parts: Vec<ArrayRef> =
                         chunks.iter().map(|chunk| Arc::clone(chunk.as_struct().column(place))).collect();
@@ -184,9 +185,9 @@ fn differences(values: &mut [u8], width: usize, previous: u64) -> u64 {
     match width {
         4 => {
             let previous = u32::try_from(previous).unwrap_or_default();
-            u64::from(scan::differences_u32(values.as_chunks_mut().0, previous))
+            u64::from(values::differences_u32(values.as_chunks_mut().0, previous))
         }
-        _ => scan::differences_u64(values.as_chunks_mut().0, previous),
+        _ => values::differences_u64(values.as_chunks_mut().0, previous),
     }
 }
 
@@ -326,7 +327,7 @@ impl Lengths {
             i32::try_from(length).unwrap_or(i32::MAX)
         }));
         if !fits {
-            return Err(Error::limit("the length of one value", i32::MAX, "more is"));
+            return Err(Error::limit("the limit", i32::MAX, "more bytes or elements in one value"));
         }
         let lengths = self.0.get_mut(first..).unwrap_or_default();
         let mut dropped = false;
@@ -458,23 +459,23 @@ fn write_type(out: &mut Writer, kind: &Type) -> Result<()> {
             Ok(())
         }
         Type::Factor { index, dictionary, .. } => {
-            let parameter = out.begin(Some((Kind::DOCUMENT, "p")));
+            let parameter = out.begin(Some((BsonKind::DOCUMENT, "p")));
             for (key, kind) in [("i", index), ("d", dictionary)] {
-                let document = out.begin(Some((Kind::DOCUMENT, key)));
+                let document = out.begin(Some((BsonKind::DOCUMENT, key)));
                 write_type(out, kind)?;
                 out.end(document)?;
             }
             out.end(parameter)
         }
         Type::List(item) => {
-            let parameter = out.begin(Some((Kind::DOCUMENT, "p")));
+            let parameter = out.begin(Some((BsonKind::DOCUMENT, "p")));
             write_type(out, item)?;
             out.end(parameter)
         }
         Type::Struct(fields) => {
-            let parameter = out.begin(Some((Kind::ARRAY, "p")));
+            let parameter = out.begin(Some((BsonKind::ARRAY, "p")));
             for (place, (name, kind)) in fields.iter().enumerate() {
-                let document = out.begin(Some((Kind::DOCUMENT, &place.to_string())));
+                let document = out.begin(Some((BsonKind::DOCUMENT, &place.to_string())));
                 out.string("n", name)?;
                 write_type(out, kind)?;
                 out.end(document)?;

@@ -1,18 +1,18 @@
-//! Where everything in a document stands: a walk over its lengths, which reads types and no values.
+//! Where everything in a document is: a walk over its lengths, which reads types and no values.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::types::Type;
+use super::schema::Type;
 use crate::error::{Context, Error, Result};
 use crate::limits::Limits;
 use crate::source::Source;
-use crate::wire::bson::{Document, Element, Kind, Reader};
+use crate::wire::bson::{BsonKind, Document, Element, Reader};
 
 /// A compressed buffer: an int32 length and an LZ4 block.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
-    /// Where the length stands.
+    /// The offset of the length.
     pub offset: u64,
     /// How many bytes the length and the block take.
     pub bytes: u64,
@@ -92,7 +92,7 @@ impl Array {
 
 /// A column of the document.
 #[derive(Debug)]
-pub(super) struct Column {
+pub(super) struct ColumnLayout {
     pub name: String,
     /// Where its element begins, and how many bytes that takes.
     pub offset: u64,
@@ -102,21 +102,33 @@ pub(super) struct Column {
 
 /// A whole document.
 #[derive(Debug)]
-pub(super) struct Layout {
-    pub columns: Vec<Column>,
+pub(super) struct BsondfLayout {
+    pub columns: Vec<ColumnLayout>,
     /// What the last text of the spec forbids and the programs read.
     pub warnings: Vec<Error>,
 }
 
-impl Layout {
+impl BsondfLayout {
     /// Walks over the document that a source of `total` bytes holds.
-    pub(super) fn read(source: &Source, total: u64, limits: &Limits) -> Result<Self> {
+    ///
+    /// Of a damaged document, the columns before the fault are kept.
+    pub(super) fn read(source: &Source, total: u64, limits: &Limits, damaged: bool) -> Result<Self> {
         let mut walk = Walk { reader: Reader::new(source), limits, warnings: Vec::new() };
-        let root = walk.reader.root(total)?;
-        let mut columns: Vec<Column> = Vec::new();
+        let root = match damaged {
+            true => walk.reader.document_at(0, u64::MAX)?,
+            false => walk.reader.root(total)?,
+        };
+        let mut columns: Vec<ColumnLayout> = Vec::new();
         let mut names = HashSet::new();
         let mut elements = walk.reader.elements(root);
-        while let Some(element) = walk.reader.next(&mut elements).field("columns")? {
+        while let Some(element) = match walk.reader.next(&mut elements).field("columns") {
+            Err(_) if damaged => None,
+            element => element?,
+        } {
+            let end = element.value_offset.saturating_add(element.value_bytes);
+            if damaged && end > total {
+                break;
+            }
             let array = walk.within("columns", |walk| {
                 walk.within(element.key.clone(), |walk| {
                     if !names.insert(element.key.clone()) {
@@ -124,14 +136,18 @@ impl Layout {
                             .at(element.offset)
                             .rule("duplicate-column"));
                     }
-                    element.expect(Kind::DOCUMENT)?;
+                    element.expect(BsonKind::DOCUMENT)?;
                     walk.array(element.document(), None, 1)
                 })
-            })?;
+            });
+            let array = match array {
+                Err(_) if damaged => break,
+                array => array?,
+            };
             let bytes = element.value_offset + element.value_bytes - element.offset;
-            columns.push(Column { name: element.key, offset: element.offset, bytes, array });
+            columns.push(ColumnLayout { name: element.key, offset: element.offset, bytes, array });
         }
-        Ok(Layout { columns, warnings: walk.warnings })
+        Ok(BsondfLayout { columns, warnings: walk.warnings })
     }
 
     /// The number of rows that all columns agree on; 0 if there are no columns.
@@ -209,12 +225,12 @@ impl Walk<'_> {
         self.warnings.push(warning.field(element.key.clone()));
     }
 
-    fn warn_integer(&mut self, element: &Element, expected: Kind) {
+    fn warn_integer(&mut self, element: &Element, expected: BsonKind) {
         let warning = Error::malformed(expected.name(), element.kind.name()).at(element.offset);
         self.warnings.push(warning.rule("integer-type"));
     }
 
-    /// The fields `known` of a document; others are passed over with a warning.
+    /// The fields `known` of a document; others are skipped with a warning.
     fn parts(&mut self, document: Document, known: &[&str]) -> Result<Parts> {
         let mut parts = Parts { offset: document.offset, ..Parts::default() };
         let mut elements = self.reader.elements(document);
@@ -269,17 +285,17 @@ impl Walk<'_> {
             (Type::Null, _) => Ok(Data::Nothing { rows: self.row_count(data)? }),
             (Type::Bytes | Type::Utf8, Some(counts)) => Ok(Data::Bytes { values: self.block(data)?, counts }),
             (Type::List(item), Some(counts)) => {
-                data.expect(Kind::DOCUMENT)?;
+                data.expect(BsonKind::DOCUMENT)?;
                 let items = Box::new(self.array(data.document(), Some(item), depth + 1)?);
                 Ok(Data::List { items, counts })
             }
             (Type::Factor { index, dictionary, .. }, _) => {
-                data.expect(Kind::DOCUMENT)?;
+                data.expect(BsonKind::DOCUMENT)?;
                 let parts = self.parts(data.document(), &["i", "d"])?;
                 let mut part = |key: &'static str, want: &Type| {
                     let element = parts.require(key)?;
                     self.within(key, |walk| {
-                        element.expect(Kind::DOCUMENT)?;
+                        element.expect(BsonKind::DOCUMENT)?;
                         walk.array(element.document(), Some(want), depth + 1)
                     })
                     .map(Box::new)
@@ -287,7 +303,7 @@ impl Walk<'_> {
                 Ok(Data::Factor { index: part("i", index)?, dictionary: part("d", dictionary)? })
             }
             (Type::Struct(kinds), _) => {
-                data.expect(Kind::DOCUMENT)?;
+                data.expect(BsonKind::DOCUMENT)?;
                 let parts = self.parts(data.document(), &["l", "f"])?;
                 let length = parts.require("l")?;
                 let rows = self.within("l", |walk| walk.row_count(length))?;
@@ -306,7 +322,7 @@ impl Walk<'_> {
         fields: &Element,
         depth: u32,
     ) -> Result<Vec<(String, Array)>> {
-        fields.expect(Kind::DOCUMENT)?;
+        fields.expect(BsonKind::DOCUMENT)?;
         let mut slots: HashMap<&str, (&Type, Option<Array>)> =
             kinds.iter().map(|(name, kind)| (name.as_str(), (kind, None))).collect();
         let mut elements = self.reader.elements(fields.document());
@@ -314,7 +330,7 @@ impl Walk<'_> {
             let place = slots.get_mut(element.key.as_str());
             self.within(element.key.clone(), |walk| match place {
                 Some((kind, slot @ None)) => {
-                    element.expect(Kind::DOCUMENT)?;
+                    element.expect(BsonKind::DOCUMENT)?;
                     *slot = Some(walk.array(element.document(), Some(kind), depth + 1)?);
                     Ok(())
                 }
@@ -393,13 +409,13 @@ impl Walk<'_> {
     /// The type document of an element, and its parts.
     fn type_document(&mut self, element: &Element, known: &[&str], depth: u32) -> Result<(Type, Parts)> {
         self.limits.check_depth(depth).at(element.offset)?;
-        element.expect(Kind::DOCUMENT)?;
+        element.expect(BsonKind::DOCUMENT)?;
         let parts = self.parts(element.document(), known)?;
         Ok((self.type_of(&parts, depth)?, parts))
     }
 
     fn factor_type(&mut self, ordered: bool, parameter: &Element, depth: u32) -> Result<Type> {
-        parameter.expect(Kind::DOCUMENT)?;
+        parameter.expect(BsonKind::DOCUMENT)?;
         let parts = self.parts(parameter.document(), &["i", "d"])?;
         let mut part = |key: &'static str| {
             let element = parts.require(key)?;
@@ -418,7 +434,7 @@ impl Walk<'_> {
     }
 
     fn struct_type(&mut self, parameter: &Element, depth: u32) -> Result<Type> {
-        parameter.expect(Kind::ARRAY)?;
+        parameter.expect(BsonKind::ARRAY)?;
         let mut fields: Vec<(String, Type)> = Vec::new();
         let mut names = HashSet::new();
         let mut elements = self.reader.elements(parameter.document());
@@ -448,8 +464,8 @@ impl Walk<'_> {
 
     fn opaque_width(&mut self, parameter: &Element) -> Result<i32> {
         let width = self.reader.integer(parameter)?;
-        if parameter.kind != Kind::INT32 {
-            self.warn_integer(parameter, Kind::INT32);
+        if parameter.kind != BsonKind::INT32 {
+            self.warn_integer(parameter, BsonKind::INT32);
         }
         i32::try_from(width).ok().filter(|width| *width > 0).ok_or_else(|| {
             Error::malformed("a width of 1 to 2147483647 bytes", width)
@@ -461,8 +477,8 @@ impl Walk<'_> {
     /// A number of rows: an int64; one text of the spec wrote an int32.
     fn row_count(&mut self, element: &Element) -> Result<u64> {
         let rows = self.reader.integer(element)?;
-        if element.kind != Kind::INT64 {
-            self.warn_integer(element, Kind::INT64);
+        if element.kind != BsonKind::INT64 {
+            self.warn_integer(element, BsonKind::INT64);
         }
         u64::try_from(rows)
             .map_err(|_| Error::malformed("a length of 0 or more", rows).at(element.offset).rule("length"))

@@ -1,4 +1,4 @@
-//! BSON DataFrame: a table as one BSON document, a column an element, its buffers packed with LZ4.
+//! BSON DataFrame: a table as one BSON document with an element per column, whose buffers are compressed with LZ4.
 //!
 //! ```text
 //! document      length:i32  column*  00
@@ -32,35 +32,37 @@
 //! * An empty buffer has 5 bytes (Python, and what both read) or 4 (C++): both are read, `-O empty=4` writes the latter.
 //! * Fields may come in any order, and `p` of a factor may be missing (int32 and utf8).
 //! * A value of a factor is missing if either of its two masks says so.
-//! * Under a missing value stands anything. We write zeros, or with `-O nulls=repeat` the value before it.
+//! * The bytes of a missing value are undefined. We write zeros, or with `-O nulls=repeat` the value before it.
 //! * What the last text forbids and the programs read (bits after the last row, unknown fields, int32 for int64, a bool
 //!   other than 0 and 1) is a warning, and an error in the strict profile.
 
 mod column;
-mod document;
+mod decode;
 mod encode;
 mod layout;
 mod outline;
 mod read;
-mod types;
+mod schema;
+mod type_text;
 mod validate;
+mod values;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-use crate::formats::{TypeLanguage, WritePlan, planned};
+use crate::formats::{TypeLanguage, WritePlan};
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
-pub use column::{Column, read_document, write_document};
-pub use types::Type;
+pub use column::{BsonColumn, read_document, write_document};
+pub use schema::Type;
 
 use super::{Confidence, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions};
 use crate::error::{Context, Result};
 use crate::hub::Form;
 use crate::source::Source;
-use crate::wire::bson::{self, Kind, Reader};
+use crate::wire::bson::{self, BsonKind, Reader};
 
 const ID: &str = "bsondf";
 
@@ -116,7 +118,7 @@ static INFO: FormatInfo = FormatInfo {
             side: super::Side::Write,
             values: "zero|repeat",
             default: "zero",
-            help: "what stands under missing values: zero, or the value before, which packs better in dates and times",
+            help: "placeholder of missing values: zero, or the value before, which packs better in dates and times",
         },
     ],
     type_language: TypeLanguage::None,
@@ -148,15 +150,11 @@ impl Format for Bsondf {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        Ok(Arc::new(document::Document::open(&source, options).in_format(ID)?))
+        Ok(Arc::new(read::BsondfDocument::open(&source, options).in_format(ID)?))
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema);
-        let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| {
-            Ok(Box::new(write::Writer::create(sink, &schema, &options).in_format(ID)?))
-        }))
+        write::plan(schema, options)
     }
 }
 
@@ -170,7 +168,7 @@ fn detect_columns(head: &[u8], length: i32) -> Confidence {
     let mut confidence = Confidence::No;
     for _ in 0..DETECT_COLUMNS {
         let Ok(Some(column)) = reader.next(&mut elements) else { break };
-        if column.kind != Kind::DOCUMENT {
+        if column.kind != BsonKind::DOCUMENT {
             return Confidence::No;
         }
         let mut fields = reader.elements(column.document());
@@ -179,7 +177,7 @@ fn detect_columns(head: &[u8], length: i32) -> Confidence {
             match reader.next(&mut fields) {
                 Ok(Some(field)) => {
                     has_data |= field.key == "d";
-                    has_type |= field.key == "t" && field.kind == Kind::STRING;
+                    has_type |= field.key == "t" && field.kind == BsonKind::STRING;
                 }
                 Ok(None) if has_data && has_type => break,
                 Ok(None) => return Confidence::No,

@@ -1,9 +1,9 @@
-//! The named byte ranges of a document: BSON elements as they stand, each expanded when it is asked for.
+//! The named byte ranges of a document: BSON elements in file order, each expanded when it is asked for.
 
 use crate::error::{Error, Result};
 use crate::formats::{Expand, Node, Outline};
 use crate::source::Source;
-use crate::wire::bson::{Document, Element, Elements, Kind, Reader};
+use crate::wire::bson::{BsonKind, Document, Element, Elements, Reader};
 
 /// The outline of a whole document.
 pub(super) fn outline(source: &Source) -> Outline {
@@ -76,15 +76,15 @@ impl Walk<'_> {
         let bytes = element.value_offset + element.value_bytes - element.offset;
         let node = Node::new(name, element.offset, bytes);
         Ok(match element.kind {
-            Kind::STRING => node.value(format!("{:?}", self.reader.string(element)?)),
-            Kind::INT32 | Kind::INT64 => node.value(self.reader.integer(element)?),
-            Kind::DOCUMENT | Kind::ARRAY => node.expand(Parts {
+            BsonKind::STRING => node.value(format!("{:?}", self.reader.string(element)?)),
+            BsonKind::INT32 | BsonKind::INT64 => node.value(self.reader.integer(element)?),
+            BsonKind::DOCUMENT | BsonKind::ARRAY => node.expand(Parts {
                 source: self.parts.source.clone(),
                 document: element.document(),
-                is_array: element.kind == Kind::ARRAY,
+                is_array: element.kind == BsonKind::ARRAY,
                 is_whole: true,
             }),
-            Kind::BINARY => self.buffer(node, element)?,
+            BsonKind::BINARY => self.buffer(node, element)?,
             other => node.value(other.name()),
         })
     }

@@ -1,17 +1,17 @@
-//! Every rule held against every value, column by column; a fault does not hide those after it.
+//! Every rule checked for every value, column by column; a fault does not hide those after it.
 
 use arrow_array::ArrayRef;
 
 use super::MONGODB_BYTES;
-use super::document::Document;
+use super::decode::Decoder;
 use super::layout::{Array, Block, Data};
-use super::read::Decoder;
-use super::types::Type;
+use super::read::BsondfDocument;
+use super::schema::Type;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{Document as _, Findings};
 
-/// Holds all rules against a document.
-pub(super) fn validate(document: &Document, findings: &mut Findings) -> Result<()> {
+/// Checks all rules for a document.
+pub(super) fn validate(document: &BsondfDocument, findings: &mut Findings) -> Result<()> {
     for warning in &document.layout.warnings {
         findings.warning(warning);
     }
@@ -118,21 +118,32 @@ impl Check {
         Ok(at(&self.decoder.block(block)?))
     }
 
-    /// What the last text of the spec forbids, and the programs read. Buffers that do not unpack are told elsewhere.
+    /// As [`look`](Self::look), where a buffer that does not unpack is reported elsewhere.
+    fn peek<T>(&mut self, block: &Block, at: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        match self.look(block, at) {
+            Err(error) if error.kind() == ErrorKind::Io => {
+                self.errors.push(error);
+                None
+            }
+            seen => seen.ok(),
+        }
+    }
+
+    /// What the last text of the spec forbids, and the programs read. Buffers that cannot be unpacked are reported elsewhere.
     fn conventions(&mut self, array: &Array) {
         let rows = array.rows();
         let spare = (8 - rows % 8) % 8;
         let has_spare_ones =
             |mask: &[u8]| mask.last().is_some_and(|last| u64::from(last.trailing_zeros()) < spare);
-        if array.mask.length == rows.div_ceil(8) && self.look(&array.mask, has_spare_ones).unwrap_or(false) {
+        if array.mask.length == rows.div_ceil(8) && self.peek(&array.mask, has_spare_ones) == Some(true) {
             let message = format!("{spare} zero bits after the last row");
             let warning = Error::malformed(message, "ones").at(array.mask.offset);
             self.warnings.push(warning.rule("mask-trailing-bits").field("m"));
         }
         if array.kind == Type::Bool
             && let Data::Values(values) = &array.data
-            && let Ok(Some((row, byte))) =
-                self.look(values, |bytes| bytes.iter().copied().enumerate().find(|(_, byte)| *byte > 1))
+            && let Some(Some((row, byte))) =
+                self.peek(values, |bytes| bytes.iter().copied().enumerate().find(|(_, byte)| *byte > 1))
         {
             let warning = Error::malformed("0 or 1", byte).at(values.offset);
             self.warnings.push(warning.rule("bool-byte").index(row as u64).field("d"));

@@ -6,22 +6,29 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema};
+use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::encode::Encoder;
-use super::types::{Type, arrow_fields, check_name, is_same_field};
+use super::schema::{Type, arrow_fields, check_name, is_same_field};
 use super::{ID, MONGODB_BYTES};
 use crate::control::Control;
 use crate::error::{Context, Error, Result};
-use crate::formats::{self, WriteOptions, Written};
+use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan, extension, native, shape};
-use crate::limits::{Budget, Reservation};
+use crate::limits::Reservation;
 use crate::sink::Sink;
 use crate::wire::bson;
 
+/// What writing this schema will do, and the writer that does it.
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    let encoder = Encoder::new(&options.options, options.budget.clone()).in_format(ID)?;
+    let (columns, control) = (column_types(schema).in_format(ID), options.control.clone());
+    Ok(planned(steps(schema), move |sink| Ok(Box::new(BsondfWriter::new(sink, columns?, encoder, control)))))
+}
+
 /// What each field becomes.
-pub(super) fn plan(schema: &Schema) -> Plan {
+fn steps(schema: &Schema) -> Plan {
     let mut plan = Plan::default();
     let mut names = HashSet::new();
     if schema.fields().is_empty() {
@@ -76,7 +83,7 @@ fn dictionary_condition(kind: &Type) -> Effect {
 }
 
 /// The type of each column: the one that the rows were read with if it fits, else the one that Arrow's asks for.
-pub(super) fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
+fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
     if let Some(Type::Struct(columns)) = native::of_sliced(schema, ID).as_ref().and_then(Type::from_json) {
         let fields = arrow_fields(&columns);
         let fits = |(kept, field): (&Arc<Field>, &Arc<Field>)| {
@@ -86,16 +93,14 @@ pub(super) fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
             return Ok(columns);
         }
     }
-    let column = |field: &Arc<Field>| {
-        let kind = Type::of(field)
-            .map_err(|reason| Error::unsupported(format!("column {:?}: {reason}", field.name())));
-        Ok((field.name().clone(), kind?))
-    };
-    schema.fields().iter().map(column).collect()
+    match Type::from_schema(schema)? {
+        Type::Struct(columns) => Ok(columns),
+        other => Err(Error::usage(format!("expected columns, found {other}"))),
+    }
 }
 
 /// A document being written.
-pub(super) struct Writer {
+struct BsondfWriter {
     sink: Sink,
     columns: Vec<(String, Type)>,
     /// The chunks of each column.
@@ -103,35 +108,22 @@ pub(super) struct Writer {
     rows: u64,
     /// The columns of a batch without rows: should no other come, its dictionaries are the document's.
     empty: Option<Vec<ArrayRef>>,
-    budget: Budget,
     encoder: Encoder,
     control: Control,
 }
 
-impl Writer {
-    pub(super) fn create(sink: Sink, schema: &Schema, options: &WriteOptions) -> Result<Self> {
-        let budget = options.budget.clone();
-        let encoder = Encoder::new(&options.options, budget.clone())?;
-        let columns = column_types(schema)?;
+impl BsondfWriter {
+    fn new(sink: Sink, columns: Vec<(String, Type)>, encoder: Encoder, control: Control) -> Self {
         let chunks = columns.iter().map(|_| Vec::new()).collect();
-        Ok(Writer {
-            sink,
-            columns,
-            chunks,
-            rows: 0,
-            empty: None,
-            budget,
-            encoder,
-            control: options.control.clone(),
-        })
+        BsondfWriter { sink, columns, chunks, rows: 0, empty: None, encoder, control }
     }
 }
 
-impl formats::Writer for Writer {
+impl Writer for BsondfWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         if rows.num_rows() == 0 {
             if self.rows == 0 && self.empty.is_none() {
-                self.budget.charge(rows).in_format(ID)?;
+                self.encoder.budget.charge(rows).in_format(ID)?;
                 self.empty = Some(rows.columns().to_vec());
             }
             return Ok(());
@@ -139,7 +131,7 @@ impl formats::Writer for Writer {
         if self.columns.is_empty() {
             return Err(Error::lossy("row 0: a document without columns has no rows").in_format(ID));
         }
-        self.budget.charge(rows).in_format(ID)?;
+        self.encoder.budget.charge(rows).in_format(ID)?;
         for (chunks, column) in self.chunks.iter_mut().zip(rows.columns()) {
             chunks.push(Arc::clone(column));
         }

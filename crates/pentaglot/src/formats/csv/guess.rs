@@ -5,9 +5,9 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use super::layout::Records;
 use crate::formats::{Confidence, FormatInfo, Head};
 use crate::hub::extension;
+use crate::hub::json::decode::{parse_bool, parse_special_cell};
 use crate::hub::json::{parse_date, parse_time, parse_timestamp};
 use crate::limits::Budget;
-use crate::wire::columns::{parse_bool, parse_special_cell};
 
 /// Text in records of one width is possibly CSV; so is any text that is named so.
 pub(super) fn detect(head: &Head<'_>, info: &FormatInfo) -> Confidence {

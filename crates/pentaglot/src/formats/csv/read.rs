@@ -12,12 +12,12 @@ use super::layout::{Cell, Records, WINDOW_BYTES};
 use super::{ID, Layout};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{ReadOptions, Summary};
+use crate::hub::json::decode::{JsonColumn, check_type};
 use crate::hub::shape::column_name;
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Rows, Shape, rows};
 use crate::limits::{Budget, Reservation};
 use crate::source::Source;
-use crate::wire::columns::{Column, check_type};
 use crate::wire::json::Scanner;
 use crate::wire::sample::{BoxRead, SAMPLE_ROWS, Sampled, explain_guess};
 
@@ -204,7 +204,7 @@ pub(super) type CellInput = Cursor<Vec<u8>>;
 
 /// The columns of records, of which some may not be wanted.
 pub(super) struct Table {
-    columns: Vec<Option<Column<CellInput>>>,
+    columns: Vec<Option<JsonColumn<CellInput>>>,
     names: Vec<String>,
     /// What an empty field is in each column.
     empty: Vec<Empty>,
@@ -216,7 +216,7 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(fields: &Fields, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
         let columns = fields.iter().enumerate().map(|(index, field)| {
-            let column = || Column::new(field, budget).field(field.name().clone());
+            let column = || JsonColumn::new(field, budget).field(field.name().clone());
             wanted(index).then(column).transpose()
         });
         Ok(Table {
@@ -260,7 +260,7 @@ impl Table {
     /// Takes the wanted columns out, in order.
     pub(super) fn finish(&mut self) -> Result<Vec<ArrayRef>> {
         self.rows = 0;
-        self.columns.iter_mut().flatten().map(Column::finish).collect()
+        self.columns.iter_mut().flatten().map(JsonColumn::finish).collect()
     }
 }
 
@@ -295,7 +295,7 @@ impl Empty {
 
 #[inline]
 fn read_cell(
-    column: &mut Column<CellInput>,
+    column: &mut JsonColumn<CellInput>,
     cell: &Cell<'_>,
     empty: Empty,
     scanner: &mut Scanner<CellInput>,

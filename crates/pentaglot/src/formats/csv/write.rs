@@ -9,11 +9,11 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, TimeUnit};
 use super::Layout;
 use crate::error::Result;
 use crate::formats::{Writer, Written};
+use crate::hub::json::decode::{check_type, is_nested};
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, extension, shape};
 use crate::sink::Sink;
-use crate::wire::columns::{check_type, is_nested};
 
 const BUFFER_BYTES: usize = 64 << 10;
 

@@ -188,7 +188,7 @@ impl Bands {
         let width = self.options.cols.unwrap_or(u64::from(u32::MAX)).min(cols).max(1);
         let count = cols.div_ceil(width);
         if count > 1 << 24 {
-            return Err(Error::limit("blocks side by side", 1 << 24, format!("{count} are")));
+            return Err(Error::limit("the limit", 1 << 24, format!("{count} blocks in a row band")));
         }
         Ok((0..count).map(move |tile| {
             let col = tile * width;

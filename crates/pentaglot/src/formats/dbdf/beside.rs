@@ -107,7 +107,7 @@ fn read_meta(source: &Source) -> Result<Option<Result<Meta>>> {
     let mut text = Vec::new();
     side.reader()?.take(MOST_BYTES + 1).read_to_end(&mut text).field(SUFFIX)?;
     if text.len() as u64 > MOST_BYTES {
-        return Err(Error::limit("the length of a .meta file", MOST_BYTES, "more bytes are").field(SUFFIX));
+        return Err(Error::limit("the limit", MOST_BYTES, "more bytes for a .meta file").field(SUFFIX));
     }
     Ok(Some(Meta::parse(&text).map_err(|error| error.field(SUFFIX).rule("meta"))))
 }

@@ -80,7 +80,8 @@ fn whole(source: &Source, options: &ReadOptions) -> Result<Matrix> {
     let (rows, cols) = (header.rows, header.cols);
     let form = Form::of(&file.summary.schema);
     // One batch: dense cells are read into place, with no copy after.
-    let batch_rows = usize::try_from(rows).map_err(|_| Error::limit("address space", usize::MAX, rows))?;
+    let batch_rows = usize::try_from(rows)
+        .map_err(|_| Error::limit("the address space", usize::MAX, format!("{rows} rows")))?;
     let request = Selection::new(&file.summary.schema, file.summary.rows).with_batch_rows(batch_rows);
     let mut batches = read::read(&file, &request)?;
     let batch = match batches.next() {

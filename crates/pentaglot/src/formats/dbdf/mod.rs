@@ -197,11 +197,11 @@ impl Format for Dbdf {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let dialect = write::dialect(options).in_format(ID)?;
-        let (steps, target) = write::plan(schema, dialect, options);
+        let wanted = write::Wanted::read(options).in_format(ID)?;
+        let (steps, target) = write::plan(schema, &wanted);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
-            let writer = write::create(sink, schema, (dialect, target), &options).in_format(ID)?;
+            let writer = write::create(sink, schema, (wanted, target), &options).in_format(ID)?;
             Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
         }))
     }

@@ -498,7 +498,8 @@ impl BlockWindow {
             let left = self.end.saturating_sub(offset);
             return Err(Error::truncated(format_args!("{least} bytes in the block"), left).at(offset));
         }
-        let least = usize::try_from(least).map_err(|_| Error::limit("address space", usize::MAX, least))?;
+        let least = usize::try_from(least)
+            .map_err(|_| Error::limit("the address space", usize::MAX, format!("{least} bytes")))?;
         self.window.at(offset, least)
     }
 }

@@ -27,12 +27,29 @@ use super::types::{BlockType, DataType, Dialect, ValueType};
 /// DAPHNE's reader copies a label over a 32-byte object, and past it if the label is longer.
 const DAPHNE_LABEL_BYTES: usize = 32;
 
-pub(super) fn dialect(options: &WriteOptions) -> Result<Dialect> {
-    match options.dialect.as_deref() {
-        None | Some("spec") => Ok(Dialect::Spec),
-        Some("daphne") => Ok(Dialect::Daphne),
-        Some("daphne01") => Err(Error::unsupported("dialect daphne01 is read only (daphne is written)")),
-        Some(other) => Err(Error::usage(format!("expected a dialect (spec, daphne), found {other:?}"))),
+/// What the user asks for, read once.
+pub(super) struct Wanted {
+    dialect: Dialect,
+    blocks: BlockOptions,
+    /// Whether a `.meta` is written beside the file.
+    meta: Option<bool>,
+    is_named: bool,
+}
+
+impl Wanted {
+    pub(super) fn read(options: &WriteOptions) -> Result<Self> {
+        let dialect = match options.dialect.as_deref() {
+            None | Some("spec") => Dialect::Spec,
+            Some("daphne") => Dialect::Daphne,
+            Some("daphne01") => {
+                return Err(Error::unsupported("dialect daphne01 is read only (daphne is written)"));
+            }
+            Some(other) => {
+                return Err(Error::usage(format!("expected a dialect (spec, daphne), found {other:?}")));
+            }
+        };
+        let (blocks, meta) = (BlockOptions::read(options)?, options.options.bool("meta")?);
+        Ok(Wanted { dialect, blocks, meta, is_named: options.name.is_some() })
     }
 }
 
@@ -47,8 +64,9 @@ fn in_dialect(value_type: ValueType, dialect: Dialect) -> Option<ValueType> {
 }
 
 /// What writing does to each field, and the object that is written, if it is one of dbdf's.
-pub(super) fn plan(schema: &Schema, dialect: Dialect, options: &WriteOptions) -> (Plan, Option<Target>) {
+pub(super) fn plan(schema: &Schema, wanted: &Wanted) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
+    let dialect = wanted.dialect;
     let Some(target) = schema::target(schema, dialect) else {
         let shape = shape::Shape::of(schema);
         plan.step("", shape.name(), ID, Effect::impossible("dbdf holds matrices and frames"));
@@ -62,15 +80,15 @@ pub(super) fn plan(schema: &Schema, dialect: Dialect, options: &WriteOptions) ->
                 let kind = field.data_type();
                 step(&mut plan, field.name(), kind, *value_type, field.is_nullable(), dialect);
                 check_label(&mut plan, field, label, dialect);
-                check_name(&mut plan, field, dialect, options);
-                check_meta(&mut plan, field.name(), kind, *value_type, options);
+                check_name(&mut plan, field, wanted);
+                check_meta(&mut plan, field.name(), kind, *value_type, wanted);
             }
         }
         _ => {
             let kind = shape::matrix_value_type(schema).unwrap_or(ArrowType::Null);
             let value_type = target.value_types.first().copied().flatten();
             step(&mut plan, shape::ROW_FIELD, &kind, value_type, matrix_is_nullable(schema), dialect);
-            check_meta(&mut plan, shape::ROW_FIELD, &kind, value_type, options);
+            check_meta(&mut plan, shape::ROW_FIELD, &kind, value_type, wanted);
             let cols = shape::matrix_cols(schema);
             if cols.is_none() {
                 let note = "the schema does not say how many columns";
@@ -149,25 +167,17 @@ fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
 }
 
 /// DAPHNE writes no readable labels: names are in the `.meta` beside the file, where there is one.
-fn check_name(plan: &mut Plan, field: &Field, dialect: Dialect, options: &WriteOptions) {
-    let has_meta =
-        options.options.bool("meta").is_ok_and(|meta| meta.unwrap_or(true)) && options.name.is_some();
-    if dialect == Dialect::Daphne && !has_meta && !field.name().starts_with("col_") {
+fn check_name(plan: &mut Plan, field: &Field, wanted: &Wanted) {
+    let has_meta = wanted.meta.unwrap_or(true) && wanted.is_named;
+    if wanted.dialect == Dialect::Daphne && !has_meta && !field.name().starts_with("col_") {
         // Without a .meta file DAPHNE's frames have no names.
         plan.step(field.name(), "name", "none", Effect::widened().because(shape::NAMES_NOT_KEPT));
     }
 }
 
 /// A `.meta` that is asked for must name types that DAPHNE knows; its own dialect has no others.
-fn check_meta(
-    plan: &mut Plan,
-    name: &str,
-    kind: &ArrowType,
-    value_type: Option<ValueType>,
-    options: &WriteOptions,
-) {
-    let spec = dialect(options).is_ok_and(|dialect| dialect == Dialect::Spec);
-    if let (true, Ok(Some(true)), Some(value_type)) = (spec, options.options.bool("meta"), value_type)
+fn check_meta(plan: &mut Plan, name: &str, kind: &ArrowType, value_type: Option<ValueType>, wanted: &Wanted) {
+    if let (Dialect::Spec, Some(true), Some(value_type)) = (wanted.dialect, wanted.meta, value_type)
         && !meta::is_known(value_type)
     {
         let note =
@@ -180,10 +190,10 @@ fn check_meta(
 pub(super) fn create(
     mut sink: Sink,
     schema: SchemaRef,
-    (dialect, target): (Dialect, Option<Target>),
+    (wanted, target): (Wanted, Option<Target>),
     options: &WriteOptions,
 ) -> Result<Box<dyn Writer>> {
-    let blocks = BlockOptions::read(options)?;
+    let Wanted { dialect, blocks, meta, .. } = wanted;
     let Some(Target { data_type, value_types, labels }) = target else {
         return Err(Error::unsupported("dbdf holds matrices and frames"));
     };
@@ -211,7 +221,7 @@ pub(super) fn create(
         _ => Body::Bands(Box::new(Bands::new(&object, blocks))),
     };
     sink.check_sibling(meta::SUFFIX)?;
-    let with_meta = options.options.bool("meta")?.unwrap_or(dialect == Dialect::Daphne);
+    let with_meta = meta.unwrap_or(dialect == Dialect::Daphne);
     if with_meta {
         sink.keep_ends();
     }

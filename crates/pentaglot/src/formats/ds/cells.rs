@@ -14,10 +14,10 @@ use super::images::{self, Transform};
 use super::layout::fixed_form;
 use super::types::{Fundamental, Image, ImageFormat, Type};
 use crate::error::{Error, Result};
-use crate::hub::json::write_string;
 use crate::hub::type_text::print_type;
 use crate::kernels::rows::{self, Given};
 use crate::limits::Budget;
+use crate::wire::json::write_string;
 use crate::wire::msgpack::Output;
 
 /// The values of one column, or a part of one.
@@ -433,9 +433,8 @@ impl Picture {
         }
         let target = self.transform.image(&self.image)?.format;
         match (self.image.format, target) {
-            (ImageFormat::Png, ImageFormat::Plain) => {
-                let image = Image { format: ImageFormat::Plain, ..self.image.clone() };
-                write(&images::decode_png(bytes, &image, &self.budget)?)
+            (ImageFormat::Png | ImageFormat::Jpeg, ImageFormat::Plain) => {
+                write(&images::decode(bytes, &self.image, &self.budget)?)
             }
             (ImageFormat::Plain, ImageFormat::Png) => write(&images::encode_png(bytes, &self.image)?),
             _ => write(bytes),

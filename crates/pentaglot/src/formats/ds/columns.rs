@@ -1,6 +1,8 @@
 //! Columns being filled: plain vectors, cut back when a row turns out to be incomplete, and made into Arrow arrays.
 //!
-//! How a column is decoded is chosen once, when it is made; `from_msgpack.rs` and `from_json.rs` fill it.
+//! How a column is decoded is chosen once, when it is made; `decode.rs` fills it.
+//! Room for a batch as large as the one before it is made when the next batch begins, not when the last one ends: by
+//! then whoever took that batch is mostly done with it, and its memory is used again.
 
 use std::sync::Arc;
 
@@ -16,10 +18,11 @@ use arrow_schema::{DataType, Field};
 
 use super::images;
 use super::types::{Fundamental, Image, ImageFormat, Type};
+use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::hub::type_text::print_type;
 use crate::kernels::rows::{self, Values};
-use crate::limits::Budget;
+use crate::limits::{Budget, Limits};
 
 /// What a user allows, and what a batch has cost so far beyond its bytes in the file.
 #[derive(Debug, Clone)]
@@ -28,9 +31,9 @@ pub(super) struct Reading {
     pub(super) lenient: bool,
     /// `null` is read as NaN in float columns of JSON.
     pub(super) nan_null: bool,
-    /// PNG images are decoded.
+    /// PNG and JPEG images are decoded.
     pub(super) decode: bool,
-    /// PNG images that are not decoded are compared with their type.
+    /// PNG and JPEG images that are not decoded are compared with their type.
     pub(super) check_images: bool,
     pub(super) budget: Budget,
     /// Bytes of values that stand in for nulls: a null tensor is one byte in the file.
@@ -38,6 +41,12 @@ pub(super) struct Reading {
 }
 
 impl Reading {
+    /// No wishes: values are taken as they are.
+    pub(super) fn plain(limits: &Limits) -> Self {
+        let budget = limits.budget();
+        Reading { lenient: false, nan_null: false, decode: false, check_images: false, budget, stand_ins: 0 }
+    }
+
     /// Counts bytes that stand in for nulls.
     pub(super) fn stood_in(&mut self, bytes: u64) -> Result<()> {
         self.stand_ins = self.stand_ins.saturating_add(bytes);
@@ -47,7 +56,7 @@ impl Reading {
 
 /// One column, or a part of one.
 #[derive(Debug)]
-pub(super) enum Column {
+pub(super) enum ColumnBuilder {
     Void(usize),
     Bool(Vec<bool>),
     UInt8(Vec<u8>),
@@ -60,10 +69,10 @@ pub(super) enum Column {
     Float64(Vec<f64>),
     Text(Blob),
     Image(Blob, Picture),
-    Tensor { item: Box<Column>, count: usize, len: usize },
-    List { offsets: Vec<i32>, item: Box<Column>, row_count: Option<u64> },
-    Struct { names: Vec<String>, fields: Vec<Column>, len: usize },
-    Nullable { valid: Vec<bool>, inner: Box<Column> },
+    Tensor { item: Box<ColumnBuilder>, count: usize, len: usize },
+    List { offsets: Vec<i32>, item: Box<ColumnBuilder>, row_count: Option<u64> },
+    Struct { names: Vec<String>, fields: Vec<ColumnBuilder>, len: usize },
+    Nullable { valid: Vec<bool>, inner: Box<ColumnBuilder> },
 }
 
 /// Byte strings one after another.
@@ -104,11 +113,11 @@ pub(super) enum Picture {
     Plain(u64),
     /// A PNG file, carried.
     Png,
-    /// A PNG file, carried, whose content is that of its type.
-    CheckedPng(Image),
     /// A JPEG file, carried.
     Jpeg,
-    /// A PNG file, decoded to this plain image.
+    /// A file, carried, whose content is that of its type.
+    Checked(Image),
+    /// A file, decoded to a plain image.
     Decoded(Image),
 }
 
@@ -117,8 +126,8 @@ impl Picture {
         match image.format {
             // A size past 2^64 is met by no byte string.
             ImageFormat::Plain => Picture::Plain(image.plain_bytes().unwrap_or(u64::MAX)),
-            ImageFormat::Png if reading.decode => Picture::Decoded(image.clone()),
-            ImageFormat::Png if reading.check_images => Picture::CheckedPng(image.clone()),
+            _ if reading.decode => Picture::Decoded(image.clone()),
+            _ if reading.check_images => Picture::Checked(image.clone()),
             ImageFormat::Png => Picture::Png,
             ImageFormat::Jpeg => Picture::Jpeg,
         }
@@ -143,9 +152,9 @@ impl Blob {
             Picture::Jpeg if !bytes.starts_with(images::JPEG_SIGNATURE) => {
                 return wrong("a JPEG file".to_owned(), "another signature".to_owned());
             }
-            Picture::CheckedPng(image) => images::check_png(bytes, image, budget)?,
+            Picture::Checked(image) => images::check_file(bytes, image, budget)?,
             Picture::Decoded(image) => {
-                let plain = images::decode_png(bytes, image, budget)?;
+                let plain = images::decode(bytes, image, budget)?;
                 self.bytes.truncate(start);
                 self.bytes.extend_from_slice(&plain);
             }
@@ -158,7 +167,7 @@ impl Blob {
 #[inline]
 pub(super) fn offset(len: usize) -> Result<i32> {
     i32::try_from(len).map_err(|_| {
-        Error::limit("the size of a batch's column", i32::MAX, format!("{len} bytes or elements are"))
+        Error::limit("the limit", i32::MAX, format!("{len} bytes or elements in a column of a batch"))
     })
 }
 
@@ -169,131 +178,136 @@ fn take_bits(values: &mut Vec<bool>) -> BooleanBuffer {
     bits
 }
 
-impl Column {
+impl ColumnBuilder {
     /// An empty column for values of this type.
     pub(super) fn new(kind: &Type, reading: &Reading) -> Self {
         match kind {
-            Type::Fundamental(kind) => Column::fundamental(*kind),
-            Type::Image(image) => Column::Image(Blob::new(), Picture::new(image, reading)),
+            Type::Fundamental(kind) => ColumnBuilder::fundamental(*kind),
+            Type::Image(image) => ColumnBuilder::Image(Blob::new(), Picture::new(image, reading)),
             Type::Tensor(tensor) => {
-                let item = Box::new(Column::fundamental(tensor.component));
-                Column::Tensor { item, count: tensor.count(), len: 0 }
+                let item = Box::new(ColumnBuilder::fundamental(tensor.component));
+                ColumnBuilder::Tensor { item, count: tensor.count(), len: 0 }
             }
-            Type::Tabular(table) => Column::List {
+            Type::Tabular(table) => ColumnBuilder::List {
                 offsets: vec![0],
-                item: Box::new(Column::structure(&table.columns, reading)),
+                item: Box::new(ColumnBuilder::structure(&table.columns, reading)),
                 row_count: table.row_count,
             },
             Type::Array(item) => {
-                let item = Box::new(Column::new(item, reading));
-                Column::List { offsets: vec![0], item, row_count: None }
+                let item = Box::new(ColumnBuilder::new(item, reading));
+                ColumnBuilder::List { offsets: vec![0], item, row_count: None }
             }
-            Type::Struct(fields) => Column::structure(fields, reading),
+            Type::Struct(fields) => ColumnBuilder::structure(fields, reading),
             Type::Nullable(inner) => {
                 // Null is always the outer one: a nullable inside a nullable adds nothing.
                 let mut inner = inner.as_ref();
                 while let Type::Nullable(deeper) = inner {
                     inner = deeper;
                 }
-                Column::Nullable { valid: Vec::new(), inner: Box::new(Column::new(inner, reading)) }
+                ColumnBuilder::Nullable {
+                    valid: Vec::new(),
+                    inner: Box::new(ColumnBuilder::new(inner, reading)),
+                }
             }
         }
     }
 
     fn structure(fields: &[(String, Type)], reading: &Reading) -> Self {
         let names = fields.iter().map(|(name, _)| name.clone()).collect();
-        let fields = fields.iter().map(|(_, kind)| Column::new(kind, reading)).collect();
-        Column::Struct { names, fields, len: 0 }
+        let fields = fields.iter().map(|(_, kind)| ColumnBuilder::new(kind, reading)).collect();
+        ColumnBuilder::Struct { names, fields, len: 0 }
     }
 
     fn fundamental(kind: Fundamental) -> Self {
         match kind {
-            Fundamental::UInt8 => Column::UInt8(Vec::new()),
-            Fundamental::Int8 => Column::Int8(Vec::new()),
-            Fundamental::UInt32 => Column::UInt32(Vec::new()),
-            Fundamental::Int32 => Column::Int32(Vec::new()),
-            Fundamental::UInt64 => Column::UInt64(Vec::new()),
-            Fundamental::Int64 => Column::Int64(Vec::new()),
-            Fundamental::Bool => Column::Bool(Vec::new()),
-            Fundamental::Float32 => Column::Float32(Vec::new()),
-            Fundamental::Float64 => Column::Float64(Vec::new()),
-            Fundamental::String => Column::Text(Blob::new()),
-            Fundamental::Void => Column::Void(0),
+            Fundamental::UInt8 => ColumnBuilder::UInt8(Vec::new()),
+            Fundamental::Int8 => ColumnBuilder::Int8(Vec::new()),
+            Fundamental::UInt32 => ColumnBuilder::UInt32(Vec::new()),
+            Fundamental::Int32 => ColumnBuilder::Int32(Vec::new()),
+            Fundamental::UInt64 => ColumnBuilder::UInt64(Vec::new()),
+            Fundamental::Int64 => ColumnBuilder::Int64(Vec::new()),
+            Fundamental::Bool => ColumnBuilder::Bool(Vec::new()),
+            Fundamental::Float32 => ColumnBuilder::Float32(Vec::new()),
+            Fundamental::Float64 => ColumnBuilder::Float64(Vec::new()),
+            Fundamental::String => ColumnBuilder::Text(Blob::new()),
+            Fundamental::Void => ColumnBuilder::Void(0),
         }
     }
 
     /// Where the quick loop puts values; `None` if it cannot read values of this type.
-    pub(super) fn plain(&mut self) -> Option<rows::Column<'_>> {
+    pub(super) fn plain(&mut self) -> Option<rows::RowColumn<'_>> {
         let values = match self {
-            Column::Bool(values) => Values::Bool(values),
-            Column::UInt8(values) => Values::UInt8(values),
-            Column::Int8(values) => Values::Int8(values),
-            Column::UInt32(values) => Values::UInt32(values),
-            Column::Int32(values) => Values::Int32(values),
-            Column::UInt64(values) => Values::UInt64(values),
-            Column::Int64(values) => Values::Int64(values),
-            Column::Float32(values) => Values::Float32(values),
-            Column::Float64(values) => Values::Float64(values),
-            Column::Text(blob) => Values::Text(&mut blob.offsets, &mut blob.bytes),
-            Column::Image(blob, Picture::Plain(size)) => {
+            ColumnBuilder::Bool(values) => Values::Bool(values),
+            ColumnBuilder::UInt8(values) => Values::UInt8(values),
+            ColumnBuilder::Int8(values) => Values::Int8(values),
+            ColumnBuilder::UInt32(values) => Values::UInt32(values),
+            ColumnBuilder::Int32(values) => Values::Int32(values),
+            ColumnBuilder::UInt64(values) => Values::UInt64(values),
+            ColumnBuilder::Int64(values) => Values::Int64(values),
+            ColumnBuilder::Float32(values) => Values::Float32(values),
+            ColumnBuilder::Float64(values) => Values::Float64(values),
+            ColumnBuilder::Text(blob) => Values::Text(&mut blob.offsets, &mut blob.bytes),
+            ColumnBuilder::Image(blob, Picture::Plain(size)) => {
                 let size = usize::try_from(*size).ok()?;
                 Values::Fixed(&mut blob.offsets, &mut blob.bytes, size)
             }
-            Column::Nullable { valid, inner } => {
+            ColumnBuilder::Nullable { valid, inner } => {
                 let inner = inner.plain()?;
-                return Some(rows::Column { valid: Some(valid), ..inner });
+                return Some(rows::RowColumn { valid: Some(valid), ..inner });
             }
             _ => return None,
         };
-        Some(rows::Column { values, valid: None })
+        Some(rows::RowColumn { values, valid: None })
     }
 
     /// How many values are complete.
     pub(super) fn len(&self) -> usize {
         match self {
-            Column::Void(len) | Column::Tensor { len, .. } | Column::Struct { len, .. } => *len,
-            Column::Bool(values) => values.len(),
-            Column::UInt8(values) => values.len(),
-            Column::Int8(values) => values.len(),
-            Column::UInt32(values) => values.len(),
-            Column::Int32(values) => values.len(),
-            Column::UInt64(values) => values.len(),
-            Column::Int64(values) => values.len(),
-            Column::Float32(values) => values.len(),
-            Column::Float64(values) => values.len(),
-            Column::Text(blob) | Column::Image(blob, _) => blob.offsets.len() - 1,
-            Column::List { offsets, .. } => offsets.len() - 1,
-            Column::Nullable { valid, .. } => valid.len(),
+            ColumnBuilder::Void(len)
+            | ColumnBuilder::Tensor { len, .. }
+            | ColumnBuilder::Struct { len, .. } => *len,
+            ColumnBuilder::Bool(values) => values.len(),
+            ColumnBuilder::UInt8(values) => values.len(),
+            ColumnBuilder::Int8(values) => values.len(),
+            ColumnBuilder::UInt32(values) => values.len(),
+            ColumnBuilder::Int32(values) => values.len(),
+            ColumnBuilder::UInt64(values) => values.len(),
+            ColumnBuilder::Int64(values) => values.len(),
+            ColumnBuilder::Float32(values) => values.len(),
+            ColumnBuilder::Float64(values) => values.len(),
+            ColumnBuilder::Text(blob) | ColumnBuilder::Image(blob, _) => blob.offsets.len() - 1,
+            ColumnBuilder::List { offsets, .. } => offsets.len() - 1,
+            ColumnBuilder::Nullable { valid, .. } => valid.len(),
         }
     }
 
     /// Forgets all but the first `to` values, also what was begun of the next.
     pub(super) fn truncate(&mut self, to: usize) {
         match self {
-            Column::Void(len) => *len = to.min(*len),
-            Column::Bool(values) => values.truncate(to),
-            Column::UInt8(values) => values.truncate(to),
-            Column::Int8(values) => values.truncate(to),
-            Column::UInt32(values) => values.truncate(to),
-            Column::Int32(values) => values.truncate(to),
-            Column::UInt64(values) => values.truncate(to),
-            Column::Int64(values) => values.truncate(to),
-            Column::Float32(values) => values.truncate(to),
-            Column::Float64(values) => values.truncate(to),
-            Column::Text(blob) | Column::Image(blob, _) => blob.truncate(to),
-            Column::Tensor { item, count, len } => {
+            ColumnBuilder::Void(len) => *len = to.min(*len),
+            ColumnBuilder::Bool(values) => values.truncate(to),
+            ColumnBuilder::UInt8(values) => values.truncate(to),
+            ColumnBuilder::Int8(values) => values.truncate(to),
+            ColumnBuilder::UInt32(values) => values.truncate(to),
+            ColumnBuilder::Int32(values) => values.truncate(to),
+            ColumnBuilder::UInt64(values) => values.truncate(to),
+            ColumnBuilder::Int64(values) => values.truncate(to),
+            ColumnBuilder::Float32(values) => values.truncate(to),
+            ColumnBuilder::Float64(values) => values.truncate(to),
+            ColumnBuilder::Text(blob) | ColumnBuilder::Image(blob, _) => blob.truncate(to),
+            ColumnBuilder::Tensor { item, count, len } => {
                 *len = to.min(*len);
                 item.truncate(*len * *count);
             }
-            Column::List { offsets, item, .. } => {
+            ColumnBuilder::List { offsets, item, .. } => {
                 offsets.truncate(to + 1);
                 item.truncate(offsets.last().and_then(|end| usize::try_from(*end).ok()).unwrap_or(0));
             }
-            Column::Struct { fields, len, .. } => {
+            ColumnBuilder::Struct { fields, len, .. } => {
                 *len = to.min(*len);
                 fields.iter_mut().for_each(|field| field.truncate(to));
             }
-            Column::Nullable { valid, inner } => {
+            ColumnBuilder::Nullable { valid, inner } => {
                 valid.truncate(to);
                 inner.truncate(to);
             }
@@ -305,63 +319,63 @@ impl Column {
         let to = self.len().saturating_add(count);
         let mut cost = |size: usize| reading.stood_in((count as u64).saturating_mul(size as u64));
         match self {
-            Column::Void(len) => *len = to,
-            Column::Bool(values) => {
+            ColumnBuilder::Void(len) => *len = to,
+            ColumnBuilder::Bool(values) => {
                 cost(1)?;
                 values.resize(to, false);
             }
-            Column::UInt8(values) => {
+            ColumnBuilder::UInt8(values) => {
                 cost(1)?;
                 values.resize(to, 0);
             }
-            Column::Int8(values) => {
+            ColumnBuilder::Int8(values) => {
                 cost(1)?;
                 values.resize(to, 0);
             }
-            Column::UInt32(values) => {
+            ColumnBuilder::UInt32(values) => {
                 cost(4)?;
                 values.resize(to, 0);
             }
-            Column::Int32(values) => {
+            ColumnBuilder::Int32(values) => {
                 cost(4)?;
                 values.resize(to, 0);
             }
-            Column::UInt64(values) => {
+            ColumnBuilder::UInt64(values) => {
                 cost(8)?;
                 values.resize(to, 0);
             }
-            Column::Int64(values) => {
+            ColumnBuilder::Int64(values) => {
                 cost(8)?;
                 values.resize(to, 0);
             }
-            Column::Float32(values) => {
+            ColumnBuilder::Float32(values) => {
                 cost(4)?;
                 values.resize(to, 0.0);
             }
-            Column::Float64(values) => {
+            ColumnBuilder::Float64(values) => {
                 cost(8)?;
                 values.resize(to, 0.0);
             }
-            Column::Text(Blob { offsets, .. })
-            | Column::Image(Blob { offsets, .. }, _)
-            | Column::List { offsets, .. } => {
+            ColumnBuilder::Text(Blob { offsets, .. })
+            | ColumnBuilder::Image(Blob { offsets, .. }, _)
+            | ColumnBuilder::List { offsets, .. } => {
                 cost(4)?;
                 let end = offsets.last().copied().unwrap_or(0);
                 offsets.resize(to + 1, end);
             }
-            Column::Tensor { item, count: elements, len } => {
+            ColumnBuilder::Tensor { item, count: elements, len } => {
                 let elements = count.saturating_mul(*elements);
                 offset(elements)?;
                 item.push_stand_ins(elements, reading)?;
                 *len = to;
             }
-            Column::Struct { fields, len, .. } => {
+            ColumnBuilder::Struct { fields, len, .. } => {
                 for field in fields {
                     field.push_stand_ins(count, reading)?;
                 }
                 *len = to;
             }
-            Column::Nullable { valid, inner } => {
+            ColumnBuilder::Nullable { valid, inner } => {
                 cost(1)?;
                 inner.push_stand_ins(count, reading)?;
                 valid.resize(to, false);
@@ -380,32 +394,32 @@ impl Column {
         }
         let odd = || Error::unsupported(format!("a column of type {}", print_type(field.data_type())));
         Ok(match self {
-            Column::Void(len) => Arc::new(NullArray::new(std::mem::take(len))),
-            Column::Bool(values) => Arc::new(BooleanArray::new(take_bits(values), nulls)),
-            Column::UInt8(values) => primitive::<UInt8Type>(values, nulls)?,
-            Column::Int8(values) => primitive::<Int8Type>(values, nulls)?,
-            Column::UInt32(values) => primitive::<UInt32Type>(values, nulls)?,
-            Column::Int32(values) => primitive::<Int32Type>(values, nulls)?,
-            Column::UInt64(values) => primitive::<UInt64Type>(values, nulls)?,
-            Column::Int64(values) => primitive::<Int64Type>(values, nulls)?,
-            Column::Float32(values) => primitive::<Float32Type>(values, nulls)?,
-            Column::Float64(values) => primitive::<Float64Type>(values, nulls)?,
-            Column::Text(blob) => {
+            ColumnBuilder::Void(len) => Arc::new(NullArray::new(std::mem::take(len))),
+            ColumnBuilder::Bool(values) => Arc::new(BooleanArray::new(take_bits(values), nulls)),
+            ColumnBuilder::UInt8(values) => primitive::<UInt8Type>(values, nulls)?,
+            ColumnBuilder::Int8(values) => primitive::<Int8Type>(values, nulls)?,
+            ColumnBuilder::UInt32(values) => primitive::<UInt32Type>(values, nulls)?,
+            ColumnBuilder::Int32(values) => primitive::<Int32Type>(values, nulls)?,
+            ColumnBuilder::UInt64(values) => primitive::<UInt64Type>(values, nulls)?,
+            ColumnBuilder::Int64(values) => primitive::<Int64Type>(values, nulls)?,
+            ColumnBuilder::Float32(values) => primitive::<Float32Type>(values, nulls)?,
+            ColumnBuilder::Float64(values) => primitive::<Float64Type>(values, nulls)?,
+            ColumnBuilder::Text(blob) => {
                 let (offsets, bytes) = blob.take();
                 Arc::new(StringArray::try_new(offsets, bytes, nulls)?)
             }
-            Column::Image(blob, _) => {
+            ColumnBuilder::Image(blob, _) => {
                 let (offsets, bytes) = blob.take();
                 Arc::new(BinaryArray::try_new(offsets, bytes, nulls)?)
             }
-            Column::Tensor { item, len, .. } => {
+            ColumnBuilder::Tensor { item, len, .. } => {
                 let DataType::FixedSizeList(inner, size) = field.data_type() else { return Err(odd()) };
                 let values = item.finish(inner, None)?;
                 let len = std::mem::take(len);
                 let inner = Arc::clone(inner);
                 Arc::new(FixedSizeListArray::try_new_with_length(inner, *size, values, nulls, len)?)
             }
-            Column::List { offsets, item, .. } => {
+            ColumnBuilder::List { offsets, item, .. } => {
                 let DataType::List(inner) = field.data_type() else { return Err(odd()) };
                 let values = item.finish(inner, None)?;
                 let ends = std::mem::replace(offsets, vec![0]);
@@ -416,18 +430,104 @@ impl Column {
                     nulls,
                 )?)
             }
-            Column::Struct { fields, len, .. } => {
+            ColumnBuilder::Struct { fields, len, .. } => {
                 let DataType::Struct(inner) = field.data_type() else { return Err(odd()) };
                 let arrays = fields.iter_mut().zip(inner).map(|(column, field)| column.finish(field, None));
                 let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
                 let len = std::mem::take(len);
                 Arc::new(StructArray::try_new_with_length(inner.clone(), arrays, nulls, len)?)
             }
-            Column::Nullable { valid, inner } => {
+            ColumnBuilder::Nullable { valid, inner } => {
                 let nulls = NullBuffer::new(take_bits(valid));
                 let nulls = (nulls.null_count() > 0).then_some(nulls);
                 return inner.finish(field, nulls);
             }
         })
+    }
+}
+
+/// Something done to each vector of a column, in order.
+trait Visit {
+    fn visit<T: Copy>(&mut self, vector: &mut Vec<T>);
+}
+
+/// How long the vectors of columns were.
+#[derive(Debug, Default)]
+pub(super) struct Lengths(Vec<usize>);
+
+impl Lengths {
+    /// Notes how long the vectors of `columns` are.
+    pub(super) fn measure<'c>(columns: impl Iterator<Item = &'c mut ColumnBuilder>) -> Self {
+        let mut lengths = Lengths::default();
+        columns.for_each(|column| column.each_vector(&mut lengths));
+        lengths
+    }
+
+    /// Makes room in the same columns for as much again, and some more, since batches differ a little. Without effect
+    /// where the budget does not allow it.
+    pub(super) fn make_room<'c>(self, columns: impl Iterator<Item = &'c mut ColumnBuilder>, budget: &Budget) {
+        let mut rooms = Rooms { lengths: self.0.into_iter(), budget };
+        columns.for_each(|column| column.each_vector(&mut rooms));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Visit for Lengths {
+    fn visit<T: Copy>(&mut self, vector: &mut Vec<T>) {
+        self.0.push(vector.len());
+    }
+}
+
+struct Rooms<'b> {
+    lengths: std::vec::IntoIter<usize>,
+    budget: &'b Budget,
+}
+
+impl Visit for Rooms<'_> {
+    fn visit<T: Copy>(&mut self, vector: &mut Vec<T>) {
+        let len = self.lengths.next().unwrap_or(0) as u64;
+        let wanted = len + len / 8;
+        if wanted > vector.capacity() as u64
+            && let Ok(mut room) = allocate(wanted, self.budget)
+        {
+            room.extend_from_slice(vector);
+            *vector = room;
+        }
+    }
+}
+
+impl ColumnBuilder {
+    fn each_vector(&mut self, visit: &mut impl Visit) {
+        match self {
+            ColumnBuilder::Void(_) => {}
+            ColumnBuilder::Bool(values) => visit.visit(values),
+            ColumnBuilder::UInt8(values) => visit.visit(values),
+            ColumnBuilder::Int8(values) => visit.visit(values),
+            ColumnBuilder::UInt32(values) => visit.visit(values),
+            ColumnBuilder::Int32(values) => visit.visit(values),
+            ColumnBuilder::UInt64(values) => visit.visit(values),
+            ColumnBuilder::Int64(values) => visit.visit(values),
+            ColumnBuilder::Float32(values) => visit.visit(values),
+            ColumnBuilder::Float64(values) => visit.visit(values),
+            ColumnBuilder::Text(blob) | ColumnBuilder::Image(blob, _) => {
+                visit.visit(&mut blob.offsets);
+                visit.visit(&mut blob.bytes);
+            }
+            ColumnBuilder::Tensor { item, .. } => item.each_vector(visit),
+            ColumnBuilder::List { offsets, item, .. } => {
+                visit.visit(offsets);
+                item.each_vector(visit);
+            }
+            ColumnBuilder::Struct { fields, .. } => {
+                fields.iter_mut().for_each(|field| field.each_vector(visit))
+            }
+            ColumnBuilder::Nullable { valid, inner } => {
+                visit.visit(valid);
+                inner.each_vector(visit);
+            }
+        }
     }
 }

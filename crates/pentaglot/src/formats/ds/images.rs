@@ -1,39 +1,49 @@
-//! PNG images to plain ones and back.
+//! PNG and JPEG images to plain ones, and plain ones to PNG.
 //!
-//! A plain image has `black` (grey, not inverted) or `red`, `green` and `blue` in any order, each `uint8` or `uint32`.
-//! Samples of 8 bits become `uint8` (or fit `uint32`), samples of 16 bits become `uint32`, unscaled. Grey samples of
-//! fewer than 8 bits are scaled to 8, as PNG asks. Alpha and palettes are refused.
+//! A plain image that is decoded has `black` (grey, not inverted) or `red`, `green` and `blue` in any order, of any component
+//! type that holds the samples: 8 bits fit all but `int8`, 16 bits all but `uint8` and `int8`; values are not scaled. Grey
+//! samples of fewer than 8 bits are scaled to 8, as PNG asks; a palette is replaced by its colours. DS has no alpha channel:
+//! colours are taken as they are stored, and alpha is left out.
 
+use std::borrow::Cow;
 use std::io::Cursor;
+
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
 
 use super::types::{Channel, Fundamental, Image, ImageFormat, Tabular, Type};
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
+use crate::formats::guard::guarded;
 use crate::limits::Budget;
 
 pub(super) const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 pub(super) const JPEG_SIGNATURE: &[u8] = b"\xff\xd8";
 
-/// Where each component's sample stands in a pixel of a PNG file; `None` if a PNG file has no such pixels.
+/// The place of each component's sample in a pixel of a file; `None` if no file has such pixels.
 fn sample_indices(image: &Image) -> Option<Vec<usize>> {
-    let index = |channel: Channel| match (channel, image.components.len()) {
-        (Channel::Black | Channel::Red, _) => 0,
-        (Channel::Green, _) => 1,
-        (Channel::Blue, _) => 2,
+    let index = |channel: Channel| match channel {
+        Channel::Black | Channel::Red => 0,
+        Channel::Green => 1,
+        Channel::Blue => 2,
     };
     let indices: Vec<usize> = image.components.iter().map(|(channel, _)| index(*channel)).collect();
     let grey = matches!(image.components.as_slice(), [(Channel::Black, _)]);
     let colour = indices.len() == 3 && image.components.iter().all(|(channel, _)| *channel != Channel::Black);
-    let samples =
-        image.components.iter().all(|(_, kind)| matches!(kind, Fundamental::UInt8 | Fundamental::UInt32));
-    ((grey || colour) && samples).then_some(indices)
+    (grey || colour).then_some(indices)
 }
 
-/// Whether a plain image of this type can be a PNG file: all components of one type.
+/// Whether files can be decoded to plain images of these components.
+fn is_decodable(image: &Image) -> bool {
+    sample_indices(image).is_some() && image.components.iter().all(|(_, kind)| *kind != Fundamental::Int8)
+}
+
+/// Whether a plain image of this type can be a PNG file: all components of one type that PNG has.
 fn is_encodable(image: &Image) -> bool {
-    let mut kinds = image.components.iter().map(|(_, kind)| kind);
-    let first = kinds.next();
-    sample_indices(image).is_some() && kinds.all(|kind| Some(kind) == first)
+    let of = |wanted: Fundamental| image.components.iter().all(|(_, kind)| *kind == wanted);
+    sample_indices(image).is_some() && (of(Fundamental::UInt8) || of(Fundamental::UInt32))
 }
 
 /// What is done to images on their way.
@@ -41,11 +51,11 @@ fn is_encodable(image: &Image) -> bool {
 pub(super) enum Transform {
     /// They stay as they are.
     Keep,
-    /// PNG becomes plain.
+    /// PNG and JPEG become plain.
     Decode,
     /// Plain becomes PNG.
     Encode,
-    /// PNG becomes plain and plain becomes PNG.
+    /// PNG and JPEG become plain, and plain becomes PNG.
     Swap,
 }
 
@@ -53,10 +63,10 @@ impl Transform {
     /// The type that an image has afterwards. Errs if it cannot be decoded.
     pub(super) fn image(self, image: &Image) -> Result<Image> {
         let format = match (image.format, self) {
-            (ImageFormat::Png, Transform::Decode | Transform::Swap) => {
-                if sample_indices(image).is_none() {
+            (ImageFormat::Png | ImageFormat::Jpeg, Transform::Decode | Transform::Swap) => {
+                if !is_decodable(image) {
                     return Err(Error::unsupported(
-                        "decoding a PNG image to other components than black or red, green and blue of uint8 or uint32",
+                        "decoding an image to other components than black or red, green and blue, or to int8",
                     ));
                 }
                 ImageFormat::Plain
@@ -95,13 +105,71 @@ impl Transform {
     }
 }
 
+/// Whether a type has PNG images.
+pub(super) fn holds_png(kind: &Type) -> bool {
+    match kind {
+        Type::Fundamental(_) | Type::Tensor(_) => false,
+        Type::Image(image) => image.format == ImageFormat::Png,
+        Type::Nullable(inner) | Type::Array(inner) => holds_png(inner),
+        Type::Struct(fields) => fields.iter().any(|(_, kind)| holds_png(kind)),
+        Type::Tabular(table) => table.columns.iter().any(|(_, kind)| holds_png(kind)),
+    }
+}
+
+/// What the header of a PNG or JPEG file says.
+struct FileInfo {
+    width: u32,
+    height: u32,
+    /// Whether pixels have colours, not only grey.
+    colour: bool,
+    /// Whether samples have 16 bits.
+    wide: bool,
+}
+
+impl FileInfo {
+    /// Errs unless the file is what its type says, where a file can be that.
+    fn check(&self, image: &Image) -> Result<()> {
+        let found = (self.width, self.height);
+        if found != (image.width, image.height) {
+            let expected = format_args!("an image of {} x {} pixels", image.width, image.height);
+            return Err(
+                Error::malformed(expected, format_args!("{} x {}", found.0, found.1)).rule("image_size")
+            );
+        }
+        let Some(indices) = sample_indices(image) else { return Ok(()) };
+        if self.colour != (indices.len() == 3) {
+            let words = |colour| if colour { "red, green and blue" } else { "black" };
+            return Err(Error::malformed(words(!self.colour), words(self.colour)).rule("image_size"));
+        }
+        let narrow = image.components.iter().any(|(_, kind)| *kind == Fundamental::UInt8);
+        if self.wide && narrow {
+            return Err(Error::malformed("samples of at most 8 bits", "16 bits").rule("image_size"));
+        }
+        Ok(())
+    }
+}
+
+/// Decoded samples: pixel by pixel, row by row.
+struct Samples {
+    bytes: Vec<u8>,
+    /// Samples of a pixel, alpha included.
+    per_pixel: usize,
+    wide: bool,
+}
+
 #[cold]
 fn not_png(error: impl std::fmt::Display) -> Error {
     Error::malformed("a sound PNG file", error).rule("image_size")
 }
 
-/// Opens a PNG file whose size is that of its type.
-fn open_png<'b>(bytes: &'b [u8], image: &Image, budget: &Budget) -> Result<png::Decoder<Cursor<&'b [u8]>>> {
+#[cold]
+fn not_jpeg(error: impl std::fmt::Debug) -> Error {
+    Error::malformed("a sound JPEG file", format_args!("{error:?}")).rule("image_size")
+}
+
+type PngDecoder<'b> = png::Decoder<Cursor<&'b [u8]>>;
+
+fn open_png<'b>(bytes: &'b [u8], budget: &Budget) -> Result<(PngDecoder<'b>, FileInfo)> {
     if !bytes.starts_with(PNG_SIGNATURE) {
         return Err(Error::malformed("a PNG file", "another signature").rule("image_size"));
     }
@@ -110,92 +178,175 @@ fn open_png<'b>(bytes: &'b [u8], image: &Image, budget: &Budget) -> Result<png::
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
     let info = decoder.read_header_info().map_err(not_png)?;
-    let found = (info.width, info.height);
-    if found != (image.width, image.height) {
-        let expected = format_args!("an image of {} x {} pixels", image.width, image.height);
-        return Err(Error::malformed(expected, format_args!("{} x {}", found.0, found.1)).rule("image_size"));
-    }
-    Ok(decoder)
-}
-
-/// Compares the channels of a PNG file with those of its type, where a PNG file can have those; gives whether samples
-/// have 16 bits. A palette holds colours; alpha is beside the channels.
-fn check_channels(info: &png::Info<'_>, image: &Image) -> Result<bool> {
+    let grey = matches!(info.color_type, png::ColorType::Grayscale | png::ColorType::GrayscaleAlpha);
     let wide = info.bit_depth == png::BitDepth::Sixteen;
-    let Some(indices) = sample_indices(image) else { return Ok(wide) };
-    let colour = !matches!(info.color_type, png::ColorType::Grayscale | png::ColorType::GrayscaleAlpha);
-    if colour != (indices.len() == 3) {
-        let words = |colour| if colour { "red, green and blue" } else { "black" };
-        return Err(Error::malformed(words(!colour), words(colour)).rule("image_size"));
-    }
-    let narrow = image.components.iter().any(|(_, kind)| *kind == Fundamental::UInt8);
-    if wide && narrow {
-        return Err(Error::malformed("samples of at most 8 bits", "16 bits").rule("image_size"));
-    }
-    Ok(wide)
+    let info = FileInfo { width: info.width, height: info.height, colour: !grey, wide };
+    Ok((decoder, info))
 }
 
-/// Errs if a PNG file is not sound, or not what its type says. Its rows are decoded one by one.
-pub(super) fn check_png(bytes: &[u8], image: &Image, budget: &Budget) -> Result<()> {
-    let mut decoder = open_png(bytes, image, budget)?;
-    check_channels(decoder.read_header_info().map_err(not_png)?, image)?;
-    let mut reader = decoder.read_info().map_err(not_png)?;
-    while reader.next_row().map_err(not_png)?.is_some() {}
-    reader.finish().map_err(not_png)
-}
-
-/// The plain image of a PNG file, checked against its type.
-pub(super) fn decode_png(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec<u8>> {
-    let unsupported = |what: &str| Err(Error::unsupported(format!("decoding a PNG image with {what}")));
-    let mut decoder = open_png(bytes, image, budget)?;
-    let Some(indices) = sample_indices(image) else { return unsupported("such components") };
-    let info = decoder.read_header_info().map_err(not_png)?;
-    match info.color_type {
-        png::ColorType::Grayscale | png::ColorType::Rgb => {}
-        png::ColorType::Indexed => return unsupported("a palette"),
-        png::ColorType::GrayscaleAlpha | png::ColorType::Rgba => return unsupported("alpha"),
-    }
-    let wide = check_channels(info, image)?;
-    if bytes.len() as u64 > budget.limits().max_alloc {
-        budget.check(bytes.len() as u64)?;
-    }
-    // Samples of 1, 2 and 4 bits become 8.
+fn png_samples(mut decoder: PngDecoder<'_>, plain_bytes: u64, budget: &Budget) -> Result<Samples> {
+    // Samples of 1, 2 and 4 bits become 8, palettes become colours, a transparent colour becomes alpha.
     decoder.set_transformations(png::Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(not_png)?;
-    if reader.info().trns.is_some() {
-        return unsupported("transparency");
-    }
-    let size = reader.output_buffer_size().ok_or_else(|| Error::limit("memory", "exhausted", "more is"))?;
-    let plain_bytes = image.plain_bytes().unwrap_or(u64::MAX);
+    let size = reader
+        .output_buffer_size()
+        .ok_or_else(|| Error::limit("the address space", usize::MAX, "more bytes for an image"))?;
     budget.check((size as u64).saturating_add(plain_bytes))?;
-    let mut samples = allocate(size as u64, budget)?;
-    samples.resize(size, 0u8);
-    let frame = reader.next_frame(&mut samples).map_err(not_png)?;
-    samples.truncate(frame.buffer_size());
-    let same = !wide && image.components.iter().all(|(_, kind)| *kind == Fundamental::UInt8);
-    if same && indices.is_sorted() {
-        return Ok(samples);
+    let mut bytes = allocate(size as u64, budget)?;
+    bytes.resize(size, 0u8);
+    let frame = reader.next_frame(&mut bytes).map_err(not_png)?;
+    reader.finish().map_err(not_png)?;
+    bytes.truncate(frame.buffer_size());
+    let wide = frame.bit_depth == png::BitDepth::Sixteen;
+    Ok(Samples { bytes, per_pixel: frame.color_type.samples(), wide })
+}
+
+fn open_jpeg(bytes: &[u8]) -> Result<(JpegDecoder<ZCursor<&[u8]>>, FileInfo)> {
+    if !bytes.starts_with(JPEG_SIGNATURE) {
+        return Err(Error::malformed("a JPEG file", "another signature").rule("image_size"));
     }
-    let mut plain = allocate(plain_bytes, budget)?;
+    // Strict: a file that ends too early is an error, not a grey area.
+    let options = DecoderOptions::default()
+        .set_strict_mode(true)
+        .set_max_width(usize::from(u16::MAX))
+        .set_max_height(usize::from(u16::MAX));
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+    decoder.decode_headers().map_err(not_jpeg)?;
+    let unknown = || Error::malformed("a JPEG file", "no frame").rule("image_size");
+    let (width, height) = decoder.dimensions().ok_or_else(unknown)?;
+    let number = |size: usize| u32::try_from(size).map_err(|_| unknown());
+    let colour = decoder.input_colorspace().ok_or_else(unknown)? != ColorSpace::Luma;
+    let info = FileInfo { width: number(width)?, height: number(height)?, colour, wide: false };
+    Ok((decoder, info))
+}
+
+fn jpeg_samples(
+    mut decoder: JpegDecoder<ZCursor<&[u8]>>,
+    info: &FileInfo,
+    file_bytes: usize,
+    plain_bytes: u64,
+    budget: &Budget,
+) -> Result<Samples> {
+    let (space, per_pixel) = if info.colour { (ColorSpace::RGB, 3) } else { (ColorSpace::Luma, 1) };
+    let options = decoder.options().jpeg_set_out_colorspace(space);
+    decoder.set_options(options);
+    let size = u64::from(info.width) * u64::from(info.height) * per_pixel as u64;
+    budget.limits().check_ratio(file_bytes as u64, size)?;
+    // A progressive file keeps its coefficients, of two bytes each, until the last scan.
+    budget.check(size.saturating_mul(4).saturating_add(plain_bytes))?;
+    let mut bytes = allocate(size, budget)?;
+    bytes.resize(usize::try_from(size).unwrap_or(usize::MAX), 0u8);
+    decoder.decode_into(&mut bytes).map_err(not_jpeg)?;
+    Ok(Samples { bytes, per_pixel, wide: false })
+}
+
+/// Decodes a file whose type has been compared with its header.
+fn samples(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Samples> {
+    budget.check(bytes.len() as u64)?;
+    let plain_bytes = image.plain_bytes().unwrap_or(u64::MAX);
+    guarded(|| match image.format {
+        ImageFormat::Png => {
+            let (decoder, info) = open_png(bytes, budget)?;
+            info.check(image)?;
+            png_samples(decoder, plain_bytes, budget)
+        }
+        ImageFormat::Jpeg => {
+            let (decoder, info) = open_jpeg(bytes)?;
+            info.check(image)?;
+            jpeg_samples(decoder, &info, bytes.len(), plain_bytes, budget)
+        }
+        ImageFormat::Plain => Err(Error::usage("a plain image needs no decoder")),
+    })
+}
+
+/// Errs if a PNG or JPEG file is not sound, or not what its type says. The rows of a PNG file are decoded one by one.
+pub(super) fn check_file(bytes: &[u8], image: &Image, budget: &Budget) -> Result<()> {
+    if image.format != ImageFormat::Png {
+        return samples(bytes, image, budget).map(drop);
+    }
+    guarded(|| {
+        let (decoder, info) = open_png(bytes, budget)?;
+        info.check(image)?;
+        let mut reader = decoder.read_info().map_err(not_png)?;
+        while reader.next_row().map_err(not_png)?.is_some() {}
+        reader.finish().map_err(not_png)
+    })
+}
+
+/// The plain image of a PNG or JPEG file, checked against its type.
+pub(super) fn decode(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec<u8>> {
+    let indices = sample_indices(image).filter(|_| is_decodable(image));
+    let indices = indices.ok_or_else(|| Error::unsupported("decoding an image to such components"))?;
+    let Samples { bytes, per_pixel, wide } = samples(bytes, image, budget)?;
+    let same = !wide && image.components.iter().all(|(_, kind)| *kind == Fundamental::UInt8);
+    if same && indices.is_sorted() && per_pixel == indices.len() {
+        return Ok(bytes);
+    }
+    let mut plain = allocate(image.plain_bytes().unwrap_or(u64::MAX), budget)?;
     let sample_bytes = if wide { 2 } else { 1 };
-    for pixel in samples.chunks_exact(indices.len() * sample_bytes) {
+    for pixel in bytes.chunks_exact(per_pixel * sample_bytes) {
         for (index, (_, kind)) in indices.iter().zip(&image.components) {
             let sample = match pixel.get(index * sample_bytes..(index + 1) * sample_bytes) {
-                Some([high, low]) => u32::from(*high) << 8 | u32::from(*low),
-                Some([byte]) => u32::from(*byte),
+                Some([high, low]) => u16::from_be_bytes([*high, *low]),
+                Some([byte]) => u16::from(*byte),
                 _ => 0,
             };
-            let [.., low] = sample.to_be_bytes();
             match kind {
-                Fundamental::UInt8 => plain.push(low),
-                _ => plain.extend_from_slice(&sample.to_be_bytes()),
+                Fundamental::UInt8 => plain.extend(sample.to_be_bytes().last()),
+                Fundamental::UInt64 | Fundamental::Int64 => plain.extend(u64::from(sample).to_be_bytes()),
+                Fundamental::Float32 => plain.extend(f32::from(sample).to_be_bytes()),
+                Fundamental::Float64 => plain.extend(f64::from(sample).to_be_bytes()),
+                _ => plain.extend(u32::from(sample).to_be_bytes()),
             }
         }
     }
     Ok(plain)
 }
 
-/// The PNG file of a plain image whose bytes have been held against its size.
+/// The image type of a PNG or JPEG file, by its header: `black` or `red`, `green` and `blue`, of 8 or 16 bits.
+pub(crate) fn image_type_of_file(bytes: &[u8], budget: &Budget) -> Result<Image> {
+    let (info, format) = guarded(|| match bytes.starts_with(JPEG_SIGNATURE) {
+        true => Ok((open_jpeg(bytes)?.1, ImageFormat::Jpeg)),
+        false => Ok((open_png(bytes, budget)?.1, ImageFormat::Png)),
+    })?;
+    let kind = if info.wide { Fundamental::UInt32 } else { Fundamental::UInt8 };
+    let channels: &[Channel] =
+        if info.colour { &[Channel::Red, Channel::Green, Channel::Blue] } else { &[Channel::Black] };
+    let components = channels.iter().map(|channel| (*channel, kind)).collect();
+    Ok(Image { width: info.width, height: info.height, components, format })
+}
+
+/// The bytes of an image of this type from a file: decoded if the type is plain, else the file itself if it is such an
+/// image.
+pub(crate) fn image_from_file(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec<u8>> {
+    if image.format != ImageFormat::Plain {
+        check_file(bytes, image, budget)?;
+        return Ok(bytes.to_vec());
+    }
+    let format = if bytes.starts_with(JPEG_SIGNATURE) { ImageFormat::Jpeg } else { ImageFormat::Png };
+    decode(bytes, &Image { format, ..image.clone() }, budget)
+}
+
+/// The file of an image of this type: a plain one becomes a PNG file.
+pub(crate) fn image_to_file<'b>(bytes: &'b [u8], image: &Image) -> Result<Cow<'b, [u8]>> {
+    let size = image.plain_bytes().unwrap_or(u64::MAX);
+    match image.format {
+        ImageFormat::Plain if bytes.len() as u64 != size => {
+            Err(Error::malformed(format_args!("an image of {size} bytes"), bytes.len()).rule("image_size"))
+        }
+        ImageFormat::Plain => encode_png(bytes, image).map(Cow::Owned),
+        ImageFormat::Png | ImageFormat::Jpeg => Ok(Cow::Borrowed(bytes)),
+    }
+}
+
+impl Image {
+    /// Whether plain images of this type can be PNG files.
+    pub(crate) fn fits_png(&self) -> bool {
+        is_encodable(self)
+    }
+}
+
+/// The PNG file of a plain image whose size has been checked.
 pub(super) fn encode_png(bytes: &[u8], image: &Image) -> Result<Vec<u8>> {
     let cannot = |error: png::EncodingError| Error::unsupported(format!("a PNG image: {error}"));
     let Some(indices) = sample_indices(image) else { return Err(Error::unsupported("such a PNG image")) };

@@ -10,13 +10,18 @@
 //! length and its header are checked when the file is opened; a segment is checked when it is read, before it is
 //! decoded. So a stale index is never believed, and a seek reads no more than the segments it needs.
 
+use std::collections::VecDeque;
 use std::io::Read;
 use std::ops::Range;
 
-use super::layout::{Layout, Wire};
-use super::read::WINDOW_BYTES;
-use super::rows::{place, read_row_header};
+use arrow_array::RecordBatch;
+
+use super::decode::wrong_row_count;
+use super::layout::{DsLayout, Encoded, open_given};
+use super::read::{BATCH_BYTES, WINDOW_BYTES};
+use super::rows::{BatchLimits, RowBuilder, place, read_row_header};
 use super::types::Type;
+use crate::control::Control;
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::ReadOptions;
@@ -72,16 +77,16 @@ pub(super) struct Index {
 
 impl Index {
     /// The index beside a bundle: `None` if there is none, an error if it is no index or does not fit.
-    pub(super) fn beside(layout: &Layout, budget: &Budget) -> Result<Option<Index>> {
+    pub(super) fn beside(layout: &DsLayout, budget: &Budget) -> Result<Option<Index>> {
         let Some(len) = layout.source.len() else { return Ok(None) };
         let Some(side) = layout.source.sibling(INDEX_SUFFIX)? else { return Ok(None) };
         let side_bytes = side.len().unwrap_or(0);
         let bytes = side.read_range(0, side_bytes, budget)?;
-        let index = Index::parse(&bytes, layout, len)?;
+        let index = Index::parse(&bytes, layout, len, budget)?;
         Ok(Some(index))
     }
 
-    fn parse(bytes: &[u8], layout: &Layout, len: u64) -> Result<Index> {
+    fn parse(bytes: &[u8], layout: &DsLayout, len: u64, budget: &Budget) -> Result<Index> {
         let stale = |what: &str| Err(Error::malformed("an index of this file", what).rule("index"));
         let Some((content, root)) = bytes.split_last_chunk::<32>() else { return stale("too few bytes") };
         let mut cursor = Cursor::new(content);
@@ -97,7 +102,7 @@ impl Index {
         if (header_bytes, bundle_bytes) != (layout.body, len) {
             return stale("one of a file of another length");
         }
-        let header = layout.source.read_range(0, header_bytes, &Budget::default())?;
+        let header = layout.source.read_range(0, header_bytes, budget)?;
         if *blake3::hash(&header).as_bytes() != header_hash {
             return stale("one of a file with another header");
         }
@@ -143,7 +148,7 @@ pub fn build_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
 }
 
 fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
-    let layout = super::open_layout(source.clone(), options)?;
+    let layout = open_given(source.clone(), options)?;
     let Some(len) = source.len() else {
         return Err(Error::usage(
             "a stream or packed file cannot be read at an offset, so an index is of no use",
@@ -152,7 +157,7 @@ fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     let Type::Tabular(table) = &layout.kind else {
         return Err(Error::unsupported("only a table has rows to index"));
     };
-    if layout.wire == Wire::Json {
+    if layout.wire == Encoded::Json {
         return Err(Error::unsupported("only a MessagePack stream has an index"));
     }
     let budget = options.budget.clone();
@@ -201,14 +206,14 @@ fn build(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     if let Some(expected) = table.row_count
         && expected != row_count
     {
-        return Err(super::from_msgpack::wrong_row_count(expected, row_count, len));
+        return Err(wrong_row_count(expected, row_count, len));
     }
     write(source, &layout, len, row_count, every.unwrap_or(row_count.max(1)), &offsets)
 }
 
 fn write(
     source: &Source,
-    layout: &Layout,
+    layout: &DsLayout,
     len: u64,
     row_count: u64,
     every: u64,
@@ -234,4 +239,70 @@ fn write(
     let root = blake3::hash(&content);
     content.extend_from_slice(root.as_bytes());
     Ok(content)
+}
+
+/// The rows of segments: some at a time, each on a thread of its own, handed out in order.
+pub(super) struct SegmentRows<F> {
+    pub(super) source: Source,
+    pub(super) budget: Budget,
+    pub(super) make: F,
+    pub(super) wanted: Range<u64>,
+    pub(super) batch_rows: usize,
+    pub(super) control: Control,
+    pub(super) segments: VecDeque<Segment>,
+    pub(super) ready: VecDeque<Result<RecordBatch>>,
+}
+
+impl<F: Fn(u64) -> Result<RowBuilder> + Sync> Iterator for SegmentRows<F> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        while self.ready.is_empty() && !self.segments.is_empty() {
+            let count = self.control.threads().min(self.segments.len());
+            let group: Vec<Segment> = self.segments.drain(..count).collect();
+            let done = match self.control.map(group, |segment| self.decode(&segment)) {
+                Ok(done) => done,
+                Err(error) => vec![Err(error)],
+            };
+            for batches in done {
+                match batches {
+                    Ok(batches) => self.ready.extend(batches.into_iter().map(Ok)),
+                    Err(error) => self.ready.push_back(Err(error)),
+                }
+            }
+        }
+        self.ready.pop_front()
+    }
+}
+
+impl<F: Fn(u64) -> Result<RowBuilder>> SegmentRows<F> {
+    fn decode(&self, segment: &Segment) -> Result<Vec<RecordBatch>> {
+        let bytes = segment.read(&self.source, &self.budget)?;
+        let mut cursor = Cursor::at(&bytes, segment.offset);
+        let mut builder = (self.make)(segment.rows.start)?;
+        let mut batches = Vec::new();
+        let mut start = segment.offset;
+        let end = segment.rows.end.min(self.wanted.end);
+        while builder.row < end {
+            if builder.row < self.wanted.start {
+                builder.skip_msgpack(&mut cursor)?;
+                continue;
+            }
+            let rows = (end - builder.row).min((self.batch_rows - builder.len) as u64);
+            let bytes = BATCH_BYTES.saturating_sub(cursor.offset() - start + builder.stand_ins());
+            builder.read_some_msgpack(&mut cursor, &BatchLimits { rows, bytes })?;
+            let bytes = cursor.offset() - start + builder.stand_ins();
+            if builder.len >= self.batch_rows || bytes >= BATCH_BYTES {
+                batches.push(builder.finish()?);
+                start = cursor.offset();
+            }
+        }
+        if end == segment.rows.end {
+            cursor.expect_end()?;
+        }
+        if builder.len > 0 {
+            batches.push(builder.finish()?);
+        }
+        Ok(batches)
+    }
 }

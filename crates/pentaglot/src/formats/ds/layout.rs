@@ -5,26 +5,27 @@ use std::io::Read;
 use super::rows::root_columns;
 use super::tree::Tree;
 use super::types::{Fundamental, ImageFormat, Type};
+use super::{ROWS, ROWS_JSON};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
-use crate::formats::{Confidence, Head};
-use crate::limits::Limits;
+use crate::formats::{Confidence, Head, ReadOptions};
+use crate::limits::{Budget, Limits};
 use crate::source::{HEAD_BYTES, Source};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack::{self, Integer, Output};
 
 /// How the bytes are to be understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(super) enum Encoded {
     MsgPack,
     Json,
 }
 
 /// A bundle whose type is known.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
+pub(super) struct DsLayout {
     pub(super) source: Source,
-    pub(super) wire: Wire,
+    pub(super) wire: Encoded,
     pub(super) kind: Type,
     /// Where the elements (MessagePack) or the value (JSON) begin.
     pub(super) body: u64,
@@ -34,30 +35,63 @@ pub(super) struct Layout {
     pub(super) type_place: Option<(u64, u64)>,
 }
 
-/// Whether the bytes are MessagePack or JSON. No element of DS is a MessagePack map: a map is a header.
-pub(super) fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Wire {
-    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    let Some(first) = text.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Wire::MsgPack };
-    let name = name.to_lowercase();
-    let named = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
-    match (first, given) {
-        (b'{', _) => Wire::Json,
-        (b'[' | b'"', None) => Wire::Json,
-        // A number may be one in either; the name decides.
-        (0x00..=0x7f, Some(Type::Fundamental(kind))) if !matches!(kind, Fundamental::String) && !named => {
-            let word = matches!(kind, Fundamental::Bool | Fundamental::Void) && first.is_ascii_alphabetic();
-            if word { Wire::Json } else { Wire::MsgPack }
+impl DsLayout {
+    /// Elements, or a JSON value, of a type that was given.
+    fn without_header(source: Source, wire: Encoded, kind: Type) -> Self {
+        DsLayout { source, wire, kind, body: 0, described: false, type_place: None }
+    }
+
+    /// The dialect of a file that does not say its type.
+    pub(super) fn bare_dialect(&self) -> Option<&'static str> {
+        match self.wire {
+            _ if self.described => None,
+            Encoded::MsgPack => Some(ROWS),
+            Encoded::Json => Some(ROWS_JSON),
         }
-        (b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n', Some(_)) => Wire::Json,
-        _ => Wire::MsgPack,
     }
 }
 
-/// Finds the type and the body.
-pub(super) fn open(source: Source, wire: Wire, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+/// Whether the bytes are MessagePack or JSON. No element of DS is a MessagePack map: a map is a header.
+fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Encoded {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let Some(first) = text.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Encoded::MsgPack };
+    let name = name.to_lowercase();
+    let named = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
+    match (first, given) {
+        (b'{', _) => Encoded::Json,
+        (b'[' | b'"', None) => Encoded::Json,
+        // A number may be one in either; the name decides.
+        (0x00..=0x7f, Some(Type::Fundamental(kind))) if !matches!(kind, Fundamental::String) && !named => {
+            let word = matches!(kind, Fundamental::Bool | Fundamental::Void) && first.is_ascii_alphabetic();
+            if word { Encoded::Json } else { Encoded::MsgPack }
+        }
+        (b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n', Some(_)) => Encoded::Json,
+        _ => Encoded::MsgPack,
+    }
+}
+
+/// Finds the type and the body of a bundle.
+pub(super) fn open_given(source: Source, options: &ReadOptions) -> Result<DsLayout> {
+    let given = options.type_text.as_deref();
+    let given =
+        given.map(|text| Type::parse_within(text, options.budget.limits()).field("type")).transpose()?;
+    let wire = match options.dialect.as_deref() {
+        Some(dialect @ (ROWS | ROWS_JSON)) => {
+            let wire = if dialect == ROWS { Encoded::MsgPack } else { Encoded::Json };
+            let missing = || Error::usage(format!("ds:{dialect} holds no type")).hint(Hint::Type);
+            return Ok(DsLayout::without_header(source, wire, given.ok_or_else(missing)?));
+        }
+        Some("json") => Encoded::Json,
+        Some(_) => Encoded::MsgPack,
+        None => sniff(&source.head()?, source.name(), given.as_ref()),
+    };
+    open(source, wire, given, &options.budget)
+}
+
+fn open(source: Source, wire: Encoded, given: Option<Type>, budget: &Budget) -> Result<DsLayout> {
     match wire {
-        Wire::MsgPack => open_msgpack(source, given, limits),
-        Wire::Json => open_json(source, given, limits).map_err(json_rule),
+        Encoded::MsgPack => open_msgpack(source, given, budget),
+        Encoded::Json => open_json(source, given, budget).map_err(json_rule),
     }
 }
 
@@ -73,38 +107,33 @@ fn differs(found: &Type, given: &Type) -> Error {
     Error::malformed(format_args!("the given type {given}"), found).rule("header").field("header")
 }
 
-fn open_msgpack(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+fn open_msgpack(mut source: Source, given: Option<Type>, budget: &Budget) -> Result<DsLayout> {
     let mut head = source.head()?;
-    let layout = |source, kind, body, described| Layout {
-        source,
-        wire: Wire::MsgPack,
-        kind,
-        body,
-        described,
-        type_place: None,
-    };
     match (head.first(), given) {
         (Some(code), given) if msgpack::is_map(*code) => {
             let mut size = HEAD_BYTES as u64;
             let (kind, body) = loop {
                 let whole = (head.len() as u64) < size || source.len() == Some(head.len() as u64);
-                match read_header(&head, limits) {
+                match read_header(&head, budget.limits()) {
                     // The header goes on beyond what was looked at.
                     Err(error) if error.kind() == ErrorKind::Truncated && !whole => {
                         source = source.seekable()?;
                         size *= 2;
                         let len = source.len().unwrap_or(0).min(size);
-                        head = source.read_range(0, len, &limits.budget())?.to_vec();
+                        head = source.read_range(0, len, budget)?.to_vec();
                     }
                     other => break other.field("header")?,
                 }
             };
             match given {
                 Some(given) if given != kind => Err(differs(&kind, &given)),
-                _ => Ok(layout(source, kind, body, true)),
+                _ => {
+                    let (wire, type_place) = (Encoded::MsgPack, None);
+                    Ok(DsLayout { source, wire, kind, body, described: true, type_place })
+                }
             }
         }
-        (_, Some(given)) => Ok(layout(source, given, 0, false)),
+        (_, Some(given)) => Ok(DsLayout::without_header(source, Encoded::MsgPack, given)),
         (None, None) => {
             Err(Error::truncated("a header", "an empty file").at(0).rule("header").field("header"))
         }
@@ -134,24 +163,27 @@ fn read_header(head: &[u8], limits: &Limits) -> Result<(Type, u64)> {
     Ok((Type::from_tree(tree, limits).field("format").at(0)?, cursor.offset()))
 }
 
-fn open_json(mut source: Source, given: Option<Type>, limits: &Limits) -> Result<Layout> {
+fn open_json(mut source: Source, given: Option<Type>, budget: &Budget) -> Result<DsLayout> {
     let head = source.head()?;
-    let found = match find_json(head.as_slice(), given.as_ref(), limits) {
+    let found = match find_json(head.as_slice(), given.as_ref(), budget) {
         Err(error) if error.kind() == ErrorKind::Truncated && head.len() >= HEAD_BYTES => {
             // The type stands beyond what was looked at: perhaps behind the value.
             source = source.seekable()?;
-            find_json(source.reader()?, given.as_ref(), limits)?
+            find_json(source.reader()?, given.as_ref(), budget)?
         }
         other => other?,
     };
     Ok(match (found, given) {
         (Some(Found { kind, .. }), Some(given)) if kind != given => return Err(differs(&kind, &given)),
-        (Some(Found { kind, type_place, body }), _) => {
-            Layout { source, wire: Wire::Json, kind, body, described: true, type_place: Some(type_place) }
-        }
-        (None, Some(kind)) => {
-            Layout { source, wire: Wire::Json, kind, body: 0, described: false, type_place: None }
-        }
+        (Some(Found { kind, type_place, body }), _) => DsLayout {
+            source,
+            wire: Encoded::Json,
+            kind,
+            body,
+            described: true,
+            type_place: Some(type_place),
+        },
+        (None, Some(kind)) => DsLayout::without_header(source, Encoded::Json, kind),
         (None, None) => {
             let expected = "a bundle {\"type\": …, \"value\": …}";
             return Err(Error::malformed(expected, "another value").at(0).hint(Hint::Type));
@@ -166,8 +198,8 @@ struct Found {
 }
 
 /// Looks for type and value; `None` if this is no bundle but a value.
-fn find_json<R: Read>(input: R, given: Option<&Type>, limits: &Limits) -> Result<Option<Found>> {
-    let mut scanner = Scanner::new(input, limits.budget());
+fn find_json<R: Read>(input: R, given: Option<&Type>, budget: &Budget) -> Result<Option<Found>> {
+    let mut scanner = Scanner::new(input, budget.clone());
     scanner.skip_byte_order_mark()?;
     if scanner.peek()? != Kind::Object {
         return Ok(None);
@@ -193,7 +225,7 @@ fn find_json<R: Read>(input: R, given: Option<&Type>, limits: &Limits) -> Result
             "type" => {
                 let tree = Tree::read_json(&mut scanner)?;
                 let place = (offset, scanner.offset() - offset);
-                kind = Some((Type::from_tree(&tree, limits).field("type").at(offset)?, place));
+                kind = Some((Type::from_tree(&tree, budget.limits()).field("type").at(offset)?, place));
             }
             "value" => {
                 body = Some(offset);
@@ -462,10 +494,11 @@ impl Profile {
 /// Whether a file looks like a bundle: a map with `format` that is a type, or an object with `type` and `value`.
 pub(super) fn detect(head: &Head<'_>) -> Confidence {
     let bytes = head.bytes();
-    let limits = Limits::default();
+    // What is read is the head alone.
+    let budget = Budget::default();
     let Some(first) = bytes.first() else { return Confidence::No };
     if msgpack::is_map(*first) {
-        return match read_header(bytes, &limits) {
+        return match read_header(bytes, budget.limits()) {
             Ok(_) => Confidence::Certain,
             // A header that goes on beyond the first bytes, or that breaks a rule.
             Err(_) if bytes.get(1..8) == Some(b"\xa6format") => Confidence::Likely,
@@ -476,12 +509,12 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
     if text.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Confidence::No;
     }
-    match find_json(bytes, None, &limits) {
+    match find_json(bytes, None, &budget) {
         Ok(Some(_)) => Confidence::Certain,
         Ok(None) => Confidence::No,
         // A bundle that breaks a rule, or whose type stands beyond what is seen.
         Err(_) => {
-            let keys = first_keys(bytes, &limits);
+            let keys = first_keys(bytes, &budget);
             let has = |name: &str| keys.iter().any(|key| key == name);
             let first = keys.first().map(String::as_str);
             match first {
@@ -489,7 +522,7 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
                 Some("value") if bytes.len() >= HEAD_BYTES => Confidence::Likely,
                 // Half a bundle and nothing else, by our name: more likely one that lacks a key than one line of others.
                 Some("type" | "value")
-                    if keys.len() == 1 && head.has_extension(&["json"]) && is_alone(bytes, &limits) =>
+                    if keys.len() == 1 && head.has_extension(&["json"]) && is_alone(bytes, &budget) =>
                 {
                     Confidence::Likely
                 }
@@ -501,15 +534,15 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
 }
 
 /// Whether a whole text is one JSON value.
-fn is_alone(text: &[u8], limits: &Limits) -> bool {
-    let mut scanner = Scanner::new(text, limits.budget());
+fn is_alone(text: &[u8], budget: &Budget) -> bool {
+    let mut scanner = Scanner::new(text, budget.clone());
     let value = scanner.skip_byte_order_mark().and_then(|_| scanner.skip_value());
     value.and_then(|()| scanner.end()).is_ok()
 }
 
 /// The keys of the object that a text begins with, as far as it is sound.
-fn first_keys(text: &[u8], limits: &Limits) -> Vec<String> {
-    let mut scanner = Scanner::new(text, limits.budget());
+fn first_keys(text: &[u8], budget: &Budget) -> Vec<String> {
+    let mut scanner = Scanner::new(text, budget.clone());
     let mut keys = Vec::new();
     if scanner.skip_byte_order_mark().and_then(|_| scanner.begin_object()).is_err() {
         return keys;

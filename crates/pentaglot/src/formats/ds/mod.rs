@@ -16,23 +16,20 @@
 //! | `nullable`, `array`, `struct` (later additions) | yes | yes |
 //! | `rowCount` | enforced | kept and enforced |
 //! | MessagePack with header | any integer width | `msgpack` (fewest bytes), `msgpack-fixed` |
-//! | without a header, or a plain JSON value | with a given type | no |
+//! | without a header, or a plain JSON value | with a given type | `rows`, `rows-json` |
 //! | JSON bundle | keys in either order | `json` |
-//! | PNG images | carried, or decoded | carried, or encoded |
-//! | JPEG images | carried, signature checked | carried |
+//! | PNG images | carried, or decoded (palettes, alpha left out, 1 to 16 bits) | carried, or encoded |
+//! | JPEG images | carried, or decoded | carried |
 //! | rows at random | by constant stride or side index ([`build_index`]) | |
 
 mod cells;
 mod columns;
-mod from_json;
-mod from_msgpack;
+mod decode;
 mod images;
 mod index;
 mod layout;
 mod outline;
 mod read;
-mod read_json;
-mod room;
 mod rows;
 mod schema;
 #[cfg(test)]
@@ -40,26 +37,42 @@ mod tests;
 mod tree;
 mod types;
 mod validate;
+mod value;
 mod write;
 
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
+pub(crate) use images::{image_from_file, image_to_file, image_type_of_file};
 pub use index::{INDEX_SUFFIX, build_index};
 pub use types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
+pub use value::{Value, Wire, read_bundle, read_value, write_bundle, write_value};
 
-use self::columns::Reading;
-use self::layout::{Layout, Wire};
 use crate::error::{Context, Result};
 use crate::formats::{
     Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage,
-    WriteOptions, WritePlan, planned, relaxed,
+    WriteOptions, WritePlan,
 };
 use crate::hub::Form;
-use crate::hub::relax::Rules;
 use crate::source::Source;
 
 const ID: &str = "ds";
+
+/// The dialect of elements without a header.
+const ROWS: &str = "rows";
+/// The dialect of a JSON value alone.
+const ROWS_JSON: &str = "rows-json";
+
+/// The media type of each dialect, as Mantik's services use them, and other spellings that they take. The Scala and Go
+/// programs write the type of a JSON bundle without a slash.
+static MEDIA_TYPES: &[(&str, &str)] = &[
+    ("msgpack", "application/x-mantik-bundle"),
+    ("msgpack-fixed", "application/x-mantik-bundle"),
+    ("json", "application/x-mantik-bundle-json"),
+    ("json", "application-x-mantik-bundle-json"),
+    (ROWS, "application/x-msgpack"),
+    (ROWS_JSON, "application/json"),
+];
 
 /// Key of the native type of rows whose images a reader has decoded.
 const DECODED_KEY: &str = "decoded";
@@ -89,6 +102,20 @@ static INFO: FormatInfo = FormatInfo {
             write: true,
             takes_any_bytes: false,
         },
+        DialectInfo {
+            name: ROWS,
+            title: "MessagePack rows without a header; their type is given",
+            read: true,
+            write: true,
+            takes_any_bytes: false,
+        },
+        DialectInfo {
+            name: ROWS_JSON,
+            title: "a JSON value without its type, which is given",
+            read: true,
+            write: true,
+            takes_any_bytes: false,
+        },
     ],
     extensions: &["ds", "ds.json", "json", "mantik"],
     media_types: &[
@@ -111,7 +138,7 @@ static INFO: FormatInfo = FormatInfo {
             side: super::Side::Both,
             values: "decode|encode",
             default: "",
-            help: "decode: PNG images become plain, and plain ones that come from elsewhere PNG; encode: only the latter",
+            help: "decode: PNG and JPEG images become plain, and plain ones that come from elsewhere PNG; encode: only the latter",
         },
         OptionInfo {
             key: "lenient",
@@ -137,47 +164,19 @@ impl Format for Ds {
         &INFO
     }
 
+    fn dialect_media_types(&self) -> &'static [(&'static str, &'static str)] {
+        MEDIA_TYPES
+    }
+
     fn detect(&self, head: &Head<'_>) -> Confidence {
         layout::detect(head)
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        open(source, options).in_format(ID)
+        read::open(source, options).in_format(ID)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let (steps, target) = write::plan(schema, options)?;
-        let options = options.clone();
-        Ok(planned(steps, move |sink| {
-            let writer = Box::new(write::BundleWriter::new(sink, target, &options).in_format(ID)?);
-            let rules = Rules { null_for_nan: write::is_json(&options), ..Rules::default() };
-            Ok(relaxed(writer, rules, &options))
-        }))
+        write::plan(schema, options)
     }
-}
-
-fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-    let reading = Reading {
-        lenient: options.options.bool("lenient")?.unwrap_or(false),
-        nan_null: options.options.word("nan", &["null"])?.is_some(),
-        decode: options.options.word("images", &["decode", "encode"])? == Some("decode"),
-        check_images: false,
-        budget: options.budget.clone(),
-        stand_ins: 0,
-    };
-    let layout = open_layout(source, options)?;
-    Ok(Arc::new(read::Bundle::new(layout, reading, options.control.clone())?))
-}
-
-/// Finds the type and the body of a bundle.
-fn open_layout(source: Source, options: &ReadOptions) -> Result<Layout> {
-    let given = options.type_text.as_deref();
-    let given =
-        given.map(|text| Type::parse_within(text, options.budget.limits()).field("type")).transpose()?;
-    let wire = match options.dialect.as_deref() {
-        Some("json") => Wire::Json,
-        Some(_) => Wire::MsgPack,
-        None => layout::sniff(&source.head()?, source.name(), given.as_ref()),
-    };
-    layout::open(source, wire, given, options.budget.limits())
 }

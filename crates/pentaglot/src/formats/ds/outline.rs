@@ -1,6 +1,6 @@
 //! The named byte ranges of a bundle: header and rows, or type and value; rows and cells are walked when asked for.
 
-use super::layout::Wire;
+use super::layout::Encoded;
 use super::read::{Bundle, WINDOW_BYTES};
 use super::rows::{root_columns, root_shape};
 use super::tree::Tree;
@@ -9,9 +9,9 @@ use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{Expand, Node, Outline};
 use crate::hub::Shape;
-use crate::limits::Budget;
+use crate::limits::{Budget, Limits};
 use crate::source::{Source, Window};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack;
 
 /// A value longer than this is described, not shown.
@@ -39,14 +39,14 @@ pub(super) fn outline(bundle: &Bundle) -> Outline {
         count: bundle.summary.rows,
     };
     match layout.wire {
-        Wire::MsgPack => {
+        Encoded::MsgPack => {
             if layout.body > 0 {
                 parts.push(Node::new("header", 0, layout.body).value(&layout.kind));
             }
             let part = if root_shape(&layout.kind) == Shape::Table { "rows" } else { "value" };
             parts.push(elements(part, elements_of(layout.body)));
         }
-        Wire::Json => {
+        Encoded::Json => {
             if let Some((offset, bytes)) = layout.type_place {
                 parts.push(Node::new("type", offset, bytes).value(&layout.kind));
             }
@@ -64,7 +64,7 @@ struct Elements {
     start: u64,
     end: u64,
     kind: Type,
-    wire: Wire,
+    wire: Encoded,
     budget: Budget,
     stride: Option<u64>,
     count: Option<u64>,
@@ -73,11 +73,11 @@ struct Elements {
 impl Expand for Elements {
     fn nodes(&self, from: u64) -> Box<dyn Iterator<Item = Result<Node>> + '_> {
         match self.wire {
-            Wire::MsgPack => match self.msgpack(from) {
+            Encoded::MsgPack => match self.msgpack(from) {
                 Ok(nodes) => Box::new(nodes),
                 Err(error) => Box::new(std::iter::once(Err(error))),
             },
-            Wire::Json => match self.json() {
+            Encoded::Json => match self.json() {
                 Ok(nodes) => Box::new(nodes.skip(usize::try_from(from).unwrap_or(usize::MAX))),
                 Err(error) => Box::new(std::iter::once(Err(error))),
             },
@@ -196,20 +196,20 @@ impl Elements {
         }
         let content = self.source.read_range(offset, bytes, &self.budget).ok()?;
         match self.wire {
-            Wire::MsgPack => shown(&content, offset),
-            Wire::Json => Some(cut(&String::from_utf8_lossy(&content))),
+            Encoded::MsgPack => shown(&content, offset, self.budget.limits()),
+            Encoded::Json => Some(cut(&String::from_utf8_lossy(&content))),
         }
     }
 }
 
 /// A MessagePack value as text.
-fn shown(bytes: &[u8], offset: u64) -> Option<String> {
+fn shown(bytes: &[u8], offset: u64, limits: &Limits) -> Option<String> {
     let mut cursor = Cursor::at(bytes, offset);
     if let Some(0xc4..=0xc6) = cursor.peek() {
         let content = msgpack::read_bytes(&mut cursor, "bytes").ok()?;
         return Some(format!("{} bytes", content.len()));
     }
-    let tree = Tree::read_msgpack(&mut cursor, Budget::default().limits(), 0).ok()?;
+    let tree = Tree::read_msgpack(&mut cursor, limits, 0).ok()?;
     let mut text = Vec::new();
     tree.write_json(&mut text);
     Some(cut(&String::from_utf8_lossy(&text)))
@@ -244,8 +244,8 @@ impl Row {
         let Elements { source, kind, wire, budget, .. } = &self.elements;
         let bytes = source.read_range(self.offset, self.bytes, budget)?;
         let places = match wire {
-            Wire::MsgPack => msgpack_places(&bytes, self.offset)?,
-            Wire::Json => json_places(&bytes, self.offset, budget)?,
+            Encoded::MsgPack => msgpack_places(&bytes, self.offset)?,
+            Encoded::Json => json_places(&bytes, self.offset, budget)?,
         };
         let columns = root_columns(kind);
         let names =

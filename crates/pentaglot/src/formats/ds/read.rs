@@ -1,6 +1,5 @@
-//! An open bundle, and its elements as record batches.
+//! An open bundle, and its elements as record batches: from a MessagePack stream, from JSON, or by a side index.
 
-use crate::hub::Selection;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,19 +7,21 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 
 use super::columns::Reading;
-use super::from_msgpack::wrong_row_count;
-use super::images::Transform;
-use super::index::{Index, Segment};
-use super::layout::{Layout, Profile, Stride, Wire};
+use super::decode::{begin_cells, wrong_row_count};
+use super::images::holds_png;
+use super::index::{Index, Segment, SegmentRows};
+use super::layout::{DsLayout, Encoded, Profile, Stride, json_rule, open_given};
 use super::rows::{BatchLimits, RowBuilder, place, root_shape};
+use super::schema::schema_of;
 use super::types::Type;
 use crate::control::Control;
+use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, Split, Summary};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Split, Summary};
 use crate::hub::rows::{Rows, from_batches};
-use crate::hub::{Shape, native};
-use crate::limits::Budget;
-use crate::source::Window;
+use crate::hub::{Selection, Shape};
+use crate::source::{Source, SourceReader, Window};
+use crate::wire::json::Scanner;
 use crate::wire::msgpack;
 
 /// A batch ends at this many rows, if nobody asks for another number …
@@ -32,7 +33,7 @@ pub(super) const WINDOW_BYTES: usize = 1 << 20;
 
 /// An open bundle.
 pub(super) struct Bundle {
-    pub(super) layout: Layout,
+    pub(super) layout: DsLayout,
     pub(super) summary: Summary,
     pub(super) reading: Reading,
     pub(super) index: Option<Index>,
@@ -40,8 +41,22 @@ pub(super) struct Bundle {
     pub(super) control: Control,
 }
 
+/// Opens a bundle: reads its type, and where its elements begin.
+pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+    let reading = Reading {
+        lenient: options.options.bool("lenient")?.unwrap_or(false),
+        nan_null: options.options.word("nan", &["null"])?.is_some(),
+        decode: options.options.word("images", &["decode", "encode"])? == Some("decode"),
+        check_images: false,
+        budget: options.budget.clone(),
+        stand_ins: 0,
+    };
+    let layout = open_given(source, options)?;
+    Ok(Arc::new(Bundle::new(layout, reading, options.control.clone())?))
+}
+
 impl Bundle {
-    pub(super) fn new(layout: Layout, reading: Reading, control: Control) -> Result<Bundle> {
+    pub(super) fn new(layout: DsLayout, reading: Reading, control: Control) -> Result<Bundle> {
         let schema = schema_of(&layout.kind, reading.decode)?;
         let mut summary = Summary::new(super::ID, Arc::new(schema));
         let len = layout.source.len();
@@ -50,6 +65,10 @@ impl Bundle {
         if !layout.described {
             summary.notes.push("the file has no header: its type was given".to_owned());
         }
+        if reading.decode && holds_png(&layout.kind) {
+            let note = "images are decoded to the channels of their type; alpha, which DS does not have, is left out";
+            summary.notes.push(note.to_owned());
+        }
         let mut bundle = Bundle { layout, summary, reading, index: None, stride: None, control };
         bundle.summary.rows = match (&bundle.layout.kind, root_shape(&bundle.layout.kind)) {
             (Type::Tabular(table), _) => table.row_count,
@@ -57,14 +76,14 @@ impl Bundle {
             _ => None,
         };
         match bundle.layout.wire {
-            Wire::Json => bundle.describe_json(),
-            Wire::MsgPack => bundle.describe_msgpack()?,
+            Encoded::Json => bundle.describe_json(),
+            Encoded::MsgPack => bundle.describe_msgpack()?,
         }
         Ok(bundle)
     }
 
     fn describe_json(&mut self) {
-        self.summary.dialect = Some("json");
+        self.summary.dialect = Some(self.layout.bare_dialect().unwrap_or("json"));
         self.summary.dialect_reason = Some("it is JSON text".to_owned());
         if let Some((offset, bytes)) = self.layout.type_place {
             self.summary.part("type", offset, bytes);
@@ -82,10 +101,10 @@ impl Bundle {
         let head = self.layout.source.head()?;
         let start = usize::try_from(body).ok().and_then(|body| head.get(body..)).unwrap_or_default();
         let (dialect, reason) = Profile::of(&self.layout.kind, start).dialect();
-        self.summary.dialect = Some(dialect);
+        self.summary.dialect = Some(self.layout.bare_dialect().unwrap_or(dialect));
         self.summary.dialect_reason = Some(reason.to_owned());
         if matches!(self.layout.kind, Type::Array(_)) {
-            let count = msgpack::read_array_count(&mut crate::cursor::Cursor::new(start));
+            let count = msgpack::read_array_count(&mut Cursor::new(start));
             self.summary.rows = count.ok().map(u64::from);
         }
         let Some(len) = self.layout.source.len() else { return Ok(()) };
@@ -162,20 +181,6 @@ impl Bundle {
     }
 }
 
-/// The schema of the rows; decoded images are plain, and the native type says that they were decoded.
-fn schema_of(kind: &Type, decode: bool) -> Result<arrow_schema::Schema> {
-    if !decode {
-        return kind.schema();
-    }
-    let decoded = Transform::Decode.apply(kind)?;
-    let schema = decoded.schema()?;
-    if decoded == *kind {
-        return Ok(schema);
-    }
-    let native = native::of(&schema, super::ID).unwrap_or_default();
-    Ok(native::with(schema, super::ID, serde_json::json!({ super::DECODED_KEY: native })))
-}
-
 impl Document for Bundle {
     fn summary(&self) -> &Summary {
         &self.summary
@@ -204,7 +209,7 @@ impl Document for Bundle {
         let schema = Arc::clone(request.schema());
         let wanted = request.range(u64::MAX);
         let batch_rows = request.batch_rows_or(BATCH_ROWS);
-        if self.layout.wire == Wire::Json {
+        if self.layout.wire == Encoded::Json {
             let rows = self.json_rows(request, wanted, batch_rows)?;
             return Ok(from_batches(schema, rows));
         }
@@ -399,68 +404,170 @@ pub(super) fn read_root_count(window: &mut Window) -> Result<u32> {
     }
 }
 
-/// The rows of segments: some at a time, each on a thread of its own, handed out in order.
-struct SegmentRows<F> {
-    source: crate::source::Source,
-    budget: Budget,
-    make: F,
-    wanted: Range<u64>,
-    batch_rows: usize,
-    control: Control,
-    segments: VecDeque<Segment>,
-    ready: VecDeque<Result<RecordBatch>>,
-}
+impl Bundle {
+    pub(super) fn json_rows(
+        &self,
+        request: &Selection,
+        wanted: Range<u64>,
+        batch_rows: usize,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+        let rows = JsonRows {
+            scanner: self.scanner()?,
+            builder: self.builder(request)?,
+            shape: root_shape(&self.layout.kind),
+            wanted,
+            declared: declared_rows(&self.layout.kind),
+            batch_rows,
+            tail: Tail::of(&self.layout),
+            state: State::Start,
+        };
+        Ok(rows.map(|batch| batch.map_err(json_rule).in_format(super::ID)))
+    }
 
-impl<F: Fn(u64) -> Result<RowBuilder> + Sync> Iterator for SegmentRows<F> {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Result<RecordBatch>> {
-        while self.ready.is_empty() && !self.segments.is_empty() {
-            let count = self.control.threads().min(self.segments.len());
-            let group: Vec<Segment> = self.segments.drain(..count).collect();
-            let done = match self.control.map(group, |segment| self.decode(&segment)) {
-                Ok(done) => done,
-                Err(error) => vec![Err(error)],
-            };
-            for batches in done {
-                match batches {
-                    Ok(batches) => self.ready.extend(batches.into_iter().map(Ok)),
-                    Err(error) => self.ready.push_back(Err(error)),
-                }
-            }
+    /// A scanner at the value.
+    fn scanner(&self) -> Result<Scanner<SourceReader>> {
+        let body = self.layout.body;
+        let mut scanner = Scanner::over(&self.layout.source, body, self.reading.budget.clone())?;
+        if !self.layout.described {
+            scanner.skip_byte_order_mark()?;
         }
-        self.ready.pop_front()
+        Ok(scanner)
     }
 }
 
-impl<F: Fn(u64) -> Result<RowBuilder>> SegmentRows<F> {
-    fn decode(&self, segment: &Segment) -> Result<Vec<RecordBatch>> {
-        let bytes = segment.read(&self.source, &self.budget)?;
-        let mut cursor = crate::cursor::Cursor::at(&bytes, segment.offset);
-        let mut builder = (self.make)(segment.rows.start)?;
-        let mut batches = Vec::new();
-        let mut start = segment.offset;
-        let end = segment.rows.end.min(self.wanted.end);
-        while builder.row < end {
-            if builder.row < self.wanted.start {
-                builder.skip_msgpack(&mut cursor)?;
-                continue;
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Start,
+    Elements,
+    Done,
+}
+
+/// The elements of a JSON value, in order.
+struct JsonRows {
+    scanner: Scanner<SourceReader>,
+    builder: RowBuilder,
+    shape: Shape,
+    wanted: Range<u64>,
+    declared: Option<u64>,
+    batch_rows: usize,
+    tail: Tail,
+    state: State,
+}
+
+impl Iterator for JsonRows {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        if self.state == State::Done {
+            return None;
+        }
+        match self.fill() {
+            Err(error) => {
+                self.state = State::Done;
+                Some(Err(error))
             }
-            let rows = (end - builder.row).min((self.batch_rows - builder.len) as u64);
-            let bytes = BATCH_BYTES.saturating_sub(cursor.offset() - start + builder.stand_ins());
-            builder.read_some_msgpack(&mut cursor, &BatchLimits { rows, bytes })?;
-            let bytes = cursor.offset() - start + builder.stand_ins();
-            if builder.len >= self.batch_rows || bytes >= BATCH_BYTES {
-                batches.push(builder.finish()?);
-                start = cursor.offset();
+            Ok(()) if self.builder.len == 0 => None,
+            Ok(()) => Some(self.builder.finish()),
+        }
+    }
+}
+
+impl JsonRows {
+    fn fill(&mut self) -> Result<()> {
+        if self.state == State::Start {
+            self.state = State::Elements;
+            if self.shape != Shape::Value {
+                begin_cells(&mut self.scanner).field("value")?;
             }
         }
-        if end == segment.rows.end {
-            cursor.expect_end()?;
+        let mut start = self.scanner.offset();
+        let declared = self.declared.unwrap_or(u64::MAX);
+        while self.builder.len < self.batch_rows
+            && (self.builder.len == 0
+                || self.scanner.offset() - start + self.builder.stand_ins() < BATCH_BYTES)
+        {
+            // Elements that are skipped do not count.
+            if self.builder.len == 0 {
+                start = self.scanner.offset();
+            }
+            let row = self.builder.row;
+            if row >= self.wanted.end && row < declared {
+                self.state = State::Done;
+                return Ok(());
+            }
+            if row >= self.wanted.start && row < self.wanted.end.min(declared) {
+                let rows =
+                    (self.wanted.end.min(declared) - row).min((self.batch_rows - self.builder.len) as u64);
+                let taken = self.scanner.offset() - start + self.builder.stand_ins();
+                let bytes = BATCH_BYTES.saturating_sub(taken);
+                let limits = BatchLimits { rows, bytes };
+                if self.builder.read_plain_json(&mut self.scanner, &limits)? > 0 {
+                    continue;
+                }
+            }
+            let another = match self.shape {
+                Shape::Value => row == 0,
+                _ => self.scanner.next_element().map_err(|error| place(error, self.shape, row))?,
+            };
+            if !another {
+                self.state = State::Done;
+                if let Some(declared) = self.declared
+                    && declared != row
+                {
+                    return Err(wrong_row_count(declared, row, self.scanner.offset()));
+                }
+                return self.tail.check(&mut self.scanner);
+            }
+            if row >= declared {
+                return Err(wrong_row_count(declared, "more", self.scanner.offset()));
+            }
+            if row < self.wanted.start || row >= self.wanted.end {
+                self.scanner.skip_value()?;
+                self.builder.row += 1;
+            } else {
+                self.builder.read_json(&mut self.scanner)?;
+            }
         }
-        if builder.len > 0 {
-            batches.push(builder.finish()?);
+        Ok(())
+    }
+}
+
+/// What may stand behind the value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tail {
+    /// Whether the value is a part of a bundle.
+    bundle: bool,
+    /// Whether the type stood before it.
+    typed: bool,
+}
+
+impl Tail {
+    pub(super) fn of(layout: &DsLayout) -> Tail {
+        let typed = layout.type_place.is_some_and(|(offset, _)| offset < layout.body);
+        Tail { bundle: layout.described, typed }
+    }
+
+    /// Reads what stands behind the value and errs if it should not.
+    pub(super) fn check<R: std::io::Read>(self, scanner: &mut Scanner<R>) -> Result<()> {
+        let mut typed = self.typed;
+        if self.bundle {
+            while let Some(key) = scanner.next_key()? {
+                let twice = match key {
+                    "value" => true,
+                    "type" => std::mem::replace(&mut typed, true),
+                    _ => false,
+                };
+                if twice {
+                    let found = format!("{key:?} twice");
+                    let error = Error::malformed("every key once", found).rule("duplicate");
+                    return Err(error.at(scanner.offset()));
+                }
+                scanner.skip_value()?;
+            }
         }
-        Ok(batches)
+        match scanner.skip_space()? {
+            None => Ok(()),
+            Some(_) => Err(scanner.unexpected("the end of the input").rule("json")),
+        }
     }
 }

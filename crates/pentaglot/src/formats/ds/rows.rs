@@ -9,10 +9,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
-use super::columns::{Column, Reading};
-use super::from_json::begin_cells;
-use super::from_msgpack::wrong_arity;
-use super::room::Lengths;
+use super::columns::Lengths;
+use super::columns::{ColumnBuilder, Reading};
+use super::decode::begin_cells;
+use super::decode::wrong_arity;
 use super::types::Type;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -50,7 +50,7 @@ pub(super) struct BatchLimits {
 struct Slot {
     name: String,
     /// `None` if nobody asked for it.
-    column: Option<Column>,
+    column: Option<ColumnBuilder>,
 }
 
 /// Decodes elements into batches.
@@ -113,7 +113,7 @@ impl RowBuilder {
         };
         let slots = all.iter().enumerate().map(|(index, (name, kind))| Slot {
             name: (*name).to_owned(),
-            column: order.contains(&index).then(|| Column::new(kind, &reading)),
+            column: order.contains(&index).then(|| ColumnBuilder::new(kind, &reading)),
         });
         let slots = slots.collect();
         let (shape, plain) = (root_shape(kind), PlainRows::default());
@@ -145,7 +145,7 @@ impl RowBuilder {
         self.reading.stand_ins
     }
 
-    fn columns(&mut self) -> impl Iterator<Item = &mut Column> {
+    fn columns(&mut self) -> impl Iterator<Item = &mut ColumnBuilder> {
         self.slots.iter_mut().filter_map(|slot| slot.column.as_mut())
     }
 
@@ -163,7 +163,7 @@ impl RowBuilder {
         self.begin();
         let columns = self.slots.iter_mut().map(|slot| match &mut slot.column {
             Some(column) => column.plain(),
-            None => Some(kernels::Column { values: Values::Skipped, valid: None }),
+            None => Some(kernels::RowColumn { values: Values::Skipped, valid: None }),
         });
         let Some(mut columns) = columns.collect::<Option<Vec<_>>>() else {
             self.plain.wait = u32::MAX;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
+use super::images::Transform;
 use super::types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
 use crate::error::{Error, Result};
 use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape, type_text};
@@ -44,12 +45,12 @@ impl Type {
     ///
     /// ```
     /// use pentaglot::formats::ds::Type;
-    /// let schema = Type::parse(r#"{"columns":{"x":"int32"}}"#)?.schema()?;
+    /// let schema = Type::parse(r#"{"columns":{"x":"int32"}}"#)?.to_schema()?;
     /// assert_eq!(schema.field(0).name(), "x");
     /// assert_eq!(Type::from_schema(&schema)?.to_string(), r#"{"type":"tabular","columns":{"x":"int32"}}"#);
     /// # Ok::<(), pentaglot::Error>(())
     /// ```
-    pub fn schema(&self) -> Result<Schema> {
+    pub fn to_schema(&self) -> Result<Schema> {
         Ok(native::with(self.bare_schema()?, super::ID, self.native()))
     }
 
@@ -108,6 +109,20 @@ impl Type {
     }
 }
 
+/// The schema of the rows; decoded images are plain, and the native type says that they were decoded.
+pub(super) fn schema_of(kind: &Type, decode: bool) -> Result<Schema> {
+    if !decode {
+        return kind.to_schema();
+    }
+    let decoded = Transform::Decode.apply(kind)?;
+    let schema = decoded.to_schema()?;
+    if decoded == *kind {
+        return Ok(schema);
+    }
+    let native = native::of(&schema, super::ID).unwrap_or_default();
+    Ok(native::with(schema, super::ID, serde_json::json!({ super::DECODED_KEY: native })))
+}
+
 fn struct_type(fields: &[(String, Type)]) -> Result<DataType> {
     let fields = fields.iter().map(|(name, kind)| kind.field(name, false));
     Ok(DataType::Struct(fields.collect::<Result<Fields>>()?))
@@ -123,6 +138,19 @@ fn image_metadata(image: &Image) -> String {
         "width": image.width, "height": image.height, "components": components, "format": image.format.name(),
     })
     .to_string()
+}
+
+impl Image {
+    /// The image type of a field, if it is one of images.
+    pub(crate) fn of_field(field: &Field) -> Option<Image> {
+        let image = extension::name(field) == Some(extension::IMAGE) && is_binary(field.data_type());
+        field_image(field).filter(|_| image)
+    }
+
+    /// The field of images of this type.
+    pub(crate) fn field(&self, name: &str) -> Result<Field> {
+        Type::Image(self.clone()).field(name, true)
+    }
 }
 
 /// The image type that a field's extension metadata describes.
@@ -233,7 +261,7 @@ pub(super) fn derive(schema: &Schema, row_count: Option<u64>) -> Derived {
     let mut complete = true;
     for field in schema.fields() {
         match column(field, &mut Vec::new()) {
-            Ok(Column { kind, effect }) => {
+            Ok(ColumnPlan { kind, effect }) => {
                 plan.step(field.name(), from_text(field), kind.to_string(), effect);
                 if columns.iter().any(|(name, _)| name == field.name()) {
                     let effect = Effect::impossible("DS needs every column name once");
@@ -279,28 +307,28 @@ fn from_text(field: &Field) -> String {
 }
 
 /// What one field becomes.
-struct Column {
+struct ColumnPlan {
     kind: Type,
     effect: Effect,
 }
 
-impl Column {
+impl ColumnPlan {
     fn of(kind: Type, effect: Effect) -> Self {
-        Column { kind, effect }
+        ColumnPlan { kind, effect }
     }
 
     /// This with a type round its own.
     fn wrap(self, wrap: impl FnOnce(Box<Type>) -> Type) -> Self {
-        Column { kind: wrap(Box::new(self.kind)), ..self }
+        ColumnPlan { kind: wrap(Box::new(self.kind)), ..self }
     }
 
     fn and(self, effect: Effect) -> Self {
-        Column { effect: self.effect.and(effect), ..self }
+        ColumnPlan { effect: self.effect.and(effect), ..self }
     }
 }
 
 /// The DS type of a field; `Err` says why there is none. `path` holds the fields above, for depth.
-fn column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Column, String> {
+fn column(field: &Field, path: &mut Vec<String>) -> std::result::Result<ColumnPlan, String> {
     if path.len() > Limits::default().max_depth as usize {
         return Err("the type nests too deeply".to_owned());
     }
@@ -347,15 +375,15 @@ fn fundamental(data_type: &DataType) -> Option<(Fundamental, Effect)> {
     })
 }
 
-fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Column, String> {
+fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<ColumnPlan, String> {
     let extension = extension::name(field);
     if extension == Some(extension::IMAGE) && is_binary(field.data_type()) {
         let image = field_image(field).ok_or("the image's metadata is not sound")?;
         let effect = Effect::checked(LossKind::Range).because("each must be such an image");
-        return Ok(Column::of(Type::Image(image), effect));
+        return Ok(ColumnPlan::of(Type::Image(image), effect));
     }
     if let Some((kind, effect)) = fundamental(field.data_type()) {
-        return Ok(Column::of(Type::Fundamental(kind), effect.and(extension::dropped(field))));
+        return Ok(ColumnPlan::of(Type::Fundamental(kind), effect.and(extension::dropped(field))));
     }
     match field.data_type() {
         DataType::Dictionary(_, values) => {
@@ -371,7 +399,7 @@ fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<Col
         }
         DataType::FixedSizeList(item, size) => fixed_list_column(field, item, *size, path),
         DataType::Struct(fields) => {
-            let mut all = Column::of(Type::Struct(Vec::new()), Effect::exact());
+            let mut all = ColumnPlan::of(Type::Struct(Vec::new()), Effect::exact());
             let mut types = Vec::new();
             for field in fields {
                 if types.iter().any(|(name, _)| name == field.name()) {
@@ -394,11 +422,11 @@ pub(super) fn is_binary(data_type: &DataType) -> bool {
 }
 
 /// A list of structs is an embedded table, any other list an array.
-fn list_column(item: &Field, path: &mut Vec<String>) -> std::result::Result<Column, String> {
+fn list_column(item: &Field, path: &mut Vec<String>) -> std::result::Result<ColumnPlan, String> {
     let inner = column(item, path)?;
     Ok(match inner {
-        Column { kind: Type::Struct(columns), effect } if !columns.is_empty() => {
-            Column { kind: Type::Tabular(Tabular { columns, row_count: None }), effect }
+        ColumnPlan { kind: Type::Struct(columns), effect } if !columns.is_empty() => {
+            ColumnPlan { kind: Type::Tabular(Tabular { columns, row_count: None }), effect }
         }
         inner => inner.wrap(Type::Array),
     })
@@ -410,14 +438,14 @@ fn fixed_list_column(
     item: &Field,
     size: i32,
     path: &mut Vec<String>,
-) -> std::result::Result<Column, String> {
+) -> std::result::Result<ColumnPlan, String> {
     let inner = column(item, path)?;
     let dims = extension::tensor_shape(field).unwrap_or_else(|| vec![u64::try_from(size).unwrap_or(0)]);
     let dims: Option<Vec<u32>> =
         dims.into_iter().map(|dim| u32::try_from(dim).ok().filter(|dim| *dim > 0)).collect();
     match (inner, dims) {
-        (Column { kind: Type::Fundamental(component), effect }, Some(shape)) if !shape.is_empty() => {
-            let tensor = Column::of(Type::Tensor(Tensor { component, shape }), effect);
+        (ColumnPlan { kind: Type::Fundamental(component), effect }, Some(shape)) if !shape.is_empty() => {
+            let tensor = ColumnPlan::of(Type::Tensor(Tensor { component, shape }), effect);
             Ok(match extension::tensor_shape(field) {
                 Some(_) => tensor,
                 None => {

@@ -1,6 +1,7 @@
 //! Bytes written by other programs, byte for byte; bad input with its class and place; seeks that count bytes.
 
 mod access;
+mod bare;
 mod hub;
 mod images;
 mod plain;

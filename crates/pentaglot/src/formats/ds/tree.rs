@@ -10,9 +10,9 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::hub::json::write_string;
 use crate::limits::Limits;
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::write_string;
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack::{self, Integer, Output};
 
 /// A value of JSON, with objects as ordered pairs.

@@ -3,19 +3,19 @@
 //! Rules: `header`, `type`, `duplicate`, `arity`, `mismatch`, `range`, `utf8`, `truncated`, `trailing`, `row_count`,
 //! `image_size` (a plain image's bytes; a PNG file's pixels, channels, data), `base64`, `json`, `depth` (and `index` for a side index that does not fit).
 
-use super::from_json::begin_cells;
-use super::from_msgpack::{wrong_arity, wrong_row_count};
+use super::decode::begin_cells;
+use super::decode::{wrong_arity, wrong_row_count};
 use super::index::Index;
-use super::layout::{Wire, json_rule};
+use super::layout::{Encoded, json_rule};
+use super::read::Tail;
 use super::read::{Bundle, WINDOW_BYTES, declared_rows, read_root_count, too_many};
-use super::read_json::Tail;
 use super::rows::{RowBuilder, place, root_shape};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
 use crate::hub::Shape;
 use crate::source::{Source, Window};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack;
 
 pub(super) fn validate(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
@@ -27,8 +27,8 @@ pub(super) fn validate(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
         other => drop(other?),
     }
     match bundle.layout.wire {
-        Wire::MsgPack => validate_msgpack(bundle, findings),
-        Wire::Json => validate_json(bundle, findings),
+        Encoded::MsgPack => validate_msgpack(bundle, findings),
+        Encoded::Json => validate_json(bundle, findings),
     }
 }
 

@@ -10,9 +10,11 @@ use super::images::Transform;
 use super::rows::{place_cell, root_columns, root_shape};
 use super::schema::{self, Derived};
 use super::types::{Fundamental, Type};
-use crate::error::{Error, Result};
+use super::{ROWS, ROWS_JSON};
+use crate::error::{Context, Error, Result};
 use crate::formats::side_index;
-use crate::formats::{OptionMap, WriteOptions, Writer, Written};
+use crate::formats::{OptionMap, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
+use crate::hub::relax::Rules;
 use crate::hub::{Effect, LossKind, Plan, Shape};
 use crate::kernels::rows;
 use crate::sink::Sink;
@@ -24,30 +26,30 @@ const FLUSH_BYTES: usize = 256 << 10;
 /// Plain rows are written so many at a time.
 const PLAIN_ROWS: usize = 4096;
 
-/// The forms that are written.
+/// How elements are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum Encoding {
     MsgPack { fixed: bool },
     Json,
 }
 
+/// Whether elements are written without their type.
+fn is_bare(options: &WriteOptions) -> bool {
+    matches!(options.dialect.as_deref(), Some(ROWS | ROWS_JSON))
+}
+
 /// The dialect to write: the one asked for, else by the name's extension.
-fn form(options: &WriteOptions) -> Form {
+fn encoding(options: &WriteOptions) -> Encoding {
     match options.dialect.as_deref() {
-        Some("json") => Form::Json,
-        Some("msgpack-fixed") => Form::MsgPack { fixed: true },
-        Some(_) => Form::MsgPack { fixed: false },
+        Some("json" | ROWS_JSON) => Encoding::Json,
+        Some("msgpack-fixed") => Encoding::MsgPack { fixed: true },
+        Some(_) => Encoding::MsgPack { fixed: false },
         None => {
             let name = options.name.as_deref().unwrap_or_default().to_lowercase();
             let json = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
-            if json { Form::Json } else { Form::MsgPack { fixed: false } }
+            if json { Encoding::Json } else { Encoding::MsgPack { fixed: false } }
         }
     }
-}
-
-/// Whether a bundle is written as JSON.
-pub(super) fn is_json(options: &WriteOptions) -> bool {
-    form(options) == Form::Json
 }
 
 /// What `-O images=` asks of a writer. What a reader has just decoded is not encoded again.
@@ -61,16 +63,36 @@ fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
 }
 
 /// What a bundle becomes.
-pub(super) struct Target {
+struct Target {
     /// The type of the rows as they come.
     kind: Type,
-    /// The type in the file, where images may be of another form.
+    /// The type in the file, where images may be of another format.
     written: Type,
     transform: Transform,
+    encoding: Encoding,
+    nan_null: bool,
+}
+
+impl Target {
+    /// Whether the bundle is written as JSON.
+    fn is_json(&self) -> bool {
+        self.encoding == Encoding::Json
+    }
+}
+
+/// Plans a bundle of rows of this schema.
+pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    let (steps, target) = steps(schema, options)?;
+    let options = options.clone();
+    Ok(planned(steps, move |sink| {
+        let null_for_nan = target.as_ref().is_some_and(Target::is_json);
+        let writer = Box::new(BundleWriter::new(sink, target, &options).in_format(super::ID)?);
+        Ok(relaxed(writer, Rules { null_for_nan, ..Rules::default() }, &options))
+    }))
 }
 
 /// What writing rows of this schema does to each field, and what the bundle becomes, if it can be written.
-pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Option<Target>)> {
+fn steps(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Option<Target>)> {
     let Derived { kind, mut plan, decoded } = schema::derive(schema, options.row_count);
     let Some(kind) = kind else { return Ok((plan, None)) };
     let transform = transform(&options.options, decoded)?;
@@ -81,7 +103,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Opt
             return Ok((plan, None));
         }
     };
-    let json = is_json(options);
+    let encoding = encoding(options);
     let nan_null = options.options.word("nan", &["null"])?.is_some();
     let before = root_columns(&kind);
     for (step, ((_, after), (_, before))) in plan
@@ -94,17 +116,17 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Opt
             step.worsen(Effect::checked(LossKind::Range).because("images are converted"));
             step.to = after.to_string();
         }
-        if json && has_floats(after) {
+        if encoding == Encoding::Json && has_floats(after) {
             if nan_null {
                 let note = "NaN and infinities are written as null";
                 step.worsen(Effect::widened().because(note));
             } else {
-                let note = "NaN and infinities have no JSON form";
+                let note = "NaN and infinities have no JSON encoding";
                 step.worsen(Effect::checked(LossKind::Range).because(note));
             }
         }
     }
-    Ok((plan, Some(Target { kind, written: target, transform })))
+    Ok((plan, Some(Target { kind, written: target, transform, encoding, nan_null })))
 }
 
 fn has_floats(kind: &Type) -> bool {
@@ -120,12 +142,14 @@ fn has_floats(kind: &Type) -> bool {
 }
 
 /// A bundle being written.
-pub(super) struct BundleWriter {
+struct BundleWriter {
     sink: Sink,
     /// Elements of an array whose number must stand before them.
     spool: Option<Spool>,
-    form: Form,
-    /// The type of the rows as they come; images may be of another form in the file.
+    encoding: Encoding,
+    /// The type that the file does not say.
+    bare: Option<String>,
+    /// The type of the rows as they come; images may be of another encoding in the file.
     kind: Type,
     writing: Writing,
     rows: u64,
@@ -137,27 +161,31 @@ pub(super) struct BundleWriter {
 }
 
 impl BundleWriter {
-    pub(super) fn new(mut sink: Sink, target: Option<Target>, options: &WriteOptions) -> Result<Self> {
+    fn new(mut sink: Sink, target: Option<Target>, options: &WriteOptions) -> Result<Self> {
         let target = target.ok_or_else(|| Error::unsupported("the schema has no DS type"))?;
-        let Target { kind, written: target, transform } = target;
-        let form = form(options);
+        let Target { kind, written: target, transform, encoding, nan_null } = target;
+        let bare = is_bare(options);
         side_index::prepare(&mut sink)?;
         let writing = Writing {
-            fixed: form == Form::MsgPack { fixed: true },
-            nan_null: options.options.word("nan", &["null"])?.is_some(),
+            fixed: encoding == Encoding::MsgPack { fixed: true },
+            nan_null,
             transform,
             budget: options.budget.clone(),
         };
         let shape = root_shape(&kind);
         let mut declared = super::read::declared_rows(&kind);
         let mut spool = None;
-        match form {
-            Form::Json => {
-                let open = if shape == Shape::Value { "" } else { "[" };
-                sink.write_all(format!("{{\"type\":{target},\"value\":{open}").as_bytes())?;
+        match encoding {
+            Encoding::Json => {
+                if !bare {
+                    sink.write_all(format!("{{\"type\":{target},\"value\":").as_bytes())?;
+                }
+                sink.write_all(if shape == Shape::Value { b"" } else { b"[" })?;
             }
-            Form::MsgPack { .. } => {
-                sink.write_all(&target.header()?)?;
+            Encoding::MsgPack { .. } => {
+                if !bare {
+                    sink.write_all(&target.header()?)?;
+                }
                 match (shape, options.row_count) {
                     (Shape::Array, Some(count)) => {
                         let mut output = Output::default();
@@ -171,7 +199,8 @@ impl BundleWriter {
             }
         }
         let (output, text) = (Output::default(), Vec::new());
-        Ok(BundleWriter { sink, spool, form, kind, writing, rows: 0, declared, output, text })
+        let bare = bare.then(|| target.to_string());
+        Ok(BundleWriter { sink, spool, encoding, bare, kind, writing, rows: 0, declared, output, text })
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -212,7 +241,7 @@ impl BundleWriter {
             bound.map_err(|error| place_cell(error, shape, self.rows, name))
         });
         let cells = cells.collect::<Result<Vec<Cells>>>()?;
-        if self.form != Form::Json
+        if self.encoding != Encoding::Json
             && shape == Shape::Table
             && let Some(columns) = cells.iter().map(Cells::plain).collect::<Option<Vec<_>>>()
         {
@@ -220,8 +249,8 @@ impl BundleWriter {
         }
         for index in 0..rows.num_rows() {
             let row = self.rows;
-            match self.form {
-                Form::MsgPack { .. } => {
+            match self.encoding {
+                Encoding::MsgPack { .. } => {
                     if shape == Shape::Table {
                         self.output.array(cells.len())?;
                     }
@@ -231,7 +260,7 @@ impl BundleWriter {
                         }
                     }
                 }
-                Form::Json => {
+                Encoding::Json => {
                     if row > 0 {
                         self.text.push(b',');
                     }
@@ -270,11 +299,15 @@ impl BundleWriter {
             self.flush()?;
             spool.copy_to(&mut self.sink)?;
         }
-        if self.form == Form::Json {
-            let close = if root_shape(&self.kind) == Shape::Value { "}" } else { "]}" };
+        if self.encoding == Encoding::Json {
+            let close = if root_shape(&self.kind) == Shape::Value { "" } else { "]" };
             self.sink.write_all(close.as_bytes())?;
+            self.sink.write_all(if self.bare.is_some() { b"" } else { b"}" })?;
         }
-        Ok(Written::new(self.rows, self.sink.finish()?))
+        let mut written = Written::new(self.rows, 0);
+        written.notes.extend(self.bare.map(|kind| format!("the file holds no type; it is {kind}")));
+        written.bytes = self.sink.finish()?;
+        Ok(written)
     }
 }
 

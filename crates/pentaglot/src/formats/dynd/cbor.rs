@@ -1,8 +1,8 @@
 //! `array[T]` as CBOR: straight CBOR where a type has exactly one such form, else a tag with type text and data.
 //!
 //! Native, decided by the type alone: `bool`, `int64`, `float64`, `string`, `bytes`, `void` (undefined), `?void` (null);
-//! `N * E` of numbers as RFC 8746 typed arrays, `N1 * … * Nk * E` under tag 40; `N * E` of `bool`, `string`, `bytes` under
-//! tag 41; tuples of native fields as arrays; structs of native fields in deterministic key order as maps.
+//! `N * E` of numbers as RFC 8746 typed arrays, `N1 * … * Nk * E` under tag 40, or under tag 1040 if it is stored in column
+//! order (`storage[…, axis=[k-1, …, 0]]`); `N * E` of `bool`, `string`, `bytes` under tag 41; tuples of native fields as arrays; structs of native fields in deterministic key order as maps.
 
 use super::parse::parse_canonical;
 use super::types::{FloatWidth, Type, Width};
@@ -19,6 +19,8 @@ const TAG: u64 = 0x6479_6e64;
 /// How a file with that tag begins.
 pub(super) const TAG_HEAD: [u8; 5] = [0xda, 0x64, 0x79, 0x6e, 0x64];
 const MULTI_DIM: u64 = 40;
+/// As [`MULTI_DIM`], with the first index fastest.
+const COLUMN_MAJOR: u64 = 1040;
 const HOMOGENEOUS: u64 = 41;
 
 /// The typed-array tag of a number type.
@@ -61,6 +63,10 @@ pub(super) fn is_native(ty: &Type) -> bool {
             (dims, element) if typed_tag(element).is_some() => dims.len() == 1 || !dims.contains(&0),
             (dims, element) => dims.len() == 1 && dims != [0] && is_item(element),
         },
+        Type::Storage { of, .. } => {
+            let (dims, element) = of.fixed_dims();
+            is_column_major(ty) && typed_tag(element).is_some() && !dims.contains(&0)
+        }
         Type::Tuple(fields) => fields.iter().all(is_native),
         Type::Struct(fields) => {
             let ordered = fields.windows(2).all(|pair| match pair {
@@ -70,6 +76,19 @@ pub(super) fn is_native(ty: &Type) -> bool {
             ordered && fields.iter().all(|(_, ty)| is_native(ty))
         }
         _ => false,
+    }
+}
+
+/// Whether the data stands with the first index fastest, as Fortran has it.
+fn is_column_major(ty: &Type) -> bool {
+    matches!(ty, Type::Storage { axis, .. } if axis.iter().copied().eq((0..axis.len()).rev()))
+}
+
+/// The dimensions of an array in either order, and its element.
+fn array_dims(ty: &Type) -> (Vec<u64>, &Type) {
+    match ty {
+        Type::Storage { of, .. } => of.fixed_dims(),
+        other => other.fixed_dims(),
     }
 }
 
@@ -113,11 +132,12 @@ fn from_cbor_within(bytes: &[u8], budget: &Budget) -> Result<(Type, Value)> {
 
 /// What stands before the data of a typed array or of the general form.
 pub(super) fn write_data_head(ty: &Type, data_bytes: u64, out: &mut Vec<u8>) {
-    let (dims, element) = ty.fixed_dims();
+    let (dims, element) = array_dims(ty);
     match typed_tag(element) {
         Some(tag) if is_native(ty) && !dims.is_empty() => {
             if dims.len() > 1 {
-                write_head(major::TAG, MULTI_DIM, out);
+                let tag = if is_column_major(ty) { COLUMN_MAJOR } else { MULTI_DIM };
+                write_head(major::TAG, tag, out);
                 write_head(major::ARRAY, 2, out);
                 write_head(major::ARRAY, dims.len() as u64, out);
                 dims.iter().for_each(|dim| write_head(major::UNSIGNED, *dim, out));
@@ -137,7 +157,7 @@ pub(super) fn write_data_head(ty: &Type, data_bytes: u64, out: &mut Vec<u8>) {
 
 /// Whether the data of the type stands in CBOR as it is.
 pub(super) fn holds_data(ty: &Type) -> bool {
-    let (dims, element) = ty.fixed_dims();
+    let (dims, element) = array_dims(ty);
     !is_native(ty) || (!dims.is_empty() && typed_tag(element).is_some())
 }
 
@@ -176,6 +196,11 @@ fn write_native(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
                 items.iter().try_for_each(|item| write_native(of, item, out))?;
             }
         }
+        (Type::Storage { .. }, Value::List(_)) => {
+            let data = serialize(ty, value)?;
+            write_data_head(ty, data.len() as u64, out);
+            out.extend_from_slice(&data);
+        }
         (Type::Tuple(fields), Value::List(items)) => {
             write_head(major::ARRAY, fields.len() as u64, out);
             fields.iter().zip(items).try_for_each(|(ty, item)| write_native(ty, item, out))?;
@@ -202,6 +227,14 @@ pub(super) fn is_marked(head: &[u8], len: Option<u64>) -> bool {
         .is_some_and(|located| len.is_none_or(|len| cursor.offset().checked_add(located.bytes) == Some(len)))
 }
 
+/// Whether bytes that are all of a file, or its head, are an item as far as they go.
+pub(super) fn is_item_so_far(head: &[u8], len: Option<u64>) -> bool {
+    match from_cbor_within(head, &Limits::default().budget()) {
+        Ok(_) => true,
+        Err(error) => error.kind() == ErrorKind::Truncated && len != Some(head.len() as u64),
+    }
+}
+
 /// An item whose data stands in the file as it is.
 struct Located {
     ty: Type,
@@ -220,13 +253,16 @@ fn locate(cursor: &mut Cursor<'_>, limits: &Limits) -> Result<Option<Located>> {
         return locate_tagged(cursor, limits).map(Some);
     }
     let (dims, tag) = match head.argument {
-        MULTI_DIM => (Some(read_dims(cursor)?), expect(cursor, major::TAG, "a typed array")?.argument),
+        MULTI_DIM | COLUMN_MAJOR => {
+            (Some(read_dims(cursor)?), expect(cursor, major::TAG, "a typed array")?.argument)
+        }
         other => (None, other),
     };
     let Some(element) = typed_element(tag) else {
         return match dims {
             Some(_) => {
-                Err(malformed("a typed array in tag 40", format_args!("tag {tag}")).at(cursor.offset()))
+                Err(malformed("a typed array in an array of several dimensions", format_args!("tag {tag}"))
+                    .at(cursor.offset()))
             }
             None => Ok(None),
         };
@@ -243,6 +279,10 @@ fn locate(cursor: &mut Cursor<'_>, limits: &Limits) -> Result<Option<Located>> {
         return Err(malformed(format_args!("elements for the dimensions {dims:?}"), count).at(start));
     }
     let ty = dims.iter().rev().fold(element, |ty, dim| Type::Fixed(*dim, Box::new(ty)));
+    let ty = match head.argument {
+        COLUMN_MAJOR => Type::Storage { of: Box::new(ty), axis: (0..dims.len()).rev().collect() },
+        _ => ty,
+    };
     Ok(Some(Located { ty, type_text: None, bytes }))
 }
 
@@ -274,9 +314,7 @@ fn read_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u64>> {
     }
     // The canonical type would nest as deep.
     if count > 512 {
-        return Err(Error::limit("max-depth", 512, format!("{count} dimensions are"))
-            .at(offset)
-            .rule("depth"));
+        return Err(Error::limit("the limit", 512, format!("{count} dimensions")).at(offset).rule("depth"));
     }
     let mut dims = Vec::new();
     for _ in 0..count {
@@ -446,7 +484,7 @@ impl Reader<'_> {
             return Ok((ty, value));
         }
         if tag != HOMOGENEOUS {
-            let expected = "a tag of a typed array, 40, 41 or that of dynd";
+            let expected = "a tag of a typed array, 40, 41, 1040 or that of dynd";
             return Err(Error::malformed(expected, format_args!("tag {tag}")).at(start).rule("cbor-tag"));
         }
         let offset = self.cursor.offset();

@@ -1,5 +1,5 @@
 //! Rows to Arrow columns. Values of fixed size are gathered as bytes and become arrays at once
-//! ([`unpack`](super::packed::unpack)); the others are read value by value into one [`Column`] per field.
+//! ([`unpack`](super::unpack::unpack)); the others are read value by value into one [`ColumnDecoder`] per field.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use arrow_array::{ArrayRef, BinaryArray, StringArray};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::hub::needs_some;
-use super::packed::{list, structure, unpack, var_list};
+use super::schema::needs_some;
 use super::types::{Encoding, Type};
+use super::unpack::{list, structure, unpack, var_list};
 use super::walk::{
     Care, Walker, check_array_type, free_elements, read_bytes, read_char, read_count, read_flag, read_type,
 };
@@ -20,14 +20,14 @@ use crate::kernels::arrays;
 use crate::limits::{Budget, Reservation};
 
 /// The values of one field, while rows are read.
-pub(super) struct Column {
-    kind: Kind,
+pub(super) struct ColumnDecoder {
+    kind: DecoderKind,
     len: usize,
     /// Pays for placeholders: they take memory without a byte in the file.
     held: Reservation,
 }
 
-enum Kind {
+enum DecoderKind {
     /// Values of fixed size, as their bytes.
     Packed {
         ty: Type,
@@ -45,17 +45,17 @@ enum Kind {
     Var {
         of: Type,
         offsets: Vec<i32>,
-        items: Box<Column>,
+        items: Box<ColumnDecoder>,
     },
     Fixed {
         size: u64,
-        items: Box<Column>,
+        items: Box<ColumnDecoder>,
     },
-    Struct(Vec<Column>),
+    Struct(Vec<ColumnDecoder>),
     /// `?T` with a flag byte; `some`: the value stands in a struct of its own.
     Option {
         validity: BooleanBufferBuilder,
-        value: Box<Column>,
+        value: Box<ColumnDecoder>,
         some: bool,
     },
     Array {
@@ -120,42 +120,46 @@ pub(super) fn slice_array(ty: &Type, offsets: Vec<i32>, bytes: Vec<u8>) -> Resul
 #[inline]
 fn offset(len: usize) -> Result<i32> {
     i32::try_from(len)
-        .map_err(|_| Error::limit("bytes or elements of one batch", i32::MAX, format!("{len} are")))
+        .map_err(|_| Error::limit("the limit", i32::MAX, format!("{len} bytes or elements in a batch")))
 }
 
 fn offsets(offsets: Vec<i32>) -> OffsetBuffer<i32> {
     OffsetBuffer::new(ScalarBuffer::from(offsets))
 }
 
-impl Column {
+impl ColumnDecoder {
     /// A column for data of a concrete type.
     pub(super) fn new(ty: &Type, budget: &Budget) -> Self {
         let kind = match ty {
-            _ if ty.fixed_size().is_some() => Kind::Packed {
+            _ if ty.fixed_size().is_some() => DecoderKind::Packed {
                 ty: ty.clone(),
                 size: ty.fixed_size().unwrap_or(0),
                 bytes: MutableBuffer::new(0),
             },
-            Type::Bytes { .. } => Kind::Bytes(Slices::new()),
-            Type::Char(encoding) => Kind::Char(*encoding, Slices::new()),
-            Type::Type => Kind::Type(Slices::new(), budget.clone()),
-            Type::Var(of) => Kind::Var {
+            Type::Bytes { .. } => DecoderKind::Bytes(Slices::new()),
+            Type::Char(encoding) => DecoderKind::Char(*encoding, Slices::new()),
+            Type::Type => DecoderKind::Type(Slices::new(), budget.clone()),
+            Type::Var(of) => DecoderKind::Var {
                 of: of.as_ref().clone(),
                 offsets: vec![0],
-                items: Box::new(Column::new(of, budget)),
+                items: Box::new(ColumnDecoder::new(of, budget)),
             },
-            Type::Fixed(size, of) => Kind::Fixed { size: *size, items: Box::new(Column::new(of, budget)) },
-            Type::Tuple(types) => Kind::Struct(types.iter().map(|ty| Column::new(ty, budget)).collect()),
-            Type::Struct(fields) => {
-                Kind::Struct(fields.iter().map(|(_, ty)| Column::new(ty, budget)).collect())
+            Type::Fixed(size, of) => {
+                DecoderKind::Fixed { size: *size, items: Box::new(ColumnDecoder::new(of, budget)) }
             }
-            Type::Option(of) => Kind::Option {
+            Type::Tuple(types) => {
+                DecoderKind::Struct(types.iter().map(|ty| ColumnDecoder::new(ty, budget)).collect())
+            }
+            Type::Struct(fields) => {
+                DecoderKind::Struct(fields.iter().map(|(_, ty)| ColumnDecoder::new(ty, budget)).collect())
+            }
+            Type::Option(of) => DecoderKind::Option {
                 validity: BooleanBufferBuilder::new(0),
-                value: Box::new(Column::new(of.pointee(), budget)),
+                value: Box::new(ColumnDecoder::new(of.pointee(), budget)),
                 some: needs_some(of),
             },
-            Type::Pointer(of) => return Column::new(of, budget),
-            Type::Array(pattern) => Kind::Array {
+            Type::Pointer(of) => return ColumnDecoder::new(of, budget),
+            Type::Array(pattern) => DecoderKind::Array {
                 pattern: pattern.as_ref().clone(),
                 types: Slices::new(),
                 data: Slices::new(),
@@ -163,14 +167,18 @@ impl Column {
                 last: None,
             },
             // `string` and `json`; what has a fixed size or stands for many does not come here.
-            _ => Kind::Text(Slices::new()),
+            _ => DecoderKind::Text(Slices::new()),
         };
-        Column { kind, len: 0, held: budget.reservation() }
+        ColumnDecoder { kind, len: 0, held: budget.reservation() }
     }
 
     /// A column that is read and dropped.
     pub(super) fn skipped(ty: &Type, budget: &Budget) -> Self {
-        Column { kind: Kind::Skipped(ty.clone(), budget.clone()), len: 0, held: budget.reservation() }
+        ColumnDecoder {
+            kind: DecoderKind::Skipped(ty.clone(), budget.clone()),
+            len: 0,
+            held: budget.reservation(),
+        }
     }
 
     /// Reads one value.
@@ -178,30 +186,30 @@ impl Column {
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
         self.len += 1;
         match &mut self.kind {
-            Kind::Packed { size, bytes, .. } => bytes.extend_from_slice(cursor.take(*size)?),
-            Kind::Text(slices) | Kind::Bytes(slices) => slices.push(read_bytes(cursor)?)?,
-            Kind::Char(encoding, slices) => {
+            DecoderKind::Packed { size, bytes, .. } => bytes.extend_from_slice(cursor.take(*size)?),
+            DecoderKind::Text(slices) | DecoderKind::Bytes(slices) => slices.push(read_bytes(cursor)?)?,
+            DecoderKind::Char(encoding, slices) => {
                 let c = read_char(cursor, *encoding)?;
                 slices.push(c.encode_utf8(&mut [0; 4]).as_bytes())?;
             }
-            Kind::Type(slices, budget) => {
+            DecoderKind::Type(slices, budget) => {
                 let mut text = cursor.clone();
                 read_type(cursor, budget.limits())?;
                 slices.push(read_bytes(&mut text)?)?;
             }
-            Kind::Var { of, offsets, items } => {
+            DecoderKind::Var { of, offsets, items } => {
                 let count = read_count(cursor, of)?;
                 items.read_many(count, cursor)?;
                 offsets.push(offset(items.len)?);
             }
-            Kind::Fixed { size, items } => items.read_many(*size, cursor)?,
-            Kind::Struct(columns) => columns.iter_mut().try_for_each(|column| column.read(cursor))?,
-            Kind::Option { validity, value, .. } => {
+            DecoderKind::Fixed { size, items } => items.read_many(*size, cursor)?,
+            DecoderKind::Struct(columns) => columns.iter_mut().try_for_each(|column| column.read(cursor))?,
+            DecoderKind::Option { validity, value, .. } => {
                 let is_there = read_flag(cursor)?;
                 validity.append(is_there);
                 if is_there { value.read(cursor)? } else { value.push_defaults(1)? }
             }
-            Kind::Array { pattern, types, data, budget, last } => {
+            DecoderKind::Array { pattern, types, data, budget, last } => {
                 let mut after = cursor.clone();
                 let text = read_bytes(&mut after)?;
                 let (text, stored) = match last.take() {
@@ -222,7 +230,9 @@ impl Column {
                 data.push(start.get(..left - cursor.remaining()).unwrap_or_default())?;
                 *last = Some((text, stored));
             }
-            Kind::Skipped(ty, budget) => Walker::new(budget.limits(), Care::Extent).value(ty, cursor)?,
+            DecoderKind::Skipped(ty, budget) => {
+                Walker::new(budget.limits(), Care::Extent).value(ty, cursor)?
+            }
         }
         Ok(())
     }
@@ -231,9 +241,9 @@ impl Column {
     fn read_many(&mut self, count: u64, cursor: &mut Cursor<'_>) -> Result<()> {
         let len = usize::try_from(count).ok().and_then(|count| self.len.checked_add(count));
         let len =
-            len.ok_or_else(|| Error::limit("address space", usize::MAX, format!("{count} elements are")))?;
+            len.ok_or_else(|| Error::limit("the address space", usize::MAX, format!("{count} elements")))?;
         match &mut self.kind {
-            Kind::Packed { ty, size, bytes } => {
+            DecoderKind::Packed { ty, size, bytes } => {
                 if *size == 0 {
                     self.held.budget().limits().check_free_rows(count.saturating_mul(free_elements(ty)))?;
                 } else {
@@ -241,7 +251,7 @@ impl Column {
                 }
                 self.len = len;
             }
-            Kind::Fixed { size: 0, .. } => {
+            DecoderKind::Fixed { size: 0, .. } => {
                 self.held.budget().limits().check_free_rows(count)?;
                 self.len = len;
             }
@@ -256,36 +266,41 @@ impl Column {
         let held = &mut self.held;
         let mut pay = |bytes: usize| held.grow(count.saturating_mul(bytes) as u64);
         match &mut self.kind {
-            Kind::Packed { size, bytes, .. } => {
+            DecoderKind::Packed { size, bytes, .. } => {
                 let size = usize::try_from(*size).unwrap_or(usize::MAX);
                 pay(size)?;
                 bytes.extend_zeros(size * count);
             }
-            Kind::Text(slices) | Kind::Bytes(slices) | Kind::Char(_, slices) | Kind::Type(slices, _) => {
+            DecoderKind::Text(slices)
+            | DecoderKind::Bytes(slices)
+            | DecoderKind::Char(_, slices)
+            | DecoderKind::Type(slices, _) => {
                 pay(4)?;
                 slices.repeat(count);
             }
-            Kind::Var { offsets, .. } => {
+            DecoderKind::Var { offsets, .. } => {
                 pay(4)?;
                 let last = offsets.last().copied().unwrap_or(0);
                 offsets.extend(std::iter::repeat_n(last, count));
             }
-            Kind::Fixed { size, items } => {
+            DecoderKind::Fixed { size, items } => {
                 let size = usize::try_from(*size).unwrap_or(usize::MAX);
                 items.push_defaults(size.saturating_mul(count))?;
             }
-            Kind::Struct(columns) => columns.iter_mut().try_for_each(|column| column.push_defaults(count))?,
-            Kind::Option { validity, value, .. } => {
+            DecoderKind::Struct(columns) => {
+                columns.iter_mut().try_for_each(|column| column.push_defaults(count))?
+            }
+            DecoderKind::Option { validity, value, .. } => {
                 pay(1)?;
                 validity.append_n(count, false);
                 value.push_defaults(count)?;
             }
-            Kind::Array { types, data, .. } => {
+            DecoderKind::Array { types, data, .. } => {
                 pay(8)?;
                 types.repeat(count);
                 data.repeat(count);
             }
-            Kind::Skipped(..) => {}
+            DecoderKind::Skipped(..) => {}
         }
         Ok(())
     }
@@ -298,27 +313,27 @@ impl Column {
             other => Err(Error::unsupported(format!("no data of this type goes into {}", print_type(other)))),
         };
         Ok(match self.kind {
-            Kind::Packed { ty, bytes, .. } => unpack(&ty, field, bytes.into(), len, nulls)?,
-            Kind::Text(slices) | Kind::Char(_, slices) | Kind::Type(slices, _) => {
+            DecoderKind::Packed { ty, bytes, .. } => unpack(&ty, field, bytes.into(), len, nulls)?,
+            DecoderKind::Text(slices) | DecoderKind::Char(_, slices) | DecoderKind::Type(slices, _) => {
                 Arc::new(slices.text(nulls)?)
             }
-            Kind::Bytes(slices) => Arc::new(slices.binary(nulls)?),
-            Kind::Var { offsets, items, .. } => {
+            DecoderKind::Bytes(slices) => Arc::new(slices.binary(nulls)?),
+            DecoderKind::Var { offsets, items, .. } => {
                 let DataType::List(item) = field.data_type() else {
                     return Err(Error::unsupported("a dimension that is no list"));
                 };
                 let values = items.finish(item, None)?;
                 var_list(field, self::offsets(offsets), nulls, values)?
             }
-            Kind::Fixed { items, .. } => list(field, len, nulls, |item, _| items.finish(item, None))?,
-            Kind::Struct(columns) => {
+            DecoderKind::Fixed { items, .. } => list(field, len, nulls, |item, _| items.finish(item, None))?,
+            DecoderKind::Struct(columns) => {
                 let fields = fields()?;
                 let columns = columns.into_iter().zip(fields);
                 let columns =
                     columns.map(|(column, field)| column.finish(field, None)).collect::<Result<_>>()?;
                 structure(fields, columns, len, nulls)?
             }
-            Kind::Option { mut validity, value, some } => {
+            DecoderKind::Option { mut validity, value, some } => {
                 let nulls = NullBuffer::new(validity.finish());
                 if some {
                     let fields = fields()?;
@@ -329,11 +344,11 @@ impl Column {
                     value.finish(field, Some(nulls))?
                 }
             }
-            Kind::Array { types, data, .. } => {
+            DecoderKind::Array { types, data, .. } => {
                 let columns: Vec<ArrayRef> = vec![Arc::new(types.text(None)?), Arc::new(data.binary(None)?)];
                 structure(fields()?, columns, len, nulls)?
             }
-            Kind::Skipped(..) => return Err(Error::unsupported("a column that was not read")),
+            DecoderKind::Skipped(..) => return Err(Error::unsupported("a column that was not read")),
         })
     }
 }

@@ -7,9 +7,9 @@ use arrow_array::{Array, ArrayRef, BinaryArray, StringArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::hub::needs_some;
 use super::pack::{Pack, flat_tensor, pack, text};
 use super::parse::parse_canonical;
+use super::schema::needs_some;
 use super::types::{Encoding, Type};
 use super::walk::{Care, Walker, char_fits, check_array_type};
 use crate::cursor::Cursor;

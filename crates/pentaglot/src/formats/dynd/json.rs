@@ -3,8 +3,9 @@
 use super::types::{FloatWidth, Type, Zone};
 use super::value::{Value, deserialize};
 use crate::error::Result;
-use crate::hub::json::{Float, special_float, write_string};
+use crate::hub::json::{Float, special_float};
 use crate::limits::Limits;
+use crate::wire::json::write_string;
 
 /// The JSON of an `array[T]` value, from its type's text and its data (the fields `type` and `data` of the extension
 /// `pentaglot.dynd_array`): `{"type": …, "value": …}`.
@@ -16,7 +17,7 @@ use crate::limits::Limits;
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 pub fn array_json(ty: &str, data: &[u8], limits: &Limits) -> Result<String> {
-    let ty = Type::parse(ty, limits)?;
+    let ty = Type::parse_within(ty, limits)?;
     let value = deserialize(data, &ty, limits)?;
     let mut out = String::new();
     write_array(&ty, &value, &mut out);
@@ -27,7 +28,7 @@ pub fn array_json(ty: &str, data: &[u8], limits: &Limits) -> Result<String> {
 /// ([`JsonOptions::dynd_value`](crate::hub::json::JsonOptions)).
 pub fn write_value_json(ty: &str, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let limits = Limits::default();
-    let ty = Type::parse(ty, &limits)?;
+    let ty = Type::parse_within(ty, &limits)?;
     let value = deserialize(data, &ty, &limits)?;
     out.extend_from_slice(value_json(&ty, &value).as_bytes());
     Ok(())

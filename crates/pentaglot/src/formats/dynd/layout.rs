@@ -1,15 +1,18 @@
-//! Where the parts of a file stand: type text, row count, rows.
+//! Where the parts of a file are: type text, row count, rows; and how the data of a type is cut into rows.
 
 use std::io::Read;
 
+use arrow_schema::Field;
+
 use super::cbor;
-use super::hub::{Layout, RowCount};
+use super::schema::{field_of, plain_number};
 use super::types::Type;
 use super::walk::{check_array_type, free_elements, read_type, symbolic};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::ReadOptions;
-use crate::limits::Limits;
+use crate::hub::{Shape, shape};
+use crate::limits::{Budget, Limits};
 use crate::source::{HEAD_BYTES, Source};
 use crate::wire::varint;
 
@@ -35,6 +38,13 @@ impl Dialect {
         }
     }
 
+    /// The dialect that a file's name asks for, if it asks for one.
+    pub(super) fn by_name(name: &str) -> Option<Self> {
+        let name = name.to_lowercase();
+        let packed = [".gz", ".zst", ".bz2"].iter().find_map(|suffix| name.strip_suffix(suffix));
+        packed.unwrap_or(&name).ends_with(".cbor").then_some(Dialect::Cbor)
+    }
+
     /// The dialect that a user names; `None`: by content.
     pub(super) fn named(name: Option<&str>) -> Result<Option<Self>> {
         let Some(name) = name else { return Ok(None) };
@@ -45,12 +55,82 @@ impl Dialect {
     }
 }
 
+/// How a type's data shows as rows.
+#[derive(Debug, Clone)]
+pub(super) struct RowLayout {
+    pub(super) shape: Shape,
+    pub(super) rows: RowCount,
+    /// The type of one row's data.
+    pub(super) row: Type,
+    /// The logical type and the axes, if all data stands in another order than the rows.
+    pub(super) stored: Option<(Type, Vec<usize>)>,
+}
+
+/// What says how many rows there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowCount {
+    /// The type.
+    Fixed(u64),
+    /// A varint before the data.
+    Var,
+    /// It is a single value.
+    One,
+}
+
+impl RowLayout {
+    pub(super) fn of(ty: &Type) -> Self {
+        let (logical, stored) = match ty.pointee() {
+            Type::Storage { of, axis } => (of.as_ref(), Some((of.as_ref().clone(), axis.clone()))),
+            other => (other, None),
+        };
+        let (rows, element) = match logical {
+            Type::Fixed(count, of) => (RowCount::Fixed(*count), of.as_ref()),
+            Type::Var(of) => (RowCount::Var, of.as_ref()),
+            other => (RowCount::One, other),
+        };
+        let shape = match (rows, element.pointee()) {
+            (RowCount::One, _) => Shape::Value,
+            (_, Type::Struct(_)) => Shape::Table,
+            (RowCount::Fixed(_), Type::Fixed(_, of)) if plain_number(of).is_some() => Shape::Matrix,
+            _ => Shape::Array,
+        };
+        let row = if rows == RowCount::One { ty.pointee() } else { element.pointee() };
+        RowLayout { shape, rows, row: row.clone(), stored: stored.filter(|_| rows != RowCount::One) }
+    }
+
+    /// All data as the one row of a single value, whatever its type.
+    pub(super) fn whole(ty: &Type) -> Self {
+        RowLayout { shape: Shape::Value, rows: RowCount::One, row: ty.clone(), stored: None }
+    }
+
+    /// The fields of the rows, each with the type of its data.
+    pub(super) fn fields(&self) -> Result<Vec<Field>> {
+        match (self.shape, &self.row) {
+            (Shape::Table, Type::Struct(fields)) => {
+                fields.iter().map(|(name, ty)| field_of(name, ty)).collect()
+            }
+            (Shape::Matrix, row) => Ok(vec![field_of(shape::ROW_FIELD, row)?]),
+            (Shape::Array, row) => Ok(vec![field_of(shape::ITEM_FIELD, row)?]),
+            (_, row) => Ok(vec![field_of(shape::VALUE_FIELD, row)?]),
+        }
+    }
+
+    /// The columns of a row: their names and types.
+    pub(super) fn columns(&self) -> Vec<Type> {
+        match (self.shape, &self.row) {
+            (Shape::Table, Type::Struct(fields)) => fields.iter().map(|(_, ty)| ty.clone()).collect(),
+            (_, row) => vec![row.clone()],
+        }
+    }
+}
+
 /// What the beginning of a file says.
+#[derive(Clone)]
 pub(super) struct Header {
     pub(super) dialect: Dialect,
     pub(super) reason: String,
     pub(super) ty: Type,
-    pub(super) layout: Layout,
+    pub(super) layout: RowLayout,
     /// The bytes that offsets refer to: the file, or what its CBOR means.
     pub(super) source: Source,
     /// Where the type's text stands, in a file that has one.
@@ -76,16 +156,20 @@ impl Header {
             None if head.starts_with(&cbor::TAG_HEAD) => {
                 (Dialect::Cbor, "it begins with the CBOR tag of dynd".to_owned())
             }
-            None => match Header::array(source.clone(), &head, given.as_ref(), options.budget.limits()) {
+            None => match Header::array(source.clone(), &head, given.as_ref(), &options.budget) {
                 Ok(header) => return header.counted("it begins with a type's text", options.budget.limits()),
-                Err(error) if error.kind() == ErrorKind::Limit || !cbor::is_marked(&head, source.len()) => {
-                    return Err(error);
+                Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
+                Err(_) if cbor::is_marked(&head, source.len()) => {
+                    (Dialect::Cbor, "it is a CBOR typed array".to_owned())
                 }
-                Err(_) => (Dialect::Cbor, "it is a CBOR typed array".to_owned()),
+                Err(error) => match Dialect::by_name(source.name()) {
+                    Some(dialect) => (dialect, "by its name".to_owned()),
+                    None => return Err(error),
+                },
             },
         };
         let header = match dialect {
-            Dialect::Array => Header::array(source, &head, given.as_ref(), options.budget.limits())?,
+            Dialect::Array => Header::array(source, &head, given.as_ref(), &options.budget)?,
             Dialect::Raw => {
                 let ty = given.ok_or_else(|| Error::usage("dynd:raw holds no type").hint(Hint::Type))?;
                 if !ty.is_concrete() {
@@ -117,7 +201,7 @@ impl Header {
         data: u64,
         end: Option<u64>,
     ) -> Self {
-        let layout = Layout::of(&ty);
+        let layout = RowLayout::of(&ty);
         Header {
             dialect,
             reason: String::new(),
@@ -133,7 +217,7 @@ impl Header {
         }
     }
 
-    fn array(source: Source, head: &[u8], given: Option<&Type>, limits: &Limits) -> Result<Self> {
+    fn array(source: Source, head: &[u8], given: Option<&Type>, budget: &Budget) -> Result<Self> {
         let mut cursor = Cursor::new(head);
         let len = varint::read(&mut cursor).field("type")?;
         let start = cursor.offset();
@@ -144,12 +228,12 @@ impl Header {
             && head.len() >= HEAD_BYTES
         {
             source = source.seekable()?;
-            source.read_range(0, reach, &limits.budget()).field("type")?
+            source.read_range(0, reach, budget).field("type")?
         } else {
             head.to_vec().into()
         };
         let mut cursor = Cursor::new(&text);
-        let ty = read_type(&mut cursor, limits).field("type")?;
+        let ty = read_type(&mut cursor, budget.limits()).field("type")?;
         if !ty.is_concrete() {
             return Err(symbolic(&ty).at(start).field("type"));
         }
@@ -184,6 +268,15 @@ impl Header {
             }
         }
         Ok(self)
+    }
+
+    /// This header over the first bytes alone, with no more rows than they hold where all have one size.
+    pub(super) fn beginning(&self) -> Result<Header> {
+        let head = self.source.head()?;
+        let held = (head.len() as u64).saturating_sub(self.first_row);
+        let rows = self.row_bytes().map_or(self.rows, |size| self.rows.min(held / size.max(1)));
+        let source = Source::from_bytes(self.source.name(), head);
+        Ok(Header { source, rows, end: None, ..self.clone() })
     }
 
     fn peek_at(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
@@ -239,12 +332,17 @@ pub(super) fn trailing(more: u64) -> Error {
 
 /// The type that the user gives: their mistake, not the file's.
 pub(super) fn given_type(text: &str, limits: &Limits) -> Result<Type> {
-    Type::parse(text, limits).map_err(|error| match error.kind() {
+    Type::parse_within(text, limits).map_err(|error| match error.kind() {
         ErrorKind::Limit => error,
         _ => Error::usage(format!("the given type: {error}")),
     })
 }
 
 fn check_given(ty: &Type, given: Option<&Type>) -> Result<()> {
-    given.map_or(Ok(()), |given| check_array_type(ty, given))
+    let Some(given) = given else { return Ok(()) };
+    check_array_type(ty, given).or_else(|error| match ty.pointee() {
+        // The order in which elements are stored is no part of what a user asks for.
+        Type::Storage { of, .. } if check_array_type(of, given).is_ok() => Ok(()),
+        _ => Err(error),
+    })
 }

@@ -22,18 +22,17 @@
 mod cbor;
 mod decode;
 mod encode;
-mod hub;
 mod json;
 mod layout;
 mod outline;
 mod pack;
-mod packed;
 mod parse;
 mod pattern;
-mod plan;
 mod read;
+mod schema;
 mod tokens;
 mod types;
+mod unpack;
 mod validate;
 mod value;
 mod walk;
@@ -49,29 +48,28 @@ use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
 pub use cbor::{from_cbor, to_cbor};
-pub use hub::arrow_schema;
 pub use json::{array_json, write_value_json};
-pub use plan::type_of_schema;
-pub use types::{Base, Callable, Encoding, FloatWidth, Kind, Pattern, Type, Width, Zone};
+pub use types::{Base, Callable, Encoding, FloatWidth, Pattern, Type, TypeKind, Width, Zone};
 pub use value::{Value, deserialize, is_nan_bits, serialize};
 
 use crate::cursor::Cursor;
 use crate::error::{Context, Result};
 use crate::formats::{
     Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage,
-    WriteOptions, WritePlan, planned, relaxed,
+    WriteOptions, WritePlan,
 };
 use crate::hub::Form;
-use crate::hub::relax::Rules;
 use crate::limits::Limits;
 use crate::source::Source;
+
+const ID: &str = "dynd";
 
 /// The format.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Dynd;
 
 static INFO: FormatInfo = FormatInfo {
-    id: hub::ID,
+    id: ID,
     title: "DyND serialization",
     dialects: &[
         DialectInfo {
@@ -96,8 +94,8 @@ static INFO: FormatInfo = FormatInfo {
             takes_any_bytes: false,
         },
     ],
-    extensions: &["dynd"],
-    media_types: &["application/vnd.dynd"],
+    extensions: &["dynd", "cbor"],
+    media_types: &["application/vnd.dynd", "application/cbor"],
     forms: &[Form::Table, Form::Dense, Form::Array, Form::Value, Form::Columns, Form::Coo],
     options: &[
         OptionInfo {
@@ -112,8 +110,8 @@ static INFO: FormatInfo = FormatInfo {
             side: super::Side::Read,
             values: "auto|timestamps|ticks",
             default: "auto",
-            help: "how time and datetime are read: as nanoseconds, as numbers of 100 ns, or (auto) the latter where a file \
-                   holds one that 64 bits of nanoseconds do not",
+            help: "how time and datetime are read: as nanoseconds, as numbers of 100 ns, or (auto) the latter where one \
+                   of the first 10000 rows holds one that 64 bits of nanoseconds do not",
         },
     ],
     type_language: TypeLanguage::Own,
@@ -128,6 +126,10 @@ impl Format for Dynd {
         &INFO
     }
 
+    fn dialect_media_types(&self) -> &'static [(&'static str, &'static str)] {
+        &[("array", "application/vnd.dynd"), ("cbor", "application/cbor")]
+    }
+
     fn detect(&self, head: &Head<'_>) -> Confidence {
         let bytes = head.bytes();
         if bytes.starts_with(&cbor::TAG_HEAD) {
@@ -135,7 +137,14 @@ impl Format for Dynd {
         }
         let mut cursor = Cursor::new(bytes);
         let Ok(ty) = walk::read_type(&mut cursor, &Limits::default()) else {
-            return if cbor::is_marked(bytes, head.len()) { Confidence::Likely } else { Confidence::No };
+            let named = head.has_extension(&["cbor"]);
+            return match cbor::is_marked(bytes, head.len()) {
+                true => Confidence::Likely,
+                // Other CBOR has no mark of its own.
+                false if named && cbor::is_item_so_far(bytes, head.len()) => Confidence::Likely,
+                false if named => Confidence::Possible,
+                false => Confidence::No,
+            };
         };
         if !ty.is_concrete() {
             return Confidence::No;
@@ -148,18 +157,10 @@ impl Format for Dynd {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        Ok(Arc::new(read::DyndDocument::open(source, options).in_format(hub::ID)?))
+        Ok(Arc::new(read::DyndDocument::open(source, options).in_format(ID)?))
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let flag = write::wants_flags(options)?;
-        let found = plan::plan_type(schema, options.type_text.as_deref(), options.row_count, flag);
-        let (schema, options, ty) = (Arc::clone(schema), options.clone(), found.ty);
-        Ok(planned(found.plan, move |sink| {
-            let writer = write::DyndWriter::create(sink, schema, ty, &options).in_format(hub::ID)?;
-            let writer = Box::new(writer);
-            let rules = Rules { time_step: Some(100), whole_days: true, ..Rules::default() };
-            Ok(relaxed(writer, rules, &options))
-        }))
+        write::plan(schema, options)
     }
 }

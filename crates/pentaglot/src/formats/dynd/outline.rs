@@ -1,28 +1,26 @@
 //! The named byte ranges of a file: type, count, rows, and the fields of each, made when they are asked for.
 
-use std::sync::Arc;
-
-use super::hub::RowCount;
 use super::layout::Header;
+use super::layout::RowCount;
 use super::types::{Missing, Type};
 use super::value::ValueReader;
 use super::walk::{Care, Walker, read_count, read_flag, read_text};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, Result};
 use crate::formats::{Expand, Node, Outline};
-use crate::limits::Limits;
+use crate::limits::Budget;
 use crate::source::Source;
 use crate::wire::varint;
 
 /// Text of a value in an outline is cut here.
 const SHOWN_CHARS: usize = 60;
 
-pub(super) fn outline(header: &Header, limits: &Limits) -> Outline {
+pub(super) fn outline(header: &Header, budget: &Budget) -> Outline {
     let Some(end) = header.end.filter(|_| header.source.is_seekable()) else {
         return Node::new("file", 0, 0).value(format!("a stream of {}", header.ty));
     };
     if let Some(bytes) = header.recoded {
-        let place = Place { source: header.source.clone(), limits: Arc::new(limits.clone()) };
+        let place = Place { source: header.source.clone(), budget: budget.clone() };
         let item = Node::new("item", 0, bytes);
         let value = place.text(&header.ty, header.data, end - header.data);
         return Node::new("file", 0, bytes).value(&header.ty).parts(vec![Node { value, ..item }]);
@@ -41,7 +39,7 @@ pub(super) fn outline(header: &Header, limits: &Limits) -> Outline {
     } else if header.data > 0 {
         parts.push(Node::new("head", 0, header.data).value(&header.ty));
     }
-    let place = Place { source: header.source.clone(), limits: Arc::new(limits.clone()) };
+    let place = Place { source: header.source.clone(), budget: budget.clone() };
     match header.layout.rows {
         RowCount::One => parts.push(place.node("value".to_owned(), header.ty.clone(), header.data, end)),
         _ if header.layout.stored.is_some() => {
@@ -64,7 +62,7 @@ pub(super) fn outline(header: &Header, limits: &Limits) -> Outline {
 #[derive(Clone)]
 struct Place {
     source: Source,
-    limits: Arc<Limits>,
+    budget: Budget,
 }
 
 impl Place {
@@ -83,7 +81,7 @@ impl Place {
     }
 
     fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
-        Ok(self.source.read_range(offset, len, &self.limits.budget())?.to_vec())
+        Ok(self.source.read_range(offset, len, &self.budget)?.to_vec())
     }
 
     /// The text of a small value.
@@ -94,7 +92,7 @@ impl Place {
     fn text(&self, ty: &Type, offset: u64, len: u64) -> Option<String> {
         let bytes = self.read(offset, len.min(4096)).ok()?;
         let mut cursor = Cursor::at(&bytes, offset);
-        match ValueReader::new(&self.limits.budget()).value(ty, &mut cursor) {
+        match ValueReader::new(&self.budget).value(ty, &mut cursor) {
             Ok(value) => {
                 let text = super::json::value_json(ty, &value);
                 Some(match text.char_indices().nth(SHOWN_CHARS) {
@@ -120,7 +118,7 @@ impl Place {
         loop {
             let bytes = self.read(offset, left.min(len))?;
             let mut cursor = Cursor::at(&bytes, offset);
-            match Walker::new(&self.limits, Care::Extent).value(ty, &mut cursor) {
+            match Walker::new(self.budget.limits(), Care::Extent).value(ty, &mut cursor) {
                 Ok(()) => return Ok(cursor.offset()),
                 Err(error) if len >= left => return Err(error),
                 Err(_) => len *= 16,
@@ -270,7 +268,7 @@ impl Parts {
                 let end = self.place.end_of(&Type::String, self.start, self.end)?;
                 let bytes = self.place.read(self.start, end - self.start)?;
                 let text = read_text(&mut Cursor::at(&bytes, self.start))?.to_owned();
-                let stored = Type::parse(&text, &self.place.limits)?;
+                let stored = Type::parse_within(&text, self.place.budget.limits())?;
                 vec![
                     Ok(Node::new("type", self.start, end - self.start).value(text)),
                     Ok(self.place.node("value".to_owned(), stored, end, self.end)),

@@ -1,4 +1,4 @@
-//! Arrow arrays to the bytes of fixed-size values, column by column: the inverse of [`unpack`](super::packed::unpack).
+//! Arrow arrays to the bytes of fixed-size values, column by column: the inverse of [`unpack`](super::unpack::unpack).
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::{DataType, TimeUnit};
 
-use super::hub::{field_of, needs_some, tensor};
-use super::packed::to_storage_order;
+use super::schema::{field_of, needs_some, tensor};
 use super::types::{FloatWidth, Missing, Sentinel, Type, Width};
+use super::unpack::to_storage_order;
 use super::walk::encode_fixed_string;
 use crate::error::{Error, Result};
 use crate::hub::type_text::print_type;

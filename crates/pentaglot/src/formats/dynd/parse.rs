@@ -11,7 +11,7 @@
 use std::collections::HashSet;
 
 use super::tokens::{Parser, excerpt};
-use super::types::{Base, Callable, Encoding, FloatWidth, Kind, Pattern, Type, Width, Zone};
+use super::types::{Base, Callable, Encoding, FloatWidth, Pattern, Type, TypeKind, Width, Zone};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
@@ -46,7 +46,7 @@ impl Parser<'_> {
     fn deepen(&mut self, levels: u32) -> Result<()> {
         self.depth = self.depth.saturating_add(levels);
         let check = if self.depth > DEEPEST {
-            Err(Error::limit("max-depth", DEEPEST, "more levels of types are"))
+            Err(Error::limit("the limit", DEEPEST, "more levels of types"))
         } else {
             self.limits.check_depth(self.depth)
         };
@@ -107,7 +107,7 @@ impl Parser<'_> {
             };
         };
         let is_variable = name.starts_with(|c: char| c.is_ascii_uppercase())
-            && Kind::from_name(name).is_none()
+            && TypeKind::from_name(name).is_none()
             && !matches!(name, "Fixed" | "Dim" | "State");
         if self.take("**") {
             return match name {
@@ -166,7 +166,7 @@ impl Parser<'_> {
                 self.skip_space();
                 match self.peek() {
                     Some(b'[') => Type::Array(self.bracketed()?),
-                    _ => Type::Array(Box::new(Pattern::Kind(Kind::Any).into())),
+                    _ => Type::Array(Box::new(Pattern::Kind(TypeKind::Any).into())),
                 }
             }
             "fixed" => {
@@ -458,7 +458,7 @@ fn simple(name: &str) -> Option<Type> {
         "complex64" => Type::Complex(FloatWidth::W32),
         "complex128" => Type::Complex(FloatWidth::W64),
         _ => {
-            if let Some(kind) = Kind::from_name(name) {
+            if let Some(kind) = TypeKind::from_name(name) {
                 return Some(Pattern::Kind(kind).into());
             }
             if let Some(width) = name.strip_prefix("int") {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::types::{Base, Kind, Pattern, Type};
+use super::types::{Base, Pattern, Type, TypeKind};
 use crate::error::{Error, Result};
 
 /// How many comparisons one match may take: several `Dims...` in a row try every split of the dimensions.
@@ -55,7 +55,7 @@ impl Type {
         let mut bound = Bindings::default();
         let found = matches(self, ty, &mut bound);
         if bound.steps > MAX_STEPS {
-            return Err(Error::limit("steps of a pattern match", MAX_STEPS, "more are"));
+            return Err(Error::limit("the limit", MAX_STEPS, "more steps to match a pattern"));
         }
         Ok(found)
     }
@@ -172,19 +172,19 @@ fn matches_pattern<'a>(pattern: &'a Pattern, ty: &'a Type, bound: &mut Bindings<
     }
 }
 
-fn is_of(kind: Kind, ty: &Type) -> bool {
+fn is_of(kind: TypeKind, ty: &Type) -> bool {
     match kind {
-        Kind::Any => true,
-        Kind::Scalar => dim(ty).is_none(),
-        Kind::Bool => matches!(ty, Type::Bool),
-        Kind::Int => matches!(ty, Type::Int(_)),
-        Kind::Uint => matches!(ty, Type::Uint(_)),
-        Kind::Float => matches!(ty, Type::Float(_)),
-        Kind::Complex => matches!(ty, Type::Complex(_)),
-        Kind::Bytes => matches!(ty, Type::Bytes { .. } | Type::FixedBytes { .. }),
-        Kind::FixedBytes => matches!(ty, Type::FixedBytes { .. }),
-        Kind::String => matches!(ty, Type::String | Type::FixedString { .. } | Type::Char(_)),
-        Kind::FixedString => matches!(ty, Type::FixedString { .. }),
-        Kind::Categorical => false,
+        TypeKind::Any => true,
+        TypeKind::Scalar => dim(ty).is_none(),
+        TypeKind::Bool => matches!(ty, Type::Bool),
+        TypeKind::Int => matches!(ty, Type::Int(_)),
+        TypeKind::Uint => matches!(ty, Type::Uint(_)),
+        TypeKind::Float => matches!(ty, Type::Float(_)),
+        TypeKind::Complex => matches!(ty, Type::Complex(_)),
+        TypeKind::Bytes => matches!(ty, Type::Bytes { .. } | Type::FixedBytes { .. }),
+        TypeKind::FixedBytes => matches!(ty, Type::FixedBytes { .. }),
+        TypeKind::String => matches!(ty, Type::String | Type::FixedString { .. } | Type::Char(_)),
+        TypeKind::FixedString => matches!(ty, Type::FixedString { .. }),
+        TypeKind::Categorical => false,
     }
 }

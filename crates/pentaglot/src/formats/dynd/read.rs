@@ -9,15 +9,16 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::{Fields, SchemaRef};
 
-use super::decode::{Column, slice_array};
-use super::hub::{ID, arrow_schema, with_ticks};
+use super::ID;
+use super::decode::{ColumnDecoder, slice_array};
 use super::layout::{Header, trailing};
-use super::packed::{to_logical_order, unpack, unpack_columns};
+use super::schema::with_ticks;
 use super::types::Type;
+use super::unpack::{to_logical_order, unpack, unpack_columns};
 use super::walk::{Care, Passage, Walker, is_free_of_rules};
 use super::{outline, validate};
 use crate::cursor::{Cursor, allocate_zeroed};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{self, Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Shape;
 use crate::hub::rows::{self, Rows};
@@ -32,6 +33,8 @@ fn batch_bytes(limits: &Limits) -> u64 {
     BATCH_BYTES.min(limits.max_alloc / 4).max(1)
 }
 
+/// How many rows `times=auto` looks at.
+const TIMES_ROWS: u64 = 10_000;
 /// Rows of a batch at the most.
 const BATCH_ROWS: u64 = 1 << 17;
 /// Arrow bytes that rows of a batch take even where everything is missing.
@@ -46,33 +49,56 @@ pub(super) struct DyndDocument {
 impl DyndDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
         let file_bytes = source.len();
-        let mut header = Header::read(source, options)?;
+        let header = Header::read(source, options)?;
         let times = options.options.word("times", &["auto", "timestamps", "ticks"])?;
-        let schema = arrow_schema(&header.ty)?;
+        let schema = header.ty.to_schema()?;
         let ticks = with_ticks(&schema);
         let by_content = ticks != schema && times.unwrap_or("auto") == "auto";
-        if by_content {
-            // The rows are looked through before they are read.
-            header.source = header.source.seekable()?;
-        }
         let schema = Arc::new(if times == Some("ticks") { ticks } else { schema });
         let mut document = DyndDocument::new(header, schema, file_bytes, options);
-        if by_content && document.has_far_times() {
+        if by_content && document.begins_with_far_times()? {
             let summary = &mut document.summary;
             summary.schema = Arc::new(with_ticks(&summary.schema));
-            let note = "times are numbers of 100 ns: at least one does not fit 64 bits of nanoseconds";
+            let note = "times are numbers of 100 ns: one of the first does not fit 64 bits of nanoseconds";
             summary.notes.push(note.to_owned());
         }
         Ok(document)
     }
 
-    /// Whether a time is too far from 1970 for 64 bits of nanoseconds. Other faults are for those who read the rows.
-    fn has_far_times(&self) -> bool {
+    /// Whether a time in the first rows is too far from 1970 for 64 bits of nanoseconds. Other faults are for those who
+    /// read the rows. Of a stream only the rows in its head are looked at, so that it is not used up.
+    fn begins_with_far_times(&self) -> Result<bool> {
         let is_far = |batch: std::result::Result<RecordBatch, arrow_schema::ArrowError>| {
             batch.err().map(|error| Error::from(error).kind() == ErrorKind::Lossy)
         };
-        self.rows(&Selection::new(&self.summary.schema, self.summary.rows))
-            .is_ok_and(|mut rows| rows.find_map(is_far).unwrap_or(false))
+        let header = match self.header.source.is_seekable() {
+            true => None,
+            false => Some(self.header.beginning()?),
+        };
+        let header = header.as_ref().unwrap_or(&self.header);
+        let first = Selection::new(&self.summary.schema, Some(header.rows)).with_rows(0..TIMES_ROWS);
+        Ok(self.rows_of(header, &first).is_ok_and(|mut rows| rows.find_map(is_far).unwrap_or(false)))
+    }
+
+    fn rows_of(&self, header: &Header, request: &Selection) -> Result<Rows> {
+        header.check_end().in_format(ID)?;
+        let range = request.range(header.rows);
+        // Fields of a table are read one by one; columns of a matrix are cut out of what was read.
+        let schema = Arc::clone(request.decoded_schema());
+        let decoder = Decoder {
+            is_table: header.layout.shape == Shape::Table,
+            row: header.layout.row.clone(),
+            types: header.layout.columns(),
+            wanted: request.fields(),
+            schema: Arc::clone(&schema),
+            budget: self.budget.clone(),
+        };
+        let batch_rows = self.batch_rows(request);
+        let rows = match header.row_bytes() {
+            Some(size) => fixed_rows(header, decoder, size, range, batch_rows),
+            None => window_rows(header, decoder, range, batch_rows),
+        };
+        request.project_lists(rows.in_format(ID)?)
     }
 
     fn new(header: Header, schema: SchemaRef, file_bytes: Option<u64>, options: &ReadOptions) -> Self {
@@ -129,7 +155,7 @@ impl Document for DyndDocument {
     }
 
     fn outline(&self) -> Outline {
-        outline::outline(&self.header, self.budget.limits())
+        outline::outline(&self.header, &self.budget)
     }
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
@@ -137,25 +163,7 @@ impl Document for DyndDocument {
     }
 
     fn rows(&self, request: &Selection) -> Result<Rows> {
-        let header = &self.header;
-        header.check_end().in_format(ID)?;
-        let range = request.range(header.rows);
-        // Fields of a table are read one by one; columns of a matrix are cut out of what was read.
-        let schema = Arc::clone(request.decoded_schema());
-        let decoder = Decoder {
-            is_table: header.layout.shape == Shape::Table,
-            row: header.layout.row.clone(),
-            types: header.layout.columns(),
-            wanted: request.fields(),
-            schema: Arc::clone(&schema),
-            budget: self.budget.clone(),
-        };
-        let batch_rows = self.batch_rows(request);
-        let rows = match header.row_bytes() {
-            Some(size) => fixed_rows(header, decoder, size, range, batch_rows),
-            None => window_rows(header, decoder, range, batch_rows),
-        };
-        request.project_lists(rows.in_format(ID)?)
+        self.rows_of(&self.header, request)
     }
 }
 
@@ -196,10 +204,10 @@ impl Decoder {
             };
         }
         let budget = &self.budget;
-        let mut columns: Vec<Column> = (self.types.iter().enumerate())
+        let mut columns: Vec<ColumnDecoder> = (self.types.iter().enumerate())
             .map(|(index, ty)| match wanted.contains(&index) {
-                true => Column::new(ty, budget),
-                false => Column::skipped(ty, budget),
+                true => ColumnDecoder::new(ty, budget),
+                false => ColumnDecoder::skipped(ty, budget),
             })
             .collect();
         let mut cursor = Cursor::new(bytes);
@@ -240,7 +248,7 @@ impl Decoder {
     /// The batch of rows that were split.
     fn assemble(&self, found: Split) -> Result<RecordBatch> {
         let rows = found.rows;
-        let mut columns: Vec<Option<slices::Column>> = found.columns.into_iter().map(Some).collect();
+        let mut columns: Vec<Option<slices::SliceColumn>> = found.columns.into_iter().map(Some).collect();
         let mut arrays: Vec<Option<ArrayRef>> = vec![None; columns.len()];
         for (index, field) in self.wanted.iter().zip(self.schema.fields()) {
             let column = columns.get_mut(*index).and_then(Option::take);
@@ -250,9 +258,9 @@ impl Decoder {
                 continue;
             };
             *slot = match column {
-                slices::Column::Skipped => None,
-                slices::Column::Fixed(bytes) => Some(unpack(ty, field, bytes.into(), rows, None)?),
-                slices::Column::Slices(offsets, bytes) => Some(slice_array(ty, offsets, bytes)?),
+                slices::SliceColumn::Skipped => None,
+                slices::SliceColumn::Fixed(bytes) => Some(unpack(ty, field, bytes.into(), rows, None)?),
+                slices::SliceColumn::Slices(offsets, bytes) => Some(slice_array(ty, offsets, bytes)?),
             };
         }
         rows::batch(Arc::clone(&self.schema), self.in_order(&arrays)?, rows)
@@ -291,11 +299,9 @@ impl Decoder {
             for (index, field) in self.wanted.iter().zip(self.schema.fields()) {
                 let fields = Fields::from(vec![Arc::clone(field)]);
                 if let Err(error) = self.columns(&one, 1, &[*index], &fields) {
-                    return Error::lossy(format!(
-                        "row {row}, column {:?}: {}",
-                        field.name(),
-                        error.message()
-                    ));
+                    let name = field.name();
+                    return Error::lossy(format!("row {row}, column {name:?}: {}", error.message()))
+                        .hint(Hint::Option("times=ticks".into()));
                 }
             }
         }

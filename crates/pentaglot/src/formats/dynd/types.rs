@@ -96,7 +96,7 @@ pub enum Type {
 #[non_exhaustive]
 pub enum Pattern {
     /// `Any`, `Int`, …
-    Kind(Kind),
+    Kind(TypeKind),
     /// `Fixed * T`: any fixed dimension
     Fixed(Type),
     /// `Dim * T`: any dimension
@@ -189,7 +189,7 @@ words! {
 
 words! {
     /// The kinds of types.
-    Kind {
+    TypeKind {
         Any = "Any", Scalar = "Scalar", Bool = "Bool", Int = "Int", Uint = "UInt", Float = "Float",
         Complex = "Complex", Bytes = "Bytes", FixedBytes = "FixedBytes", String = "String",
         FixedString = "FixedString", Categorical = "Categorical",
@@ -276,8 +276,14 @@ impl Sentinel {
 }
 
 impl Type {
-    /// Reads a type's text; errors know their place in it and carry the rule `type-syntax` or `depth`.
-    pub fn parse(text: &str, limits: &Limits) -> Result<Self> {
+    /// Reads a type's text under the default limits; errors know their place in it and carry the rule `type-syntax` or
+    /// `depth`.
+    pub fn parse(text: &str) -> Result<Self> {
+        Type::parse_within(text, &Limits::default())
+    }
+
+    /// As [`parse`](Self::parse), under these limits.
+    pub fn parse_within(text: &str, limits: &Limits) -> Result<Self> {
         parse::parse(text, 0, limits)
     }
 
@@ -410,7 +416,7 @@ impl FromStr for Type {
     type Err = crate::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Type::parse(text, &Limits::default())
+        Type::parse(text)
     }
 }
 

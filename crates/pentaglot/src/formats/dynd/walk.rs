@@ -465,8 +465,8 @@ pub(super) fn encode_fixed_string(
         let message = format!("a text of {used} bytes does not fit fixed_string of {size}");
         return Err(Error::lossy(message).rule("length"));
     }
-    let end =
-        usize::try_from(start as u64 + size).map_err(|_| Error::limit("address space", usize::MAX, size))?;
+    let end = usize::try_from(start as u64 + size)
+        .map_err(|_| Error::limit("the address space", usize::MAX, format!("{size} bytes")))?;
     out.resize(end, 0);
     Ok(())
 }

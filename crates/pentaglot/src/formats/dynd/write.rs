@@ -1,21 +1,27 @@
-//! A file being written: rows go out as they come, or through a spool where what stands before them is known only at
+//! What a file becomes ([`plan`]), and the file being written: rows go out as they come, or through a spool where what stands before them is known only at
 //! the end (the count of a `var` dimension, the length of a CBOR byte string).
 
+use std::collections::HashSet;
 use std::io::Write;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 
+use super::ID;
 use super::cbor;
 use super::encode::{Encoder, plain_type};
-use super::hub::{ID, Layout, RowCount};
-use super::layout::Dialect;
+use super::layout::{Dialect, RowCount, RowLayout};
 use super::pack::{Pack, join_packs, pack};
-use super::packed::to_storage_order;
+use super::schema::{Derived, checks_of, same_fields, with_flags, with_ticks};
 use super::types::Type;
+use super::unpack::to_storage_order;
 use crate::cursor::Reserved;
 use crate::error::{Context, Error, Result};
-use crate::formats::{WriteOptions, Writer, Written};
+use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned, relaxed};
+use crate::hub::relax::Rules;
+use crate::hub::type_text::print_field;
+use crate::hub::{Effect, Form, Plan, native, shape};
 use crate::limits::{Budget, Limits};
 use crate::sink::Sink;
 use crate::source::Spool;
@@ -24,7 +30,132 @@ use crate::wire::varint;
 /// Rows are gathered to this many bytes before they go out.
 const FLUSH_BYTES: usize = 256 << 10;
 
-pub(super) struct DyndWriter {
+/// Plans a file of rows of this schema.
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    let found = plan_type(schema, options.type_text.as_deref(), options.row_count, wants_flags(options)?);
+    let by_name = || options.name.as_deref().and_then(Dialect::by_name).unwrap_or(Dialect::Array);
+    let dialect = Dialect::named(options.dialect.as_deref()).in_format(ID)?.unwrap_or_else(by_name);
+    let (schema, options, ty) = (Arc::clone(schema), options.clone(), found.ty);
+    Ok(planned(found.plan, move |sink| {
+        let writer = DyndWriter::create(sink, schema, (dialect, ty), &options).in_format(ID)?;
+        let rules = Rules { time_step: Some(100), whole_days: true, ..Rules::default() };
+        Ok(relaxed(Box::new(writer), rules, &options))
+    }))
+}
+
+/// A type for a schema, and what becomes of each field.
+pub(super) struct Planned {
+    pub(super) ty: Option<Type>,
+    pub(super) plan: Plan,
+}
+
+/// The type that rows of `schema` are written as: the one `given`, else the native one where it fits, else derived.
+pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<u64>, flag: bool) -> Planned {
+    let mut plan = Plan::default();
+    let fits = |ty: &Type| {
+        let count_fits = match (RowLayout::of(ty).rows, row_count) {
+            (RowCount::Fixed(count), Some(rows)) => count == rows,
+            (RowCount::One, Some(rows)) => rows == 1,
+            _ => true,
+        };
+        count_fits
+            && ty.is_concrete()
+            && ty.to_schema().is_ok_and(|own| {
+                same_fields(own.fields(), schema.fields())
+                    || same_fields(with_ticks(&own).fields(), schema.fields())
+            })
+    };
+    // `--type` is said of the input; it holds for the output too if these rows are of that type.
+    let given = given.and_then(|text| text.parse::<Type>().ok()).filter(fits);
+    let native = || native::of_sliced(schema, ID).and_then(|native| native.as_str()?.parse().ok());
+    let known = given.or_else(|| {
+        let native = native().map(|ty: Type| match native::is_sliced(schema) {
+            true => with_row_count(ty, row_count),
+            false => ty,
+        });
+        native.filter(fits)
+    });
+    if let Some(ty) = known {
+        let ty = if flag { with_flags(&ty) } else { ty };
+        for (field, column) in schema.fields().iter().zip(RowLayout::of(&ty).columns()) {
+            plan.step(field.name(), print_field(field), column.to_string(), checks_of(&column));
+        }
+        return Planned { ty: Some(ty), plan };
+    }
+    shape::plan_plain_table(schema, &mut plan);
+    let mut columns: Vec<(String, Type)> = Vec::new();
+    let mut names = HashSet::new();
+    for field in schema.fields() {
+        let mut derived = Derived { flag, effect: Effect::exact() };
+        let ty = derived.field(field).and_then(|ty| {
+            if names.insert(field.name()) {
+                Ok(ty)
+            } else {
+                Err("a struct holds each field name once".to_owned())
+            }
+        });
+        match ty {
+            Ok(ty) => {
+                plan.step(field.name(), print_field(field), ty.to_string(), derived.effect);
+                columns.push((field.name().clone(), ty));
+            }
+            Err(why) => {
+                let from = print_field(field);
+                plan.step(field.name(), from, "a datashape", Effect::impossible(why));
+            }
+        }
+    }
+    if columns.len() < schema.fields().len() {
+        return Planned { ty: None, plan };
+    }
+    let ty = match (Form::of(schema), columns.len()) {
+        (Form::Array, 1) => columns.pop().map(|(_, ty)| match row_count.filter(is_dimension) {
+            Some(count) => Type::Fixed(count, Box::new(ty)),
+            None => Type::Var(Box::new(ty)),
+        }),
+        (Form::Value, 1) => columns.pop().map(|(name, ty)| {
+            if matches!(ty, Type::Fixed(..) | Type::Var(_)) {
+                let effect = Effect::widened().because("comes back as an array of its outermost dimension");
+                plan.step(&name, "a single value", "an array", effect);
+            }
+            ty
+        }),
+        (Form::Dense, 1) => columns.pop().map(|(_, ty)| match shape::matrix_rows(schema).or(row_count) {
+            Some(rows) if row_count.is_none_or(|count| count == rows) && is_dimension(&rows) => {
+                let matrix = Type::Fixed(rows, Box::new(ty));
+                match shape::is_column_major(schema) {
+                    true => Type::Storage { of: Box::new(matrix), axis: vec![1, 0] },
+                    false => matrix,
+                }
+            }
+            _ => Type::Var(Box::new(ty)),
+        }),
+        _ => Some(Type::Var(Box::new(Type::Struct(columns)))),
+    };
+    Planned { ty, plan }
+}
+
+/// Whether a dimension may have this size.
+fn is_dimension(size: &u64) -> bool {
+    i64::try_from(*size).is_ok()
+}
+
+/// The type of a selection of the rows of `ty`.
+fn with_row_count(ty: Type, rows: Option<u64>) -> Type {
+    match (ty, rows) {
+        (Type::Fixed(_, of), Some(rows)) => Type::Fixed(rows, of),
+        (Type::Fixed(_, of), None) => Type::Var(of),
+        (Type::Storage { of, axis }, Some(_)) => {
+            Type::Storage { of: Box::new(with_row_count(*of, rows)), axis }
+        }
+        (Type::Storage { of, .. }, None) => with_row_count(*of, None),
+        (Type::Pointer(of), _) => Type::Pointer(Box::new(with_row_count(*of, rows))),
+        (other, _) => other,
+    }
+}
+
+/// A file being written.
+struct DyndWriter {
     sink: Sink,
     /// Rows that cannot go out yet.
     spool: Option<Spool>,
@@ -32,7 +163,7 @@ pub(super) struct DyndWriter {
     stored: Option<Reserved<u8>>,
     dialect: Dialect,
     ty: Type,
-    layout: Layout,
+    layout: RowLayout,
     schema: SchemaRef,
     rows: u64,
     /// How many rows there must be.
@@ -45,15 +176,17 @@ pub(super) struct DyndWriter {
 
 impl DyndWriter {
     /// Starts a file of the type that was planned.
-    pub(super) fn create(
+    fn create(
         sink: Sink,
         schema: SchemaRef,
-        ty: Option<Type>,
+        (dialect, ty): (Dialect, Option<Type>),
         options: &WriteOptions,
     ) -> Result<Self> {
-        let dialect = Dialect::named(options.dialect.as_deref())?.unwrap_or(Dialect::Array);
         let ty = ty.ok_or_else(|| Error::unsupported("these rows have no datashape"))?;
-        let layout = Layout::of(&ty);
+        let layout = match Form::of(&schema) {
+            Form::Value => RowLayout::whole(&ty),
+            _ => RowLayout::of(&ty),
+        };
         let expected = match layout.rows {
             RowCount::Fixed(rows) => Some(rows),
             RowCount::One => Some(1),
@@ -268,6 +401,6 @@ impl Writer for DyndWriter {
 }
 
 /// Whether every option is to have a flag byte.
-pub(super) fn wants_flags(options: &WriteOptions) -> Result<bool> {
+fn wants_flags(options: &WriteOptions) -> Result<bool> {
     Ok(options.options.word("options", &["sentinel", "flag"])? == Some("flag"))
 }

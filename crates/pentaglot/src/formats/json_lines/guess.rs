@@ -9,9 +9,9 @@ use arrow_schema::{DataType, Field, Fields};
 use crate::error::{ErrorKind, Result};
 use crate::formats::{Confidence, Head};
 use crate::hub::extension;
+use crate::hub::json::decode::{MIXED_KEY, is_special_float};
 use crate::limits::{Budget, Reservation};
-use crate::wire::columns::{MIXED_KEY, is_special_float};
-use crate::wire::json::{Kind, Scanner};
+use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::sample::SAMPLE_ROWS;
 
 /// A first line that is one whole object is likely ours; a document `{"type":…,"value":…}` belongs to others first.

@@ -9,11 +9,11 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use super::{ID, guess};
 use crate::error::{Error, Result};
 use crate::formats::{ReadOptions, Summary};
+use crate::hub::json::decode::{Record, check_type, fields_without_mixed};
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Rows, Shape, rows, shape};
 use crate::limits::Budget;
 use crate::source::Source;
-use crate::wire::columns::{Record, check_type, fields_without_mixed};
 use crate::wire::json::{self, Scanner};
 use crate::wire::sample::{BoxRead, Sampled, explain_guess};
 

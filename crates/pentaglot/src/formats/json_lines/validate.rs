@@ -3,7 +3,7 @@
 use super::read::{BATCH_CELLS, JsonLinesDocument};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
-use crate::wire::columns::Record;
+use crate::hub::json::decode::Record;
 use crate::wire::sample::explain_guess;
 
 /// Rules: `type` (a value that is not of its column's type), `unknown-key`, `missing-key`, `repeated-key`, `utf8`, `surrogate`,

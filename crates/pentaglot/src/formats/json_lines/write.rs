@@ -11,11 +11,11 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 use crate::error::{Error, Result};
 use crate::formats::{Writer, Written};
 use crate::hub::extension;
+use crate::hub::json::decode::check_type;
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, shape};
 use crate::sink::Sink;
-use crate::wire::columns::check_type;
 
 const BUFFER_BYTES: usize = 64 << 10;
 

@@ -95,11 +95,11 @@ impl Format for MatrixMarket {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let steps = write::plan(schema);
+        let (steps, kind) = write::plan(schema);
         let (schema, options) = (Arc::clone(schema), options.clone());
         Ok(planned(steps, move |sink| {
-            let writer =
-                write::MarketWriter::create(sink, &schema, options.budget.clone()).in_format(INFO.id)?;
+            let writer = write::MarketWriter::create(sink, &schema, kind, options.budget.clone());
+            let writer = writer.in_format(INFO.id)?;
             let rules = Rules { nan_for_null: true, ..Rules::default() };
             Ok(relaxed(Box::new(writer), rules, &options))
         }))

@@ -81,7 +81,9 @@ fn typed<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &S
         (Layout::Coordinate, false) if body.header.cols > 1 << 32 => {
             sparse::<u64, T>(body, schema, range, request)
         }
-        (Layout::Coordinate, false) => Err(Error::limit("rows of a matrix", 1u64 << 32, body.header.rows)),
+        (Layout::Coordinate, false) => {
+            Err(Error::limit("the limit", 1u64 << 32, format!("{} rows", body.header.rows)))
+        }
         (Layout::Array, _) => dense::<T>(body, schema, range, request),
     }
 }

@@ -66,7 +66,8 @@ fn value_field(schema: &Schema) -> Option<&Field> {
     }
 }
 
-pub(super) fn plan(schema: &Schema) -> Plan {
+/// What writing does to the matrix, and the field of the banner, if there is one.
+pub(super) fn plan(schema: &Schema) -> (Plan, Option<Kind>) {
     let mut plan = Plan::default();
     let name = schema.fields().first().map(|field| field.name().clone()).unwrap_or_default();
     let from = schema.fields().first().map(|field| print_field(field)).unwrap_or_default();
@@ -74,10 +75,13 @@ pub(super) fn plan(schema: &Schema) -> Plan {
         Ok((kind, effect)) => {
             let layout = if Form::of(schema) == Form::Sparse { "coordinate" } else { "array" };
             plan.step(name, from, format!("{layout} {}", kind.word()), effect);
+            (plan, Some(kind))
         }
-        Err(why) => plan.step(name, from, "mtx", Effect::impossible(why)),
+        Err(why) => {
+            plan.step(name, from, "mtx", Effect::impossible(why));
+            (plan, None)
+        }
     }
-    plan
 }
 
 /// Writes a file.
@@ -101,8 +105,13 @@ enum Body {
 }
 
 impl MarketWriter {
-    pub(super) fn create(mut sink: Sink, schema: &SchemaRef, budget: Budget) -> Result<MarketWriter> {
-        let (kind, _) = field_of(schema).map_err(Error::unsupported)?;
+    pub(super) fn create(
+        mut sink: Sink,
+        schema: &SchemaRef,
+        kind: Option<Kind>,
+        budget: Budget,
+    ) -> Result<MarketWriter> {
+        let kind = kind.ok_or_else(mismatch)?;
         let sparse = Form::of(schema) == Form::Sparse;
         let layout = if sparse { "coordinate" } else { "array" };
         if sparse {

@@ -45,7 +45,7 @@ pub(super) fn decode_members(
     place: Place<'_>,
     budget: &Budget,
 ) -> Result<(Vec<Field>, Vec<ArrayRef>)> {
-    let overflow = || Error::limit("address space", usize::MAX, "more bytes a record are");
+    let overflow = || Error::limit("the address space", usize::MAX, "more bytes per record");
     let sizes: Vec<usize> = members
         .iter()
         .map(|member| member.bytes().and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(overflow))
@@ -84,8 +84,9 @@ pub(super) fn fold(field: &Field, values: ArrayRef, count: usize) -> Result<Arra
         return Ok(values);
     }
     let width = usize::try_from(*size).unwrap_or(0);
-    let inner =
-        count.checked_mul(width).ok_or_else(|| Error::limit("address space", usize::MAX, "more are"))?;
+    let inner = count
+        .checked_mul(width)
+        .ok_or_else(|| Error::limit("the address space", usize::MAX, "more bytes"))?;
     let values = if values.data_type() == item.data_type() { values } else { fold(item, values, inner)? };
     Ok(Arc::new(FixedSizeListArray::try_new_with_length(Arc::clone(item), *size, values, None, count)?))
 }

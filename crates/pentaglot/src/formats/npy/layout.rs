@@ -55,9 +55,11 @@ impl Extent {
             None if head.len() < crate::source::HEAD_BYTES => {
                 Err(Error::truncated(format_args!("{len} bytes"), rest.len()).at(at))
             }
-            None => {
-                Err(Error::limit("header bytes of a stream", crate::source::HEAD_BYTES, format!("{len} are")))
-            }
+            None => Err(Error::limit(
+                "the limit of a stream",
+                crate::source::HEAD_BYTES,
+                format!("{len} header bytes"),
+            )),
         }
     }
 }

@@ -26,7 +26,6 @@ use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, Plan, Rows, shape};
 use crate::limits::Budget;
-use crate::sink::Sink;
 use crate::source::{Source, Spool};
 
 /// The format `.npz`.
@@ -92,9 +91,10 @@ impl Format for Npz {
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
         let compressed = options.options.bool("compressed").in_format(INFO.id)?.unwrap_or(false);
-        let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps(&schema), move |sink| {
-            let writer = create(sink, &schema, compressed, options.budget.clone()).in_format(INFO.id)?;
+        let (body, options) = (body(schema, &options.budget).in_format(INFO.id), options.clone());
+        Ok(planned(steps(schema), move |sink| {
+            let zip = ZipWriter::new(sink, compressed).in_format(INFO.id)?;
+            let writer = Box::new(NpzWriter { zip, body: body?, budget: options.budget.clone(), rows: 0 });
             Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
         }))
     }
@@ -122,8 +122,9 @@ fn steps(schema: &Schema) -> Plan {
     plan
 }
 
-fn create(sink: Sink, schema: &SchemaRef, compressed: bool, budget: Budget) -> Result<Box<dyn Writer>> {
-    let body = match Form::of(schema) {
+/// What the rows become, if NPZ can hold them.
+fn body(schema: &SchemaRef, budget: &Budget) -> Result<Body> {
+    Ok(match Form::of(schema) {
         Form::Sparse => {
             let (scalar, _) = sparse_value(schema).map_err(Error::unsupported)?;
             Body::Sparse(Box::new(SparseBody::new(scalar, schema)))
@@ -143,9 +144,7 @@ fn create(sink: Sink, schema: &SchemaRef, compressed: bool, budget: Budget) -> R
             let target = Target::of(schema, INFO.id)?;
             Body::Single(Box::new(Collector::new(target, Arc::clone(schema), budget.clone())))
         }
-    };
-    let zip = ZipWriter::new(sink, compressed)?;
-    Ok(Box::new(NpzWriter { zip, body, budget, rows: 0 }))
+    })
 }
 
 fn index_limit(schema: &Schema) -> bool {

@@ -38,15 +38,16 @@ pub(super) struct ArrayFile {
 impl ArrayFile {
     /// Reads the header and holds the values it promises against the bytes at hand.
     pub(super) fn open(extent: Extent, format: &str, budget: &Budget) -> Result<ArrayFile> {
-        let extent = match Header::read(&extent, budget) {
+        let (extent, header) = match Header::read(&extent, budget) {
             // A header that is longer than what can be peeked at: the stream is spooled.
             Err(error) if error.kind() == crate::ErrorKind::Limit && !extent.source.is_seekable() => {
                 let source = extent.source.seekable()?;
-                Extent { len: source.len(), source, ..extent }
+                let extent = Extent { len: source.len(), source, ..extent };
+                let header = Header::read(&extent, budget)?;
+                (extent, header)
             }
-            _ => extent,
+            header => (extent, header?),
         };
-        let header = Header::read(&extent, budget)?;
         let start = extent.base + header.bytes;
         let data_bytes = header.data_bytes().ok_or_else(|| {
             Error::malformed("a shape whose bytes are below 2^63", format_args!("{:?}", header.shape))
@@ -159,10 +160,12 @@ impl ArrayFile {
 
     /// A batch of rows from their bytes in C order.
     fn batch(&self, schema: &SchemaRef, first: u64, count: u64, bytes: &Buffer) -> Result<RecordBatch> {
-        let rows = usize::try_from(count).map_err(|_| Error::limit("address space", usize::MAX, count))?;
+        let rows = usize::try_from(count)
+            .map_err(|_| Error::limit("the address space", usize::MAX, format!("{count} rows")))?;
         let row_elements = self.header.row_elements().unwrap_or(0);
         let elements = row_elements.checked_mul(count).and_then(|count| usize::try_from(count).ok());
-        let elements = elements.ok_or_else(|| Error::limit("address space", usize::MAX, "more are"))?;
+        let elements =
+            elements.ok_or_else(|| Error::limit("the address space", usize::MAX, "more elements"))?;
         let place = |index: u64| self.element_offset(first * row_elements.max(1) + index);
         let place: Place<'_> = &place;
         if let (Dtype::Struct(members), 1) = (&self.header.dtype, self.header.shape.len()) {
@@ -303,7 +306,10 @@ fn fortran_order(inner: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
     let mut indices = vec![0u64; inner.len()];
     for _ in 0..total {
         let target = indices.iter().zip(inner).fold(0, |sum, (index, count)| sum * count + index);
-        order.push(u32::try_from(target).map_err(|_| Error::limit("elements a row", u32::MAX, total))?);
+        order.push(
+            u32::try_from(target)
+                .map_err(|_| Error::limit("the limit", u32::MAX, format!("{total} elements per row")))?,
+        );
         for (index, count) in indices.iter_mut().zip(inner) {
             *index += 1;
             if *index < *count {

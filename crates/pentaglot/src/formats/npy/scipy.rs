@@ -99,7 +99,7 @@ impl Sparse {
         match (this.layout, data.header.shape.as_slice()) {
             (Layout::Bsr, [blocks, rows, cols]) => {
                 let entries = blocks.checked_mul(*rows).and_then(|count| count.checked_mul(*cols));
-                this.entries = entries.ok_or_else(|| Error::limit("entries", u64::MAX, "more are"))?;
+                this.entries = entries.ok_or_else(|| Error::limit("the limit", u64::MAX, "more entries"))?;
                 this.block = (*rows, *cols);
                 let even = |total: u64, block: u64| block > 0 && total.is_multiple_of(block);
                 if !even(this.rows, *rows) || !even(this.cols, *cols) {
@@ -276,8 +276,10 @@ impl Sparse {
         let (mut kept, reserved) = Entries::<I, T>::with_room(self.entries, &self.budget)?;
         let mut keep = |row: u64, col: u64, value: &T| -> Result<()> {
             if range.contains(&row) {
-                let small =
-                    |number: u64| I::from_u64(number).ok_or_else(|| Error::limit("index", u32::MAX, number));
+                let small = |number: u64| {
+                    I::from_u64(number)
+                        .ok_or_else(|| Error::limit("the limit", u32::MAX, format!("the index {number}")))
+                };
                 kept.push(small(row)?, small(col)?, *value);
             }
             Ok(())
@@ -334,8 +336,9 @@ impl Sparse {
         let mut bands = array.bands(0..total)?;
         let bytes = bands.next(total).field("data")?;
         bands.end().field("data")?;
-        let count = usize::try_from(self.entries)
-            .map_err(|_| Error::limit("address space", usize::MAX, self.entries))?;
+        let count = usize::try_from(self.entries).map_err(|_| {
+            Error::limit("the address space", usize::MAX, format!("{} entries", self.entries))
+        })?;
         decode::decode(&array.header.dtype, &bytes, count, &|index| array.element_offset(index), &self.budget)
             .field("data")
     }

@@ -192,8 +192,9 @@ impl Scalar {
         }
         let bytes = if kind == Kind::Text { count.checked_mul(4) } else { Some(count) };
         let bytes = bytes.filter(|bytes| i32::try_from(*bytes).is_ok());
-        let bytes =
-            bytes.ok_or_else(|| Error::limit("bytes per element", i32::MAX, format!("{text:?} is")))?;
+        let bytes = bytes.ok_or_else(|| {
+            Error::limit("the limit", i32::MAX, format!("more bytes per element, for dtype {text:?}"))
+        })?;
         let swaps = bytes > 1 && !matches!(kind, Kind::Bytes | Kind::Void | Kind::Bool);
         Ok(Scalar { kind, bytes, big_endian: big_endian && swaps })
     }

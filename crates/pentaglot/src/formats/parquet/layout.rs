@@ -1,7 +1,8 @@
-//! Where things stand: the footer, row groups, column chunks and pages, each held against the file before the `parquet`
+//! Where everything is: the footer, row groups, column chunks and pages, each checked against the file before the `parquet`
 //! crate reads it.
 
-use std::sync::Arc;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_buffer::Buffer;
 use bytes::Bytes;
@@ -14,9 +15,9 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use super::thrift::{self, PageHeader};
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::guard::guarded;
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader};
-use crate::wire::guard::guarded;
 
 /// The magic at both ends.
 pub(super) const MAGIC: &[u8; 4] = b"PAR1";
@@ -25,11 +26,50 @@ const ENCRYPTED_MAGIC: &[u8; 4] = b"PARE";
 /// The footer's length and the magic.
 pub(super) const TAIL_BYTES: u64 = 8;
 
-/// A source as the `parquet` crate reads it: every range is held against the file and the budget.
+/// A source as the `parquet` crate reads it: every range is checked against the file and the budget.
 #[derive(Clone)]
 pub(super) struct Chunks {
     pub source: Source,
     pub budget: Budget,
+    /// The last error of a read: the crate turns errors into text on their way through Arrow.
+    failed: Failed,
+}
+
+type Failed = Arc<Mutex<Option<Error>>>;
+
+impl Chunks {
+    pub(super) fn new(source: Source, budget: Budget) -> Self {
+        Chunks { source, budget, failed: Failed::default() }
+    }
+
+    /// Runs code of the crate. An error of a read that made it fail comes out as it was.
+    pub(super) fn guarded<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        let take = || self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        take();
+        guarded(run).map_err(|error| take().unwrap_or(error))
+    }
+}
+
+/// Keeps an error of a read; what goes through the crate is its text.
+fn keep(failed: &Failed, error: Error) -> ParquetError {
+    let text = error.to_string();
+    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    ParquetError::General(text)
+}
+
+/// Reads page headers.
+pub(super) struct HeaderReader {
+    reader: SourceReader,
+    failed: Failed,
+}
+
+impl Read for HeaderReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => error,
+            _ => io::Error::other(keep(&self.failed, Error::from(error))),
+        })
+    }
 }
 
 impl Length for Chunks {
@@ -39,15 +79,17 @@ impl Length for Chunks {
 }
 
 impl ChunkReader for Chunks {
-    type T = std::io::BufReader<SourceReader>;
+    type T = io::BufReader<HeaderReader>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         // Page headers are read through this: a small buffer reads little more than the header.
-        Ok(std::io::BufReader::with_capacity(512, self.source.reader_at(start).map_err(external)?))
+        let reader = self.source.reader_at(start).map_err(|error| keep(&self.failed, error))?;
+        Ok(io::BufReader::with_capacity(512, HeaderReader { reader, failed: Arc::clone(&self.failed) }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let buffer = self.source.read_range(start, length as u64, &self.budget).map_err(external)?;
+        let buffer = self.source.read_range(start, length as u64, &self.budget);
+        let buffer = buffer.map_err(|error| keep(&self.failed, error))?;
         Ok(Bytes::from_owner(Shared(buffer)))
     }
 }
@@ -58,10 +100,6 @@ impl AsRef<[u8]> for Shared {
     fn as_ref(&self) -> &[u8] {
         self.0.as_slice()
     }
-}
-
-fn external(error: Error) -> ParquetError {
-    ParquetError::External(Box::new(error))
 }
 
 /// An error of the `parquet` crate as ours.
@@ -84,7 +122,7 @@ pub(super) fn from_parquet(error: ParquetError) -> Error {
     }
 }
 
-/// The footer, read and held against the file.
+/// The footer, read and checked against the file.
 pub(super) struct Footer {
     pub offset: u64,
     pub bytes: u64,
@@ -311,7 +349,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// The page at `offset`, held against its chunk and the limits.
+    /// The page at `offset`, checked against its chunk and the limits.
     pub(super) fn page(&self, offset: u64) -> Result<Page> {
         let header = self.header(offset)?;
         let page = Page { offset, header };

@@ -1,5 +1,5 @@
 //! The levels of ordered dictionaries. Parquet keeps the values that occur, in the order of their first use; all levels in
-//! their true order stand in the footer under [`LEVELS_KEY`]: `[{"column": 0, "name": "size", "levels": ["s", "m", "l"]}]`.
+//! their true order are in the footer under [`LEVELS_KEY`]: `[{"column": 0, "name": "size", "levels": ["s", "m", "l"]}]`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

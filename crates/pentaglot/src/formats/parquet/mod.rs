@@ -12,7 +12,7 @@
 //! | data pages version 1 and 2, all encodings of the `parquet` crate | yes | version 1 |
 //! | none, snappy, gzip, brotli, lz4, zstd | yes | yes (`-O compression=zstd:3`) |
 //! | nested types, dictionaries, decimals | yes | yes |
-//! | types that Parquet lacks | | stored as something near, see `types.rs` |
+//! | types that Parquet lacks | | stored as a similar type, see `schema.rs` |
 //! | pandas' and other key-value metadata, Arrow's schema | yes | yes |
 //! | rows of a table without columns | yes | yes, in the footer's `pentaglot.row_count` |
 //! | row groups and pages that a row range does not touch | not read | |
@@ -22,34 +22,30 @@
 
 mod layout;
 mod levels;
-mod logical;
 mod outline;
 mod read;
+mod schema;
 mod statistics;
+mod storage;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod thrift;
-mod types;
 mod validate;
 mod write;
 
-use crate::formats::{TypeLanguage, WritePlan, planned, relaxed};
-use crate::hub::Selection;
-use crate::hub::relax::Rules;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-use self::layout::{Chunks, MAGIC};
-use self::read::Store;
-use self::write::ParquetWriter;
+use self::layout::MAGIC;
+use self::read::ParquetDocument;
 use super::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionInfo, Outline, ReadOptions, Split,
-    Statistics, Summary, WriteOptions,
+    Confidence, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage, WriteOptions,
+    WritePlan,
 };
 use crate::error::{Context, Result};
-use crate::hub::{Form, Rows};
+use crate::hub::Form;
 use crate::source::Source;
 
 const ID: &str = "parquet";
@@ -93,58 +89,10 @@ impl Format for Parquet {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
-        let open = || -> Result<Arc<dyn Document>> {
-            let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
-            let chunks = Chunks { source, budget: options.budget.clone() };
-            let store = Store::open(chunks)?;
-            Ok(Arc::new(ParquetDocument { summary: store.summary(), store: Arc::new(store) }))
-        };
-        open().in_format(ID)
+        Ok(Arc::new(ParquetDocument::open(&source, options).in_format(ID)?))
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        write::compression(&options.options)?;
-        let steps = types::plan(schema);
-        let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| {
-            let writer = Box::new(ParquetWriter::create(sink, &schema, &options).in_format(ID)?);
-            Ok(relaxed(writer, Rules { whole_days: true, ..Rules::default() }, &options))
-        }))
-    }
-}
-
-struct ParquetDocument {
-    store: Arc<Store>,
-    summary: Summary,
-}
-
-impl Document for ParquetDocument {
-    fn summary(&self) -> &Summary {
-        &self.summary
-    }
-
-    fn statistics(&self) -> Statistics {
-        let mut statistics = Statistics::of(&self.summary);
-        self.store.add_bounds(&mut statistics.columns);
-        statistics
-    }
-
-    fn splits(&self, wanted: usize) -> Vec<Split> {
-        match self.summary.schema.fields().is_empty() {
-            true => Split::whole(&self.summary),
-            false => self.store.splits(wanted),
-        }
-    }
-
-    fn outline(&self) -> Outline {
-        outline::store(&self.store)
-    }
-
-    fn validate(&self, findings: &mut Findings) -> Result<()> {
-        validate::store(&self.store, findings).in_format(ID)
-    }
-
-    fn rows(&self, request: &Selection) -> Result<Rows> {
-        self.store.rows(request).in_format(ID)
+        write::plan(schema, options)
     }
 }

@@ -12,30 +12,75 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-use super::ID;
-use super::layout::{Chunks, Footer, Pages, check_value_count, from_parquet};
+use super::layout::{Chunks, Footer, MAGIC, Pages, check_value_count, from_parquet};
 use super::levels::{LEVELS_KEY, Levels};
-use super::logical;
 use super::thrift::PageHeader;
-use super::types;
 use super::write::ROW_COUNT_KEY;
+use super::{ID, outline, validate};
+use super::{schema, storage};
 use crate::error::{Context, Error, Result};
-use crate::hub::Columns;
-use crate::hub::Rows;
-use crate::hub::Selection;
-use crate::hub::rows;
+use crate::formats::guard::guarded;
+use crate::formats::{
+    Document, Findings, Outline, ReadOptions, Split, Statistics, Summary, arrow_flatbuffers,
+};
+use crate::hub::{Columns, Rows, Selection, rows};
 use crate::limits::{Limits, Reservation};
-use crate::wire::arrow_flatbuffers;
-use crate::wire::guard::guarded;
+use crate::source::Source;
 
-/// A batch is about so many bytes, as the footer counts them.
+/// The approximate bytes of a batch, as the footer counts them.
 const BATCH_BYTES: u64 = 16 << 20;
 const MOST_BATCH_ROWS: u64 = 64 << 10;
 
 /// The key under which Arrow keeps its schema.
 const ARROW_SCHEMA_KEY: &str = "ARROW:schema";
 
-/// An open file.
+/// An open Parquet file.
+pub(super) struct ParquetDocument {
+    store: Arc<Store>,
+    summary: Summary,
+}
+
+impl ParquetDocument {
+    /// Reads the footer.
+    pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
+        let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
+        let store = Store::open(Chunks::new(source, options.budget.clone()))?;
+        Ok(ParquetDocument { summary: store.summary(), store: Arc::new(store) })
+    }
+}
+
+impl Document for ParquetDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::of(&self.summary);
+        self.store.add_bounds(&mut statistics.columns);
+        statistics
+    }
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        match self.summary.schema.fields().is_empty() {
+            true => Split::whole(&self.summary),
+            false => self.store.splits(wanted),
+        }
+    }
+
+    fn outline(&self) -> Outline {
+        outline::store(&self.store)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::store(&self.store, findings).in_format(ID)
+    }
+
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        self.store.rows(request).in_format(ID)
+    }
+}
+
+/// The footer of a file and what is needed to read its row groups.
 pub(super) struct Store {
     pub chunks: Chunks,
     pub footer: Footer,
@@ -64,7 +109,7 @@ impl Store {
         let reader = reader.at(footer.offset).field("footer")?;
         check_depth(reader.schema(), limits).at(footer.offset)?;
         let mut metadata = reader.schema().metadata().clone();
-        metadata.remove(types::SCHEMA_KEY);
+        metadata.remove(schema::SCHEMA_KEY);
         let levels = metadata.remove(LEVELS_KEY).unwrap_or_default();
         // A level is at least `0,` in the footer, and an array's element in memory.
         let reserved = chunks.budget.reserve(levels.len().saturating_mul(16) as u64)?;
@@ -76,13 +121,13 @@ impl Store {
         }
         let plain = reader.schema().as_ref().clone().with_metadata(metadata.clone());
         // The true schema counts if it is stored as exactly what is here; else someone has changed the file.
-        let restored = embedded(&footer.metadata, types::SCHEMA_KEY, limits).ok().flatten();
-        let restored = restored.filter(|schema| types::stored_schema(schema).fields() == plain.fields());
+        let restored = embedded(&footer.metadata, schema::SCHEMA_KEY, limits).ok().flatten();
+        let restored = restored.filter(|schema| schema::stored_schema(schema).fields() == plain.fields());
         let (schema, stored) = match restored {
             Some(schema) => (schema.with_metadata(metadata), Some(Arc::clone(reader.schema()))),
             None => (plain, None),
         };
-        let schema = logical::with_extensions(schema, footer.metadata.file_metadata().schema_descr());
+        let schema = schema::with_extensions(schema, footer.metadata.file_metadata().schema_descr());
         let levels = Levels::from_json(&levels, &schema);
         let (schema, indexed) = (Arc::new(schema), OnceLock::new());
         Ok(Store {
@@ -104,7 +149,7 @@ impl Store {
         let schema = Arc::clone(request.decoded_schema());
         let chosen = request.columns().filter(|_| !request.cuts_lists());
         let rows: Rows = if self.schema.fields().is_empty() {
-            countless(schema, range, request)
+            rows_without_columns(schema, range, request)
         } else {
             let selection = Projection::new(chosen, &self.schema);
             let reader = Reader {
@@ -155,7 +200,7 @@ impl Store {
             0 => self.own_batch_rows(group, largest),
             most => most,
         };
-        guarded(|| {
+        self.chunks.guarded(|| {
             let mut builder =
                 ParquetRecordBatchReaderBuilder::new_with_metadata(self.chunks.clone(), metadata.clone())
                     .with_row_groups(vec![index])
@@ -244,7 +289,7 @@ impl Store {
     /// A batch of the file as one of the hub.
     fn restore(&self, batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
         if self.stored.is_some() {
-            return guarded(|| types::convert_batch(&batch, schema, 0));
+            return guarded(|| storage::convert_batch(&batch, schema, 0));
         }
         let count = batch.num_rows();
         rows::batch(Arc::clone(schema), batch.columns().to_vec(), count)
@@ -264,7 +309,7 @@ fn check_depth(schema: &Schema, limits: &Limits) -> Result<()> {
     schema.fields().iter().try_for_each(|field| limits.check_depth(depth(field)))
 }
 
-/// The Arrow schema that stands under a key of the footer, if it is sound.
+/// The Arrow schema under a key of the footer, if it is valid.
 fn embedded(metadata: &ParquetMetaData, key: &str, limits: &Limits) -> Result<Option<Schema>> {
     let pairs = metadata.file_metadata().key_value_metadata();
     let pair = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == key));
@@ -288,7 +333,7 @@ fn reader_metadata(metadata: &Arc<ParquetMetaData>, skip: bool) -> Result<ArrowR
 }
 
 /// Rows without columns.
-fn countless(schema: SchemaRef, range: Range<u64>, request: &Selection) -> Rows {
+fn rows_without_columns(schema: SchemaRef, range: Range<u64>, request: &Selection) -> Rows {
     let step = request.batch_rows_or(1 << 20);
     let inner = Arc::clone(&schema);
     let mut left = range.end - range.start;
@@ -366,9 +411,14 @@ impl Reader {
         loop {
             if let Some((reader, left)) = &mut self.current {
                 let index = (self.group - 1) as u64;
-                let batch = guarded(|| Ok(reader.next().transpose()?)).index(index).field("row_group")?;
+                let batch = self
+                    .store
+                    .chunks
+                    .guarded(|| Ok(reader.next().transpose()?))
+                    .index(index)
+                    .field("row_group")?;
                 let count = batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
-                // Pages may hold fewer rows than the footer says, which the crate passes over.
+                // Pages may hold fewer rows than the footer says, which the crate ignores.
                 if (count == 0 && *left > 0) || count > *left {
                     let error = Error::malformed(format_args!("{left} more rows"), count).rule("row-count");
                     return Err(error.index(index).field("row_group"));
@@ -383,7 +433,7 @@ impl Reader {
                 return Ok(None);
             };
             let start = self.position;
-            // A row group without rows holds nothing that is asked for, but whoever reads all rows learns if it is broken.
+            // A row group without rows holds nothing that is asked for, but a reader of all rows checks it.
             let bare = group.num_rows() == 0 && self.range == (0..self.store.total_rows);
             if start >= self.range.end && !bare {
                 return Ok(None);

@@ -12,10 +12,10 @@ use parquet::file::metadata::RowGroupMetaData;
 
 use super::layout::from_parquet;
 use super::read::Store;
-use super::types;
+use super::storage;
 use crate::error::Result;
+use crate::formats::guard::guarded;
 use crate::formats::{ColumnStatistics, Split};
-use crate::wire::guard::guarded;
 
 impl Store {
     /// The row groups, joined.
@@ -67,7 +67,7 @@ impl Store {
         let (Some(min), Some(max)) = (extreme(&mins, false)?, extreme(&maxes, true)?) else {
             return Ok(None);
         };
-        let restore = |value: ArrayRef| types::convert(&cast(&value, stored.data_type())?, target);
+        let restore = |value: ArrayRef| storage::convert(&cast(&value, stored.data_type())?, target);
         let (min, max) = (restore(min)?, restore(max)?);
         Ok((min.data_type() == target && max.data_type() == target).then_some((min, max)))
     }

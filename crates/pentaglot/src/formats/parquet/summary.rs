@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ID;
 use super::levels::LEVELS_KEY;
 use super::read::Store;
-use super::types;
+use super::schema;
 use super::write::ROW_COUNT_KEY;
 use crate::formats::Summary;
 
@@ -59,7 +59,7 @@ impl Store {
         say("compression", codecs.join(", ").to_lowercase());
         for pair in file.key_value_metadata().into_iter().flatten() {
             let value = pair.value.as_deref().unwrap_or_default();
-            let blob = ["ARROW:schema", types::SCHEMA_KEY, LEVELS_KEY].contains(&pair.key.as_str());
+            let blob = ["ARROW:schema", schema::SCHEMA_KEY, LEVELS_KEY].contains(&pair.key.as_str());
             match value.char_indices().nth(200) {
                 _ if pair.key == ROW_COUNT_KEY => {}
                 _ if blob => say(&pair.key, format!("{} bytes", value.len())),

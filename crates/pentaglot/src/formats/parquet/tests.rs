@@ -9,6 +9,7 @@ use arrow_schema::{DataType, Field, Fields, SchemaRef, UnionFields, UnionMode};
 
 use super::*;
 use crate::ErrorKind;
+use crate::formats::Findings;
 use crate::testing::arbitrary::Random;
 use crate::testing::columnar::{self, assert_same, expected};
 use crate::testing::conformance::{Suite, collect};
@@ -190,7 +191,7 @@ fn errors_say_what_and_where() {
         "parquet: at byte 0: expected the magic PAR1, found [50, 41, 52, 32]"
     );
     assert_eq!(error(b"PA".to_vec()), "parquet: at byte 0: expected the magic PAR1, found [50, 41]");
-    assert_eq!(error(b"PARExxxxxxxx".to_vec()), "parquet: an encrypted Parquet footer");
+    assert_eq!(error(b"PARExxxxxxxx".to_vec()), "parquet: not supported: an encrypted Parquet footer");
     let mut long = whole.clone();
     let at = whole.len() - 8;
     long[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -236,7 +237,7 @@ fn every_flipped_bit_of_a_checked_page_is_found() {
     let mut findings = Findings::new(false);
     document.validate(&mut findings).unwrap();
     assert_eq!(findings.list()[0].rule, "crc", "{:#?}", findings.list());
-    // Also whoever only reads learns it.
+    // A reader gets the same error.
     let error = collect(document.all_rows().unwrap()).unwrap_err();
     assert!(error.kind() == ErrorKind::Malformed && error.to_string().contains("checksum"), "{error}");
 }
@@ -426,7 +427,7 @@ fn uuid_and_json_are_kept_without_an_arrow_schema() {
     let columns: Vec<ArrayRef> = vec![Arc::new(uuids), Arc::new(texts)];
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
     let descriptor = parquet::arrow::ArrowSchemaConverter::new().convert(&schema).unwrap();
-    let descriptor = super::logical::with_logical_types(descriptor, &schema).unwrap();
+    let descriptor = super::schema::with_logical_types(descriptor, &schema).unwrap();
     let options = ArrowWriterOptions::new().with_parquet_schema(descriptor).with_skip_arrow_metadata(true);
     let mut foreign = Vec::new();
     let mut writer = ArrowWriter::try_new_with_options(&mut foreign, Arc::clone(&schema), options).unwrap();

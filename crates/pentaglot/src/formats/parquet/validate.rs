@@ -9,7 +9,6 @@ use super::read::Store;
 use super::thrift::{self, PageHeader};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
-use crate::wire::guard::guarded;
 
 /// A file's fault is a finding; anything else ends the run.
 fn report(findings: &mut Findings, result: Result<()>) -> Result<()> {
@@ -134,7 +133,7 @@ fn check_values(store: &Store, index: usize, findings: &mut Findings) -> Result<
     let mut reader = store.read_group(index, &ProjectionMask::all(), 0..total, 0)?;
     let mut nulls = vec![0u64; store.schema.fields().len()];
     let mut rows = 0u64;
-    while let Some(batch) = guarded(|| Ok(reader.next().transpose()?))? {
+    while let Some(batch) = store.chunks.guarded(|| Ok(reader.next().transpose()?))? {
         rows += batch.num_rows() as u64;
         for (count, column) in nulls.iter_mut().zip(batch.columns()) {
             *count += column.logical_null_count() as u64;

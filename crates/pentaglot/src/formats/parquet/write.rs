@@ -3,20 +3,24 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::arrow::{ArrowSchemaConverter, encode_arrow_schema};
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::SchemaDescriptor;
 
 use super::ID;
 use super::layout::from_parquet;
-use super::levels::{LEVELS_KEY, Levels};
-use super::logical;
-use super::types;
+use super::levels::{self, LEVELS_KEY, Levels};
+use super::{schema, storage};
 use crate::error::{Context, Error, Result};
-use crate::formats::{OptionMap, WriteOptions, Writer, Written};
+use crate::formats::{OptionMap, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
+use crate::hub::relax::Rules;
+use crate::hub::type_text::print_field;
+use crate::hub::{Effect, LossKind, Plan, Verdict};
+use crate::limits::Budget;
 use crate::sink::Sink;
 
 /// Footer key of the rows of a table without columns.
@@ -28,8 +32,36 @@ const OPEN_PAGES_BYTES: usize = 32 << 20;
 /// A batch is handed on in slices of about this size, so that a row group can close inside it.
 const SLICE_BYTES: usize = 8 << 20;
 
+/// What writing this schema will do, and the writer that does it.
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    let compression = compression(&options.options)?;
+    let (inner, options) = (Arc::clone(schema), options.clone());
+    Ok(planned(steps(schema), move |sink| {
+        let writer = ParquetWriter::create(sink, &inner, compression, &options.budget);
+        let writer = Box::new(writer.in_format(ID)?);
+        Ok(relaxed(writer, Rules { whole_days: true, ..Rules::default() }, &options))
+    }))
+}
+
+/// What each field becomes.
+fn steps(rows: &Schema) -> Plan {
+    let mut plan = Plan::default();
+    for field in rows.fields() {
+        let (to, mut stored) = schema::stored_field(field);
+        if levels::kept(field).is_some() {
+            stored.effect =
+                Effect::checked(LossKind::Order).because("all batches must have one order of values");
+        }
+        let from = print_field(field);
+        let is_impossible = stored.effect.verdict == Verdict::Impossible;
+        let to = if is_impossible { "nothing".to_owned() } else { print_field(&to) };
+        plan.step(field.name(), from, to, stored.effect);
+    }
+    plan
+}
+
 /// The compression that the options ask for.
-pub(super) fn compression(options: &OptionMap) -> Result<Compression> {
+fn compression(options: &OptionMap) -> Result<Compression> {
     let text = options.get("compression").unwrap_or("zstd");
     let (name, level) = match text.split_once(':') {
         Some((name, level)) => (name, Some(level)),
@@ -67,7 +99,7 @@ pub(super) fn compression(options: &OptionMap) -> Result<Compression> {
     }
 }
 
-pub(super) struct ParquetWriter {
+struct ParquetWriter {
     inner: ArrowWriter<Sink>,
     stored: SchemaRef,
     levels: Levels,
@@ -76,11 +108,10 @@ pub(super) struct ParquetWriter {
 }
 
 impl ParquetWriter {
-    pub(super) fn create(sink: Sink, schema: &SchemaRef, options: &WriteOptions) -> Result<Self> {
-        types::plan(schema).check(options.allow_lossy)?;
-        let stored: SchemaRef = Arc::new(types::stored_schema(schema));
+    fn create(sink: Sink, schema: &SchemaRef, compression: Compression, budget: &Budget) -> Result<Self> {
+        let stored: SchemaRef = Arc::new(schema::stored_schema(schema));
         // Dictionaries that come back as their values are not part of what is restored.
-        let restored = types::restored_schema(schema);
+        let restored = schema::restored_schema(schema);
         let converts = stored.fields() != schema.fields();
         let mut pairs: Vec<KeyValue> = schema
             .metadata()
@@ -90,11 +121,12 @@ impl ParquetWriter {
         pairs.sort_by(|one, other| one.key.cmp(&other.key));
         if restored.fields() != stored.fields() {
             let text = encode_arrow_schema(&restored);
-            pairs.push(KeyValue { key: types::SCHEMA_KEY.to_owned(), value: Some(text) });
+            pairs.push(KeyValue { key: schema::SCHEMA_KEY.to_owned(), value: Some(text) });
         }
-        let properties = properties(&stored, options)?.set_key_value_metadata(Some(pairs)).build();
         let descriptor = ArrowSchemaConverter::new().convert(&stored).map_err(from_writer)?;
-        let descriptor = logical::with_logical_types(descriptor, &stored).map_err(from_writer)?;
+        let properties = properties(&descriptor, compression, budget);
+        let properties = properties.set_key_value_metadata(Some(pairs)).build();
+        let descriptor = schema::with_logical_types(descriptor, &stored).map_err(from_writer)?;
         let write = ArrowWriterOptions::new().with_properties(properties).with_parquet_schema(descriptor);
         let inner = ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write);
         let levels = Levels::gather(schema);
@@ -112,7 +144,7 @@ impl ParquetWriter {
         for start in (0..rows.num_rows()).step_by(step) {
             let slice = rows.slice(start, step.min(rows.num_rows() - start));
             if self.converts {
-                self.inner.write(&types::convert_batch(&slice, &self.stored, first + start as u64)?)
+                self.inner.write(&storage::convert_batch(&slice, &self.stored, first + start as u64)?)
             } else {
                 self.inner.write(&slice)
             }
@@ -128,16 +160,15 @@ fn from_writer(error: parquet::errors::ParquetError) -> Error {
 }
 
 fn properties(
-    schema: &SchemaRef,
-    options: &WriteOptions,
-) -> Result<parquet::file::properties::WriterPropertiesBuilder> {
-    let converter = ArrowSchemaConverter::new();
-    let descriptor = converter.convert(schema).map_err(from_writer)?;
+    descriptor: &SchemaDescriptor,
+    compression: Compression,
+    budget: &Budget,
+) -> WriterPropertiesBuilder {
     // A row group is held encoded until it is complete.
-    let room = usize::try_from(options.budget.limits().max_alloc / 4).unwrap_or(usize::MAX).max(1 << 20);
+    let room = usize::try_from(budget.limits().max_alloc / 4).unwrap_or(usize::MAX).max(1 << 20);
     let page = (OPEN_PAGES_BYTES.min(room / 2) / descriptor.num_columns().max(1)).clamp(32 << 10, 1 << 20);
     let mut builder = WriterProperties::builder()
-        .set_compression(compression(&options.options)?)
+        .set_compression(compression)
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES.min(room)))
         .set_max_row_group_row_count(Some(1 << 20))
         .set_data_page_size_limit(page)
@@ -149,7 +180,7 @@ fn properties(
             builder = builder.set_column_dictionary_enabled(column.path().clone(), false);
         }
     }
-    Ok(builder)
+    builder
 }
 
 impl Writer for ParquetWriter {

@@ -11,7 +11,7 @@ use super::types::Kind;
 use crate::error::{Error, Result};
 use crate::formats::ReadOptions;
 use crate::formats::side_index::{SDS_MAGIC, SUFFIX};
-use crate::limits::Limits;
+use crate::limits::Budget;
 use crate::map::InPlace;
 use crate::source::Source;
 
@@ -38,14 +38,13 @@ impl Mapped {
         source: &Source,
         kind: Option<Kind>,
         in_place: Option<InPlace>,
-        limits: &Limits,
+        budget: &Budget,
     ) -> Result<Self> {
-        let budget = limits.budget();
-        let words = read_words(source, in_place, &budget)?;
+        let words = read_words(source, in_place, budget)?;
         let (object, also_fits) = open_object(&words, kind.map(Kind::name))?;
         let attached = match source.sibling(SUFFIX)? {
             Some(side) => {
-                read_words(&side, in_place, &budget).and_then(|index| attach_index(&object, &words, index))
+                read_words(&side, in_place, budget).and_then(|index| attach_index(&object, &words, index))
             }
             None => Ok(()),
         };
@@ -59,7 +58,7 @@ impl Mapped {
 /// The bytes of the side index of a file.
 pub(super) fn side_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     let kind = options.dialect.as_deref().map(Kind::parse).transpose()?;
-    let mapped = Mapped::open(source, kind, options.in_place, options.budget.limits())?;
+    let mapped = Mapped::open(source, kind, options.in_place, &options.budget)?;
     build_index(&mapped.object, &mapped.words)
 }
 

@@ -182,7 +182,9 @@ impl From<pentaglot_succinct::Error> for Error {
             Inner::Malformed { at, path, expected, found } => {
                 Error::malformed(expected, found).at(at.saturating_mul(8)).field(path)
             }
-            Inner::Limit { name, limit, found } => Error::limit(name, limit, format_args!("{found} are")),
+            Inner::Limit { name, limit, found } => {
+                Error::limit("the limit", limit, format_args!("{found} ({name})"))
+            }
             other => Error::malformed("a sound structure", other),
         }
     }

@@ -10,7 +10,7 @@ use super::layout::{self, Object};
 use super::{Kind, Mapped, Query, Sds, answer, build_index, skeleton};
 use crate::error::{ErrorKind, Result};
 use crate::formats::{Confidence, Document, Findings, Format, Head, ReadOptions, WriteOptions};
-use crate::limits::Limits;
+use crate::limits::Budget;
 use crate::map::InPlace;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -269,7 +269,7 @@ fn an_index_is_used_for_its_own_data_only() {
     };
     let open = || {
         let source = Source::open(&path).unwrap();
-        Mapped::open(&source, Some(Kind::Bit), Some(InPlace::in_tests()), &Limits::default()).unwrap()
+        Mapped::open(&source, Some(Kind::Bit), Some(InPlace::in_tests()), &Budget::default()).unwrap()
     };
     write(&(0..10_000).map(|i| i % 7 == 0).collect());
     let index = build_index(&open().object, &open().words).unwrap();
@@ -370,10 +370,10 @@ fn strings_of_containers_are_those_that_were_written() {
 #[test]
 fn versions_that_we_do_not_know_are_unsupported() {
     for (name, text) in [
-        ("small.gbz", "at byte 0, gbz.header: version 99 of a gbz (1 to 2 are read)"),
-        ("small.gbwt", "at byte 0, gbwt.header: version 99 of a gbwt (5 is read)"),
-        ("small.gg", "at byte 0, gg.header: version 99 of a gg (3 to 4 are read)"),
-        ("small.meta", "at byte 0, gbwt-meta.header: version 99 of a gbwt-meta (2 is read)"),
+        ("small.gbz", "at byte 0, gbz.header: not supported: version 99 of a gbz (1 to 2 are read)"),
+        ("small.gbwt", "at byte 0, gbwt.header: not supported: version 99 of a gbwt (5 is read)"),
+        ("small.gg", "at byte 0, gg.header: not supported: version 99 of a gg (3 to 4 are read)"),
+        ("small.meta", "at byte 0, gbwt-meta.header: not supported: version 99 of a gbwt-meta (2 is read)"),
     ] {
         let mut bytes = fs::read(root().join("testdata/sds").join(name)).unwrap();
         bytes[4] = 99;

@@ -14,7 +14,7 @@ use arrow_select::take::take;
 
 use super::parse::Operator;
 use super::resolve::Predicate;
-use super::{Column, Comparison};
+use super::{Comparison, FilterColumn};
 use crate::error::{Error, Result};
 
 /// The values that match. Arrow's filter loses the length of arrays whose values take no bytes: those are copied by ranges.
@@ -51,14 +51,14 @@ fn has_empty_values(kind: &DataType) -> bool {
 impl Comparison {
     pub(super) fn mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         match self.column {
-            Column::Field(index) => self.predicate.mask(batch.column(index)),
-            Column::Dense(col) => {
+            FilterColumn::Field(index) => self.predicate.mask(batch.column(index)),
+            FilterColumn::Dense(col) => {
                 let rows = batch.column(0).as_fixed_size_list();
                 let places = (0..rows.len()).map(|row| rows.value_offset(row) as u64 + col as u64);
                 let values = take(rows.values(), &places.collect::<UInt64Array>(), None)?;
                 self.predicate.mask(&values)
             }
-            Column::Sparse(col) => self.sparse_mask(batch.column(0), col),
+            FilterColumn::Sparse(col) => self.sparse_mask(batch.column(0), col),
         }
     }
 

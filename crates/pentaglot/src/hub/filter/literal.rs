@@ -49,7 +49,7 @@ pub(super) enum Floor {
     Above,
 }
 
-/// An integer of so many digits fits in 256 bits, and every value of every type is smaller than 10 to this power.
+/// An integer of this many digits fits in 256 bits, and every value of every type is smaller than 10 to this power.
 const MAX_DIGITS: i64 = 76;
 
 impl Number {
@@ -116,7 +116,7 @@ fn parse_exponent(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -value } else { value })
 }
 
-/// The floor of `seconds` and a fraction of so many decimal digits, in units of ten to the power of `-scale` seconds.
+/// The floor of `seconds` and a fraction with this many decimal digits, in units of ten to the power of `-scale` seconds.
 pub(super) fn floor_seconds(seconds: i64, fraction: &str, scale: usize) -> Floor {
     let kept: String = fraction.chars().chain(std::iter::repeat('0')).take(scale).collect();
     let exact = fraction.chars().skip(scale).all(|digit| digit == '0');

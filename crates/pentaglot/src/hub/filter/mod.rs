@@ -56,13 +56,13 @@ pub struct Filter {
 
 #[derive(Debug, Clone)]
 struct Comparison {
-    column: Column,
+    column: FilterColumn,
     predicate: Predicate,
 }
 
 /// Where the values of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
+enum FilterColumn {
     /// A field of the batch.
     Field(usize),
     /// A column of a dense matrix.
@@ -85,8 +85,8 @@ impl Filter {
             .comparisons
             .iter()
             .map(|comparison| match comparison.column {
-                Column::Field(index) => index,
-                Column::Dense(_) | Column::Sparse(_) => 0,
+                FilterColumn::Field(index) => index,
+                FilterColumn::Dense(_) | FilterColumn::Sparse(_) => 0,
             })
             .collect();
         fields.sort_unstable();
@@ -98,7 +98,7 @@ impl Filter {
     /// that the filter was parsed for.
     pub fn for_fields(mut self, read: &[usize]) -> Result<Self> {
         for comparison in &mut self.comparisons {
-            if let Column::Field(index) = &mut comparison.column {
+            if let FilterColumn::Field(index) = &mut comparison.column {
                 *index = read
                     .iter()
                     .position(|own| own == index)

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Schema, TimeUnit};
 
 use super::literal::{Floor, Literal, floor_seconds};
 use super::parse::{Operator, Test, Written};
-use super::{Column, Comparison};
+use super::{Comparison, FilterColumn};
 use crate::error::{Error, Result};
 use crate::hub::json::{Zone, parse_clock, parse_moment};
 use crate::hub::shape::{self, Form};
@@ -46,7 +46,7 @@ pub(super) fn resolve(written: Written, schema: &Schema) -> Result<Comparison> {
     Ok(Comparison { column, predicate })
 }
 
-fn find(name: &str, schema: &Schema) -> Result<(Column, DataType)> {
+fn find(name: &str, schema: &Schema) -> Result<(FilterColumn, DataType)> {
     let form = Form::of(schema);
     if matches!(form, Form::Dense | Form::Sparse) {
         let cols = shape::matrix_cols(schema).unwrap_or(0);
@@ -60,8 +60,8 @@ fn find(name: &str, schema: &Schema) -> Result<(Column, DataType)> {
             )));
         };
         let column = match form {
-            Form::Dense => Column::Dense(usize::try_from(index).unwrap_or(usize::MAX)),
-            _ => Column::Sparse(index),
+            Form::Dense => FilterColumn::Dense(usize::try_from(index).unwrap_or(usize::MAX)),
+            _ => FilterColumn::Sparse(index),
         };
         return Ok((column, kind));
     }
@@ -72,7 +72,7 @@ fn find(name: &str, schema: &Schema) -> Result<(Column, DataType)> {
         let names: Vec<_> = schema.fields().iter().take(20).map(|field| field.name().as_str()).collect();
         Error::usage(format!("filter: there is no column {name:?} (there is {})", names.join(", ")))
     })?;
-    Ok((Column::Field(index), schema.field(index).data_type().clone()))
+    Ok((FilterColumn::Field(index), schema.field(index).data_type().clone()))
 }
 
 /// The comparison with a literal at a type; `Err` says what literals that type compares with.

@@ -18,7 +18,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Writes a stream of rows of any shape as one JSON document, in constant memory.
 ///
 /// A table is an array of objects, a matrix an array of its rows, a sparse matrix
-/// `{"rows":r,"cols":c,"entries":[[i,j,v],…]}` (where a count is not known in advance it stands after the entries), an array
+/// `{"rows":r,"cols":c,"entries":[[i,j,v],…]}` (a count that is not known in advance follows the entries), an array
 /// an array, a value itself.
 ///
 /// ```

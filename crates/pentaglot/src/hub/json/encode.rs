@@ -11,10 +11,11 @@ use super::nested::{
     DyndArrays, FixedLists, Indirect, ListViews, NormalizedKeys, Record, Tuple, lists, map, run_ends, union,
     write_tuple,
 };
-use super::text::{Float, special_float, write_decimal, write_string};
+use super::text::{Float, special_float, write_decimal};
 use super::time::{Zone, write_date, write_time, write_timestamp};
 use crate::error::{Error, Result};
 use crate::hub::extension::{self, tensor_shape};
+use crate::wire::json::write_string;
 
 /// Writes the value of one row of one array.
 pub(super) trait Encode {

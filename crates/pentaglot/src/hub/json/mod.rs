@@ -24,6 +24,8 @@
 //! [`Columns`] prepares one encoder per column of a batch, then writes row by row; [`JsonDocument`] writes a whole stream
 //! of any shape as one document.
 
+#[cfg(any(feature = "csv", feature = "json_lines"))]
+pub(crate) mod decode;
 mod document;
 mod encode;
 mod nested;
@@ -35,7 +37,7 @@ mod time;
 pub use document::JsonDocument;
 pub use encode::Columns;
 pub(crate) use nested::is_text;
-pub(crate) use text::{Float, PlainRun, parse_decimal, plain_run, special_float, write_string};
+pub(crate) use text::{Float, parse_decimal, special_float};
 pub(crate) use time::{Zone, parse_clock, parse_date, parse_moment, parse_time, parse_timestamp};
 
 use crate::error::Result;
@@ -50,4 +52,10 @@ pub struct JsonOptions {
     /// What decodes the data of a `pentaglot.dynd_array`, which only the dynd format can read. Without it the data is
     /// written as base64.
     pub dynd_value: Option<DyndValue>,
+}
+
+impl JsonOptions {
+    setters! {
+        with_dynd_value(dynd_value: DyndValue);
+    }
 }

@@ -8,9 +8,9 @@ use arrow_schema::{DataType, Field, Fields, UnionMode};
 
 use super::JsonOptions;
 use super::encode::{Encode, Encoder, encoder, write_base64};
-use super::text::write_string;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::wire::json::write_string;
 
 /// Writes `[`, the elements `from..to`, `]`.
 #[inline]
@@ -75,7 +75,7 @@ impl FixedLists<'_> {
         let outer = self.shape.iter().take_while(|dim| **dim > 0);
         let arrays = outer.fold(1u64, |product, dim| product.saturating_mul(*dim as u64));
         if self.shape.contains(&0) && arrays > 1 << 20 {
-            return Err(Error::limit("empty arrays in a tensor", 1 << 20, format!("{arrays} are")));
+            return Err(Error::limit("the limit", 1 << 20, format!("{arrays} empty arrays in a tensor")));
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl Encode for Maps<'_> {
     }
 }
 
-/// Values that stand elsewhere: of a dictionary, or of runs.
+/// Values that are referred to: of a dictionary, or of runs.
 pub(super) struct Indirect<'a> {
     pub(super) keys: Vec<usize>,
     pub(super) values: Encoder<'a>,

@@ -99,7 +99,7 @@ pub(crate) enum Zone {
     Fixed(i64),
     /// An offset that depends on the time.
     Named(Tz),
-    /// A zone that nobody knows: its timestamps have no text.
+    /// An unknown zone: its timestamps have no text.
     Unknown,
 }
 
@@ -254,7 +254,7 @@ pub(crate) fn parse_time(mut text: &[u8], unit: TimeUnit) -> Option<i64> {
     text.is_empty().then_some(seconds * per_second(unit) + fraction)
 }
 
-/// The timestamp in `unit`; with `Z` or an offset exactly if `zoned`. A space may stand for the `T`.
+/// The timestamp in `unit`; with `Z` or an offset exactly if `zoned`. A space is allowed in place of the `T`.
 pub(crate) fn parse_timestamp(mut text: &[u8], unit: TimeUnit, zoned: bool) -> Option<i64> {
     let days = take_date(&mut text)?;
     take_byte(&mut text, b'T').or_else(|| take_byte(&mut text, b' '))?;
@@ -265,7 +265,7 @@ pub(crate) fn parse_timestamp(mut text: &[u8], unit: TimeUnit, zoned: bool) -> O
     i64::try_from(value).ok().filter(|_| text.is_empty())
 }
 
-/// A point in time as somebody writes it.
+/// A point in time in its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment<'a> {
     /// Seconds since 1970-01-01, or since midnight, in local time.

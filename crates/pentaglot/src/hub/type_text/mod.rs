@@ -50,7 +50,7 @@ pub fn caret(text: &str, error: &Error) -> String {
     format!("{shown}\n{}^", " ".repeat(before))
 }
 
-/// The error with the text that it is about, on one line: for messages that stand among others.
+/// The error with the text that it is about, on one line, for use inside other messages.
 pub(crate) fn caret_line(text: &str, error: &Error) -> String {
     let offset = error.offset().unwrap_or(0);
     format!("{} at character {offset} of {:?}", error.message(), text)

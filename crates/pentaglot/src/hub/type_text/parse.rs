@@ -36,7 +36,7 @@ pub fn parse_schema(text: &str, limits: &Limits) -> Result<Schema> {
     Ok(schema)
 }
 
-/// Whether the text of a field stands for a table rather than for a single value.
+/// Whether the text of a field means a table rather than a single value.
 pub(super) fn is_table(field: &Field) -> bool {
     matches!(field.data_type(), DataType::Struct(_))
         && !field.is_nullable()

@@ -5,7 +5,7 @@ use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-/// Which floats count as equal, beside those with the same bits and NaN with NaN: those that fit any of these.
+/// Which floats count as equal, besides those with the same bits and NaN with NaN: those that satisfy any of these.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Tolerance {

@@ -4,11 +4,13 @@
 //! that holds both, where there is one. Slices of columns that are equal bit by bit cost one comparison of memory.
 
 mod cells;
+mod json;
 mod keyed;
 mod matrix;
 mod position;
 mod report;
 mod schema;
+mod spill;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -29,7 +31,7 @@ pub use table::DiffTable;
 
 use report::Collector;
 
-/// What `diff` takes beside the two documents.
+/// What `diff` takes besides the two documents.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DiffOptions {
@@ -51,6 +53,15 @@ impl Default for DiffOptions {
             tolerance: Tolerance::default(),
             first: 20,
         }
+    }
+}
+
+impl DiffOptions {
+    setters! {
+        with_open(open: OpenOptions);
+        with_key(key: Vec<String>);
+        with_tolerance(tolerance: Tolerance);
+        with_first(first: usize);
     }
 }
 

@@ -124,7 +124,7 @@ impl<'l> Collector<'l> {
         self.diff.columns = names.into_iter().map(column).collect();
     }
 
-    /// A cell differs. `texts` makes place and values, where somebody wants them.
+    /// A cell differs. `texts` makes place and values if they are needed.
     pub(super) fn cell(
         &mut self,
         column: usize,

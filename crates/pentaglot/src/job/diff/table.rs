@@ -28,7 +28,8 @@ impl DiffTable {
     /// A file; its extension says the format.
     pub fn create(registry: &Registry, output: &str, force: bool) -> Result<Self> {
         let format = registry.by_extension(output).ok_or_else(|| {
-            Error::usage(format!("cannot tell a format from the name {output:?}"))
+            Error::usage("cannot tell a format from the name of the output")
+                .in_output(output)
                 .hint(Hint::Advice("an extension such as .parquet says it".into()))
         })?;
         let text = |name: &str| Field::new(name, DataType::Utf8, true);

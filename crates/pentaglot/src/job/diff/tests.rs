@@ -154,7 +154,30 @@ fn keys_that_are_not_unique_or_not_there_are_refused() {
 }
 
 #[test]
-fn a_keyed_comparison_past_the_limit_is_refused() {
+fn a_keyed_comparison_past_the_limit_spills() {
+    let mut random = Random::new(1);
+    let a = random_rows(&mut random, 30_000);
+    let by_id: BTreeMap<i64, Row> = changed(&mut random, &a).into_iter().map(|row| (row.0, row)).collect();
+    let mut b: Vec<Row> = by_id.into_values().rev().collect();
+    let mut options = DiffOptions::default();
+    options.key = vec!["id".to_owned()];
+    let whole = diff(&opened(&a, 999), &opened(&b, 777), &options, None).unwrap();
+    for max_alloc in [1 << 20, 4 << 20] {
+        options.open.budget = crate::Limits { max_alloc, ..crate::Limits::default() }.budget();
+        let spilled = diff(&opened(&a, 999), &opened(&b, 777), &options, None).unwrap();
+        assert_eq!(spilled.rows, whole.rows);
+        for (spilled, whole) in spilled.columns.iter().zip(&whole.columns) {
+            assert_eq!((spilled.changed, spilled.first.len()), (whole.changed, whole.first.len()));
+        }
+        assert_eq!(options.open.budget.used(), 0);
+    }
+    b.push(b[7].clone());
+    let error = diff(&opened(&a, 999), &opened(&b, 777), &options, None).unwrap_err();
+    assert!(error.message().starts_with("two rows of the second file have the key"), "{error}");
+}
+
+#[test]
+fn a_limit_that_no_part_fits_is_reported() {
     let mut options = DiffOptions::default();
     options.key = vec!["id".to_owned()];
     options.open.budget = crate::Limits { max_alloc: 1000, ..crate::Limits::default() }.budget();

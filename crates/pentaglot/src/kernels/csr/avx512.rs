@@ -1,4 +1,4 @@
-//! The fast versions, 16 pairs at a time; what each does in plain words stands with its twin in [`super`].
+//! The fast versions, 16 pairs at a time; their twins in [`super`] say what each does in plain words.
 
 use std::arch::x86_64::*;
 
@@ -7,7 +7,7 @@ use super::{Order, Raw, Rows, Wanted};
 /// Pairs that are moved at a time, and how many may be written too much.
 const LANES: usize = 16;
 
-/// Where the columns and values of 16 pairs of `WORDS` dwords stand in the loaded dwords.
+/// Where the columns and values of 16 pairs of `WORDS` dwords are in the loaded dwords.
 const fn every(words: u32, from: u32) -> [u32; LANES] {
     let mut places = [0; LANES];
     let mut lane = 0;
@@ -34,7 +34,7 @@ const fn halves(first: u32, less: u32) -> [u32; LANES] {
     places
 }
 
-/// The dwords of columns in 48 loaded ones: first of those in the first 32, then of the rest beside these.
+/// The dwords of columns in 48 loaded ones: first of those in the first 32, then of the rest next to these.
 const fn columns(rest: bool) -> [u32; LANES] {
     let mut places = [0; LANES];
     let mut lane = 0;
@@ -169,7 +169,6 @@ pub(super) fn split_rows<V: Raw>(
     let pair = 4 + V::SIZE;
     let entries = wanted.entries.min(bytes.len() / pair);
     let (base, value_base) = (cols.len(), values.len());
-    let bytes_end = bytes.as_ptr_range().end;
     let (mut done, mut used, mut room) = (0, 0, 0);
     for row in (Rows { rest: bytes, pair }).take(wanted.rows) {
         let count = row.len() / pair;
@@ -188,11 +187,14 @@ pub(super) fn split_rows<V: Raw>(
         }
         let mut at = 0;
         while at < count {
-            let from = row[at * pair..].as_ptr();
+            // Rows follow each other: the entries of this one begin after its count, which is 4 bytes.
+            let from = used + 4 + at * pair;
             let place = base + done + at;
-            if bytes_end as usize - from as usize >= LANES * pair {
-                // SAFETY: 16 pairs are left in `bytes`; the row has `room`, and 16 pairs more.
+            if bytes.len() - from >= LANES * pair {
+                // SAFETY: `bytes` has 16 pairs from `from` on, and the pointer is to all of `bytes`, since they may be
+                // of the next rows; the columns have `room` for this row, and for 16 pairs more.
                 unsafe {
+                    let from = bytes.as_ptr().add(from);
                     let cols = cols.as_mut_ptr().add(place);
                     let values = values.as_mut_ptr().add(value_base + done + at).cast();
                     match V::SIZE {

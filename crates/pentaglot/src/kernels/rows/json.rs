@@ -7,7 +7,7 @@ use super::{Integer, Wire, append};
 pub(crate) struct Json<'a> {
     rest: &'a [u8],
     len: usize,
-    /// Whether no comma stands before the next row.
+    /// Whether no comma comes before the next row.
     fresh: bool,
     /// Whether each row is a cell without brackets.
     bare: bool,
@@ -113,7 +113,7 @@ fn number_len(bytes: &[u8]) -> Option<usize> {
 }
 
 impl Json<'_> {
-    /// A number of few digits as its digits, how many of them stand behind the point, and whether it is below 0.
+    /// A number of few digits as its digits, how many of them follow the point, and whether it is below 0.
     #[inline(always)]
     fn short_number(&self) -> Option<(u64, usize, bool, usize)> {
         let sign = usize::from(self.rest.first()? == &b'-');
@@ -148,7 +148,7 @@ impl Json<'_> {
 
 /// The length of the string whose opening quote was read; `None` unless it is plain characters up to a quote.
 ///
-/// Plainly: the first quote, if no backslash or control character stands before it. Eight at a time: in
+/// Plainly: the first quote, if no backslash or control character comes before it. Eight at a time: in
 /// `word ^ pattern` the byte that is sought is zero; subtracting one from each byte sets the top bit of a zero byte
 /// (borrows only reach later bytes).
 #[inline(always)]
@@ -293,7 +293,7 @@ impl Wire for Json<'_> {
         Some(())
     }
 
-    /// Base64. Where it ends is known, and what stands before that is checked by decoding it.
+    /// Base64. Its end is known, and what comes before is checked by decoding it.
     fn bytes(&mut self, len: usize, bytes: &mut Vec<u8>) -> Option<()> {
         self.byte(b'"')?;
         let (text, rest) = self.rest.split_at_checked(len.div_ceil(3).checked_mul(4)?)?;

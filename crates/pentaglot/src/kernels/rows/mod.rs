@@ -3,7 +3,7 @@
 //! In plain words: for each row, for each column, read a cell and push it. What makes it quick is what it leaves out.
 //! There are no errors and no places: [`read_rows`] stops before the first row that is not plain (cut off by the end of
 //! the window, of another type, out of range, badly spelt), and its caller reads that row again the careful way, which
-//! knows what to say. Memory is made for many rows at once, and texts are held against UTF-8 many at a time.
+//! knows what to say. Memory is reserved for many rows at once, and texts are checked to be UTF-8 many at a time.
 
 #![allow(unsafe_code, reason = "vectors get the length that was written behind their end")]
 
@@ -23,13 +23,13 @@ pub(crate) use write::{Cells, Given, most_bytes, write_rows};
 const ROWS: usize = 4096;
 
 /// Where the cells of one column go, behind those that are there.
-pub(crate) struct Column<'a> {
+pub(crate) struct RowColumn<'a> {
     pub(crate) values: Values<'a>,
     /// Whether each cell is there, if it may be null.
     pub(crate) valid: Option<&'a mut Vec<bool>>,
 }
 
-/// The vectors of one column. Of byte strings the first offset stands already.
+/// The vectors of one column. Those of byte strings already have the first offset.
 pub(crate) enum Values<'a> {
     /// Nobody asked for it.
     Skipped,
@@ -75,19 +75,19 @@ macro_rules! integer {
 
 integer! { u8, false; i8, true; u32, false; i32, true; u64, false; i64, true; }
 
-/// Cells of rows as they stand in some encoding. Whatever is not plain is `None`; then the place does not matter.
+/// Cells of rows in some encoding. Anything that is not plain is `None`; the position is then undefined.
 pub(crate) trait Wire: Clone {
     /// How many bytes there are in all.
     fn len(&self) -> usize;
     /// How many bytes have been read.
     fn position(&self) -> usize;
-    /// What stands before the cells of a row.
+    /// What comes before the cells of a row.
     fn begin(&mut self, cells: usize) -> Option<()>;
-    /// What stands before a cell.
+    /// What comes before a cell.
     fn separator(&mut self, first: bool) -> Option<()>;
-    /// What stands behind the cells of a row.
+    /// What follows the cells of a row.
     fn end(&mut self) -> Option<()>;
-    /// Whether null stands next; it is then read.
+    /// Whether null comes next; it is then read.
     fn null(&mut self) -> bool;
     fn bool(&mut self) -> Option<bool>;
     fn integer<T: Integer>(&mut self) -> Option<T>;
@@ -104,18 +104,18 @@ pub(crate) trait Wire: Clone {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) rows: usize,
-    /// The bytes of values that stand in for nulls.
+    /// The bytes of placeholder values for nulls.
     pub(crate) stand_ins: u64,
 }
 
 /// Reads rows that are plain: up to `limit` of them, none that begins at `until` or later.
 pub(crate) fn read_rows<W: Wire>(
     wire: &mut W,
-    columns: &mut [Column<'_>],
+    columns: &mut [RowColumn<'_>],
     limit: usize,
     until: usize,
 ) -> Taken {
-    // A row takes a byte a cell at the least: memory is made for no more rows than the input can hold.
+    // A row takes at least one byte per cell: memory is reserved for no more rows than the input can hold.
     let limit = limit.min(until.min(wire.len()) / (columns.len() + 1) + 1);
     let mut all = Taken::default();
     while all.rows < limit {
@@ -154,7 +154,7 @@ enum Slot<'a> {
 
 type Room<'a, T> = &'a mut [MaybeUninit<T>];
 
-fn read_some<W: Wire>(wire: &mut W, columns: &mut [Column<'_>], limit: usize, until: usize) -> Taken {
+fn read_some<W: Wire>(wire: &mut W, columns: &mut [RowColumn<'_>], limit: usize, until: usize) -> Taken {
     let left = until.min(wire.len()).saturating_sub(wire.position());
     let mut slots: Vec<(Slot<'_>, Option<Room<'_, bool>>)> =
         columns.iter_mut().map(|column| column.slot(limit, left)).collect();
@@ -223,7 +223,7 @@ fn read_row<W: Wire>(
 }
 
 impl Slot<'_> {
-    /// Puts what stands in for a null; gives its bytes.
+    /// Puts the placeholder value for a null; gives its bytes.
     fn put_default(&mut self, row: usize) -> Option<u64> {
         fn put<T: Default>(room: &mut Room<'_, T>, row: usize) -> Option<u64> {
             room.get_mut(row)?.write(T::default());
@@ -248,8 +248,8 @@ impl Slot<'_> {
     }
 }
 
-impl Column<'_> {
-    /// Room for `limit` values, which stand in `left` bytes.
+impl RowColumn<'_> {
+    /// Room for `limit` values, which come from `left` bytes.
     fn slot(&mut self, limit: usize, left: usize) -> (Slot<'_>, Option<Room<'_, bool>>) {
         #[expect(clippy::disallowed_methods, reason = "for no more rows than the bytes at hand can hold")]
         fn room<T>(values: &mut Vec<T>, limit: usize) -> Room<'_, T> {
@@ -344,7 +344,7 @@ fn end(offsets: &[i32]) -> usize {
 }
 
 /// Among the last `rows` rows, the first with a text that is not UTF-8.
-fn first_broken_text(columns: &[Column<'_>], rows: usize) -> Option<usize> {
+fn first_broken_text(columns: &[RowColumn<'_>], rows: usize) -> Option<usize> {
     let broken = columns.iter().filter_map(|column| {
         let Values::Text(offsets, bytes) = &column.values else { return None };
         let offsets = &offsets[offsets.len() - rows - 1..];

@@ -35,7 +35,7 @@ impl<'a> MsgPack<'a> {
         Some(())
     }
 
-    /// The length of a string or of bytes, which stand for each other.
+    /// The length of a string or of bytes, which are interchangeable.
     #[inline(always)]
     fn length(&mut self) -> Option<usize> {
         let [code, a, b, c, d, ..] = *self.peek()?;
@@ -51,19 +51,19 @@ impl<'a> MsgPack<'a> {
     }
 }
 
-/// How an integer stands behind its code: which bits to move where.
+/// How an integer follows its code: which bits to move where.
 #[derive(Clone, Copy)]
 struct Form {
-    /// How many bytes it takes with its code; 0 if the code is none of an integer.
+    /// How many bytes it takes with its code; 0 if the code is not that of an integer.
     len: u8,
     /// How far the first eight bytes of the number must be moved down.
     shift: u8,
-    /// Whether the number stands in the code itself.
+    /// Whether the number is part of the code itself.
     inside: bool,
     unsigned: bool,
 }
 
-/// The widths of integers follow each other like dice: a branch would be guessed wrong every other time, a table is not.
+/// The widths of integers follow no pattern: a branch would often be mispredicted, a table lookup has no branch.
 const FORMS: [Form; 256] = {
     let mut forms = [Form { len: 0, shift: 0, inside: false, unsigned: false }; 256];
     let mut code = 0;

@@ -113,7 +113,7 @@ fn rows_that_a_column_does_not_have_are_refused() {
 fn a_length_that_no_input_has_costs_nothing() {
     for len in [usize::MAX, usize::MAX / 2, 1 << 40] {
         let (mut offsets, mut bytes) = (vec![0], vec![]);
-        let mut columns = [Column { values: Values::Fixed(&mut offsets, &mut bytes, len), valid: None }];
+        let mut columns = [RowColumn { values: Values::Fixed(&mut offsets, &mut bytes, len), valid: None }];
         let input = padded(&[0x91, 0xc6, 0xff, 0xff, 0xff, 0xff]);
         let taken = read_rows(&mut MsgPack::new(&input, false), &mut columns, 100, input.len());
         let text = padded(b"[\"AAAA\"]");
@@ -189,14 +189,14 @@ fn read<W: Wire>(mut wire: W, count: usize, left: usize) -> Vec<Row> {
     let (mut e, mut e_bytes, mut f, mut f_bytes) = (vec![0], vec![], vec![0], vec![]);
     let (mut g, mut h, mut a_valid, mut e_valid) = (vec![], vec![], vec![], vec![]);
     let mut columns = [
-        Column { values: Values::Int32(&mut a), valid: Some(&mut a_valid) },
-        Column { values: Values::Int64(&mut b), valid: None },
-        Column { values: Values::Float64(&mut c), valid: None },
-        Column { values: Values::Bool(&mut d), valid: None },
-        Column { values: Values::Text(&mut e, &mut e_bytes), valid: Some(&mut e_valid) },
-        Column { values: Values::Fixed(&mut f, &mut f_bytes, 5), valid: None },
-        Column { values: Values::UInt64(&mut g), valid: None },
-        Column { values: Values::Float32(&mut h), valid: None },
+        RowColumn { values: Values::Int32(&mut a), valid: Some(&mut a_valid) },
+        RowColumn { values: Values::Int64(&mut b), valid: None },
+        RowColumn { values: Values::Float64(&mut c), valid: None },
+        RowColumn { values: Values::Bool(&mut d), valid: None },
+        RowColumn { values: Values::Text(&mut e, &mut e_bytes), valid: Some(&mut e_valid) },
+        RowColumn { values: Values::Fixed(&mut f, &mut f_bytes, 5), valid: None },
+        RowColumn { values: Values::UInt64(&mut g), valid: None },
+        RowColumn { values: Values::Float32(&mut h), valid: None },
     ];
     let until = wire.len();
     let taken = read_rows(&mut wire, &mut columns, usize::MAX, until);
@@ -279,7 +279,7 @@ proptest! {
         let mut wire = Json::new(bytes.as_bytes(), true);
         let value = wire.float32().filter(|_| wire.position() == text.len()).map(f32::to_bits);
         let naive = text.parse().ok().filter(|value: &f32| value.is_finite()).map(f32::to_bits);
-        // A single past its range may be within that of a double, and the other way round never.
+        // A single past its range may be within that of a double, and never the reverse.
         prop_assert_eq!(value, naive.filter(|_| sound.is_ok()));
         let mut wire = Json::new(bytes.as_bytes(), true);
         let value = wire.integer::<i64>().filter(|_| wire.position() == text.len());
@@ -298,7 +298,7 @@ proptest! {
         }).collect();
         let bytes = padded(&bytes);
         let (mut offsets, mut text) = (vec![0], vec![]);
-        let mut columns = [Column { values: Values::Text(&mut offsets, &mut text), valid: None }];
+        let mut columns = [RowColumn { values: Values::Text(&mut offsets, &mut text), valid: None }];
         let mut wire = MsgPack::new(&bytes, false);
         let taken = read_rows(&mut wire, &mut columns, count, bytes.len());
         prop_assert_eq!((taken.rows, wire.position()), (broken, 4 * broken));

@@ -30,7 +30,7 @@ pub(crate) enum Given<'a> {
     Bytes(&'a OffsetBuffer<i32>, &'a [u8]),
 }
 
-/// A short text is copied as so many bytes.
+/// A short text is copied as this many bytes.
 const SHORT: usize = 32;
 
 impl Cells<'_> {
@@ -88,7 +88,7 @@ pub(crate) fn write_rows(columns: &[Cells<'_>], rows: Range<usize>, fixed: bool,
     for row in rows {
         // SAFETY: there is room for the longest tokens of these rows, with `SHORT` bytes behind them. What comes before
         // this row takes no more than its part, a header no more than 5 bytes, and each cell below no more than 9 (or 5
-        // and its bytes), stored with what stands behind it in the room of the cells to come or in the last `SHORT`.
+        // and its bytes), stored with what follows it in the room of the cells to come or in the last `SHORT`.
         unsafe { pen.put(header.0, header.1) };
         for cells in columns {
             // SAFETY: as above; `row` is one of the rows that every column has.
@@ -151,19 +151,19 @@ fn array_header(count: usize) -> ([u8; 5], usize) {
     }
 }
 
-/// The shortest form of an integer: what stands in its code, and how many bytes follow.
+/// The shortest form of an integer: what its code holds, and how many bytes follow.
 #[derive(Clone, Copy)]
 struct Form {
     code: u8,
-    /// Which bits of the number stand in the code itself.
+    /// Which bits of the number are in the code itself.
     inside: u8,
-    /// How far the number must be moved up to stand at the front of eight bytes.
+    /// How far the number must be shifted to be at the front of eight bytes.
     shift: u8,
     len: u8,
 }
 
 /// The shortest form by how many bits a number takes (0 to 64), and for those below 0 by how many bits `!number` takes.
-/// Widths follow each other like dice: a branch would be guessed wrong every other time, a table is not.
+/// Widths follow no pattern: a branch would often be mispredicted, a table lookup has no branch.
 const FORMS: [[Form; 65]; 2] = {
     let mut forms = [[Form { code: 0, inside: 0xff, shift: 0, len: 1 }; 65]; 2];
     let mut bits = 0;
@@ -250,7 +250,7 @@ impl Pen {
         unsafe { self.shortest(value.cast_unsigned(), FORMS[usize::from(value < 0)][bits]) };
     }
 
-    /// A text (which may be short enough for its length to stand in its code) or bytes.
+    /// A text (whose length is part of its code if it is short) or bytes.
     ///
     /// # Safety
     /// There is room for 5 bytes, byte string `row` and [`SHORT`] bytes more; it is within `bytes`.
@@ -263,7 +263,7 @@ impl Pen {
         bytes: &[u8],
         row: usize,
     ) {
-        // SAFETY: the caller's promises. `SHORT` bytes are read only where so many are left.
+        // SAFETY: the caller's promises. `SHORT` bytes are read only if at least that many are left.
         unsafe {
             let start = *offsets.get_unchecked(row) as usize;
             let len = *offsets.get_unchecked(row + 1) as usize - start;

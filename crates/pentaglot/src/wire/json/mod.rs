@@ -10,9 +10,10 @@
 //! object := begin_object (next_key = Some(name) value)*  next_key = None
 //! ```
 //!
-//! Repeated keys are handed out as often as they stand there: what they mean is the caller's business.
+//! Repeated keys are given as often as they occur: the caller decides what they mean.
 
 mod number;
+mod quote;
 mod string;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ mod value;
 
 use std::io::Read;
 
+pub(crate) use self::quote::{PlainRun, plain_run, write_string};
 use crate::error::{Error, Result};
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader, Window};
@@ -27,9 +29,9 @@ use crate::source::{Source, SourceReader, Window};
 /// How much is read at a time.
 pub(crate) const WINDOW_BYTES: usize = 64 << 10;
 
-/// What kind of value stands next.
+/// The kind of the next value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JsonKind {
     Null,
     Bool,
     Number,
@@ -38,17 +40,17 @@ pub(crate) enum Kind {
     Object,
 }
 
-impl Kind {
+impl JsonKind {
     /// The kind in words, for messages.
     #[cfg(feature = "ds")]
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Null => "null",
-            Kind::Bool => "a bool",
-            Kind::Number => "a number",
-            Kind::String => "a string",
-            Kind::Array => "an array",
-            Kind::Object => "an object",
+            JsonKind::Null => "null",
+            JsonKind::Bool => "a bool",
+            JsonKind::Number => "a number",
+            JsonKind::String => "a string",
+            JsonKind::Array => "an array",
+            JsonKind::Object => "an object",
         }
     }
 }
@@ -65,7 +67,7 @@ impl Kind {
 /// ```
 pub(crate) struct Scanner<R> {
     window: Window<R>,
-    /// Whether an array or object has just begun, so that no comma stands before its next part.
+    /// Whether an array or object has just begun, so that no comma comes before its next part.
     fresh: bool,
     depth: u32,
     budget: Budget,
@@ -88,13 +90,13 @@ impl<R: Read> Scanner<R> {
         Scanner::at(input, 0, budget)
     }
 
-    /// A scanner at the start of `input`, which stands at `offset` in the file.
+    /// A scanner at the start of `input`, which begins at `offset` in the file.
     pub(crate) fn at(input: R, offset: u64, budget: Budget) -> Self {
         let window = Window::new(input, offset, WINDOW_BYTES, budget.clone());
         Scanner::of(window, budget)
     }
 
-    /// A scanner of what a window stands at.
+    /// A scanner that begins where a window is.
     pub(crate) fn of(window: Window<R>, budget: Budget) -> Self {
         Scanner { window: window.count_lines(), fresh: false, depth: 0, budget, scratch: Vec::new() }
     }
@@ -104,7 +106,7 @@ impl<R: Read> Scanner<R> {
         &self.budget
     }
 
-    /// Starts anew with other input that stands at `offset`, keeping the memory.
+    /// Starts again with other input that begins at `offset`, keeping the memory.
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.window.reset(input, offset);
         (self.fresh, self.depth) = (false, 0);
@@ -175,21 +177,21 @@ impl<R: Read> Scanner<R> {
         Ok(marked)
     }
 
-    /// What kind of value stands next; the offset is then that of its first byte.
+    /// The kind of the next value; the offset is then that of its first byte.
     #[inline]
-    pub(crate) fn peek(&mut self) -> Result<Kind> {
+    pub(crate) fn peek(&mut self) -> Result<JsonKind> {
         match self.skip_space()? {
-            Some(b'"') => Ok(Kind::String),
-            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
-            Some(b'{') => Ok(Kind::Object),
-            Some(b'[') => Ok(Kind::Array),
-            Some(b'n') => Ok(Kind::Null),
-            Some(b't' | b'f') => Ok(Kind::Bool),
+            Some(b'"') => Ok(JsonKind::String),
+            Some(b'-' | b'0'..=b'9') => Ok(JsonKind::Number),
+            Some(b'{') => Ok(JsonKind::Object),
+            Some(b'[') => Ok(JsonKind::Array),
+            Some(b'n') => Ok(JsonKind::Null),
+            Some(b't' | b'f') => Ok(JsonKind::Bool),
             _ => Err(self.unexpected("a value")),
         }
     }
 
-    /// The error that `expected` does not stand here; names what does.
+    /// The error that `expected` is not here; names what is.
     #[cold]
     pub(crate) fn unexpected(&mut self, expected: &str) -> Error {
         let found = match self.skip_space() {
@@ -213,12 +215,12 @@ impl<R: Read> Scanner<R> {
         Error::malformed(expected, words).at(offset)
     }
 
-    /// The error that a value of another kind stands here.
+    /// The error that a value of another kind is here.
     #[cold]
     pub(crate) fn wrong_type(&mut self, expected: &str) -> Error {
         let value = match self.peek() {
-            Ok(Kind::Null) => self.starts_with(b"null"),
-            Ok(Kind::Bool) => self.starts_with(b"true") || self.starts_with(b"false"),
+            Ok(JsonKind::Null) => self.starts_with(b"null"),
+            Ok(JsonKind::Bool) => self.starts_with(b"true") || self.starts_with(b"false"),
             Ok(_) => true,
             Err(_) => false,
         };
@@ -299,7 +301,7 @@ impl<R: Read> Scanner<R> {
         Ok(true)
     }
 
-    /// What stands in the window for whoever reads elements of an array without the scanner, and whether the first has
+    /// What the window holds, for a caller that reads elements of an array without the scanner, and whether the first has
     /// no comma before it; `None` if they would lie too deep.
     #[cfg(feature = "ds")]
     pub(crate) fn elements(&self) -> Option<(&[u8], bool)> {
@@ -343,7 +345,7 @@ impl<R: Read> Scanner<R> {
         self.key_text().map(Some)
     }
 
-    /// Passes over the comma, the key `quoted` (with its quotes) and the colon, if exactly these bytes stand next in
+    /// Skips the comma, the key `quoted` (with its quotes) and the colon, if exactly these bytes come next in
     /// the window, with at most one space before and after; else stays where it is. A shortcut: where it gives
     /// `false`, [`next_key`](Self::next_key) decides.
     #[inline]
@@ -370,7 +372,7 @@ impl<R: Read> Scanner<R> {
         self.expect_word(b"null", "null")
     }
 
-    /// Reads `null` if it stands next; says whether.
+    /// Reads `null` if it comes next; says whether.
     #[inline]
     pub(crate) fn skip_null(&mut self) -> Result<bool> {
         if self.skip_space()? != Some(b'n') {
@@ -389,7 +391,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Errs unless the line ends here; passes over its end. Also fine at the end of the input.
+    /// Errs unless the line or the input ends here; skips the end of the line.
     pub(crate) fn end_line(&mut self) -> Result<()> {
         loop {
             match self.peek_byte()? {
@@ -404,7 +406,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Passes over the rest of the line, whatever stands there, and starts anew after it.
+    /// Skips the rest of the line without looking at it, and starts again after it.
     pub(crate) fn skip_line(&mut self) -> Result<()> {
         (self.depth, self.fresh) = (0, false);
         loop {

@@ -19,7 +19,7 @@ struct Text {
     whole: bool,
 }
 
-/// The number at the start of `bytes`, as the grammar of JSON has it; `None` if it does not stand there.
+/// The number at the start of `bytes` by the grammar of JSON; `None` if there is none.
 fn number_text(bytes: &[u8]) -> Option<Text> {
     fn digits(bytes: &[u8]) -> usize {
         bytes.iter().take_while(|byte| byte.is_ascii_digit()).count()
@@ -99,7 +99,7 @@ fn exact_float(text: &[u8]) -> Option<f64> {
 }
 
 impl<R: Read> Scanner<R> {
-    /// The text of the number that stands next, and whether it is whole.
+    /// The text of the next number, and whether it is whole.
     fn number_token(&mut self) -> Result<(&str, bool)> {
         if !matches!(self.skip_space()?, Some(b'-' | b'0'..=b'9')) {
             return Err(self.wrong_type("a number"));
@@ -121,7 +121,7 @@ impl<R: Read> Scanner<R> {
         Ok((std::str::from_utf8(bytes).unwrap_or_default(), text.whole))
     }
 
-    /// The text of the number that stands next: all of its digits, as written.
+    /// The text of the next number: all of its digits, as written.
     pub(crate) fn number(&mut self) -> Result<&str> {
         self.number_token().map(|(text, _)| text)
     }
@@ -138,7 +138,7 @@ impl<R: Read> Scanner<R> {
             .map_err(|_| Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("range"))
     }
 
-    /// Up to 18 digits that stand in the window, with what is behind them; a sign is the caller's.
+    /// Up to 18 digits in the window, and the byte after them; the caller has read a sign.
     #[inline]
     fn short_whole(&self, skip: usize) -> Option<(u64, usize)> {
         let rest = self.rest().get(skip..)?;
@@ -189,7 +189,7 @@ impl<R: Read> Scanner<R> {
         self.parse(true, "a whole number in 128 signed bits")
     }
 
-    /// A number of few digits, without an exponent, that stands whole in the window: its value and its length.
+    /// A number of few digits, without an exponent, that the window holds entirely: its value and its length.
     /// One pass, and exact for the reason that [`exact_float`] gives; anything else is left to the longer way.
     #[inline]
     fn short_float(&self) -> Option<(f64, usize)> {

@@ -2,9 +2,8 @@
 
 use std::io::Read;
 
-use super::Scanner;
+use super::{PlainRun, Scanner, plain_run};
 use crate::error::{Error, Result};
-use crate::hub::json::{PlainRun, plain_run};
 
 #[cold]
 fn not_utf8(offset: u64) -> Error {
@@ -12,7 +11,7 @@ fn not_utf8(offset: u64) -> Error {
 }
 
 impl<R: Read> Scanner<R> {
-    /// The text of the string that stands next.
+    /// The text of the next string.
     #[inline]
     pub(crate) fn str(&mut self) -> Result<&str> {
         let offset = self.offset();
@@ -20,7 +19,7 @@ impl<R: Read> Scanner<R> {
         std::str::from_utf8(bytes).map_err(|_| not_utf8(offset))
     }
 
-    /// The text of the string that stands next as bytes, which are UTF-8 (checked only where they are not ASCII).
+    /// The text of the next string as bytes, which are UTF-8 (checked only where they are not ASCII).
     #[inline]
     pub(crate) fn str_bytes(&mut self) -> Result<&[u8]> {
         if self.skip_space()? != Some(b'"') {
@@ -39,14 +38,14 @@ impl<R: Read> Scanner<R> {
         Ok(self.take_string(len))
     }
 
-    /// Passes over a string of `len` bytes and its quotes, which are in the window; gives its bytes.
+    /// Skips a string of `len` bytes and its quotes, which are in the window; gives its bytes.
     #[inline]
     fn take_string(&mut self, len: usize) -> &[u8] {
         self.window.advance(len + 2);
         self.window.before(len + 1).get(..len).unwrap_or_default()
     }
 
-    /// The text of a string that should be base64, as bytes. Only its end is looked for: whoever decodes it checks it.
+    /// The text of a string that should be base64, as bytes. Only its end is looked for: decoding checks the rest.
     #[inline]
     pub(crate) fn base64_text(&mut self) -> Result<&[u8]> {
         if self.skip_space()? != Some(b'"') {
@@ -59,7 +58,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Passes over the string that stands next whatever it holds: for whoever goes on after having refused it.
+    /// Skips the next string without checking its text, for callers that go on after they have refused it.
     pub(crate) fn skip_broken_string(&mut self) -> Result<()> {
         if self.skip_space()? != Some(b'"') {
             return Err(self.unexpected("a string"));
@@ -206,7 +205,7 @@ impl<R: Read> Scanner<R> {
         Ok(code)
     }
 
-    /// The key that stands next and the colon after it.
+    /// The next key and the colon after it.
     pub(super) fn key_text(&mut self) -> Result<&str> {
         let offset = self.offset();
         let rest = self.rest().get(1..).unwrap_or_default();

@@ -2,7 +2,7 @@ use std::io::Read;
 
 use proptest::prelude::*;
 
-use super::{Kind, Scanner};
+use super::{JsonKind, Scanner};
 use crate::error::{ErrorKind, Result};
 use crate::limits::{Budget, Limits};
 
@@ -23,17 +23,17 @@ impl Read for Drip<'_> {
 fn read<R: Read>(scanner: &mut Scanner<R>) -> Result<serde_json::Value> {
     use serde_json::Value;
     Ok(match scanner.peek()? {
-        Kind::Null => {
+        JsonKind::Null => {
             scanner.null()?;
             Value::Null
         }
-        Kind::Bool => Value::Bool(scanner.bool()?),
-        Kind::Number => {
+        JsonKind::Bool => Value::Bool(scanner.bool()?),
+        JsonKind::Number => {
             let text = scanner.number()?.to_owned();
             serde_json::from_str(&text).unwrap()
         }
-        Kind::String => Value::String(scanner.str()?.to_owned()),
-        Kind::Array => {
+        JsonKind::String => Value::String(scanner.str()?.to_owned()),
+        JsonKind::Array => {
             let mut items = Vec::new();
             scanner.begin_array()?;
             while scanner.next_element()? {
@@ -41,7 +41,7 @@ fn read<R: Read>(scanner: &mut Scanner<R>) -> Result<serde_json::Value> {
             }
             Value::Array(items)
         }
-        Kind::Object => {
+        JsonKind::Object => {
             let mut fields = serde_json::Map::new();
             scanner.begin_object()?;
             while let Some(key) = scanner.next_key()? {
@@ -240,7 +240,7 @@ proptest! {
         let mut drip = Scanner::new(Drip(json.as_bytes()), Budget::default());
         prop_assert_eq!(drip.str().unwrap(), &text);
         let mut ours = Vec::new();
-        crate::hub::json::write_string(&mut ours, &text);
+        super::write_string(&mut ours, &text);
         prop_assert_eq!(String::from_utf8(ours).unwrap(), json);
     }
 

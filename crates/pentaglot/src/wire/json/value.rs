@@ -1,27 +1,27 @@
-//! Whole values: passed over, or captured as text.
+//! Whole values: skipped, or captured as text.
 
 use std::io::Read;
 
-use super::{Kind, Scanner};
+use super::{JsonKind, Scanner};
 use crate::error::{Error, Result};
 
 impl<R: Read> Scanner<R> {
-    /// Passes over the next value, whatever it is; its text is checked like any other.
+    /// Skips the next value of any kind; its text is checked like any other.
     pub(crate) fn skip_value(&mut self) -> Result<()> {
         let outer = self.depth;
         // Whether each open array or object is an object. No recursion: depth costs one byte here.
         let mut open: Vec<bool> = Vec::new();
         loop {
             match self.peek()? {
-                Kind::Null => self.null()?,
-                Kind::Bool => self.bool().map(drop)?,
-                Kind::Number => self.number().map(drop)?,
-                Kind::String => self.str_bytes().map(drop)?,
-                Kind::Array => {
+                JsonKind::Null => self.null()?,
+                JsonKind::Bool => self.bool().map(drop)?,
+                JsonKind::Number => self.number().map(drop)?,
+                JsonKind::String => self.str_bytes().map(drop)?,
+                JsonKind::Array => {
                     self.begin_array()?;
                     open.push(false);
                 }
-                Kind::Object => {
+                JsonKind::Object => {
                     self.begin_object()?;
                     open.push(true);
                 }
@@ -49,22 +49,22 @@ impl<R: Read> Scanner<R> {
         let mut open: Vec<bool> = Vec::new();
         loop {
             match self.peek()? {
-                Kind::Null => {
+                JsonKind::Null => {
                     self.null()?;
                     text.extend_from_slice(b"null");
                 }
-                Kind::Bool => {
+                JsonKind::Bool => {
                     let word: &[u8] = if self.bool()? { b"true" } else { b"false" };
                     text.extend_from_slice(word);
                 }
-                Kind::Number => text.extend_from_slice(self.number()?.as_bytes()),
-                Kind::String => self.capture_string(text)?,
-                Kind::Array => {
+                JsonKind::Number => text.extend_from_slice(self.number()?.as_bytes()),
+                JsonKind::String => self.capture_string(text)?,
+                JsonKind::Array => {
                     self.begin_array()?;
                     text.push(b'[');
                     open.push(false);
                 }
-                Kind::Object => {
+                JsonKind::Object => {
                     self.begin_object()?;
                     text.push(b'{');
                     open.push(true);
@@ -111,7 +111,7 @@ impl<R: Read> Scanner<R> {
         let bytes = self.str_bytes()?;
         let plain =
             std::str::from_utf8(bytes).map_err(|_| Error::malformed("UTF-8", "other bytes").rule("utf8"))?;
-        crate::hub::json::write_string(text, plain);
+        super::write_string(text, plain);
         Ok(())
     }
 }

@@ -10,11 +10,11 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 
 use super::*;
-use crate::formats::bsondf::{Column, Type, read_document, write_document};
+use crate::formats::bsondf::{BsonColumn, Type, read_document, write_document};
 use crate::hub::{Verdict, native};
 use crate::testing::writing::Writing as _;
 
-/// A table whose buffers do not all compress alike.
+/// A table whose buffers do not all compress equally.
 fn ticks() -> RecordBatch {
     read(&load("ticks_5k.bson")).unwrap()
 }
@@ -224,7 +224,7 @@ fn the_native_type_keeps_what_arrow_cannot() {
         dictionary: Box::new(dictionary),
     };
     let kind = ordered(false, Type::Int8, ordered(true, Type::Int32, Type::Utf8));
-    let column = Column::new("f", kind.clone(), Arc::new(factor)).unwrap();
+    let column = BsonColumn::new("f", kind.clone(), Arc::new(factor)).unwrap();
     let bytes = write_document(std::slice::from_ref(&column), &WriteOptions::default()).unwrap();
     let batch = read(&bytes).unwrap();
     assert_eq!(write(&batch), bytes);
@@ -277,9 +277,9 @@ fn a_writer_holds_no_more_than_it_may() {
 #[test]
 fn columns_are_checked_at_the_typed_door() {
     let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1]));
-    assert!(Column::new("x", Type::Int64, Arc::clone(&numbers)).is_err());
-    assert!(Column::new("x\0", Type::Int32, Arc::clone(&numbers)).is_err());
-    let x = Column::new("x", Type::Int32, numbers).unwrap();
+    assert!(BsonColumn::new("x", Type::Int64, Arc::clone(&numbers)).is_err());
+    assert!(BsonColumn::new("x\0", Type::Int32, Arc::clone(&numbers)).is_err());
+    let x = BsonColumn::new("x", Type::Int32, numbers).unwrap();
     assert!(write_document(&[x.clone(), x], &WriteOptions::default()).is_err());
 }
 

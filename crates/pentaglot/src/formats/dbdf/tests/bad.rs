@@ -253,7 +253,7 @@ fn a_claim_allocates_nothing() {
 #[test]
 fn the_first_bytes_are_checked() {
     assert_eq!(outcome(&[]), "dbdf: at byte 0, header.version: expected 1 bytes, found 0");
-    assert_eq!(outcome(&[2, 1]), "dbdf: at byte 0, header.version: version 2 (1 is read)");
+    assert_eq!(outcome(&[2, 1]), "dbdf: at byte 0, header.version: not supported: version 2 (1 is read)");
     assert_eq!(
         outcome(&[1, 9]),
         "dbdf: at byte 1, header.data_type: expected a data type code 1..=4, found 9"

@@ -264,6 +264,6 @@ fn a_meta_names_no_type_that_daphne_lacks() {
     let written = write(&table, &options("spec", &[])).unwrap();
     let error = super::super::meta_text(open(&written).unwrap().summary()).unwrap_err();
     assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
-    assert_eq!(error.message(), r#"column "b": DAPHNE has no value type for uint16"#);
+    assert_eq!(error.message(), r#"not supported: column "b": DAPHNE has no value type for uint16"#);
     write(&table, &options("daphne", &[])).unwrap();
 }

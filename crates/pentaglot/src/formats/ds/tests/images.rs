@@ -61,17 +61,15 @@ fn png_samples_become_plain_components() {
 #[test]
 fn what_a_plain_image_cannot_be_is_refused() {
     use png::BitDepth::{Eight, One, Sixteen};
-    use png::ColorType::{Grayscale, GrayscaleAlpha, Indexed, Rgb, Rgba};
+    use png::ColorType::{Grayscale, Indexed, Rgb, Rgba};
     let black = image_type(2, 1, &[("black", "uint8")], "png");
     let refuse = |file: Vec<u8>| {
         let error = decoded(&black, &file).unwrap_err();
         (error.kind(), error.rule_name())
     };
-    let unsupported = (ErrorKind::Unsupported, "unsupported");
     let wrong = (ErrorKind::Malformed, "image_size");
-    assert_eq!(refuse(png(2, 1, GrayscaleAlpha, Eight, &[0; 4])), unsupported);
-    assert_eq!(refuse(png(2, 1, Rgba, Eight, &[0; 8])), unsupported);
-    assert_eq!(refuse(png(2, 1, Indexed, Eight, &[0, 1])), unsupported);
+    assert_eq!(refuse(png(2, 1, Rgba, Eight, &[0; 8])), wrong);
+    assert_eq!(refuse(png(2, 1, Indexed, Eight, &[0, 1])), wrong);
     assert_eq!(refuse(png(1, 2, Grayscale, Eight, &[0; 2])), wrong);
     assert_eq!(refuse(png(2, 1, Rgb, Eight, &[0; 6])), wrong);
     assert_eq!(refuse(png(2, 1, Grayscale, Sixteen, &[0; 4])), wrong);
@@ -82,8 +80,11 @@ fn what_a_plain_image_cannot_be_is_refused() {
     // One bit is scaled to eight, as PNG asks.
     assert_eq!(decoded(&black, &png(2, 1, Grayscale, One, &[0b0100_0000])).unwrap(), [0, 255]);
     let float = image_type(2, 1, &[("black", "float32")], "png");
+    assert_eq!(decoded(&float, &png(2, 1, Grayscale, Eight, &[0, 2])).unwrap(), [0, 0, 0, 0, 0x40, 0, 0, 0]);
+    // No sample of 8 bits fits.
+    let narrow = image_type(2, 1, &[("black", "int8")], "png");
     assert_eq!(
-        decoded(&float, &png(2, 1, Grayscale, Eight, &[0; 2])).unwrap_err().kind(),
+        decoded(&narrow, &png(2, 1, Grayscale, Eight, &[0; 2])).unwrap_err().kind(),
         ErrorKind::Unsupported
     );
 }
@@ -168,5 +169,93 @@ fn validate_compares_png_images_with_their_type() {
         (&colour, sound.clone()),
     ] {
         assert_eq!(rules(kind, file), ["image_size"]);
+    }
+}
+
+/// Files that Pillow wrote, and the samples that it reads from them.
+fn pillow() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/ds/images.json");
+    let found: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    list(&found, "images").to_vec()
+}
+
+fn pillow_type(one: &Value, component: &str) -> Value {
+    let channels: Vec<(&str, &str)> =
+        list(one, "channels").iter().map(|channel| (channel.as_str().unwrap(), component)).collect();
+    let size = |key: &str| u32::try_from(one[key].as_u64().unwrap()).unwrap();
+    image_type(size("width"), size("height"), &channels, one["format"].as_str().unwrap())
+}
+
+fn pillow_file(one: &Value) -> Vec<u8> {
+    base64_simd::STANDARD.decode_to_vec(one["file"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn files_of_pillow_are_decoded_as_pillow_decodes_them() {
+    let all = pillow();
+    assert!(all.len() > 15);
+    for one in &all {
+        let name = one["name"].as_str().unwrap();
+        let component = one["component"].as_str().unwrap();
+        let plain = decoded(&pillow_type(one, component), &pillow_file(one));
+        let plain = plain.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let width = if component == "uint32" { 4 } else { 1 };
+        let found = plain
+            .chunks_exact(width)
+            .map(|sample| sample.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte)));
+        let tolerance = one["tolerance"].as_u64().unwrap();
+        let expected = list(one, "samples").iter().map(|sample| sample.as_u64().unwrap());
+        assert_eq!(found.len(), expected.len(), "{name}");
+        for (index, (found, expected)) in found.zip(expected).enumerate() {
+            assert!(found.abs_diff(expected) <= tolerance, "{name}, sample {index}: {found} {expected}");
+        }
+        // Wider components hold the same numbers.
+        let wide = decoded(&pillow_type(one, "float64"), &pillow_file(one)).unwrap();
+        let wide = wide.as_chunks::<8>().0.iter().map(|number| f64::from_be_bytes(*number));
+        let narrow = plain
+            .chunks_exact(width)
+            .map(|sample| f64::from(sample.iter().fold(0u32, |number, byte| number << 8 | u32::from(*byte))));
+        assert!(wide.eq(narrow), "{name}");
+    }
+}
+
+#[test]
+fn damaged_files_are_errors_and_cost_nothing() {
+    let names = ["rgba", "palette of 4 bits", "jpeg subsampled", "jpeg progressive"];
+    for one in pillow().iter().filter(|one| names.contains(&one["name"].as_str().unwrap())) {
+        let (kind, file) = (pillow_type(one, "uint8"), pillow_file(one));
+        for end in (0..file.len()).step_by(7) {
+            let error = decoded(&kind, &file[..end]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Malformed, "{} cut at {end}: {error}", one["name"]);
+        }
+        for place in 0..file.len() {
+            let mut flipped = file.clone();
+            flipped[place] ^= 1 << (place % 8);
+            // Some bits change a colour only.
+            let _ = decoded(&kind, &flipped);
+        }
+    }
+    // A small file that claims many pixels.
+    let one = pillow().into_iter().find(|one| one["name"] == "jpeg").unwrap();
+    let mut file = pillow_file(&one);
+    let frame = file.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
+    file[frame + 5..frame + 9].copy_from_slice(&[0xff; 4]);
+    let rgb = [("red", "uint8"), ("green", "uint8"), ("blue", "uint8")];
+    let error = decoded(&image_type(65535, 65535, &rgb, "jpeg"), &file).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    let error = decoded(&pillow_type(&one, "uint8"), &file).unwrap_err();
+    assert!(error.to_string().contains("expected an image of 24 x 16 pixels"), "{error}");
+}
+
+#[test]
+fn what_png_cannot_hold_is_refused_by_the_plan() {
+    let mixed = [("red", "uint8"), ("green", "uint8"), ("blue", "uint32")];
+    for components in [&[("black", "float32")][..], &[("black", "int32")], &[("red", "uint8")], &mixed] {
+        let kind = crate::formats::ds::Type::parse(
+            &serde_json::json!({"columns": {"i": image_type(2, 1, components, "plain")}}).to_string(),
+        );
+        let schema = Arc::new(kind.unwrap().to_schema().unwrap());
+        let plan = Ds.plan(&schema, &write_options("msgpack", &[("images", "encode")])).unwrap();
+        assert_eq!(plan.plan().verdict(), crate::hub::Verdict::Impossible, "{components:?}");
     }
 }

@@ -75,7 +75,7 @@ fn one_by_one(
         budget: Budget::default(),
         stand_ins: 0,
     };
-    let mut selection = Selection::new(&Arc::new(kind.schema().unwrap()), None);
+    let mut selection = Selection::new(&Arc::new(kind.to_schema().unwrap()), None);
     if let Some(columns) = columns {
         selection = selection.with_column_ranges(columns).unwrap();
     }

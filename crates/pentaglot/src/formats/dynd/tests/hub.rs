@@ -92,8 +92,8 @@ fn a_selection_of_rows_keeps_its_type() {
         ("storage[4 * 2 * int8, axis=[1, 0]]", Some(2), "storage[2 * 2 * int8, axis=[1, 0]]"),
     ] {
         let ty: Type = text.parse().unwrap();
-        let schema = crate::hub::native::sliced(&Arc::new(arrow_schema(&ty).unwrap()));
-        let found = super::super::plan::plan_type(&schema, None, count, false).ty.unwrap();
+        let schema = crate::hub::native::sliced(&Arc::new(ty.to_schema().unwrap()));
+        let found = super::super::write::plan_type(&schema, None, count, false).ty.unwrap();
         assert_eq!(found.to_string(), expected, "{text}");
     }
 }
@@ -121,7 +121,7 @@ fn malformed_data_is_refused_by_rows_and_found_by_validate() {
 #[test]
 fn shapes_are_those_of_the_design() {
     let shape = |text: &str| {
-        let schema = arrow_schema(&text.parse().unwrap()).unwrap();
+        let schema = Type::parse(text).unwrap().to_schema().unwrap();
         let fields: Vec<_> =
             schema.fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
         (crate::hub::Shape::of(&schema).name(), fields.join(", "))
@@ -132,9 +132,9 @@ fn shapes_are_those_of_the_design() {
     assert_eq!(shape("(int32, string)").0, "value");
     assert_eq!(shape("storage[3 * 4 * float64, order='F']").0, "matrix");
     assert_eq!(shape("pointer[var * pointer[{a: int8}]]"), ("table", "a: Int8".to_owned()));
-    let tensor = arrow_schema(&"2 * 3 * 4 * float64".parse().unwrap()).unwrap();
+    let tensor = Type::parse("2 * 3 * 4 * float64").unwrap().to_schema().unwrap();
     assert_eq!(crate::hub::extension::tensor_shape(tensor.field(0)), Some(vec![3, 4]));
-    let void = arrow_schema(&"2 * void".parse().unwrap()).unwrap();
+    let void = Type::parse("2 * void").unwrap().to_schema().unwrap();
     assert!(!void.field(0).is_nullable());
 }
 

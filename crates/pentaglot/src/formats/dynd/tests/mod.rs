@@ -5,4 +5,5 @@ mod hub;
 mod limits;
 mod profile;
 mod property;
+mod shapes;
 mod storage;

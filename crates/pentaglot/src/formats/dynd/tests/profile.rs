@@ -157,7 +157,7 @@ fn check_made(name: &str, made: &str) {
 fn the_arrow_tables_of_the_page_are_made() {
     let mut table = "| datashape | Arrow | extension |\n|---|---|---|\n".to_owned();
     for text in DATASHAPES {
-        let field = super::super::hub::field_of("x", &text.parse().unwrap()).unwrap();
+        let field = super::super::schema::field_of("x", &text.parse().unwrap()).unwrap();
         let extension = extension::name(&field).map(|name| format!("`{name}`")).unwrap_or_default();
         table += &format!("| `{text}` | `{}` | {extension} |\n", type_text::print_field(&field));
     }
@@ -166,7 +166,7 @@ fn the_arrow_tables_of_the_page_are_made() {
         let datashape = |mark: &str| {
             let text = format!("struct{{x: {mark}{arrow}}}");
             let schema = type_text::parse_schema(&text, &Limits::default()).unwrap();
-            match type_of_schema(&schema) {
+            match Type::from_schema(&schema) {
                 Ok(Type::Var(row)) => match *row {
                     Type::Struct(fields) => format!("`{}`", fields[0].1),
                     other => panic!("{other}"),

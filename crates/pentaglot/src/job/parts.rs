@@ -1,0 +1,43 @@
+//! A named part of a file, by its path or by a byte in it.
+
+use super::open::Opened;
+use crate::error::{Context, Error, Hint, Result};
+use crate::formats::Node;
+
+impl Opened {
+    /// A part of the file and its path: the one at the path `at`, or the smallest that holds the byte `at` (a decimal
+    /// number, or a hexadecimal one after `0x`). Also takes the paths of the parts that the summary lists.
+    ///
+    /// ```
+    /// use pentaglot::{Registry, Source, job};
+    /// let source = Source::from_bytes("x.dynd", b"\x093 * int32\x01\0\0\0\x02\0\0\0\x03\0\0\0".to_vec());
+    /// let opened = job::open_source(&Registry::default(), source, Some("dynd"), &job::OpenOptions::default())?;
+    /// assert_eq!(opened.part("type")?.1.offset, 1);
+    /// assert_eq!(opened.part("0x3")?.0, "type");
+    /// # Ok::<(), pentaglot::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if there is no such part; what is wrong with the file where its parts cannot be read.
+    pub fn part(&self, at: &str) -> Result<(String, Node)> {
+        let (root, id) = (self.document.outline(), self.format.info().id);
+        let hex = at.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
+        if let Ok(offset) = hex.unwrap_or_else(|| at.parse()) {
+            let found = root.holding("", offset).in_format(id)?;
+            return found.ok_or_else(|| Error::usage(format!("byte {offset} is past the end")));
+        }
+        if let Some(found) = root.find("", at).in_format(id)? {
+            return Ok((at.to_owned(), found));
+        }
+        // A part that the summary lists, though the outline names its bytes otherwise.
+        let Some(listed) = self.document.summary().parts.iter().find(|part| part.path == at) else {
+            let advice = Hint::Advice("the outline of the file, and its summary, list the parts".into());
+            return Err(Error::usage(format!("there is no part {at:?}")).hint(advice));
+        };
+        let node = root.holding("", listed.offset).in_format(id)?.map(|(_, node)| node);
+        let same = |node: &Node| node.offset == listed.offset && node.bytes == listed.bytes;
+        let node = node.filter(same).unwrap_or_else(|| Node::new(at, listed.offset, listed.bytes));
+        Ok((at.to_owned(), node))
+    }
+}

@@ -1,0 +1,14 @@
+//! Where `validate` and reading differ on purpose. The fuzzer uses this file too.
+
+/// What `validate` checks and reading does not: a format, a rule or a part of the place, the reason. What reading refuses,
+/// `validate` refuses too.
+pub(crate) const CHECKED_BY_VALIDATE_ONLY: &[(&str, &str, &str)] = &[
+    ("arrow", "leading-schema", "the schema is taken from the footer, as by every reader of files"),
+    ("ds", "image_size", "images are carried as they are unless they are decoded"),
+    ("npz", "_is_array.", "a member of SciPy that says nothing about the matrix is not read"),
+    ("parquet", "data-page-offset", "pages are found one after the other"),
+    ("parquet", "uncompressed-size", "only the sizes of single pages matter"),
+    ("parquet", "null-count", "statistics are not read"),
+    ("parquet", "column_index", "the page index is used only if it is sound"),
+    ("parquet", "offset_index", "the page index is used only if it is sound"),
+];

@@ -1,0 +1,50 @@
+//! What all options of the library have in common.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Options structs are `#[non_exhaustive]`, so callers cannot build them as literals: each public field has a setter.
+#[test]
+fn every_option_has_a_setter() {
+    let mut structs = 0;
+    let mut missing = Vec::new();
+    for file in rust_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+        let text = fs::read_to_string(&file).unwrap();
+        for (at, _) in text.match_indices("pub struct ") {
+            let rest = &text[at + "pub struct ".len()..];
+            let name = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap();
+            if !name.ends_with("Options") && !["Limits", "View"].contains(&name) {
+                continue;
+            }
+            structs += 1;
+            let body = rest.split("\n}").next().unwrap();
+            for line in body.lines() {
+                let Some(field) = line.trim().strip_prefix("pub ").and_then(|line| line.split(':').next())
+                else {
+                    continue;
+                };
+                // The options of a format are set pair by pair.
+                let setter =
+                    if field == "options" { "fn with_option(".into() } else { format!("with_{field}(") };
+                if !text.contains(&setter) {
+                    missing.push(format!("{name}: no {setter}"));
+                }
+            }
+        }
+    }
+    assert!(structs >= 8, "{structs} structs");
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
