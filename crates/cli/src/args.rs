@@ -502,7 +502,7 @@ pub(crate) enum SqlOutput {
 
 #[derive(Debug, Args)]
 pub(crate) struct Type {
-    /// The type; a prefix dynd:, ds: or arrow: names its language
+    /// The type; a prefix dynd:, ds:, arrow: or sds: names its language
     pub(crate) text: String,
     /// The language of the text
     #[arg(long, value_name = "LANGUAGE")]
@@ -517,6 +517,7 @@ pub(crate) enum TypeLanguage {
     Dynd,
     Ds,
     Arrow,
+    Sds,
 }
 
 #[derive(Debug, Args)]

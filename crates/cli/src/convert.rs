@@ -124,7 +124,9 @@ fn write_receipt(mut sink: Sink, mut about: Value, args: &Convert, report: &Repo
 fn is_text(target: &Target) -> bool {
     let info = target.format.info();
     let dialect = target.dialect.unwrap_or_default();
-    matches!(info.id, "csv" | "jsonl" | "json" | "mtx") || dialect == "json" || dialect.ends_with("-json")
+    matches!(info.id, "csv" | "jsonl" | "json" | "mtx")
+        || ["json", "gfa"].contains(&dialect)
+        || dialect.ends_with("-json")
 }
 
 /// Errs if the folder of the output is missing, before the input is read.

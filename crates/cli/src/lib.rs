@@ -205,7 +205,9 @@ pub fn run_command(words: &[OsString]) -> u8 {
         }
     }));
     screen::set_color(global.color);
-    if !global.no_pager {
+    // A shell keeps the terminal to itself.
+    let is_shell = matches!(&verb, Verb::Sql(args) if args.statements.is_none() && args.file.is_none());
+    if !global.no_pager && !is_shell {
         pager::allow();
     }
     let session = Session { registry: registry(secrets), global };

@@ -19,8 +19,7 @@ pub(crate) fn run(session: &Session, args: &Query) -> Outcome {
     let mut out = screen::bytes();
     let words: Vec<&str> = args.query.iter().map(String::as_str).collect();
     if words != ["-"] {
-        let answer = queries.answer(words).about(&args.file)?;
-        writeln!(out, "{}", answer.as_deref().unwrap_or("-"))?;
+        queries.answer(words).about(&args.file)?.write_line(&mut out)?;
         out.flush()?;
         return Ok(DONE);
     }
@@ -29,7 +28,7 @@ pub(crate) fn run(session: &Session, args: &Query) -> Outcome {
     while input.read_line(&mut line)? > 0 {
         number += 1;
         match queries.answer(line.split_whitespace()) {
-            Ok(answer) => writeln!(out, "{}", answer.as_deref().unwrap_or("-"))?,
+            Ok(answer) => answer.write_line(&mut out)?,
             Err(error) => {
                 // Earlier answers remain valid.
                 out.flush()?;

@@ -45,6 +45,7 @@ pub(crate) fn language(language: TypeLanguage) -> Language {
         TypeLanguage::Dynd => Language::Dynd,
         TypeLanguage::Ds => Language::Ds,
         TypeLanguage::Arrow => Language::Arrow,
+        TypeLanguage::Sds => Language::Sds,
     }
 }
 

@@ -238,6 +238,29 @@ fn sds_stays_within_the_limit() {
     folder.all_verbs("wm.sds", &["--from", "sds:wm"]);
 }
 
+/// Vectors are written with little memory, however long they are; wavelet matrices are built in memory.
+#[test]
+fn sds_vectors_are_written_with_constant_memory() {
+    let folder = Folder::new();
+    let count = 2 << 20;
+    let positions: Vec<u8> =
+        (0..count).flat_map(|index: u64| (3 * index + index % 2).to_le_bytes()).collect();
+    let text = format!("{{'descr': '<u8', 'fortran_order': False, 'shape': ({count},), }}");
+    let head = [b"\x93NUMPY\x01\x00\x76\x00", format!("{text:<117}\n").as_bytes()].concat();
+    fs::write(folder.path("positions.npy"), [head, positions].concat()).unwrap();
+    let limited = |kind: &str| {
+        let arguments = ["convert", "positions.npy", "out.sds", "--force", "--max-alloc", "6M", "--to"];
+        let output = folder.command(&[&arguments[..], &[kind]].concat()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for kind in ["sds:int", "sds:vec", "sds:raw", "sds:bit", "sds:sparse", "sds:rl"] {
+        let (status, message) = limited(kind);
+        assert_eq!(status, Some(0), "{kind}: {message}");
+    }
+    let (status, message) = limited("sds:wm");
+    assert_eq!(status, Some(4), "{message}");
+}
+
 #[test]
 fn a_million_columns_stay_within_the_limit() {
     let folder = Folder::new();

@@ -1,7 +1,7 @@
 //! Succinct structures: built, opened, saved, and asked many questions at a time without the interpreter's lock.
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use pentaglot::formats::sds::{Kind, Mapped, Object};
+use pentaglot::formats::sds::{SdsKind, Mapped, Object};
 use pentaglot::map::InPlace;
 use pentaglot::{Budget, Context, Error, ErrorKind, Sink};
 use pentaglot_succinct as structures;
@@ -407,7 +407,7 @@ fn succinct_open(
                 _ => return Err(Error::usage("one file is opened at a time")),
             },
         };
-        let kind = kind.map(Kind::parse).transpose()?;
+        let kind = kind.map(SdsKind::parse).transpose()?;
         let in_place = mmap.then(permit);
         Ok(Mapped::open(&source, kind, in_place, &Budget::default()).in_format("sds")?.object)
     });

@@ -141,13 +141,16 @@ impl ReadAt for Object {
         Ok((end - offset) as usize)
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the caller has compared the ranges with the length and its budget"
+    )]
     fn read_ranges(&self, ranges: &[Range<u64>]) -> io::Result<Vec<Buffer>> {
         for range in ranges.iter().filter(|range| range.end > self.meta.size || range.start > range.end) {
             let left = self.meta.size.saturating_sub(range.start);
             let expected = range.end.saturating_sub(range.start);
             return Err(Error::truncated(format_args!("{expected} bytes"), left).at(range.start).into());
         }
-        // The caller has compared the ranges with the length and its own budget.
         let length = |range: &Range<u64>| (range.end - range.start) as usize;
         let mut buffers: Vec<_> =
             ranges.iter().map(|range| MutableBuffer::from_len_zeroed(length(range))).collect();

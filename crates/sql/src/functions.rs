@@ -85,7 +85,7 @@ impl SdsFunction {
         let mut digits = [0; 20];
         let text = queries.answer([self.operation, decimal(number, &mut digits)]);
         let text = text.map_err(|error| error.in_input(file))?;
-        Ok(text.and_then(|text| text.parse().ok()))
+        Ok(text.into_text().and_then(|text| text.parse().ok()))
     }
 }
 

@@ -64,7 +64,8 @@ pub use run_length::{RunLengthBuilder, RunLengthOnes, RunLengthRuns, RunLengthVe
 pub use sparse::{SparseBuilder, SparseOptions, SparseRuns, SparseValues, SparseVector};
 pub use storage::{Section, SharedWords, StableWords, Words};
 pub use stream::{
-    BitVectorWriter, IntVectorWriter, RawVectorWriter, RunLengthVectorWriter, SparseVectorWriter,
+    BitVectorWriter, IntVectorWriter, RawVectorWriter, Replay, RunLengthVectorWriter, SparseVectorWriter,
+    write_bits, write_ints, write_raw, write_sparse,
 };
 pub use wavelet::{
     DEFAULT_ALPHABET_LIMIT, Level, RunLengthWaveletMatrix, Values, Wavelet, WaveletCore, WaveletMatrix,

@@ -5,11 +5,15 @@
 //! | raw, int, bit | [`RawVectorWriter`], [`IntVectorWriter`], [`BitVectorWriter`] | an output that can seek |
 //! | sparse | [`SparseVectorWriter`] | the same; universe and number of positions at the start |
 //! | run-length | [`RunLengthVectorWriter`] | any output; a scratch file for what belongs after the samples |
+//! | raw, int, bit, sparse | [`write_raw`], [`write_ints`], [`write_bits`], [`write_sparse`] | any output; elements that can be read again |
 
 use std::io::{self, Seek, SeekFrom, Write};
 
+mod pack;
+mod replay;
 mod run_length;
 
+pub use self::replay::{Replay, write_bits, write_ints, write_raw, write_sparse};
 pub use self::run_length::RunLengthVectorWriter;
 
 use crate::bits::low_mask;

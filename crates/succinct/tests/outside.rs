@@ -117,6 +117,53 @@ fn streamed_sparse_vectors_are_the_same_bytes() {
     assert!(writer.finish().is_err());
 }
 
+/// Every element of `elements`, as often as it is asked for.
+fn replay(elements: &[u64]) -> impl Replay + '_ {
+    |take: &mut dyn FnMut(u64) -> std::io::Result<()>| elements.iter().copied().try_for_each(take)
+}
+
+#[test]
+fn replayed_vectors_are_the_same_words() {
+    let mut random = Random(41);
+    // Dense, sparse enough for long superblocks, and clustered.
+    for (count, one_in) in [(0_u64, 2), (1, 1), (513, 2), (100_000, 3), (1_000_000, 4000), (300_000, 1)] {
+        let bits: BitVector =
+            (0..count).map(|at| random.next() % one_in == 0 || at % 90_000 > 88_000).collect();
+        let expected = bits.to_words(Supports::Full);
+        let mut words = Vec::new();
+        write_bits(count, bits.count_ones(), [true; 3], replay(bits.bits().words()), &mut words).unwrap();
+        assert!(words == expected, "{count} bits, one in {one_in}");
+        words.clear();
+        write_bits(count, bits.count_ones(), [false; 3], replay(bits.bits().words()), &mut words).unwrap();
+        assert!(words == bits.to_words(Supports::Lean));
+        words.clear();
+        write_raw(count, replay(bits.bits().words()), &mut words).unwrap();
+        assert!(words == bits.bits().to_words(Supports::Lean));
+
+        let positions: Vec<u64> = bits.ones().collect();
+        for (universe, width) in
+            [(count, None), (count + 12_345, None), (count, Some(1)), (1 << 40, Some(30))]
+        {
+            let mut options = SparseOptions::default();
+            options.width = width;
+            let expected =
+                SparseVector::from_sorted_with(universe, positions.iter().copied(), options).unwrap();
+            words.clear();
+            let (ones, full) = (positions.len() as u64, [false, true, true]);
+            write_sparse(universe, ones, options, full, replay(&positions), &mut words).unwrap();
+            assert!(words == expected.to_words(Supports::Full), "{count} {one_in} {universe} {width:?}");
+        }
+        words.clear();
+        write_ints(positions.len() as u64, 20, replay(&positions), &mut words).unwrap();
+        assert!(
+            words == IntVector::from_values(20, positions.iter().copied()).unwrap().to_words(Supports::Lean)
+        );
+    }
+    let unsorted = write_sparse(9, 2, SparseOptions::default(), [false; 3], replay(&[5, 5]), &mut Vec::new());
+    assert!(unsorted.is_err());
+    assert!(write_ints(3, 8, replay(&[1, 2]), &mut Vec::new()).is_err());
+}
+
 #[test]
 fn indexes_come_back_from_the_side() {
     let mut random = Random(31);

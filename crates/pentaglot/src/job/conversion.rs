@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+#[cfg(feature = "sds")]
+use super::composite::{self, Composite};
 use super::dense;
 #[cfg(feature = "ds")]
 use super::image_files::ImageFiles;
@@ -50,6 +52,8 @@ pub struct ConvertOptions {
     /// Whether the output is read back before it gets its name, and must be the same data.
     #[cfg(feature = "dynd")]
     pub verify: bool,
+    /// The type of the one structure that is written, where only a type says what it is.
+    pub(super) write_type: Option<String>,
 }
 
 impl ConvertOptions {
@@ -91,6 +95,9 @@ pub struct Conversion {
     /// How the output is opened again to verify it.
     #[cfg(feature = "dynd")]
     verify: Option<OpenOptions>,
+    /// The structures that follow in the same file.
+    #[cfg(feature = "sds")]
+    pub(super) composite: Option<Composite>,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -150,7 +157,19 @@ impl Conversion {
         let target = target_of(registry, options.to.as_deref(), output)?;
         let inputs = expand(registry, inputs)?;
         inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
-        let opened = open_all(registry, &inputs, &options.open)?;
+        #[cfg(feature = "sds")]
+        let (open, options) = {
+            let types = composite::types(registry, &inputs, &target, options)?;
+            if types.output.is_some() {
+                return composite::plan(registry, &inputs, &target, types, options);
+            }
+            let mut open = options.open.clone();
+            open.default_member = composite::member_for(&target, output);
+            (open, options)
+        };
+        #[cfg(not(feature = "sds"))]
+        let open = options.open.clone();
+        let opened = open_all(registry, &inputs, &open)?;
         let conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
         conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
         Ok(conversion)
@@ -201,6 +220,12 @@ impl Conversion {
         write.dialect = target.dialect.map(str::to_owned);
         // A type may say how many rows there are: of all, not of those that match.
         write.type_text = options.open.type_text.clone().filter(|_| options.filter.is_none());
+        #[cfg(feature = "sds")]
+        {
+            // A type of sds that is given for an input is not that of the output.
+            let other = write.type_text.take().filter(|text| !composite::is_sds_type(text));
+            write.type_text = options.write_type.clone().or(other);
+        }
         write.options = super::options::of_side(given, Side::Write, info);
         write.budget = opened.budget.clone();
         write.control = opened.control.clone();
@@ -243,7 +268,9 @@ impl Conversion {
             allow_lossy,
             lost,
             #[cfg(feature = "dynd")]
-            verify: options.verify.then(|| options.open.clone()),
+            verify: options.verify.then(|| verify_options(options)),
+            #[cfg(feature = "sds")]
+            composite: None,
             plan,
         })
     }
@@ -287,6 +314,24 @@ impl Conversion {
     /// Runs into any sink.
     pub fn run_into(self, sink: Sink) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
+        #[cfg(feature = "sds")]
+        let (this, composite) = self.split_composite();
+        #[cfg(feature = "sds")]
+        if let Some(composite) = composite {
+            return composite::run(this, composite, sink);
+        }
+        #[cfg(not(feature = "sds"))]
+        let this = self;
+        this.run_one(sink)
+    }
+
+    #[cfg(feature = "sds")]
+    fn split_composite(mut self) -> (Self, Option<Composite>) {
+        let composite = self.composite.take();
+        (self, composite)
+    }
+
+    fn run_one(self, sink: Sink) -> Result<Report> {
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.opened.budget.clone();
         let rows = self.opened.charged_rows(&self.selection)?;
@@ -354,6 +399,33 @@ impl Conversion {
             #[cfg(feature = "dynd")]
             verified: complete.map(Complete::verified).transpose()?,
         })
+    }
+}
+
+/// How an output is opened again: a type of sds is that of the output.
+#[cfg(feature = "dynd")]
+fn verify_options(options: &ConvertOptions) -> OpenOptions {
+    let mut open = options.open.clone();
+    let other = open.type_text.take().filter(|text| !text.trim_start().starts_with("sds:"));
+    open.type_text = options.write_type.clone().or(other);
+    open
+}
+
+impl Report {
+    /// Adds what another conversion into the same file did.
+    #[cfg(feature = "sds")]
+    pub(super) fn add(&mut self, other: Report) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        // What is the same of several is said once.
+        for (own, others) in [(&mut self.input_notes, other.input_notes), (&mut self.notes, other.notes)] {
+            for note in others {
+                if !own.contains(&note) {
+                    own.push(note);
+                }
+            }
+        }
+        self.lost.extend(other.lost);
     }
 }
 

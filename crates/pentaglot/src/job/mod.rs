@@ -1,6 +1,8 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
 mod chain;
+#[cfg(feature = "sds")]
+mod composite;
 mod conversion;
 mod dense;
 #[cfg(feature = "dynd")]

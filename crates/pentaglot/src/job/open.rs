@@ -40,6 +40,8 @@ pub struct OpenOptions {
     pub(super) damaged: bool,
     /// Whether the bytes have been counted as an input of the job already.
     pub(super) again: bool,
+    /// The member of an sds file that is opened where the name has none.
+    pub(super) default_member: Option<&'static str>,
 }
 
 impl OpenOptions {
@@ -126,7 +128,10 @@ pub fn open_source(
     member: Option<&str>,
     options: &OpenOptions,
 ) -> Result<Opened> {
-    let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
+    let named = match &options.from {
+        Some(text) => Some(target(registry, text)?),
+        None => typed_target(registry, &source, options)?,
+    };
     let gzip = is_gzip(&source, named.as_ref())?;
     if gzip {
         check_gzip(registry, &source)?;
@@ -145,9 +150,10 @@ pub fn open_source(
     };
     let mut read = ReadOptions::default();
     read.dialect = named.as_ref().and_then(|named| named.dialect).map(str::to_owned);
-    read.member = member.map(str::to_owned);
     let info = format.info();
     let id = info.id;
+    let member = member.or(options.default_member.filter(|_| id == "sds"));
+    read.member = member.map(str::to_owned);
     read.type_text = match &options.type_text {
         // These know Arrow types only; a user may write any language.
         Some(text) if info.type_language == TypeLanguage::Arrow => {
@@ -180,6 +186,19 @@ pub fn open_source(
         control,
         held: Arc::new(schema_held),
     })
+}
+
+/// A type of sds means that format, unless the first bytes are those of another.
+fn typed_target(registry: &Registry, source: &Source, options: &OpenOptions) -> Result<Option<Target>> {
+    let is_sds = options.type_text.as_deref().is_some_and(|text| text.trim_start().starts_with("sds:"));
+    if !is_sds {
+        return Ok(None);
+    }
+    let certain = registry.detect_certain(source, &source.head()?);
+    match certain.filter(|format| format.info().id != "sds") {
+        Some(_) => Ok(None),
+        None => Ok(Some(Target { format: registry.get("sds")?, dialect: None })),
+    }
 }
 
 /// The source, spooled if it is a stream, unless its first bytes tell that the format cannot read it.

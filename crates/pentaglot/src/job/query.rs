@@ -1,19 +1,21 @@
 //! `query` and `index`: formats with a typed door for them.
 
+use std::sync::Arc;
+
 use super::names;
 use super::open::split_member;
 use super::open::{OpenOptions, is_gzip, target};
-use crate::error::{Context, Error, ErrorKind, Hint, Result};
+use crate::error::{Context, Error, Result};
 use crate::formats::ReadOptions;
-use crate::formats::sds::{self, Kind, Mapped, Query};
+use crate::formats::sds::{self, Answer, Mapped, Queried, Query, SdsKind};
 use crate::redact::without_query;
 use crate::registry::Registry;
 use crate::source::Source;
 
 /// A succinct structure open for queries.
 pub struct Queries {
-    mapped: Mapped,
-    member: Option<String>,
+    queried: Queried,
+    note: Option<String>,
 }
 
 impl Queries {
@@ -21,7 +23,9 @@ impl Queries {
     pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = match options.from.as_deref().map(|text| target(registry, text)).transpose()? {
             None => None,
-            Some(named) if named.format.info().id == "sds" => named.dialect.map(Kind::parse).transpose()?,
+            Some(named) if named.format.info().id == "sds" => {
+                named.dialect.map(SdsKind::parse).transpose()?
+            }
             Some(named) => {
                 return Err(Error::unsupported(format!(
                     "queries on {} (sds has them)",
@@ -40,41 +44,29 @@ impl Queries {
         } else {
             source
         };
-        if options.from.is_none() {
+        let type_text = options.type_text.as_deref();
+        let is_typed = type_text.is_some_and(|text| text.trim().starts_with(sds::PREFIX));
+        if options.from.is_none() && !is_typed {
             let format = registry.detect(&source)?.info().id;
             if format != "sds" {
                 return Err(Error::unsupported(format!("queries on {format} (sds has them)")));
             }
         }
-        let mapped = Mapped::open(&source, kind, options.in_place, &options.budget).in_format("sds")?;
-        Ok(Queries { mapped, member: member.map(str::to_owned) })
+        let mapped = Mapped::open_typed(&source, kind, type_text, options.in_place, &options.budget);
+        let mapped = mapped.in_format("sds")?;
+        let queried = Queried::new(&Arc::new(mapped.object), member)?;
+        Ok(Queries { queried, note: mapped.note })
     }
 
     /// What the user should know.
     pub fn note(&self) -> Option<&str> {
-        self.mapped.note.as_deref()
+        self.note.as_deref()
     }
 
-    /// The answer to a question such as `rank 17`; `None` where there is none.
-    pub fn answer<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Result<Option<String>> {
+    /// The answer to a question such as `rank 17`.
+    pub fn answer<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Result<Answer<'_>> {
         let query = Query::from_words(words)?;
-        if let Some(member) = &self.member {
-            return sds::answer_member(&self.mapped.object, member, &query);
-        }
-        sds::answer(&self.mapped.object, &query).map_err(|error| {
-            let queried = ["rlwm", "wm", "rl", "sparse", "bit", "int", "vec"];
-            let other = self.mapped.also_fits.iter().find(|other| queried.contains(&other.as_str()));
-            let container = matches!(self.mapped.object, sds::Object::Container(_));
-            match (error.kind(), other) {
-                (ErrorKind::Unsupported, _) if container => {
-                    error.hint(Hint::Advice("a member has them: FILE::MEMBER".into()))
-                }
-                (ErrorKind::Unsupported, Some(other)) => {
-                    error.hint(Hint::FromOne(format!("sds:{other}").into()))
-                }
-                _ => error,
-            }
-        })
+        self.queried.answer(&query)
     }
 }
 

@@ -14,6 +14,8 @@ use crate::formats::Format;
 use crate::formats::ds;
 #[cfg(feature = "dynd")]
 use crate::formats::dynd;
+#[cfg(feature = "sds")]
+use crate::formats::sds;
 use crate::hub::json::JsonOptions;
 use crate::hub::type_text;
 use crate::hub::{Form, LossKinds};
@@ -28,6 +30,8 @@ pub enum Language {
     Ds,
     /// Datashape.
     Dynd,
+    /// Structures of simple-sds.
+    Sds,
 }
 
 impl FromStr for Language {
@@ -38,16 +42,22 @@ impl FromStr for Language {
             "arrow" => Ok(Language::Arrow),
             "ds" => Ok(Language::Ds),
             "dynd" => Ok(Language::Dynd),
-            other => Err(Error::usage(format!("expected arrow, ds or dynd, found {other:?}"))),
+            "sds" => Ok(Language::Sds),
+            other => Err(Error::usage(format!("expected arrow, ds, dynd or sds, found {other:?}"))),
         }
     }
 }
 
 impl Language {
-    /// The language of a text and the text without its prefix: a prefix `dynd:`, `ds:` or `arrow:` decides; else text
+    /// The language of a text and the text without its prefix: a prefix `dynd:`, `ds:`, `arrow:` or `sds:` decides; else text
     /// that begins with `{"` or `"` is ds, text that begins as Arrow type text does is that, other text is dynd.
     pub fn of(text: &str) -> (Self, &str) {
-        let prefixes = [("arrow:", Language::Arrow), ("ds:", Language::Ds), ("dynd:", Language::Dynd)];
+        let prefixes = [
+            ("arrow:", Language::Arrow),
+            ("ds:", Language::Ds),
+            ("dynd:", Language::Dynd),
+            ("sds:", Language::Sds),
+        ];
         for (prefix, language) in prefixes {
             if let Some(rest) = text.strip_prefix(prefix) {
                 return (language, rest);
@@ -94,6 +104,8 @@ enum Parsed {
     Ds(ds::Type),
     #[cfg(feature = "dynd")]
     Dynd(dynd::Type),
+    #[cfg(feature = "sds")]
+    Sds(sds::SdsType),
 }
 
 impl TypeText {
@@ -105,6 +117,8 @@ impl TypeText {
             Parsed::Ds(_) => Language::Ds,
             #[cfg(feature = "dynd")]
             Parsed::Dynd(_) => Language::Dynd,
+            #[cfg(feature = "sds")]
+            Parsed::Sds(_) => Language::Sds,
         }
     }
 
@@ -116,6 +130,8 @@ impl TypeText {
             Parsed::Ds(kind) => kind.to_string(),
             #[cfg(feature = "dynd")]
             Parsed::Dynd(kind) => kind.to_string(),
+            #[cfg(feature = "sds")]
+            Parsed::Sds(kind) => kind.to_string(),
         }
     }
 
@@ -127,6 +143,8 @@ impl TypeText {
             Parsed::Ds(kind) => kind.to_schema()?,
             #[cfg(feature = "dynd")]
             Parsed::Dynd(kind) => kind.to_schema()?,
+            #[cfg(feature = "sds")]
+            Parsed::Sds(kind) => kind.to_schema()?,
         }))
     }
 }
@@ -151,7 +169,7 @@ pub fn parse_type(text: &str, language: Option<Language>, limits: &Limits) -> Re
     let other = match own {
         // A prefix leaves no doubt.
         _ if rest.len() < text.len() => return parsed,
-        Language::Ds => return parsed,
+        Language::Ds | Language::Sds => return parsed,
         Language::Arrow => Language::Dynd,
         Language::Dynd => Language::Arrow,
     };
@@ -165,7 +183,9 @@ fn parse_in(language: Language, text: &str, limits: &Limits) -> Result<TypeText>
         Language::Ds => Parsed::Ds(ds::Type::parse_within(text, limits)?),
         #[cfg(feature = "dynd")]
         Language::Dynd => Parsed::Dynd(dynd::Type::parse_within(text, limits)?),
-        #[cfg(not(all(feature = "ds", feature = "dynd")))]
+        #[cfg(feature = "sds")]
+        Language::Sds => Parsed::Sds(sds::SdsType::parse(text, limits)?),
+        #[cfg(not(all(feature = "ds", feature = "dynd", feature = "sds")))]
         _ => return Err(Error::unsupported("this build does not have that type language")),
     };
     Ok(TypeText { kind })
@@ -206,6 +226,9 @@ pub fn print_type(schema: &Schema, language: Language) -> Result<String> {
         #[cfg(feature = "dynd")]
         Language::Dynd => {
             Ok(dynd::Type::from_schema(target_schema(schema, &dynd::Dynd)?.as_ref())?.to_string())
+        }
+        Language::Sds => {
+            Err(Error::unsupported("a schema as a type of sds (it is chosen by kind: sds:KIND)"))
         }
         #[cfg(not(all(feature = "ds", feature = "dynd")))]
         _ => Err(Error::unsupported("this build does not have that type language")),

@@ -166,6 +166,7 @@ impl ReadBack {
         Ok(match (self.target.format.info().id, self.target.dialect) {
             ("csv" | "jsonl" | "json", _) => Some(print_exact_schema(&columns)),
             ("dynd", Some("raw")) => Some(dynd::Type::of_rows(&self.schema, self.row_count)?.to_string()),
+            ("sds", None) => self.options.type_text.clone().filter(|text| text.starts_with("sds:")),
             ("ds", Some("rows" | "rows-json")) => Some(types::print_type(&self.schema, Language::Ds)?),
             _ => None,
         })

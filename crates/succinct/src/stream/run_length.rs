@@ -2,7 +2,8 @@
 
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
-use crate::bits::low_mask;
+use super::pack::{Packer, put_int_header};
+use crate::layout::{ByteSink, WordSink};
 use crate::run_length::encode::{BLOCK_WORDS, CodedBlock, Encoder, Joiner, sample_width};
 
 /// Bytes of a block in the scratch file: its sample and its units.
@@ -91,9 +92,9 @@ impl<O: Write, S: Read + Write + Seek> RunLengthVectorWriter<O, S> {
         }
         let width = sample_width(last.map(|block| block.sample));
         let scratch = self.scratch.into_inner().map_err(io::IntoInnerError::into_error)?;
-        let (mut scratch, mut output) = (BufReader::new(scratch), BufWriter::new(self.output));
+        let (mut scratch, mut output) = (BufReader::new(scratch), ByteSink(BufWriter::new(self.output)));
 
-        put(&mut output, &[len, self.encoder.ones])?;
+        output.put(&[len, self.encoder.ones])?;
         let samples = 2 * self.blocks;
         put_int_header(&mut output, samples, width)?;
         scratch.seek(SeekFrom::Start(self.start))?;
@@ -111,21 +112,11 @@ impl<O: Write, S: Read + Write + Seek> RunLengthVectorWriter<O, S> {
         for _ in 0..self.blocks {
             let record = read_record(&mut scratch)?;
             let words = words_left.min(BLOCK_WORDS as u64);
-            put(&mut output, &record[2..2 + words as usize])?;
+            output.put(&record[2..2 + words as usize])?;
             words_left -= words;
         }
-        output.into_inner().map_err(io::IntoInnerError::into_error)
+        output.0.into_inner().map_err(io::IntoInnerError::into_error)
     }
-}
-
-fn put(output: &mut impl Write, elements: &[u64]) -> io::Result<()> {
-    elements.iter().try_for_each(|element| output.write_all(&element.to_le_bytes()))
-}
-
-/// The four elements before the words of an integer vector.
-fn put_int_header(output: &mut impl Write, len: u64, width: u32) -> io::Result<()> {
-    let bits = len * u64::from(width);
-    put(output, &[len, u64::from(width), bits, bits.div_ceil(64)])
 }
 
 fn read_record(scratch: &mut impl Read) -> io::Result<[u64; 2 + BLOCK_WORDS]> {
@@ -136,29 +127,4 @@ fn read_record(scratch: &mut impl Read) -> io::Result<[u64; 2 + BLOCK_WORDS]> {
         *element = u64::from_le_bytes(*bytes);
     }
     Ok(record)
-}
-
-/// Packs integers into words, in order.
-#[derive(Default)]
-struct Packer {
-    word: u64,
-    used: u32,
-}
-
-impl Packer {
-    fn push(&mut self, value: u64, width: u32, output: &mut impl Write) -> io::Result<()> {
-        let value = value & low_mask(width);
-        self.word |= value << self.used;
-        self.used += width;
-        if self.used >= 64 {
-            put(output, &[self.word])?;
-            self.used -= 64;
-            self.word = if self.used == 0 { 0 } else { value >> (width - self.used) };
-        }
-        Ok(())
-    }
-
-    fn finish(self, output: &mut impl Write) -> io::Result<()> {
-        if self.used > 0 { put(output, &[self.word]) } else { Ok(()) }
-    }
 }

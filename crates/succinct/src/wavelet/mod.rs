@@ -1,11 +1,11 @@
 //! Sequences of integers that answer rank and select for every value.
 
 mod build;
+mod core;
 mod layout;
 mod level;
 mod partition;
 mod query;
-mod range;
 mod values;
 
 use std::io;

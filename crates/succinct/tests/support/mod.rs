@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pentaglot_succinct::{BitQueries, Level, Wavelet, Words};
+use pentaglot_succinct::{BitQueries, Level, Wavelet, WaveletCore, Words};
 use serde_json::Value;
 
 /// The vectors in this repository, and the whole shared set where it is present.
@@ -198,6 +198,9 @@ pub(crate) fn check_wavelet<L: Level, W: Words>(values: &[u64], matrix: &Wavelet
         for (rank, &occurrence) in occurrences.iter().enumerate().take(40) {
             assert_eq!(matrix.select(rank as u64, value), Some(occurrence));
         }
+        check_core(matrix.core(), value, &occurrences, &indexes);
+        assert_eq!(matrix.count(value), occurrences.len() as u64, "count {value}");
+        assert!(matrix.positions_of(value).eq(occurrences.iter().copied()), "positions_of {value}");
     }
     let mut answers = vec![0; queries.len()];
     matrix.rank_many(&queries, &mut answers);
@@ -214,6 +217,25 @@ pub(crate) fn check_wavelet<L: Level, W: Words>(values: &[u64], matrix: &Wavelet
     assert!(matrix.iter_from(len / 2).eq(values[values.len() / 2..].iter().copied()));
 }
 
+/// The levels alone give the same answers.
+fn check_core<L: Level>(core: &WaveletCore<L>, value: u64, occurrences: &[u64], indexes: &[u64]) {
+    assert_eq!(core.count(value), occurrences.len() as u64, "count {value}");
+    assert!(
+        core.positions_of(value).take(50).eq(occurrences.iter().copied().take(50)),
+        "positions_of {value}"
+    );
+    assert_eq!(core.select(occurrences.len() as u64, value), None, "select {value}");
+    for &index in indexes.iter().step_by(7).chain([&u64::MAX]) {
+        let before = occurrences.partition_point(|&occurrence| occurrence < index);
+        let upto = occurrences.partition_point(|&occurrence| occurrence <= index);
+        let pred = upto.checked_sub(1).map(|rank| (rank as u64, occurrences[rank]));
+        let succ = occurrences.get(before).map(|&occurrence| (before as u64, occurrence));
+        assert_eq!(core.rank(index, value), before as u64, "rank {index} {value}");
+        assert_eq!(core.predecessor(index, value), pred, "predecessor {index} {value}");
+        assert_eq!(core.successor(index, value), succ, "successor {index} {value}");
+    }
+}
+
 fn check_ranges<L: Level, W: Words>(values: &[u64], matrix: &Wavelet<L, W>, symbols: &[u64]) {
     let mut random = Random(values.len() as u64);
     for _ in 0..20 {
@@ -227,6 +249,7 @@ fn check_ranges<L: Level, W: Words>(values: &[u64], matrix: &Wavelet<L, W>, symb
         for rank in [0, 1, part.len() as u64 / 2, part.len() as u64, u64::MAX] {
             let expected = usize::try_from(rank).ok().and_then(|rank| part.get(rank)).copied();
             assert_eq!(matrix.quantile(a..b, rank), expected);
+            assert_eq!(matrix.core().quantile(a..b, rank), expected);
         }
         for pair in symbols.windows(2) {
             let range = pair[0]..pair[1];

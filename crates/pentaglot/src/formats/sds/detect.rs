@@ -1,14 +1,17 @@
 //! Whether a file is a succinct structure: its tag, or lengths that add up to the file's.
 
 use super::layout::{fitting, own_words};
-use super::types::Kind;
+use super::schema::SdsKind;
 use super::{containers, skeleton};
 use crate::formats::{Confidence, Head};
 
 pub(super) fn detect(head: &Head<'_>) -> Confidence {
     let Some(len) = head.len().filter(|len| *len > 0 && len.is_multiple_of(8)) else { return Confidence::No };
     let tagged = head.bytes().first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
-    if [Kind::Gbz, Kind::Gbwt, Kind::Gg, Kind::GbwtMeta].iter().any(|kind| containers::tag(*kind) == tagged) {
+    if [SdsKind::Gbz, SdsKind::Gbwt, SdsKind::Gg, SdsKind::GbwtMeta]
+        .iter()
+        .any(|kind| containers::tag(*kind) == tagged)
+    {
         return Confidence::Certain;
     }
     // A file that is seen whole must be sound; of a larger one, only the lengths are looked at.
@@ -18,9 +21,14 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
         skeleton::first_kind(head.source())
     };
     match kind {
-        Some(Kind::Option | Kind::Pairs | Kind::String | Kind::Bytes | Kind::Vec | Kind::Chains) => {
-            Confidence::Possible
-        }
+        Some(
+            SdsKind::Option
+            | SdsKind::Pairs
+            | SdsKind::String
+            | SdsKind::Bytes
+            | SdsKind::Vec
+            | SdsKind::Chains,
+        ) => Confidence::Possible,
         Some(_) => Confidence::Likely,
         None => Confidence::No,
     }

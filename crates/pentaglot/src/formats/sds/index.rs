@@ -6,8 +6,8 @@
 
 use pentaglot_succinct::{Indexed, SharedWords, WordCursor};
 
-use super::layout::{Object, open_object, read_words};
-use super::types::Kind;
+use super::layout::{Object, Wanted, open_object, read_words};
+use super::schema::SdsKind;
 use crate::error::{Error, Result};
 use crate::formats::ReadOptions;
 use crate::formats::side_index::{SDS_MAGIC, SUFFIX};
@@ -28,7 +28,7 @@ pub struct Mapped {
     pub words: SharedWords,
     /// Other kinds that the same elements could be.
     pub also_fits: Vec<String>,
-    /// What the user should know: an index that was passed over.
+    /// What the user should know: an index that was ignored.
     pub note: Option<String>,
 }
 
@@ -36,29 +36,52 @@ impl Mapped {
     /// Opens a file in place by a memory map if that is permitted; anything else in memory.
     pub fn open(
         source: &Source,
-        kind: Option<Kind>,
+        kind: Option<SdsKind>,
+        in_place: Option<InPlace>,
+        budget: &Budget,
+    ) -> Result<Self> {
+        Mapped::open_as(
+            source,
+            Wanted { dialect: kind.map(SdsKind::name), type_text: None },
+            in_place,
+            budget,
+        )
+    }
+
+    /// As [`open`](Self::open), with a type text that the user may have given.
+    pub fn open_typed(
+        source: &Source,
+        kind: Option<SdsKind>,
+        type_text: Option<&str>,
+        in_place: Option<InPlace>,
+        budget: &Budget,
+    ) -> Result<Self> {
+        Mapped::open_as(source, Wanted { dialect: kind.map(SdsKind::name), type_text }, in_place, budget)
+    }
+
+    fn open_as(
+        source: &Source,
+        wanted: Wanted<'_>,
         in_place: Option<InPlace>,
         budget: &Budget,
     ) -> Result<Self> {
         let words = read_words(source, in_place, budget)?;
-        let (object, also_fits) = open_object(&words, kind.map(Kind::name))?;
+        let (object, also_fits) = open_object(&words, wanted, budget.limits())?;
         let attached = match source.sibling(SUFFIX)? {
             Some(side) => {
                 read_words(&side, in_place, budget).and_then(|index| attach_index(&object, &words, index))
             }
             None => Ok(()),
         };
-        let note = attached
-            .err()
-            .map(|error| format!("the index {}{SUFFIX} is passed over: {error}", source.name()));
+        let note =
+            attached.err().map(|error| format!("the index {}{SUFFIX} is ignored: {error}", source.name()));
         Ok(Mapped { object, words, also_fits, note })
     }
 }
 
 /// The bytes of the side index of a file.
 pub(super) fn side_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
-    let kind = options.dialect.as_deref().map(Kind::parse).transpose()?;
-    let mapped = Mapped::open(source, kind, options.in_place, &options.budget)?;
+    let mapped = Mapped::open_as(source, Wanted::new(options), options.in_place, &options.budget)?;
     build_index(&mapped.object, &mapped.words)
 }
 
@@ -113,8 +136,8 @@ fn attach_index(object: &Object, words: &SharedWords, index: SharedWords) -> Res
     Ok(attached?)
 }
 
-fn kind_code(kind: Kind) -> u64 {
-    Kind::ALL.iter().zip(0..).find(|(known, _)| **known == kind).map_or(u64::MAX, |(_, code)| code)
+fn kind_code(kind: SdsKind) -> u64 {
+    SdsKind::ALL.iter().zip(0..).find(|(known, _)| **known == kind).map_or(u64::MAX, |(_, code)| code)
 }
 
 /// BLAKE3 of the elements.

@@ -6,10 +6,11 @@ use pentaglot_succinct::{
 };
 
 use super::containers::Container;
-use super::types::{Kind, Native};
-use crate::error::{Context, Error, Hint, Result};
-use crate::formats::Findings;
-use crate::limits::Budget;
+use super::schema::{Native, SdsKind};
+use super::type_text::{PREFIX, SdsType};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
+use crate::formats::{Findings, ReadOptions};
+use crate::limits::{Budget, Limits};
 use crate::map::{InPlace, Map, Words};
 use crate::source::Source;
 
@@ -17,11 +18,11 @@ use crate::source::Source;
 ///
 /// ```
 /// use pentaglot::Source;
-/// use pentaglot::formats::sds::{Kind, Object};
+/// use pentaglot::formats::sds::{SdsKind, Object};
 /// // An integer vector of 7, 1, 3 in three bits each.
 /// let elements: [u64; 5] = [3, 3, 9, 1, 0b011_001_111];
 /// let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_le_bytes()).collect();
-/// let object = Object::open(&Source::from_bytes("x.sds", bytes), Some(Kind::Int), None)?;
+/// let object = Object::open(&Source::from_bytes("x.sds", bytes), Some(SdsKind::Int), None)?;
 /// let Object::Int(vector) = object else { panic!() };
 /// assert_eq!(vector.get(2), Some(3));
 /// # Ok::<(), pentaglot::Error>(())
@@ -56,12 +57,16 @@ pub enum Object {
     Bytes(u64, SharedWords),
     /// Elements.
     Vec(SharedWords),
+    /// A single element.
+    Element(u64),
+    /// Items of several elements: how many each has, and the elements of all.
+    Items(u64, SharedWords),
 }
 
 impl Object {
     /// Opens a source: in place by a memory map if that is permitted and it is a file, else in memory of its own.
     /// Without a kind, the first that fits is taken.
-    pub fn open(source: &Source, kind: Option<Kind>, in_place: Option<InPlace>) -> Result<Self> {
+    pub fn open(source: &Source, kind: Option<SdsKind>, in_place: Option<InPlace>) -> Result<Self> {
         let words = read_words(source, in_place, &Budget::default())?;
         match kind {
             Some(kind) => Object::from_words(kind, words),
@@ -70,7 +75,7 @@ impl Object {
     }
 
     /// Opens elements as a structure of this kind, which must use all of them.
-    pub(super) fn from_words(kind: Kind, words: SharedWords) -> Result<Self> {
+    pub(super) fn from_words(kind: SdsKind, words: SharedWords) -> Result<Self> {
         let mut cursor = WordCursor::new(words);
         let object = Object::read(kind, &mut cursor)?;
         match cursor.left() {
@@ -84,55 +89,73 @@ impl Object {
         }
     }
 
-    pub(super) fn read(kind: Kind, cursor: &mut WordCursor<SharedWords>) -> Result<Self> {
+    pub(super) fn read(kind: SdsKind, cursor: &mut WordCursor<SharedWords>) -> Result<Self> {
         Ok(match kind {
-            Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => {
+            SdsKind::Gbz | SdsKind::Gbwt | SdsKind::Gg | SdsKind::GbwtMeta | SdsKind::Chains => {
                 Object::Container(Container::read(kind, cursor)?)
             }
-            Kind::RunLengthWavelet => Object::RunLengthWavelet(Structure::from_words(cursor)?),
-            Kind::Wavelet => Object::Wavelet(Structure::from_words(cursor)?),
-            Kind::WaveletCore => Object::WaveletCore(Structure::from_words(cursor)?),
-            Kind::RunLength => Object::RunLength(Structure::from_words(cursor)?),
-            Kind::Sparse => Object::Sparse(Structure::from_words(cursor)?),
-            Kind::Bit => Object::Bit(Structure::from_words(cursor)?),
-            Kind::Int => Object::Int(Structure::from_words(cursor)?),
-            Kind::Raw => Object::Raw(Structure::from_words(cursor)?),
-            Kind::Option => Object::Option(cursor.option("option")?),
-            Kind::Pairs => Object::Pairs(cursor.vector(2, "pairs")?),
-            Kind::String => {
+            SdsKind::RunLengthWavelet => Object::RunLengthWavelet(Structure::from_words(cursor)?),
+            SdsKind::Wavelet => Object::Wavelet(Structure::from_words(cursor)?),
+            SdsKind::WaveletCore => Object::WaveletCore(Structure::from_words(cursor)?),
+            SdsKind::RunLength => Object::RunLength(Structure::from_words(cursor)?),
+            SdsKind::Sparse => Object::Sparse(Structure::from_words(cursor)?),
+            SdsKind::Bit => Object::Bit(Structure::from_words(cursor)?),
+            SdsKind::Int => Object::Int(Structure::from_words(cursor)?),
+            SdsKind::Raw => Object::Raw(Structure::from_words(cursor)?),
+            SdsKind::Option => Object::Option(cursor.option("option")?),
+            SdsKind::Pairs => Object::Pairs(cursor.vector(2, "pairs")?),
+            SdsKind::String => {
+                let at = cursor.position() * 8 + 8;
                 let (bytes, words) = cursor.bytes("string")?;
                 let text = byte_vector(bytes, &words);
                 if let Err(error) = simdutf8::compat::from_utf8(&text) {
                     let found = format!("other bytes after {} bytes", error.valid_up_to());
-                    return Err(Error::malformed("UTF-8", found).at(8).field("string"));
+                    return Err(Error::malformed("UTF-8", found).at(at).field("string"));
                 }
                 Object::String(bytes, words)
             }
-            Kind::Bytes => {
+            SdsKind::Bytes => {
                 let (bytes, words) = cursor.bytes("bytes")?;
                 Object::Bytes(bytes, words)
             }
-            Kind::Vec => Object::Vec(cursor.vector(1, "vec")?),
+            SdsKind::Vec => Object::Vec(cursor.vector(1, "vec")?),
+            SdsKind::Element => Object::Element(cursor.element("u64")?),
+            SdsKind::Items | SdsKind::Composite => {
+                return Err(Error::usage(format!("a {kind} needs a type that says what is in it")));
+            }
         })
     }
 
+    /// Reads a single structure of this type.
+    pub(super) fn read_typed(kind: &SdsType, cursor: &mut WordCursor<SharedWords>) -> Result<Self> {
+        match kind.structure() {
+            Some((SdsKind::Items, elements)) => {
+                Ok(Object::Items(elements, cursor.vector(elements, "items")?))
+            }
+            Some((kind, _)) => Object::read(kind, cursor),
+            None => Err(Error::unsupported(format!("one structure of the type {kind}"))),
+        }
+    }
+
     /// The kind of this structure.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> SdsKind {
         match self {
             Object::Container(container) => container.kind(),
-            Object::RunLengthWavelet(_) => Kind::RunLengthWavelet,
-            Object::Wavelet(_) => Kind::Wavelet,
-            Object::WaveletCore(_) => Kind::WaveletCore,
-            Object::RunLength(_) => Kind::RunLength,
-            Object::Sparse(_) => Kind::Sparse,
-            Object::Bit(_) => Kind::Bit,
-            Object::Int(_) => Kind::Int,
-            Object::Raw(_) => Kind::Raw,
-            Object::Option(_) => Kind::Option,
-            Object::Pairs(_) => Kind::Pairs,
-            Object::String(..) => Kind::String,
-            Object::Bytes(..) => Kind::Bytes,
-            Object::Vec(_) => Kind::Vec,
+            Object::RunLengthWavelet(_) => SdsKind::RunLengthWavelet,
+            Object::Wavelet(_) => SdsKind::Wavelet,
+            Object::WaveletCore(_) => SdsKind::WaveletCore,
+            Object::RunLength(_) => SdsKind::RunLength,
+            Object::Sparse(_) => SdsKind::Sparse,
+            Object::Bit(_) => SdsKind::Bit,
+            Object::Int(_) => SdsKind::Int,
+            Object::Raw(_) => SdsKind::Raw,
+            Object::Option(_) => SdsKind::Option,
+            Object::Pairs(_) => SdsKind::Pairs,
+            Object::String(..) => SdsKind::String,
+            Object::Bytes(..) => SdsKind::Bytes,
+            Object::Vec(_) => SdsKind::Vec,
+            Object::Element(_) => SdsKind::Element,
+            Object::Items(..) => SdsKind::Items,
         }
     }
 
@@ -142,7 +165,8 @@ impl Object {
             Object::Sparse(vector) => {
                 native.universe = Some(vector.len());
                 native.width = Some(vector.low().width());
-                native.multiset = vector.is_multiset();
+                // Whether they do is known only after reading all of them.
+                native.multiset = true;
                 native.supports = Some(vector.high().stored_supports().map(|support| support.is_some()));
             }
             Object::RunLength(vector) => native.universe = Some(vector.len()),
@@ -227,7 +251,7 @@ const SMALL: usize = 1 << 17;
 /// and breaks none of its rules; a large one, or one that breaks the rules of all, if it takes all elements.
 pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
     let mut fits = Vec::new();
-    for kind in Kind::ALL {
+    for kind in SdsKind::ALL {
         match Object::from_words(kind, words.clone()) {
             Ok(object) => fits.push(object),
             // What carries a tag is nothing else: its own error says more than "fits nothing".
@@ -237,7 +261,10 @@ pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
     }
     let is_sound = |object: &Object| {
         let mut findings = Findings::new(false);
-        super::validate::validate(object, &mut findings);
+        match object {
+            Object::Container(container) => super::validate::check_container(container, &mut findings),
+            object => super::validate::check_structure(object, "", 0, &mut findings),
+        }
         findings.is_valid()
     };
     if words.as_ref().len() <= SMALL && fits.len() > 1 && fits.iter().any(is_sound) {
@@ -250,17 +277,64 @@ pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
     Ok((first, fits.map(|other| other.kind().name().to_owned()).collect()))
 }
 
-fn has_tag(kind: Kind, words: &SharedWords) -> bool {
+fn has_tag(kind: SdsKind, words: &SharedWords) -> bool {
     let first = words.as_ref().first().copied().unwrap_or(0);
     super::containers::tag(kind).is_some_and(|tag| first & 0xffff_ffff == u64::from(tag))
 }
 
-/// Opens what `options` ask for.
-pub(super) fn open_object(words: &SharedWords, dialect: Option<&str>) -> Result<(Object, Vec<String>)> {
-    match dialect {
-        Some(name) => {
-            Ok((Object::from_words(Kind::parse(name)?, words.clone()).field(name.to_owned())?, Vec::new()))
+/// What a file is opened as.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wanted<'o> {
+    /// The kind that the user names.
+    pub(super) dialect: Option<&'o str>,
+    /// The type text that the user gives; it is for this format if it begins with `sds:`.
+    pub(super) type_text: Option<&'o str>,
+}
+
+impl<'o> Wanted<'o> {
+    pub(super) fn new(options: &'o ReadOptions) -> Self {
+        Wanted { dialect: options.dialect.as_deref(), type_text: options.type_text.as_deref() }
+    }
+
+    /// The type that the user gives for this format.
+    pub(super) fn given_type(self, limits: &Limits) -> Result<Option<SdsType>> {
+        let Some(text) = self.type_text.and_then(|text| text.trim().strip_prefix(PREFIX)) else {
+            return Ok(None);
+        };
+        if let Some(dialect) = self.dialect {
+            return Err(Error::usage(format!("both a kind (sds:{dialect}) and a type are given")));
         }
-        None => fitting(words),
+        let kind = SdsType::parse(text, limits).map_err(|error| match error.kind() {
+            ErrorKind::Limit => error,
+            _ => Error::usage(format!("the given type: {error}")),
+        })?;
+        Ok(Some(kind))
+    }
+}
+
+/// Opens elements as what is wanted. Gives the names of other kinds that fit where none is wanted.
+pub(super) fn open_object(
+    words: &SharedWords,
+    wanted: Wanted<'_>,
+    limits: &Limits,
+) -> Result<(Object, Vec<String>)> {
+    if let Some(kind) = wanted.given_type(limits)? {
+        let object = match &kind {
+            SdsType::Structure(kind) => Object::from_words(*kind, words.clone())?,
+            _ => Object::Container(Container::read_typed(&kind, words)?),
+        };
+        return Ok((object, Vec::new()));
+    }
+    match wanted.dialect {
+        Some(name) => {
+            Ok((Object::from_words(SdsKind::parse(name)?, words.clone()).field(name.to_owned())?, Vec::new()))
+        }
+        None => fitting(words).map_err(|error| match wanted.type_text {
+            Some(_) if error.path().is_empty() => {
+                let error = Error::malformed("a structure that takes all elements", "none that does").at(0);
+                error.hint(Hint::Advice("a type for sds begins with sds:".into()))
+            }
+            _ => error,
+        }),
     }
 }

@@ -13,7 +13,7 @@
 //!
 //! | kind | what | hub |
 //! |---|---|---|
-//! | `gbz`, `gbwt` | pangenome containers of such structures (also `gg`, `gbwt-meta`, `chains`) | members; `FILE::tags` is a table |
+//! | `gbz`, `gbwt` | pangenome containers of such structures (also `gg`, `gbwt-meta`, `chains`) | members; `FILE::paths`, `FILE::nodes` and others are tables |
 //! | `rlwm`, `wm`, `wmcore` | wavelet matrices | array of uint64 |
 //! | `rl` | runs of set bits | table `start`, `length` |
 //! | `sparse` | Elias-Fano | array of uint64: the positions |
@@ -22,38 +22,52 @@
 //! | `option` | an optional vector of elements | array of uint64 |
 //! | `pairs` | pairs of elements | array of tuples |
 //! | `string`, `bytes` | text, bytes | value |
+//!
+//! A file of several structures has a type ([`SdsType`]): each structure is a member, and one in an option may be absent.
 
+mod build;
+mod columns;
 mod containers;
 mod detect;
+mod gbwt;
+mod gfa;
+mod graph;
 mod index;
 mod layout;
 mod outline;
+mod pangenome;
 mod partial;
 mod query;
 mod read;
+mod schema;
+mod scratch;
 mod skeleton;
+mod tables;
 #[cfg(test)]
 mod tests;
-mod types;
+mod type_text;
 mod validate;
 mod write;
 
-use crate::formats::{TypeLanguage, WritePlan, planned};
-use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
+
 use super::{
-    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions,
+    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage,
+    WriteOptions, WritePlan,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hub::Form;
 use crate::source::Source;
 
 pub use containers::Container;
 pub use index::{Mapped, build_index};
 pub use layout::Object;
-pub use query::{Query, answer, answer_member};
-pub use types::Kind;
+pub use query::{Answer, Queried, Query, answer};
+pub use schema::SdsKind;
+pub use type_text::{PREFIX, SdsType};
+pub use write::is_gfa;
 
 /// The format's id.
 pub(crate) const ID: &str = "sds";
@@ -90,8 +104,15 @@ static INFO: FormatInfo = FormatInfo {
         dialect!("bytes", "vector of bytes", true),
         dialect!("vec", "vector of elements", true),
         dialect!("chains", "integer vectors, one after the other", false),
+        DialectInfo {
+            name: "gfa",
+            title: "GFA 1.1 text of a GBZ graph",
+            read: false,
+            write: true,
+            takes_any_bytes: false,
+        },
     ],
-    extensions: &["sds", "gbz", "gbwt", "gg"],
+    extensions: &["sds", "gbz", "gbwt", "gg", "gfa"],
     media_types: &[],
     forms: &[Form::Array, Form::Value, Form::Table],
     options: &[
@@ -123,8 +144,22 @@ static INFO: FormatInfo = FormatInfo {
             default: "false",
             help: "positions of sparse may repeat",
         },
+        OptionInfo {
+            key: "names",
+            side: super::Side::Read,
+            values: "segments|nodes",
+            default: "segments",
+            help: "what GFA lines call the parts of a GBZ graph: names of segments, or ids of nodes",
+        },
+        OptionInfo {
+            key: "absent",
+            side: super::Side::Write,
+            values: "NAME,…",
+            default: "none",
+            help: "options of the type that are left absent",
+        },
     ],
-    type_language: TypeLanguage::None,
+    type_language: TypeLanguage::Own,
     has_members: true,
     index: Some(index::side_index),
     gzip_by_magic: false,
@@ -141,6 +176,9 @@ impl Format for Sds {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
+        if is_gfa(options.dialect.as_deref(), Some(source.name())) && options.type_text.is_none() {
+            return Err(Error::unsupported("GFA is written from GBZ graphs, but not read"));
+        }
         if let Some(document) = partial::PartialDocument::open(&source, options)? {
             return Ok(Arc::new(document));
         }
@@ -148,10 +186,6 @@ impl Format for Sds {
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let (steps, target) = write::plan(schema, options);
-        let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| {
-            Ok(Box::new(write::SdsWriter::create(sink, schema, target, &options)?))
-        }))
+        write::plan(schema, options)
     }
 }

@@ -26,7 +26,8 @@ pub(super) fn parts(object: &Object) -> Vec<Part> {
         Object::Raw(structure) => structure.parts(),
         Object::Option(Some(words)) => whole(words, "content", "size"),
         Object::Option(None) => vec![Part { path: "size".to_owned(), start: 0, len: 1 }],
-        Object::Pairs(words) => whole(words, "items", "len"),
+        Object::Element(_) => vec![Part { path: "value".to_owned(), start: 0, len: 1 }],
+        Object::Pairs(words) | Object::Items(_, words) => whole(words, "items", "len"),
         Object::String(_, words) | Object::Bytes(_, words) => whole(words, "bytes", "len"),
         Object::Vec(words) => whole(words, "items", "len"),
     }
@@ -34,13 +35,18 @@ pub(super) fn parts(object: &Object) -> Vec<Part> {
 
 fn container_parts(part: &ContainerPart) -> Vec<Part> {
     let inner = match &part.content {
-        Content::Sparse(vector) => vector.parts(),
-        Content::Int(vector) => vector.parts(),
-        // Made of the parts before it.
-        Content::Strings(_) => return Vec::new(),
-        _ => vec![Part { path: String::new(), start: 0, len: part.len }],
+        Content::Object(object) if !matches!(object.as_ref(), Object::Element(_)) => parts(object),
+        Content::Object(_) | Content::Field(_) | Content::Paths(_) => {
+            vec![Part { path: String::new(), start: 0, len: part.len }]
+        }
+        // Made of the parts before it, or not there.
+        Content::Strings(_) | Content::Tags(_) | Content::Table(_) | Content::Absent(_) => return Vec::new(),
     };
-    let path = |name: &str| if name.is_empty() { part.path.clone() } else { format!("{}.{name}", part.path) };
+    let path = |name: &str| match (part.path.is_empty(), name.is_empty()) {
+        (true, _) => name.to_owned(),
+        (_, true) => part.path.clone(),
+        _ => format!("{}.{name}", part.path),
+    };
     inner
         .into_iter()
         .map(|inner| Part { path: path(&inner.path), start: part.start + inner.start, len: inner.len })

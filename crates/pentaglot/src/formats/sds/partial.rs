@@ -1,6 +1,6 @@
-//! A vector whose reads are costly: only the elements of the rows that are asked for are read.
+//! A large vector of bits, integers or elements: only the elements of the rows that are asked for are read.
 //!
-//! Whoever wants more than rows (the outline, every rule) gets the whole file in memory, as for any other source.
+//! Whoever wants more than rows (the outline, every rule) gets the whole file in memory, as for any other structure.
 
 use std::sync::Arc;
 
@@ -8,12 +8,14 @@ use arrow_schema::SchemaRef;
 use pentaglot_succinct::{SharedWords, WordCursor};
 
 use super::ID;
+use super::columns::Reader;
 use super::layout::{Object, own_words};
-use super::read::{BATCH_ROWS, Reader, SdsDocument, schema, supports_text};
+use super::read::{BATCH_ROWS, SdsDocument, supports_text};
+use super::schema::{Native, SdsKind, kind_schema};
 use super::skeleton::{self, Items};
-use super::types::{Kind, Native};
+use super::type_text::PREFIX;
 use crate::error::Result;
-use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
+use crate::formats::{ReadOptions, Summary};
 use crate::hub::Selection;
 use crate::hub::native;
 use crate::hub::rows::{self, Rows};
@@ -33,16 +35,19 @@ pub(super) struct PartialDocument {
 }
 
 impl PartialDocument {
-    /// The document, if its source is costly and it is a large vector of bits, integers or elements.
+    /// The document, if it is a large vector of bits, integers or elements that need not be mapped.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Option<Self>> {
-        if !source.is_costly()
+        let has_type = options.type_text.as_deref().is_some_and(|text| text.trim().starts_with(PREFIX));
+        if !source.is_seekable()
             || source.len().is_none_or(|len| len <= WHOLE_BYTES)
+            || options.in_place.is_some()
             || options.member.is_some()
+            || has_type
         {
             return Ok(None);
         }
         let kind = match options.dialect.as_deref() {
-            Some(name) => Some(Kind::parse(name)?),
+            Some(name) => Some(SdsKind::parse(name)?),
             None => skeleton::first_kind(source),
         };
         let Some(items) = kind.and_then(|kind| skeleton::items(source, kind)) else { return Ok(None) };
@@ -50,8 +55,28 @@ impl PartialDocument {
         Ok(Some(PartialDocument { source: source.clone(), items, summary, options: options.clone() }))
     }
 
+    pub(super) fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The rows that are asked for, batch by batch.
+    pub(super) fn batches(&self, selection: &Selection) -> Rows {
+        let range = selection.range(self.items.count);
+        let size = selection.batch_rows_or(BATCH_ROWS) as u64;
+        let schema = Arc::clone(selection.row_schema());
+        let (source, items, budget) = (self.source.clone(), self.items, self.options.budget.clone());
+        let (mut next, inner) = (range.start, Arc::clone(&schema));
+        let batches = std::iter::from_fn(move || {
+            let wanted = next..range.end.min(next.saturating_add(size));
+            next = wanted.end;
+            let batch = || batch(&source, &items, wanted.clone(), &inner, &budget);
+            (!wanted.is_empty()).then(batch).map(|batch| batch.map_err(|error| error.in_format(ID)))
+        });
+        rows::from_batches(schema, batches)
+    }
+
     /// The document in memory.
-    fn whole(&self) -> Result<SdsDocument> {
+    pub(super) fn whole(&self) -> Result<SdsDocument> {
         SdsDocument::open(self.source.clone(), &self.options)
     }
 }
@@ -59,16 +84,17 @@ impl PartialDocument {
 fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summary> {
     let kind = items.kind;
     let mut own = Native::new(kind);
-    own.width = (kind == Kind::Int).then_some(items.width);
-    own.supports = (kind == Kind::Bit).then_some(items.supports);
-    let empty = object(items, 0, SharedWords::new(Vec::new()))?;
-    let mut summary = Summary::new(ID, Arc::new(native::with(schema(&empty), ID, own.to_json())));
+    own.width = (kind == SdsKind::Int).then_some(items.width);
+    own.supports = (kind == SdsKind::Bit).then_some(items.supports);
+    let schema = native::with(kind_schema(kind, 1)?, ID, own.to_json());
+    let mut summary = Summary::new(ID, Arc::new(schema));
     summary.dialect = Some(kind.name());
     let given = options.dialect.is_some();
     let reason = if given { "named by the user" } else { "the first kind that takes all elements" };
     summary.dialect_reason = Some(reason.to_owned());
     if !given {
-        let others = Kind::ALL.into_iter().filter(|other| *other != kind && skeleton::fits(source, *other));
+        let others =
+            SdsKind::ALL.into_iter().filter(|other| *other != kind && skeleton::fits(source, *other));
         summary.also_fits = others.map(|other| other.name().to_owned()).collect();
     }
     summary.bytes = source.len();
@@ -79,12 +105,12 @@ fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summ
     let mut fact = |key: &str, value: String| summary.metadata.push((key.to_owned(), value));
     fact("kind", kind.to_string());
     match kind {
-        Kind::Bit => {
+        SdsKind::Bit => {
             fact("ones", items.ones.to_string());
             fact("supports", supports_text(items.supports));
         }
-        Kind::Int => fact("width", items.width.to_string()),
-        Kind::Option => fact("present", true.to_string()),
+        SdsKind::Int => fact("width", items.width.to_string()),
+        SdsKind::Option => fact("present", true.to_string()),
         _ => {}
     }
     Ok(summary)
@@ -94,12 +120,12 @@ fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summ
 fn object(items: &Items, count: u64, words: SharedWords) -> Result<Object> {
     let bits = count * u64::from(items.width);
     let mut all = match items.kind {
-        Kind::Int => vec![count, u64::from(items.width), bits, bits.div_ceil(64)],
-        Kind::Vec | Kind::Option => vec![count],
+        SdsKind::Int => vec![count, u64::from(items.width), bits, bits.div_ceil(64)],
+        SdsKind::Vec | SdsKind::Option => vec![count],
         _ => vec![count, count.div_ceil(64)],
     };
     all.extend_from_slice(words.as_ref());
-    let kind = if items.kind == Kind::Bit { Kind::Raw } else { items.kind };
+    let kind = if items.kind == SdsKind::Bit { SdsKind::Raw } else { items.kind };
     Object::read(kind, &mut WordCursor::new(SharedWords::new(all)))
 }
 
@@ -116,39 +142,8 @@ fn batch(
     let (from, to) = (first * width / 64, (rows.end * width).div_ceil(64));
     let bytes = source.read_range((items.start + from) * 8, (to - from) * 8, budget)?;
     let object = object(items, rows.end - first, own_words(bytes))?;
-    let reader =
-        Reader { object: Arc::new(object), member: None, schema: Arc::clone(schema), budget: budget.clone() };
+    let reader = Reader { object: Arc::new(object), budget: budget.clone() };
     let columns = reader.columns(&(rows.start - first..rows.end - first), None)?;
     let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
     rows::batch(Arc::clone(schema), columns, count)
-}
-
-impl Document for PartialDocument {
-    fn summary(&self) -> &Summary {
-        &self.summary
-    }
-
-    fn outline(&self) -> Outline {
-        let bytes = self.summary.bytes.unwrap_or(0);
-        self.whole().map_or_else(|_| Outline::new("file", 0, bytes), |document| document.outline())
-    }
-
-    fn validate(&self, findings: &mut Findings) -> Result<()> {
-        self.whole()?.validate(findings)
-    }
-
-    fn rows(&self, selection: &Selection) -> Result<Rows> {
-        let range = selection.range(self.items.count);
-        let size = selection.batch_rows_or(BATCH_ROWS) as u64;
-        let schema = Arc::clone(selection.row_schema());
-        let (source, items, budget) = (self.source.clone(), self.items, self.options.budget.clone());
-        let (mut next, inner) = (range.start, Arc::clone(&schema));
-        let batches = std::iter::from_fn(move || {
-            let wanted = next..range.end.min(next.saturating_add(size));
-            next = wanted.end;
-            let batch = || batch(&source, &items, wanted.clone(), &inner, &budget);
-            (!wanted.is_empty()).then(batch).map(|batch| batch.map_err(|error| error.in_format(ID)))
-        });
-        selection.project(rows::from_batches(schema, batches))
-    }
 }

@@ -1,11 +1,16 @@
 //! `pentaglot query`: rank, select and the like on an open structure.
 
-use pentaglot_succinct::{BitQueries, SharedWords};
+use std::io;
+use std::sync::Arc;
+
+use pentaglot_succinct::{
+    BitQueries, BitVector, RunLengthWaveletMatrix, SharedWords, WaveletCore, WaveletMatrix,
+};
 
 use super::containers::Content;
 use super::layout::Object;
-use super::read::member_content;
-use crate::error::{Error, Result, count};
+use super::read::content_of;
+use crate::error::{Error, Hint, Result, count};
 
 /// One question: an operation and its arguments.
 ///
@@ -34,9 +39,12 @@ enum Operation {
     InverseSelect,
     Count,
     Len,
+    RangeCount,
+    Quantile,
+    Positions,
 }
 
-const OPERATIONS: [(&str, Operation); 10] = [
+const OPERATIONS: [(&str, Operation); 13] = [
     ("get", Operation::Get),
     ("rank", Operation::Rank),
     ("rank0", Operation::Rank0),
@@ -47,9 +55,16 @@ const OPERATIONS: [(&str, Operation); 10] = [
     ("inverse_select", Operation::InverseSelect),
     ("count", Operation::Count),
     ("len", Operation::Len),
+    ("range_count", Operation::RangeCount),
+    ("quantile", Operation::Quantile),
+    ("positions", Operation::Positions),
 ];
 
 impl Query {
+    fn arguments(&self) -> &[u64] {
+        &self.arguments
+    }
+
     /// From words: the operation and its arguments.
     pub fn from_words<'w>(words: impl IntoIterator<Item = &'w str>) -> Result<Self> {
         let mut words = words.into_iter();
@@ -66,14 +81,16 @@ impl Query {
             })
             .collect::<Result<Vec<u64>>>()?;
         let counts = match operation {
-            Operation::Count | Operation::Len => 0..=0,
+            Operation::Len => 0..=0,
+            Operation::Count => 0..=1,
+            Operation::RangeCount | Operation::Quantile => 3..=3,
             Operation::Rank | Operation::Select | Operation::Pred | Operation::Succ => 1..=2,
             _ => 1..=1,
         };
         if !counts.contains(&arguments.len()) {
             let wanted = match counts.start() == counts.end() {
                 true => count(*counts.start() as u64, "number"),
-                false => "1 or 2 numbers".to_owned(),
+                false => format!("{} or {} numbers", counts.start(), counts.end()),
             };
             return Err(Error::usage(format!("{name}: expected {wanted}, found {}", arguments.len())));
         }
@@ -100,96 +117,239 @@ impl std::fmt::Display for Query {
     }
 }
 
-/// The answer as text; `None` where there is none. Any argument is allowed.
-pub fn answer(object: &Object, query: &Query) -> Result<Option<String>> {
+/// An answer.
+#[non_exhaustive]
+pub enum Answer<'o> {
+    /// There is none.
+    None,
+    /// A number, or several, as text.
+    Text(String),
+    /// Positions in ascending order; there may be many.
+    Positions(Box<dyn Iterator<Item = u64> + 'o>),
+}
+
+impl Answer<'_> {
+    /// Writes the answer as one line; `-` where there is none. Positions are written as they are found.
+    pub fn write_line(self, out: &mut impl io::Write) -> io::Result<()> {
+        match self {
+            Answer::None => out.write_all(b"-")?,
+            Answer::Text(text) => out.write_all(text.as_bytes())?,
+            Answer::Positions(positions) => {
+                let mut separator = "";
+                for position in positions {
+                    write!(out, "{separator}{position}")?;
+                    separator = " ";
+                }
+                if separator.is_empty() {
+                    out.write_all(b"-")?;
+                }
+            }
+        }
+        out.write_all(b"\n")
+    }
+
+    /// The answer as text; `None` where there is none.
+    pub fn into_text(self) -> Option<String> {
+        match self {
+            Answer::None => None,
+            Answer::Text(text) => Some(text),
+            Answer::Positions(positions) => {
+                let texts: Vec<String> = positions.map(|position| position.to_string()).collect();
+                (!texts.is_empty()).then(|| texts.join(" "))
+            }
+        }
+    }
+}
+
+/// What questions are asked of: a structure, or a member of a file.
+pub struct Queried(Content);
+
+impl Queried {
+    /// The structure itself, or the member of this name.
+    pub fn new(object: &Arc<Object>, member: Option<&str>) -> Result<Self> {
+        let content = content_of(object, member)?.ok_or_else(|| {
+            Error::unsupported(format!("sds:{} has no queries (its members have them)", object.kind()))
+                .hint(Hint::Advice("a member has them: FILE::MEMBER".into()))
+        })?;
+        Ok(Queried(match &content {
+            // Bits that are counted once answer every question.
+            Content::Object(object) if matches!(object.as_ref(), Object::Raw(_)) => {
+                let Object::Raw(bits) = object.as_ref() else { return Ok(Queried(content)) };
+                Content::Object(Arc::new(Object::Bit(BitVector::from(bits.clone()))))
+            }
+            Content::Table(_) | Content::Paths(_) => {
+                let name = member.unwrap_or_default();
+                return Err(Error::unsupported(format!("the member {name:?} is a table and has no queries")));
+            }
+            _ => content,
+        }))
+    }
+
+    /// The answer to a question. Any argument is allowed.
+    pub fn answer(&self, query: &Query) -> Result<Answer<'_>> {
+        match &self.0 {
+            Content::Object(object) => answer(object, query),
+            Content::Strings(strings) | Content::Tags(strings) => {
+                match (query.operation, query.arguments()) {
+                    (Operation::Get, [index]) => {
+                        let text =
+                            strings.get(*index).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                        Ok(text.map_or(Answer::None, Answer::Text))
+                    }
+                    (Operation::Len, []) => number(Some(strings.len())),
+                    _ => Err(unfit(query, "strings")),
+                }
+            }
+            // What is absent has no answers.
+            _ => Ok(Answer::None),
+        }
+    }
+}
+
+/// The answer of a structure. Any argument is allowed.
+pub fn answer<'o>(object: &'o Object, query: &Query) -> Result<Answer<'o>> {
     match object {
         Object::Bit(vector) => on_bits(vector, query),
+        Object::Raw(bits) => on_bits(&BitVector::from(bits.clone()), query),
         Object::Sparse(vector) => on_bits(vector, query),
         Object::RunLength(vector) => on_bits(vector, query),
         Object::Int(vector) => on_items(query, vector.len(), |index| vector.get(index)),
-        Object::Vec(words) => on_words(words, query),
-        Object::Wavelet(matrix) => on_wavelet(matrix, query),
-        Object::RunLengthWavelet(matrix) => on_wavelet(matrix, query),
-        other => Err(Error::unsupported(format!(
-            "sds:{} has no queries (bit, sparse, rl, int, wm, rlwm, vec have them)",
-            other.kind()
+        Object::Vec(words) => on_words(words, 1, query),
+        Object::Pairs(words) => on_words(words, 2, query),
+        Object::Items(elements, words) => on_words(words, *elements, query),
+        Object::Option(Some(words)) => on_words(words, 1, query),
+        Object::Option(None) => Ok(Answer::None),
+        Object::Element(value) => on_items(query, 1, |index| (index == 0).then_some(*value)),
+        Object::String(bytes, words) | Object::Bytes(bytes, words) => on_items(query, *bytes, |index| {
+            let word = usize::try_from(index / 8).ok().and_then(|at| words.as_ref().get(at))?;
+            (index < *bytes).then_some(word >> (8 * (index % 8)) & 0xff)
+        }),
+        Object::Wavelet(matrix) => on_values(query, matrix.into()),
+        Object::RunLengthWavelet(matrix) => on_values(query, matrix.into()),
+        Object::WaveletCore(core) => on_values(query, core.into()),
+        Object::Container(container) => Err(Error::unsupported(format!(
+            "sds:{} has no queries (its members have them)",
+            container.kind()
         ))),
     }
 }
 
-/// The answer of a member of a container.
-pub fn answer_member(object: &Object, member: &str, query: &Query) -> Result<Option<String>> {
-    match member_content(object, member)? {
-        Content::Sparse(vector) => on_bits(vector.as_ref(), query),
-        Content::Int(vector) => on_items(query, vector.len(), |index| vector.get(index)),
-        Content::Elements(words) => on_words(words, query),
-        _ => Err(Error::unsupported(format!(
-            "there are no queries on the member {member:?} (sparse and integer vectors have them)"
-        ))),
-    }
+fn number<'o>(answer: Option<u64>) -> Result<Answer<'o>> {
+    Ok(answer.map_or(Answer::None, |number| Answer::Text(number.to_string())))
 }
 
-fn on_words(words: &SharedWords, query: &Query) -> Result<Option<String>> {
-    let words = words.as_ref();
-    let get = |index: u64| usize::try_from(index).ok().and_then(|index| words.get(index).copied());
-    on_items(query, words.len() as u64, get)
-}
-
-fn text(answer: Option<u64>) -> Result<Option<String>> {
-    Ok(answer.map(|number| number.to_string()))
-}
-
-fn pair(answer: Option<(u64, u64)>) -> Result<Option<String>> {
-    Ok(answer.map(|(rank, value)| format!("{rank} {value}")))
+fn pair<'o>(answer: Option<(u64, u64)>) -> Result<Answer<'o>> {
+    Ok(answer.map_or(Answer::None, |(rank, value)| Answer::Text(format!("{rank} {value}"))))
 }
 
 fn unfit(query: &Query, what: &str) -> Error {
     Error::usage(format!("{what} do not answer {:?}", query.to_string()))
 }
 
-fn on_bits(bits: &impl BitQueries, query: &Query) -> Result<Option<String>> {
-    match (query.operation, query.arguments.as_slice()) {
-        (Operation::Get, [index]) => text(bits.get(*index).map(u64::from)),
-        (Operation::Rank, [index]) => text(Some(bits.rank(*index))),
-        (Operation::Rank0, [index]) => text(bits.rank0(*index)),
-        (Operation::Select, [rank]) => text(bits.select(*rank)),
-        (Operation::Select0, [rank]) => text(bits.select0(*rank)),
-        (Operation::Pred, [index]) => text(bits.predecessor(*index)),
-        (Operation::Succ, [index]) => text(bits.successor(*index)),
+fn on_bits<'o>(bits: &impl BitQueries, query: &Query) -> Result<Answer<'o>> {
+    match (query.operation, query.arguments()) {
+        (Operation::Get, [index]) => number(bits.get(*index).map(u64::from)),
+        (Operation::Rank, [index]) => number(Some(bits.rank(*index))),
+        (Operation::Rank0, [index]) => number(bits.rank0(*index)),
+        (Operation::Select, [rank]) => number(bits.select(*rank)),
+        (Operation::Select0, [rank]) => number(bits.select0(*rank)),
+        (Operation::Pred, [index]) => number(bits.predecessor(*index)),
+        (Operation::Succ, [index]) => number(bits.successor(*index)),
         (Operation::InverseSelect, [index]) => {
             pair(bits.inverse_select(*index).map(|(rank, bit)| (rank, u64::from(bit))))
         }
-        (Operation::Count, []) => text(Some(bits.count_ones())),
-        (Operation::Len, []) => text(Some(bits.len())),
+        (Operation::Count, []) => number(Some(bits.count_ones())),
+        (Operation::Len, []) => number(Some(bits.len())),
         _ => Err(unfit(query, "bit vectors")),
     }
 }
 
-fn on_items(query: &Query, len: u64, get: impl Fn(u64) -> Option<u64>) -> Result<Option<String>> {
-    match (query.operation, query.arguments.as_slice()) {
-        (Operation::Get, [index]) => text(get(*index)),
-        (Operation::Len, []) => text(Some(len)),
-        _ => Err(unfit(query, "integer vectors")),
+fn on_items<'o>(query: &Query, len: u64, get: impl Fn(u64) -> Option<u64>) -> Result<Answer<'o>> {
+    match (query.operation, query.arguments()) {
+        (Operation::Get, [index]) => number(get(*index)),
+        (Operation::Len, []) => number(Some(len)),
+        _ => Err(unfit(query, "vectors")),
     }
 }
 
-fn on_wavelet<L, W>(matrix: &pentaglot_succinct::Wavelet<L, W>, query: &Query) -> Result<Option<String>>
-where
-    L: pentaglot_succinct::Level,
-    W: pentaglot_succinct::Words,
-{
-    match (query.operation, query.arguments.as_slice()) {
-        (Operation::Get, [index]) => text(matrix.access(*index)),
-        (Operation::Rank, [index, value]) => text(Some(matrix.rank(*index, *value))),
-        (Operation::Select, [rank, value]) => text(matrix.select(*rank, *value)),
-        (Operation::InverseSelect, [index]) => pair(matrix.inverse_select(*index)),
+/// Items of so many elements each; the elements of one are separated by spaces.
+fn on_words<'o>(words: &SharedWords, elements: u64, query: &Query) -> Result<Answer<'o>> {
+    let words = words.as_ref();
+    match (query.operation, query.arguments()) {
+        (Operation::Get, [index]) => {
+            let start = index.checked_mul(elements).and_then(|start| usize::try_from(start).ok());
+            let end = start.and_then(|start| start.checked_add(usize::try_from(elements).ok()?));
+            let item = start.zip(end).and_then(|(start, end)| words.get(start..end));
+            let texts = |item: &[u64]| item.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+            Ok(item.map_or(Answer::None, |item| Answer::Text(texts(item))))
+        }
+        (Operation::Len, []) => number(Some(words.len() as u64 / elements.max(1))),
+        _ => Err(unfit(query, "vectors")),
+    }
+}
+
+/// The structures that answer questions about values.
+enum Values<'o> {
+    Plain(&'o WaveletMatrix<SharedWords>),
+    Runs(&'o RunLengthWaveletMatrix<SharedWords>),
+    Core(&'o WaveletCore<BitVector<SharedWords>>),
+}
+
+impl<'o> From<&'o WaveletMatrix<SharedWords>> for Values<'o> {
+    fn from(matrix: &'o WaveletMatrix<SharedWords>) -> Self {
+        Values::Plain(matrix)
+    }
+}
+
+impl<'o> From<&'o RunLengthWaveletMatrix<SharedWords>> for Values<'o> {
+    fn from(matrix: &'o RunLengthWaveletMatrix<SharedWords>) -> Self {
+        Values::Runs(matrix)
+    }
+}
+
+impl<'o> From<&'o WaveletCore<BitVector<SharedWords>>> for Values<'o> {
+    fn from(core: &'o WaveletCore<BitVector<SharedWords>>) -> Self {
+        Values::Core(core)
+    }
+}
+
+/// Calls the same method of whichever structure it is.
+macro_rules! ask {
+    ($values:expr, $matrix:ident => $answer:expr) => {
+        match $values {
+            Values::Plain($matrix) => $answer,
+            Values::Runs($matrix) => $answer,
+            Values::Core($matrix) => $answer,
+        }
+    };
+}
+
+fn on_values<'o>(query: &Query, values: Values<'o>) -> Result<Answer<'o>> {
+    match (query.operation, query.arguments()) {
+        (Operation::Get, [index]) => number(ask!(values, matrix => matrix.access(*index))),
+        (Operation::Rank, [index, value]) => {
+            number(Some(ask!(values, matrix => matrix.rank(*index, *value))))
+        }
+        (Operation::Select, [rank, value]) => number(ask!(values, matrix => matrix.select(*rank, *value))),
+        (Operation::InverseSelect, [index]) => pair(ask!(values, matrix => matrix.inverse_select(*index))),
         (Operation::Pred, [index, value]) => {
-            text(matrix.predecessor(*index, *value).map(|(_, position)| position))
+            number(ask!(values, matrix => matrix.predecessor(*index, *value)).map(|(_, position)| position))
         }
         (Operation::Succ, [index, value]) => {
-            text(matrix.successor(*index, *value).map(|(_, position)| position))
+            number(ask!(values, matrix => matrix.successor(*index, *value)).map(|(_, position)| position))
         }
-        (Operation::Len, []) => text(Some(matrix.len())),
+        (Operation::Count, [value]) => number(Some(ask!(values, matrix => matrix.count(*value)))),
+        (Operation::RangeCount, [low, high, value]) => {
+            number(Some(ask!(values, matrix => matrix.range_rank(*low..*high, *value))))
+        }
+        (Operation::Quantile, [low, high, rank]) => {
+            number(ask!(values, matrix => matrix.quantile(*low..*high, *rank)))
+        }
+        (Operation::Positions, [value]) => {
+            let value = *value;
+            Ok(Answer::Positions(ask!(values, matrix => Box::new(matrix.positions_of(value)))))
+        }
+        (Operation::Len, []) => number(Some(ask!(values, matrix => matrix.len()))),
         _ => Err(unfit(query, "wavelet matrices")),
     }
 }

@@ -1,6 +1,6 @@
 //! The lengths of a structure without its content: a few elements read where they are, however large the file is.
 
-use super::types::Kind;
+use super::schema::SdsKind;
 use crate::source::Source;
 
 /// Vectors of `chains` that are looked at.
@@ -17,7 +17,7 @@ struct Walk<'s> {
 /// The one array of items that a structure of this kind consists of, apart from its supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Items {
-    pub(super) kind: Kind,
+    pub(super) kind: SdsKind,
     pub(super) count: u64,
     /// Bits per item.
     pub(super) width: u32,
@@ -30,24 +30,24 @@ pub(super) struct Items {
 }
 
 /// The first kind whose lengths take all elements of a source, containers aside.
-pub(super) fn first_kind(source: &Source) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|kind| fits(source, *kind))
+pub(super) fn first_kind(source: &Source) -> Option<SdsKind> {
+    SdsKind::ALL.into_iter().find(|kind| fits(source, *kind))
 }
 
 /// Whether the lengths of a structure of this kind take all elements of a source.
-pub(super) fn fits(source: &Source, kind: Kind) -> bool {
+pub(super) fn fits(source: &Source, kind: SdsKind) -> bool {
     let Some(mut walk) = Walk::new(source) else { return false };
     walk.structure(kind).is_some() && walk.position == walk.elements
 }
 
 /// The items of a vector that has nothing else.
-pub(super) fn items(source: &Source, kind: Kind) -> Option<Items> {
+pub(super) fn items(source: &Source, kind: SdsKind) -> Option<Items> {
     let mut walk = Walk::new(source)?;
     let items = match kind {
-        Kind::Bit => walk.bit(),
-        Kind::Int => walk.int(),
-        Kind::Raw => walk.raw(),
-        Kind::Vec | Kind::Option => {
+        SdsKind::Bit => walk.bit(),
+        SdsKind::Int => walk.int(),
+        SdsKind::Raw => walk.raw(),
+        SdsKind::Vec | SdsKind::Option => {
             walk.vector(1).map(|(start, count)| Items { width: 64, ..Items::new(kind, count, start) })
         }
         _ => None,
@@ -56,7 +56,7 @@ pub(super) fn items(source: &Source, kind: Kind) -> Option<Items> {
 }
 
 impl Items {
-    fn new(kind: Kind, count: u64, start: u64) -> Self {
+    fn new(kind: SdsKind, count: u64, start: u64) -> Self {
         Items { kind, count, width: 1, start, ones: 0, supports: [false; 3] }
     }
 }
@@ -102,7 +102,7 @@ impl<'s> Walk<'s> {
     fn raw(&mut self) -> Option<Items> {
         let bits = self.element()?;
         let (start, words) = self.vector(1)?;
-        (words == bits.div_ceil(64)).then_some(Items::new(Kind::Raw, bits, start))
+        (words == bits.div_ceil(64)).then_some(Items::new(SdsKind::Raw, bits, start))
     }
 
     fn int(&mut self) -> Option<Items> {
@@ -110,14 +110,18 @@ impl<'s> Walk<'s> {
         let width = u32::try_from(width).ok().filter(|width| (1..=64).contains(width))?;
         let raw = self.raw()?;
         let fits = count.checked_mul(u64::from(width)) == Some(raw.count);
-        fits.then_some(Items { width, ..Items::new(Kind::Int, count, raw.start) })
+        fits.then_some(Items { width, ..Items::new(SdsKind::Int, count, raw.start) })
     }
 
     fn bit(&mut self) -> Option<Items> {
         let ones = self.element()?;
         let raw = self.raw()?;
         let supports = [self.option()?, self.option()?, self.option()?];
-        (ones <= raw.count).then_some(Items { ones, supports, ..Items::new(Kind::Bit, raw.count, raw.start) })
+        (ones <= raw.count).then_some(Items {
+            ones,
+            supports,
+            ..Items::new(SdsKind::Bit, raw.count, raw.start)
+        })
     }
 
     fn run_length(&mut self) -> Option<u64> {
@@ -134,35 +138,35 @@ impl<'s> Walk<'s> {
         (1..width).all(|_| level(self) == Some(first)).then_some(first)
     }
 
-    fn structure(&mut self, kind: Kind) -> Option<()> {
+    fn structure(&mut self, kind: SdsKind) -> Option<()> {
         match kind {
-            Kind::RunLengthWavelet => {
+            SdsKind::RunLengthWavelet => {
                 let len = self.element()?;
                 let levels = self.levels(Self::run_length)?;
                 self.int()?;
                 (levels == len).then_some(())
             }
-            Kind::Wavelet => {
+            SdsKind::Wavelet => {
                 let len = self.element()?;
                 let levels = self.levels(|walk| walk.bit().map(|items| items.count))?;
                 self.int()?;
                 (levels == len).then_some(())
             }
-            Kind::WaveletCore => self.levels(|walk| walk.bit().map(|items| items.count)).map(drop),
-            Kind::RunLength => self.run_length().map(drop),
-            Kind::Sparse => {
+            SdsKind::WaveletCore => self.levels(|walk| walk.bit().map(|items| items.count)).map(drop),
+            SdsKind::RunLength => self.run_length().map(drop),
+            SdsKind::Sparse => {
                 self.element()?;
                 self.bit()?;
                 self.int().map(drop)
             }
-            Kind::Bit => self.bit().map(drop),
-            Kind::Int => self.int().map(drop),
-            Kind::Raw => self.raw().map(drop),
-            Kind::Option => self.option().map(drop),
-            Kind::Pairs => self.vector(2).map(drop),
-            Kind::String | Kind::Bytes => self.bytes(),
-            Kind::Vec => self.vector(1).map(drop),
-            Kind::Chains => {
+            SdsKind::Bit => self.bit().map(drop),
+            SdsKind::Int => self.int().map(drop),
+            SdsKind::Raw => self.raw().map(drop),
+            SdsKind::Option => self.option().map(drop),
+            SdsKind::Pairs => self.vector(2).map(drop),
+            SdsKind::String | SdsKind::Bytes => self.bytes(),
+            SdsKind::Vec => self.vector(1).map(drop),
+            SdsKind::Chains => {
                 let count = self.element()?;
                 (0..count.min(MAX_CHAINS)).try_for_each(|_| self.int().map(drop))?;
                 // More are not looked at: detection reads little.
@@ -171,8 +175,9 @@ impl<'s> Walk<'s> {
                 }
                 Some(())
             }
-            // Containers have tags.
-            Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta => None,
+            // Containers have tags; the others need a type.
+            SdsKind::Gbz | SdsKind::Gbwt | SdsKind::Gg | SdsKind::GbwtMeta => None,
+            SdsKind::Element | SdsKind::Items | SdsKind::Composite => None,
         }
     }
 }

@@ -1,31 +1,69 @@
-//! Every rule of the format, held against every bit.
+//! Every rule of the format, checked on every bit.
 
 use pentaglot_succinct::{Finding, Severity, SharedWords, Structure};
 
 use super::containers::{Container, Content};
+use super::graph::{Graph, Names};
 use super::layout::Object;
-use crate::error::Error;
+use super::schema::SdsKind;
+use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
+use crate::limits::Budget;
 
-pub(super) fn validate(object: &Object, findings: &mut Findings) {
-    match object {
-        Object::Container(container) => check_container(container, findings),
-        Object::RunLengthWavelet(structure) => report(structure.validate(), "", 0, findings),
-        Object::Wavelet(structure) => report(structure.validate(), "", 0, findings),
-        Object::WaveletCore(structure) => report(structure.validate(), "", 0, findings),
-        Object::RunLength(structure) => report(structure.validate(), "", 0, findings),
-        Object::Sparse(structure) => report(structure.validate(), "", 0, findings),
-        Object::Bit(structure) => report(structure.validate(), "", 0, findings),
-        Object::Int(structure) => report(structure.validate(), "", 0, findings),
-        Object::Raw(structure) => report(structure.validate(), "", 0, findings),
-        Object::String(bytes, words) | Object::Bytes(bytes, words) => {
-            check_padding(*bytes, words, "", 0, findings)
+pub(super) fn validate(object: &Object, budget: &Budget, findings: &mut Findings) -> Result<()> {
+    let Object::Container(container) = object else {
+        check_structure(object, "", 0, findings);
+        return Ok(());
+    };
+    check_container(container, findings);
+    match check_tables(container, budget) {
+        Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
+            findings.error(&error);
+            Ok(())
         }
-        Object::Option(_) | Object::Pairs(_) | Object::Vec(_) => {}
+        other => other,
     }
 }
 
-/// Takes over what a structure found about itself; it stands at element `start` under `path`.
+/// Every rule of a single structure at element `start` under `path`.
+pub(super) fn check_structure(object: &Object, path: &str, start: u64, findings: &mut Findings) {
+    let found = match object {
+        Object::RunLengthWavelet(structure) => structure.validate(),
+        Object::Wavelet(structure) => structure.validate(),
+        Object::WaveletCore(structure) => structure.validate(),
+        Object::RunLength(structure) => structure.validate(),
+        Object::Sparse(structure) => structure.validate(),
+        Object::Bit(structure) => structure.validate(),
+        Object::Int(structure) => structure.validate(),
+        Object::Raw(structure) => structure.validate(),
+        Object::String(bytes, words) | Object::Bytes(bytes, words) => {
+            return check_padding(*bytes, words, path, start, findings);
+        }
+        Object::Container(_)
+        | Object::Option(_)
+        | Object::Pairs(_)
+        | Object::Vec(_)
+        | Object::Element(_)
+        | Object::Items(..) => return,
+    };
+    report(found, path, start, findings);
+}
+
+/// Names, records and sequences against the counts that a pangenome file states, and every path to its end.
+fn check_tables(container: &Container, budget: &Budget) -> Result<()> {
+    if matches!(container.kind(), SdsKind::Gbz | SdsKind::Gbwt) {
+        let graph = Graph::open(container, budget)?;
+        graph.check_visits()?;
+        let (starts, _held) = graph.starts(budget)?;
+        for (index, start) in starts.into_iter().enumerate() {
+            graph.walk(start).map_err(|error| error.index(index as u64).field("sequences"))?;
+        }
+    }
+    let Some(names) = Names::open(container)? else { return Ok(()) };
+    (0..names.path_count()).try_for_each(|id| names.path(id).map(drop))
+}
+
+/// Takes over what a structure at element `start` under `path` found about itself.
 fn report(found: Vec<Finding>, path: &str, start: u64, findings: &mut Findings) {
     for finding in found {
         let place = match (path.is_empty(), finding.path.is_empty()) {
@@ -68,13 +106,11 @@ fn check_padding(bytes: u64, words: &SharedWords, path: &str, start: u64, findin
     }
 }
 
-fn check_container(container: &Container, findings: &mut Findings) {
+pub(super) fn check_container(container: &Container, findings: &mut Findings) {
     for part in container.parts() {
         match &part.content {
-            Content::Sparse(vector) => report(vector.validate(), &part.path, part.start, findings),
-            Content::Int(vector) => report(vector.validate(), &part.path, part.start, findings),
-            Content::Bytes(bytes, words) => check_padding(*bytes, words, &part.path, part.start, findings),
-            Content::Strings(strings) => {
+            Content::Object(object) => check_structure(object, &part.path, part.start, findings),
+            Content::Strings(strings) | Content::Tags(strings) => {
                 let broken = (0..strings.len()).find(|index| strings.get(*index).is_none());
                 if let Some(index) = broken {
                     let error =
@@ -84,7 +120,7 @@ fn check_container(container: &Container, findings: &mut Findings) {
                     findings.error(&error);
                 }
             }
-            Content::Field(_) | Content::Elements(_) | Content::Paths(_) => {}
+            Content::Field(_) | Content::Paths(_) | Content::Table(_) | Content::Absent(_) => {}
         }
     }
 }

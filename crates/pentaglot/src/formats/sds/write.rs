@@ -1,22 +1,18 @@
-//! From rows to a structure. Values are held in memory until the end: most structures need all of them.
-
-use std::io::Write;
+//! From rows to a structure. Values wait in a scratch file until all are there, since headers come first.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef};
-use pentaglot_succinct::{
-    BitQueries, BitVector, ByteSink, IntVector, RawVector, RunLengthVector, RunLengthWaveletMatrix,
-    SparseOptions, SparseVector, Structure, Supports, WaveletCore, WaveletMatrix, WordCursor, WordSink,
-};
+use pentaglot_succinct::Supports;
 
 use super::ID;
-use super::types::{Kind, Native};
-use crate::cursor::Reserved;
-use crate::error::{self, Error, ErrorKind, Result};
-use crate::formats::side_index;
-use crate::formats::{WriteOptions, Writer, Written};
+use super::build::{self, Values};
+use super::layout::Wanted;
+use super::schema::{Native, SdsKind};
+use super::tables::NATIVE as GFA;
+use crate::error::{self, Error, Result};
+use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned, side_index};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
 use crate::limits::{Budget, Reservation};
@@ -24,12 +20,14 @@ use crate::sink::Sink;
 
 /// What the rows are, for a structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Input {
+pub(super) enum Input {
     Bits,
     Numbers,
     /// `start`, `length`.
     Runs,
     Pairs,
+    /// Several columns of numbers.
+    Items,
     Text,
     Bytes,
 }
@@ -37,9 +35,9 @@ enum Input {
 /// What will be written.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    native: Native,
-    input: Input,
-    supports: Option<Supports>,
+    pub(super) native: Native,
+    pub(super) input: Input,
+    pub(super) supports: Option<Supports>,
 }
 
 fn input_of(schema: &Schema) -> Option<Input> {
@@ -62,6 +60,7 @@ fn input_of(schema: &Schema) -> Option<Input> {
             let runs = (first.name().as_str(), second.name().as_str()) == ("start", "length");
             Some(if runs { Input::Runs } else { Input::Pairs })
         }
+        [_, _, ..] if fields.iter().all(|field| field.data_type().is_integer()) => Some(Input::Items),
         _ => None,
     }
 }
@@ -73,34 +72,63 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
         Error::unsupported(format!("a structure of {columns}"))
     })?;
     let own = native::of(schema, ID).and_then(|value| Native::from_json(&value));
-    let kind = match (&options.dialect, &own) {
-        (Some(name), _) => Kind::parse(name)?,
-        (None, Some(own)) => own.kind,
-        (None, None) => match input {
-            Input::Bits => Kind::Bit,
-            Input::Numbers => Kind::Int,
-            Input::Runs => Kind::RunLength,
-            Input::Pairs => Kind::Pairs,
-            Input::Text => Kind::String,
-            Input::Bytes => Kind::Bytes,
+    let wanted = Wanted { dialect: options.dialect.as_deref(), type_text: options.type_text.as_deref() };
+    let given = wanted.given_type(options.budget.limits())?;
+    let structure = match &given {
+        None => None,
+        Some(given) => Some(given.structure().ok_or_else(|| {
+            Error::unsupported(format!("one structure of the type {given}, which is several"))
+        })?),
+    };
+    let kind = match (&structure, &options.dialect, &own) {
+        (Some((kind, _)), ..) => *kind,
+        (None, Some(name), _) => SdsKind::parse(name)?,
+        (None, None, Some(own)) => own.kind,
+        (None, None, None) => match input {
+            Input::Items => {
+                let columns = schema.fields().len();
+                return Err(Error::unsupported(format!(
+                    "items of {columns} elements without a type (sds:[u64*{columns}])"
+                )));
+            }
+            Input::Bits => SdsKind::Bit,
+            Input::Numbers => SdsKind::Int,
+            Input::Runs => SdsKind::RunLength,
+            Input::Pairs => SdsKind::Pairs,
+            Input::Text => SdsKind::String,
+            Input::Bytes => SdsKind::Bytes,
         },
     };
     let fits = match kind {
-        Kind::Bit | Kind::Raw | Kind::Sparse | Kind::RunLength => {
+        SdsKind::Bit | SdsKind::Raw | SdsKind::Sparse | SdsKind::RunLength => {
             matches!(input, Input::Bits | Input::Numbers | Input::Runs)
         }
-        Kind::Int | Kind::Wavelet | Kind::WaveletCore | Kind::RunLengthWavelet | Kind::Vec | Kind::Option => {
-            input == Input::Numbers
+        SdsKind::Int
+        | SdsKind::Wavelet
+        | SdsKind::WaveletCore
+        | SdsKind::RunLengthWavelet
+        | SdsKind::Vec
+        | SdsKind::Option => input == Input::Numbers,
+        SdsKind::Pairs => matches!(input, Input::Pairs | Input::Runs),
+        SdsKind::Items => {
+            let columns = structure.map_or(0, |(_, elements)| elements);
+            input == Input::Items && schema.fields().len() as u64 == columns
         }
-        Kind::Pairs => matches!(input, Input::Pairs | Input::Runs),
-        Kind::String | Kind::Bytes => {
+        SdsKind::Element => input == Input::Numbers && options.row_count.is_none_or(|rows| rows == 1),
+        SdsKind::String | SdsKind::Bytes => {
             let one = options.row_count.is_none_or(|rows| rows == 1);
             input == Input::Numbers || matches!(input, Input::Bytes | Input::Text) && one
         }
-        Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => false,
+        SdsKind::Gbz
+        | SdsKind::Gbwt
+        | SdsKind::Gg
+        | SdsKind::GbwtMeta
+        | SdsKind::Chains
+        | SdsKind::Composite => false,
     };
     if !fits {
-        return Err(Error::unsupported(format!("a {kind} of these rows")));
+        let what = given.map_or_else(|| kind.to_string(), |given| given.to_string());
+        return Err(Error::unsupported(format!("a {what} of these rows")));
     }
     let same = own.as_ref().is_some_and(|own| own.kind == kind);
     let mut native = match own {
@@ -123,8 +151,18 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     Ok(Target { native, input, supports })
 }
 
+/// Plans a structure, or the lines of a GFA file.
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    if is_gfa(options.dialect.as_deref(), options.name.as_deref()) {
+        return Ok(plan_gfa(schema));
+    }
+    let (steps, target) = steps(schema, options);
+    let (schema, options) = (SchemaRef::clone(schema), options.clone());
+    Ok(planned(steps, move |sink| Ok(Box::new(SdsWriter::create(sink, schema, target, &options)?))))
+}
+
 /// What writing does to each field, and the structure that is written, if there is one.
-pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
+fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
     let target = match target(schema, options) {
         Ok(target) => target,
@@ -137,14 +175,15 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Tar
     let kind = target.native.kind;
     for field in schema.fields() {
         let positions = target.input == Input::Numbers
-            && matches!(kind, Kind::Bit | Kind::Raw | Kind::Sparse | Kind::RunLength);
-        let bytes = matches!(kind, Kind::String | Kind::Bytes);
+            && matches!(kind, SdsKind::Bit | SdsKind::Raw | SdsKind::Sparse | SdsKind::RunLength);
+        let bytes = matches!(kind, SdsKind::String | SdsKind::Bytes);
+        let one = kind == SdsKind::Element && Form::of(schema) != Form::Value;
         let mut effect = match field.data_type() {
-            DataType::UInt8 if kind == Kind::Bytes => Effect::widened().because("one value of all bytes"),
+            DataType::UInt8 if kind == SdsKind::Bytes => Effect::widened().because("one value of all bytes"),
             _ if bytes && target.input == Input::Numbers => {
                 Effect::checked(LossKind::Range).because("numbers up to 255; of a string, UTF-8")
             }
-            _ if kind == Kind::String && target.input == Input::Bytes => {
+            _ if kind == SdsKind::String && target.input == Input::Bytes => {
                 Effect::checked(LossKind::Range).because("bytes that are not UTF-8 end the run")
             }
             _ if bytes && Form::of(schema) != Form::Value => {
@@ -166,11 +205,14 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Tar
         if matches!(field.data_type(), DataType::LargeUtf8 | DataType::LargeBinary) {
             effect = effect.and(Effect::widened());
         }
-        if matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8) && kind == Kind::Bytes {
+        if matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8) && kind == SdsKind::Bytes {
             effect = effect.and(Effect::widened().because("comes back as bytes"));
         }
-        if target.input == Input::Bits && matches!(kind, Kind::Sparse | Kind::RunLength) {
+        if target.input == Input::Bits && matches!(kind, SdsKind::Sparse | SdsKind::RunLength) {
             effect = effect.and(Effect::widened().because("comes back as the positions or runs of its ones"));
+        }
+        if one {
+            effect = effect.and(Effect::checked(LossKind::Dropped).because("a second row ends the run"));
         }
         let has_name = schema.fields().len() == 1 && Form::of(schema) == Form::Table;
         if has_name && field.name() != shape::ITEM_FIELD {
@@ -197,39 +239,6 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Tar
     (plan, Some(target))
 }
 
-/// The values so far.
-struct Values {
-    bits: RawVector,
-    /// Pays for the bits.
-    bits_held: Reservation,
-    first: Reserved<u64>,
-    second: Reserved<u64>,
-    bytes: Option<Vec<u8>>,
-}
-
-impl Values {
-    /// Adds numbers as runs: each number in `first`, its number of repeats in `second`.
-    fn extend_runs(&mut self, numbers: &[u64]) -> Result<()> {
-        for run in numbers.chunk_by(|a, b| a == b) {
-            let Some(value) = run.first() else { continue };
-            let length = run.len() as u64;
-            match (self.first.last(), self.second.last_mut()) {
-                (Some(last), Some(count)) if last == value => *count += length,
-                _ => {
-                    self.first.extend_from_slice(&[*value])?;
-                    self.second.extend_from_slice(&[length])?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn new(budget: &Budget) -> Self {
-        let (first, second) = (Reserved::new(budget), Reserved::new(budget));
-        Values { bits: RawVector::default(), bits_held: budget.reservation(), first, second, bytes: None }
-    }
-}
-
 pub(super) struct SdsWriter {
     sink: Sink,
     schema: SchemaRef,
@@ -237,11 +246,14 @@ pub(super) struct SdsWriter {
     budget: Budget,
     rows: u64,
     values: Values,
+    /// The one value of bytes or text.
+    bytes: Option<Vec<u8>>,
+    bytes_held: Reservation,
 }
 
 impl SdsWriter {
     /// Starts the structure that was planned.
-    pub(super) fn create(
+    fn create(
         mut sink: Sink,
         schema: SchemaRef,
         target: Option<Target>,
@@ -250,8 +262,8 @@ impl SdsWriter {
         let target = target.ok_or_else(|| Error::unsupported("these rows are no structure"))?;
         side_index::prepare(&mut sink)?;
         let budget = options.budget.clone();
-        let values = Values::new(&budget);
-        Ok(SdsWriter { sink, schema, target, budget, rows: 0, values })
+        let (values, bytes_held) = (Values::new(&target, &budget)?, budget.reservation());
+        Ok(SdsWriter { sink, schema, target, budget, rows: 0, values, bytes: None, bytes_held })
     }
 
     /// Integers of any width as elements; nulls and negative numbers are refused by row and column.
@@ -269,6 +281,40 @@ impl SdsWriter {
         }
         Ok(wide.as_primitive::<UInt64Type>().values().to_vec())
     }
+
+    fn bits(&mut self, column: &ArrayRef, name: &str) -> Result<()> {
+        let bits = column.as_boolean();
+        if let Some(index) = (0..bits.len()).find(|index| bits.is_null(*index)) {
+            let row = self.rows + index as u64;
+            return Err(Error::lossy(format!("row {row}, column {name:?}: a null is no bit")));
+        }
+        self.values.push_bits(bits.values())
+    }
+
+    /// Numbers that are the bytes of one value.
+    fn push_bytes(&mut self, numbers: Vec<u64>) -> Result<()> {
+        self.bytes_held.grow(2 * numbers.len() as u64)?;
+        let bytes = self.bytes.get_or_insert_default();
+        for (number, row) in numbers.into_iter().zip(self.rows..) {
+            let byte = u8::try_from(number);
+            bytes.push(byte.map_err(|_| Error::lossy(format!("row {row}: {number} does not fit a byte")))?);
+        }
+        Ok(())
+    }
+
+    fn push_value(&mut self, column: &ArrayRef, name: &str) -> Result<()> {
+        let values = arrow_cast::cast(column, &DataType::LargeBinary)?;
+        for value in values.as_binary::<i64>() {
+            let kind = self.target.native.kind;
+            let (Some(value), None) = (value, &self.bytes) else {
+                let what = if value.is_none() { "a null" } else { "more than one row" };
+                return Err(Error::lossy(format!("column {name:?}: {what} does not fit a {kind}")));
+            };
+            self.bytes_held.grow(value.len() as u64)?;
+            self.bytes = Some(value.to_vec());
+        }
+        Ok(())
+    }
 }
 
 impl Writer for SdsWriter {
@@ -276,305 +322,93 @@ impl Writer for SdsWriter {
         let column = |index: usize| {
             rows.columns().get(index).ok_or_else(|| Error::unsupported("rows without columns"))
         };
-        let name = |index: usize| self.schema.fields().get(index).map_or("", |field| field.name());
+        let schema = SchemaRef::clone(&self.schema);
+        let name = |index: usize| schema.fields().get(index).map_or("", |field| field.name().as_str());
         match self.target.input {
-            Input::Bits => {
-                let bits = column(0)?.as_boolean();
-                if let Some(index) = (0..bits.len()).find(|index| bits.is_null(*index)) {
-                    let row = self.rows + index as u64;
-                    return Err(Error::lossy(format!("row {row}, column {:?}: a null is no bit", name(0))));
-                }
-                // Growing copies: the old and the new memory exist together for a moment.
-                self.values.bits_held.grow_to((self.values.bits.len() + bits.len() as u64) / 8 * 3)?;
-                self.values.bits.extend(bits.values().iter());
-            }
+            Input::Bits => self.bits(column(0)?, name(0))?,
             Input::Numbers => {
                 let numbers = self.numbers(column(0)?, name(0))?;
-                if matches!(self.target.native.kind, Kind::Bytes | Kind::String) {
-                    self.values.bits_held.grow(2 * numbers.len() as u64)?;
-                    let bytes = self.values.bytes.get_or_insert_default();
-                    for (number, row) in numbers.into_iter().zip(self.rows..) {
-                        let byte = u8::try_from(number);
-                        let wide = |_| Error::lossy(format!("row {row}: {number} does not fit a byte"));
-                        bytes.push(byte.map_err(wide)?);
-                    }
-                } else if self.target.native.kind == Kind::RunLengthWavelet {
-                    self.values.extend_runs(&numbers)?;
-                } else {
-                    self.values.first.extend_from_slice(&numbers)?;
+                match self.target.native.kind {
+                    SdsKind::Bytes | SdsKind::String => self.push_bytes(numbers)?,
+                    _ => self.values.push_rows(&[numbers])?,
                 }
             }
-            Input::Runs | Input::Pairs => {
-                let (first, second) = match column(0)?.as_struct_opt() {
+            Input::Runs | Input::Pairs | Input::Items => {
+                let columns: Vec<Vec<u64>> = match column(0)?.as_struct_opt() {
                     Some(pair) => {
-                        (self.numbers(pair.column(0), name(0))?, self.numbers(pair.column(1), name(0))?)
+                        let columns = pair.columns().iter().map(|column| self.numbers(column, name(0)));
+                        columns.collect::<Result<_>>()?
                     }
-                    None => (self.numbers(column(0)?, name(0))?, self.numbers(column(1)?, name(1))?),
+                    None => {
+                        let columns = rows.columns().iter().enumerate();
+                        columns
+                            .map(|(index, column)| self.numbers(column, name(index)))
+                            .collect::<Result<_>>()?
+                    }
                 };
-                self.values.first.extend_from_slice(&first)?;
-                self.values.second.extend_from_slice(&second)?;
+                self.values.push_rows(&columns)?;
             }
-            Input::Text | Input::Bytes => {
-                let values = arrow_cast::cast(column(0)?, &DataType::LargeBinary)?;
-                for value in values.as_binary::<i64>() {
-                    let kind = self.target.native.kind;
-                    let (Some(value), None) = (value, &self.values.bytes) else {
-                        let what = if value.is_none() { "a null" } else { "more than one row" };
-                        return Err(Error::lossy(format!(
-                            "column {:?}: {what} does not fit a {kind}",
-                            name(0)
-                        )));
-                    };
-                    self.values.bits_held.grow(value.len() as u64)?;
-                    self.values.bytes = Some(value.to_vec());
-                }
-            }
+            Input::Text | Input::Bytes => self.push_value(column(0)?, name(0))?,
         }
         self.rows += rows.num_rows() as u64;
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Written> {
-        let SdsWriter { sink, target, rows, values, budget, .. } = *self;
-        let mut out = ByteSink(sink);
-        write_structure(&target, values, &budget, &mut out)?;
-        let bytes = out.0.position();
-        out.0.flush()?;
-        out.0.finish()?;
+        let SdsWriter { mut sink, target, rows, values, budget, bytes, bytes_held, .. } = *self;
+        if matches!(target.native.kind, SdsKind::String | SdsKind::Bytes) {
+            build::write_bytes(&target, bytes, &mut sink)?;
+        } else {
+            build::write(&target, values, &budget, &mut sink)?;
+        }
+        drop(bytes_held);
+        let bytes = sink.position();
+        sink.finish()?;
         Ok(Written::new(rows, bytes))
     }
 }
 
-/// A builder refuses values that do not fit: the data's fault, not the file's.
-fn unfit(error: pentaglot_succinct::Error) -> Error {
-    match Error::from(error) {
-        error if error.kind() == ErrorKind::Malformed => {
-            let path = error.path();
-            Error::lossy(format!("{path}: {}", error.message()))
-        }
-        other => other,
-    }
-}
-
-fn write_structure(target: &Target, values: Values, budget: &Budget, out: &mut impl WordSink) -> Result<()> {
-    let native = &target.native;
-    let full = target.supports.unwrap_or(Supports::Full);
-    match native.kind {
-        Kind::Vec => put_vector(&values.first, values.first.len() as u64, out)?,
-        Kind::Option if values.first.is_empty() => out.put(&[0])?,
-        Kind::Option => put_vector(&values.first, values.first.len() as u64, out)?,
-        Kind::Pairs => {
-            let _reserved = budget.reserve(values.first.len() as u64 * 16)?;
-            let items: Vec<u64> =
-                values.first.iter().zip(values.second.iter()).flat_map(|(a, b)| [*a, *b]).collect();
-            put_vector(&items, values.first.len() as u64, out)?;
-        }
-        Kind::String | Kind::Bytes => {
-            let bytes = match (values.bytes, target.input) {
-                (Some(bytes), _) => bytes,
-                (None, Input::Numbers) => Vec::new(),
-                (None, _) => return Err(Error::lossy(format!("no row does not fit a {}", native.kind))),
-            };
-            if native.kind == Kind::String
-                && let Err(error) = simdutf8::compat::from_utf8(&bytes)
-            {
-                let at = error.valid_up_to();
-                return Err(Error::lossy(format!(
-                    "byte {at} of the value is not UTF-8, as a string must be"
-                )));
-            }
-            let word =
-                |chunk: &[u8]| chunk.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-            let words: Vec<u64> = bytes.chunks(8).map(word).collect();
-            put_vector(&words, bytes.len() as u64, out)?;
-        }
-        Kind::Int => {
-            let width = native.width.unwrap_or_else(|| bits_of(&values.first));
-            let _reserved = budget.reserve(values.first.len() as u64 / 8 * u64::from(width))?;
-            int_vector(native, &values.first)?.write_words(full, out)?;
-        }
-        Kind::Wavelet => {
-            let _reserved = budget.reserve(wavelet_bytes(&values.first))?;
-            let matrix = WaveletMatrix::from_values(&values.first).map_err(unfit)?;
-            out.put(&[matrix.len()])?;
-            put_core(matrix.core(), target, out)?;
-            matrix.first().write_words(Supports::Lean, out)?;
-        }
-        Kind::WaveletCore => {
-            let _reserved = budget.reserve(core_bytes(&values.first))?;
-            put_core(&WaveletCore::from_values(&values.first), target, out)?;
-        }
-        Kind::RunLengthWavelet => {
-            // Runs of 16 bytes: all of them, their two kinds on a level, and both together again.
-            let _reserved = budget.reserve((values.first.len() as u64).saturating_mul(4 * 16))?;
-            let runs: Vec<(u64, u64)> = runs(&values).collect();
-            RunLengthWaveletMatrix::from_runs(&runs).map_err(unfit)?.write_words(full, out)?;
-        }
-        Kind::RunLength => run_length(target, values)?.write_words(full, out)?,
-        Kind::Sparse => {
-            let (vector, _reserved) = sparse(target, values, budget)?;
-            put_sparse(&vector, target, out)?;
-        }
-        Kind::Bit => {
-            let (bits, _reserved) = bit_vector(target, values, budget)?;
-            put_bits(&bits, wanted(target, [true; 3]), out)?;
-        }
-        Kind::Raw => bit_vector(target, values, budget)?.0.bits().write_words(full, out)?,
-        Kind::Gbz | Kind::Gbwt | Kind::Gg | Kind::GbwtMeta | Kind::Chains => {
-            return Err(Error::unsupported(format!("writing a {}", native.kind)));
-        }
-    }
-    Ok(())
-}
-
-fn put_vector(words: &[u64], len: u64, out: &mut impl WordSink) -> Result<()> {
-    out.put(&[len])?;
-    Ok(out.put(words)?)
-}
-
-fn int_vector(native: &Native, values: &[u64]) -> Result<IntVector> {
-    let Some(width) = native.width else { return Ok(IntVector::from_values_packed(values)) };
-    if let Some(row) = values.iter().position(|value| width < 64 && value >> width != 0) {
-        let value = values.get(row).copied().unwrap_or(0);
-        return Err(Error::lossy(format!("row {row}: {value} does not fit {width} bits")));
-    }
-    IntVector::from_values(width, values.iter().copied()).map_err(unfit)
-}
-
-fn universe(native: &Native, positions: &[u64]) -> u64 {
-    native.universe.unwrap_or_else(|| positions.last().map_or(0, |last| last.saturating_add(1)))
-}
-
-fn run_end(values: &Values) -> u64 {
-    let last = values.first.last().zip(values.second.last());
-    last.map_or(0, |(start, length)| start.saturating_add(*length))
-}
-
-fn runs(values: &Values) -> impl Iterator<Item = (u64, u64)> + '_ {
-    values.first.iter().copied().zip(values.second.iter().copied())
-}
-
-/// The width of the largest value, in bits.
-fn bits_of(values: &[u64]) -> u32 {
-    64 - values.iter().copied().max().unwrap_or(0).leading_zeros()
-}
-
-/// What building the levels of a wavelet matrix and writing them takes beside the values: two copies of the values in the
-/// narrowest type, the levels, and one level with its supports.
-fn core_bytes(values: &[u64]) -> u64 {
-    let (len, width) = (values.len() as u64, u64::from(bits_of(values).max(1)));
-    let narrow = width.div_ceil(8).next_power_of_two();
-    len.saturating_mul(2 * narrow).saturating_add(len / 8 * (width + 4))
-}
-
-/// The same for a whole wavelet matrix, which also has the start of each value of the alphabet.
-fn wavelet_bytes(values: &[u64]) -> u64 {
-    let alphabet = values.iter().copied().max().unwrap_or(0).saturating_add(1);
-    let occurring = alphabet.min(values.len() as u64);
-    let starts = occurring.saturating_mul(2 * 16).saturating_add(alphabet.saturating_mul(8));
-    core_bytes(values).saturating_add(starts)
-}
-
-/// The bits, and what pays for them and for a copy with supports while they are written.
-fn bit_vector(target: &Target, values: Values, budget: &Budget) -> Result<(BitVector, Reservation)> {
-    let len = match target.input {
-        Input::Bits => values.bits.len(),
-        Input::Runs => target.native.universe.unwrap_or_else(|| run_end(&values)),
-        _ => universe(&target.native, &values.first),
+/// Whether a file of this dialect, or of this name where it has none, is a GFA file.
+pub fn is_gfa(dialect: Option<&str>, name: Option<&str>) -> bool {
+    let has_extension = || {
+        let name = name.unwrap_or_default().to_lowercase();
+        [".gfa", ".gfa.gz"].iter().any(|end| name.ends_with(end))
     };
-    let reserved = budget.reserve((len / 8).saturating_mul(3))?;
-    let bits = match target.input {
-        Input::Bits => BitVector::from(values.bits),
-        Input::Runs => BitVector::from_runs(len, runs(&values)).map_err(unfit)?,
-        _ => BitVector::from_positions(len, values.first.iter().copied()).map_err(unfit)?,
+    dialect.map_or_else(has_extension, |dialect| dialect == GFA)
+}
+
+/// Plans a GFA file, which is written from the lines of a GBZ graph.
+fn plan_gfa(schema: &SchemaRef) -> Box<dyn WritePlan> {
+    let mut plan = Plan::default();
+    let is_graph = native::of(schema, ID).is_some_and(|own| own.as_str() == Some(GFA));
+    let effect = match is_graph {
+        true => Effect::exact(),
+        false => Effect::impossible("GFA is written from a GBZ graph, whole and as it is"),
     };
-    Ok((bits, reserved))
+    let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
+    plan.step("", columns, GFA, effect);
+    planned(plan, |sink| Ok(Box::new(GfaWriter { sink, rows: 0 })))
 }
 
-fn run_length(target: &Target, values: Values) -> Result<RunLengthVector> {
-    match target.input {
-        Input::Bits => Ok(values.bits.iter().collect()),
-        Input::Runs => {
-            let len = target.native.universe.unwrap_or_else(|| run_end(&values));
-            RunLengthVector::from_runs(len, runs(&values)).map_err(unfit)
+struct GfaWriter {
+    sink: Sink,
+    rows: u64,
+}
+
+impl Writer for GfaWriter {
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        use std::io::Write as _;
+        let lines = rows.columns().first().and_then(|column| column.as_string_opt::<i64>());
+        for line in lines.into_iter().flatten().flatten() {
+            self.sink.write_all(line.as_bytes())?;
+            self.sink.write_all(b"\n")?;
         }
-        _ => {
-            let len = universe(&target.native, &values.first);
-            RunLengthVector::from_sorted(len, values.first.iter().copied()).map_err(unfit)
-        }
+        self.rows += rows.num_rows() as u64;
+        Ok(())
     }
-}
 
-fn sparse(target: &Target, values: Values, budget: &Budget) -> Result<(SparseVector, Reservation)> {
-    let native = &target.native;
-    // Positions of 8 bytes, and the vector with its supports, which takes less.
-    let reserve = |ones: u64| budget.reserve(ones.saturating_mul(2 * 8));
-    let (len, (positions, reserved)): (u64, (Vec<u64>, Reservation)) = match target.input {
-        Input::Bits => {
-            let bits = BitVector::from(values.bits);
-            let reserved = reserve(bits.count_ones())?;
-            (native.universe.unwrap_or(bits.len()), (bits.ones().collect(), reserved))
-        }
-        Input::Runs => {
-            let len = native.universe.unwrap_or_else(|| run_end(&values));
-            let ones: u64 =
-                values.second.iter().try_fold(0u64, |sum, run| sum.checked_add(*run)).unwrap_or(u64::MAX);
-            if ones > len {
-                return Err(Error::lossy(format!("runs of {ones} bits do not fit {len}")));
-            }
-            let reserved = reserve(ones)?;
-            let ones = runs(&values).flat_map(|(start, run)| start..start.saturating_add(run)).collect();
-            (len, (ones, reserved))
-        }
-        _ => {
-            let len = universe(native, &values.first);
-            let mut parts = values.first.into_parts();
-            parts.1.grow(parts.0.len() as u64 * 8)?;
-            (len, parts)
-        }
-    };
-    let mut options = SparseOptions::default().multiset(native.multiset);
-    if let Some(width) = native.width {
-        options = options.width(width);
+    fn finish(self: Box<Self>) -> Result<Written> {
+        let rows = self.rows;
+        Ok(Written::new(rows, self.sink.finish()?))
     }
-    Ok((SparseVector::from_sorted_with(len, positions, options).map_err(unfit)?, reserved))
-}
-
-/// Which supports to write: as asked, else as they were read, else `usual`.
-fn wanted(target: &Target, usual: [bool; 3]) -> [bool; 3] {
-    match target.supports {
-        Some(Supports::Lean) => [false; 3],
-        Some(_) => usual,
-        None => target.native.supports.unwrap_or(usual),
-    }
-}
-
-/// A bit vector with some of the supports that simple-sds writes.
-fn put_bits(bits: &BitVector, supports: [bool; 3], out: &mut impl WordSink) -> Result<()> {
-    out.put(&[bits.count_ones()])?;
-    bits.bits().write_words(Supports::Lean, out)?;
-    if supports == [false; 3] {
-        return Ok(out.put(&[0; 3])?);
-    }
-    let words = bits.to_words(Supports::Full);
-    let full = BitVector::from_words(&mut WordCursor::new(words.as_slice()))?;
-    for (support, wanted) in full.stored_supports().into_iter().zip(supports) {
-        match support {
-            Some(words) if wanted => put_vector(words, words.len() as u64, out)?,
-            _ => out.put(&[0])?,
-        }
-    }
-    Ok(())
-}
-
-fn put_sparse(vector: &SparseVector, target: &Target, out: &mut impl WordSink) -> Result<()> {
-    out.put(&[vector.len()])?;
-    put_bits(vector.high(), wanted(target, [false, true, true]), out)?;
-    Ok(vector.low().write_words(Supports::Lean, out)?)
-}
-
-/// The width and the levels of a wavelet matrix.
-fn put_core(core: &WaveletCore<BitVector>, target: &Target, out: &mut impl WordSink) -> Result<()> {
-    out.put(&[u64::from(core.width())])?;
-    core.levels().iter().try_for_each(|level| put_bits(level, wanted(target, [true; 3]), out))
 }

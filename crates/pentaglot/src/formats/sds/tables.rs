@@ -1,0 +1,300 @@
+//! A pangenome file as tables: samples, contigs, paths, nodes, edges, and the lines of its GFA.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::builder::{LargeStringBuilder, StringBuilder};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use super::containers::{Container, ContainerPart};
+use super::gfa::Lines;
+use super::graph::{Graph, Names};
+use super::schema::SdsKind;
+use crate::error::{Error, Result};
+use crate::formats::sds::ID;
+use crate::hub::{native, rows};
+use crate::limits::Budget;
+
+/// A table of a pangenome file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Table {
+    Samples,
+    Contigs,
+    Paths,
+    /// `has_sequences`: a GBZ graph has them.
+    Nodes {
+        has_sequences: bool,
+    },
+    Edges,
+    Gfa,
+}
+
+impl Table {
+    /// The tables of a container with these parts.
+    pub(super) fn of(kind: SdsKind, parts: &[ContainerPart]) -> Vec<Self> {
+        let has_names = parts.iter().any(|part| part.path.ends_with("path_names"));
+        let mut tables = Vec::new();
+        if has_names {
+            tables.extend([Table::Samples, Table::Contigs, Table::Paths]);
+        }
+        match kind {
+            SdsKind::Gbz => tables.extend([Table::Nodes { has_sequences: true }, Table::Edges, Table::Gfa]),
+            SdsKind::Gbwt => tables.extend([Table::Nodes { has_sequences: false }, Table::Edges]),
+            _ => {}
+        }
+        tables
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            // The header of the metadata has numbers of these names.
+            Table::Samples => "samples",
+            Table::Contigs => "contigs",
+            Table::Paths => "paths",
+            Table::Nodes { .. } => "nodes",
+            Table::Edges => "edges",
+            Table::Gfa => "gfa",
+        }
+    }
+
+    pub(super) fn schema(self) -> Schema {
+        let text = |name: &str| Field::new(name, DataType::Utf8, false);
+        let number = |name: &str| Field::new(name, DataType::UInt64, false);
+        let small = |name: &str| Field::new(name, DataType::UInt32, false);
+        match self {
+            Table::Samples | Table::Contigs => Schema::new(vec![text("name")]),
+            Table::Paths => {
+                Schema::new(vec![text("sample"), text("contig"), small("phase"), small("fragment")])
+            }
+            Table::Nodes { has_sequences: true } => {
+                Schema::new(vec![number("id"), text("sequence"), number("length")])
+            }
+            Table::Nodes { .. } => Schema::new(vec![number("id")]),
+            Table::Edges => Schema::new(vec![
+                number("from"),
+                text("from_orientation"),
+                number("to"),
+                text("to_orientation"),
+            ]),
+            Table::Gfa => {
+                native::with(Schema::new(vec![Field::new("line", DataType::LargeUtf8, false)]), ID, NATIVE)
+            }
+        }
+    }
+
+    /// How many rows there are, where the file states it.
+    pub(super) fn row_count(self, container: &Container) -> Result<Option<u64>> {
+        let names = |count: fn(&Names) -> u64| Ok(Names::open(container)?.as_ref().map(count));
+        match self {
+            Table::Samples => names(|names| names.sample_count),
+            Table::Contigs => names(|names| names.contig_count),
+            Table::Paths => names(Names::path_count),
+            Table::Nodes { has_sequences: true } => super::graph::field(container, "graph.nodes").map(Some),
+            Table::Nodes { .. } | Table::Edges | Table::Gfa => Ok(None),
+        }
+    }
+
+    /// Opens the table; `by_nodes` means that nodes keep their ids where they are parts of segments.
+    pub(super) fn open(self, container: &Container, budget: &Budget, by_nodes: bool) -> Result<OpenTable> {
+        let content = match self {
+            Table::Samples | Table::Contigs | Table::Paths => {
+                let names = Names::open(container)?;
+                Opened::Names(names.ok_or_else(|| Error::malformed("metadata", "none"))?)
+            }
+            _ => {
+                let mut graph = Graph::open(container, budget)?;
+                graph.segments = graph.segments.filter(|_| !by_nodes);
+                Opened::Graph(graph)
+            }
+        };
+        Ok(OpenTable { table: self, content: Arc::new(content), budget: budget.clone() })
+    }
+}
+
+/// The native type of the lines of a GFA file.
+pub(super) const NATIVE: &str = "gfa";
+
+enum Opened {
+    Names(Names),
+    Graph(Graph),
+}
+
+/// A table that is ready to be read.
+pub(super) struct OpenTable {
+    table: Table,
+    content: Arc<Opened>,
+    budget: Budget,
+}
+
+/// A batch is full with so many bytes of text.
+const BATCH_BYTES: usize = 1 << 20;
+
+impl OpenTable {
+    /// The rows of a range, in batches.
+    pub(super) fn batches(
+        &self,
+        range: Range<u64>,
+        size: u64,
+        schema: SchemaRef,
+    ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {
+        let (content, table) = (Arc::clone(&self.content), self.table);
+        let skip = usize::try_from(range.start).unwrap_or(usize::MAX);
+        let take = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let all: Box<dyn Iterator<Item = Result<Row>> + Send> = match (table, content.as_ref()) {
+            (Table::Gfa, Opened::Graph(_)) => {
+                let lines = Lines::new(Whole(content), &self.budget)?;
+                Box::new(lines.map(|line| line.map(Row::Line)))
+            }
+            (Table::Nodes { has_sequences }, Opened::Graph(graph)) => {
+                Box::new(graph.ids().filter_map(move |id| node(&content, id, has_sequences).transpose()))
+            }
+            (Table::Edges, Opened::Graph(graph)) => {
+                Box::new(graph.ids().flat_map(move |id| edges(&content, id)))
+            }
+            (_, Opened::Names(names)) => {
+                let count = match table {
+                    Table::Samples => names.sample_count,
+                    Table::Contigs => names.contig_count,
+                    _ => names.path_count(),
+                };
+                Box::new((0..count).map(move |id| name(&content, table, id)))
+            }
+            _ => return Err(Error::unsupported(format!("a table of {}", table.name()))),
+        };
+        let mut rows = all.skip(skip).take(take);
+        let mut is_broken = false;
+        Ok(Box::new(std::iter::from_fn(move || {
+            let mut builder = Builder::default();
+            while builder.rows < size && builder.bytes < BATCH_BYTES && !is_broken {
+                match rows.next() {
+                    Some(Ok(row)) => builder.push(row),
+                    Some(Err(error)) => {
+                        is_broken = true;
+                        return Some(Err(error));
+                    }
+                    None => break,
+                }
+            }
+            (builder.rows > 0).then(|| builder.finish(table, &schema))
+        })))
+    }
+}
+
+/// The graph of an open table.
+pub(super) struct Whole(Arc<Opened>);
+
+impl Whole {
+    pub(super) fn graph(&self) -> Result<&Graph> {
+        match self.0.as_ref() {
+            Opened::Graph(graph) => Ok(graph),
+            Opened::Names(_) => Err(Error::unsupported("a graph of names alone")),
+        }
+    }
+}
+
+/// One row of a table.
+enum Row {
+    Name(String),
+    Path(super::graph::PathName),
+    Node(u64, Option<String>),
+    Edge(super::graph::Visit, super::graph::Visit),
+    Line(String),
+}
+
+fn name(content: &Opened, table: Table, id: u64) -> Result<Row> {
+    let Opened::Names(names) = content else { return Err(Error::unsupported("names of a graph")) };
+    match table {
+        Table::Samples => names.sample(id).map(Row::Name),
+        Table::Contigs => names.contig(id).map(Row::Name),
+        _ => names.path(id).map(Row::Path),
+    }
+}
+
+/// The node of this id, if there is one.
+fn node(content: &Opened, id: u64, has_sequences: bool) -> Result<Option<Row>> {
+    let Opened::Graph(graph) = content else { return Ok(None) };
+    if !graph.has_node(id)? {
+        return Ok(None);
+    }
+    let sequence = if has_sequences { Some(graph.sequence(id)?) } else { None };
+    Ok(Some(Row::Node(id, sequence)))
+}
+
+fn edges(content: &Opened, id: u64) -> Vec<Result<Row>> {
+    let Opened::Graph(graph) = content else { return Vec::new() };
+    match graph.edges(id) {
+        Ok(edges) => edges.into_iter().map(|(from, to)| Ok(Row::Edge(from, to))).collect(),
+        Err(error) => vec![Err(error)],
+    }
+}
+
+/// Columns being built: which of them a table has depends on it.
+#[derive(Default)]
+struct Builder {
+    rows: u64,
+    bytes: usize,
+    texts: [StringBuilder; 2],
+    lines: LargeStringBuilder,
+    numbers: [Vec<u64>; 2],
+    small: [Vec<u32>; 2],
+}
+
+impl Builder {
+    fn text(&mut self, column: usize, text: &str) {
+        self.bytes += text.len();
+        if let Some(builder) = self.texts.get_mut(column) {
+            builder.append_value(text);
+        }
+    }
+
+    fn push(&mut self, row: Row) {
+        self.rows += 1;
+        let [first, second] = &mut self.numbers;
+        match row {
+            Row::Name(name) => self.text(0, &name),
+            Row::Path(path) => {
+                let [phase, fragment] = &mut self.small;
+                phase.push(path.phase);
+                fragment.push(path.fragment);
+                self.text(0, &path.sample);
+                self.text(1, &path.contig);
+            }
+            Row::Node(id, sequence) => {
+                first.push(id);
+                if let Some(sequence) = sequence {
+                    second.push(sequence.len() as u64);
+                    self.text(0, &sequence);
+                }
+            }
+            Row::Edge(from, to) => {
+                first.push(from.node);
+                second.push(to.node);
+                self.text(0, from.sign());
+                self.text(1, to.sign());
+            }
+            Row::Line(line) => {
+                self.bytes += line.len();
+                self.lines.append_value(line);
+            }
+        }
+    }
+
+    fn finish(mut self, table: Table, schema: &SchemaRef) -> Result<RecordBatch> {
+        let [first, second] = &mut self.texts;
+        let (first, second): (ArrayRef, ArrayRef) = (Arc::new(first.finish()), Arc::new(second.finish()));
+        let number = |values: Vec<u64>| -> ArrayRef { Arc::new(UInt64Array::from(values)) };
+        let small = |values: Vec<u32>| -> ArrayRef { Arc::new(UInt32Array::from(values)) };
+        let [one, two] = self.numbers;
+        let [phase, fragment] = self.small;
+        let columns = match table {
+            Table::Samples | Table::Contigs => vec![first],
+            Table::Paths => vec![first, second, small(phase), small(fragment)],
+            Table::Nodes { has_sequences: true } => vec![number(one), first, number(two)],
+            Table::Nodes { .. } => vec![number(one)],
+            Table::Edges => vec![number(one), first, number(two), second],
+            Table::Gfa => vec![Arc::new(self.lines.finish()) as ArrayRef],
+        };
+        rows::batch(Arc::clone(schema), columns, usize::try_from(self.rows).unwrap_or(0))
+    }
+}
