@@ -1,18 +1,21 @@
-//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines`.
+//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines|pictures|web`.
 
 mod fuzz;
 mod lines;
+mod pictures;
 mod python;
 mod select;
 mod servers;
 mod setup;
 mod test;
+mod web;
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench NAME [ARGS] | fuzz [TARGET…] [--seconds N] | valgrind | lines";
+const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench NAME [ARGS] | \
+    fuzz [TARGET…] [--seconds N] | valgrind | lines | pictures | web";
 
 type Result<T = ()> = std::result::Result<T, String>;
 
@@ -31,6 +34,8 @@ fn main() -> ExitCode {
         ["fuzz", targets @ ..] => fuzz::run(targets, "60"),
         ["valgrind"] => valgrind(),
         ["lines"] => lines::run(),
+        ["pictures"] => pictures::make(),
+        ["web"] => web::build(),
         _ => Err(USAGE.to_owned()),
     };
     match done {

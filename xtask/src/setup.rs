@@ -4,8 +4,8 @@ use std::process::Command;
 
 use crate::Result;
 
-/// Debian packages that a test needs: none so far, besides what builds the workspace.
-const PACKAGES: &[&str] = &[];
+/// Debian packages that a test needs, besides what builds the workspace: the browser of the viewer's tests, and a font for it.
+const PACKAGES: &[&str] = &["chromium", "fonts-dejavu-core"];
 
 /// Installs what is missing of [`PACKAGES`], and nothing else; says what it does.
 pub(crate) fn run() -> Result {

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::{env, fs};
 
-use crate::{Result, build_folder, cargo, python, root, select};
+use crate::{Result, build_folder, cargo, python, root, select, web};
 
 /// Runs those of a selection of packages. What could not be run is listed at the end; with `CI` in the environment that is
 /// a failure.
@@ -21,7 +21,7 @@ pub(crate) fn run(selection: &[&str]) -> Result {
     Ok(())
 }
 
-/// Rust, documentation, transcripts of the command, each format alone, the Python programs that read what we write, and the
+/// Rust, documentation, transcripts of the command, each format alone, the page of the viewer, the Python programs that read what we write, and the
 /// Python package.
 fn all(selection: &[&str], left_out: &mut Vec<String>) -> Result {
     // This builds the command too. Always the same selection: another one would build other features of the same
@@ -39,6 +39,7 @@ fn all(selection: &[&str], left_out: &mut Vec<String>) -> Result {
     }
     each_format_alone()?;
     dependencies(left_out)?;
+    web::tests(left_out)?;
     python::tests(selection == select::FULL, left_out)?;
     python::package(left_out)
 }

@@ -129,6 +129,21 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where 'price > 200 and symbol is not null'"
     )]
     Count(Count),
+    /// What the values of a file are like: figures of each column, of a matrix, of a succinct structure
+    #[command(
+        after_help = "Examples:\n  pentaglot describe readings.parquet\n  pentaglot describe ticks.bson --columns price --where 'volume > 100' --json"
+    )]
+    Describe(Describe),
+    /// A picture of a file, of the kind that suits it: an SVG or PNG file, or text
+    #[command(
+        after_help = "Examples:\n  pentaglot plot matrix.mtx -o matrix.svg\n  pentaglot plot ticks.bson --kind line --columns time,price --size 1200x400 -o price.png"
+    )]
+    Plot(Plot),
+    /// Look at files in the browser: rows, figures, pictures, bytes; served on 127.0.0.1 only
+    #[command(
+        after_help = "Examples:\n  pentaglot view readings.parquet matrix.mtx\n  pentaglot view broken.dbdf --no-open --port 8080 --read-only"
+    )]
+    View(ViewFiles),
     /// The content identity of files: the same typed data has the same one in every format
     #[command(
         after_help = "Examples:\n  pentaglot hash readings.parquet readings.csv\n  pentaglot hash --check identities.txt"
@@ -358,6 +373,67 @@ pub(crate) struct Count {
     /// One JSON object per line and file
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Describe {
+    /// The file
+    pub(crate) file: String,
+    /// Columns, by name; of a matrix also 3,7..9
+    #[arg(long, value_name = "A,B")]
+    pub(crate) columns: Option<String>,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// As a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Plot {
+    /// The file
+    pub(crate) file: String,
+    /// The picture, OUT.svg or OUT.png; without it, it is drawn as text
+    #[arg(short = 'o', value_name = "OUT")]
+    pub(crate) output: Option<String>,
+    /// The kind of picture: histogram, bar, line, scatter, spy, sheet, runs, treemap; by default what suits the data
+    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
+    pub(crate) kind: Option<pentaglot_plot::Kind>,
+    /// Columns, by name; of a matrix also 3,7..9
+    #[arg(long, value_name = "A,B")]
+    pub(crate) columns: Option<String>,
+    /// The size in pixels
+    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "800x500", value_parser = crate::plot::parse_size)]
+    pub(crate) size: (u32, u32),
+    /// Replace an existing output
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) open: Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ViewFiles {
+    /// Files
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// The port (0: any that is free)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Print the address and open no browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    /// Let the page save nothing
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Rows that are shown at first: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) open: Open,
 }
 
 #[derive(Debug, Args)]
@@ -594,4 +670,8 @@ fn parse_kinds(text: &str) -> Result<LossKinds, String> {
 
 fn parse_rows(text: &str) -> Result<Range<u64>, String> {
     pentaglot::job::parse_rows(text).map_err(|error| error.to_string())
+}
+
+fn parse_kind(text: &str) -> Result<pentaglot_plot::Kind, String> {
+    text.parse().map_err(|error: pentaglot::Error| error.to_string())
 }

@@ -5,6 +5,7 @@ mod bus_error;
 mod cat;
 mod convert;
 mod count;
+mod describe;
 mod diff;
 mod dump;
 mod formats;
@@ -12,6 +13,7 @@ mod hash;
 mod help;
 mod inspect;
 mod pager;
+mod plot;
 mod process;
 mod progress;
 mod query;
@@ -25,6 +27,7 @@ mod stdout;
 mod table;
 mod types;
 mod validate;
+mod view;
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -276,6 +279,9 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),
         Verb::Count(args) => count::run(session, args),
+        Verb::Describe(args) => describe::run(session, args),
+        Verb::Plot(args) => plot::run(session, args),
+        Verb::View(args) => view::run(session, args),
         Verb::Hash(args) => hash::run(session, args),
         Verb::Diff(args) => diff::run(session, args),
         Verb::Salvage(args) => salvage::run(session, args),

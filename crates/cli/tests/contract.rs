@@ -426,3 +426,89 @@ fn inspect_of_many_columns_is_a_screen() {
         assert_eq!(object["columns"].as_array().unwrap().len(), 1000);
     }
 }
+
+#[test]
+fn describe_prints_the_figures_of_the_contract() {
+    let data = root().join("examples/data");
+    let described = |name: &str| json(&good(&["describe", "--json", data.join(name).to_str().unwrap()]));
+    let table = described("ticks.bson");
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(table["rows"], 240);
+    let column = &table["columns"][2];
+    assert_eq!(
+        keys(column)[..13],
+        [
+            "name",
+            "type",
+            "nulls",
+            "nans",
+            "distinct",
+            "distinct_exact",
+            "min",
+            "max",
+            "mean",
+            "std",
+            "quantiles",
+            "top",
+            "top_exact",
+        ]
+    );
+    assert_eq!(keys(&column["quantiles"]), ["0.05", "0.25", "0.5", "0.75", "0.95"]);
+    let matrix = described("ratings.mtx");
+    assert_eq!(
+        keys(&matrix)[..11],
+        [
+            "rows",
+            "cols",
+            "nonzeros",
+            "density",
+            "min",
+            "max",
+            "mean",
+            "symmetric",
+            "bandwidth",
+            "row_counts",
+            "col_counts",
+        ]
+    );
+    assert_eq!(keys(&matrix["row_counts"]), ["0.05", "0.25", "0.5", "0.75", "0.95"]);
+    let succinct = described("exons.sds");
+    assert_eq!(keys(&succinct), ["kind", "len", "ones", "width", "runs", "bits", "entropy_bits"]);
+    assert_eq!(
+        (&succinct["len"], &succinct["ones"], &succinct["runs"]),
+        (&5000.into(), &117.into(), &3.into())
+    );
+}
+
+#[test]
+fn every_file_is_described_and_plotted_or_refused() {
+    let (_folder, name) = folder();
+    let picture = name("x.svg");
+    let mut done = 0;
+    for file in files() {
+        let file = file.to_str().unwrap();
+        for words in [&["describe", "--json", file][..], &["plot", file, "-o", &picture, "--force"]] {
+            let (status, _, said) = run(words);
+            assert!(matches!(status, Some(0..=4)), "{words:?}: {status:?} {said}");
+            done += u32::from(status == Some(0));
+        }
+    }
+    assert!(done > 60, "{done}");
+}
+
+#[test]
+fn plot_replaces_nothing_without_being_asked() {
+    let (_folder, name) = folder();
+    let ticks = root().join("examples/data/ticks.bson");
+    let ticks = ticks.to_str().unwrap();
+    for picture in ["x.svg", "x.png"] {
+        let picture = name(picture);
+        good(&["plot", ticks, "-o", &picture, "--size", "300x200"]);
+        let before = fs::read(&picture).unwrap();
+        assert_eq!(run(&["plot", ticks, "-o", &picture]).0, Some(2));
+        assert_eq!(fs::read(&picture).unwrap(), before);
+    }
+    assert_eq!(run(&["plot", ticks, "-o", &name("x.gif")]).0, Some(2));
+    assert_eq!(run(&["plot", ticks, "--size", "1x1"]).0, Some(2));
+    assert!(good(&["plot", ticks, "--columns", "symbol"]).contains("MSFT █"));
+}

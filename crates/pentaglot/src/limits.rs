@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// What one job may cost at the most.
 ///
 /// ```
-/// let limits = pentaglot::Limits::default().with_max_alloc(64u64 << 20);
+/// let limits = pentaglot::Limits::default().with_max_alloc(64 << 20);
 /// assert!(limits.budget().reserve(65 << 20).is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,11 +43,14 @@ impl Default for Limits {
 
 impl Limits {
     setters! {
-        with_max_alloc(max_alloc: u64);
-        with_max_depth(max_depth: u32);
-        with_max_ratio(max_ratio: u64);
-        with_max_free_rows(max_free_rows: u64);
-        with_max_spool(max_spool: u64);
+        texts []
+        values [
+            with_max_alloc(max_alloc: u64),
+            with_max_depth(max_depth: u32),
+            with_max_ratio(max_ratio: u64),
+            with_max_free_rows(max_free_rows: u64),
+            with_max_spool(max_spool: u64),
+        ]
     }
 
     /// A fresh budget under these limits.

@@ -1,15 +1,25 @@
 //! [`setters`]: the setters of options structs.
 
-/// A setter for each field: `with_rows(rows: Range<u64>)` sets `rows`, which is a `Range<u64>` or an `Option` of one, and
-/// gives the options back.
+/// A setter for each field, which gives the options back: `texts` are fields of the type `Option<String>`; `values` have the
+/// given type, or are an `Option` of it.
 macro_rules! setters {
-    ($($(#[$attribute:meta])* $setter:ident($field:ident: $type:ty);)*) => {
+    (
+        texts [$($text:ident($text_field:ident),)*]
+        values [$($(#[$attribute:meta])* $setter:ident($field:ident: $type:ty),)*]
+    ) => {
+        $(
+            #[doc = concat!("Sets [`", stringify!($text_field), "`](Self::", stringify!($text_field), ").")]
+            #[must_use]
+            pub fn $text(mut self, value: impl Into<String>) -> Self {
+                self.$text_field = Some(value.into());
+                self
+            }
+        )*
         $(
             $(#[$attribute])*
             #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
             #[must_use]
-            pub fn $setter(mut self, value: impl Into<$type>) -> Self {
-                let value: $type = value.into();
+            pub fn $setter(mut self, value: $type) -> Self {
                 self.$field = value.into();
                 self
             }

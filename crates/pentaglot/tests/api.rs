@@ -1,14 +1,17 @@
 //! What all options of the library have in common.
 
+mod tree;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use tree::{rust_files, source};
 
 /// Options structs are `#[non_exhaustive]`, so callers cannot build them as literals: each public field has a setter.
 #[test]
 fn every_option_has_a_setter() {
     let mut structs = 0;
     let mut missing = Vec::new();
-    for file in rust_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+    for file in rust_files(&source()) {
         let text = fs::read_to_string(&file).unwrap();
         for (at, _) in text.match_indices("pub struct ") {
             let rest = &text[at + "pub struct ".len()..];
@@ -34,17 +37,4 @@ fn every_option_has_a_setter() {
     }
     assert!(structs >= 8, "{structs} structs");
     assert!(missing.is_empty(), "{}", missing.join("\n"));
-}
-
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files
 }

@@ -1,8 +1,12 @@
 //! The layers of the library: nothing calls upward or sideways.
 
+mod tree;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use tree::rust_files;
 
 /// What each room may name with `crate::`. The root's re-exports of core types count as core.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -28,7 +32,7 @@ const CORE: &[&str] =
 
 #[test]
 fn nothing_calls_upward_or_sideways() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let source = tree::source();
     let mut wrong = Vec::new();
     for file in rust_files(&source) {
         let relative = file.strip_prefix(&source).unwrap();
@@ -66,19 +70,6 @@ fn nothing_calls_upward_or_sideways() {
 
 fn is_format(source: &Path, name: &str) -> bool {
     source.join("formats").join(name).is_dir()
-}
-
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files
 }
 
 /// What follows `crate::` in code (not in comments), also in lists; of `formats` also the next step.

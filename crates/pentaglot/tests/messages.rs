@@ -1,5 +1,7 @@
 //! What all messages of the library have in common.
 
+mod tree;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -101,21 +103,14 @@ fn literals(name: &str) -> Vec<(PathBuf, String)> {
 
 /// The files of the library without tests, and their text.
 fn sources() -> Vec<(PathBuf, String)> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    let mut folders = vec![source.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            if path.is_dir() && name != "tests" && name != "testing" {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests" {
-                let text = fs::read_to_string(&path).unwrap();
-                let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
-                files.push((path.strip_prefix(&source).unwrap().to_owned(), code));
-            }
-        }
-    }
-    files
+    let source = tree::source();
+    let is_test = |file: &Path| {
+        file.components()
+            .any(|step| ["tests", "testing", "tests.rs"].iter().any(|name| step.as_os_str() == *name))
+    };
+    let files = tree::rust_files(&source).into_iter();
+    let files = files
+        .map(|file| (file.strip_prefix(&source).unwrap().to_owned(), fs::read_to_string(&file).unwrap()));
+    let code = |text: String| text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+    files.filter(|(file, _)| !is_test(file)).map(|(file, text)| (file, code(text))).collect()
 }

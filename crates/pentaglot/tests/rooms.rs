@@ -1,8 +1,12 @@
 //! The rooms of a format: every folder under `formats/` holds the same files with the same contents, and no type has a
 //! name that does not say whose it is.
 
+mod tree;
+
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use tree::{rust_files, source};
 
 /// What every format folder holds. `tests` is a file or a folder.
 const ROOMS: [&str; 8] = ["mod", "schema", "layout", "read", "write", "validate", "outline", "tests"];
@@ -92,10 +96,6 @@ fn definitions_are_recognised() {
     assert_eq!(defined_type("let kind = Kind::Batch;"), None);
 }
 
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
-}
-
 /// The folder of every format: its `mod.rs` implements `Format`.
 fn format_folders() -> Vec<PathBuf> {
     let formats = source().join("formats");
@@ -124,18 +124,4 @@ fn room_of(folder: &Path, file: &Path) -> String {
 
 fn is_code(folder: &Path, file: &Path) -> bool {
     room_of(folder, file) != "tests" && name(file) != "tests"
-}
-
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
 }

@@ -11,6 +11,7 @@ mod error;
 mod given;
 mod info;
 mod input;
+mod look;
 mod outline;
 mod output;
 mod succinct;
@@ -42,5 +43,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     info::register(module)?;
     dynd::register(module)?;
     succinct::register(module)?;
-    trust::register(module)
+    trust::register(module)?;
+    look::register(module)
 }

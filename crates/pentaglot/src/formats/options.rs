@@ -160,12 +160,16 @@ pub struct WriteOptions {
 
 impl ReadOptions {
     setters! {
-        with_dialect(dialect: String);
-        with_member(member: String);
-        with_type_text(type_text: String);
-        with_in_place(in_place: InPlace);
-        with_budget(budget: Budget);
-        with_control(control: Control);
+        texts [
+            with_dialect(dialect),
+            with_member(member),
+            with_type_text(type_text),
+        ]
+        values [
+            with_in_place(in_place: InPlace),
+            with_budget(budget: Budget),
+            with_control(control: Control),
+        ]
     }
 
     /// Adds an option of the format.
@@ -184,22 +188,26 @@ impl ReadOptions {
 
 impl WriteOptions {
     setters! {
-        with_name(name: String);
-        with_dialect(dialect: String);
-        with_type_text(type_text: String);
-        with_budget(budget: Budget);
-        with_control(control: Control);
-        with_row_count(row_count: u64);
-        with_allow_lossy(allow_lossy: LossKinds);
-        with_lost(lost: LossRecord);
-        with_json(json: JsonOptions);
+        texts [
+            with_name(name),
+            with_dialect(dialect),
+            with_type_text(type_text),
+        ]
+        values [
+            with_budget(budget: Budget),
+            with_control(control: Control),
+            with_row_count(row_count: u64),
+            with_allow_lossy(allow_lossy: LossKinds),
+            with_lost(lost: LossRecord),
+            with_json(json: JsonOptions),
+        ]
     }
 
     /// Adds an option of the format.
     ///
     /// ```
     /// use pentaglot::formats::WriteOptions;
-    /// let options = WriteOptions::default().with_option("compression", "zstd:9").with_row_count(100u64);
+    /// let options = WriteOptions::default().with_option("compression", "zstd:9").with_row_count(100);
     /// assert_eq!(options.row_count, Some(100));
     /// ```
     #[must_use]

@@ -2,6 +2,7 @@
 //! leaves is written from one. What a table cannot say by itself is said by extension types on fields
 //! ([`extension`]) and a few schema-metadata keys ([`shape`], [`native`]).
 
+mod columns;
 pub mod extension;
 pub mod filter;
 pub mod json;
@@ -14,8 +15,10 @@ pub mod selection;
 pub mod shape;
 pub mod type_text;
 
+pub use columns::Columns;
+pub(crate) use columns::distinct;
 pub use loss::{LossKind, LossKinds, LossRecord, Lost};
 pub use plan::{Effect, FieldPlan, Plan, Verdict};
 pub use rows::Rows;
-pub use selection::{Columns, Selection};
+pub use selection::Selection;
 pub use shape::{Form, Shape};

@@ -12,8 +12,8 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
+use super::columns::Columns;
 use super::native;
-use super::selection::Columns;
 use super::shape::{self, Form};
 use crate::error::{Error, Result};
 

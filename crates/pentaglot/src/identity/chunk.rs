@@ -5,60 +5,14 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use arrow_array::ArrayRef;
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
-use super::column::{HashedColumn, write_varint};
+use super::column::HashedColumn;
+use super::encoder::{BUFFER_BYTES, Encoder};
 use super::matrix::MatrixRows;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
-/// Small pieces are gathered up to this size: hashing is fastest on long ones.
-const BUFFER_BYTES: usize = 64 << 10;
 /// Encoded bytes of an unfinished chunk that stay in memory; more go to a temporary file.
 const SPOOL_MEMORY: usize = 16 << 20;
-
-/// Takes encoded bytes, and passes them on in long pieces.
-pub(super) struct Encoder<'t> {
-    buffer: Vec<u8>,
-    target: &'t mut dyn FnMut(&[u8]) -> Result<()>,
-}
-
-impl<'t> Encoder<'t> {
-    pub(super) fn new(target: &'t mut dyn FnMut(&[u8]) -> Result<()>) -> Self {
-        Encoder { buffer: Vec::new(), target }
-    }
-
-    #[inline]
-    pub(super) fn byte(&mut self, byte: u8) -> Result<()> {
-        self.buffer.push(byte);
-        self.flush_full()
-    }
-
-    #[inline]
-    pub(super) fn varint(&mut self, value: u64) -> Result<()> {
-        write_varint(value, &mut self.buffer);
-        self.flush_full()
-    }
-
-    #[inline]
-    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        if bytes.len() >= BUFFER_BYTES {
-            self.flush()?;
-            return (self.target)(bytes);
-        }
-        self.buffer.extend_from_slice(bytes);
-        self.flush_full()
-    }
-
-    #[inline]
-    fn flush_full(&mut self) -> Result<()> {
-        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
-    }
-
-    pub(super) fn flush(&mut self) -> Result<()> {
-        (self.target)(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
-    }
-}
 
 /// How the rows of a column are encoded.
 #[derive(Clone, Copy)]

@@ -6,9 +6,8 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray, OffsetSizeTrait, StringViewA
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, bit_iterator::BitSliceIterator};
 use arrow_schema::DataType;
 
-use super::chunk::Encoder;
+use super::encoder::Encoder;
 use crate::error::{Error, Result};
-use crate::wire::varint;
 
 /// An array that is ready to be encoded.
 pub(super) struct HashedColumn {
@@ -270,9 +269,4 @@ fn runs<R: arrow_array::types::RunEndIndexType>(array: &dyn Array) -> Result<(Ve
     let array = array.as_run::<R>();
     let indices = (0..array.len()).map(|index| array.get_physical_index(index)).collect();
     Ok((indices, array.values().clone()))
-}
-
-/// Appends a varint.
-pub(super) fn write_varint(value: u64, out: &mut Vec<u8>) {
-    varint::write(value, out);
 }

@@ -5,8 +5,8 @@ use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-use super::chunk::Encoder;
 use super::column::HashedColumn;
+use super::encoder::Encoder;
 use crate::error::{Error, Result};
 
 /// Rows of a matrix that are ready to be encoded.

@@ -10,6 +10,7 @@
 mod chunk;
 mod cid;
 mod column;
+mod encoder;
 mod matrix;
 mod rows;
 #[cfg(test)]
@@ -56,8 +57,11 @@ pub struct IdentityOptions {
 
 impl IdentityOptions {
     setters! {
-        with_budget(budget: Budget);
-        with_control(control: Control);
+        texts []
+        values [
+            with_budget(budget: Budget),
+            with_control(control: Control),
+        ]
     }
 }
 
@@ -207,7 +211,7 @@ pub(crate) fn row_digests(columns: &[ArrayRef]) -> Result<Vec<[u8; 32]>> {
             hasher.update(bytes);
             Ok(())
         };
-        let mut out = chunk::Encoder::new(&mut take);
+        let mut out = encoder::Encoder::new(&mut take);
         columns.iter().try_for_each(|column| column.slot(row, &mut out))?;
         out.flush()?;
         Ok(*hasher.finalize().as_bytes())

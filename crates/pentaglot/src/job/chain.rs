@@ -6,12 +6,44 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::inputs::Input;
-use crate::convert::{adapt, reshape};
+use super::open::Opened;
+use crate::convert::adapt;
+use crate::convert::reshape::{self, Reshape};
 use crate::error::{Context, Error, Result};
-use crate::hub::{LossKinds, LossRecord};
-use crate::hub::{Rows, Selection, rows};
+use crate::formats::{FormatInfo, Summary};
+use crate::hub::{Form, LossKinds, LossRecord, Rows, Selection, rows, shape};
 use crate::limits::Budget;
+
+/// One of several inputs.
+pub(super) struct Input {
+    pub(super) name: String,
+    pub(super) open: Box<dyn Fn() -> Result<Opened> + Send + Sync>,
+    pub(super) summary: Summary,
+    /// How its rows take the form that all share.
+    pub(super) reshape: Reshape,
+    pub(super) info: &'static FormatInfo,
+}
+
+impl Input {
+    pub(super) fn new(
+        name: &str,
+        opened: &Opened,
+        open: impl Fn() -> Result<Opened> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let summary = opened.document.summary().clone();
+        let reshape = reshape::plan(&summary.schema, Form::of(&summary.schema))?;
+        let info = opened.format.info();
+        Ok(Input { name: name.to_owned(), open: Box::new(open), summary, reshape, info })
+    }
+
+    /// How many rows it has in the form that all share, if that is known.
+    pub(super) fn rows(&self) -> Option<u64> {
+        match Form::of(&self.summary.schema) {
+            Form::Coo => shape::matrix_rows(&self.summary.schema),
+            _ => self.summary.rows,
+        }
+    }
+}
 
 /// Reads inputs in turn and gives batches of one schema.
 pub(super) struct Chain {

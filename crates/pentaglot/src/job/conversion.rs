@@ -58,17 +58,27 @@ pub struct ConvertOptions {
 
 impl ConvertOptions {
     setters! {
-        with_open(open: OpenOptions);
-        with_to(to: String);
-        with_as_type(as_type: String);
-        with_columns(columns: Vec<String>);
-        with_rows(rows: Range<u64>);
-        with_filter(filter: String);
-        with_allow_lossy(allow_lossy: LossKinds);
-        with_force(force: bool);
-        with_batch_rows(batch_rows: usize);
-        #[cfg(feature = "dynd")]
-        with_verify(verify: bool);
+        texts [
+            with_to(to),
+            with_as_type(as_type),
+            with_filter(filter),
+        ]
+        values [
+            with_open(open: OpenOptions),
+            with_rows(rows: Range<u64>),
+            with_allow_lossy(allow_lossy: LossKinds),
+            with_force(force: bool),
+            with_batch_rows(batch_rows: usize),
+            #[cfg(feature = "dynd")]
+            with_verify(verify: bool),
+        ]
+    }
+
+    /// Sets [`columns`](Self::columns).
+    #[must_use]
+    pub fn with_columns(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.columns = Some(names.into_iter().map(Into::into).collect());
+        self
     }
 }
 

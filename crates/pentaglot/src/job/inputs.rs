@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 
-use super::chain::Chain;
+use super::chain::{Chain, Input};
 use super::open::{self, OpenOptions, Opened};
 use crate::convert::adapt;
-use crate::convert::reshape::{self, Reshape};
+use crate::convert::reshape;
 use crate::convert::union;
 use crate::error::{Error, Result};
 use crate::formats::{Document, Findings, Node, Outline, Split, Summary};
@@ -56,37 +56,6 @@ pub fn join(documents: Vec<(String, Opened)>) -> Result<Opened> {
         Input::new(&name, &opened, move || Ok(shared.clone()))
     });
     joined(first, inputs.collect::<Result<_>>()?)
-}
-
-/// One of several inputs.
-pub(super) struct Input {
-    pub(super) name: String,
-    pub(super) open: Box<dyn Fn() -> Result<Opened> + Send + Sync>,
-    pub(super) summary: Summary,
-    /// How its rows take the form that all share.
-    pub(super) reshape: Reshape,
-    info: &'static crate::formats::FormatInfo,
-}
-
-impl Input {
-    fn new(
-        name: &str,
-        opened: &Opened,
-        open: impl Fn() -> Result<Opened> + Send + Sync + 'static,
-    ) -> Result<Self> {
-        let summary = opened.document.summary().clone();
-        let reshape = reshape::plan(&summary.schema, Form::of(&summary.schema))?;
-        let info = opened.format.info();
-        Ok(Input { name: name.to_owned(), open: Box::new(open), summary, reshape, info })
-    }
-
-    /// How many rows it has in the form that all share, if that is known.
-    pub(super) fn rows(&self) -> Option<u64> {
-        match Form::of(&self.summary.schema) {
-            Form::Coo => shape::matrix_rows(&self.summary.schema),
-            _ => self.summary.rows,
-        }
-    }
 }
 
 fn joined(first: Option<Opened>, mut inputs: Vec<Input>) -> Result<Opened> {

@@ -5,6 +5,7 @@ mod chain;
 mod composite;
 mod conversion;
 mod dense;
+mod describe;
 #[cfg(feature = "dynd")]
 mod diff;
 mod filtered;
@@ -31,6 +32,10 @@ mod types;
 mod verify;
 
 pub use conversion::{Conversion, ConvertOptions, Report};
+pub use describe::{
+    ColumnDescription, Description, Histogram, Lengths, MatrixDescription, QUANTILES, SuccinctDescription,
+    TableDescription,
+};
 #[cfg(feature = "dynd")]
 pub use diff::{
     Cell, ColumnDifferences, Diff, DiffOptions, DiffTable, Difference, OnDifference, Place, RowDifferences,

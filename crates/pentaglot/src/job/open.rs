@@ -46,12 +46,16 @@ pub struct OpenOptions {
 
 impl OpenOptions {
     setters! {
-        with_from(from: String);
-        with_type_text(type_text: String);
-        with_budget(budget: Budget);
-        with_control(control: Control);
-        with_spool(spool: bool);
-        with_in_place(in_place: InPlace);
+        texts [
+            with_from(from),
+            with_type_text(type_text),
+        ]
+        values [
+            with_budget(budget: Budget),
+            with_control(control: Control),
+            with_spool(spool: bool),
+            with_in_place(in_place: InPlace),
+        ]
     }
 
     /// Adds an option of a format.

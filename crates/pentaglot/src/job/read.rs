@@ -26,11 +26,21 @@ pub struct View {
 
 impl View {
     setters! {
-        with_columns(columns: Vec<String>);
-        with_rows(rows: Range<u64>);
-        with_filter(filter: String);
-        with_batch_rows(batch_rows: usize);
-        with_forms(forms: Vec<Form>);
+        texts [
+            with_filter(filter),
+        ]
+        values [
+            with_rows(rows: Range<u64>),
+            with_batch_rows(batch_rows: usize),
+            with_forms(forms: Vec<Form>),
+        ]
+    }
+
+    /// Sets [`columns`](Self::columns).
+    #[must_use]
+    pub fn with_columns(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.columns = Some(names.into_iter().map(Into::into).collect());
+        self
     }
 
     /// The selection of a document that this view asks for.

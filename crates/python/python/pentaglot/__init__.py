@@ -16,6 +16,7 @@ from pentaglot._convert import Plan, Report, Step, convert, plan, write
 from pentaglot._document import Document, open
 from pentaglot._errors import Error, LimitReached, Lossy, Malformed, Truncated, Unsupported, Usage
 from pentaglot._inspect import Finding, Part, Validation, count, dump, formats, inspect, validate
+from pentaglot._look import Picture, describe, plot
 from pentaglot._native import Schema, __version__
 from pentaglot._read import read
 from pentaglot._scan import scan
@@ -32,6 +33,7 @@ __all__ = [
     "Lossy",
     "Malformed",
     "Part",
+    "Picture",
     "Plan",
     "Report",
     "Salvaged",
@@ -45,6 +47,7 @@ __all__ = [
     "__version__",
     "convert",
     "count",
+    "describe",
     "diff",
     "dump",
     "dynd",
@@ -53,6 +56,7 @@ __all__ = [
     "inspect",
     "open",
     "plan",
+    "plot",
     "raw_digest",
     "read",
     "salvage",

@@ -32,6 +32,8 @@ __all__ = [
     "raw_digest",
     "diff",
     "salvage",
+    "describe",
+    "plot",
 ]
 
 __version__: str
@@ -269,3 +271,18 @@ def salvage(
     settings: dict[str, Any],
     progress: Callable[[int, int | None], object] | None,
 ) -> str: ...
+def describe(
+    document: Document,
+    columns: list[str] | None,
+    filter: str | None,
+    progress: Callable[[int, int | None], object] | None,
+) -> str: ...
+def plot(
+    document: Document,
+    kind: str | None,
+    columns: list[str] | None,
+    filter: str | None,
+    size: tuple[int, int],
+    png: bool,
+    progress: Callable[[int, int | None], object] | None,
+) -> bytes: ...

@@ -356,3 +356,8 @@ impl Block {
         Ok(message)
     }
 }
+
+/// The error that a message of another kind is where `expected` should be.
+pub(super) fn wrong_kind(expected: &str, message: &Message) -> Error {
+    Error::malformed(expected, format_args!("{:?}", message.kind)).at(message.offset).rule("order")
+}

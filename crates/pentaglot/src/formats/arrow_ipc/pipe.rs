@@ -6,9 +6,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::body::{self, Dictionaries};
-use super::layout::{MessageKind, Next, Tape};
-use super::read::{split, wrong_kind};
+use super::layout::{MessageKind, Next, Tape, wrong_kind};
 use super::schema::schema_message;
+use super::slice::split;
 use crate::error::{Context, Result};
 use crate::hub::{Rows, Selection, rows};
 use crate::limits::Budget;

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, SchemaRef};
 
 use super::body::{self, Dictionaries};
 use super::dictionary::has_dictionary;
-use super::layout::{Block, Footer, MAGIC, Message, MessageKind, Next, first_message, read_message};
+use super::layout::{Block, Footer, MAGIC, MessageKind, Next, first_message, read_message, wrong_kind};
 use super::pipe::Pipe;
 use super::schema::schema_message;
 use super::{FILE, STREAM, outline, slice, validate};
@@ -309,7 +309,7 @@ impl Store {
             range,
         };
         let rows = rows::from_batches(schema, reader);
-        let rows = split(rows, request.batch_rows());
+        let rows = slice::split(rows, request.batch_rows());
         request.project_lists(rows)
     }
 
@@ -351,10 +351,6 @@ impl Store {
     }
 }
 
-pub(super) fn wrong_kind(expected: &str, message: &Message) -> Error {
-    Error::malformed(expected, format_args!("{:?}", message.kind)).at(message.offset).rule("order")
-}
-
 fn add_rows(total: u64, rows: u64) -> Result<u64> {
     total.checked_add(rows).ok_or_else(|| Error::malformed("a row count that fits", "more"))
 }
@@ -379,16 +375,7 @@ struct Projection {
 
 impl Projection {
     fn new(columns: &Columns, schema: &SchemaRef) -> Self {
-        let count = schema.fields().len();
-        let wanted: Vec<usize> = columns
-            .indices()
-            .filter_map(|index| usize::try_from(index).ok())
-            .filter(|index| *index < count)
-            .collect();
-        let mut read = wanted.clone();
-        read.sort_unstable();
-        read.dedup();
-        let order = wanted.iter().filter_map(|index| read.binary_search(index).ok()).collect();
+        let (read, order) = columns.distinct(schema.fields().len());
         Projection { read, order }
     }
 
@@ -479,25 +466,4 @@ impl Iterator for StoreReader {
     fn next(&mut self) -> Option<Self::Item> {
         self.next_batch().in_format(self.store.id).transpose()
     }
-}
-
-/// The same rows in batches of at most `most` rows; 0: as they come.
-pub(super) fn split(rows: Rows, most: usize) -> Rows {
-    if most == 0 {
-        return rows;
-    }
-    let schema = rows.schema();
-    let batches = rows.flat_map(move |batch| {
-        let (whole, error) = match batch {
-            Ok(batch) => (Some(batch), None),
-            Err(error) => (None, Some(Err(Error::from(error)))),
-        };
-        let pieces = whole.into_iter().flat_map(move |batch| {
-            let count = batch.num_rows();
-            // A batch without rows stays, for the values of its dictionaries.
-            (0..count.max(1)).step_by(most).map(move |start| Ok(batch.slice(start, most.min(count - start))))
-        });
-        pieces.chain(error)
-    });
-    rows::from_batches(schema, batches)
 }

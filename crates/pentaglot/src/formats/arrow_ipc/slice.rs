@@ -1,4 +1,4 @@
-//! A few rows of a large batch: only their part of each buffer is read.
+//! Parts of batches: a few rows of a large one, of which only their part of each buffer is read; and smaller batches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 
 use super::body::{Extent, extents, slots};
 use super::layout::Message;
-use crate::error::{Context, Result};
-use crate::hub::rows;
+use crate::error::{Context, Error, Result};
+use crate::hub::{Rows, rows};
 use crate::limits::Budget;
 use crate::source::Source;
 
@@ -84,4 +84,25 @@ pub(super) fn decode(
     }
     let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
     rows::batch(Arc::new(Schema::new(fields)), columns, count).map(Some)
+}
+
+/// The same rows in batches of at most `most` rows; 0: as they come.
+pub(super) fn split(rows: Rows, most: usize) -> Rows {
+    if most == 0 {
+        return rows;
+    }
+    let schema = rows.schema();
+    let batches = rows.flat_map(move |batch| {
+        let (whole, error) = match batch {
+            Ok(batch) => (Some(batch), None),
+            Err(error) => (None, Some(Err(Error::from(error)))),
+        };
+        let pieces = whole.into_iter().flat_map(move |batch| {
+            let count = batch.num_rows();
+            // A batch without rows stays, for the values of its dictionaries.
+            (0..count.max(1)).step_by(most).map(move |start| Ok(batch.slice(start, most.min(count - start))))
+        });
+        pieces.chain(error)
+    });
+    rows::from_batches(schema, batches)
 }

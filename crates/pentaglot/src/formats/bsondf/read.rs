@@ -13,7 +13,7 @@ use super::{ID, MONGODB_BYTES, outline, validate};
 use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
-use crate::hub::{Rows, native, rows};
+use crate::hub::{Rows, distinct, native, rows};
 use crate::limits::Budget;
 use crate::source::Source;
 
@@ -148,14 +148,11 @@ struct Decode {
 impl Decode {
     /// The wanted columns, each decoded once, however often it is wanted.
     fn columns(&self) -> Result<Vec<ArrayRef>> {
-        let mut once: Vec<usize> = self.wanted.clone();
-        once.sort_unstable();
-        once.dedup();
+        let (once, places) = distinct(&self.wanted);
         let columns: Vec<&ColumnLayout> =
             once.iter().filter_map(|index| self.layout.columns.get(*index)).collect();
         let decoded = decode(&self.decoder, columns, &self.control)?;
-        let place = |index: &usize| once.binary_search(index).ok().and_then(|place| decoded.get(place));
-        Ok(self.wanted.iter().filter_map(place).map(Arc::clone).collect())
+        Ok(places.iter().filter_map(|place| decoded.get(*place)).map(Arc::clone).collect())
     }
 }
 

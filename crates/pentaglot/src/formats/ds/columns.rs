@@ -36,21 +36,28 @@ pub(super) struct Reading {
     /// PNG and JPEG images that are not decoded are compared with their type.
     pub(super) check_images: bool,
     pub(super) budget: Budget,
-    /// Bytes of values that stand in for nulls: a null tensor is one byte in the file.
-    pub(super) stand_ins: u64,
+    /// Bytes of placeholder values for nulls: a null tensor is one byte in the file.
+    pub(super) placeholder_bytes: u64,
 }
 
 impl Reading {
     /// No wishes: values are taken as they are.
     pub(super) fn plain(limits: &Limits) -> Self {
         let budget = limits.budget();
-        Reading { lenient: false, nan_null: false, decode: false, check_images: false, budget, stand_ins: 0 }
+        Reading {
+            lenient: false,
+            nan_null: false,
+            decode: false,
+            check_images: false,
+            budget,
+            placeholder_bytes: 0,
+        }
     }
 
-    /// Counts bytes that stand in for nulls.
-    pub(super) fn stood_in(&mut self, bytes: u64) -> Result<()> {
-        self.stand_ins = self.stand_ins.saturating_add(bytes);
-        self.budget.check(self.stand_ins)
+    /// Counts bytes of placeholder values for nulls.
+    pub(super) fn count_placeholders(&mut self, bytes: u64) -> Result<()> {
+        self.placeholder_bytes = self.placeholder_bytes.saturating_add(bytes);
+        self.budget.check(self.placeholder_bytes)
     }
 }
 
@@ -314,10 +321,10 @@ impl ColumnBuilder {
         }
     }
 
-    /// Appends what stands in for `count` nulls.
-    pub(super) fn push_stand_ins(&mut self, count: usize, reading: &mut Reading) -> Result<()> {
+    /// Appends placeholder values for `count` nulls.
+    pub(super) fn push_placeholders(&mut self, count: usize, reading: &mut Reading) -> Result<()> {
         let to = self.len().saturating_add(count);
-        let mut cost = |size: usize| reading.stood_in((count as u64).saturating_mul(size as u64));
+        let mut cost = |size: usize| reading.count_placeholders((count as u64).saturating_mul(size as u64));
         match self {
             ColumnBuilder::Void(len) => *len = to,
             ColumnBuilder::Bool(values) => {
@@ -366,18 +373,18 @@ impl ColumnBuilder {
             ColumnBuilder::Tensor { item, count: elements, len } => {
                 let elements = count.saturating_mul(*elements);
                 offset(elements)?;
-                item.push_stand_ins(elements, reading)?;
+                item.push_placeholders(elements, reading)?;
                 *len = to;
             }
             ColumnBuilder::Struct { fields, len, .. } => {
                 for field in fields {
-                    field.push_stand_ins(count, reading)?;
+                    field.push_placeholders(count, reading)?;
                 }
                 *len = to;
             }
             ColumnBuilder::Nullable { valid, inner } => {
                 cost(1)?;
-                inner.push_stand_ins(count, reading)?;
+                inner.push_placeholders(count, reading)?;
                 valid.resize(to, false);
             }
         }

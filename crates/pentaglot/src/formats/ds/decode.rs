@@ -42,7 +42,7 @@ fn integer<T: TryFrom<u64> + TryFrom<i64>>(cursor: &mut Cursor<'_>, kind: Fundam
     value.ok_or_else(|| out_of_range(kind, integer, offset))
 }
 
-/// Whether an integer stands here and is to be taken as a float.
+/// Whether an integer comes next that is to be taken as a float.
 #[inline]
 fn lenient_integer(cursor: &Cursor<'_>, reading: &Reading) -> bool {
     reading.lenient && cursor.peek().is_some_and(msgpack::is_integer)
@@ -75,7 +75,7 @@ impl ColumnBuilder {
         let mut wire = MsgPack::elements(cursor.rest(), reading.lenient);
         let taken = read_rows(&mut wire, &mut [column], count, usize::MAX);
         cursor.skip(wire.position() as u64)?;
-        reading.stood_in(taken.stand_ins)?;
+        reading.count_placeholders(taken.stand_ins)?;
         Ok(taken.rows)
     }
 
@@ -133,7 +133,7 @@ impl ColumnBuilder {
             ColumnBuilder::Nullable { valid, inner } => {
                 if cursor.peek() == Some(0xc0) {
                     msgpack::read_nil(cursor)?;
-                    inner.push_stand_ins(1, reading)?;
+                    inner.push_placeholders(1, reading)?;
                     valid.push(false);
                 } else {
                     inner.read_msgpack(cursor, reading)?;
@@ -180,7 +180,7 @@ impl ColumnBuilder {
     }
 }
 
-/// Errs unless a value of this kind stands next.
+/// Errs unless a value of this kind comes next.
 #[inline]
 pub(super) fn expect<R: Read>(scanner: &mut Scanner<R>, kind: Kind) -> Result<()> {
     let found = scanner.peek()?;
@@ -216,7 +216,7 @@ fn unsigned<R: Read, T: TryFrom<u64> + TryFrom<i128>>(
     T::try_from(value).map_err(|_| out_of_range(kind, value, offset))
 }
 
-/// Whether a null stands here that means NaN.
+/// Whether a null comes next that means NaN.
 #[inline]
 fn null_as_nan<R: Read>(scanner: &mut Scanner<R>, reading: &Reading) -> Result<bool> {
     if reading.nan_null { scanner.skip_null() } else { Ok(false) }
@@ -234,7 +234,7 @@ impl ColumnBuilder {
         let mut wire = Json::elements(window, fresh);
         let taken = read_rows(&mut wire, &mut [column], limit, usize::MAX);
         scanner.skip_elements(wire.position());
-        reading.stood_in(taken.stand_ins)?;
+        reading.count_placeholders(taken.stand_ins)?;
         Ok(taken.rows)
     }
 
@@ -308,7 +308,7 @@ impl ColumnBuilder {
             }
             ColumnBuilder::Nullable { valid, inner } => {
                 if scanner.skip_null()? {
-                    inner.push_stand_ins(1, reading)?;
+                    inner.push_placeholders(1, reading)?;
                     valid.push(false);
                 } else {
                     inner.read_json(scanner, reading)?;

@@ -201,6 +201,33 @@ fn png_samples(mut decoder: PngDecoder<'_>, plain_bytes: u64, budget: &Budget) -
     Ok(Samples { bytes, per_pixel: frame.color_type.samples(), wide })
 }
 
+/// Errs unless a JPEG file goes to its end marker: its decoder fills what a cut file lacks.
+fn check_jpeg_end(bytes: &[u8]) -> Result<()> {
+    let cut = || Error::malformed("a sound JPEG file", "one that ends too early").rule("image_size");
+    let at = |position: usize| bytes.get(position).copied().ok_or_else(cut);
+    let mut position = JPEG_SIGNATURE.len();
+    loop {
+        // A marker follows any number of bytes ff.
+        while at(position)? != 0xff || at(position + 1)? == 0xff {
+            position += 1;
+        }
+        let marker = at(position + 1)?;
+        position += 2;
+        match marker {
+            0xd9 => return Ok(()),
+            0x01 | 0xd0..=0xd7 => continue,
+            _ => {}
+        }
+        position += usize::from(u16::from_be_bytes([at(position)?, at(position + 1)?])).max(2);
+        if marker == 0xda {
+            // Coded data: an ff in it is followed by 00 or is a restart marker.
+            while at(position)? != 0xff || matches!(at(position + 1)?, 0x00 | 0xd0..=0xd7) {
+                position += 1;
+            }
+        }
+    }
+}
+
 fn open_jpeg(bytes: &[u8]) -> Result<(JpegDecoder<ZCursor<&[u8]>>, FileInfo)> {
     if !bytes.starts_with(JPEG_SIGNATURE) {
         return Err(Error::malformed("a JPEG file", "another signature").rule("image_size"));
@@ -253,6 +280,7 @@ fn samples(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Samples> {
         ImageFormat::Jpeg => {
             let (decoder, info) = open_jpeg(bytes)?;
             info.check(image)?;
+            check_jpeg_end(bytes)?;
             jpeg_samples(decoder, &info, bytes.len(), plain_bytes, budget)
         }
         ImageFormat::Plain => Err(Error::usage("a plain image needs no decoder")),

@@ -42,7 +42,7 @@ pub const INDEX_SUFFIX: &str = side_index::SUFFIX;
 
 type Hash = [u8; 32];
 
-/// Some whole rows and where they stand.
+/// Some whole rows and their place in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
     pub(super) offset: u64,
@@ -53,7 +53,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Its bytes, held against its hash.
+    /// Its bytes, compared with its hash.
     pub(super) fn read(&self, source: &Source, budget: &Budget) -> Result<arrow_buffer::Buffer> {
         let bytes = source.read_range(self.offset, self.bytes, budget)?;
         match &self.hash {
@@ -289,9 +289,9 @@ impl<F: Fn(u64) -> Result<RowBuilder>> SegmentRows<F> {
                 continue;
             }
             let rows = (end - builder.row).min((self.batch_rows - builder.len) as u64);
-            let bytes = BATCH_BYTES.saturating_sub(cursor.offset() - start + builder.stand_ins());
+            let bytes = BATCH_BYTES.saturating_sub(cursor.offset() - start + builder.placeholder_bytes());
             builder.read_some_msgpack(&mut cursor, &BatchLimits { rows, bytes })?;
-            let bytes = cursor.offset() - start + builder.stand_ins();
+            let bytes = cursor.offset() - start + builder.placeholder_bytes();
             if builder.len >= self.batch_rows || bytes >= BATCH_BYTES {
                 batches.push(builder.finish()?);
                 start = cursor.offset();

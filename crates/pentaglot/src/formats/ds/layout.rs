@@ -1,4 +1,4 @@
-//! Where things stand: the header of a MessagePack stream, `type` and `value` of a JSON bundle, rows of constant size.
+//! Offsets in a bundle: the header of a MessagePack stream, `type` and `value` of a JSON bundle, rows of constant size.
 
 use std::io::Read;
 
@@ -31,7 +31,7 @@ pub(super) struct DsLayout {
     pub(super) body: u64,
     /// Whether the file itself says its type.
     pub(super) described: bool,
-    /// In JSON: where the type stands.
+    /// In JSON: offset and length of the type.
     pub(super) type_place: Option<(u64, u64)>,
 }
 
@@ -167,7 +167,7 @@ fn open_json(mut source: Source, given: Option<Type>, budget: &Budget) -> Result
     let head = source.head()?;
     let found = match find_json(head.as_slice(), given.as_ref(), budget) {
         Err(error) if error.kind() == ErrorKind::Truncated && head.len() >= HEAD_BYTES => {
-            // The type stands beyond what was looked at: perhaps behind the value.
+            // The type lies beyond what was looked at, perhaps behind the value.
             source = source.seekable()?;
             find_json(source.reader()?, given.as_ref(), budget)?
         }
@@ -243,7 +243,7 @@ fn find_json<R: Read>(input: R, given: Option<&Type>, budget: &Budget) -> Result
     Err(Error::malformed("a bundle {\"type\": …, \"value\": …}", missing).at(scanner.offset()))
 }
 
-/// Rows of constant size in the fixed profile: their size, and what stands where in each.
+/// Rows of constant size in the fixed profile: their size, and the codes at fixed places in each.
 #[derive(Debug, Clone)]
 pub(super) struct Stride {
     pub(super) bytes: u64,
@@ -363,7 +363,7 @@ impl Stride {
         self.codes.last().map_or(0, |(place, _)| place + 1)
     }
 
-    /// How many rows stand between `body` and `end`, if they are of this stride as far as some of them tell.
+    /// How many rows lie between `body` and `end`, if they are of this stride as far as some of them tell.
     pub(super) fn count(&self, source: &Source, body: u64, end: u64, also: &[u64]) -> Option<u64> {
         let bytes = end.checked_sub(body)?;
         if bytes == 0 || bytes % self.bytes != 0 {
@@ -407,7 +407,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Looks at the elements that stand whole in the first bytes.
+    /// Looks at the elements that are complete in the first bytes.
     pub(super) fn of(kind: &Type, head: &[u8]) -> Profile {
         const ELEMENTS: usize = 64;
         let mut profile = Profile::default();
@@ -512,7 +512,7 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
     match find_json(bytes, None, &budget) {
         Ok(Some(_)) => Confidence::Certain,
         Ok(None) => Confidence::No,
-        // A bundle that breaks a rule, or whose type stands beyond what is seen.
+        // A bundle that breaks a rule, or whose type lies beyond what is seen.
         Err(_) => {
             let keys = first_keys(bytes, &budget);
             let has = |name: &str| keys.iter().any(|key| key == name);

@@ -49,7 +49,7 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Docu
         decode: options.options.word("images", &["decode", "encode"])? == Some("decode"),
         check_images: false,
         budget: options.budget.clone(),
-        stand_ins: 0,
+        placeholder_bytes: 0,
     };
     let layout = open_given(source, options)?;
     Ok(Arc::new(Bundle::new(layout, reading, options.control.clone())?))
@@ -318,7 +318,7 @@ impl MsgPackRows {
         }
     }
 
-    /// Reads elements that stand whole in the window; whether the batch is full or nothing more is wanted.
+    /// Reads elements that are complete in the window; whether the batch is full or nothing more is wanted.
     fn fill_from_window(&mut self, start: u64) -> Result<bool> {
         let MsgPackRows { window, builder, wanted, declared, shape, .. } = self;
         let declared = declared.unwrap_or(u64::MAX);
@@ -341,7 +341,7 @@ impl MsgPackRows {
             } else {
                 let rows =
                     (wanted.end.min(declared) - builder.row).min((self.batch_rows - builder.len) as u64);
-                let bytes = BATCH_BYTES.saturating_sub(reached - start + builder.stand_ins());
+                let bytes = BATCH_BYTES.saturating_sub(reached - start + builder.placeholder_bytes());
                 builder.read_some_msgpack(&mut cursor, &BatchLimits { rows, bytes })
             };
             if let Err(error) = read {
@@ -350,7 +350,8 @@ impl MsgPackRows {
                 break;
             }
             reached = cursor.offset();
-            if builder.len >= self.batch_rows || reached - start + builder.stand_ins() >= BATCH_BYTES {
+            if builder.len >= self.batch_rows || reached - start + builder.placeholder_bytes() >= BATCH_BYTES
+            {
                 full = builder.len > 0;
                 if full {
                     break;
@@ -484,7 +485,7 @@ impl JsonRows {
         let declared = self.declared.unwrap_or(u64::MAX);
         while self.builder.len < self.batch_rows
             && (self.builder.len == 0
-                || self.scanner.offset() - start + self.builder.stand_ins() < BATCH_BYTES)
+                || self.scanner.offset() - start + self.builder.placeholder_bytes() < BATCH_BYTES)
         {
             // Elements that are skipped do not count.
             if self.builder.len == 0 {
@@ -498,7 +499,7 @@ impl JsonRows {
             if row >= self.wanted.start && row < self.wanted.end.min(declared) {
                 let rows =
                     (self.wanted.end.min(declared) - row).min((self.batch_rows - self.builder.len) as u64);
-                let taken = self.scanner.offset() - start + self.builder.stand_ins();
+                let taken = self.scanner.offset() - start + self.builder.placeholder_bytes();
                 let bytes = BATCH_BYTES.saturating_sub(taken);
                 let limits = BatchLimits { rows, bytes };
                 if self.builder.read_plain_json(&mut self.scanner, &limits)? > 0 {
@@ -532,12 +533,12 @@ impl JsonRows {
     }
 }
 
-/// What may stand behind the value.
+/// What may follow the value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tail {
     /// Whether the value is a part of a bundle.
     bundle: bool,
-    /// Whether the type stood before it.
+    /// Whether the type came before it.
     typed: bool,
 }
 
@@ -547,7 +548,7 @@ impl Tail {
         Tail { bundle: layout.described, typed }
     }
 
-    /// Reads what stands behind the value and errs if it should not.
+    /// Reads what follows the value and errs if it should not be there.
     pub(super) fn check<R: std::io::Read>(self, scanner: &mut Scanner<R>) -> Result<()> {
         let mut typed = self.typed;
         if self.bundle {

@@ -132,7 +132,7 @@ impl RowBuilder {
         move |row| RowBuilder::new(&kind, columns.as_ref(), Arc::clone(&schema), reading.clone(), row)
     }
 
-    /// Passes over one element.
+    /// Skips one element.
     pub(super) fn skip_msgpack(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
         let (shape, row) = (self.shape, self.row);
         msgpack::skip(cursor).map_err(|error| place(error, shape, row))?;
@@ -141,8 +141,8 @@ impl RowBuilder {
     }
 
     /// Bytes that the batch takes beyond what it took in the file.
-    pub(super) fn stand_ins(&self) -> u64 {
-        self.reading.stand_ins
+    pub(super) fn placeholder_bytes(&self) -> u64 {
+        self.reading.placeholder_bytes
     }
 
     fn columns(&mut self) -> impl Iterator<Item = &mut ColumnBuilder> {
@@ -175,7 +175,7 @@ impl RowBuilder {
         self.plain.tried(taken.rows >= 32 || taken.rows == rows || wire.position() >= 4096);
         self.len += taken.rows;
         self.row += taken.rows as u64;
-        self.reading.stood_in(taken.stand_ins)?;
+        self.reading.count_placeholders(taken.stand_ins)?;
         Ok(taken.rows)
     }
 
@@ -190,7 +190,7 @@ impl RowBuilder {
         self.read_msgpack(cursor)
     }
 
-    /// Reads rows of JSON that are plain, if they stand next in the scanner; `memory` is all of its input, if that is
+    /// Reads rows of JSON that are plain, if they come next in the scanner; `memory` is all of its input, if that is
     /// in memory. Gives how many.
     pub(super) fn read_plain_json<R: Read>(
         &mut self,
@@ -272,7 +272,7 @@ impl RowBuilder {
         self.slots.len()
     }
 
-    /// Reads what stands before the cells of an element.
+    /// Reads what comes before the cells of an element.
     pub(super) fn begin_msgpack(&self, cursor: &mut Cursor<'_>) -> Result<()> {
         if self.shape != Shape::Table {
             return Ok(());
@@ -303,7 +303,7 @@ impl RowBuilder {
     /// Forgets all elements of the batch.
     pub(super) fn clear(&mut self) {
         self.len = 0;
-        self.reading.stand_ins = 0;
+        self.reading.placeholder_bytes = 0;
         self.undo();
     }
 
@@ -324,7 +324,7 @@ impl RowBuilder {
             columns.extend(array.clone());
         }
         let len = std::mem::take(&mut self.len);
-        self.reading.stand_ins = 0;
+        self.reading.placeholder_bytes = 0;
         rows::batch(Arc::clone(&self.schema), columns, len)
     }
 }

@@ -137,7 +137,7 @@ impl Tree {
         }
         match (parsed, tree) {
             (Ok(()), Some(tree)) => Ok(tree),
-            // The first document counts: what stands behind it is not looked at.
+            // The first document counts: what follows it is not looked at.
             (Err(error), Some(tree)) if error.to_string().contains("multiple") => Ok(tree),
             (Ok(()), None) => Err(Error::malformed("a type", "an empty text").rule("type")),
             (Err(error), _) => {

@@ -287,7 +287,7 @@ impl Type {
         Ok(output.bytes().to_vec())
     }
 
-    /// Whether null stands for a value of this type.
+    /// Whether null is a value of this type.
     pub fn is_nullable(&self) -> bool {
         matches!(self, Type::Nullable(_))
     }

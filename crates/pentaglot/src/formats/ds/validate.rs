@@ -1,4 +1,4 @@
-//! Every rule against every value, going on after a finding: an element that is wrong is passed over by its length.
+//! Every rule against every value, going on after a finding: an element that is wrong is skipped by its length.
 //!
 //! Rules: `header`, `type`, `duplicate`, `arity`, `mismatch`, `range`, `utf8`, `truncated`, `trailing`, `row_count`,
 //! `image_size` (a plain image's bytes; a PNG file's pixels, channels, data), `base64`, `json`, `depth` (and `index` for a side index that does not fit).
@@ -114,7 +114,7 @@ fn check_count(shape: Shape, declared: Option<u64>, rows: u64, offset: u64) -> R
 }
 
 impl RowBuilder {
-    /// Reads one element that stands whole behind the cursor, and reports what is wrong with each of its cells.
+    /// Reads one element that is complete behind the cursor, and reports what is wrong with each of its cells.
     fn check_msgpack(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -222,7 +222,7 @@ impl JsonWalk<'_> {
         Ok(())
     }
 
-    /// Reads something; if that fails for its value, passes over it and goes on. What is no JSON ends the walk.
+    /// Reads something; if that fails for its value, skips it and goes on. What is no JSON ends the walk.
     fn cell(
         &self,
         scanner: &mut JsonScanner,

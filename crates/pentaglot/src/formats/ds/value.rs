@@ -257,7 +257,7 @@ impl ColumnBuilder {
         }
         match (self, value) {
             (ColumnBuilder::Nullable { valid, inner }, Value::Null) => {
-                inner.push_stand_ins(1, reading)?;
+                inner.push_placeholders(1, reading)?;
                 valid.push(false);
             }
             (ColumnBuilder::Nullable { valid, inner }, value) => {

@@ -144,7 +144,7 @@ fn has_floats(kind: &Type) -> bool {
 /// A bundle being written.
 struct BundleWriter {
     sink: Sink,
-    /// Elements of an array whose number must stand before them.
+    /// Elements of an array, whose number must be written before them.
     spool: Option<Spool>,
     encoding: Encoding,
     /// The type that the file does not say.

@@ -79,7 +79,7 @@ pub(super) fn is_native(ty: &Type) -> bool {
     }
 }
 
-/// Whether the data stands with the first index fastest, as Fortran has it.
+/// Whether the data is stored with the first index fastest, as Fortran has it.
 fn is_column_major(ty: &Type) -> bool {
     matches!(ty, Type::Storage { axis, .. } if axis.iter().copied().eq((0..axis.len()).rev()))
 }
@@ -130,7 +130,7 @@ fn from_cbor_within(bytes: &[u8], budget: &Budget) -> Result<(Type, Value)> {
     Ok(item)
 }
 
-/// What stands before the data of a typed array or of the general form.
+/// What comes before the data of a typed array or of the general form.
 pub(super) fn write_data_head(ty: &Type, data_bytes: u64, out: &mut Vec<u8>) {
     let (dims, element) = array_dims(ty);
     match typed_tag(element) {
@@ -155,7 +155,7 @@ pub(super) fn write_data_head(ty: &Type, data_bytes: u64, out: &mut Vec<u8>) {
     write_head(major::BYTES, data_bytes, out);
 }
 
-/// Whether the data of the type stands in CBOR as it is.
+/// Whether CBOR holds the data of the type as it is.
 pub(super) fn holds_data(ty: &Type) -> bool {
     let (dims, element) = array_dims(ty);
     !is_native(ty) || (!dims.is_empty() && typed_tag(element).is_some())
@@ -235,14 +235,14 @@ pub(super) fn is_item_so_far(head: &[u8], len: Option<u64>) -> bool {
     }
 }
 
-/// An item whose data stands in the file as it is.
+/// An item that holds its data as it is.
 struct Located {
     ty: Type,
     type_text: Option<(u64, u64)>,
     bytes: u64,
 }
 
-/// The heads before data that stands as it is; `None` if this is another item. Ends where the data begins.
+/// The heads before data that is held as it is; `None` if this is another item. Ends where the data begins.
 fn locate(cursor: &mut Cursor<'_>, limits: &Limits) -> Result<Option<Located>> {
     let start = cursor.offset();
     let head = read_head(cursor)?;
@@ -344,7 +344,7 @@ fn expect_argument(cursor: &mut Cursor<'_>, major: u8, argument: u64, what: &str
     }
 }
 
-/// A CBOR file as DyND data: where it stands in the file, or its own bytes.
+/// A CBOR file as DyND data: its place in the file, or its own bytes.
 pub(super) struct Item {
     pub(super) ty: Type,
     pub(super) source: Source,
@@ -355,7 +355,7 @@ pub(super) struct Item {
     pub(super) is_recoded: bool,
 }
 
-/// Reads a CBOR file: data that stands in it as it is stays there; the rest is small and becomes DyND data in memory.
+/// Reads a CBOR file: data that is held as it is stays there; the rest is small and becomes DyND data in memory.
 pub(super) fn read(source: &Source, budget: &Budget) -> Result<Item> {
     let len = source.len().unwrap_or(0);
     let limits = budget.limits();

@@ -52,7 +52,7 @@ enum DecoderKind {
         items: Box<ColumnDecoder>,
     },
     Struct(Vec<ColumnDecoder>),
-    /// `?T` with a flag byte; `some`: the value stands in a struct of its own.
+    /// `?T` with a flag byte; `some`: the value is in a struct of its own.
     Option {
         validity: BooleanBufferBuilder,
         value: Box<ColumnDecoder>,
@@ -166,7 +166,7 @@ impl ColumnDecoder {
                 budget: budget.clone(),
                 last: None,
             },
-            // `string` and `json`; what has a fixed size or stands for many does not come here.
+            // `string` and `json`; types of fixed size and patterns do not come here.
             _ => DecoderKind::Text(Slices::new()),
         };
         ColumnDecoder { kind, len: 0, held: budget.reservation() }
@@ -260,7 +260,7 @@ impl ColumnDecoder {
         Ok(())
     }
 
-    /// Adds what stands where nothing is: its bytes are never looked at, but Arrow has them, so they are paid for.
+    /// Adds a placeholder for a missing value: its bytes are never looked at, but Arrow has them, so they are paid for.
     fn push_defaults(&mut self, count: usize) -> Result<()> {
         self.len = self.len.saturating_add(count);
         let held = &mut self.held;

@@ -62,7 +62,7 @@ pub(super) struct RowLayout {
     pub(super) rows: RowCount,
     /// The type of one row's data.
     pub(super) row: Type,
-    /// The logical type and the axes, if all data stands in another order than the rows.
+    /// The logical type and the axes, if all data is in another order than the rows.
     pub(super) stored: Option<(Type, Vec<usize>)>,
 }
 
@@ -133,7 +133,7 @@ pub(super) struct Header {
     pub(super) layout: RowLayout,
     /// The bytes that offsets refer to: the file, or what its CBOR means.
     pub(super) source: Source,
-    /// Where the type's text stands, in a file that has one.
+    /// Offset and length of the type's text, in a file that has one.
     pub(super) type_text: Option<(u64, u64)>,
     /// Where the data begins.
     pub(super) data: u64,
@@ -142,7 +142,7 @@ pub(super) struct Header {
     pub(super) rows: u64,
     /// Where the data ends, if that is known.
     pub(super) end: Option<u64>,
-    /// The bytes of a CBOR file whose data does not stand in it as it is: no offset refers to the file then.
+    /// The bytes of a CBOR file that does not hold its data as it is: no offset refers to the file then.
     pub(super) recoded: Option<u64>,
 }
 

@@ -22,7 +22,7 @@ use crate::hub::type_text::print_type;
 use crate::kernels::records;
 
 /// The bytes of a column, and which of its values do not fit, with the reason. A value that does not fit is an error
-/// only if it is written: it may stand in a slot that is missing as a whole.
+/// only if it is written: it may be in a slot that is missing as a whole.
 #[derive(Default)]
 pub(super) struct Pack {
     pub(super) bytes: Buffer,

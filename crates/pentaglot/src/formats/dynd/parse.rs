@@ -18,7 +18,7 @@ use crate::limits::Limits;
 /// No type nests deeper, whatever the limits say: the parser and everything after it recurse.
 const DEEPEST: u32 = 512;
 
-/// Reads a type's text, which stands at `base` in the file.
+/// Reads a type's text, which is at `base` in the file.
 pub(super) fn parse(text: &str, base: u64, limits: &Limits) -> Result<Type> {
     let mut parser = Parser { text, position: 0, base, depth: 0, limits };
     let ty = parser.datashape()?;

@@ -1,4 +1,4 @@
-//! Which types a pattern stands for: the stored type of `array[T]` must match `T`.
+//! Which types match a pattern: the stored type of `array[T]` must match `T`.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// How many comparisons one match may take: several `Dims...` in a row try every split of the dimensions.
 const MAX_STEPS: u32 = 1 << 16;
 
-/// What the variables of a pattern stand for so far.
+/// What the variables of a pattern are bound to so far.
 #[derive(Clone, Default)]
 struct Bindings<'a> {
     variables: HashMap<&'a str, Bound<'a>>,
@@ -24,7 +24,7 @@ enum Bound<'a> {
 }
 
 impl<'a> Bindings<'a> {
-    /// Binds a variable; `false` if it stands for something else already.
+    /// Binds a variable; `false` if it is bound to something else already.
     fn bind(&mut self, name: &'a str, to: Bound<'a>) -> bool {
         *self.variables.entry(name).or_insert(to) == to
     }
@@ -37,7 +37,7 @@ enum Dim {
 }
 
 impl Type {
-    /// Whether this type, taken as a pattern, stands for the concrete type `ty`.
+    /// Whether the concrete type `ty` matches this type, taken as a pattern.
     ///
     /// ```
     /// use pentaglot::formats::dynd::Type;

@@ -1,4 +1,4 @@
-//! An open file and its rows. Rows of fixed size are read where they stand; others pass through a window of the file.
+//! An open file and its rows. Rows of fixed size are read at their offsets; others pass through a window of the file.
 
 use crate::hub::Selection;
 use std::io::Read;
@@ -180,7 +180,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// The batch of rows that stand at `offset`; `first` is the number of the first.
+    /// The batch of rows at `offset`; `first` is the number of the first.
     fn decode(&self, bytes: &Buffer, offset: u64, first: u64, count: usize) -> Result<RecordBatch> {
         let columns = self.columns(bytes, count, &self.wanted, self.schema.fields());
         let columns = columns.map_err(|error| self.locate(error, bytes, offset, first, count))?;
@@ -309,7 +309,7 @@ impl Decoder {
     }
 }
 
-/// Rows of fixed size: each batch is read where it stands.
+/// Rows of fixed size: each batch is read at its offset.
 fn fixed_rows(
     header: &Header,
     decoder: Decoder,

@@ -7,7 +7,7 @@ use super::parse;
 use crate::error::Result;
 use crate::limits::Limits;
 
-/// A datashape type: concrete ones, whose data can be serialized, and [`Pattern`]s, which stand for many.
+/// A datashape type: concrete ones, whose data can be serialized, and [`Pattern`]s, which match many.
 ///
 /// Made by [`Type::parse`], which holds all rules of the profile; printed in the one canonical form.
 ///
@@ -80,18 +80,18 @@ pub enum Type {
     Pointer(Box<Type>),
     /// `array[T]`: a value with its own type, which matches `T`
     Array(Box<Type>),
-    /// `storage[T, axis=[…]]`: fixed dimensions whose data stands in the order of `axis`, slowest first
+    /// `storage[T, axis=[…]]`: fixed dimensions whose data is in the order of `axis`, slowest first
     Storage {
         /// The logical type: one fixed dimension per axis over a type of fixed size.
         of: Box<Type>,
         /// A permutation of the dimensions; not the identity.
         axis: Vec<usize>,
     },
-    /// A type that stands for many; a value, but never the type of data.
+    /// A type that matches many; a value, but never the type of data.
     Pattern(Box<Pattern>),
 }
 
-/// What stands for many types.
+/// What matches many types.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Pattern {
@@ -292,7 +292,7 @@ impl Type {
         parse::parse_canonical(text, 0, limits)
     }
 
-    /// Whether data of this type can be serialized (inside `array[T]`, T may stand for many).
+    /// Whether data of this type can be serialized (inside `array[T]`, T may be a pattern).
     pub fn is_concrete(&self) -> bool {
         match self {
             Type::Pattern(_) => false,
@@ -303,7 +303,7 @@ impl Type {
         }
     }
 
-    /// How many bytes every value takes, if that is decided by the type: then element `i` of `N * T` stands at
+    /// How many bytes every value takes, if that is decided by the type: then element `i` of `N * T` is at
     /// `i * size`. `None` too where the product is past 2^64.
     pub fn fixed_size(&self) -> Option<u64> {
         match self {
@@ -330,7 +330,7 @@ impl Type {
         }
     }
 
-    /// The fewest bytes that a value takes; counts of elements are held against it.
+    /// The fewest bytes that a value takes; counts of elements are checked with it.
     pub(super) fn least_size(&self) -> u64 {
         match self {
             Type::String | Type::Json | Type::Bytes { .. } | Type::Char(_) | Type::Var(_) => 1,

@@ -268,7 +268,7 @@ fn nanoseconds(bytes: Buffer, nulls: Option<&NullBuffer>) -> Result<ScalarBuffer
     checked.collect::<Result<Vec<i64>>>().map(ScalarBuffer::from)
 }
 
-/// Values whose elements stand in the order of `axis`, in row-major order.
+/// Values whose elements are in the order of `axis`, in row-major order.
 pub(super) fn to_logical_order(of: &Type, axis: &[usize], bytes: &[u8], count: usize) -> Vec<u8> {
     let (dims, element) = of.fixed_dims();
     let size = element.fixed_size().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
@@ -307,7 +307,7 @@ pub(super) fn to_storage_order(of: &Type, axis: &[usize], bytes: &[u8], count: u
     out
 }
 
-/// Whether somewhere in the type stands a void, which is a null that is not nullable: Arrow's constructors refuse it.
+/// Whether the type contains a void, which is a null that is not nullable: Arrow's constructors refuse it.
 fn holds_void(field: &Field) -> bool {
     match field.data_type() {
         DataType::Null => true,

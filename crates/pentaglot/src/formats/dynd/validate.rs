@@ -9,7 +9,7 @@ use crate::formats::Findings;
 pub(super) fn validate(document: &DyndDocument, findings: &mut Findings) -> Result<()> {
     let (header, limits) = (&document.header, document.budget.limits());
     let row = match &header.layout.stored {
-        // The order of elements is no rule: the data is walked as it stands.
+        // The order of elements is no rule: the data is walked as it is.
         Some(_) => &header.ty,
         None => &header.layout.row,
     };

@@ -14,18 +14,18 @@ use crate::wire::varint;
 /// What is looked at on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Care {
-    /// Only where values end; what is passed over may be anything.
+    /// Only where values end; what is skipped may be anything.
     Extent,
     /// Every rule.
     Strict,
 }
 
-/// Passes over values of a type, with every error at its offset and path.
+/// Skips values of a type, with every error at its offset and path.
 pub(super) struct Walker<'a> {
     limits: &'a Limits,
     care: Care,
     free: u64,
-    /// Broken rules that were passed over, if the walk is to go on after one.
+    /// Broken rules that were found, if the walk is to go on after one.
     found: Option<Vec<Error>>,
     /// The last type text of an `array[T]`, since neighbours mostly share it.
     last: Option<(String, Type)>,
@@ -41,12 +41,12 @@ impl<'a> Walker<'a> {
         Walker { found: Some(Vec::new()), ..Walker::new(limits, Care::Strict) }
     }
 
-    /// The broken rules that were passed over since the last call.
+    /// The broken rules that were found since the last call.
     pub(super) fn found(&mut self) -> Vec<Error> {
         self.found.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Passes over a part; `place` adds its step to the path of errors.
+    /// Skips a part; `place` adds its step to the path of errors.
     fn part(
         &mut self,
         ty: &Type,
@@ -76,12 +76,12 @@ impl<'a> Walker<'a> {
         result.map_err(place)
     }
 
-    /// Passes over row `index`.
+    /// Skips row `index`.
     pub(super) fn row(&mut self, index: u64, ty: &Type, cursor: &mut Cursor<'_>) -> Result<()> {
         self.part(ty, cursor, 0, |error| error.index(index))
     }
 
-    /// Passes over one value.
+    /// Skips one value.
     pub(super) fn value(&mut self, ty: &Type, cursor: &mut Cursor<'_>) -> Result<()> {
         self.walk(ty, cursor, 0)
     }
@@ -272,7 +272,7 @@ pub(super) fn check_array_type(stored: &Type, pattern: &Type) -> Result<()> {
     Ok(())
 }
 
-/// The error of data whose type stands for many.
+/// The error of data whose type is a pattern.
 pub(super) fn symbolic(ty: &Type) -> Error {
     Error::malformed("a type that data can have", excerpt(&ty.to_string())).rule("symbolic")
 }
@@ -315,7 +315,7 @@ pub(super) fn read_flag(cursor: &mut Cursor<'_>) -> Result<bool> {
     }
 }
 
-/// The count of a `var` dimension, held against the bytes left.
+/// The count of a `var` dimension, checked with the bytes left.
 #[inline]
 pub(super) fn read_count(cursor: &mut Cursor<'_>, of: &Type) -> Result<u64> {
     let offset = cursor.offset();

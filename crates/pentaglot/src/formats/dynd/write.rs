@@ -1,4 +1,4 @@
-//! What a file becomes ([`plan`]), and the file being written: rows go out as they come, or through a spool where what stands before them is known only at
+//! What a file becomes ([`plan`]), and the file being written: rows go out as they come, or through a spool where what comes before them is known only at
 //! the end (the count of a `var` dimension, the length of a CBOR byte string).
 
 use std::collections::HashSet;
@@ -216,7 +216,7 @@ impl DyndWriter {
         Ok(writer)
     }
 
-    /// What stands before the rows, if that can be known from the number of rows alone.
+    /// What comes before the rows, if that can be known from the number of rows alone.
     fn head(&self, rows: Option<u64>) -> Option<Vec<u8>> {
         let mut head = Vec::new();
         let rows = match (rows, self.layout.rows) {

@@ -353,20 +353,7 @@ struct Projection {
 
 impl Projection {
     fn new(columns: Option<&Columns>, schema: &Schema) -> Self {
-        let chosen = columns.map(|columns| {
-            let count = schema.fields().len();
-            let wanted: Vec<usize> = columns
-                .indices()
-                .filter_map(|index| usize::try_from(index).ok())
-                .filter(|index| *index < count)
-                .collect();
-            let mut read = wanted.clone();
-            read.sort_unstable();
-            read.dedup();
-            let order = wanted.iter().filter_map(|index| read.binary_search(index).ok()).collect();
-            (read, order)
-        });
-        Projection { chosen }
+        Projection { chosen: columns.map(|columns| columns.distinct(schema.fields().len())) }
     }
 
     /// Which of the file's columns the one at `place` is.

@@ -56,6 +56,9 @@ pub struct JsonOptions {
 
 impl JsonOptions {
     setters! {
-        with_dynd_value(dynd_value: DyndValue);
+        texts []
+        values [
+            with_dynd_value(dynd_value: DyndValue),
+        ]
     }
 }

@@ -58,10 +58,19 @@ impl Default for DiffOptions {
 
 impl DiffOptions {
     setters! {
-        with_open(open: OpenOptions);
-        with_key(key: Vec<String>);
-        with_tolerance(tolerance: Tolerance);
-        with_first(first: usize);
+        texts []
+        values [
+            with_open(open: OpenOptions),
+            with_tolerance(tolerance: Tolerance),
+            with_first(first: usize),
+        ]
+    }
+
+    /// Sets [`key`](Self::key).
+    #[must_use]
+    pub fn with_key(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.key = names.into_iter().map(Into::into).collect();
+        self
     }
 }
 

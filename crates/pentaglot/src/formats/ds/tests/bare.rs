@@ -56,7 +56,9 @@ fn every_golden_value_goes_through_the_value_door() {
             unhex(fixed)[header.len()..],
             "{name}"
         );
-        assert_eq!(ds::read_value(&body, &kind, Wire::MsgPack, &Limits::default()).unwrap(), value, "{name}");
+        // NaN is not equal to itself, but prints the same.
+        let again = ds::read_value(&body, &kind, Wire::MsgPack, &Limits::default()).unwrap();
+        assert_eq!(format!("{again:?}"), format!("{value:?}"), "{name}");
         if let Ok(text) = ds::write_bundle(&kind, &value, Wire::Json) {
             assert_eq!(ds::read_bundle(&text, &Limits::default()).unwrap(), (kind, value), "{name}");
         }

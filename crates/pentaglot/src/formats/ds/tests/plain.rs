@@ -73,7 +73,7 @@ fn one_by_one(
         decode: false,
         check_images: false,
         budget: Budget::default(),
-        stand_ins: 0,
+        placeholder_bytes: 0,
     };
     let mut selection = Selection::new(&Arc::new(kind.to_schema().unwrap()), None);
     if let Some(columns) = columns {

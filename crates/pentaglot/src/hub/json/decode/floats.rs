@@ -4,8 +4,7 @@ use arrow_array::{ArrayRef, ArrowPrimitiveType};
 use arrow_buffer::NullBuffer;
 use half::f16;
 
-use super::scalar::{primitive, unfit};
-use super::{Decode, Input};
+use super::{Decode, Input, primitive, unfit};
 use crate::error::Result;
 use crate::wire::json::Scanner;
 

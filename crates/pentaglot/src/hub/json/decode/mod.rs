@@ -15,8 +15,8 @@ mod words;
 use std::io::Read;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
-use arrow_buffer::{NullBuffer, NullBufferBuilder};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use arrow_buffer::{NullBuffer, NullBufferBuilder, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 
 pub(crate) use floats::{is_special_float, parse_special_cell};
@@ -171,6 +171,27 @@ impl<R: Input> JsonColumn<R> {
         let nulls = self.nulls.finish().filter(|_| self.field.is_nullable());
         self.values.finish(nulls)
     }
+}
+
+/// The error of a text that is not what a type needs.
+#[cold]
+fn unfit(expected: &str, text: &[u8]) -> Error {
+    let text = String::from_utf8_lossy(text);
+    let mut shown: String = text.chars().take(40).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    Error::malformed(expected, format_args!("{shown:?}")).rule("type")
+}
+
+/// An array of values and nulls.
+fn primitive<T: ArrowPrimitiveType>(
+    values: Vec<T::Native>,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let array = PrimitiveArray::<T>::try_new(ScalarBuffer::from(values), nulls)?;
+    Ok(Arc::new(array.with_data_type(data_type.clone())))
 }
 
 /// Whether the JSON form of a type is an array or an object.

@@ -43,7 +43,7 @@ pub(super) fn decoder<R: Input>(field: &FieldRef, budget: &Budget) -> Result<Dec
 }
 
 fn no_cell(text: &[u8]) -> Error {
-    super::scalar::unfit("JSON text", text)
+    super::unfit("JSON text", text)
 }
 
 /// Elements take at least two bytes of input each; their memory is checked against the budget now and then.

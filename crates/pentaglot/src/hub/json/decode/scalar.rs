@@ -3,28 +3,17 @@
 use std::sync::Arc;
 
 use arrow_array::types::*;
-use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, NullArray, PrimitiveArray};
-use arrow_buffer::{BooleanBufferBuilder, NullBuffer, ScalarBuffer};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, NullArray};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
 use super::floats::Floats;
 use super::stamps::{Intervals, Stamp, decimals, stamps};
 use super::texts::{Bytes, Strings, Texts};
-use super::{Decode, Decoder, Input};
+use super::{Decode, Decoder, Input, primitive, unfit};
 use crate::error::{Error, Result};
 use crate::hub::type_text::print_type;
 use crate::wire::json::Scanner;
-
-/// The error of a text that is not what a type needs.
-#[cold]
-pub(super) fn unfit(expected: &str, text: &[u8]) -> Error {
-    let text = String::from_utf8_lossy(text);
-    let mut shown: String = text.chars().take(40).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    Error::malformed(expected, format_args!("{shown:?}")).rule("type")
-}
 
 pub(super) fn decoder<R: Input>(data_type: &DataType) -> Result<Decoder<R>> {
     Ok(match data_type {
@@ -90,15 +79,6 @@ pub(super) fn decoder<R: Input>(data_type: &DataType) -> Result<Decoder<R>> {
         DataType::Decimal256(_, scale) => decimals::<Decimal256Type, R>(data_type, *scale),
         other => return Err(Error::unsupported(format!("values of {} as text", print_type(other)))),
     })
-}
-
-pub(super) fn primitive<T: ArrowPrimitiveType>(
-    values: Vec<T::Native>,
-    data_type: &DataType,
-    nulls: Option<NullBuffer>,
-) -> Result<ArrayRef> {
-    let array = PrimitiveArray::<T>::try_new(ScalarBuffer::from(values), nulls)?;
-    Ok(Arc::new(array.with_data_type(data_type.clone())))
 }
 
 struct Nulls(usize);

@@ -5,8 +5,7 @@ use arrow_array::{ArrayRef, ArrowPrimitiveType};
 use arrow_buffer::{IntervalDayTime, IntervalMonthDayNano, NullBuffer, i256};
 use arrow_schema::{DataType, TimeUnit};
 
-use super::scalar::{primitive, unfit};
-use super::{Decode, Decoder, Input};
+use super::{Decode, Decoder, Input, primitive, unfit};
 use crate::error::{Error, Result};
 use crate::hub::json::{parse_date, parse_decimal, parse_time, parse_timestamp};
 use crate::hub::type_text::print_type;

@@ -9,8 +9,7 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::DataType;
 
-use super::scalar::unfit;
-use super::{Decode, Input};
+use super::{Decode, Input, unfit};
 use crate::error::{Error, Result};
 use crate::wire::json::{JsonKind, Scanner};
 

@@ -42,7 +42,7 @@ impl Words {
                 (bits, "float128 as 0x and 32 hex digits")
             }
         };
-        value.ok_or_else(|| super::scalar::unfit(expected, text))
+        value.ok_or_else(|| super::unfit(expected, text))
     }
 }
 

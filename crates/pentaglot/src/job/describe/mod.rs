@@ -1,0 +1,392 @@
+//! `describe`: what a document's values are like, in one pass and bounded memory.
+//!
+//! A table has figures for each column, a matrix and a succinct structure have figures of their own. Parts that can be
+//! read side by side ([`Document::splits`](crate::formats::Document::splits)) are, each thread with a state of its own;
+//! else the columns of each batch are looked at side by side. States are merged at the end.
+
+mod column;
+mod distinct;
+mod figures;
+mod frequent;
+mod json;
+mod matrix;
+mod moments;
+mod quantiles;
+mod succinct;
+#[cfg(test)]
+mod tests;
+mod wide;
+mod words;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+use rayon::prelude::*;
+
+use self::column::ColumnState;
+use self::matrix::MatrixState;
+use super::open::Opened;
+use super::read::View;
+use crate::control::Control;
+use crate::convert::reshape;
+use crate::error::{Error, Result};
+use crate::hub::json::{Float, special_float};
+use crate::hub::{Form, LossKinds, LossRecord, Rows};
+use crate::limits::{Budget, Reservation};
+
+/// The quantiles that are told.
+pub const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
+
+/// Past this many columns the columns of each batch are looked at side by side, so that there is one state of each.
+const MANY_COLUMNS: usize = 256;
+/// Parts for each thread: a thread that is done early takes another one.
+const SPLITS_PER_THREAD: usize = 4;
+
+/// What the values of a document are like.
+///
+/// ```
+/// use pentaglot::{Registry, Source, job};
+/// let source = Source::from_bytes("x.csv", b"a,b\n1,x\n2,\n4,x\n".to_vec());
+/// let opened = job::open_source(&Registry::default(), source, None, &job::OpenOptions::default())?;
+/// let job::Description::Table(table) = opened.describe(&job::View::default())? else { panic!("a table") };
+/// assert_eq!((table.rows, table.columns[1].nulls, table.columns[1].distinct), (3, 1, 1));
+/// assert_eq!(table.columns[0].max.as_deref(), Some("4"));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Description {
+    /// Of a table, an array or a single value: column by column.
+    Table(TableDescription),
+    /// Of a matrix.
+    Matrix(MatrixDescription),
+    /// Of a succinct structure.
+    Succinct(SuccinctDescription),
+}
+
+/// What the columns of a table are like.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct TableDescription {
+    /// Rows.
+    pub rows: u64,
+    /// The columns.
+    pub columns: Vec<ColumnDescription>,
+}
+
+/// What the values of a column are like. Values are JSON texts as `cat` prints them.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ColumnDescription {
+    /// Its name.
+    pub name: String,
+    /// Its type as Arrow text.
+    pub data_type: String,
+    /// Values that are neither missing nor NaN: all other figures are of these.
+    pub count: u64,
+    /// Missing values.
+    pub nulls: u64,
+    /// Values that are NaN.
+    pub nans: u64,
+    /// Different values; -0.0 and 0.0 are the same one.
+    pub distinct: u64,
+    /// Whether that is exact: up to 10,000 it is, then it is estimated within 3 %.
+    pub distinct_exact: bool,
+    /// The least value, of types that have an order.
+    pub min: Option<String>,
+    /// The greatest value.
+    pub max: Option<String>,
+    /// The mean of numbers, and of dates and times, rounded to their unit.
+    pub mean: Option<String>,
+    /// The standard deviation of numbers, over `n - 1`.
+    pub std: Option<String>,
+    /// The [`QUANTILES`], linear between values: exact up to 100,000 values, then with a rank error of at most 1 %.
+    pub quantiles: Option<[String; 5]>,
+    /// The ten most frequent values, with how often they occur at least.
+    pub top: Vec<(String, u64)>,
+    /// Whether these are the most frequent ones and their counts are exact.
+    pub top_exact: bool,
+    /// Lengths of strings in characters, of bytes in bytes.
+    pub lengths: Option<Lengths>,
+    /// How many values of a Boolean column are true and false.
+    pub truths: Option<(u64, u64)>,
+    /// How numbers and times are distributed; past 100,000 values an estimate.
+    pub histogram: Option<Histogram>,
+}
+
+/// Lengths of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lengths {
+    /// The least.
+    pub min: u64,
+    /// The greatest.
+    pub max: u64,
+    /// Of all values together.
+    pub sum: u128,
+    /// Of how many values.
+    pub count: u64,
+}
+
+impl Lengths {
+    fn merged(self, other: Self) -> Self {
+        Lengths {
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            sum: self.sum + other.sum,
+            count: self.count + other.count,
+        }
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count.max(1) as f64
+    }
+}
+
+/// Counts of values in bars of equal width. Times are numbers in their unit.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Histogram {
+    /// The least finite value, where the first bar begins.
+    pub min: f64,
+    /// The greatest finite value.
+    pub max: f64,
+    /// The width of a bar; 1 where there is one for each whole number.
+    pub width: f64,
+    /// Values in each bar.
+    pub counts: Vec<u64>,
+}
+
+/// What a matrix is like. Dense and sparse matrices with equal values differ in `stored`, `min`, `max` and `mean` only:
+/// these are of the stored values, which for a dense matrix are all.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct MatrixDescription {
+    /// Rows.
+    pub rows: u64,
+    /// Columns.
+    pub cols: u64,
+    /// Entries that are stored in a sparse matrix, explicit zeros included; of a dense one those that are not zero.
+    pub nonzeros: u64,
+    /// Stored values that are NaN.
+    pub nans: u64,
+    /// `nonzeros` of all places; `None` if there are no places.
+    pub density: Option<f64>,
+    /// The least stored value.
+    pub min: Option<String>,
+    /// The greatest stored value.
+    pub max: Option<String>,
+    /// The mean of the stored values.
+    pub mean: Option<String>,
+    /// Whether it equals its transpose.
+    pub symmetric: bool,
+    /// The greatest distance of a value that is not zero from the diagonal; `None` if all are zero.
+    pub bandwidth: Option<u64>,
+    /// [`QUANTILES`] of the entries per row.
+    pub row_counts: Option<[f64; 5]>,
+    /// [`QUANTILES`] of the entries per column; `None` if there are too many columns to count them within the budget.
+    pub col_counts: Option<[f64; 5]>,
+}
+
+/// What a succinct structure is like.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct SuccinctDescription {
+    /// Its kind: `bit`, `sparse`, `rl`, `int`, …
+    pub kind: String,
+    /// Bits of a bit vector, items of other vectors, bytes of a string.
+    pub len: u64,
+    /// Ones of a bit vector, repeated positions included.
+    pub ones: Option<u64>,
+    /// Bits per item; of a `sparse` vector, of the low parts of positions.
+    pub width: Option<u64>,
+    /// Runs of ones in a bit vector, runs of equal items in other vectors.
+    pub runs: Option<u64>,
+    /// Bits of the file.
+    pub bits: u64,
+    /// The least bits that any code for single bits or items takes: the length times the empirical entropy. `None` for
+    /// multisets, and where more than 20,000 different items occur.
+    pub entropy_bits: Option<f64>,
+}
+
+impl Opened {
+    /// What the values of this view are like. A view with a filter is described as a table.
+    pub fn describe(&self, view: &View) -> Result<Description> {
+        if let Some(filter) = &view.filter {
+            let view = View { filter: None, ..view.clone() };
+            return self.filtered(filter)?.describe_table(&view);
+        }
+        if let Some(kind) = succinct::kind_of(self, view) {
+            let state = self.gather(view, || Ok(succinct::SuccinctState::new(&kind)))?;
+            return state.finish(self).map(Description::Succinct);
+        }
+        let selection = view.selection(self)?;
+        let schema = match Form::of(selection.schema()) {
+            Form::Dense | Form::Sparse => Arc::clone(selection.schema()),
+            Form::Columns => reshape::plan(selection.schema(), Form::Dense)?.schema,
+            Form::Coo => reshape::plan(selection.schema(), Form::Sparse)?.schema,
+            _ => return self.describe_table(view),
+        };
+        let state = self.gather(view, || MatrixState::new(&schema, &self.budget, &self.control))?;
+        state.finish().map(Description::Matrix)
+    }
+
+    fn describe_table(&self, view: &View) -> Result<Description> {
+        let selection = view.selection(self)?;
+        let new = || Ok(TableState::new(selection.schema(), &self.budget, &self.control));
+        self.gather(view, new)?.finish().map(Description::Table)
+    }
+
+    /// Reads all rows of the view into states, side by side where the document can be, and merges them.
+    fn gather<S: State>(&self, view: &View, new: impl Fn() -> Result<S> + Send + Sync) -> Result<S> {
+        let threads = self.control.threads();
+        let splits =
+            match view.rows.is_none() && S::is_divisible(&self.document.summary().schema) && threads > 1 {
+                true => self.document.splits(threads * SPLITS_PER_THREAD),
+                false => Vec::new(),
+            };
+        if splits.len() < 2 {
+            let mut state = new()?;
+            state.set_alone();
+            self.read_into(view, 0, &mut state)?;
+            return Ok(state);
+        }
+        // As many states as threads: each split continues one that is free.
+        let free: Mutex<Vec<S>> = Mutex::new(Vec::new());
+        let free_states = || free.lock().unwrap_or_else(PoisonError::into_inner);
+        let results = self.control.map(splits, |split| {
+            let taken = free_states().pop();
+            let mut state = match taken {
+                Some(state) => state,
+                None => new()?,
+            };
+            let first = split.rows.start;
+            self.read_into(&View { rows: Some(split.rows), ..view.clone() }, first, &mut state)?;
+            free_states().push(state);
+            Ok(())
+        })?;
+        results.into_iter().collect::<Result<()>>()?;
+        let mut states = free.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter();
+        let mut all = match states.next() {
+            Some(state) => state,
+            None => new()?,
+        };
+        states.try_for_each(|state| all.merge(state))?;
+        Ok(all)
+    }
+
+    fn read_into<S: State>(&self, view: &View, first: u64, state: &mut S) -> Result<()> {
+        let rows = self.rows(view)?;
+        let rows = if S::TAKES_MATRICES { self.as_matrix(rows)? } else { rows };
+        let mut at = first;
+        for batch in rows {
+            let batch = batch.map_err(Error::from)?;
+            state.push(at, &batch)?;
+            at += batch.num_rows() as u64;
+        }
+        Ok(())
+    }
+
+    /// A matrix that comes as a table, as a matrix; other rows as they are.
+    fn as_matrix(&self, rows: Rows) -> Result<Rows> {
+        let form = match Form::of(&rows.schema()) {
+            Form::Columns => Form::Dense,
+            Form::Coo => Form::Sparse,
+            _ => return Ok(rows),
+        };
+        let plan = reshape::plan(&rows.schema(), form)?;
+        plan.plan.check(LossKinds::NONE)?;
+        reshape::reshape(rows, &plan, &self.budget, LossKinds::NONE, &LossRecord::default())
+    }
+}
+
+/// What is gathered while rows go by.
+trait State: Send + Sized {
+    /// Whether a matrix in columns or as `row, col, value` comes as the matrix.
+    const TAKES_MATRICES: bool;
+
+    /// Whether parts of a document with this schema can be gathered side by side.
+    fn is_divisible(schema: &Schema) -> bool;
+
+    /// There is no other state: all threads may be used for this one.
+    fn set_alone(&mut self) {}
+
+    /// Takes the rows from number `first` on.
+    fn push(&mut self, first: u64, batch: &RecordBatch) -> Result<()>;
+
+    fn merge(&mut self, other: Self) -> Result<()>;
+}
+
+struct TableState {
+    rows: u64,
+    columns: Vec<ColumnState>,
+    /// Whether the columns of a batch are looked at side by side.
+    is_wide: bool,
+    control: Control,
+    held: Reservation,
+}
+
+impl TableState {
+    fn new(schema: &Schema, budget: &Budget, control: &Control) -> Self {
+        TableState {
+            rows: 0,
+            columns: schema.fields().iter().map(ColumnState::new).collect(),
+            is_wide: false,
+            control: control.clone(),
+            held: budget.reservation(),
+        }
+    }
+
+    fn finish(self) -> Result<TableDescription> {
+        let columns = self.columns.into_iter().map(ColumnState::finish).collect::<Result<_>>()?;
+        Ok(TableDescription { rows: self.rows, columns })
+    }
+}
+
+impl State for TableState {
+    const TAKES_MATRICES: bool = false;
+
+    fn is_divisible(schema: &Schema) -> bool {
+        schema.fields().len() <= MANY_COLUMNS
+    }
+
+    fn set_alone(&mut self) {
+        self.is_wide = self.control.threads() > 1 && self.columns.len() > 1;
+    }
+
+    fn push(&mut self, _: u64, batch: &RecordBatch) -> Result<()> {
+        self.rows += batch.num_rows() as u64;
+        let columns = &mut self.columns;
+        match self.is_wide {
+            true => self.control.install(|| {
+                let pairs = columns.par_iter_mut().zip(batch.columns().par_iter());
+                pairs.try_for_each(|(column, array)| column.push(array))
+            })??,
+            false => {
+                columns.iter_mut().zip(batch.columns()).try_for_each(|(column, array)| column.push(array))?
+            }
+        }
+        self.held.grow_to(self.columns.iter().map(ColumnState::bytes).sum())
+    }
+
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.rows += other.rows;
+        self.held.merge(other.held);
+        self.columns.iter_mut().zip(other.columns).for_each(|(own, other)| own.merge(other));
+        Ok(())
+    }
+}
+
+/// The JSON text of a number.
+fn number_text(number: f64) -> String {
+    match special_float(number) {
+        Some(word) => format!("\"{word}\""),
+        None => {
+            let mut out = Vec::new();
+            number.write_finite(&mut out);
+            String::from_utf8_lossy(&out).into_owned()
+        }
+    }
+}
