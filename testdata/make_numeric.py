@@ -140,6 +140,12 @@ def make_npz():
     coo = sp.coo_matrix((np.array([1, 2, 4]), (np.array([1, 0, 1]), np.array([0, 0, 0]))), shape=(2, 1))
     sp.save_npz(folder / "coo_repeats.npz", coo, compressed=False)
     expect(folder / "coo_repeats.npz", {"rows": 2, "cols": 1, "entries": [[0, 0, 2], [1, 0, 5]]})
+    # Diagonals hold cells outside of the matrix, and zeros, which SciPy drops.
+    data = np.array([[1.0, 2.0, 0.0, 4.0, 9.0], [5.0, 6.0, 7.0, 8.0, 9.0], [0.5, 1.5, 2.5, 3.5, 4.5]])
+    for name, dtype, packed in [("dia", "<f8", False), ("dia_packed", "<f8", True), ("dia_i4", "<i4", False)]:
+        matrix = sp.dia_array((data.astype(dtype), np.array([0, -2, 3])), shape=(4, 6))
+        sp.save_npz(folder / f"{name}.npz", matrix, compressed=packed)
+        expect(folder / f"{name}.npz", sparse(matrix))
     empty = sp.csr_matrix((5, 7))
     sp.save_npz(folder / "no_entries.npz", empty)
     expect(folder / "no_entries.npz", sparse(empty))

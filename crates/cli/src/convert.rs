@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use pentaglot::hub::Plan;
-use pentaglot::job::{self, Conversion, ConvertOptions, Report, Target, Verified, parse_columns};
+use pentaglot::job::{self, Conversion, ConvertOptions, Members, Report, Target, Verified, parse_columns};
 use pentaglot::{Error, Hint, Sink};
 use serde_json::{Value, json};
 
@@ -30,6 +30,10 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     options.verify = args.verify;
     options.batch_rows = session.global.batch_rows;
     let input = label(&args.inputs);
+    let members = Members::plan(&session.registry, &args.inputs, &args.output, &options).about(&input)?;
+    if let Some(members) = members {
+        return run_members(session, args, members, &input);
+    }
     let conversion =
         Conversion::plan(&session.registry, &args.inputs, &args.output, &options).about(&input)?;
     if args.output == "-" && !is_text(conversion.target()) {
@@ -55,6 +59,25 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     if let (Some(sink), Some(about)) = (receipt, about) {
         write_receipt(sink, about, args, &report)?;
     }
+    tell(session, args, report, &input)
+}
+
+/// All members of the input at once.
+fn run_members(session: &Session, args: &Convert, members: Members, input: &str) -> Outcome {
+    if args.verify || args.receipt.is_some() {
+        return Err(Error::usage("several members at once are neither verified nor receipted").into());
+    }
+    if args.dry_run {
+        return show(&members.plan, args);
+    }
+    let progress = Progress::follow(&session.global);
+    let report = members.run(args.force);
+    drop(progress);
+    tell(session, args, report.about(input)?, input)
+}
+
+/// Says what a run did.
+fn tell(session: &Session, args: &Convert, report: Report, input: &str) -> Outcome {
     if !session.global.quiet {
         // Notes on several inputs name the input.
         let of_input = if args.inputs.len() > 1 { String::new() } else { format!("{input}: ") };

@@ -49,7 +49,7 @@ impl Default for Registry {
                 #[cfg(feature = "npy")]
                 Arc::new(crate::formats::npy::Npy),
                 #[cfg(feature = "npy")]
-                Arc::new(crate::formats::npy::Npz),
+                Arc::new(crate::formats::npz::Npz),
                 #[cfg(feature = "matrix_market")]
                 Arc::new(crate::formats::matrix_market::MatrixMarket),
             ],

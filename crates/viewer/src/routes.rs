@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pentaglot::formats::sds::Answer;
 use pentaglot::hub::Form;
 use pentaglot::job::View;
 use pentaglot::{Error, ErrorKind, Result};
@@ -11,6 +12,8 @@ use serde_json::{Value, json};
 use crate::http::{Request, Response};
 use crate::{State, bytes, page, save, table, work};
 
+/// Positions that an answer lists.
+const MOST_POSITIONS: usize = 1000;
 /// Entries of a matrix that are told one by one.
 const MOST_ENTRIES: usize = 2000;
 
@@ -83,8 +86,14 @@ fn route(state: &Arc<State>, request: &Request) -> Result<Response> {
         ("GET", "/api/spy") => json(spy(state, request)?),
         ("GET", "/api/picture") => picture(state, request),
         ("GET", "/api/query") => {
-            let answer = file()?.queries(state)?.answer(text("query").unwrap_or("").split_whitespace())?;
-            json(json!({ "answer": answer }))
+            let queries = file()?.queries(state)?;
+            let answer = queries.answer(text("query").unwrap_or("").split_whitespace())?;
+            // The page shows the first of many positions.
+            let answer = match answer {
+                Answer::Positions(positions) => Answer::Positions(Box::new(positions.take(MOST_POSITIONS))),
+                other => other,
+            };
+            json(json!({ "answer": answer.into_text() }))
         }
         ("POST", "/api/plan") => json(save::plan(state, file()?, &body()?)?),
         ("POST", "/api/save") => json(save::save(state, file()?, &body()?)?),

@@ -2,9 +2,12 @@
 
 use arrow_schema::{DataType, Schema, SchemaRef};
 
-use super::reshape::{self, Reshape, common_type};
+use super::reshape::{self, Reshape};
+use super::tensor::Tensor;
+use super::triplets::Triplets;
 use crate::error::{Error, Result};
 use crate::hub::Form;
+use crate::hub::matrix::widen::common_type;
 use crate::hub::shape::matrix_cols;
 
 /// A matrix wider than this stays a matrix of `row` lists where the target holds both forms.
@@ -39,6 +42,27 @@ pub fn choose(schema: &Schema, forms: &[Form], word: &str) -> Result<Form> {
     Err(Error::unsupported(format!("the target does not take as={word}")))
 }
 
+/// The columns of a table that becomes a sparse matrix, one entry a row: if it has the names of such a table and
+/// `as=sparse` asks for it, or if the size of the matrix is given.
+pub fn triplets(schema: &Schema, word: &str, has_size: bool) -> Option<Triplets> {
+    let is_table = matches!(Form::of(schema), Form::Table);
+    let is_asked = word == "sparse" || has_size && word == "auto";
+    if is_table && is_asked { Triplets::of(schema, has_size) } else { None }
+}
+
+/// What a table of row, column and value becomes for a target that takes `forms`, as a matrix of a known size.
+pub fn leave_triplets(
+    schema: &SchemaRef,
+    forms: &[Form],
+    triplets: Triplets,
+    size: (u64, u64),
+) -> Result<Reshape> {
+    if !forms.contains(&Form::Sparse) {
+        return Err(Error::unsupported("the target does not take as=sparse"));
+    }
+    Ok(reshape::plan_triplets(schema, triplets, size))
+}
+
 /// What a stream with this schema becomes for a target that takes `forms`: the one place that decides it.
 pub fn leave(schema: &SchemaRef, forms: &[Form], word: &str) -> Result<Reshape> {
     let form = choose(schema, forms, word)?;
@@ -62,6 +86,8 @@ fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
             let matrix = if takes(Form::Dense) { Form::Dense } else { Form::Sparse };
             match common_type(schema.fields()) {
                 Some(_) if before(matrix, Form::Table) => matrix,
+                // A column of tensors is an array with one dimension more.
+                None if is_tensor(schema) && before(Form::Array, Form::Table) => Form::Array,
                 _ if takes(Form::Table) => Form::Table,
                 _ if takes(Form::Array) && schema.fields().len() == 1 => Form::Array,
                 _ => matrix,
@@ -92,9 +118,21 @@ fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
             }
         }
         Form::Array if takes(Form::Array) => Form::Array,
+        // Where dimensions are what arrays are made of (npy, dynd), a tensor is an array of its outermost dimension.
+        Form::Value
+            if is_tensor(schema) && before(Form::Dense, Form::Array) && before(Form::Array, Form::Value) =>
+        {
+            if dimensions(schema) == 2 {
+                Form::Dense
+            } else {
+                Form::Array
+            }
+        }
         Form::Value if takes(Form::Value) => Form::Value,
-        // Numbers are a matrix of one column where there are matrices but no arrays (dbdf).
-        Form::Array if is_number(schema) && takes(Form::Dense) => Form::Dense,
+        // Numbers and tensors are the rows of a matrix where there are matrices but no arrays (dbdf).
+        Form::Array if (is_number(schema) || is_tensor(schema)) && takes(Form::Dense) => Form::Dense,
+        Form::Value if is_tensor(schema) && takes(Form::Array) => Form::Array,
+        Form::Value if is_tensor(schema) && takes(Form::Dense) => Form::Dense,
         Form::Array | Form::Value if takes(Form::Table) => Form::Table,
         other => other,
     }
@@ -105,4 +143,17 @@ fn is_number(schema: &Schema) -> bool {
         field.data_type().is_numeric()
             && !matches!(field.data_type(), DataType::Decimal128(..) | DataType::Decimal256(..))
     })
+}
+
+/// Whether the only field holds numbers in one dimension or more.
+fn is_tensor(schema: &Schema) -> bool {
+    dimensions(schema) > 0
+}
+
+/// The dimensions of the values of the only field; 0 if they are not numbers of a fixed shape.
+fn dimensions(schema: &Schema) -> usize {
+    match schema.fields().as_ref() {
+        [field] => Tensor::of(field).map_or(0, |tensor| tensor.shape.len()),
+        _ => 0,
+    }
 }

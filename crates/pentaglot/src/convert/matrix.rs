@@ -3,23 +3,22 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray,
-    LargeListArray, PrimitiveArray, RecordBatch, StructArray, UInt32Array, UInt64Array,
-    downcast_primitive_array, make_array,
+    PrimitiveArray, RecordBatch, UInt64Array, downcast_primitive_array, make_array,
 };
-use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Hint, Result};
-use crate::hub::rows::{self, Rows};
+use crate::hub::matrix::{self, SparseRows, widen};
+use crate::hub::rows;
 use crate::hub::type_text::print_type;
-use crate::hub::{LossKind, LossRecord, relax, shape};
+use crate::hub::{LossKind, LossKinds, LossRecord, relax, shape};
 use crate::limits::Budget;
 
 /// Rows handled together when rows turn into columns, so that a chunk stays in cache.
@@ -27,25 +26,21 @@ const CHUNK_ROWS: usize = 128;
 /// Bytes of one densified batch.
 const DENSE_BATCH_BYTES: u64 = 16 << 20;
 
-fn list_item(field: &Field) -> Result<(&Arc<Field>, i32)> {
-    match field.data_type() {
-        DataType::FixedSizeList(item, size) => Ok((item, *size)),
-        other => Err(Error::unsupported(format!("a dense matrix with rows of {}", print_type(other)))),
-    }
-}
-
 /// One column per matrix column.
 pub(super) fn dense_to_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let list = batch.column(0).as_fixed_size_list();
     let (rows, cols) = (list.len(), schema.fields().len());
     let values = list.values().as_ref();
-    let columns = downcast_primitive_array!(
-        values => split(values, rows, cols),
-        _ => {
-            let pick = |col: usize| (0..rows).map(|row| (row * cols + col) as u64).collect::<UInt64Array>();
-            (0..cols).map(|col| Ok(take(values, &pick(col), None)?)).collect::<Result<Vec<_>>>()?
-        }
-    );
+    let pick = |col: usize| (0..rows).map(|row| (row * cols + col) as u64).collect::<UInt64Array>();
+    let picked = || (0..cols).map(|col| Ok(take(values, &pick(col), None)?)).collect::<Result<Vec<_>>>();
+    let columns = if values.null_count() > 0 {
+        picked()?
+    } else {
+        downcast_primitive_array!(
+            values => split(values, rows, cols),
+            _ => picked()?
+        )
+    };
     rows::batch(Arc::clone(schema), columns, rows)
 }
 
@@ -65,36 +60,23 @@ fn split<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, rows: usize, cols: u
 }
 
 /// One dense row per table row; columns are widened to the matrix's type. A null is refused by row and column, unless it
-/// may become NaN, which is then added to what is `lost`.
+/// may become NaN; that, and numbers that were rounded, is added to what is `lost`.
 pub(super) fn columns_to_dense(
     batch: &RecordBatch,
     schema: &Schema,
     start: u64,
-    lost: Option<&LossRecord>,
+    allowed: LossKinds,
+    lost: &LossRecord,
 ) -> Result<RecordBatch> {
-    let (item, size) = list_item(schema.field(0))?;
+    let (item, _) = matrix::dense_item(schema)?;
     let (rows, cols) = (batch.num_rows(), batch.num_columns());
     let mut columns: Vec<ArrayRef> = Vec::new();
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        let widened = arrow_cast::cast(column, item.data_type())?;
-        if column.null_count() == 0 {
-            columns.push(widened);
-            continue;
+        let cast = arrow_cast::cast(column, item.data_type())?;
+        if !widen::holds(item.data_type(), widen::value_type(column.data_type())) {
+            check_rounded(field.name(), column, &cast, start, allowed, lost)?;
         }
-        let filled = relax::nan_for_nulls(&widened);
-        match (filled, lost) {
-            (Some(filled), Some(lost)) => {
-                let example = || Some("null".to_owned());
-                lost.add(LossKind::Nulls, field.name(), column.null_count() as u64, example);
-                columns.push(filled);
-            }
-            (filled, _) => {
-                let row = (0..rows).find(|row| column.is_null(*row)).unwrap_or(0) as u64 + start;
-                let why = format!("row {row}, column {:?}: a matrix holds no nulls", field.name());
-                let error = Error::lossy(why);
-                return Err(if filled.is_some() { error.hint(Hint::AllowLossy) } else { error });
-            }
-        }
+        columns.push(without_nulls(&cast, field.name(), start, allowed, lost)?);
     }
     let values: ArrayRef = match columns.first().map(|first| first.as_ref()) {
         None => arrow_array::new_empty_array(item.data_type()),
@@ -107,8 +89,57 @@ pub(super) fn columns_to_dense(
             }
         ),
     };
-    let list = FixedSizeListArray::try_new_with_length(Arc::clone(item), size, values, None, rows)?;
-    rows::batch(Arc::new(schema.clone()), vec![Arc::new(list)], rows)
+    let list = matrix::dense_rows(schema, values, rows)?;
+    rows::batch(Arc::new(schema.clone()), vec![list], rows)
+}
+
+/// The values of a column of a matrix, none of them null: a null becomes NaN where that is allowed.
+fn without_nulls(
+    values: &ArrayRef,
+    column: &str,
+    start: u64,
+    allowed: LossKinds,
+    lost: &LossRecord,
+) -> Result<ArrayRef> {
+    if values.null_count() == 0 {
+        return Ok(Arc::clone(values));
+    }
+    match relax::nan_for_nulls(values) {
+        Some(filled) if allowed.contains(LossKind::Nulls) => {
+            let example = || Some("null".to_owned());
+            lost.add(LossKind::Nulls, column, values.null_count() as u64, example);
+            Ok(filled)
+        }
+        filled => {
+            let row = (0..values.len()).find(|row| values.is_null(*row)).unwrap_or(0) as u64 + start;
+            let error = Error::lossy(format!("row {row}, column {column:?}: a matrix holds no nulls"));
+            Err(if filled.is_some() { error.hint(Hint::Option("nulls=nan".into())) } else { error })
+        }
+    }
+}
+
+/// Counts the numbers that a cast to floats has rounded; errs at the first if that is not allowed.
+fn check_rounded(
+    column: &str,
+    from: &ArrayRef,
+    to: &ArrayRef,
+    start: u64,
+    allowed: LossKinds,
+    lost: &LossRecord,
+) -> Result<()> {
+    let back = arrow_cast::cast(to, widen::value_type(from.data_type()))?;
+    let from = arrow_cast::cast(from, back.data_type())?;
+    let same = arrow_ord::cmp::not_distinct(&from, &back)?;
+    let Some(first) = (0..same.len()).find(|row| !same.value(*row)) else { return Ok(()) };
+    let text = arrow_cast::display::array_value_to_string(&from, first)?;
+    if !allowed.contains(LossKind::Precision) {
+        let (row, kind) = (start + first as u64, print_type(to.data_type()));
+        let error =
+            Error::lossy(format!("row {row}, column {column:?}: {kind} does not hold {text} exactly"));
+        return Err(error.hint(Hint::AllowLossy));
+    }
+    lost.add(LossKind::Precision, column, (same.len() - same.true_count()) as u64, || Some(text));
+    Ok(())
 }
 
 fn interleave_like<T: ArrowPrimitiveType>(
@@ -130,9 +161,16 @@ fn interleave_like<T: ArrowPrimitiveType>(
 }
 
 /// The entries that are not zero (not all bits zero: -0.0 and NaN stay).
-pub(super) fn dense_to_sparse(row: &ArrayRef, schema: &Schema) -> Result<ArrayRef> {
+pub(super) fn dense_to_sparse(row: &ArrayRef, schema: &Schema, start: u64) -> Result<ArrayRef> {
     let list = row.as_fixed_size_list();
     let cols = list.value_length() as usize;
+    if let Some(at) = (list.values().null_count() > 0)
+        .then(|| (0..list.values().len()).find(|at| list.values().is_null(*at)))
+        .flatten()
+    {
+        let (row, col) = (start + (at / cols.max(1)) as u64, shape::column_name((at % cols.max(1)) as u64));
+        return Err(Error::lossy(format!("row {row}, column {col:?}: a sparse matrix holds no nulls")));
+    }
     let is_zero = zero_test(list.values().as_ref())?;
     let mut kept: Vec<u64> = Vec::new();
     let mut indices: Vec<u64> = Vec::new();
@@ -148,7 +186,7 @@ pub(super) fn dense_to_sparse(row: &ArrayRef, schema: &Schema) -> Result<ArrayRe
         offsets.push(kept.len() as i64);
     }
     let values = take(list.values(), &UInt64Array::from(kept), None)?;
-    sparse_rows(schema, offsets, indices, values)
+    matrix::sparse_rows_of(schema, offsets, indices, values)
 }
 
 fn zero_test(values: &dyn Array) -> Result<Box<dyn Fn(usize) -> bool>> {
@@ -177,32 +215,13 @@ fn zero_test(values: &dyn Array) -> Result<Box<dyn Fn(usize) -> bool>> {
     })
 }
 
-fn sparse_rows(schema: &Schema, offsets: Vec<i64>, indices: Vec<u64>, values: ArrayRef) -> Result<ArrayRef> {
-    let DataType::LargeList(entry) = schema.field(0).data_type() else {
-        return Err(Error::unsupported("a sparse matrix whose rows are no lists"));
-    };
-    let DataType::Struct(fields) = entry.data_type() else {
-        return Err(Error::unsupported("a sparse matrix whose entries are no structs"));
-    };
-    let cols: ArrayRef = match fields[0].data_type() {
-        DataType::UInt32 => Arc::new(indices.iter().map(|col| *col as u32).collect::<UInt32Array>()),
-        _ => Arc::new(UInt64Array::from(indices)),
-    };
-    let entries = StructArray::try_new(fields.clone(), vec![cols, values], None)?;
-    let offsets = OffsetBuffer::new(offsets.into());
-    Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
-}
-
 /// Columns, values and offsets (from 0) of a batch of sparse rows.
 fn entries(batch: &RecordBatch) -> Result<(UInt64Array, ArrayRef, Vec<i64>)> {
-    let list = batch.column(0).as_list::<i64>();
-    let offsets = list.value_offsets();
-    let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
-    let entries = list.values().slice(first as usize, (last - first) as usize);
-    let entries = entries.as_struct();
-    let cols = arrow_cast::cast(entries.column(0), &DataType::UInt64)?;
-    let offsets = offsets.iter().map(|offset| offset - first).collect();
-    Ok((cols.as_primitive::<UInt64Type>().clone(), Arc::clone(entries.column(1)), offsets))
+    let rows = SparseRows::of(batch.column(0), 0)?;
+    let range = rows.entries();
+    let cols = range.clone().map(|entry| rows.cols.get(entry)).collect();
+    let offsets = rows.offsets.iter().map(|offset| offset - rows.offsets[0]).collect();
+    Ok((cols, rows.values.slice(range.start, range.len()), offsets))
 }
 
 /// `row, col, value`, in stored order.
@@ -250,7 +269,7 @@ pub(super) fn sparse_to_dense(
     schema: &SchemaRef,
     budget: &Budget,
 ) -> Result<Vec<RecordBatch>> {
-    let (item, size) = list_item(schema.field(0))?;
+    let (item, size) = matrix::dense_item(schema)?;
     let cols = size as u64;
     let row_bytes = cols * item.data_type().primitive_width().unwrap_or(16) as u64;
     let rows_at_once = (budget.batch_bytes(DENSE_BATCH_BYTES) / row_bytes.max(1)).max(1) as usize;
@@ -296,71 +315,8 @@ pub(super) fn sparse_to_dense(
             let with_zero = concat(&[values.as_ref(), zero(item.data_type())?.as_ref()])?;
             take(&with_zero, &UInt64Array::from(order), None)?
         };
-        let list =
-            FixedSizeListArray::try_new_with_length(Arc::clone(item), size, dense, None, part.num_rows())?;
-        batches.push(rows::batch(Arc::clone(schema), vec![Arc::new(list)], part.num_rows())?);
+        let list = matrix::dense_rows(schema, dense, part.num_rows())?;
+        batches.push(rows::batch(Arc::clone(schema), vec![list], part.num_rows())?);
     }
     Ok(batches)
-}
-
-/// Sparse rows from `row, col, value` in any order of rows. Holds all entries, within the budget.
-pub(super) fn coo_to_sparse(rows: Rows, schema: SchemaRef, budget: &Budget) -> Result<Rows> {
-    let batches: Vec<RecordBatch> = {
-        let mut held = Vec::new();
-        for batch in rows {
-            let batch = batch?;
-            budget.charge(&batch)?;
-            held.push(batch);
-        }
-        held
-    };
-    let column = |index: usize| -> Result<ArrayRef> {
-        let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(index).as_ref()).collect();
-        if parts.is_empty() {
-            let kind = if index == 2 { shape::matrix_value_type(&schema) } else { None };
-            return Ok(arrow_array::new_empty_array(&kind.unwrap_or(DataType::UInt64)));
-        }
-        let all = concat(&parts)?;
-        if all.null_count() > 0 {
-            return Err(Error::lossy(format!(
-                "column {:?}: a matrix holds no nulls",
-                ["row", "col", "value"][index]
-            )));
-        }
-        Ok(all)
-    };
-    let numbers = |index: usize| -> Result<UInt64Array> {
-        let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
-        let cast = arrow_cast::cast_with_options(&column(index)?, &DataType::UInt64, &options);
-        let cast = cast.map_err(|_| Error::lossy("a row or column number below 0".to_owned()))?;
-        Ok(cast.as_primitive::<UInt64Type>().clone())
-    };
-    let (row_numbers, col_numbers, values) = (numbers(0)?, numbers(1)?, column(2)?);
-    drop(batches);
-    let seen = row_numbers.values().iter().max().map_or(0, |last| last + 1);
-    let row_count = shape::matrix_rows(&schema).unwrap_or(seen);
-    let col_count = shape::matrix_cols(&schema).unwrap_or(u64::MAX);
-    let bad_col = col_numbers.values().iter().find(|col| **col >= col_count);
-    if seen > row_count || bad_col.is_some() {
-        let found = bad_col.map_or(format!("row {}", seen - 1), |col| format!("column {col}"));
-        return Err(Error::malformed(format_args!("entries within {row_count} x {col_count}"), found));
-    }
-    budget.limits().check_free_rows(row_count.saturating_sub(row_numbers.len() as u64))?;
-    // Counting sort by row keeps the stored order within a row.
-    let mut offsets = allocate::<i64>(row_count + 1, budget)?;
-    offsets.resize(row_count as usize + 1, 0);
-    row_numbers.values().iter().for_each(|row| offsets[*row as usize + 1] += 1);
-    (1..offsets.len()).for_each(|row| offsets[row] += offsets[row - 1]);
-    let mut next = offsets.clone();
-    let mut order = vec![0u64; row_numbers.len()];
-    for (entry, row) in row_numbers.values().iter().enumerate() {
-        order[next[*row as usize] as usize] = entry as u64;
-        next[*row as usize] += 1;
-    }
-    let order = UInt64Array::from(order);
-    let cols = take(&col_numbers, &order, None)?;
-    let values = take(&values, &order, None)?;
-    let list = sparse_rows(&schema, offsets, cols.as_primitive::<UInt64Type>().values().to_vec(), values)?;
-    let batch = rows::batch(Arc::clone(&schema), vec![list], row_count as usize)?;
-    Ok(rows::from_batches(schema, [Ok(batch)]))
 }

@@ -6,6 +6,8 @@ pub mod adapt;
 pub mod leaving;
 mod matrix;
 pub mod reshape;
+mod tensor;
 #[cfg(test)]
 mod tests;
+pub mod triplets;
 pub mod union;

@@ -6,7 +6,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::matrix;
+use super::tensor::{self, Tensor};
+use super::triplets::{self, Triplets};
 use crate::error::{Error, Result};
+use crate::hub::matrix::{value_field, widen};
 use crate::hub::rows::{self, Rows};
 use crate::hub::shape::{self, Form};
 use crate::hub::type_text::{print_field, print_type};
@@ -18,13 +21,51 @@ use crate::limits::Budget;
 pub struct Reshape {
     from: Form,
     to: Form,
+    route: Route,
     /// What comes out.
     pub schema: SchemaRef,
     /// What that does, step by step.
     pub plan: Plan,
 }
 
+/// How one form becomes another, where there is more than one way.
+#[derive(Debug, Clone, PartialEq)]
+enum Route {
+    /// The forms say it all.
+    Forms,
+    /// Each row of a table is an entry.
+    Triplets(Triplets),
+    /// Each row is a tensor, which is a row of the matrix.
+    Flatten,
+    /// The one value is a tensor, whose outermost dimension gives the rows.
+    Unpack(Tensor),
+    /// All rows, which are this many, are one value.
+    Pack(u64),
+}
+
 impl Reshape {
+    fn new(from: Form, to: Form, schema: Schema) -> Self {
+        Reshape { from, to, route: Route::Forms, schema: Arc::new(schema), plan: Plan::default() }
+    }
+
+    /// What cannot be: the stream stays as it is.
+    fn none(form: Form, schema: &SchemaRef, plan: Plan) -> Self {
+        Reshape { from: form, to: form, route: Route::Forms, schema: Arc::clone(schema), plan }
+    }
+
+    /// How many rows come out of so many, where that is known.
+    pub fn row_count(&self, rows: Option<u64>) -> Option<u64> {
+        match (&self.route, self.from, self.to) {
+            (Route::Triplets(_), _, _) => shape::matrix_rows(&self.schema),
+            (Route::Pack(_), _, _) => Some(1),
+            (Route::Unpack(tensor), _, _) => tensor.shape.first().copied(),
+            (_, from, to) if from == to => rows,
+            (_, _, Form::Coo) => None,
+            (_, Form::Coo, Form::Dense | Form::Sparse | Form::Columns) => shape::matrix_rows(&self.schema),
+            _ => rows,
+        }
+    }
+
     /// Makes what comes out a plain table: it no longer says that it was a matrix.
     pub fn forget_shape(&mut self) {
         shape::plan_plain_table(&self.schema, &mut self.plan);
@@ -45,7 +86,10 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
     let from = Form::of(schema);
     let mut plan = Plan::default();
     if from == to {
-        return Ok(Reshape { from, to, schema: Arc::clone(schema), plan });
+        return Ok(Reshape::none(from, schema, plan));
+    }
+    if let Some(reshape) = plan_tensor(schema, from, to) {
+        return Ok(reshape);
     }
     let out = match (from, to) {
         (_, Form::Table) => {
@@ -72,18 +116,18 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
         {
             match matrix_of_columns(schema, to, &mut plan)? {
                 Some(out) => out,
-                None => return Ok(Reshape { from, to: from, schema: Arc::clone(schema), plan }),
+                None => return Ok(Reshape::none(from, schema, plan)),
             }
         }
         (Form::Dense | Form::Sparse | Form::Coo | Form::Columns, _) => {
             match matrix_forms(schema, from, to, &mut plan)? {
                 Some(out) => out,
-                None => return Ok(Reshape { from, to: from, schema: Arc::clone(schema), plan }),
+                None => return Ok(Reshape::none(from, schema, plan)),
             }
         }
         (from, to) => {
             plan.step("", describe(schema), word(to), Effect::impossible("it has no such form"));
-            return Ok(Reshape { from, to: from, schema: Arc::clone(schema), plan });
+            return Ok(Reshape::none(from, schema, plan));
         }
     };
     if plan.steps.is_empty() {
@@ -97,7 +141,106 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
         }
         _ => out,
     };
-    Ok(Reshape { from, to, schema: Arc::new(out), plan })
+    Ok(Reshape { plan, ..Reshape::new(from, to, out) })
+}
+
+/// The change between tensors and matrices, if it is one.
+fn plan_tensor(schema: &SchemaRef, from: Form, to: Form) -> Option<Reshape> {
+    let [field] = schema.fields().as_ref() else { return None };
+    let tensor = Tensor::of(field)?;
+    let is_sparse = to == Form::Sparse;
+    let (route, tensor, rows) = match (from, to) {
+        // Plain numbers are a matrix of one column, as every table.
+        (Form::Table | Form::Array, Form::Dense | Form::Sparse) if !tensor.shape.is_empty() => {
+            (Route::Flatten, tensor, None)
+        }
+        (Form::Value, Form::Dense | Form::Sparse | Form::Array) => {
+            let (rows, inner) = tensor.clone().outer()?;
+            (Route::Unpack(tensor), inner, Some(rows))
+        }
+        _ => return None,
+    };
+    let out = match to {
+        Form::Array => shape::array_schema(tensor.field(shape::ITEM_FIELD)?),
+        _ if is_sparse => shape::sparse_schema(tensor.item.data_type().clone(), rows, tensor.len()?),
+        _ => tensor::dense_schema(&tensor, rows)?,
+    };
+    let mut plan = Plan::default();
+    let mut effect = match tensor.shape.len() {
+        0 | 1 => Effect::widened().because(format!("comes back as {}", word(to))),
+        _ if to == Form::Array => Effect::widened().because("comes back as an array"),
+        _ => {
+            let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
+            Effect::widened().because(format!("each row holds {} numbers", shape.join(" x ")))
+        }
+    };
+    if field.is_nullable() || tensor.item.is_nullable() {
+        effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));
+    }
+    plan.step(field.name(), print_field(field), word(to), effect);
+    Some(Reshape { route, plan, ..Reshape::new(from, to, out) })
+}
+
+/// How many rows of this schema make one value of this field, if they can.
+pub fn rows_of_value(schema: &Schema, value: &Field) -> Option<u64> {
+    let [field] = schema.fields().as_ref() else { return None };
+    let (row, all) = (Tensor::of(field)?, Tensor::of(value)?);
+    let (row, all) = (row.len()?, all.len()?);
+    all.checked_div(row).filter(|count| count * row == all)
+}
+
+/// Plans that all rows, which are `count`, become one tensor.
+pub fn plan_value(schema: &SchemaRef, count: u64) -> Result<Reshape> {
+    let from = Form::of(schema);
+    let tensor = match (from, schema.fields().as_ref()) {
+        (Form::Dense | Form::Array, [field]) => Tensor::of(field),
+        _ => None,
+    };
+    let whole = tensor.and_then(|mut tensor| {
+        tensor.shape.insert(0, count);
+        tensor.field(shape::VALUE_FIELD)
+    });
+    let mut plan = Plan::default();
+    let Some(whole) = whole else {
+        plan.step(
+            "",
+            describe(schema),
+            word(Form::Value),
+            Effect::impossible("its rows are no tensors of numbers"),
+        );
+        return Ok(Reshape::none(from, schema, plan));
+    };
+    plan.step(
+        "",
+        describe(schema),
+        print_field(&whole),
+        Effect::widened().because("comes back as a single value"),
+    );
+    Ok(Reshape {
+        route: Route::Pack(count),
+        plan,
+        ..Reshape::new(from, Form::Value, shape::value_schema(whole))
+    })
+}
+
+/// Plans that a table of row, column and value becomes a sparse matrix of a known size.
+pub fn plan_triplets(schema: &SchemaRef, triplets: Triplets, (rows, cols): (u64, u64)) -> Reshape {
+    let value = triplets.value_type(schema);
+    let mut plan = Plan::default();
+    for index in [triplets.row, triplets.col, triplets.value] {
+        let field = schema.field(index);
+        let mut effect = Effect::checked(LossKind::Range).because("each cell of the matrix once");
+        if field.is_nullable() {
+            effect = effect.and(Effect::checked(LossKind::Nulls));
+        }
+        let to =
+            if index == triplets.value { print_type(&value) } else { "a row or column number".to_owned() };
+        plan.step(field.name(), print_field(field), to, effect);
+    }
+    let out = shape::sparse_schema(value, Some(rows), cols);
+    let note = format!("{rows} x {cols}");
+    plan.step("", describe(schema), word(Form::Sparse), Effect::widened().because(note));
+    Reshape { route: Route::Triplets(triplets), plan, ..Reshape::new(Form::Table, Form::Sparse, out) }
 }
 
 /// Gives a stream its new form. A null becomes NaN if that is `allowed`, and is added to what is `lost`.
@@ -111,16 +254,41 @@ pub fn reshape(
     use Form::{Array, Columns, Coo, Dense, Sparse, Table, Value};
     let schema = Arc::clone(&reshape.schema);
     let from = rows.schema();
-    let nan_allowed = allowed.contains(LossKind::Nulls);
+    match &reshape.route {
+        Route::Forms => {}
+        Route::Triplets(triplets) => return triplets::to_sparse(rows, *triplets, schema, budget),
+        Route::Pack(count) => return tensor::pack(rows, schema, *count, budget),
+        Route::Flatten | Route::Unpack(_) => {
+            let route = reshape.route.clone();
+            let dense =
+                if reshape.to == Sparse { Arc::new(dense_twin(&schema)?) } else { Arc::clone(&schema) };
+            let between = each(rows, dense, {
+                let mut start = 0;
+                move |batch, out| {
+                    let changed = match &route {
+                        Route::Unpack(tensor) => tensor::unpack(batch, out, tensor)?,
+                        _ => tensor::to_dense(batch, out, start)?,
+                    };
+                    start += batch.num_rows() as u64;
+                    Ok(vec![changed])
+                }
+            });
+            if reshape.to != Sparse {
+                return Ok(between);
+            }
+            let step = Reshape { schema, ..Reshape::new(Dense, Sparse, Schema::empty()) };
+            return self::reshape(between, &step, budget, allowed, lost);
+        }
+    }
     Ok(match (reshape.from, reshape.to) {
         (from, to) if from == to && rows.schema() == schema => rows,
         (from, to) if from == to => relabelled(rows, schema),
         (_, Table) | (Table | Dense, Array) => relabelled(rows, schema),
         (Table | Array | Columns, Dense) => each(rows, schema, {
             let mut start = 0;
-            let lost = nan_allowed.then(|| lost.clone());
+            let lost = lost.clone();
             move |batch, out| {
-                let dense = matrix::columns_to_dense(batch, out, start, lost.as_ref())?;
+                let dense = matrix::columns_to_dense(batch, out, start, allowed, &lost)?;
                 start += batch.num_rows() as u64;
                 Ok(vec![dense])
             }
@@ -129,22 +297,23 @@ pub fn reshape(
             let dense = Arc::new(dense_twin(&schema)?);
             each(rows, schema, {
                 let mut start = 0;
-                let lost = nan_allowed.then(|| lost.clone());
+                let lost = lost.clone();
                 move |batch, out| {
-                    let rows = matrix::columns_to_dense(batch, &dense, start, lost.as_ref())?;
+                    let rows = matrix::columns_to_dense(batch, &dense, start, allowed, &lost)?;
+                    let sparse = matrix::dense_to_sparse(rows.column(0), out, start)?;
                     start += batch.num_rows() as u64;
-                    Ok(vec![rows::batch(
-                        Arc::clone(out),
-                        vec![matrix::dense_to_sparse(rows.column(0), out)?],
-                        batch.num_rows(),
-                    )?])
+                    Ok(vec![rows::batch(Arc::clone(out), vec![sparse], batch.num_rows())?])
                 }
             })
         }
         (Dense, Columns) => each(rows, schema, |batch, out| Ok(vec![matrix::dense_to_columns(batch, out)?])),
-        (Dense, Sparse) => each(rows, schema, |batch, out| {
-            let sparse = matrix::dense_to_sparse(batch.column(0), out)?;
-            Ok(vec![rows::batch(Arc::clone(out), vec![sparse], batch.num_rows())?])
+        (Dense, Sparse) => each(rows, schema, {
+            let mut start = 0;
+            move |batch, out| {
+                let sparse = matrix::dense_to_sparse(batch.column(0), out, start)?;
+                start += batch.num_rows() as u64;
+                Ok(vec![rows::batch(Arc::clone(out), vec![sparse], batch.num_rows())?])
+            }
         }),
         (Sparse, Coo) => each(rows, schema, {
             let mut start = 0;
@@ -161,7 +330,7 @@ pub fn reshape(
             each(rows, schema, {
                 let mut start = 0;
                 move |batch, out| {
-                    let entries = matrix::dense_to_sparse(batch.column(0), &sparse)?;
+                    let entries = matrix::dense_to_sparse(batch.column(0), &sparse, start)?;
                     let entries = rows::batch(Arc::clone(&sparse), vec![entries], batch.num_rows())?;
                     let coo = matrix::sparse_to_coo(&entries, out, start)?;
                     start += batch.num_rows() as u64;
@@ -181,18 +350,18 @@ pub fn reshape(
                 dense.iter().map(|batch| matrix::dense_to_columns(batch, out)).collect()
             })
         }
-        (Coo, Sparse) => matrix::coo_to_sparse(rows, schema, budget)?,
+        (Coo, Sparse) => triplets::to_sparse(rows, COO, schema, budget)?,
         (Coo, Dense | Columns) => {
             let sparse = Arc::new(sparse_twin(&from)?);
-            let between = matrix::coo_to_sparse(rows, sparse, budget)?;
-            let step = Reshape { from: Sparse, to: reshape.to, schema, plan: Plan::default() };
+            let between = triplets::to_sparse(rows, COO, sparse, budget)?;
+            let step = Reshape { schema, ..Reshape::new(Sparse, reshape.to, Schema::empty()) };
             return self::reshape(between, &step, budget, allowed, lost);
         }
         (Columns, Coo) => {
             let dense = Arc::new(dense_twin(&from)?);
-            let step = Reshape { from: Columns, to: Dense, schema: dense, plan: Plan::default() };
+            let step = Reshape { schema: dense, ..Reshape::new(Columns, Dense, Schema::empty()) };
             let between = self::reshape(rows, &step, budget, allowed, lost)?;
-            let step = Reshape { from: Dense, to: Coo, schema, plan: Plan::default() };
+            let step = Reshape { schema, ..Reshape::new(Dense, Coo, Schema::empty()) };
             return self::reshape(between, &step, budget, allowed, lost);
         }
         (Table, Columns | Coo | Value) | (Array | Value, _) | (Dense | Sparse | Columns | Coo, _) => {
@@ -200,6 +369,9 @@ pub fn reshape(
         }
     })
 }
+
+/// The columns of a matrix as `row, col, value`.
+const COO: Triplets = Triplets { row: 0, col: 1, value: 2 };
 
 /// The same columns under another schema.
 fn relabelled(rows: Rows, schema: SchemaRef) -> Rows {
@@ -239,9 +411,11 @@ fn sparse_twin(schema: &Schema) -> Result<Schema> {
 /// A table, an array or a matrix in columns as a matrix: one type that holds every column exactly, no nulls.
 fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Option<Schema>> {
     let fields = schema.fields();
-    let Some(common) = common_type(fields) else {
+    // Numbers that no type holds all of become float64, if that holds the values that occur.
+    let rounded = widen::are_numbers(fields).then_some(DataType::Float64);
+    let Some(common) = widen::common_type(fields).or(rounded) else {
         for field in fields {
-            if !is_matrix_value(field.data_type()) {
+            if !widen::is_matrix_value(widen::value_type(field.data_type())) {
                 let effect = Effect::impossible("a matrix holds numbers and truth values");
                 plan.step(field.name(), print_field(field), "a matrix column", effect);
             }
@@ -259,6 +433,10 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
         let mut effect = Effect::exact();
         if *field.data_type() != common {
             effect = effect.and(Effect::widened());
+        }
+        if !widen::holds(&common, widen::value_type(field.data_type())) {
+            let why = format!("no type holds all columns, and {} must hold its values", print_type(&common));
+            effect = effect.and(Effect::checked(LossKind::Precision).because(why));
         }
         if field.is_nullable() {
             effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));
@@ -288,6 +466,11 @@ fn matrix_forms(schema: &SchemaRef, from: Form, to: Form, plan: &mut Plan) -> Re
         return Ok(None);
     };
     let rows = shape::matrix_rows(schema);
+    let item = value_field(schema).cloned().unwrap_or_else(|| Field::new("", value.clone(), false));
+    if item.is_nullable() && !matches!(to, Form::Columns) {
+        let nulls = Effect::checked(LossKind::Nulls).because("a matrix holds no nulls");
+        plan.step("", describe(schema), word(to), nulls);
+    }
     if matches!((from, to), (Form::Sparse | Form::Coo, Form::Dense | Form::Columns)) {
         let effect = Effect::widened().because("the zeros are written out");
         plan.step("", describe(schema), word(to), effect);
@@ -304,7 +487,7 @@ fn matrix_forms(schema: &SchemaRef, from: Form, to: Form, plan: &mut Plan) -> Re
             return Ok(None);
         }
         Form::Columns => {
-            let field = |index| Field::new(shape::column_name(index), value.clone(), false);
+            let field = |index| item.clone().with_name(shape::column_name(index));
             let fields: Fields = (0..cols).map(field).collect();
             Schema::new_with_metadata(fields, shape::matrix_metadata(rows, cols))
         }
@@ -349,65 +532,5 @@ fn word(form: Form) -> &'static str {
         Form::Coo => "row, col, value",
         Form::Array => "an array",
         Form::Value => "a single value",
-    }
-}
-
-fn is_matrix_value(kind: &DataType) -> bool {
-    matches!(kind, DataType::Boolean)
-        || kind.is_integer()
-        || matches!(kind, DataType::Float16 | DataType::Float32 | DataType::Float64)
-}
-
-/// The narrowest type that holds every value of all fields exactly; `None` if there is none, or no field.
-pub fn common_type(fields: &Fields) -> Option<DataType> {
-    let mut kinds = fields.iter().map(|field| field.data_type());
-    let first = kinds.next()?;
-    if !is_matrix_value(first) {
-        return None;
-    }
-    kinds.try_fold(first.clone(), |common, kind| join(&common, kind))
-}
-
-/// The narrowest type that holds all values of both.
-pub(super) fn join(a: &DataType, b: &DataType) -> Option<DataType> {
-    use DataType::{Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
-    if a == b {
-        return Some(a.clone());
-    }
-    let candidates = [UInt8, Int8, UInt16, Int16, UInt32, Int32, UInt64, Int64, Float16, Float32, Float64];
-    candidates.into_iter().find(|to| holds(to, a) && holds(to, b))
-}
-
-/// Whether `to` holds every value of `from` exactly.
-pub(super) fn holds(to: &DataType, from: &DataType) -> bool {
-    // (signed, bits of magnitude); a float holds integers up to its mantissa.
-    let integer = |kind: &DataType| {
-        Some(match kind {
-            DataType::UInt8 => (false, 8),
-            DataType::UInt16 => (false, 16),
-            DataType::UInt32 => (false, 32),
-            DataType::UInt64 => (false, 64),
-            DataType::Int8 => (true, 7),
-            DataType::Int16 => (true, 15),
-            DataType::Int32 => (true, 31),
-            DataType::Int64 => (true, 63),
-            _ => return None,
-        })
-    };
-    let float = |kind: &DataType| {
-        Some(match kind {
-            DataType::Float16 => 11,
-            DataType::Float32 => 24,
-            DataType::Float64 => 53,
-            _ => return None,
-        })
-    };
-    match (integer(to), float(to), integer(from), float(from)) {
-        (Some((signed, bits)), _, Some((from_signed, from_bits)), _) => {
-            bits >= from_bits && (signed || !from_signed)
-        }
-        (_, Some(mantissa), Some((_, bits)), _) => mantissa >= bits,
-        (_, Some(mantissa), _, Some(from_mantissa)) => mantissa >= from_mantissa,
-        _ => to == from,
     }
 }

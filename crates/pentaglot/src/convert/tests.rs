@@ -8,8 +8,9 @@ use arrow_select::concat::concat_batches;
 use proptest::prelude::*;
 
 use super::leaving::choose;
-use super::reshape::{self, common_type};
+use super::reshape;
 use crate::error::Result;
+use crate::hub::matrix::widen::common_type;
 use crate::hub::rows::{self, Rows, from_batches};
 use crate::hub::shape::{self, Form};
 use crate::hub::type_text::parse_schema;

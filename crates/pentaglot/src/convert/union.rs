@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 
-use super::reshape::join;
 use crate::error::{Error, Result};
+use crate::hub::matrix::widen::join;
 use crate::hub::type_text::print_field;
 use crate::hub::{Form, extension, native};
 

@@ -34,6 +34,7 @@ mod detect;
 mod findings;
 #[cfg(any(feature = "arrow_ipc", feature = "parquet", feature = "ds"))]
 pub(crate) mod guard;
+mod nan;
 mod options;
 mod outline;
 mod planned;
@@ -60,6 +61,8 @@ pub mod json_lines;
 pub mod matrix_market;
 #[cfg(feature = "npy")]
 pub mod npy;
+#[cfg(feature = "npy")]
+pub mod npz;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 #[cfg(feature = "sds")]
@@ -73,6 +76,8 @@ use arrow_schema::SchemaRef;
 pub(crate) use detect::foreign;
 pub use detect::{Confidence, Head};
 pub use findings::{Finding, Findings, Severity};
+#[cfg(any(feature = "dbdf", feature = "npy", feature = "matrix_market"))]
+pub(crate) use nan::{NULLS, null_for_nan};
 pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
 pub(crate) use planned::{planned, relaxed};
@@ -115,6 +120,24 @@ pub trait Format: Send + Sync {
     /// What writing rows of this schema would do to each field. A field that cannot be written is an `Impossible` step;
     /// `Err` is for bad options.
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>>;
+
+    /// Starts a file of several members; `None` if files of this format have none that are written one by one.
+    fn archive(&self, options: &WriteOptions) -> Result<Option<ArchivePlan>> {
+        let _ = options;
+        Ok(None)
+    }
+}
+
+/// Starts an archive in a sink.
+pub type ArchivePlan = Box<dyn FnOnce(Sink) -> Result<Box<dyn Archive>> + Send>;
+
+/// A file of several members that is being written.
+pub trait Archive: Send {
+    /// Writes a member. It is the same data as in a file of its own.
+    fn member(&mut self, name: &str, rows: Rows) -> Result<u64>;
+
+    /// Ends the file; only now does it appear under its name.
+    fn finish(self: Box<Self>) -> Result<Written>;
 }
 
 /// A file that is planned but not started: its steps can be shown, and [`create`](Self::create) obeys them.

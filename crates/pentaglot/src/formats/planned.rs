@@ -2,10 +2,11 @@
 
 use arrow_array::RecordBatch;
 
+use super::nan::nulls_as_nan;
 use super::{WriteOptions, WritePlan, Writer, Written};
 use crate::error::Result;
 use crate::hub::relax::Rules;
-use crate::hub::{LossKinds, LossRecord, Plan};
+use crate::hub::{LossKind, LossKinds, LossRecord, Plan};
 use crate::sink::Sink;
 
 /// A plan whose writer is started by `create`. What planning found out is moved into `create`, so that nothing is
@@ -19,7 +20,8 @@ pub(crate) fn planned(
 
 /// A writer that first makes values fit, as far as `rules` say how and the options allow it.
 pub(crate) fn relaxed(writer: Box<dyn Writer>, rules: Rules, options: &WriteOptions) -> Box<dyn Writer> {
-    match rules.allowed(options.allow_lossy) {
+    let nulls = if nulls_as_nan(&options.options) { LossKind::Nulls.into() } else { LossKinds::NONE };
+    match rules.allowed(options.allow_lossy | nulls) {
         Some(rules) => Box::new(Relaxed { writer, rules, lost: options.lost.clone() }),
         None => writer,
     }

@@ -7,6 +7,7 @@ pub mod extension;
 pub mod filter;
 pub mod json;
 pub mod loss;
+pub mod matrix;
 pub mod native;
 pub mod plan;
 pub mod relax;

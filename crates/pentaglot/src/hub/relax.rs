@@ -6,7 +6,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date64Type, Float16Type, Float32Type, Float64Type, Time64NanosecondType, TimestampNanosecondType,
 };
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, make_array};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, PrimitiveArray, RecordBatch, make_array,
+};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, TimeUnit};
 
@@ -161,5 +163,37 @@ pub fn nan_for_nulls(array: &ArrayRef) -> Option<ArrayRef> {
         DataType::Float32 => filled!(Float32Type, f32::NAN),
         DataType::Float64 => filled!(Float64Type, f64::NAN),
         _ => None,
+    }
+}
+
+/// An array of a field that may be null, or a list of such, with nulls in place of NaN.
+pub(crate) fn null_for_nan_in(array: &ArrayRef, field: &Field) -> ArrayRef {
+    if let (DataType::FixedSizeList(item, size), Some(list)) =
+        (field.data_type(), array.as_fixed_size_list_opt())
+    {
+        let values = null_for_nan_in(list.values(), item);
+        let again = FixedSizeListArray::try_new_with_length(
+            Arc::clone(item),
+            *size,
+            values,
+            list.nulls().cloned(),
+            list.len(),
+        );
+        return again.map_or_else(|_| Arc::clone(array), |list| Arc::new(list) as ArrayRef);
+    }
+    macro_rules! nulled {
+        ($type:ty) => {{
+            let values = array.as_primitive::<$type>();
+            let valid: NullBuffer = values.values().iter().map(|value| !value.is_nan()).collect();
+            let nulls =
+                NullBuffer::union(values.nulls(), Some(&valid)).filter(|nulls| nulls.null_count() > 0);
+            Arc::new(PrimitiveArray::<$type>::new(values.values().clone(), nulls)) as ArrayRef
+        }};
+    }
+    match array.data_type() {
+        DataType::Float16 if field.is_nullable() => nulled!(Float16Type),
+        DataType::Float32 if field.is_nullable() => nulled!(Float32Type),
+        DataType::Float64 if field.is_nullable() => nulled!(Float64Type),
+        _ => Arc::clone(array),
     }
 }

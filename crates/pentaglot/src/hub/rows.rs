@@ -4,17 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, LargeListArray, RecordBatch, RecordBatchOptions, RecordBatchReader,
-    StructArray, UInt32Array, UInt64Array,
-};
-use arrow_buffer::OffsetBuffer;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
 use super::columns::Columns;
-use super::native;
 use super::shape::{self, Form};
+use super::{matrix, native};
 use crate::error::{Error, Result};
 
 /// A stream of record batches with one schema.
@@ -146,11 +142,7 @@ fn project_dense(columns: &Columns, row: &ArrayRef, schema: &Schema) -> Result<A
         .flat_map(|index| columns.indices().map(move |col| (index, col)))
         .map(|(index, col)| index * width + col)
         .collect();
-    let values = take(row.values(), &indices, None)?;
-    let DataType::FixedSizeList(item, size) = schema.field(0).data_type() else {
-        return Err(Error::unsupported("a dense matrix whose rows are no lists"));
-    };
-    Ok(Arc::new(FixedSizeListArray::try_new_with_length(Arc::clone(item), *size, values, None, row.len())?))
+    matrix::dense_rows(schema, take(row.values(), &indices, None)?, row.len())
 }
 
 fn project_sparse(columns: &Columns, row: &ArrayRef, schema: &Schema) -> Result<ArrayRef> {
@@ -161,17 +153,15 @@ fn project_sparse(columns: &Columns, row: &ArrayRef, schema: &Schema) -> Result<
             list.to_data().into_builder().data_type(schema.field(0).data_type().clone()).build()?,
         ));
     }
-    let entries = list.values().as_struct();
-    let cols = arrow_cast::cast(entries.column(0), &DataType::UInt64)?;
-    let cols = cols.as_primitive::<arrow_array::types::UInt64Type>();
+    let rows = matrix::SparseRows::of(row, 0)?;
     let mut kept: Vec<u64> = Vec::new();
     let mut new_cols: Vec<u64> = Vec::new();
     let mut offsets: Vec<i64> = vec![0];
-    for window in list.value_offsets().windows(2) {
-        for entry in window[0]..window[1] {
+    for index in 0..rows.len() {
+        for entry in rows.row(index) {
             let mut base = 0;
             for range in columns.ranges() {
-                let col = cols.value(entry as usize);
+                let col = rows.cols.get(entry);
                 if range.contains(&col) {
                     kept.push(entry as u64);
                     new_cols.push(base + col - range.start);
@@ -181,18 +171,6 @@ fn project_sparse(columns: &Columns, row: &ArrayRef, schema: &Schema) -> Result<
         }
         offsets.push(kept.len() as i64);
     }
-    let values = take(entries.column(1), &UInt64Array::from(kept), None)?;
-    let DataType::LargeList(entry) = schema.field(0).data_type() else {
-        return Err(Error::unsupported("a sparse matrix whose rows are no lists"));
-    };
-    let DataType::Struct(fields) = entry.data_type() else {
-        return Err(Error::unsupported("a sparse matrix whose entries are no structs"));
-    };
-    let cols: ArrayRef = match fields[0].data_type() {
-        DataType::UInt32 => Arc::new(new_cols.iter().map(|col| *col as u32).collect::<UInt32Array>()),
-        _ => Arc::new(UInt64Array::from(new_cols)),
-    };
-    let entries = StructArray::try_new(fields.clone(), vec![cols, values], None)?;
-    let offsets = OffsetBuffer::new(offsets.into());
-    Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
+    let values = take(&rows.values, &UInt64Array::from(kept), None)?;
+    matrix::sparse_rows_of(schema, offsets, new_cols, values)
 }

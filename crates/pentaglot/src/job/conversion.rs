@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Schema, SchemaRef};
 
 #[cfg(feature = "sds")]
 use super::composite::{self, Composite};
@@ -15,14 +15,18 @@ use super::inputs::open_all;
 use super::names::{self, expand};
 use super::open::{self, OpenOptions, Opened, Target};
 use super::read::View;
+use super::split::{Parts, Split};
 use super::types;
 #[cfg(feature = "dynd")]
 use super::verify::{Complete, Verification};
 use crate::convert::adapt::{self, Adapter};
+use crate::convert::triplets::{self, Triplets};
 use crate::convert::{leaving, reshape};
 use crate::error::{Context, Error, Hint, Result};
-use crate::formats::{Side, WriteOptions, WritePlan};
-use crate::hub::{FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Selection, Verdict, shape};
+use crate::formats::{OptionMap, Side, WriteOptions, WritePlan, Written};
+use crate::hub::{
+    FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Rows, Selection, Verdict, native, shape,
+};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -93,6 +97,8 @@ pub struct Conversion {
     /// What adapts the data to a given type: its form, then its types.
     adapt: Option<(reshape::Reshape, Adapter)>,
     reshape: reshape::Reshape,
+    /// Replaces dictionaries by their values, for a target without dictionaries.
+    values: Option<Adapter>,
     /// Starts the writer; `None` where an earlier step is impossible already.
     write: Option<Box<dyn WritePlan>>,
     /// How many rows are written, where it is known in advance.
@@ -100,7 +106,11 @@ pub struct Conversion {
     row_count: Option<u64>,
     /// How large a sparse matrix becomes that is written as a dense one.
     dense_bytes: Option<u64>,
+    /// How an output that is split into several files is written.
+    split: Option<Split>,
     allow_lossy: LossKinds,
+    /// What reshaping may lose: nulls become NaN where an option of the target says so.
+    reshape_allowed: LossKinds,
     lost: LossRecord,
     /// How the output is opened again to verify it.
     #[cfg(feature = "dynd")]
@@ -113,7 +123,7 @@ pub struct Conversion {
 }
 
 /// What a conversion did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// Rows written.
@@ -180,7 +190,10 @@ impl Conversion {
         #[cfg(not(feature = "sds"))]
         let open = options.open.clone();
         let opened = open_all(registry, &inputs, &open)?;
-        let conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
+        let mut conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
+        if let Some(split) = &mut conversion.split {
+            split.inputs = inputs.iter().map(|input| open::split_member(input).0.into()).collect();
+        }
         conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
         Ok(conversion)
     }
@@ -224,7 +237,10 @@ impl Conversion {
             plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
             schema = Arc::clone(&adapter.schema);
         }
-        let mut reshape = leaving::leave(&schema, info.forms, super::options::form(given))?;
+        let mut reshape = match entries(&opened, &selection, adapt.as_ref(), &schema, given)? {
+            Some((triplets, size)) => leaving::leave_triplets(&schema, info.forms, triplets, size)?,
+            None => leaving::leave(&schema, info.forms, super::options::form(given))?,
+        };
         let mut write = WriteOptions::default();
         write.name = output.filter(|name| *name != "-").map(str::to_owned);
         write.dialect = target.dialect.map(str::to_owned);
@@ -239,10 +255,11 @@ impl Conversion {
         write.options = super::options::of_side(given, Side::Write, info);
         write.budget = opened.budget.clone();
         write.control = opened.control.clone();
-        write.row_count = match Form::of(&reshape.schema) {
-            Form::Coo if Form::of(&schema) != Form::Coo => None,
-            _ => selection.row_count(),
+        let adapted = match &adapt {
+            Some((shaped, _)) => shaped.row_count(selection.row_count()),
+            None => selection.row_count(),
         };
+        write.row_count = reshape.row_count(adapted);
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
         let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, opened.document.summary().rows);
@@ -254,15 +271,30 @@ impl Conversion {
             step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
-        let lost = write.lost.clone();
+        let (lost, allow_lossy) = (write.lost.clone(), options.allow_lossy);
         #[cfg(feature = "dynd")]
         let row_count = write.row_count;
-        let write = match plan.verdict() {
-            Verdict::Impossible => None,
-            _ => Some(target.format.plan(&reshape.schema, &write).in_format(info.id)?),
+        let reshape_allowed = match super::options::nan_for_nulls(&write.options) {
+            true => allow_lossy | LossKind::Nulls,
+            false => allow_lossy,
         };
+        let split = match super::options::split_rows(given)? {
+            #[cfg(feature = "dynd")]
+            Some(_) if options.verify => {
+                return Err(Error::usage("an output that is split into several files cannot be verified"));
+            }
+            Some(rows) => Some(Split { rows, write: write.clone(), inputs: Vec::new() }),
+            None => None,
+        };
+        let (write, values) = match plan.verdict() {
+            Verdict::Impossible => (None, None),
+            _ => {
+                let (write, values) = plan_target(&target, &reshape.schema, &write).in_format(info.id)?;
+                (Some(write), values)
+            }
+        };
+        plan.steps.extend(values.iter().flat_map(|values| &values.plan.steps).cloned());
         plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
-        let allow_lossy = options.allow_lossy;
         Ok(Conversion {
             opened,
             target,
@@ -271,11 +303,14 @@ impl Conversion {
             image_files,
             adapt,
             reshape,
+            values,
             write,
             #[cfg(feature = "dynd")]
             row_count,
             dense_bytes,
+            split,
             allow_lossy,
+            reshape_allowed,
             lost,
             #[cfg(feature = "dynd")]
             verify: options.verify.then(|| verify_options(options)),
@@ -297,7 +332,7 @@ impl Conversion {
 
     /// The schema that is written.
     pub fn schema(&self) -> &SchemaRef {
-        &self.reshape.schema
+        self.values.as_ref().map_or(&self.reshape.schema, |values| &values.schema)
     }
 
     /// Errs if the plan cannot run as it is.
@@ -313,6 +348,14 @@ impl Conversion {
     /// As [`run`](Self::run), for an output anywhere that the registry leads to.
     pub fn run_to(self, registry: &Registry, output: &str, force: bool) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
+        if self.split.is_some() {
+            if registry.remote(output)?.is_some() {
+                return Err(
+                    Error::unsupported("several files at once beyond the file system").in_output(output)
+                );
+            }
+            return self.run_split(output, force);
+        }
         let sink = if output == "-" {
             Sink::pipe(std::io::stdout())
         } else {
@@ -324,6 +367,9 @@ impl Conversion {
     /// Runs into any sink.
     pub fn run_into(self, sink: Sink) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
+        if self.split.is_some() {
+            return Err(Error::usage("what is split into several files needs a name for them"));
+        }
         #[cfg(feature = "sds")]
         let (this, composite) = self.split_composite();
         #[cfg(feature = "sds")]
@@ -341,14 +387,15 @@ impl Conversion {
         (self, composite)
     }
 
-    fn run_one(self, sink: Sink) -> Result<Report> {
+    #[cfg_attr(not(feature = "ds"), expect(unused_mut, reason = "only image files are taken out"))]
+    fn run_one(mut self, sink: Sink) -> Result<Report> {
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.opened.budget.clone();
         let rows = self.opened.charged_rows(&self.selection)?;
         #[cfg(feature = "dynd")]
         let (mut verification, sink, rows) = match &self.verify {
             Some(options) => {
-                let schemas = (&rows.schema(), &self.reshape.schema);
+                let schemas = (&rows.schema(), self.schema());
                 let (verification, sink) =
                     Verification::start(options, &self.target, schemas, self.row_count, sink)?;
                 let rows = verification.source(rows);
@@ -357,19 +404,12 @@ impl Conversion {
             None => (None, sink, rows),
         };
         #[cfg(feature = "ds")]
-        let (rows, staging) = match self.image_files {
+        let (rows, staging) = match self.image_files.take() {
             Some(step) => step.run(rows, &budget)?,
             None => (rows, None),
         };
-        let (allowed, lost) = (self.allow_lossy, self.lost.clone());
-        let rows = match self.adapt {
-            Some((shaped, adapter)) => {
-                let rows = reshape::reshape(rows, &shaped, &budget, allowed, &lost)?;
-                adapter.adapt(rows, allowed, lost.clone())
-            }
-            None => rows,
-        };
-        let rows = reshape::reshape(rows, &self.reshape, &budget, allowed, &lost)?;
+        let lost = self.lost.clone();
+        let rows = self.changed(rows)?;
         let write = self.write.expect("a plan without an impossible step has a writer");
         let mut writer = write.create(sink).in_format(to)?;
         for batch in rows {
@@ -385,31 +425,150 @@ impl Conversion {
         let complete = verification.map(Verification::complete).transpose()?;
         let finish = || writer.finish().in_format(to);
         #[cfg(feature = "ds")]
-        let mut written = match staging {
+        let written = match staging {
             Some(staging) => staging.commit(finish)?,
             None => finish()?,
         };
         #[cfg(not(feature = "ds"))]
-        let mut written = finish()?;
-        for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
-            let of = |step: &&FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
-            if self.plan.steps.iter().find(of).is_some() {
-                written.notes.push(note.to_owned());
-            }
+        let written = finish()?;
+        #[cfg_attr(not(feature = "dynd"), expect(unused_mut, reason = "nothing is verified"))]
+        let mut report = report(&self.opened, &self.plan, &lost, written);
+        #[cfg(feature = "dynd")]
+        {
+            report.verified = complete.map(Complete::verified).transpose()?;
         }
-        let input_notes = self.opened.document.summary().notes.clone();
-        record_steps(&self.plan, written.rows, &lost);
-        let lost = lost.lost();
-        Ok(Report {
-            rows: written.rows,
-            bytes: written.bytes,
-            input_notes,
-            notes: written.notes,
-            lost,
-            #[cfg(feature = "dynd")]
-            verified: complete.map(Complete::verified).transpose()?,
+        Ok(report)
+    }
+
+    /// The rows of the input as the target gets them.
+    fn changed(&self, rows: Rows) -> Result<Rows> {
+        let (budget, allowed) = (&self.opened.budget, self.allow_lossy);
+        let mut rows = rows;
+        if let Some((shaped, adapter)) = &self.adapt {
+            let shaped = reshape::reshape(rows, shaped, budget, allowed, &self.lost)?;
+            rows = adapter.clone().adapt(shaped, allowed, self.lost.clone());
+        }
+        rows = reshape::reshape(rows, &self.reshape, budget, self.reshape_allowed, &self.lost)?;
+        Ok(match &self.values {
+            Some(values) => values.clone().adapt(rows, allowed, self.lost.clone()),
+            None => rows,
         })
     }
+
+    /// Runs into several files, `NAME-00000.EXT` and so on: all of them appear, or none.
+    fn run_split(self, output: &str, force: bool) -> Result<Report> {
+        let Some(split) = &self.split else { return Err(Error::usage("nothing is split here")) };
+        #[cfg(feature = "ds")]
+        if self.image_files.is_some() {
+            return Err(Error::usage("files of images and an output that is split exclude each other"));
+        }
+        let rows = self.changed(self.opened.charged_rows(&self.selection)?)?;
+        let from = self.opened.format.info().id;
+        let mut parts = Parts::new(&self.target, self.schema(), split, output, force)?;
+        for batch in rows {
+            let batch = batch.map_err(Error::from).in_format(from)?;
+            self.opened.control.check()?;
+            self.opened.budget.charge(&batch)?;
+            parts.write(&batch)?;
+        }
+        self.opened.control.check()?;
+        let written = parts.finish()?;
+        Ok(report(&self.opened, &self.plan, &self.lost, written))
+    }
+}
+
+/// What a run tells of itself.
+fn report(opened: &Opened, plan: &Plan, lost: &LossRecord, mut written: Written) -> Report {
+    for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
+        let of = |step: &FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
+        if plan.steps.iter().any(of) {
+            written.notes.push(note.to_owned());
+        }
+    }
+    record_steps(plan, written.rows, lost);
+    Report {
+        rows: written.rows,
+        bytes: written.bytes,
+        input_notes: opened.document.summary().notes.clone(),
+        notes: written.notes,
+        lost: lost.lost(),
+        #[cfg(feature = "dynd")]
+        verified: None,
+    }
+}
+
+/// The plan of a target and, if it has no dictionaries, what replaces them by their values.
+fn plan_target(
+    target: &Target,
+    schema: &SchemaRef,
+    options: &WriteOptions,
+) -> Result<(Box<dyn WritePlan>, Option<Adapter>)> {
+    let plan = target.format.plan(schema, options)?;
+    let impossible = |plan: &dyn WritePlan| {
+        plan.plan().steps.iter().filter(|step| step.verdict == Verdict::Impossible).count()
+    };
+    if impossible(&*plan) > 0
+        && let Some(values) = dictionary_values(schema)
+    {
+        let again = target.format.plan(&values, options)?;
+        if impossible(&*again) < impossible(&*plan) {
+            let mut adapter = adapt::adapter(schema, &values);
+            adapter.plan.steps.retain(|step| step.verdict > Verdict::Exact);
+            return Ok((again, Some(adapter)));
+        }
+    }
+    Ok((plan, None))
+}
+
+/// The schema with the values of dictionaries in place of them; `None` if there are no dictionaries.
+fn dictionary_values(schema: &SchemaRef) -> Option<SchemaRef> {
+    let values = |field: &arrow_schema::FieldRef| match field.data_type() {
+        DataType::Dictionary(_, value) => {
+            Arc::new(field.as_ref().clone().with_data_type(value.as_ref().clone()))
+        }
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<arrow_schema::FieldRef> = schema.fields().iter().map(values).collect();
+    let plain = native::without(schema);
+    let changed = fields.iter().zip(schema.fields()).any(|(one, other)| one != other);
+    changed.then(|| Arc::new(Schema::new_with_metadata(fields, plain.metadata().clone())))
+}
+
+/// The columns and the size of the matrix that a table of entries becomes, if it is to become one. Where the size is not
+/// given, all entries are read for it.
+fn entries(
+    opened: &Opened,
+    selection: &Selection,
+    adapt: Option<&(reshape::Reshape, Adapter)>,
+    schema: &SchemaRef,
+    given: &OptionMap,
+) -> Result<Option<(Triplets, (u64, u64))>> {
+    let size = super::options::size(given)?;
+    let Some(triplets) = leaving::triplets(schema, super::options::form(given), size.is_some()) else {
+        return match size {
+            Some(_) => {
+                let found = reshape::describe(schema);
+                Err(Error::usage(format!(
+                    "option shape: expected a table of row, col and value, found {found}"
+                )))
+            }
+            None => Ok(None),
+        };
+    };
+    if let Some(size) = size {
+        return Ok(Some((triplets, size)));
+    }
+    if !opened.source.is_seekable() {
+        let message = "the size of the matrix is in its last entry, and a stream is read only once";
+        return Err(Error::usage(message).hint(Hint::Option("shape=ROWSxCOLS".into())));
+    }
+    let mut rows = opened.charged_rows(selection)?;
+    if let Some((shaped, adapter)) = adapt {
+        let lost = LossRecord::default();
+        let shaped = reshape::reshape(rows, shaped, &opened.budget, LossKinds::ALL, &lost)?;
+        rows = adapter.clone().adapt(shaped, LossKinds::ALL, lost);
+    }
+    Ok(Some((triplets, triplets::size(rows, triplets).in_format(opened.format.info().id)?)))
 }
 
 /// How an output is opened again: a type of sds is that of the output.
@@ -473,7 +632,14 @@ fn adapter_to(
         (from, to) if from != to && matches!(to, Form::Dense | Form::Sparse | Form::Array) => to,
         (from, _) => from,
     };
-    let mut shaped = reshape::plan(schema, form)?;
+    let mut shaped = match (form, Form::of(&wanted)) {
+        // All rows together are the one value that is wanted.
+        (Form::Dense | Form::Array, Form::Value) => match reshape::rows_of_value(schema, wanted.field(0)) {
+            Some(count) => reshape::plan_value(schema, count)?,
+            None => reshape::plan(schema, form)?,
+        },
+        _ => reshape::plan(schema, form)?,
+    };
     if form == Form::Columns && Form::of(&wanted) == Form::Table {
         shaped.forget_shape();
     }

@@ -217,8 +217,11 @@ fn shaped(batch: RecordBatch, like: &Schema) -> Result<RecordBatch> {
     if matches!(Form::of(like), Form::Value | Form::Array) {
         return Ok(batch);
     }
-    // A table that became a matrix has a column for each of the matrix's.
+    let one_list =
+        like.fields().len() == 1 && matches!(like.field(0).data_type(), DataType::FixedSizeList(..));
+    // A table that became a matrix has a column for each of the matrix's; one of tensors has them in its rows.
     let form = match (Form::of(&batch.schema()), Form::of(like)) {
+        (Form::Dense, Form::Table) if one_list => Form::Table,
         (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
         (_, form) => form,
     };

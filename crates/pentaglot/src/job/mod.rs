@@ -16,6 +16,7 @@ mod honest;
 #[cfg(feature = "ds")]
 mod image_files;
 mod inputs;
+mod members;
 mod names;
 mod open;
 mod options;
@@ -25,6 +26,7 @@ mod query;
 mod read;
 mod salvage;
 mod selection;
+mod split;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -44,6 +46,7 @@ pub use diff::{
 #[cfg(feature = "dynd")]
 pub use hash::RawDigest;
 pub use inputs::{join, open_all};
+pub use members::Members;
 pub use names::{create, expand, source};
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};
 #[cfg(feature = "sds")]

@@ -5,8 +5,13 @@
 use crate::error::{Error, Result};
 use crate::formats::{FormatInfo, OptionMap, Side};
 
-/// The option that every target takes: the form that the data takes there.
+/// The options that every target takes: the form that the data takes there, the size of a matrix that is made of a table
+/// of entries, and how many rows go to one file.
 const FORM: &str = "as";
+const SIZE: &str = "shape";
+const SPLIT: &str = "split-rows";
+/// The option of formats without nulls.
+const NULLS: &str = "nulls";
 /// The option of every conversion: the folder of the files that images become, or come from.
 #[cfg(feature = "ds")]
 const IMAGE_FILES: &str = "image-files";
@@ -34,6 +39,31 @@ pub(super) fn of_side(options: &OptionMap, side: Side, info: &FormatInfo) -> Opt
 /// The form that the target is asked for.
 pub(super) fn form(options: &OptionMap) -> &str {
     given(options, Side::Write, FORM).unwrap_or("auto")
+}
+
+/// The size of the matrix that a table of entries becomes: `shape=ROWSxCOLS`.
+pub(super) fn size(options: &OptionMap) -> Result<Option<(u64, u64)>> {
+    let Some(text) = given(options, Side::Write, SIZE) else { return Ok(None) };
+    let number = |text: &str| text.parse::<u64>().ok().filter(|number| i64::try_from(*number).is_ok());
+    let size = text.split_once(['x', 'X']).and_then(|(rows, cols)| Some((number(rows)?, number(cols)?)));
+    match size {
+        Some(size) => Ok(Some(size)),
+        None => Err(Error::usage(format!("option {SIZE}: expected ROWSxCOLS such as 3x4, found {text:?}"))),
+    }
+}
+
+/// How many rows go to one file, if the output is split.
+pub(super) fn split_rows(options: &OptionMap) -> Result<Option<u64>> {
+    let Some(text) = given(options, Side::Write, SPLIT) else { return Ok(None) };
+    match text.parse::<u64>() {
+        Ok(rows) if rows > 0 => Ok(Some(rows)),
+        _ => Err(Error::usage(format!("option {SPLIT}: expected a whole number from 1 on, found {text:?}"))),
+    }
+}
+
+/// Whether nulls become NaN on the way to this target.
+pub(super) fn nan_for_nulls(options: &OptionMap) -> bool {
+    options.get(NULLS) == Some("nan")
 }
 
 /// The folder of image files.
@@ -64,7 +94,7 @@ fn check_key(key: &str, inputs: &[&FormatInfo], output: Option<&FormatInfo>) -> 
     }
     let mut known: Vec<&str> = Vec::new();
     if sides.iter().any(|(_, side)| *side == Side::Write) {
-        known.push(FORM);
+        known.extend([FORM, SIZE, SPLIT]);
         #[cfg(feature = "ds")]
         known.push(IMAGE_FILES);
     }
@@ -131,7 +161,7 @@ mod tests {
                 "colour",
                 "bsondf",
                 Some("parquet"),
-                "unknown option \"colour\" (known: as, compression, image-files, utf8)",
+                "unknown option \"colour\" (known: as, compression, image-files, shape, split-rows, utf8)",
             ),
             (
                 "compresion",

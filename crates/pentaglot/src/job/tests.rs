@@ -3,6 +3,7 @@ mod filtered;
 mod image_files;
 mod joined;
 mod salvaged;
+mod shapes;
 
 use std::io::Write as _;
 use std::sync::Arc;

@@ -9,8 +9,6 @@ pub(crate) mod arrays;
 pub(crate) mod column_major;
 #[cfg(feature = "dbdf")]
 pub(crate) mod csr;
-#[cfg(any(feature = "npy", feature = "matrix_market"))]
-pub(crate) mod csr_build;
 #[cfg(feature = "bsondf")]
 pub(crate) mod lz4;
 #[cfg(feature = "matrix_market")]

@@ -33,8 +33,24 @@ impl FileOutput {
         Ok(FileOutput { pending, path: path.to_path_buf(), force, siblings, removals, main: None })
     }
 
+    /// Writes everything to the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.pending.file.sync_all().map_err(|error| fault(&self.path, error))
+    }
+
+    /// The name that the data will have.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The names that the data and its side files will have.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+        siblings.iter().map(|(_, path)| path.clone()).chain([self.path.clone()]).collect()
+    }
+
     /// Gives all files their names, the data last.
-    fn place(self) -> io::Result<()> {
+    pub(super) fn place(self) -> io::Result<()> {
         let FileOutput { pending, path, force, siblings, removals, .. } = self;
         let siblings = std::mem::take(&mut *siblings.lock().unwrap_or_else(PoisonError::into_inner));
         let several = !siblings.is_empty() || !removals.is_empty();
@@ -103,7 +119,7 @@ impl Output for FileOutput {
     }
 
     fn commit(self: Box<Self>) -> io::Result<()> {
-        self.pending.file.sync_all().map_err(|error| fault(&self.path, error))?;
+        self.sync()?;
         match &self.main {
             None => self.place(),
             Some(main) => {

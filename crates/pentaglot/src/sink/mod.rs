@@ -5,6 +5,7 @@
 
 mod ends;
 mod file;
+mod group;
 mod memory;
 mod output;
 mod pending;
@@ -24,6 +25,7 @@ use crate::ReadAt;
 use crate::error::{Error, Hint, Result};
 
 pub(crate) use ends::{END_BYTES, Ends};
+pub(crate) use group::SinkGroup;
 pub use memory::Memory;
 pub use output::Output;
 

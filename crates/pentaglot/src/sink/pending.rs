@@ -112,6 +112,14 @@ fn make_temporary<R>(
     builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(12).make_in(folder_of(path), make)
 }
 
+/// A second, temporary name for a file that is about to be replaced; `None` if there is no such file.
+pub(super) fn backup(path: &Path) -> io::Result<Option<TempPath>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    make_temporary(path, |name: &Path| std::fs::hard_link(path, name)).map(|made| Some(made.into_temp_path()))
+}
+
 /// Removes temporary files that killed writes to `path` left: those that are old and not locked.
 ///
 /// Errors are ignored: they must not fail the write that comes next.

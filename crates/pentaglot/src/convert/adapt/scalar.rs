@@ -11,8 +11,8 @@ use arrow_schema::{DataType, Field};
 
 use super::apply::Place;
 use super::fit::{self, Judge, tick};
-use crate::convert::reshape::holds;
 use crate::error::Result;
+use crate::hub::matrix::widen::holds;
 use crate::hub::{Effect, LossKind};
 
 /// How single values are cast.

@@ -6,11 +6,12 @@ use arrow_array::RecordBatch;
 
 use crate::error::{Error, Result};
 use crate::formats::WriteOptions;
+use crate::hub::matrix::ColumnNumbers;
 use crate::limits::Budget;
 use crate::sink::Sink;
 use crate::source::Spool;
 
-use super::write::{Object, SparseCols, sparse_rows};
+use super::write::{Object, sparse_rows};
 
 /// The arrays so far: where each row begins, and the columns and values of entries.
 pub(super) struct Arrays {
@@ -50,7 +51,7 @@ impl Arrays {
             let &[start, end] = pair else { continue };
             seen.clear();
             match &rows.cols {
-                SparseCols::Narrow(cols) => {
+                ColumnNumbers::Narrow(cols) => {
                     seen.extend(
                         cols.get(index(start)..index(end))
                             .unwrap_or_default()
@@ -58,7 +59,7 @@ impl Arrays {
                             .map(|col| u64::from(*col)),
                     );
                 }
-                SparseCols::Wide(cols) => {
+                ColumnNumbers::Wide(cols) => {
                     seen.extend_from_slice(cols.get(index(start)..index(end)).unwrap_or_default());
                 }
             }

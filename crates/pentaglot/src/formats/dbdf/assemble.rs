@@ -3,24 +3,24 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, RecordBatch, StringArray, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, make_array};
 use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType as ArrowType, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
 use crate::hub::Columns;
 use crate::hub::Form;
-use crate::hub::rows;
+use crate::hub::{matrix, rows};
 use crate::limits::Budget;
 
 use super::cast::{self, Number};
 use super::layout::{Block, Encoding};
+use super::locate;
 use super::read::{Chunk, File};
 use super::sparse::Piece;
 use super::types::ValueType;
-use super::validate;
 
 /// Rows of a block are copied through a buffer of about this size.
 const SLAB_BYTES: u64 = 256 << 10;
@@ -102,11 +102,7 @@ pub(super) fn batch(
         Form::Value => build.dense_values(&pieces).map(|column| vec![column]),
         _ => build.dense(&pieces).map(|column| vec![column]),
     };
-    // Entries and strings are no longer where they were when their values turn out to be wrong.
-    let every = 0..u64::MAX;
-    let every = Columns::first(every.end);
-    let decoded = if selection.form == Form::Sparse { &every } else { &selection.columns };
-    let columns = columns.map_err(|error| validate::place(file, chunk, decoded, error))?;
+    let columns = columns?;
     rows::batch(Arc::clone(&selection.schema), columns, count)
 }
 
@@ -119,6 +115,27 @@ pub(super) struct Build<'a> {
 impl Build<'_> {
     pub(super) fn row_count(&self) -> u64 {
         self.chunk.rows.end - self.chunk.rows.start
+    }
+
+    /// An error of the value of a cell, with the place where its block stores it.
+    pub(super) fn place(&self, row: u64, col: u64, error: Error) -> Error {
+        let layout = &self.file.layout;
+        for number in &self.chunk.blocks {
+            let Some(block) = layout.blocks.get(*number) else { continue };
+            if !(block.row..block.row_end()).contains(&row) || !(block.col..block.col_end()).contains(&col) {
+                continue;
+            }
+            let (row, col) = (row - block.row, col - block.col);
+            let offset = locate::value_offset(self.file, block, row, col);
+            let error = error.index(col).field("col").index(row).field("row");
+            let error = error.index(*number as u64).field("block");
+            // A block that cannot be read again says nothing more.
+            return match offset {
+                Ok(Some(offset)) => error.at(offset),
+                _ => error,
+            };
+        }
+        error
     }
 
     /// Calls `each` for the blocks of this chunk that hold plain cells, with the rows that are wanted of them.
@@ -161,12 +178,7 @@ impl Build<'_> {
 
     fn dense(&self, pieces: &[Piece]) -> Result<ArrayRef> {
         let values = self.dense_values(pieces)?;
-        let ArrowType::FixedSizeList(item, width) = self.selection.schema.field(0).data_type() else {
-            return Err(Error::unsupported("a dense matrix whose rows are no lists"));
-        };
-        let count = index(self.row_count());
-        let list = FixedSizeListArray::try_new_with_length(Arc::clone(item), *width, values, None, count)?;
-        Ok(Arc::new(list))
+        matrix::dense_rows(&self.selection.schema, values, index(self.row_count()))
     }
 
     /// All cells of a dense matrix, row by row.
@@ -184,7 +196,11 @@ impl Build<'_> {
         for piece in pieces {
             self.scatter(piece, value_type, width, out)?;
         }
-        array(value_type, memory, index(cells.unwrap_or(0)))
+        array_of(value_type, memory.into(), index(cells.unwrap_or(0)), &|cell, error| {
+            let (row, place) = (cell / width.max(1), cell % width.max(1));
+            let col = self.selection.columns.indices().nth(place).unwrap_or(0);
+            self.place(self.chunk.rows.start + row as u64, col, error)
+        })
     }
 
     fn copy_cells(&self, block: &Block, rows: Range<u64>, to: ValueType, out: &mut [u8]) -> Result<()> {
@@ -254,10 +270,7 @@ impl Build<'_> {
                         let at = ((first + number) * width + index(base + col - cols.start)) * size;
                         let place = out.get_mut(at..).and_then(|out| out.get_mut(..size)).unwrap_or_default();
                         put(value, from, to, place)
-                            .index(col)
-                            .field("col")
-                            .index(piece.rows.start + number as u64)
-                            .field("row")?;
+                            .map_err(|error| self.place(piece.rows.start + number as u64, col, error))?;
                     }
                     base += cols.end - cols.start;
                 }
@@ -283,10 +296,13 @@ impl Build<'_> {
                 }
             }
         }
-        types
-            .iter()
-            .zip(columns)
-            .map(|(value_type, memory)| array(*value_type, memory, index(rows)))
+        let columns = self.selection.columns.indices().zip(types.iter().zip(columns));
+        columns
+            .map(|(col, (value_type, memory))| {
+                array_of(*value_type, memory.into(), index(rows), &|row, error| {
+                    self.place(self.chunk.rows.start + row as u64, col, error)
+                })
+            })
             .collect()
     }
 
@@ -355,10 +371,7 @@ impl Build<'_> {
                     let value = values.get(entry * from.size()..).and_then(|rest| rest.get(..from.size()));
                     let place = out.get_mut((first + number) * size..).and_then(|out| out.get_mut(..size));
                     put(value.unwrap_or_default(), from, to, place.unwrap_or_default())
-                        .index(col)
-                        .field("col")
-                        .index(piece.rows.start + number as u64)
-                        .field("row")?;
+                        .map_err(|error| self.place(piece.rows.start + number as u64, col, error))?;
                 }
             }
         }
@@ -412,23 +425,25 @@ pub(super) fn does_not_survive(value: &[u8], from: ValueType, to: ValueType) -> 
     Error::malformed(format_args!("a value that {to} holds"), found).rule("value-range")
 }
 
-fn array(value_type: ValueType, memory: MutableBuffer, count: usize) -> Result<ArrayRef> {
-    array_of(value_type, memory.into(), count)
-}
-
-pub(super) fn array_of(value_type: ValueType, memory: Buffer, count: usize) -> Result<ArrayRef> {
+/// An array of values from their bytes; `place` adds to an error where the value with an index stands.
+pub(super) fn array_of(
+    value_type: ValueType,
+    memory: Buffer,
+    count: usize,
+    place: &dyn Fn(usize, Error) -> Error,
+) -> Result<ArrayRef> {
     if value_type == ValueType::FixedStr16 {
-        return strings(&memory);
+        return strings(&memory, place);
     }
     let data = ArrayData::try_new(value_type.arrow(), count, None, 0, vec![memory], Vec::new())?;
     Ok(make_array(data))
 }
 
 /// 16-byte strings: text up to the first NUL, NULs to the end.
-fn strings(memory: &[u8]) -> Result<ArrayRef> {
-    let texts: Vec<&str> = memory
-        .chunks_exact(16)
-        .map(|cell| fixed_text(cell).map_err(not_fixed_text))
+fn strings(memory: &[u8], place: &dyn Fn(usize, Error) -> Error) -> Result<ArrayRef> {
+    let cells = memory.chunks_exact(16).enumerate();
+    let texts: Vec<&str> = cells
+        .map(|(index, cell)| fixed_text(cell).map_err(|found| place(index, not_fixed_text(found))))
         .collect::<Result<_>>()?;
     let array = StringArray::from(texts);
     debug_assert_eq!(array.len() * 16, memory.len());

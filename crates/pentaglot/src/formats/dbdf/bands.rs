@@ -6,11 +6,12 @@ use arrow_buffer::Buffer;
 
 use crate::error::{Error, Result};
 use crate::hub::Form;
+use crate::hub::matrix::ColumnNumbers;
 use crate::sink::Sink;
 
 use super::encode::{self, BlockOptions, Entries, Place};
 use super::types::{DataType, ValueType};
-use super::write::{Object, SparseCols, SparseRows};
+use super::write::{Object, SparseRows};
 
 /// Bytes of a band whose height nobody has chosen.
 const BAND_BYTES: u64 = 16 << 20;
@@ -113,11 +114,7 @@ impl Bands {
             let count = index(self.height - self.rows).min(total - from).min(by_entries);
             let ends = rows.ends.slice(from, count + 1);
             let taken = ends.last().copied().unwrap_or(start) - start;
-            let cols = match &rows.cols {
-                SparseCols::Narrow(cols) => SparseCols::Narrow(cols.clone()),
-                SparseCols::Wide(cols) => SparseCols::Wide(cols.clone()),
-            };
-            self.sparse.push(SparseRows { ends, cols, values: rows.values.clone() });
+            self.sparse.push(SparseRows { ends, cols: rows.cols.clone(), values: rows.values.clone() });
             self.rows += count as u64;
             self.sparse_entries += taken.cast_unsigned();
             self.entries += taken.cast_unsigned();
@@ -149,7 +146,7 @@ impl Bands {
             let ends = vec![0; index(self.rows) + 1].into();
             self.sparse.push(SparseRows {
                 ends,
-                cols: SparseCols::Narrow(Vec::new().into()),
+                cols: ColumnNumbers::Narrow(Vec::new().into()),
                 values: Buffer::default(),
             });
         }
@@ -288,8 +285,8 @@ impl Bands {
         let narrow: Option<Vec<Entries<'_>>> = parts
             .iter()
             .map(|part| match &part.cols {
-                SparseCols::Narrow(cols) => Some(Entries { ends: &part.ends, cols, values: &part.values }),
-                SparseCols::Wide(_) => None,
+                ColumnNumbers::Narrow(cols) => Some(Entries { ends: &part.ends, cols, values: &part.values }),
+                ColumnNumbers::Wide(_) => None,
             })
             .collect();
         if let (Some(parts), Some((0, cols))) = (narrow, tiles.peek().copied())
@@ -349,8 +346,8 @@ fn split(
             let &[start, end] = pair else { continue };
             for entry in index(start.cast_unsigned())..index(end.cast_unsigned()) {
                 let col = match &part.cols {
-                    SparseCols::Narrow(cols) => cols.get(entry).map(|col| u64::from(*col)),
-                    SparseCols::Wide(cols) => cols.get(entry).copied(),
+                    ColumnNumbers::Narrow(cols) => cols.get(entry).map(|col| u64::from(*col)),
+                    ColumnNumbers::Wide(cols) => cols.get(entry).copied(),
                 };
                 let col = col.filter(|col| *col < object.cols).ok_or_else(|| {
                     let number = first + row as u64;

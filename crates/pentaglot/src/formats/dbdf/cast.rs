@@ -1,6 +1,7 @@
 //! Values from one type to another, each of them surviving to the bit or not at all.
 
 use super::types::ValueType;
+use crate::hub::matrix::widen;
 
 /// Any value of any numeric type.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -117,26 +118,8 @@ fn narrow(bits: u64) -> Option<u32> {
 
 /// Whether every value of `from` is a value of `to`.
 pub(super) fn always_fits(from: ValueType, to: ValueType) -> bool {
-    use ValueType::*;
-    let rank = |value_type| match value_type {
-        UInt8 => (0, 8),
-        UInt16 => (0, 16),
-        UInt32 => (0, 32),
-        UInt64 => (0, 64),
-        Int8 => (1, 8),
-        Int16 => (1, 16),
-        Int32 => (1, 32),
-        Int64 => (1, 64),
-        Float32 => (2, 24),
-        Float64 => (2, 53),
-        FixedStr16 | Str => (3, 0),
-    };
-    match (rank(from), rank(to)) {
-        (from, to) if from == to => true,
-        ((0, bits), (1, room)) => bits < room,
-        ((0 | 1, bits), (2, room)) => bits <= room,
-        ((one, bits), (other, room)) => one == other && bits <= room && one != 3,
-    }
+    from == to
+        || !matches!(from, ValueType::FixedStr16 | ValueType::Str) && widen::holds(&to.arrow(), &from.arrow())
 }
 
 /// Casts values one by one; `Err` is the index of the first that does not survive.

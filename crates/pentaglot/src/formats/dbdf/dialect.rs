@@ -4,14 +4,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Budget;
 use crate::source::Source;
 
-use super::layout::{Fault, Layout};
+use super::layout::{DbdfLayout, Fault};
 use super::meta::Meta;
 use super::tiling;
 use super::types::{DataType, Dialect};
 
 /// A file's layout and why it is read that way.
 pub(super) struct Chosen {
-    pub(super) layout: Layout,
+    pub(super) layout: DbdfLayout,
     pub(super) reason: String,
     pub(super) also_fits: Vec<Dialect>,
     pub(super) note: Option<String>,
@@ -25,10 +25,10 @@ pub(super) fn choose(
     budget: &Budget,
 ) -> Result<Chosen> {
     if let Some(dialect) = forced {
-        let layout = Layout::read(source, dialect, budget)?;
+        let layout = DbdfLayout::read(source, dialect, budget)?;
         return Ok(Chosen { layout, reason: "as asked for".to_owned(), also_fits: Vec::new(), note: None });
     }
-    let mut fitting: Vec<Layout> = Vec::new();
+    let mut fitting: Vec<DbdfLayout> = Vec::new();
     let mut best: Option<Fault> = None;
     for dialect in Dialect::ALL {
         // Anything passes for the padding of 0.1: it is the last resort. And where DAPHNE's one block holds every cell,
@@ -36,7 +36,7 @@ pub(super) fn choose(
         if fitting.iter().any(is_settled) || (dialect == Dialect::Daphne01 && !fitting.is_empty()) {
             break;
         }
-        match Layout::walk(source, dialect, budget) {
+        match DbdfLayout::walk(source, dialect, budget) {
             Ok(layout) => fitting.push(layout),
             Err(fault) if matches!(fault.error.kind(), ErrorKind::Io | ErrorKind::Usage) => {
                 return Err(fault.error);
@@ -62,12 +62,12 @@ pub(super) fn choose(
     let Some(first) = fitting.next() else {
         return Err(best.map_or_else(|| Error::malformed("a dbdf file", "something else"), |best| best.error));
     };
-    let others: Vec<Layout> = fitting.collect();
+    let others: Vec<DbdfLayout> = fitting.collect();
     if others.is_empty() {
         let reason = format!("the structure takes exactly {bytes} bytes in no other dialect");
         return Ok(Chosen { layout: first, reason, also_fits: Vec::new(), note: None });
     }
-    let all: Vec<Layout> = std::iter::once(first).chain(others).collect();
+    let all: Vec<DbdfLayout> = std::iter::once(first).chain(others).collect();
     let by_meta = meta.and_then(|meta| all.iter().position(|layout| meta.fits_types(&layout.header)));
     let taken = by_meta.unwrap_or(0);
     let also_fits: Vec<Dialect> = all
@@ -94,7 +94,7 @@ pub(super) fn choose(
 }
 
 /// Whether no other dialect needs to be tried: a matrix of DAPHNE's that has cells, or a single value.
-fn is_settled(layout: &Layout) -> bool {
+fn is_settled(layout: &DbdfLayout) -> bool {
     let header = &layout.header;
     header.dialect == Dialect::Daphne
         && match header.data_type {
@@ -117,7 +117,7 @@ fn sense(fault: &Fault, dialect: Dialect, source: &Source) -> u64 {
     }
 }
 
-fn is_tiled(layout: &Layout) -> bool {
+fn is_tiled(layout: &DbdfLayout) -> bool {
     let mut sound = true;
     tiling::check(layout, |_| {
         sound = false;

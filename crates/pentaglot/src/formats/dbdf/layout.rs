@@ -13,14 +13,14 @@ use super::types::{BlockType, DataType, Dialect, ValueType};
 /// What stands before the body.
 ///
 /// ```
-/// use pentaglot::formats::dbdf::{Dialect, Layout, ValueType};
+/// use pentaglot::formats::dbdf::{Dialect, DbdfLayout, ValueType};
 /// use pentaglot::{Limits, Source};
 /// // A 1 x 1 matrix of the double 7.0, as DAPHNE writes it.
 /// let mut file = vec![1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7];
 /// file.extend([0; 16]);
 /// file.extend([1, 0, 0, 0, 1, 0, 0, 0, 1, 7]);
 /// file.extend(7f64.to_le_bytes());
-/// let layout = Layout::read(&Source::from_bytes("seven", file), Dialect::Daphne, &Limits::default().budget())?;
+/// let layout = DbdfLayout::read(&Source::from_bytes("seven", file), Dialect::Daphne, &Limits::default().budget())?;
 /// assert_eq!((layout.header.rows, layout.header.cols), (1, 1));
 /// assert_eq!(layout.header.value_types, [ValueType::Float64]);
 /// assert_eq!(layout.blocks[0].data_offset, 45);
@@ -109,7 +109,7 @@ pub(super) enum Encoding {
 /// A header and its blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Layout {
+pub struct DbdfLayout {
     /// What stands before the body.
     pub header: Header,
     /// The blocks, in file order.
@@ -118,15 +118,15 @@ pub struct Layout {
     pub bytes: u64,
 }
 
-impl Layout {
+impl DbdfLayout {
     /// Walks a file of the given dialect; errs unless it fits to the last byte.
     /// Reads headers only. Whether blocks cover the object without overlap is not looked at.
-    pub fn read(source: &Source, dialect: Dialect, budget: &Budget) -> Result<Layout> {
-        Layout::walk(source, dialect, budget).map_err(|fault| fault.error)
+    pub fn read(source: &Source, dialect: Dialect, budget: &Budget) -> Result<DbdfLayout> {
+        DbdfLayout::walk(source, dialect, budget).map_err(|fault| fault.error)
     }
 
-    /// As [`Layout::read`]; a fault also says how far the file made sense.
-    pub(super) fn walk(source: &Source, dialect: Dialect, budget: &Budget) -> Result<Layout, Fault> {
+    /// As [`DbdfLayout::read`]; a fault also says how far the file made sense.
+    pub(super) fn walk(source: &Source, dialect: Dialect, budget: &Budget) -> Result<DbdfLayout, Fault> {
         let mut walk = Walk::new(source).map_err(Fault::from)?;
         let header = read_header(&mut walk, dialect, budget).field("header")?;
         let blocks = match (header.data_type, dialect) {
@@ -136,7 +136,7 @@ impl Layout {
             _ => vec![daphne_block(&mut walk, &header).index(0).field("block")?],
         };
         match walk.left() {
-            0 => Ok(Layout { header, blocks, bytes: walk.len }),
+            0 => Ok(DbdfLayout { header, blocks, bytes: walk.len }),
             more => Err(Error::malformed("the end", format_args!("{more} more bytes"))
                 .at(walk.offset)
                 .rule("trailing")

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::{Context, Error, Result};
-use crate::formats::ReadOptions;
-use crate::hub::Form;
+use crate::formats::{Format, ReadOptions, WriteOptions, Written};
+use crate::hub::{Form, matrix, rows, shape};
+use crate::sink::Sink;
 use crate::source::Source;
 
 use super::types::{DataType, ValueType};
-use super::{ID, open, read};
+use super::{Dbdf, ID, open, read};
 
 /// A matrix in memory.
 #[derive(Debug, Clone)]
@@ -49,6 +51,67 @@ impl Matrix {
         let (Matrix::Dense { values, .. } | Matrix::Sparse { values, .. }) = self;
         ValueType::from_arrow(values.data_type())
     }
+
+    /// The numbers of rows and columns.
+    pub fn size(&self) -> (u64, u64) {
+        let (Matrix::Dense { rows, cols, .. } | Matrix::Sparse { rows, cols, .. }) = self;
+        (*rows, *cols)
+    }
+
+    /// The whole matrix as one batch of rows.
+    pub(super) fn to_batch(&self) -> Result<RecordBatch> {
+        let (rows, cols) = self.size();
+        let count = usize::try_from(rows)
+            .map_err(|_| Error::limit("the address space", usize::MAX, format!("{rows} rows")))?;
+        let (schema, row): (Schema, ArrayRef) = match self {
+            Matrix::Dense { values, .. } => {
+                let schema = shape::dense_schema(values.data_type().clone(), Some(rows), cols)?;
+                let list = matrix::dense_rows(&schema, Arc::clone(values), count)?;
+                (schema, list)
+            }
+            Matrix::Sparse { row_offsets, column_indices, values, .. } => {
+                let schema = shape::sparse_schema(values.data_type().clone(), Some(rows), cols);
+                if row_offsets.len() != count + 1 {
+                    let (expected, found) = (count + 1, row_offsets.len());
+                    return Err(Error::usage(format!("expected {expected} row offsets, found {found}")));
+                }
+                let list = matrix::sparse_rows(
+                    &schema,
+                    row_offsets.clone(),
+                    Arc::clone(column_indices),
+                    Arc::clone(values),
+                )?;
+                (schema, list)
+            }
+        };
+        rows::batch(SchemaRef::new(schema), vec![row], count)
+    }
+}
+
+/// Writes a matrix as a file, in the dialect and the blocks that the options say.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pentaglot::arrow::array::Float64Array;
+/// use pentaglot::formats::dbdf::{Matrix, read_matrix, write_matrix};
+/// use pentaglot::formats::{ReadOptions, WriteOptions};
+/// use pentaglot::{Sink, Source};
+/// let values = Arc::new(Float64Array::from(vec![1.5, 0.0, -2.0, 4.0]));
+/// let (sink, memory) = Sink::memory();
+/// write_matrix(sink, &Matrix::Dense { rows: 2, cols: 2, values }, &WriteOptions::default())?;
+/// let back = read_matrix(&Source::from_bytes("back", memory.take()), &ReadOptions::default())?;
+/// assert_eq!(back.size(), (2, 2));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+pub fn write_matrix(sink: Sink, matrix: &Matrix, options: &WriteOptions) -> Result<Written> {
+    let batch = matrix.to_batch().in_format(ID)?;
+    let mut options = options.clone();
+    options.row_count = Some(matrix.size().0);
+    let plan = Dbdf.plan(&batch.schema(), &options)?;
+    plan.plan().check(options.allow_lossy)?;
+    let mut writer = plan.create(sink)?;
+    writer.write(&batch)?;
+    writer.finish()
 }
 
 /// Reads the matrix of a file, in whatever dialect and blocks it is stored. A frame is an `Unsupported` error.

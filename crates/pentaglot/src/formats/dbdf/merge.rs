@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, LargeListArray, StructArray};
+use arrow_array::ArrayRef;
 use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::DataType as ArrowType;
 
 use super::assemble::{Build, array_of, does_not_survive, index};
 use super::cast;
@@ -15,8 +14,7 @@ use super::sparse::Piece;
 use super::types::ValueType;
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Result};
-use crate::hub::shape;
-use crate::limits::Budget;
+use crate::hub::matrix::{self, ColumnNumbers};
 
 impl Build<'_> {
     pub(super) fn sparse(&self, mut pieces: Vec<Piece>) -> Result<ArrayRef> {
@@ -33,7 +31,7 @@ impl Build<'_> {
         let offsets = |ends: Vec<i64>| OffsetBuffer::new(ScalarBuffer::from(ends));
         let (offsets, cols, values) = match <[Piece; 1]>::try_from(pieces) {
             Ok([piece]) if whole(&piece) => {
-                let values = cast_entries(&piece, value_type, &self.file.budget)?;
+                let values = self.cast_entries(&piece, value_type)?;
                 (offsets(piece.ends), Indices::Narrow(piece.cols), values)
             }
             Err(pieces) if pieces.is_empty() => {
@@ -43,25 +41,37 @@ impl Build<'_> {
             Ok([piece]) => self.merge(&[piece], value_type)?,
             Err(pieces) => self.merge(&pieces, value_type)?,
         };
-        let schema = &self.selection.schema;
-        let ArrowType::LargeList(entry) = schema.field(0).data_type() else {
-            return Err(Error::unsupported("a sparse matrix whose rows are no lists"));
-        };
-        let fields = shape::entry_fields(value_type.arrow(), self.file.layout.header.cols);
-        let wide = fields.first().is_some_and(|field| *field.data_type() == ArrowType::UInt64);
         let count = cols.len();
-        let cols: ArrayRef = match cols {
-            Indices::Narrow(cols) if !wide => {
-                Arc::new(arrow_array::UInt32Array::new(ScalarBuffer::from(cols), None))
-            }
-            Indices::Narrow(cols) => {
-                Arc::new(cols.iter().map(|col| u64::from(*col)).collect::<arrow_array::UInt64Array>())
-            }
-            Indices::Wide(cols) => Arc::new(arrow_array::UInt64Array::new(ScalarBuffer::from(cols), None)),
+        let numbers = match cols {
+            Indices::Narrow(cols) => ColumnNumbers::Narrow(ScalarBuffer::from(cols)),
+            Indices::Wide(cols) => ColumnNumbers::Wide(ScalarBuffer::from(cols)),
         };
-        let values = array_of(value_type, values, count)?;
-        let entries = StructArray::try_new(fields, vec![cols, values], None)?;
-        Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
+        let cols: ArrayRef = match &numbers {
+            ColumnNumbers::Narrow(cols) => Arc::new(arrow_array::UInt32Array::new(cols.clone(), None)),
+            ColumnNumbers::Wide(cols) => Arc::new(arrow_array::UInt64Array::new(cols.clone(), None)),
+        };
+        let values = array_of(value_type, values, count, &|entry, error| {
+            let row = offsets.partition_point(|end| *end <= entry as i64).saturating_sub(1) as u64;
+            self.place(self.chunk.rows.start + row, numbers.get(entry), error)
+        })?;
+        matrix::sparse_rows(&self.selection.schema, offsets, cols, values)
+    }
+
+    /// The values of a piece as the object's type.
+    fn cast_entries(&self, piece: &Piece, to: ValueType) -> Result<Buffer> {
+        let from = piece.value_type;
+        if from == to {
+            return Ok(piece.values.clone());
+        }
+        let bytes = (piece.cols.len() as u64).saturating_mul(to.size() as u64);
+        let mut out = allocate_zeroed(bytes, &self.file.budget)?;
+        cast::cast(&piece.values, from, to, out.as_slice_mut()).map_err(|entry| {
+            let bytes = piece.values.get(index(entry) * from.size()..).unwrap_or_default();
+            let row = piece.ends.partition_point(|end| *end <= entry.cast_signed()).saturating_sub(1) as u64;
+            let col = piece.col + u64::from(piece.cols.get(index(entry)).copied().unwrap_or(0));
+            self.place(piece.rows.start + row, col, does_not_survive(bytes, from, to))
+        })?;
+        Ok(out.into())
     }
 
     /// Cells to entries: what is not zero to the bit.
@@ -99,7 +109,7 @@ impl Build<'_> {
         let mut wide_cols: Vec<u64> = allocate(if wide { total } else { 0 }, budget)?;
         let mut values = allocate_zeroed(total.saturating_mul(to.size() as u64), budget)?;
         let cast: Vec<Buffer> =
-            pieces.iter().map(|piece| cast_entries(piece, to, budget)).collect::<Result<_>>()?;
+            pieces.iter().map(|piece| self.cast_entries(piece, to)).collect::<Result<_>>()?;
         let size = to.size();
         let mut done = 0;
         // Entries of a piece, in bulk.
@@ -170,20 +180,4 @@ impl Indices {
             Indices::Wide(cols) => cols.len(),
         }
     }
-}
-
-/// The values of a piece as the object's type.
-fn cast_entries(piece: &Piece, to: ValueType, budget: &Budget) -> Result<Buffer> {
-    let from = piece.value_type;
-    if from == to {
-        return Ok(piece.values.clone());
-    }
-    let mut out = allocate_zeroed((piece.cols.len() as u64).saturating_mul(to.size() as u64), budget)?;
-    cast::cast(&piece.values, from, to, out.as_slice_mut()).map_err(|entry| {
-        let bytes = piece.values.get(index(entry) * from.size()..).unwrap_or_default();
-        let row = piece.ends.partition_point(|end| *end <= entry.cast_signed()).saturating_sub(1) as u64;
-        let col = piece.col + u64::from(piece.cols.get(index(entry)).copied().unwrap_or(0));
-        does_not_survive(bytes, from, to).index(col).field("col").index(piece.rows.start + row).field("row")
-    })?;
-    Ok(out.into())
 }

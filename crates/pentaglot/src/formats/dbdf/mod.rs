@@ -24,7 +24,7 @@
 //! | a single value (data type 4) | – | read | – |
 //! | labels | text | memory that is not text; the `.meta` file has them | as `daphne` |
 //!
-//! Three doors, each usable alone: the bytes ([`Layout`], [`Header`], [`Block`], [`ValueType`]), matrices
+//! Three doors, each usable alone: the bytes ([`DbdfLayout`], [`Header`], [`Block`], [`ValueType`]), matrices
 //! ([`read_matrix`]), and rows ([`Dbdf`], as every format).
 
 mod arrays;
@@ -35,9 +35,12 @@ mod cast;
 mod dialect;
 mod encode;
 mod layout;
+mod locate;
 mod matrix;
 mod merge;
+mod message;
 mod meta;
+mod open;
 mod outline;
 mod read;
 mod schema;
@@ -51,29 +54,30 @@ mod types;
 mod validate;
 mod write;
 
-use crate::formats::{TypeLanguage, WritePlan, planned, relaxed};
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Result};
 use crate::hub::Form;
-use crate::hub::relax::Rules;
 use crate::limits::Limits;
 use crate::source::Source;
 
 use super::{
-    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, Summary,
-    WriteOptions,
+    Confidence, DialectInfo, Document, Format, FormatInfo, Head, NULLS, OptionInfo, ReadOptions,
+    TypeLanguage, WriteOptions, WritePlan, null_for_nan,
 };
 
-pub use layout::{Block, Header, Layout};
-pub use matrix::{Matrix, read_matrix};
+pub use layout::{Block, DbdfLayout, Header};
+pub use matrix::{Matrix, read_matrix, write_matrix};
+pub use message::{
+    Joiner, PlacedBlock, Scalar, join_chunks, read_block, read_scalar, write_block, write_scalar,
+};
 pub use meta::meta_text;
 pub use types::{BlockType, DataType, Dialect, ValueType};
 
-use beside::Beside;
-use read::{File, Open};
+use open::open;
+use read::Open;
 
 const ID: &str = "dbdf";
 
@@ -146,6 +150,7 @@ static INFO: FormatInfo = FormatInfo {
             default: "true for daphne",
             help: "write the .meta file beside the data; reading: false ignores it",
         },
+        NULLS,
     ],
     type_language: TypeLanguage::None,
     has_members: false,
@@ -179,7 +184,7 @@ impl Format for Dbdf {
         // request, a few must do.
         let max_alloc = if source.is_costly() { 8 << 10 } else { 16 << 20 };
         let limits = Limits { max_alloc, ..Limits::default() };
-        let fits = |dialect: &Dialect| match Layout::read(&source, *dialect, &limits.budget()) {
+        let fits = |dialect: &Dialect| match DbdfLayout::read(&source, *dialect, &limits.budget()) {
             Ok(_) => true,
             Err(error) => error.kind() == crate::ErrorKind::Limit,
         };
@@ -193,17 +198,11 @@ impl Format for Dbdf {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let file = open(source, options).in_format(ID)?;
-        Ok(Arc::new(Open(Arc::new(file))))
+        null_for_nan(Arc::new(Open(Arc::new(file))), options)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-        let wanted = write::Wanted::read(options).in_format(ID)?;
-        let (steps, target) = write::plan(schema, &wanted);
-        let (schema, options) = (Arc::clone(schema), options.clone());
-        Ok(planned(steps, move |sink| {
-            let writer = write::create(sink, schema, (wanted, target), &options).in_format(ID)?;
-            Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
-        }))
+        write::plan(schema, options).in_format(ID)
     }
 }
 
@@ -225,80 +224,4 @@ fn header_is_plausible(bytes: &[u8]) -> bool {
 /// Whether a file of any dialect may begin so: with its version and data type.
 fn header_may_be(bytes: &[u8]) -> bool {
     matches!(bytes, [1, code, ..] if DataType::from_code(*code).is_some())
-}
-
-/// Opens a file: finds its dialect, walks its headers, reads its `.meta`.
-fn open(source: Source, options: &ReadOptions) -> Result<File> {
-    let forced = match &options.dialect {
-        None => None,
-        Some(name) => Some(Dialect::from_name(name).ok_or_else(|| {
-            Error::usage(format!("expected a dialect (spec, daphne, daphne01), found {name:?}"))
-        })?),
-    };
-    // The exact length decides the dialect, so a stream must end before it can be read.
-    let source = source.seekable_if(header_may_be)?;
-    let budget = options.budget.clone();
-    let beside = match options.options.bool("meta")? {
-        Some(false) => Beside::default(),
-        _ => Beside::read(&source)?,
-    };
-    let chosen = dialect::choose(&source, forced, beside.candidate(), &budget)?;
-    let layout = chosen.layout;
-    read::check_decodable(&layout)?;
-    let header = &layout.header;
-    let (meta, ignored_meta) = beside.settle(header)?;
-    let names = schema::column_names(header, meta.as_ref());
-    let schema = schema::of(header, &names, options.budget.limits())?;
-    let mut summary = Summary::new(ID, Arc::new(schema));
-    summary.dialect = Some(header.dialect.name());
-    summary.dialect_reason = Some(chosen.reason);
-    summary.also_fits = chosen.also_fits.iter().map(|dialect| format!("{ID}:{dialect}")).collect();
-    summary.notes.extend(chosen.note);
-    summary.notes.extend(ignored_meta.clone());
-    summary.rows = Some(header.rows);
-    summary.bytes = Some(layout.bytes);
-    summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };
-    summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
-    describe(&mut summary, &layout, meta.is_some());
-    Ok(File { source, layout, summary, ignored_meta, budget, control: options.control.clone() })
-}
-
-/// Blocks past this many share one part of the summary.
-const MOST_PARTS: usize = 1000;
-
-fn describe(summary: &mut Summary, layout: &Layout, has_meta: bool) {
-    let header = &layout.header;
-    summary.part("header", 0, header.bytes);
-    let (shown, rest) = layout.blocks.split_at(layout.blocks.len().min(MOST_PARTS));
-    for (index, block) in shown.iter().enumerate() {
-        let end = block.data_offset + block.data_bytes;
-        summary.part(format!("block[{index}]"), block.offset, end - block.offset);
-    }
-    if let Some(first) = rest.first() {
-        summary.part(format!("block[{MOST_PARTS}..]"), first.offset, layout.bytes - first.offset);
-    }
-    let mut say = |key: &str, value: String| summary.metadata.push((key.to_owned(), value));
-    say("data_type", header.data_type.name().to_owned());
-    say("blocks", layout.blocks.len().to_string());
-    for block_type in [BlockType::Empty, BlockType::Dense, BlockType::Sparse, BlockType::UltraSparse] {
-        let count = layout.blocks.iter().filter(|block| block.block_type == block_type).count();
-        if count > 0 && header.dialect == Dialect::Spec {
-            say(&format!("blocks.{block_type}"), count.to_string());
-        }
-    }
-    if header.data_type == DataType::Frame && header.dialect != Dialect::Spec && !has_meta && header.cols > 0
-    {
-        let note =
-            "DAPHNE writes no readable labels and there is no .meta file: columns are named col_0, col_1, …";
-        summary.notes.push(note.to_owned());
-    }
-    if header.data_type == DataType::DenseMatrix && Form::of(&summary.schema) == Form::Sparse {
-        summary.notes.push("its rows are too wide for dense ones and come as sparse rows".to_owned());
-    }
-    let mut fault = None;
-    tiling::check(layout, |error| {
-        fault = Some(error);
-        false
-    });
-    summary.notes.extend(fault.map(|error| error.to_string()));
 }

@@ -19,7 +19,7 @@ use crate::limits::Budget;
 use crate::source::Source;
 
 use super::assemble::{self, Projection};
-use super::layout::{Block, Encoding, Layout};
+use super::layout::{Block, DbdfLayout, Encoding};
 use super::sparse::{self, Piece, State};
 use super::types::{DataType, ValueType};
 use super::{ID, outline, splits, tiling, validate};
@@ -34,7 +34,7 @@ pub(super) const EMPTY_ROWS: u64 = 1 << 22;
 /// An open file.
 pub(super) struct File {
     pub(super) source: Source,
-    pub(super) layout: Layout,
+    pub(super) layout: DbdfLayout,
     pub(super) summary: Summary,
     /// Why the `.meta` file beside it is ignored, if it is.
     pub(super) ignored_meta: Option<String>,
@@ -348,7 +348,7 @@ fn decode_task(file: &File, task: Task) -> Decoded {
 }
 
 /// Whether an object holds cells that this library cannot decode.
-pub(super) fn check_decodable(layout: &Layout) -> Result<()> {
+pub(super) fn check_decodable(layout: &DbdfLayout) -> Result<()> {
     let header = &layout.header;
     if !header.value_types.contains(&ValueType::Str) {
         return Ok(());

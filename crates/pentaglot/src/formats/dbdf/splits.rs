@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::formats::Split;
 
-use super::layout::{Block, Encoding, Layout};
+use super::layout::{Block, DbdfLayout, Encoding};
 use super::read::File;
 
 /// The splits of a file.
@@ -31,7 +31,7 @@ struct Band {
 }
 
 /// The bands, which tile all rows even if the blocks do not.
-fn bands(layout: &Layout) -> Vec<Band> {
+fn bands(layout: &DbdfLayout) -> Vec<Band> {
     let rows = layout.header.rows;
     let mut blocks: Vec<&Block> =
         layout.blocks.iter().filter(|block| !block.is_void() && block.row < rows).collect();

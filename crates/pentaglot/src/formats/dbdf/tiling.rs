@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 
-use super::layout::{Block, Layout};
+use super::layout::{Block, DbdfLayout};
 use super::types::Dialect;
 
 /// Reports every block that leaves the object or overlaps another, and the first gap, in file order of no promise.
 /// Stops when `report` gives `false`.
-pub(super) fn check(layout: &Layout, mut report: impl FnMut(Error) -> bool) {
+pub(super) fn check(layout: &DbdfLayout, mut report: impl FnMut(Error) -> bool) {
     // DAPHNE's dialects have one block, which the walk has held against the header.
     if layout.header.dialect != Dialect::Spec {
         return;

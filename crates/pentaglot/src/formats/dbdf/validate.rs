@@ -21,13 +21,12 @@ use std::collections::HashSet;
 use crate::cursor::allocate;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
-use crate::hub::Columns;
 
 use super::assemble::{does_not_survive, fixed_text, not_fixed_text};
 use super::cast::{self, Number};
 use super::layout::{Block, Encoding};
 use super::meta;
-use super::read::{Chunk, File};
+use super::read::File;
 use super::sparse::{BlockWindow, for_each_coordinate, repeated};
 use super::tiling;
 use super::types::{DataType, Dialect, ValueType};
@@ -47,7 +46,7 @@ pub(super) fn run(file: &File, findings: &mut Findings) -> Result<()> {
         if findings.is_full() {
             return Ok(());
         }
-        let mut check = Check { file, block, index: index as u64, findings: &mut *findings, only: None };
+        let mut check = Check { file, block, index: index as u64, findings: &mut *findings };
         match check.block() {
             Ok(()) => {}
             // A fault after which the rest of the block makes no sense.
@@ -58,27 +57,6 @@ pub(super) fn run(file: &File, findings: &mut Findings) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The error of a value among the rows and columns that are read, with its place: decoding knows the place no longer.
-pub(super) fn place(file: &File, chunk: &Chunk, columns: &Columns, error: Error) -> Error {
-    let rule = error.rule_name();
-    if error.offset().is_some() || !["value-range", "fixed-string"].contains(&rule) {
-        return error;
-    }
-    let mut findings = Findings::default();
-    for index in &chunk.blocks {
-        let Some(block) = file.layout.blocks.get(*index) else { continue };
-        let only = Some((chunk, columns));
-        let mut check = Check { file, block, index: *index as u64, findings: &mut findings, only };
-        // What else is wrong is no matter here.
-        let _ = check.block();
-        if let Some(found) = findings.list().iter().find(|finding| finding.rule == rule) {
-            let placed = Error::new(error.kind(), found.message.clone()).field(found.path.clone()).rule(rule);
-            return found.offset.map_or(error, |offset| placed.at(offset));
-        }
-    }
-    error
 }
 
 fn labels(file: &File, findings: &mut Findings) {
@@ -111,8 +89,6 @@ struct Check<'a> {
     block: &'a Block,
     index: u64,
     findings: &'a mut Findings,
-    /// The rows and columns whose values are held against their type, if not all.
-    only: Option<(&'a Chunk, &'a Columns)>,
 }
 
 impl Check<'_> {
@@ -127,13 +103,6 @@ impl Check<'_> {
         }
     }
 
-    fn is_asked(&self, row: u64, col: u64) -> bool {
-        self.only.is_none_or(|(chunk, columns)| {
-            let (row, col) = (self.block.row + row, self.block.col + col);
-            chunk.rows.contains(&row) && columns.ranges().iter().any(|cols| cols.contains(&col))
-        })
-    }
-
     fn report(&mut self, error: Error) {
         self.findings.error(&error.index(self.index).field("block"));
     }
@@ -146,7 +115,7 @@ impl Check<'_> {
     }
 
     fn value(&mut self, bytes: &[u8], row: u64, col: u64, offset: u64) {
-        let Some((from, to)) = self.target(col).filter(|_| self.is_asked(row, col)) else { return };
+        let Some((from, to)) = self.target(col) else { return };
         let mut room = [0; 8];
         let fault = if to == ValueType::FixedStr16 {
             let text = fixed_text(bytes).err();

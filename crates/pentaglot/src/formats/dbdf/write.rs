@@ -1,15 +1,17 @@
 //! Rows to a file: the plan, the header, and the body of each dialect.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 
-use crate::error::{Context, Error, Result};
-use crate::formats::{WriteOptions, Writer, Written};
+use crate::error::{Context, Error, Hint, Result};
+use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
+use crate::hub::matrix::{self, ColumnNumbers};
+use crate::hub::relax::Rules;
 use crate::hub::{Effect, Form, LossKind, Plan, shape, type_text};
 use crate::sink::Sink;
 
@@ -27,8 +29,11 @@ use super::types::{BlockType, DataType, Dialect, ValueType};
 /// DAPHNE's reader copies a label over a 32-byte object, and past it if the label is longer.
 const DAPHNE_LABEL_BYTES: usize = 32;
 
+/// What a user of DAPHNE must know of a file in the document's dialect.
+const SPEC_NOTE: &str = "written as dbdf:spec, the documented layout; DAPHNE itself reads dbdf:daphne";
+
 /// What the user asks for, read once.
-pub(super) struct Wanted {
+struct Wanted {
     dialect: Dialect,
     blocks: BlockOptions,
     /// Whether a `.meta` is written beside the file.
@@ -37,7 +42,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn read(options: &WriteOptions) -> Result<Self> {
+    fn read(options: &WriteOptions) -> Result<Self> {
         let dialect = match options.dialect.as_deref() {
             None | Some("spec") => Dialect::Spec,
             Some("daphne") => Dialect::Daphne,
@@ -63,8 +68,20 @@ fn in_dialect(value_type: ValueType, dialect: Dialect) -> Option<ValueType> {
     [value_type, wider].into_iter().find(|found| found.code(dialect).is_some())
 }
 
+/// What writing rows of this schema does to each field, and the writer.
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    let wanted = Wanted::read(options)?;
+    options.options.word(NULLS.key, &["nan"])?;
+    let (steps, target) = steps(schema, &wanted);
+    let (schema, options) = (Arc::clone(schema), options.clone());
+    Ok(planned(steps, move |sink| {
+        let writer = create(sink, schema, (wanted, target), &options).in_format(ID)?;
+        Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
+    }))
+}
+
 /// What writing does to each field, and the object that is written, if it is one of dbdf's.
-pub(super) fn plan(schema: &Schema, wanted: &Wanted) -> (Plan, Option<Target>) {
+fn steps(schema: &Schema, wanted: &Wanted) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
     let dialect = wanted.dialect;
     let Some(target) = schema::target(schema, dialect) else {
@@ -187,7 +204,7 @@ fn check_meta(plan: &mut Plan, name: &str, kind: &ArrowType, value_type: Option<
 }
 
 /// Starts the file of the object that was planned.
-pub(super) fn create(
+fn create(
     mut sink: Sink,
     schema: SchemaRef,
     (wanted, target): (Wanted, Option<Target>),
@@ -374,6 +391,9 @@ impl DbdfWriter {
             }
         }
         let mut notes = Vec::new();
+        if self.object.dialect == Dialect::Spec {
+            notes.push(SPEC_NOTE.to_owned());
+        }
         let meta = self.with_meta.then(|| self.meta(nonzeros));
         let last = beside::replace(&mut self.sink, meta)?;
         let bytes = self.sink.finish()?;
@@ -427,7 +447,8 @@ fn check_nulls(array: &dyn Array, place: Place<'_>) -> Result<()> {
     }
     let index = (0..array.len()).find(|index| array.is_null(*index)).unwrap_or(0);
     let (row, column) = place(index as u64);
-    Err(Error::lossy(format!("row {row}, column {column:?}: a null has no place in dbdf")))
+    let error = Error::lossy(format!("row {row}, column {column:?}: a null has no place in dbdf"));
+    Err(if array.data_type().is_floating() { error.hint(Hint::Option("nulls=nan".into())) } else { error })
 }
 
 /// The bytes of an array's values as the given type, which holds all values of the array's.
@@ -480,43 +501,15 @@ fn fixed_strings(array: &ArrayRef, place: Place<'_>) -> Result<Buffer> {
 pub(super) struct SparseRows {
     /// Positions in `cols` and `values`; the start of the first row comes first.
     pub(super) ends: ScalarBuffer<i64>,
-    pub(super) cols: SparseCols,
+    pub(super) cols: ColumnNumbers,
     pub(super) values: Buffer,
 }
 
-pub(super) enum SparseCols {
-    Narrow(ScalarBuffer<u32>),
-    Wide(ScalarBuffer<u64>),
-}
-
 pub(super) fn sparse_rows(object: &Object, batch: &RecordBatch, first: u64) -> Result<SparseRows> {
-    let list = batch
-        .column(0)
-        .as_list_opt::<i64>()
-        .ok_or_else(|| Error::unsupported("a sparse matrix whose rows are no lists"))?;
-    check_nulls(list, &|index| (first + index, shape::ROW_FIELD.to_owned()))?;
-    let no_entries = || Error::unsupported("a sparse matrix whose entries are no (col, value) pairs");
-    let entries =
-        list.values().as_struct_opt().filter(|entries| entries.num_columns() == 2).ok_or_else(no_entries)?;
-    let row_of = |index: u64| {
-        let index = i64::try_from(index).unwrap_or(i64::MAX);
-        first + list.offsets().partition_point(|end| *end <= index).saturating_sub(1) as u64
-    };
-    check_nulls(entries, &|index| (row_of(index), shape::ROW_FIELD.to_owned()))?;
-    check_nulls(entries.column(0), &|index| (row_of(index), "col".to_owned()))?;
-    let cols = match entries.column(0).data_type() {
-        ArrowType::UInt32 => {
-            SparseCols::Narrow(entries.column(0).as_primitive::<UInt32Type>().values().clone())
-        }
-        _ => {
-            let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
-            let cols = arrow_cast::cast_with_options(entries.column(0), &ArrowType::UInt64, &options)
-                .map_err(|error| Error::lossy(format!("a column index: {error}")))?;
-            SparseCols::Wide(cols.as_primitive::<UInt64Type>().values().clone())
-        }
-    };
-    let values = cells(entries.column(1), object.value_type(), &|index| (row_of(index), "value".to_owned()))?;
-    Ok(SparseRows { ends: list.offsets().inner().clone(), cols, values })
+    let rows = matrix::SparseRows::of(batch.column(0), first)?;
+    let row_of = |entry: u64| first + rows.row_of(usize::try_from(entry).unwrap_or(usize::MAX)) as u64;
+    let values = cells(&rows.values, object.value_type(), &|entry| (row_of(entry), "value".to_owned()))?;
+    Ok(SparseRows { ends: rows.offsets.inner().clone(), cols: rows.cols, values })
 }
 
 /// DAPHNE's frames: cells of mixed width, row by row.

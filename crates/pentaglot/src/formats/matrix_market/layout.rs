@@ -39,14 +39,14 @@ macro_rules! words {
 
 words! {
     /// Whether entries name their places.
-    Layout: "format",
+    MarketLayout: "format",
     Coordinate "coordinate";
     Array "array";
 }
 
 words! {
     /// What the values are.
-    Kind: "field",
+    MarketField: "field",
     Real "real" "double";
     Integer "integer";
     Unsigned "unsigned-integer";
@@ -66,8 +66,8 @@ words! {
 /// What a file says before its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
-    pub(super) layout: Layout,
-    pub(super) kind: Kind,
+    pub(super) layout: MarketLayout,
+    pub(super) kind: MarketField,
     pub(super) symmetry: Symmetry,
     pub(super) rows: u64,
     pub(super) cols: u64,
@@ -130,7 +130,7 @@ impl Header {
     }
 
     fn parse_size(&mut self, text: &[u8]) -> Result<()> {
-        let counted = self.layout == Layout::Coordinate;
+        let counted = self.layout == MarketLayout::Coordinate;
         let expected = if counted { "rows, columns and entries" } else { "rows and columns" };
         let bad = || {
             Error::malformed(expected, format_args!("{:?}", String::from_utf8_lossy(text).trim()))
@@ -166,11 +166,11 @@ impl Header {
     /// Holds the number of entries against the bytes that are there, each of which takes a line.
     fn check_length(&self, source: &Source) -> Result<()> {
         let value = match self.kind {
-            Kind::Pattern => 0,
-            Kind::Complex => 4,
+            MarketField::Pattern => 0,
+            MarketField::Complex => 4,
             _ => 2,
         };
-        let line_bytes = if self.layout == Layout::Coordinate { 4 + value } else { value };
+        let line_bytes = if self.layout == MarketLayout::Coordinate { 4 + value } else { value };
         // The last line may lack its newline.
         let left = source.len().unwrap_or(u64::MAX).saturating_sub(self.body_offset);
         if self.entries.checked_mul(line_bytes).is_none_or(|needed| needed > left.saturating_add(1)) {
@@ -183,7 +183,7 @@ impl Header {
     }
 }
 
-fn parse_banner(text: &[u8]) -> Result<(Layout, Kind, Symmetry)> {
+fn parse_banner(text: &[u8]) -> Result<(MarketLayout, MarketField, Symmetry)> {
     let text = String::from_utf8_lossy(text);
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let [banner, object, layout, kind, symmetry] = words.as_slice() else {
@@ -201,14 +201,15 @@ fn parse_banner(text: &[u8]) -> Result<(Layout, Kind, Symmetry)> {
     if !object.eq_ignore_ascii_case("matrix") {
         return Err(Error::unsupported(format!("Matrix Market object {object:?} (matrix is read)")));
     }
-    let (layout, kind, symmetry) = (Layout::parse(layout)?, Kind::parse(kind)?, Symmetry::parse(symmetry)?);
-    if layout == Layout::Array && kind == Kind::Pattern {
+    let (layout, kind, symmetry) =
+        (MarketLayout::parse(layout)?, MarketField::parse(kind)?, Symmetry::parse(symmetry)?);
+    if layout == MarketLayout::Array && kind == MarketField::Pattern {
         return Err(Error::malformed("a field with values for an array", "pattern").rule("field"));
     }
-    if symmetry == Symmetry::Hermitian && kind != Kind::Complex {
+    if symmetry == Symmetry::Hermitian && kind != MarketField::Complex {
         return Err(Error::malformed("complex values for hermitian", kind.word()).rule("symmetry"));
     }
-    if symmetry == Symmetry::Skew && matches!(kind, Kind::Pattern | Kind::Unsigned) {
+    if symmetry == Symmetry::Skew && matches!(kind, MarketField::Pattern | MarketField::Unsigned) {
         return Err(Error::malformed("signed values for skew-symmetric", kind.word()).rule("symmetry"));
     }
     Ok((layout, kind, symmetry))

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use super::cell::Cell;
 use super::layout::{Header, LINE_BYTES, Symmetry};
-use super::types::Cell;
 use crate::control::Control;
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
-use crate::kernels::csr_build::{Entries, Index};
+use crate::hub::matrix::build::{Entries, Index};
 use crate::kernels::number_text::Scanner;
 use crate::limits::Budget;
 use crate::source::Source;

@@ -4,71 +4,96 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, FixedSizeListArray, RecordBatch};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
-use serde_json::json;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
 
-use super::layout::{Header, Kind, Layout, Symmetry};
+use super::cell::Cell;
+use super::layout::{Header, MarketField, MarketLayout, Symmetry};
 use super::parse::Body;
-use super::types::{self, Cell};
+use super::schema::schema;
+use super::{INFO, has_banner, outline, validate};
 use crate::cursor::allocate;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Selection;
-use crate::hub::{Rows, extension, native, rows, shape};
+use crate::hub::matrix::build::{self as csr, Index};
+use crate::hub::{Rows, matrix, rows};
 use crate::kernels::column_major::ColumnMajor;
-use crate::kernels::csr_build::{self as csr, Index};
-use crate::source::Spool;
+use crate::source::{Source, Spool};
 
-/// The schema of a matrix's rows.
-pub(super) fn schema(header: &Header) -> Result<SchemaRef> {
-    let value = types::arrow(header.kind);
-    let named = |field: Field| match types::extension(header.kind) {
-        Some(name) => extension::with(field, name, None),
-        None => field,
-    };
-    let schema = match header.layout {
-        Layout::Array => {
-            let plain = shape::dense_schema(value.clone(), Some(header.rows), header.cols)?;
-            let item = named(Field::new_list_field(value, false));
-            let width = i32::try_from(header.cols).unwrap_or(i32::MAX);
-            let row = Field::new_fixed_size_list(shape::ROW_FIELD, item, width, false);
-            Schema::new_with_metadata(vec![row], plain.metadata().clone())
+/// An open file.
+pub(super) struct MarketDocument {
+    body: Body,
+    summary: Summary,
+}
+
+impl MarketDocument {
+    pub(super) fn open(source: Source, options: &ReadOptions) -> Result<MarketDocument> {
+        let source = source.seekable_if(has_banner)?;
+        let mut header = Header::read(&source)?;
+        if options.options.word("integers", &["int64", "uint64"])? == Some("uint64")
+            && header.kind == MarketField::Integer
+        {
+            header.kind = MarketField::Unsigned;
         }
-        Layout::Coordinate => {
-            let plain = shape::sparse_schema(value.clone(), Some(header.rows), header.cols);
-            let fields: Vec<Field> = shape::entry_fields(value, header.cols)
-                .iter()
-                .map(|field| {
-                    if field.name() == "value" {
-                        named(field.as_ref().clone())
-                    } else {
-                        field.as_ref().clone()
-                    }
-                })
-                .collect();
-            let entry = Field::new_list_field(DataType::Struct(Fields::from(fields)), false);
-            let row = plain.field(0).clone().with_data_type(DataType::LargeList(Arc::new(entry)));
-            Schema::new_with_metadata(vec![row], plain.metadata().clone())
+        let mut summary = Summary::new(INFO.id, schema(&header)?);
+        summary.rows = Some(header.rows);
+        summary.bytes = source.len();
+        summary.part("header", 0, header.body_offset);
+        summary.part(
+            "entries",
+            header.body_offset,
+            source.len().unwrap_or(0).saturating_sub(header.body_offset),
+        );
+        summary.metadata = vec![
+            ("format".to_owned(), header.layout.word().to_owned()),
+            ("field".to_owned(), header.kind.word().to_owned()),
+            ("symmetry".to_owned(), header.symmetry.word().to_owned()),
+        ];
+        if header.layout == MarketLayout::Coordinate {
+            // Entries off the diagonal of a symmetric matrix stand for two; how many there are is not known yet.
+            summary.nonzeros = (header.symmetry == Symmetry::General).then_some(header.entries);
+            summary.metadata.push(("entries".to_owned(), header.entries.to_string()));
+            summary.metadata.push(("repeats".to_owned(), "summed, as SciPy does".to_owned()));
         }
-    };
-    let native = json!({
-        "format": header.layout.word(),
-        "field": header.kind.word(),
-        "symmetry": header.symmetry.word(),
-    });
-    Ok(Arc::new(native::with(schema, super::INFO.id, native)))
+        let comments =
+            header.comments.iter().map(|comment| ("comment".to_owned(), comment.trim().to_owned()));
+        summary.metadata.extend(comments.filter(|(_, comment)| !comment.is_empty()));
+        let body = Body { source, header, budget: options.budget.clone(), control: options.control.clone() };
+        Ok(MarketDocument { body, summary })
+    }
+}
+
+impl Document for MarketDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        outline::outline(&self.body.source, &self.body.header)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::validate(&self.body, findings).in_format(INFO.id)
+    }
+
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        let rows = read(&self.body, request).in_format(INFO.id)?;
+        let schema = rows.schema();
+        Ok(rows::from_batches(schema, rows.map(|batch| batch.in_format(INFO.id))))
+    }
 }
 
 /// The rows that are asked for.
-pub(super) fn read(body: &Body, request: &Selection) -> Result<Rows> {
+fn read(body: &Body, request: &Selection) -> Result<Rows> {
     let range = request.range(body.header.rows);
     let schema = Arc::clone(request.row_schema());
     let all = match body.header.kind {
-        Kind::Real => typed::<f64>(body, schema, range, request),
-        Kind::Integer => typed::<i64>(body, schema, range, request),
-        Kind::Unsigned => typed::<u64>(body, schema, range, request),
-        Kind::Complex => typed::<[f64; 2]>(body, schema, range, request),
-        Kind::Pattern => typed::<i8>(body, schema, range, request),
+        MarketField::Real => typed::<f64>(body, schema, range, request),
+        MarketField::Integer => typed::<i64>(body, schema, range, request),
+        MarketField::Unsigned => typed::<u64>(body, schema, range, request),
+        MarketField::Complex => typed::<[f64; 2]>(body, schema, range, request),
+        MarketField::Pattern => typed::<i8>(body, schema, range, request),
     }?;
     request.project(all)
 }
@@ -76,15 +101,15 @@ pub(super) fn read(body: &Body, request: &Selection) -> Result<Rows> {
 fn typed<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &Selection) -> Result<Rows> {
     let small = body.header.rows <= 1 << 32 && body.header.cols <= 1 << 32;
     match (body.header.layout, small) {
-        (Layout::Coordinate, true) => sparse::<u32, T>(body, schema, range, request),
+        (MarketLayout::Coordinate, true) => sparse::<u32, T>(body, schema, range, request),
         // Wide column numbers stand only in schemas that need them.
-        (Layout::Coordinate, false) if body.header.cols > 1 << 32 => {
+        (MarketLayout::Coordinate, false) if body.header.cols > 1 << 32 => {
             sparse::<u64, T>(body, schema, range, request)
         }
-        (Layout::Coordinate, false) => {
+        (MarketLayout::Coordinate, false) => {
             Err(Error::limit("the limit", 1u64 << 32, format!("{} rows", body.header.rows)))
         }
-        (Layout::Array, _) => dense::<T>(body, schema, range, request),
+        (MarketLayout::Array, _) => dense::<T>(body, schema, range, request),
     }
 }
 
@@ -197,12 +222,8 @@ fn dense<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &S
             let count = usize::try_from(count).unwrap_or(0);
             let cols = usize::try_from(body.header.cols).unwrap_or(0);
             let values: ArrayRef = T::array(cells(&bytes, count * cols));
-            let DataType::FixedSizeList(item, width) = inner.field(0).data_type() else {
-                return Err(Error::usage("expected the schema of a dense matrix"));
-            };
-            let list =
-                FixedSizeListArray::try_new_with_length(Arc::clone(item), *width, values, None, count)?;
-            rows::batch(Arc::clone(&inner), vec![Arc::new(list)], count)
+            let list = matrix::dense_rows(&inner, values, count)?;
+            rows::batch(Arc::clone(&inner), vec![list], count)
         };
         Some(batch())
     });

@@ -9,25 +9,25 @@
 //! | `line` | no line is longer than a mebibyte |
 //! | `repeat` | an entry is given once (note: repeats are summed) |
 
-use super::layout::{Kind, Layout, Symmetry};
+use super::cell::Cell;
+use super::layout::{MarketField, MarketLayout, Symmetry};
 use super::parse::{Body, Fault};
-use super::types::Cell;
 use crate::error::{Error, Result};
 use crate::formats::Findings;
 
 pub(super) fn validate(body: &Body, findings: &mut Findings) -> Result<()> {
     match body.header.kind {
-        Kind::Real => typed::<f64>(body, findings),
-        Kind::Integer => typed::<i64>(body, findings),
-        Kind::Unsigned => typed::<u64>(body, findings),
-        Kind::Complex => typed::<[f64; 2]>(body, findings),
-        Kind::Pattern => typed::<i8>(body, findings),
+        MarketField::Real => typed::<f64>(body, findings),
+        MarketField::Integer => typed::<i64>(body, findings),
+        MarketField::Unsigned => typed::<u64>(body, findings),
+        MarketField::Complex => typed::<[f64; 2]>(body, findings),
+        MarketField::Pattern => typed::<i8>(body, findings),
     }
 }
 
 fn typed<T: Cell>(body: &Body, findings: &mut Findings) -> Result<()> {
     let header = &body.header;
-    let coordinate = header.layout == Layout::Coordinate;
+    let coordinate = header.layout == MarketLayout::Coordinate;
     let all = 0..header.rows;
     let mut count = 0;
     let mut places: Vec<(u64, u64)> = Vec::new();

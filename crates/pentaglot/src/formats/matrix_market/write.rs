@@ -4,15 +4,19 @@
 //! takes up the slack, so that the line can be patched without moving what follows.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::layout::Kind;
-use crate::error::{Error, Result};
-use crate::formats::{Writer, Written};
+use super::INFO;
+use super::layout::MarketField;
+use crate::error::{Context, Error, Hint, Result};
+use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
+use crate::hub::matrix::{SparseRows, value_field};
+use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, native, shape};
 use crate::kernels::column_major::ColumnMajor;
@@ -26,26 +30,28 @@ const SIZE_BYTES: usize = 2 + 3 * 20 + 3;
 const TEXT_BYTES: usize = 256 << 10;
 
 /// What values become: the field of the banner, and what that does to them.
-fn field_of(schema: &Schema) -> Result<(Kind, Effect), String> {
+fn field_of(schema: &Schema) -> Result<(MarketField, Effect), String> {
     use DataType::*;
     let value = match Form::of(schema) {
         Form::Dense | Form::Sparse => shape::matrix_value_type(schema).unwrap_or(Null),
         _ => return Err("Matrix Market holds matrices only".to_owned()),
     };
-    let pattern = native::of(schema, super::INFO.id).is_some_and(|native| {
-        native.get("field").and_then(|field| field.as_str()) == Some(Kind::Pattern.word())
+    let pattern = native::of(schema, INFO.id).is_some_and(|native| {
+        native.get("field").and_then(|field| field.as_str()) == Some(MarketField::Pattern.word())
     });
     let (kind, effect) = match &value {
         Int8 if pattern && Form::of(schema) == Form::Sparse => {
-            (Kind::Pattern, Effect::checked(LossKind::Range).because("every entry must be 1"))
+            (MarketField::Pattern, Effect::checked(LossKind::Range).because("every entry must be 1"))
         }
-        Float64 => (Kind::Real, Effect::exact()),
-        Float16 | Float32 => (Kind::Real, Effect::widened()),
-        Int64 => (Kind::Integer, Effect::exact()),
-        UInt64 => (Kind::Unsigned, Effect::exact().because("a field that SciPy has added to the format")),
-        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | Boolean => (Kind::Integer, Effect::widened()),
-        FixedSizeList(item, 2) if *item.data_type() == Float64 => (Kind::Complex, Effect::exact()),
-        FixedSizeList(item, 2) if *item.data_type() == Float32 => (Kind::Complex, Effect::widened()),
+        Float64 => (MarketField::Real, Effect::exact()),
+        Float16 | Float32 => (MarketField::Real, Effect::widened()),
+        Int64 => (MarketField::Integer, Effect::exact()),
+        UInt64 => {
+            (MarketField::Unsigned, Effect::exact().because("a field that SciPy has added to the format"))
+        }
+        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 | Boolean => (MarketField::Integer, Effect::widened()),
+        FixedSizeList(item, 2) if *item.data_type() == Float64 => (MarketField::Complex, Effect::exact()),
+        FixedSizeList(item, 2) if *item.data_type() == Float32 => (MarketField::Complex, Effect::widened()),
         _ => return Err("Matrix Market holds numbers only".to_owned()),
     };
     if value_field(schema).is_some_and(Field::is_nullable) {
@@ -55,19 +61,20 @@ fn field_of(schema: &Schema) -> Result<(Kind, Effect), String> {
     Ok((kind, effect))
 }
 
-fn value_field(schema: &Schema) -> Option<&Field> {
-    match schema.fields().first()?.data_type() {
-        DataType::FixedSizeList(item, _) => Some(item),
-        DataType::LargeList(entry) => match entry.data_type() {
-            DataType::Struct(fields) => fields.get(1).map(AsRef::as_ref),
-            _ => None,
-        },
-        _ => None,
-    }
+/// What writing rows of this schema does to each field, and the writer.
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    options.options.word(NULLS.key, &["nan"])?;
+    let (steps, kind) = steps(schema);
+    let (schema, options) = (Arc::clone(schema), options.clone());
+    Ok(planned(steps, move |sink| {
+        let writer = MarketWriter::create(sink, &schema, kind, options.budget.clone()).in_format(INFO.id)?;
+        let rules = Rules { nan_for_null: true, ..Rules::default() };
+        Ok(relaxed(Box::new(writer), rules, &options))
+    }))
 }
 
 /// What writing does to the matrix, and the field of the banner, if there is one.
-pub(super) fn plan(schema: &Schema) -> (Plan, Option<Kind>) {
+fn steps(schema: &Schema) -> (Plan, Option<MarketField>) {
     let mut plan = Plan::default();
     let name = schema.fields().first().map(|field| field.name().clone()).unwrap_or_default();
     let from = schema.fields().first().map(|field| print_field(field)).unwrap_or_default();
@@ -85,10 +92,10 @@ pub(super) fn plan(schema: &Schema) -> (Plan, Option<Kind>) {
 }
 
 /// Writes a file.
-pub(super) struct MarketWriter {
+struct MarketWriter {
     sink: Sink,
     text: Vec<u8>,
-    kind: Kind,
+    kind: MarketField,
     body: Body,
     size_offset: u64,
     declared_rows: Option<u64>,
@@ -105,10 +112,10 @@ enum Body {
 }
 
 impl MarketWriter {
-    pub(super) fn create(
+    fn create(
         mut sink: Sink,
         schema: &SchemaRef,
-        kind: Option<Kind>,
+        kind: Option<MarketField>,
         budget: Budget,
     ) -> Result<MarketWriter> {
         let kind = kind.ok_or_else(mismatch)?;
@@ -146,27 +153,20 @@ impl MarketWriter {
     }
 
     fn write_coordinate(&mut self, row: &ArrayRef) -> Result<()> {
-        let list = row.as_list_opt::<i64>().ok_or_else(mismatch)?;
-        let ends = list.value_offsets();
-        if list.null_count() == 0 && ends.first() == ends.last() {
+        let list = SparseRows::of(row, self.rows)?;
+        if list.entries().is_empty() {
             return Ok(());
         }
-        let entries = list.values().as_struct_opt().ok_or_else(mismatch)?;
-        let [cols, values] = entries.columns() else { return Err(mismatch()) };
-        let cols = arrow_cast::cast(cols, &DataType::UInt64)?;
-        let cols = cols.as_primitive_opt::<UInt64Type>().ok_or_else(mismatch)?;
-        let values = Numbers::of(values, self.kind)?;
-        for (index, window) in list.value_offsets().array_windows::<2>().enumerate() {
+        let values = Numbers::of(&list.values, self.kind)?;
+        for index in 0..list.len() {
             let row = self.rows + index as u64;
-            if list.is_null(index) {
-                return Err(lossy(row, "Matrix Market has no null rows"));
-            }
-            for entry in window[0]..window[1] {
-                let entry = usize::try_from(entry).unwrap_or(usize::MAX);
-                let col =
-                    cols.values().get(entry).copied().filter(|col| *col < self.cols).ok_or_else(mismatch)?;
+            for entry in list.row(index) {
+                let col = list.cols.get(entry);
+                if col >= self.cols {
+                    return Err(mismatch());
+                }
                 write!(self.text, "{} {}", row + 1, col + 1)?;
-                if self.kind == Kind::Pattern {
+                if self.kind == MarketField::Pattern {
                     if !values.is_one(entry) {
                         return Err(lossy(row, "an entry of a pattern is 1"));
                     }
@@ -195,7 +195,14 @@ impl MarketWriter {
         let mut bytes = Vec::new();
         for index in 0..list.len() * width {
             let row = self.rows + (index / width.max(1)) as u64;
-            values.store(index, &mut bytes).map_err(|why| lossy(row, why))?;
+            values.store(index, &mut bytes).map_err(|why| {
+                let error = lossy(row, why);
+                if self.kind == MarketField::Real {
+                    error.hint(Hint::Option("nulls=nan".into()))
+                } else {
+                    error
+                }
+            })?;
         }
         Ok(spool.write_all(&bytes)?)
     }
@@ -204,7 +211,7 @@ impl MarketWriter {
         let Body::Array(spool) = std::mem::replace(&mut self.body, Body::Coordinate) else { return Ok(()) };
         let source = spool.into_source("spool")?;
         writeln!(self.text, "{} {}", self.rows, self.cols)?;
-        let item_bytes = if self.kind == Kind::Complex { 16 } else { 8 };
+        let item_bytes = if self.kind == MarketField::Complex { 16 } else { 8 };
         // Seen from the other side, rows one after another are the columns of the transposed matrix.
         let matrix =
             ColumnMajor { source, offset: 0, rows: self.cols, cols: self.rows, item_bytes, order: None };
@@ -218,14 +225,16 @@ impl MarketWriter {
                     item.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default()
                 };
                 match self.kind {
-                    Kind::Integer => write!(self.text, "{}", i64::from_le_bytes(part(0)))?,
-                    Kind::Unsigned => write!(self.text, "{}", u64::from_le_bytes(part(0)))?,
-                    Kind::Complex => {
+                    MarketField::Integer => write!(self.text, "{}", i64::from_le_bytes(part(0)))?,
+                    MarketField::Unsigned => write!(self.text, "{}", u64::from_le_bytes(part(0)))?,
+                    MarketField::Complex => {
                         put_float(f64::from_le_bytes(part(0)), &mut self.text);
                         self.text.push(b' ');
                         put_float(f64::from_le_bytes(part(8)), &mut self.text);
                     }
-                    Kind::Real | Kind::Pattern => put_float(f64::from_le_bytes(part(0)), &mut self.text),
+                    MarketField::Real | MarketField::Pattern => {
+                        put_float(f64::from_le_bytes(part(0)), &mut self.text)
+                    }
                 }
                 self.text.push(b'\n');
                 self.flush_text(TEXT_BYTES)?;
@@ -296,23 +305,23 @@ enum Wide {
 }
 
 impl Numbers {
-    fn of(array: &ArrayRef, kind: Kind) -> Result<Numbers> {
+    fn of(array: &ArrayRef, kind: MarketField) -> Result<Numbers> {
         let cast = |to: DataType| arrow_cast::cast(array, &to).map_err(Error::from);
         let wide = match kind {
-            Kind::Real => Wide::Float(
+            MarketField::Real => Wide::Float(
                 cast(DataType::Float64)?
                     .as_primitive_opt::<Float64Type>()
                     .ok_or_else(mismatch)?
                     .values()
                     .clone(),
             ),
-            Kind::Integer | Kind::Pattern => Wide::Int(
+            MarketField::Integer | MarketField::Pattern => Wide::Int(
                 cast(DataType::Int64)?.as_primitive_opt::<Int64Type>().ok_or_else(mismatch)?.values().clone(),
             ),
-            Kind::Unsigned => {
+            MarketField::Unsigned => {
                 Wide::Unsigned(array.as_primitive_opt::<UInt64Type>().ok_or_else(mismatch)?.values().clone())
             }
-            Kind::Complex => {
+            MarketField::Complex => {
                 let list = array.as_fixed_size_list_opt().ok_or_else(mismatch)?;
                 let start = usize::try_from(list.value_offset(0)).unwrap_or(0);
                 let parts = list.values().slice(start, list.len() * 2);

@@ -11,16 +11,16 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 
-use super::types::{Dtype, Kind, Member, Scalar, Unit};
+use super::types::{Dtype, DtypeKind, Member, Scalar, Unit};
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Result};
 use crate::limits::Budget;
 
 /// Where element `index` of what is decoded stands in the file. Asked only for errors.
-pub(super) type Place<'a> = &'a dyn Fn(u64) -> u64;
+pub(in crate::formats) type Place<'a> = &'a dyn Fn(u64) -> u64;
 
 /// `count` elements that stand one after another in `bytes`.
-pub(super) fn decode(
+pub(in crate::formats) fn decode(
     dtype: &Dtype,
     bytes: &Buffer,
     count: usize,
@@ -38,7 +38,7 @@ pub(super) fn decode(
 }
 
 /// The columns of `count` records.
-pub(super) fn decode_members(
+pub(in crate::formats) fn decode_members(
     members: &[Member],
     bytes: &Buffer,
     count: usize,
@@ -78,7 +78,7 @@ pub(super) fn decode_members(
 }
 
 /// Wraps flat elements into the fixed lists that `field` asks for, `count` of the outermost.
-pub(super) fn fold(field: &Field, values: ArrayRef, count: usize) -> Result<ArrayRef> {
+pub(in crate::formats) fn fold(field: &Field, values: ArrayRef, count: usize) -> Result<ArrayRef> {
     let DataType::FixedSizeList(item, size) = field.data_type() else { return Ok(values) };
     if values.data_type() == field.data_type() && values.len() == count {
         return Ok(values);
@@ -123,7 +123,7 @@ fn decode_scalar(
     };
     let kind = scalar.arrow();
     Ok(match scalar.kind {
-        Kind::Bool => {
+        DtypeKind::Bool => {
             let slice = bytes.as_slice();
             if slice.iter().any(|byte| *byte > 1) {
                 return Err(first_fault());
@@ -131,24 +131,24 @@ fn decode_scalar(
             let bits = BooleanBuffer::collect_bool(count, |index| slice.get(index) == Some(&1));
             Arc::new(BooleanArray::new(bits, None))
         }
-        Kind::Int | Kind::Uint | Kind::Float => primitive(kind, bytes, count)?,
-        Kind::Complex => {
+        DtypeKind::Int | DtypeKind::Uint | DtypeKind::Float => primitive(kind, bytes, count)?,
+        DtypeKind::Complex => {
             let DataType::FixedSizeList(item, _) = &kind else { return Err(first_fault()) };
             let parts = primitive(item.data_type().clone(), bytes, count * 2)?;
             Arc::new(FixedSizeListArray::try_new_with_length(Arc::clone(item), 2, parts, None, count)?)
         }
-        Kind::Void => {
+        DtypeKind::Void => {
             let data = ArrayData::builder(kind).len(count).add_buffer(bytes.clone()).build()?;
             make_array(data)
         }
-        Kind::Bytes => {
+        DtypeKind::Bytes => {
             let mut builder = BinaryBuilder::new();
             for element in elements(bytes, size, count) {
                 builder.append_value(trim_nuls(element));
             }
             Arc::new(builder.finish())
         }
-        Kind::Text => {
+        DtypeKind::Text => {
             let mut builder = StringBuilder::new();
             let mut text = String::new();
             for element in elements(bytes, size, count) {
@@ -160,7 +160,7 @@ fn decode_scalar(
             }
             Arc::new(builder.finish())
         }
-        Kind::Datetime(unit) | Kind::Timedelta(unit) => {
+        DtypeKind::Datetime(unit) | DtypeKind::Timedelta(unit) => {
             let stored = primitive(DataType::Int64, bytes, count)?;
             let stored =
                 stored.as_any().downcast_ref::<PrimitiveArray<Int64Type>>().ok_or_else(first_fault)?.values();
@@ -202,19 +202,19 @@ fn decode_scalar(
 }
 
 /// What is wrong with one element (its bytes least significant first), if anything.
-pub(super) fn fault(scalar: Scalar, element: &[u8]) -> Option<Error> {
+pub(in crate::formats) fn fault(scalar: Scalar, element: &[u8]) -> Option<Error> {
     let whole =
         || element.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)).filter(|value| *value != i64::MIN);
     match scalar.kind {
-        Kind::Bool => {
+        DtypeKind::Bool => {
             let byte = element.first()?;
             (*byte > 1).then(|| Error::malformed("a bool, 0 or 1", byte).rule("bool"))
         }
-        Kind::Text => {
+        DtypeKind::Text => {
             let bad = code_points(element).find(|code| char::from_u32(*code).is_none())?;
             Some(Error::malformed("Unicode code points", format_args!("{bad:#x}")).rule("text"))
         }
-        Kind::Datetime(unit) if unit.is_days() => {
+        DtypeKind::Datetime(unit) if unit.is_days() => {
             let value = whole()?;
             let bad = to_days(value, unit).is_none();
             bad.then(|| {
@@ -222,7 +222,7 @@ pub(super) fn fault(scalar: Scalar, element: &[u8]) -> Option<Error> {
                     .rule("date-range")
             })
         }
-        Kind::Datetime(unit) | Kind::Timedelta(unit) => {
+        DtypeKind::Datetime(unit) | DtypeKind::Timedelta(unit) => {
             let value = whole()?;
             let bad = value.checked_mul(unit.factor(false)).is_none();
             bad.then(|| {
@@ -235,11 +235,11 @@ pub(super) fn fault(scalar: Scalar, element: &[u8]) -> Option<Error> {
 }
 
 /// Whether elements of this kind can be at fault at all.
-pub(super) fn has_rules(scalar: Scalar) -> bool {
+pub(in crate::formats) fn has_rules(scalar: Scalar) -> bool {
     match scalar.kind {
-        Kind::Bool | Kind::Text => true,
-        Kind::Datetime(unit) => unit.is_days() || unit.factor(false) != 1,
-        Kind::Timedelta(unit) => unit.factor(false) != 1,
+        DtypeKind::Bool | DtypeKind::Text => true,
+        DtypeKind::Datetime(unit) => unit.is_days() || unit.factor(false) != 1,
+        DtypeKind::Timedelta(unit) => unit.factor(false) != 1,
         _ => false,
     }
 }
@@ -252,7 +252,7 @@ fn to_days(value: i64, unit: Unit) -> Option<i32> {
 }
 
 /// Days since 1970-01-01 of the first of a month, months counted from January 1970 (proleptic Gregorian).
-pub(super) fn days_of_month(months: i64) -> Option<i64> {
+pub(in crate::formats) fn days_of_month(months: i64) -> Option<i64> {
     // The year starts in March here, so that the leap day is its last.
     let march = months.checked_add(1970 * 12 - 2)?;
     let (year, month) = (march.div_euclid(12), march.rem_euclid(12));
@@ -267,7 +267,7 @@ fn elements(bytes: &[u8], size: usize, count: usize) -> impl Iterator<Item = &[u
     (0..count).map(move |index| bytes.get(index * size..(index + 1) * size).unwrap_or_default())
 }
 
-pub(super) fn trim_nuls(element: &[u8]) -> &[u8] {
+pub(in crate::formats) fn trim_nuls(element: &[u8]) -> &[u8] {
     let end = element.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     element.get(..end).unwrap_or_default()
 }
@@ -282,7 +282,7 @@ fn primitive(kind: DataType, bytes: &Buffer, count: usize) -> Result<ArrayRef> {
 }
 
 /// The bytes with every `unit` of them in reverse.
-pub(super) fn swap(bytes: &Buffer, unit: u64, budget: &Budget) -> Result<Buffer> {
+pub(in crate::formats) fn swap(bytes: &Buffer, unit: u64, budget: &Budget) -> Result<Buffer> {
     let mut out = allocate_zeroed(bytes.len() as u64, budget)?;
     let target = out.as_slice_mut();
     match unit {

@@ -1,160 +1,24 @@
-//! From Arrow arrays to NumPy's bytes: which dtype an Arrow type takes, and the values.
+//! From Arrow arrays to NumPy's bytes.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Date32Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::Buffer;
-use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_schema::DataType;
 
 use super::decode::days_of_month;
-use super::types::{Dtype, Kind, Member, Scalar, Unit};
+use super::types::{Dtype, DtypeKind, Member, Scalar};
 use crate::cursor::{allocate, allocate_zeroed};
-use crate::error::{Error, Result};
-use crate::hub::{Effect, LossKind, extension};
+use crate::error::{Error, Hint, Result};
 use crate::limits::Budget;
-
-/// What an Arrow field becomes: a dtype, the dimensions of one value, and what that does to values.
-#[derive(Debug, Clone)]
-pub(super) struct Derived {
-    pub(super) dtype: Dtype,
-    pub(super) shape: Vec<u64>,
-    pub(super) effect: Effect,
-}
-
-impl Derived {
-    fn new(kind: Kind, bytes: u64) -> Self {
-        let dtype = Dtype::Scalar(Scalar::new(kind, bytes));
-        Derived { dtype, shape: Vec::new(), effect: Effect::exact() }
-    }
-
-    fn and(mut self, effect: Effect) -> Self {
-        self.effect = self.effect.and(effect);
-        self
-    }
-}
-
-/// What a field becomes; `Err` says why it cannot be. In a matrix (`pairs`), two floats are a complex number
-/// even where the extension's name was lost on the way.
-pub(super) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
-    use DataType::*;
-    let derived = match field.data_type() {
-        Boolean => Derived::new(Kind::Bool, 1),
-        Int8 => Derived::new(Kind::Int, 1),
-        Int16 => Derived::new(Kind::Int, 2),
-        Int32 => Derived::new(Kind::Int, 4),
-        Int64 => Derived::new(Kind::Int, 8),
-        UInt8 => Derived::new(Kind::Uint, 1),
-        UInt16 => Derived::new(Kind::Uint, 2),
-        UInt32 => Derived::new(Kind::Uint, 4),
-        UInt64 => Derived::new(Kind::Uint, 8),
-        Float16 => Derived::new(Kind::Float, 2),
-        Float32 => Derived::new(Kind::Float, 4),
-        Float64 => Derived::new(Kind::Float, 8),
-        FixedSizeBinary(size) => Derived::new(Kind::Void, u64::try_from(*size).unwrap_or(0)),
-        Utf8 => Derived::new(Kind::Text, 0).and(range("a text must not end in NUL")),
-        Binary => Derived::new(Kind::Bytes, 0).and(range("a value must not end in a zero byte")),
-        LargeUtf8 => Derived::new(Kind::Text, 0).and(range("a text must not end in NUL")),
-        LargeBinary => Derived::new(Kind::Bytes, 0).and(range("a value must not end in a zero byte")),
-        Date32 => Derived::new(Kind::Datetime(Unit::of("D")), 8),
-        Date64 => Derived::new(Kind::Datetime(Unit::of("ms")), 8).and(range("the lowest value is NaT")),
-        Timestamp(unit, zone) => {
-            let derived =
-                Derived::new(Kind::Datetime(unit_of(*unit)), 8).and(range("the lowest value is NaT"));
-            match zone {
-                Some(_) => derived.and(
-                    Effect::lossy(LossKind::Timezone)
-                        .because("NumPy has no time zones; the instants are kept"),
-                ),
-                None => derived,
-            }
-        }
-        Duration(unit) => {
-            Derived::new(Kind::Timedelta(unit_of(*unit)), 8).and(range("the lowest value is NaT"))
-        }
-        Time32(unit) | Time64(unit) => Derived::new(Kind::Timedelta(unit_of(*unit)), 8).and(
-            Effect::lossy(LossKind::Metadata)
-                .because("a time of day becomes the time since midnight: it comes back as a duration"),
-        ),
-        FixedSizeList(item, size) => {
-            let float = matches!(item.data_type(), Float32 | Float64);
-            let complex = extension::name(field) == Some(extension::COMPLEX)
-                || pairs && extension::name(field).is_none();
-            let dimensions = match extension::tensor_shape(field) {
-                Some(shape) => shape,
-                None => vec![u64::try_from(*size).unwrap_or(0)],
-            };
-            if *size == 2 && float && complex {
-                let bytes = if *item.data_type() == Float32 { 8 } else { 16 };
-                let derived = Derived::new(Kind::Complex, bytes);
-                if item.is_nullable() { derived.and(nulls()) } else { derived }
-            } else {
-                if extension::metadata(field).is_some_and(|text| text.contains("\"permutation\"")) {
-                    return Err("a tensor whose dimensions are permuted".to_owned());
-                }
-                let inner = derive(item, false)?;
-                let shape = dimensions.into_iter().chain(inner.shape.iter().copied()).collect();
-                Derived { shape, ..inner }
-            }
-        }
-        Struct(fields) => {
-            let mut members = Vec::new();
-            let mut all = Derived { dtype: Dtype::Struct(vec![]), shape: vec![], effect: Effect::exact() };
-            for field in fields {
-                let own = derive(field, false).map_err(|why| format!("field {:?}: {why}", field.name()))?;
-                all.effect = all.effect.and(own.effect);
-                if field.name().is_empty() {
-                    return Err("a field without a name".to_owned());
-                }
-                if members.iter().any(|member: &Member| member.name == *field.name()) {
-                    return Err(format!("two fields named {:?}", field.name()));
-                }
-                members.push(Member {
-                    name: field.name().clone(),
-                    title: None,
-                    dtype: own.dtype,
-                    shape: own.shape,
-                });
-            }
-            if members.is_empty() {
-                return Err("a struct without fields".to_owned());
-            }
-            Derived { dtype: Dtype::Struct(members), ..all }
-        }
-        _ => return Err("NumPy has no such type".to_owned()),
-    };
-    let derived = match extension::name(field) {
-        None | Some(extension::COMPLEX | extension::FIXED_SHAPE_TENSOR) => derived,
-        Some(_) => derived.and(extension::dropped(field)),
-    };
-    let keeps_nulls =
-        matches!(derived.dtype, Dtype::Scalar(scalar) if scalar.is_nullable()) && derived.shape.is_empty();
-    Ok(if field.is_nullable() && !keeps_nulls { derived.and(nulls()) } else { derived })
-}
-
-fn range(note: &str) -> Effect {
-    Effect::checked(LossKind::Range).because(note)
-}
-
-fn nulls() -> Effect {
-    Effect::checked(LossKind::Nulls).because("NumPy has no nulls")
-}
-
-fn unit_of(unit: TimeUnit) -> Unit {
-    Unit::of(match unit {
-        TimeUnit::Second => "s",
-        TimeUnit::Millisecond => "ms",
-        TimeUnit::Microsecond => "us",
-        TimeUnit::Nanosecond => "ns",
-    })
-}
 
 /// Which rows are being encoded, for messages.
 #[derive(Debug, Clone)]
-pub(super) struct Origin {
-    pub(super) first_row: u64,
-    pub(super) column: String,
+pub(in crate::formats) struct Origin {
+    pub(in crate::formats) first_row: u64,
+    pub(in crate::formats) column: String,
     /// Elements per row.
-    pub(super) per_row: u64,
+    pub(in crate::formats) per_row: u64,
 }
 
 impl Origin {
@@ -169,7 +33,7 @@ impl Origin {
 }
 
 /// The bytes that an array's elements take as `dtype` with `shape` each, one after another.
-pub(super) fn encode(
+pub(in crate::formats) fn encode(
     dtype: &Dtype,
     shape: &[u64],
     array: &ArrayRef,
@@ -181,7 +45,9 @@ pub(super) fn encode(
         && array.null_count() > 0
         && let Some(index) = (0..array.len()).find(|index| array.is_null(*index))
     {
-        return Err(origin.lossy(index, "NumPy has no null"));
+        let error = origin.lossy(index, "NumPy has no null");
+        let float = array.data_type().is_floating();
+        return Err(if float { error.hint(Hint::Option("nulls=nan".into())) } else { error });
     }
     if !shape.is_empty() && !is_leaf(dtype, array) {
         let Some(list) = array.as_fixed_size_list_opt() else { return Err(mismatch(array)) };
@@ -202,12 +68,12 @@ pub(super) fn encode(
 /// Whether an array holds the elements themselves, no longer lists of them.
 fn is_leaf(dtype: &Dtype, array: &ArrayRef) -> bool {
     let DataType::FixedSizeList(item, _) = array.data_type() else { return true };
-    let complex = matches!(dtype, Dtype::Scalar(Scalar { kind: Kind::Complex, .. }));
+    let complex = matches!(dtype, Dtype::Scalar(Scalar { kind: DtypeKind::Complex, .. }));
     complex && matches!(item.data_type(), DataType::Float32 | DataType::Float64)
 }
 
 /// Columns as records one after another.
-pub(super) fn encode_members(
+pub(in crate::formats) fn encode_members(
     members: &[Member],
     columns: &[ArrayRef],
     count: usize,
@@ -270,14 +136,14 @@ fn plain_bytes(array: &ArrayRef, size: usize) -> Result<Buffer> {
 fn encode_scalar(scalar: Scalar, array: &ArrayRef, origin: &Origin, budget: &Budget) -> Result<Buffer> {
     let size = usize::try_from(scalar.bytes).unwrap_or(0);
     match scalar.kind {
-        Kind::Int | Kind::Uint | Kind::Float | Kind::Void => plain_bytes(array, size),
-        Kind::Bool => {
+        DtypeKind::Int | DtypeKind::Uint | DtypeKind::Float | DtypeKind::Void => plain_bytes(array, size),
+        DtypeKind::Bool => {
             let Some(bits) = array.as_boolean_opt() else { return Err(mismatch(array)) };
             let mut bytes: Vec<u8> = allocate(array.len() as u64, budget)?;
             bytes.extend(bits.values().iter().map(u8::from));
             Ok(Buffer::from_vec(bytes))
         }
-        Kind::Complex => {
+        DtypeKind::Complex => {
             let Some(list) = array.as_fixed_size_list_opt() else { return Err(mismatch(array)) };
             let start = usize::try_from(list.value_offset(0)).unwrap_or(0);
             let parts = list.values().slice(start, list.len() * 2);
@@ -287,7 +153,7 @@ fn encode_scalar(scalar: Scalar, array: &ArrayRef, origin: &Origin, budget: &Bud
             }
             plain_bytes(&parts, size / 2)
         }
-        Kind::Bytes => {
+        DtypeKind::Bytes => {
             let mut out = Padded::new(array.len(), size, budget)?;
             for (index, value) in binary_values(array)?.enumerate() {
                 if value.last() == Some(&0) {
@@ -301,7 +167,7 @@ fn encode_scalar(scalar: Scalar, array: &ArrayRef, origin: &Origin, budget: &Bud
             }
             Ok(out.finish())
         }
-        Kind::Text => {
+        DtypeKind::Text => {
             let mut out = Padded::new(array.len(), size, budget)?;
             for (index, value) in text_values(array)?.enumerate() {
                 if value.ends_with('\0') {
@@ -318,7 +184,7 @@ fn encode_scalar(scalar: Scalar, array: &ArrayRef, origin: &Origin, budget: &Bud
             }
             Ok(out.finish())
         }
-        Kind::Datetime(unit) | Kind::Timedelta(unit) => {
+        DtypeKind::Datetime(unit) | DtypeKind::Timedelta(unit) => {
             let date = *array.data_type() == DataType::Date32;
             let factor = unit.factor(date);
             let nulls = array.nulls();
@@ -404,16 +270,18 @@ fn whole_values(array: &ArrayRef) -> Result<Box<dyn Iterator<Item = i64> + '_>> 
 }
 
 /// The width that the values of a text or bytes column need, in bytes.
-pub(super) fn width(kind: Kind, array: &ArrayRef) -> Result<u64> {
+pub(in crate::formats) fn width(kind: DtypeKind, array: &ArrayRef) -> Result<u64> {
     Ok(match kind {
-        Kind::Bytes => binary_values(array)?.map(|value| value.len() as u64).max().unwrap_or(0),
-        Kind::Text => text_values(array)?.map(|value| value.chars().count() as u64 * 4).max().unwrap_or(0),
+        DtypeKind::Bytes => binary_values(array)?.map(|value| value.len() as u64).max().unwrap_or(0),
+        DtypeKind::Text => {
+            text_values(array)?.map(|value| value.chars().count() as u64 * 4).max().unwrap_or(0)
+        }
         _ => 0,
     })
 }
 
 /// Widens the texts and bytes of `dtype` whose width is open (0) until the values of `array` fit.
-pub(super) fn widen(dtype: &mut Dtype, shape: &[u64], array: &ArrayRef) -> Result<()> {
+pub(in crate::formats) fn widen(dtype: &mut Dtype, shape: &[u64], array: &ArrayRef) -> Result<()> {
     if !is_open(dtype) {
         return Ok(());
     }
@@ -437,19 +305,19 @@ pub(super) fn widen(dtype: &mut Dtype, shape: &[u64], array: &ArrayRef) -> Resul
 }
 
 /// Whether a dtype has texts or bytes, whose width may be open.
-pub(super) fn is_open(dtype: &Dtype) -> bool {
+pub(in crate::formats) fn is_open(dtype: &Dtype) -> bool {
     match dtype {
-        Dtype::Scalar(scalar) => matches!(scalar.kind, Kind::Bytes | Kind::Text),
+        Dtype::Scalar(scalar) => matches!(scalar.kind, DtypeKind::Bytes | DtypeKind::Text),
         Dtype::Struct(members) => members.iter().any(|member| is_open(&member.dtype)),
     }
 }
 
 /// NumPy has no texts or bytes of width 0: the least it makes is 1.
-pub(super) fn close(dtype: &mut Dtype) {
+pub(in crate::formats) fn close(dtype: &mut Dtype) {
     match dtype {
         Dtype::Scalar(scalar) => match scalar.kind {
-            Kind::Bytes => scalar.bytes = scalar.bytes.max(1),
-            Kind::Text => scalar.bytes = scalar.bytes.max(4),
+            DtypeKind::Bytes => scalar.bytes = scalar.bytes.max(1),
+            DtypeKind::Text => scalar.bytes = scalar.bytes.max(4),
             _ => {}
         },
         Dtype::Struct(members) => members.iter_mut().for_each(|member| close(&mut member.dtype)),

@@ -12,7 +12,7 @@ use crate::limits::Budget;
 use crate::source::Source;
 
 /// The first bytes of every `.npy` file.
-pub(super) const MAGIC: [u8; 6] = *b"\x93NUMPY";
+pub(in crate::formats) const MAGIC: [u8; 6] = *b"\x93NUMPY";
 /// NumPy pads a header so that the values start at a multiple of this.
 const ALIGN: usize = 64;
 /// NumPy leaves room for this many digits in the dimension that may grow.
@@ -20,22 +20,22 @@ const GROWTH_DIGITS: usize = 21;
 
 /// A run of bytes of a source: a whole file, or a member of an archive.
 #[derive(Debug, Clone)]
-pub(super) struct Extent {
-    pub(super) source: Source,
-    pub(super) base: u64,
+pub(in crate::formats) struct Extent {
+    pub(in crate::formats) source: Source,
+    pub(in crate::formats) base: u64,
     /// Bytes in the run, if known.
-    pub(super) len: Option<u64>,
+    pub(in crate::formats) len: Option<u64>,
     /// The CRC-32 that the bytes must have, where an archive says so and nobody else checks it.
-    pub(super) crc: Option<u32>,
+    pub(in crate::formats) crc: Option<u32>,
 }
 
 impl Extent {
-    pub(super) fn whole(source: Source) -> Extent {
+    pub(in crate::formats) fn whole(source: Source) -> Extent {
         Extent { base: 0, len: source.len(), source, crc: None }
     }
 
     /// `len` bytes at `offset`, counted from the run's start, without using up a stream.
-    pub(super) fn peek(&self, offset: u64, len: u64, budget: &Budget) -> Result<Buffer> {
+    pub(in crate::formats) fn peek(&self, offset: u64, len: u64, budget: &Budget) -> Result<Buffer> {
         let at = self.base.saturating_add(offset);
         if let Some(total) = self.len
             && offset.checked_add(len).is_none_or(|end| end > total)
@@ -66,7 +66,7 @@ impl Extent {
 
 impl Extent {
     /// Compares the CRC-32 of all bytes, where an archive has one.
-    pub(super) fn check_crc(&self) -> Result<()> {
+    pub(in crate::formats) fn check_crc(&self) -> Result<()> {
         let (Some(expected), Some(len)) = (self.crc, self.len) else { return Ok(()) };
         let mut reader = BufReader::with_capacity(1 << 16, self.source.reader_at(self.base)?.take(len));
         let mut sum = flate2::Crc::new();
@@ -85,20 +85,20 @@ impl Extent {
 
 /// What a `.npy` file says before its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) version: u8,
-    pub(super) dtype: Dtype,
-    pub(super) fortran_order: bool,
-    pub(super) shape: Vec<u64>,
+pub(in crate::formats) struct Header {
+    pub(in crate::formats) version: u8,
+    pub(in crate::formats) dtype: Dtype,
+    pub(in crate::formats) fortran_order: bool,
+    pub(in crate::formats) shape: Vec<u64>,
     /// All bytes before the values.
-    pub(super) bytes: u64,
+    pub(in crate::formats) bytes: u64,
     /// The dictionary's text with its padding.
-    pub(super) text: String,
+    pub(in crate::formats) text: String,
 }
 
 impl Header {
     /// Reads the header at the start of `extent`.
-    pub(super) fn read(extent: &Extent, budget: &Budget) -> Result<Header> {
+    pub(in crate::formats) fn read(extent: &Extent, budget: &Budget) -> Result<Header> {
         let base = extent.base;
         let magic = extent.peek(0, 8, budget).field("magic")?;
         let (Some(found), Some(version)) = (magic.get(..6), magic.get(6..8)) else {
@@ -143,7 +143,7 @@ impl Header {
     }
 
     /// The header that NumPy would write.
-    pub(super) fn canonical(dtype: Dtype, fortran_order: bool, shape: Vec<u64>) -> Header {
+    pub(in crate::formats) fn canonical(dtype: Dtype, fortran_order: bool, shape: Vec<u64>) -> Header {
         let dimensions =
             Literal::Tuple(shape.iter().map(|count| Literal::Whole(i128::from(*count))).collect());
         let key = |name: &str| Literal::Text(name.to_owned());
@@ -175,7 +175,7 @@ impl Header {
     }
 
     /// The bytes of the header.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(in crate::formats) fn to_bytes(&self) -> Vec<u8> {
         let body: Vec<u8> = if self.version == 3 {
             self.text.clone().into_bytes()
         } else {
@@ -190,12 +190,12 @@ impl Header {
     }
 
     /// Whether NumPy would write these very bytes.
-    pub(super) fn is_canonical(&self) -> bool {
+    pub(in crate::formats) fn is_canonical(&self) -> bool {
         *self == Header::canonical(self.dtype.clone(), self.fortran_order, self.shape.clone())
     }
 
     /// Bytes of the values; `None` if they overflow.
-    pub(super) fn data_bytes(&self) -> Option<u64> {
+    pub(in crate::formats) fn data_bytes(&self) -> Option<u64> {
         if self.shape.contains(&0) {
             return Some(0);
         }
@@ -204,12 +204,12 @@ impl Header {
     }
 
     /// The outermost dimension, or 1.
-    pub(super) fn rows(&self) -> u64 {
+    pub(in crate::formats) fn rows(&self) -> u64 {
         self.shape.first().copied().unwrap_or(1)
     }
 
     /// Elements per row; `None` if they overflow.
-    pub(super) fn row_elements(&self) -> Option<u64> {
+    pub(in crate::formats) fn row_elements(&self) -> Option<u64> {
         let inner = self.shape.get(1..).unwrap_or_default();
         if inner.contains(&0) {
             return Some(0);
@@ -218,18 +218,22 @@ impl Header {
     }
 
     /// Bytes per row; `None` if they overflow.
-    pub(super) fn row_bytes(&self) -> Option<u64> {
+    pub(in crate::formats) fn row_bytes(&self) -> Option<u64> {
         self.row_elements()?.checked_mul(self.dtype.bytes()?)
     }
 
     /// Whether the values of a row do not stand together.
-    pub(super) fn is_column_major(&self) -> bool {
+    pub(in crate::formats) fn is_column_major(&self) -> bool {
         self.fortran_order && self.shape.iter().filter(|count| **count != 1).count() > 1
     }
 }
 
 /// The three keys of a header's dictionary.
-pub(super) fn parse_text(text: &str, base: u64, budget: &Budget) -> Result<(Dtype, bool, Vec<u64>)> {
+pub(in crate::formats) fn parse_text(
+    text: &str,
+    base: u64,
+    budget: &Budget,
+) -> Result<(Dtype, bool, Vec<u64>)> {
     let literal = Literal::parse(text.as_bytes(), base, budget.limits())?;
     let Literal::Dict(items) = literal else {
         return Err(Error::malformed("a dictionary", literal).rule("header"));

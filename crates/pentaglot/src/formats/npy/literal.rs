@@ -9,7 +9,7 @@ use crate::limits::Limits;
 
 /// A Python value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Literal {
+pub(in crate::formats) enum Literal {
     Text(String),
     Whole(i128),
     Bool(bool),
@@ -21,7 +21,7 @@ pub(super) enum Literal {
 
 impl Literal {
     /// Parses `text`, which stands at `base` in the file, to its end (white space aside).
-    pub(super) fn parse(text: &[u8], base: u64, limits: &Limits) -> Result<Literal> {
+    pub(in crate::formats) fn parse(text: &[u8], base: u64, limits: &Limits) -> Result<Literal> {
         let mut parser = Parser { cursor: Cursor::at(text, base), limits };
         let value = parser.value(0)?;
         parser.space();

@@ -12,7 +12,7 @@ use crate::limits::Budget;
 use crate::source::Source;
 
 /// The parts of an array that stands plainly in a file.
-pub(super) fn parts(array: &ArrayFile) -> Vec<Node> {
+pub(in crate::formats) fn parts(array: &ArrayFile) -> Vec<Node> {
     let header = &array.header;
     let base = array.extent.base;
     let size_bytes = if header.version == 1 { 2 } else { 4 };

@@ -6,20 +6,21 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
-use arrow_schema::{Field, Schema, SchemaRef};
-use serde_json::json;
+use arrow_schema::SchemaRef;
 
 use super::decode::{self, Place};
 use super::layout::{Extent, Header};
-use super::types::{self, Dtype};
+use super::schema::{arrow_schema, native_type};
+use super::types::Dtype;
+use super::{INFO, outline, validate};
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
-use crate::formats::Split;
+use crate::formats::{Document, Findings, Outline, ReadOptions, Split, Summary};
 use crate::hub::Selection;
-use crate::hub::{Rows, native, rows, shape};
+use crate::hub::{Rows, native, rows};
 use crate::kernels::column_major::ColumnMajor;
 use crate::limits::Budget;
-use crate::source::SourceReader;
+use crate::source::{Source, SourceReader};
 
 /// Bytes of values that a batch holds, unless the user says how many rows.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -28,16 +29,16 @@ const BATCH_ROWS: u64 = 1 << 22;
 
 /// An array in a file or an archive, its header read.
 #[derive(Debug, Clone)]
-pub(super) struct ArrayFile {
-    pub(super) extent: Extent,
-    pub(super) header: Header,
-    pub(super) schema: SchemaRef,
-    pub(super) budget: Budget,
+pub(in crate::formats) struct ArrayFile {
+    pub(in crate::formats) extent: Extent,
+    pub(in crate::formats) header: Header,
+    pub(in crate::formats) schema: SchemaRef,
+    pub(in crate::formats) budget: Budget,
 }
 
 impl ArrayFile {
     /// Reads the header and holds the values it promises against the bytes at hand.
-    pub(super) fn open(extent: Extent, format: &str, budget: &Budget) -> Result<ArrayFile> {
+    pub(in crate::formats) fn open(extent: Extent, format: &str, budget: &Budget) -> Result<ArrayFile> {
         let (extent, header) = match Header::read(&extent, budget) {
             // A header that is longer than what can be peeked at: the stream is spooled.
             Err(error) if error.kind() == crate::ErrorKind::Limit && !extent.source.is_seekable() => {
@@ -73,12 +74,12 @@ impl ArrayFile {
     }
 
     /// Where the values begin.
-    pub(super) fn data_offset(&self) -> u64 {
+    pub(in crate::formats) fn data_offset(&self) -> u64 {
         self.extent.base + self.header.bytes
     }
 
     /// The rows that are asked for.
-    pub(super) fn rows(&self, selection: &Selection) -> Result<Rows> {
+    pub(in crate::formats) fn rows(&self, selection: &Selection) -> Result<Rows> {
         let range = selection.range(self.header.rows());
         let schema = Arc::clone(selection.row_schema());
         let row_bytes = self.header.row_bytes().unwrap_or(0);
@@ -110,7 +111,7 @@ impl ArrayFile {
     }
 
     /// Rows of one size, cut anywhere; `None` if they do not lie one after the other in a file that can be read anywhere.
-    pub(super) fn splits(&self, wanted: usize) -> Option<Vec<Split>> {
+    pub(in crate::formats) fn splits(&self, wanted: usize) -> Option<Vec<Split>> {
         if self.header.is_column_major() || !self.extent.source.is_seekable() {
             return None;
         }
@@ -122,7 +123,7 @@ impl ArrayFile {
     ///
     /// Whoever reads all rows and then calls [`Bands::end`] has compared the member's checksum. Some rows of a stored
     /// member are read without it: that would need all its other bytes.
-    pub(super) fn bands(&self, range: Range<u64>) -> Result<Bands> {
+    pub(in crate::formats) fn bands(&self, range: Range<u64>) -> Result<Bands> {
         let header = &self.header;
         let row_bytes = header.row_bytes().unwrap_or(0);
         let data = self.data_offset();
@@ -183,7 +184,7 @@ impl ArrayFile {
     }
 
     /// Where an element, counted in C order, stands in the file.
-    pub(super) fn element_offset(&self, index: u64) -> u64 {
+    pub(in crate::formats) fn element_offset(&self, index: u64) -> u64 {
         let item = self.header.dtype.bytes().unwrap_or(0);
         let mut position = index;
         if self.header.is_column_major() {
@@ -210,7 +211,7 @@ enum Order {
 }
 
 /// The bytes of successive rows.
-pub(super) struct Bands {
+pub(in crate::formats) struct Bands {
     array: ArrayFile,
     order: Order,
     row_bytes: u64,
@@ -221,7 +222,7 @@ pub(super) struct Bands {
 
 impl Bands {
     /// The next `count` rows.
-    pub(super) fn next(&mut self, count: u64) -> Result<Buffer> {
+    pub(in crate::formats) fn next(&mut self, count: u64) -> Result<Buffer> {
         let budget = &self.array.budget;
         let bytes = count.saturating_mul(self.row_bytes);
         let first = self.next;
@@ -242,7 +243,7 @@ impl Bands {
     }
 
     /// After the last row: nothing may follow, and an archive's checksum must hold.
-    pub(super) fn end(&mut self) -> Result<()> {
+    pub(in crate::formats) fn end(&mut self) -> Result<()> {
         if let Some((sum, expected)) = &self.crc
             && sum.sum() != *expected
         {
@@ -261,7 +262,7 @@ impl Bands {
     }
 }
 
-pub(super) fn wrong_crc(expected: u32, found: u32) -> Error {
+pub(in crate::formats) fn wrong_crc(expected: u32, found: u32) -> Error {
     Error::malformed(format_args!("CRC-32 {expected:08x}"), format_args!("{found:08x}")).rule("crc")
 }
 
@@ -289,7 +290,7 @@ fn read_stream(reader: &mut SourceReader, bytes: u64, budget: &Budget) -> Result
 }
 
 /// Rows of a batch that holds [`BATCH_BYTES`]; elements without bytes count as four.
-pub(super) fn batch_rows(header: &Header) -> u64 {
+pub(in crate::formats) fn batch_rows(header: &Header) -> u64 {
     let item = header.dtype.bytes().unwrap_or(0).max(4);
     let row = header.row_elements().unwrap_or(0).saturating_mul(item).max(1);
     let exact = header.row_bytes().unwrap_or(0);
@@ -322,50 +323,69 @@ fn fortran_order(inner: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
 }
 
 /// Where each element of a row in C order stands in Fortran order; none if that is the same.
-pub(super) fn reversed_order(outer: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
+pub(in crate::formats) fn reversed_order(outer: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
     let reversed: Vec<u64> = outer.iter().rev().copied().collect();
     fortran_order(&reversed, budget)
 }
 
-/// The schema of an array's rows.
-pub(super) fn arrow_schema(header: &Header) -> Result<Schema> {
-    let item = header.dtype.field(shape::ITEM_FIELD)?;
-    let structured = matches!(header.dtype, Dtype::Struct(_));
-    match header.shape.as_slice() {
-        [] => Ok(shape::value_schema(item)),
-        [_] if structured => match item.data_type() {
-            arrow_schema::DataType::Struct(fields) => Ok(Schema::new(fields.clone())),
-            _ => Err(Error::unsupported("a structured type without fields")),
-        },
-        [_] => Ok(shape::array_schema(item)),
-        [rows, cols] if !structured => {
-            let plain = shape::dense_schema(item.data_type().clone(), Some(*rows), *cols)?;
-            let item = item.with_name(Field::LIST_FIELD_DEFAULT_NAME);
-            let width = i32::try_from(*cols).unwrap_or(i32::MAX);
-            let row = Field::new_fixed_size_list(shape::ROW_FIELD, item, width, false);
-            let mut metadata = plain.metadata().clone();
-            if header.is_column_major() {
-                metadata.insert(shape::ORDER_KEY.to_owned(), "F".to_owned());
-            }
-            Ok(Schema::new_with_metadata(vec![row], metadata))
-        }
-        [_, inner @ ..] => Ok(shape::array_schema(types::tensor(shape::ITEM_FIELD, item, inner)?)),
+/// An open file.
+pub(super) struct NpyDocument {
+    array: ArrayFile,
+    summary: Summary,
+}
+
+impl NpyDocument {
+    pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
+        let array = ArrayFile::open(Extent::whole(source), INFO.id, &options.budget)?;
+        let summary = summary(&array, INFO.id);
+        Ok(NpyDocument { array, summary })
     }
 }
 
-/// What lets the same bytes be written again.
-fn native_type(header: &Header) -> serde_json::Value {
-    let descr = header.dtype.descr().to_string();
-    let mut native = json!({
-        "descr": descr,
-        "fortran_order": header.fortran_order,
-        "shape": header.shape,
-        "version": format!("{}.0", header.version),
-    });
-    if !header.is_canonical()
-        && let Some(map) = native.as_object_mut()
-    {
-        map.insert("header".to_owned(), json!(header.text));
+/// What an array says of itself.
+pub(in crate::formats) fn summary(array: &ArrayFile, format: &'static str) -> Summary {
+    let header = &array.header;
+    let mut summary = Summary::new(format, SchemaRef::clone(&array.schema));
+    summary.rows = Some(header.rows());
+    summary.bytes = array.extent.len;
+    summary.part("header", array.extent.base, header.bytes);
+    summary.part("data", array.data_offset(), header.data_bytes().unwrap_or(0));
+    let shape: Vec<String> = header.shape.iter().map(u64::to_string).collect();
+    summary.metadata = vec![
+        ("version".to_owned(), format!("{}.0", header.version)),
+        ("descr".to_owned(), header.dtype.descr().to_string().trim_matches('\'').to_owned()),
+        ("fortran_order".to_owned(), header.fortran_order.to_string()),
+        ("shape".to_owned(), format!("({})", shape.join(", "))),
+    ];
+    summary
+}
+
+impl Document for NpyDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
     }
-    native
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        self.array.splits(wanted).unwrap_or_else(|| Split::whole(&self.summary))
+    }
+
+    fn outline(&self) -> Outline {
+        let bytes = self.array.header.bytes + self.array.header.data_bytes().unwrap_or(0);
+        Outline::new("npy", 0, bytes).parts(outline::parts(&self.array))
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        validate::validate(&self.array, findings).in_format(INFO.id)
+    }
+
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        named(INFO.id, self.array.rows(request))
+    }
+}
+
+/// Rows whose errors name the format.
+pub(in crate::formats) fn named(format: &'static str, rows: Result<Rows>) -> Result<Rows> {
+    let rows = rows.in_format(format)?;
+    let schema = rows.schema();
+    Ok(rows::from_batches(schema, rows.map(move |batch| batch.in_format(format))))
 }

@@ -7,8 +7,9 @@ use arrow_schema::{DataType, Field, Schema};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Npy, Npz};
+use super::Npy;
 use crate::error::Result;
+use crate::formats::npz::Npz;
 use crate::formats::{Document, Findings, Format, ReadOptions, WriteOptions};
 use crate::hub::{Verdict, native, shape};
 use crate::testing::plain::{expectations, plain, testdata};
@@ -19,7 +20,7 @@ fn format_of(path: &std::path::Path) -> &'static dyn Format {
     if path.extension().is_some_and(|end| end == "npz") { &Npz } else { &Npy }
 }
 
-fn open(format: &dyn Format, bytes: Vec<u8>) -> Result<Arc<dyn Document>> {
+pub(in crate::formats) fn open(format: &dyn Format, bytes: Vec<u8>) -> Result<Arc<dyn Document>> {
     format.open(Source::from_bytes("test", bytes), &ReadOptions::default())
 }
 
@@ -46,7 +47,7 @@ fn write_batches(format: &dyn Format, schema: &Schema, batches: &[RecordBatch]) 
     Ok(memory.take())
 }
 
-fn all(document: &dyn Document) -> Result<Value> {
+pub(in crate::formats) fn all(document: &dyn Document) -> Result<Value> {
     plain(document.all_rows()?)
 }
 
@@ -249,7 +250,7 @@ fn what_numpy_cannot_hold_is_refused_by_the_plan() {
     assert_eq!(Npy.steps(&Schema::empty(), &WriteOptions::default()).verdict(), Verdict::Impossible);
 }
 
-fn npy_with(header: &str, data: &[u8]) -> Vec<u8> {
+pub(in crate::formats) fn npy_with(header: &str, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
     bytes.extend(header.as_bytes());
@@ -458,74 +459,6 @@ fn a_flipped_value_in_an_archive_breaks_its_checksum() {
     let mut findings = Findings::new(false);
     document.validate(&mut findings).unwrap();
     assert_eq!(findings.list()[0].rule, "crc");
-}
-
-/// Also where values are read in another order than they are stored, and in members that only describe.
-#[test]
-fn every_member_that_is_read_to_its_end_is_compared_with_its_checksum() {
-    let column_major = npy_with(
-        "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 2), }\n",
-        &[1.0f64, 2.0, 3.0, 5.0].iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>(),
-    );
-    let mut bytes = archive(&[("x", column_major)]);
-    let at = bytes.windows(8).position(|window| window == 5.0f64.to_le_bytes()).unwrap();
-    bytes[at] ^= 1;
-    let document = open(&Npz, bytes).unwrap();
-    assert_eq!(all(document.as_ref()).unwrap_err().rule_name(), "crc");
-    let bytes = std::fs::read(testdata("npz/csr.npz")).unwrap();
-    let shape = bytes.windows(9).position(|window| window == b"shape.npy").unwrap();
-    let padding = shape + bytes[shape..].windows(4).position(|window| window == b"    ").unwrap();
-    let mut flipped = bytes;
-    flipped[padding] = b'\t';
-    assert_eq!(open(&Npz, flipped).err().unwrap().rule_name(), "crc");
-}
-
-fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
-    let (sink, memory) = Sink::memory();
-    let mut zip = super::zip::ZipWriter::new(sink, false).unwrap();
-    for (name, bytes) in members {
-        zip.member(name, |out| Ok(out.write_all(bytes)?)).unwrap();
-    }
-    zip.finish().unwrap();
-    memory.take()
-}
-
-#[test]
-fn sparse_matrices_that_contradict_themselves_say_where() {
-    let numbers = |values: &[i32]| {
-        let header = format!("{{'descr': '<i4', 'fortran_order': False, 'shape': ({},), }}\n", values.len());
-        npy_with(&header, &values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>())
-    };
-    let format = npy_with("{'descr': '|S3', 'fortran_order': False, 'shape': (), }\n", b"csr");
-    let build = |indices: &[i32], indptr: &[i32]| {
-        let bytes = archive(&[
-            ("indices", numbers(indices)),
-            ("indptr", numbers(indptr)),
-            ("format", format.clone()),
-            ("shape", numbers(&[2, 3])),
-            ("data", numbers(&[7, 8])),
-        ]);
-        match open(&Npz, bytes) {
-            Ok(document) => all(document.as_ref()).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
-    };
-    assert_eq!(build(&[0, 2], &[0, 1, 2]).unwrap()["entries"], json!([[0, 0, 7], [1, 2, 8]]));
-    for (indices, indptr, text) in [
-        (&[0, 3][..], &[0, 1, 2][..], "npz: at byte 112, indices[1]: expected an index below 3, found 3"),
-        (&[0, -1], &[0, 1, 2], "npz: at byte 112, indices[1]: expected a number from 0 on, found -1"),
-        (&[0, 1], &[0, 3, 2], "npz: at byte 236, indptr[1]: expected a pointer in 0..=2, found 3"),
-        (&[0, 1], &[0, 2, 1], "npz: at byte 240, indptr[2]: expected a pointer in 2..=2, found 1"),
-        (&[0, 1], &[1, 2, 2], "npz: at byte 232, indptr[0]: expected 0, found 1"),
-        (&[0, 1], &[0, 2], "npz: at byte 162, indptr: expected 3 numbers, found shape [2]"),
-        (&[0], &[0, 1, 2], "npz: at byte 38, indices: expected 2 numbers, found shape [1]"),
-    ] {
-        let error = build(indices, indptr).unwrap_err();
-        let (place, rest) = error.split_once(", ").unwrap();
-        let (_, expected) = text.split_once(", ").unwrap();
-        assert_eq!(rest, expected);
-        assert!(place.starts_with("npz: at byte "), "{place}");
-    }
 }
 
 #[test]

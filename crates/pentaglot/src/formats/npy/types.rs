@@ -22,33 +22,33 @@ use crate::hub::extension;
 
 /// A data type: one scalar, or named fields one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Dtype {
+pub(in crate::formats) enum Dtype {
     Scalar(Scalar),
     Struct(Vec<Member>),
 }
 
 /// A field of a structured type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) name: String,
-    pub(super) title: Option<String>,
-    pub(super) dtype: Dtype,
+pub(in crate::formats) struct Member {
+    pub(in crate::formats) name: String,
+    pub(in crate::formats) title: Option<String>,
+    pub(in crate::formats) dtype: Dtype,
     /// Dimensions of a subarray; none for a single element.
-    pub(super) shape: Vec<u64>,
+    pub(in crate::formats) shape: Vec<u64>,
 }
 
 /// A type without parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Scalar {
-    pub(super) kind: Kind,
+pub(in crate::formats) struct Scalar {
+    pub(in crate::formats) kind: DtypeKind,
     /// Bytes per element.
-    pub(super) bytes: u64,
-    pub(super) big_endian: bool,
+    pub(in crate::formats) bytes: u64,
+    pub(in crate::formats) big_endian: bool,
 }
 
 /// What a scalar is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::formats) enum DtypeKind {
     Bool,
     Int,
     Uint,
@@ -63,16 +63,16 @@ pub(super) enum Kind {
 
 /// A datetime unit: so many of a base unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unit {
-    pub(super) count: u32,
-    pub(super) base: &'static str,
+pub(in crate::formats) struct Unit {
+    pub(in crate::formats) count: u32,
+    pub(in crate::formats) base: &'static str,
 }
 
 /// The base units that have an Arrow form.
 const BASES: [&str; 10] = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"];
 
 impl Unit {
-    pub(super) const fn of(base: &'static str) -> Unit {
+    pub(in crate::formats) const fn of(base: &'static str) -> Unit {
         Unit { count: 1, base }
     }
 
@@ -94,17 +94,17 @@ impl Unit {
     }
 
     /// Whether a point in time of this unit is a date.
-    pub(super) fn is_days(self) -> bool {
+    pub(in crate::formats) fn is_days(self) -> bool {
         matches!(self.base, "W" | "D") || self.is_calendar()
     }
 
     /// Whether the unit has no fixed length.
-    pub(super) fn is_calendar(self) -> bool {
+    pub(in crate::formats) fn is_calendar(self) -> bool {
         matches!(self.base, "Y" | "M")
     }
 
     /// Arrow's unit.
-    pub(super) fn arrow(self) -> TimeUnit {
+    pub(in crate::formats) fn arrow(self) -> TimeUnit {
         match self.base {
             "ms" => TimeUnit::Millisecond,
             "us" => TimeUnit::Microsecond,
@@ -114,7 +114,7 @@ impl Unit {
     }
 
     /// How many of the Arrow unit (days for a date, else [`arrow`](Self::arrow)) one of this is; months of a calendar unit.
-    pub(super) fn factor(self, date: bool) -> i64 {
+    pub(in crate::formats) fn factor(self, date: bool) -> i64 {
         let one = match (self.base, date) {
             ("Y", _) => 12,
             ("W", true) => 7,
@@ -129,7 +129,7 @@ impl Unit {
 }
 
 impl Scalar {
-    pub(super) const fn new(kind: Kind, bytes: u64) -> Scalar {
+    pub(in crate::formats) const fn new(kind: DtypeKind, bytes: u64) -> Scalar {
         Scalar { kind, bytes, big_endian: false }
     }
 
@@ -148,7 +148,7 @@ impl Scalar {
             None => (tail, None),
         };
         if letter == '?' && tail.is_empty() {
-            return Ok(Scalar::new(Kind::Bool, 1));
+            return Ok(Scalar::new(DtypeKind::Bool, 1));
         }
         if letter == 'O' {
             return Err(Error::unsupported(
@@ -159,7 +159,7 @@ impl Scalar {
             return Err(bad());
         }
         let count: u64 = digits.parse().map_err(|_| bad())?;
-        let sized = |kind: Kind, sizes: &[u64]| match sizes.contains(&count) {
+        let sized = |kind: DtypeKind, sizes: &[u64]| match sizes.contains(&count) {
             true => Ok(kind),
             false if matches!(letter, 'f' | 'c') => {
                 Err(Error::unsupported(format!("dtype {text:?}: Arrow has no float of that size")))
@@ -167,78 +167,78 @@ impl Scalar {
             false => Err(bad()),
         };
         let kind = match letter {
-            'b' => sized(Kind::Bool, &[1])?,
-            'i' => sized(Kind::Int, &[1, 2, 4, 8])?,
-            'u' => sized(Kind::Uint, &[1, 2, 4, 8])?,
-            'f' => sized(Kind::Float, &[2, 4, 8])?,
-            'c' => sized(Kind::Complex, &[8, 16])?,
-            'S' | 'a' => Kind::Bytes,
-            'U' => Kind::Text,
-            'V' => Kind::Void,
-            'M' => Kind::Datetime(Unit::parse(unit.unwrap_or("generic"))?),
+            'b' => sized(DtypeKind::Bool, &[1])?,
+            'i' => sized(DtypeKind::Int, &[1, 2, 4, 8])?,
+            'u' => sized(DtypeKind::Uint, &[1, 2, 4, 8])?,
+            'f' => sized(DtypeKind::Float, &[2, 4, 8])?,
+            'c' => sized(DtypeKind::Complex, &[8, 16])?,
+            'S' | 'a' => DtypeKind::Bytes,
+            'U' => DtypeKind::Text,
+            'V' => DtypeKind::Void,
+            'M' => DtypeKind::Datetime(Unit::parse(unit.unwrap_or("generic"))?),
             'm' => match Unit::parse(unit.unwrap_or("generic"))? {
                 unit if unit.is_calendar() => {
                     return Err(Error::unsupported(format!(
                         "dtype {text:?}: years and months have no fixed length"
                     )));
                 }
-                unit => Kind::Timedelta(unit),
+                unit => DtypeKind::Timedelta(unit),
             },
             _ => return Err(bad()),
         };
-        let timed = matches!(kind, Kind::Datetime(_) | Kind::Timedelta(_));
+        let timed = matches!(kind, DtypeKind::Datetime(_) | DtypeKind::Timedelta(_));
         if timed != unit.is_some() || timed && count != 8 {
             return Err(bad());
         }
-        let bytes = if kind == Kind::Text { count.checked_mul(4) } else { Some(count) };
+        let bytes = if kind == DtypeKind::Text { count.checked_mul(4) } else { Some(count) };
         let bytes = bytes.filter(|bytes| i32::try_from(*bytes).is_ok());
         let bytes = bytes.ok_or_else(|| {
             Error::limit("the limit", i32::MAX, format!("more bytes per element, for dtype {text:?}"))
         })?;
-        let swaps = bytes > 1 && !matches!(kind, Kind::Bytes | Kind::Void | Kind::Bool);
+        let swaps = bytes > 1 && !matches!(kind, DtypeKind::Bytes | DtypeKind::Void | DtypeKind::Bool);
         Ok(Scalar { kind, bytes, big_endian: big_endian && swaps })
     }
 
     /// The canonical text, as NumPy writes it.
-    pub(super) fn text(self) -> String {
+    pub(in crate::formats) fn text(self) -> String {
         let order = match self.kind {
-            Kind::Bytes | Kind::Void | Kind::Bool => '|',
-            Kind::Int | Kind::Uint if self.bytes == 1 => '|',
+            DtypeKind::Bytes | DtypeKind::Void | DtypeKind::Bool => '|',
+            DtypeKind::Int | DtypeKind::Uint if self.bytes == 1 => '|',
             _ if self.big_endian => '>',
             _ => '<',
         };
         let (letter, count, unit) = match self.kind {
-            Kind::Bool => ('b', 1, None),
-            Kind::Int => ('i', self.bytes, None),
-            Kind::Uint => ('u', self.bytes, None),
-            Kind::Float => ('f', self.bytes, None),
-            Kind::Complex => ('c', self.bytes, None),
-            Kind::Bytes => ('S', self.bytes, None),
-            Kind::Text => ('U', self.bytes / 4, None),
-            Kind::Void => ('V', self.bytes, None),
-            Kind::Datetime(unit) => ('M', 8, Some(unit)),
-            Kind::Timedelta(unit) => ('m', 8, Some(unit)),
+            DtypeKind::Bool => ('b', 1, None),
+            DtypeKind::Int => ('i', self.bytes, None),
+            DtypeKind::Uint => ('u', self.bytes, None),
+            DtypeKind::Float => ('f', self.bytes, None),
+            DtypeKind::Complex => ('c', self.bytes, None),
+            DtypeKind::Bytes => ('S', self.bytes, None),
+            DtypeKind::Text => ('U', self.bytes / 4, None),
+            DtypeKind::Void => ('V', self.bytes, None),
+            DtypeKind::Datetime(unit) => ('M', 8, Some(unit)),
+            DtypeKind::Timedelta(unit) => ('m', 8, Some(unit)),
         };
         let unit = unit.map(|unit| format!("[{}]", unit.text())).unwrap_or_default();
         format!("{order}{letter}{count}{unit}")
     }
 
     /// Bytes that are swapped together.
-    pub(super) fn unit_bytes(self) -> u64 {
+    pub(in crate::formats) fn unit_bytes(self) -> u64 {
         match self.kind {
-            Kind::Complex => self.bytes / 2,
-            Kind::Text => 4,
+            DtypeKind::Complex => self.bytes / 2,
+            DtypeKind::Text => 4,
             _ => self.bytes,
         }
     }
 
     /// Whether NaT makes nulls of some values.
-    pub(super) fn is_nullable(self) -> bool {
-        matches!(self.kind, Kind::Datetime(_) | Kind::Timedelta(_))
+    pub(in crate::formats) fn is_nullable(self) -> bool {
+        matches!(self.kind, DtypeKind::Datetime(_) | DtypeKind::Timedelta(_))
     }
 
     /// What it becomes in Arrow.
-    pub(super) fn arrow(self) -> DataType {
+    pub(in crate::formats) fn arrow(self) -> DataType {
         let sized = |types: [DataType; 4]| {
             let [one, two, four, eight] = types;
             match self.bytes {
@@ -250,29 +250,29 @@ impl Scalar {
         };
         use DataType::*;
         match self.kind {
-            Kind::Bool => Boolean,
-            Kind::Int => sized([Int8, Int16, Int32, Int64]),
-            Kind::Uint => sized([UInt8, UInt16, UInt32, UInt64]),
-            Kind::Float => sized([Float16, Float16, Float32, Float64]),
-            Kind::Complex => complex(if self.bytes == 8 { Float32 } else { Float64 }),
-            Kind::Bytes => Binary,
-            Kind::Text => Utf8,
-            Kind::Void => FixedSizeBinary(i32::try_from(self.bytes).unwrap_or(i32::MAX)),
-            Kind::Datetime(unit) if unit.is_days() => Date32,
-            Kind::Datetime(unit) => Timestamp(unit.arrow(), None),
-            Kind::Timedelta(unit) => Duration(unit.arrow()),
+            DtypeKind::Bool => Boolean,
+            DtypeKind::Int => sized([Int8, Int16, Int32, Int64]),
+            DtypeKind::Uint => sized([UInt8, UInt16, UInt32, UInt64]),
+            DtypeKind::Float => sized([Float16, Float16, Float32, Float64]),
+            DtypeKind::Complex => complex(if self.bytes == 8 { Float32 } else { Float64 }),
+            DtypeKind::Bytes => Binary,
+            DtypeKind::Text => Utf8,
+            DtypeKind::Void => FixedSizeBinary(i32::try_from(self.bytes).unwrap_or(i32::MAX)),
+            DtypeKind::Datetime(unit) if unit.is_days() => Date32,
+            DtypeKind::Datetime(unit) => Timestamp(unit.arrow(), None),
+            DtypeKind::Timedelta(unit) => Duration(unit.arrow()),
         }
     }
 }
 
 /// The storage of a complex number.
-pub(super) fn complex(part: DataType) -> DataType {
+pub(in crate::formats) fn complex(part: DataType) -> DataType {
     DataType::FixedSizeList(Arc::new(Field::new_list_field(part, false)), 2)
 }
 
 impl Dtype {
     /// The type that a header's `descr` says.
-    pub(super) fn parse(descr: &Literal) -> Result<Dtype> {
+    pub(in crate::formats) fn parse(descr: &Literal) -> Result<Dtype> {
         match descr {
             Literal::Text(text) => Scalar::parse(text).map(Dtype::Scalar),
             Literal::List(items) => {
@@ -301,7 +301,7 @@ impl Dtype {
     }
 
     /// The canonical `descr`, as NumPy writes it.
-    pub(super) fn descr(&self) -> Literal {
+    pub(in crate::formats) fn descr(&self) -> Literal {
         match self {
             Dtype::Scalar(scalar) => Literal::Text(scalar.text()),
             Dtype::Struct(members) => Literal::List(members.iter().map(Member::descr).collect()),
@@ -309,7 +309,7 @@ impl Dtype {
     }
 
     /// Bytes per element; `None` if they overflow.
-    pub(super) fn bytes(&self) -> Option<u64> {
+    pub(in crate::formats) fn bytes(&self) -> Option<u64> {
         match self {
             Dtype::Scalar(scalar) => Some(scalar.bytes),
             Dtype::Struct(members) => {
@@ -319,7 +319,7 @@ impl Dtype {
     }
 
     /// Whether some value is stored with its most significant byte first.
-    pub(super) fn is_big_endian(&self) -> bool {
+    pub(in crate::formats) fn is_big_endian(&self) -> bool {
         match self {
             Dtype::Scalar(scalar) => scalar.big_endian,
             Dtype::Struct(members) => members.iter().any(|member| member.dtype.is_big_endian()),
@@ -327,7 +327,7 @@ impl Dtype {
     }
 
     /// The same type, stored with the least significant byte first.
-    pub(super) fn little_endian(&self) -> Dtype {
+    pub(in crate::formats) fn little_endian(&self) -> Dtype {
         match self {
             Dtype::Scalar(scalar) => Dtype::Scalar(Scalar { big_endian: false, ..*scalar }),
             Dtype::Struct(members) => Dtype::Struct(
@@ -340,11 +340,11 @@ impl Dtype {
     }
 
     /// The Arrow field of one element.
-    pub(super) fn field(&self, name: &str) -> Result<Field> {
+    pub(in crate::formats) fn field(&self, name: &str) -> Result<Field> {
         Ok(match self {
             Dtype::Scalar(scalar) => {
                 let field = Field::new(name, scalar.arrow(), scalar.is_nullable());
-                if scalar.kind == Kind::Complex {
+                if scalar.kind == DtypeKind::Complex {
                     extension::with(field, extension::COMPLEX, None)
                 } else {
                     field
@@ -410,17 +410,17 @@ impl Member {
     }
 
     /// NumPy writes the gaps of an aligned record as nameless void fields.
-    pub(super) fn is_padding(&self) -> bool {
-        self.name.is_empty() && matches!(self.dtype, Dtype::Scalar(Scalar { kind: Kind::Void, .. }))
+    pub(in crate::formats) fn is_padding(&self) -> bool {
+        self.name.is_empty() && matches!(self.dtype, Dtype::Scalar(Scalar { kind: DtypeKind::Void, .. }))
     }
 
     /// Elements of the subarray; 1 if it is none.
-    pub(super) fn elements(&self) -> Option<u64> {
+    pub(in crate::formats) fn elements(&self) -> Option<u64> {
         self.shape.iter().try_fold(1u64, |product, count| product.checked_mul(*count))
     }
 
     /// Bytes of the field in one record.
-    pub(super) fn bytes(&self) -> Option<u64> {
+    pub(in crate::formats) fn bytes(&self) -> Option<u64> {
         self.elements()?.checked_mul(self.dtype.bytes()?)
     }
 
@@ -431,7 +431,7 @@ impl Member {
 }
 
 /// A field that holds `shape` elements a row: a tensor, or nested fixed lists where elements may be null.
-pub(super) fn tensor(name: &str, item: Field, shape: &[u64]) -> Result<Field> {
+pub(in crate::formats) fn tensor(name: &str, item: Field, shape: &[u64]) -> Result<Field> {
     let too_many = || Error::unsupported(format!("{shape:?} elements a row (at most 2147483647 fit)"));
     if item.is_nullable() {
         let mut field = item.with_name(Field::LIST_FIELD_DEFAULT_NAME);

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::formats::Findings;
 
 /// Checks one array.
-pub(super) fn validate(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
+pub(in crate::formats) fn validate(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
     let header = &array.header;
     let start = array.extent.base;
     if !header.bytes.is_multiple_of(16) {
@@ -35,7 +35,7 @@ pub(super) fn validate(array: &ArrayFile, findings: &mut Findings) -> Result<()>
 }
 
 /// Whether an error is a finding, and no reason to stop.
-pub(super) fn is_files_fault(error: &Error) -> bool {
+pub(in crate::formats) fn is_files_fault(error: &Error) -> bool {
     matches!(error.kind(), crate::ErrorKind::Malformed | crate::ErrorKind::Truncated)
 }
 

@@ -9,13 +9,15 @@ use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde_json::Value;
 
-use super::encode::{self, Derived, Origin};
+use super::INFO;
+use super::encode::{self, Origin};
 use super::layout::{self, Header};
 use super::literal::Literal;
-use super::read::arrow_schema;
+use super::schema::{Derived, arrow_schema, derive, derive_rows};
 use super::types::Dtype;
-use crate::error::{Error, Result};
-use crate::formats::{Writer, Written};
+use crate::error::{Context, Error, Result};
+use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
+use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, Plan, Shape, native, shape};
 use crate::kernels::column_major::ColumnMajor;
@@ -25,11 +27,11 @@ use crate::source::Spool;
 
 /// What an array will be written as.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
-    pub(super) dtype: Dtype,
+pub(in crate::formats) struct Target {
+    pub(in crate::formats) dtype: Dtype,
     /// All dimensions but the first, which counts the rows; for a single value all of them.
-    pub(super) inner: Vec<u64>,
-    pub(super) is_value: bool,
+    pub(in crate::formats) inner: Vec<u64>,
+    pub(in crate::formats) is_value: bool,
     fortran_order: bool,
     /// The header that the native type had, if it was not what NumPy writes.
     verbatim: Option<Header>,
@@ -39,11 +41,11 @@ pub(super) struct Target {
 
 impl Target {
     /// What rows of `schema` become: the native type if it is `format`'s and still fits, else what Arrow says.
-    pub(super) fn of(schema: &Schema, format: &str) -> Result<Target> {
+    pub(in crate::formats) fn of(schema: &Schema, format: &str) -> Result<Target> {
         if let Some(target) = native::of(schema, format).and_then(|native| Target::native(schema, &native)) {
             return Ok(target);
         }
-        let Derived { dtype, shape: inner, .. } = derive(schema).map_err(Error::unsupported)?;
+        let Derived { dtype, shape: inner, .. } = derive_rows(schema).map_err(Error::unsupported)?;
         let open = encode::is_open(&dtype);
         let fortran_order = shape::is_column_major(schema);
         Ok(Target { dtype, inner, is_value: is_value(schema), fortran_order, verbatim: None, open })
@@ -126,31 +128,22 @@ fn is_value(schema: &Schema) -> bool {
     Shape::of(schema) == Shape::Value
 }
 
-/// What rows of a schema become, by their Arrow types alone; the outermost dimension is left out.
-pub(super) fn derive(schema: &Schema) -> Result<Derived, String> {
-    match Form::of(schema) {
-        Form::Dense => {
-            let field = schema.field(0);
-            let DataType::FixedSizeList(item, cols) = field.data_type() else {
-                return Err("a matrix whose rows are no lists".to_owned());
-            };
-            let value = encode::derive(item, true)?;
-            let cols = u64::try_from(*cols).unwrap_or(0);
-            Ok(Derived { shape: std::iter::once(cols).chain(value.shape.iter().copied()).collect(), ..value })
-        }
-        Form::Array | Form::Value => encode::derive(schema.field(0), false),
-        Form::Table => {
-            let record = Field::new("", DataType::Struct(schema.fields().clone()), false);
-            encode::derive(&record, false)
-        }
-        Form::Sparse | Form::Columns | Form::Coo => {
-            Err("a matrix in a form that NumPy has no array for".to_owned())
-        }
-    }
+/// What writing rows of this schema does to each field, and the writer.
+pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
+    options.options.word(NULLS.key, &["nan"])?;
+    let (steps, target) = (steps(schema, INFO.id), Target::of(schema, INFO.id));
+    let (schema, options) = (Arc::clone(schema), options.clone());
+    Ok(planned(steps, move |sink| {
+        let budget = options.budget.clone();
+        let writer =
+            NpyWriter::create(sink, schema, target?, budget, options.row_count).in_format(INFO.id)?;
+        let rules = Rules { nan_for_null: true, ..Rules::default() };
+        Ok(relaxed(Box::new(writer), rules, &options))
+    }))
 }
 
 /// What writing rows of `schema` does to each field.
-pub(super) fn plan(schema: &Schema, format: &str) -> Plan {
+pub(in crate::formats) fn steps(schema: &Schema, format: &str) -> Plan {
     let mut plan = Plan::default();
     let native = native::of(schema, format).and_then(|native| Target::native(schema, &native));
     let table = Form::of(schema) == Form::Table;
@@ -158,7 +151,7 @@ pub(super) fn plan(schema: &Schema, format: &str) -> Plan {
         plan.step("", "table", "npy", Effect::impossible("a table without columns has no dtype"));
     }
     for field in schema.fields() {
-        let derived = if table { derive_column(schema, field) } else { derive(schema) };
+        let derived = if table { derive_column(schema, field) } else { derive_rows(schema) };
         let from = print_field(field);
         match derived {
             Ok(derived) => {
@@ -181,7 +174,7 @@ fn derive_column(schema: &Schema, field: &Field) -> Result<Derived, String> {
     if schema.fields().iter().filter(|other| other.name() == field.name()).count() > 1 {
         return Err("two columns of this name".to_owned());
     }
-    encode::derive(field, false)
+    derive(field, false)
 }
 
 /// A dtype for people: `<f8`, `<U?` where the width is not known yet.
@@ -216,7 +209,7 @@ fn same_fields(one: &Schema, two: &Schema) -> bool {
 }
 
 /// Collects the rows of one array; its bytes come at the end.
-pub(super) struct Collector {
+pub(in crate::formats) struct Collector {
     target: Target,
     schema: SchemaRef,
     budget: Budget,
@@ -232,12 +225,12 @@ enum Body {
 }
 
 impl Collector {
-    pub(super) fn new(target: Target, schema: SchemaRef, budget: Budget) -> Collector {
+    pub(in crate::formats) fn new(target: Target, schema: SchemaRef, budget: Budget) -> Collector {
         let body = if target.open { Body::Batches(Vec::new()) } else { Body::Spool(Spool::default()) };
         Collector { target, schema, budget, rows: 0, body }
     }
 
-    pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+    pub(in crate::formats) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         match &mut self.body {
             Body::Batches(batches) => {
                 self.budget.charge(rows)?;
@@ -253,7 +246,7 @@ impl Collector {
     }
 
     /// Writes header and values. Gives the rows.
-    pub(super) fn finish(mut self, out: &mut dyn Write) -> Result<u64> {
+    pub(in crate::formats) fn finish(mut self, out: &mut dyn Write) -> Result<u64> {
         check_value(&self.target, self.rows)?;
         match self.body {
             Body::Batches(batches) => {
@@ -311,7 +304,7 @@ fn check_value(target: &Target, rows: u64) -> Result<()> {
 }
 
 /// Writes a `.npy` file.
-pub(super) struct NpyWriter {
+pub(in crate::formats) struct NpyWriter {
     sink: Sink,
     /// The header as written, until the number of rows is known.
     header: Header,
@@ -325,7 +318,7 @@ enum NpyBody {
 }
 
 impl NpyWriter {
-    pub(super) fn create(
+    pub(in crate::formats) fn create(
         mut sink: Sink,
         schema: SchemaRef,
         target: Target,

@@ -2,6 +2,7 @@
 
 mod bad;
 mod blocks;
+mod messages;
 mod meta;
 mod properties;
 mod random_access;

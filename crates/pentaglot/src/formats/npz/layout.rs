@@ -3,28 +3,27 @@
 //! Every offset and length is held against the file before it is used; what a member unpacks to is held against its
 //! declared size, its CRC-32 and `max_ratio`.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
-use super::layout::Extent;
-use super::read::wrong_crc;
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, Result};
+use crate::formats::npy::layout::Extent;
+use crate::formats::npy::read::wrong_crc;
 use crate::limits::{Budget, Limits};
-use crate::sink::Sink;
 use crate::source::Source;
 
 pub(super) const LOCAL_MAGIC: [u8; 4] = *b"PK\x03\x04";
 pub(super) const END_MAGIC: [u8; 4] = *b"PK\x05\x06";
-const CENTRAL_MAGIC: [u8; 4] = *b"PK\x01\x02";
-const END64_MAGIC: [u8; 4] = *b"PK\x06\x06";
-const LOCATOR_MAGIC: [u8; 4] = *b"PK\x06\x07";
-const STORED: u16 = 0;
-const DEFLATED: u16 = 8;
+pub(super) const CENTRAL_MAGIC: [u8; 4] = *b"PK\x01\x02";
+pub(super) const END64_MAGIC: [u8; 4] = *b"PK\x06\x06";
+pub(super) const LOCATOR_MAGIC: [u8; 4] = *b"PK\x06\x07";
+pub(super) const STORED: u16 = 0;
+pub(super) const DEFLATED: u16 = 8;
 /// 1980-01-01, the earliest date of a zip archive: the same data gives the same bytes.
-const DATE: u16 = 0x21;
+pub(super) const DATE: u16 = 0x21;
 
 /// One member of an archive.
 #[derive(Debug, Clone)]
@@ -39,7 +38,7 @@ pub(super) struct Entry {
     pub(super) offset: u64,
     /// Where its bytes stand.
     pub(super) data_offset: u64,
-    flags: u16,
+    pub(super) flags: u16,
 }
 
 impl Entry {
@@ -298,167 +297,4 @@ fn local_header(mut entry: Entry, source: &Source, directory: u64, budget: &Budg
     }
     budget.limits().check_ratio(entry.packed_bytes, entry.bytes).at(entry.offset)?;
     Ok(entry)
-}
-
-/// Writes an archive member by member.
-pub(super) struct ZipWriter {
-    pub(super) sink: Sink,
-    compressed: bool,
-    entries: Vec<Entry>,
-}
-
-impl ZipWriter {
-    pub(super) fn new(mut sink: Sink, compressed: bool) -> Result<ZipWriter> {
-        sink.enable_patching()?;
-        Ok(ZipWriter { sink, compressed, entries: Vec::new() })
-    }
-
-    /// Writes a member; `body` writes its bytes.
-    pub(super) fn member(
-        &mut self,
-        name: &str,
-        body: impl FnOnce(&mut dyn Write) -> Result<()>,
-    ) -> Result<()> {
-        let file_name = format!("{name}.npy");
-        let name_bytes = u16::try_from(file_name.len()).map_err(|_| {
-            Error::unsupported(format!("a member name of {} bytes (65535 fit)", file_name.len()))
-        })?;
-        let mut entry = Entry {
-            flags: if file_name.is_ascii() { 0 } else { 1 << 11 },
-            file_name,
-            method: if self.compressed { DEFLATED } else { STORED },
-            crc: 0,
-            packed_bytes: 0,
-            bytes: 0,
-            offset: self.sink.position(),
-            data_offset: 0,
-        };
-        self.sink.write_all(&entry.local_bytes(name_bytes))?;
-        entry.data_offset = self.sink.position();
-        let mut counted = Counted { inner: &mut self.sink, crc: Crc::new(), bytes: 0 };
-        if self.compressed {
-            let mut packed = Counted {
-                inner: &mut flate2::write::DeflateEncoder::new(&mut counted, flate2::Compression::default()),
-                crc: Crc::new(),
-                bytes: 0,
-            };
-            body(&mut packed)?;
-            (entry.crc, entry.bytes) = (packed.crc.sum(), packed.bytes);
-            packed.inner.try_finish()?;
-        } else {
-            body(&mut counted)?;
-            (entry.crc, entry.bytes) = (counted.crc.sum(), counted.bytes);
-        }
-        entry.packed_bytes = self.sink.position() - entry.data_offset;
-        self.sink.patch(entry.offset, &entry.local_bytes(name_bytes))?;
-        self.entries.push(entry);
-        Ok(())
-    }
-
-    /// Writes the directory. Gives the bytes of the archive.
-    pub(super) fn finish(mut self) -> Result<u64> {
-        let offset = self.sink.position();
-        for entry in &self.entries {
-            self.sink.write_all(&entry.central_bytes())?;
-        }
-        let bytes = self.sink.position() - offset;
-        let count = self.entries.len() as u64;
-        let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let short_count = u16::try_from(count).unwrap_or(u16::MAX);
-        let mut end = Vec::new();
-        if short_count == u16::MAX || short(bytes) == u32::MAX || short(offset) == u32::MAX {
-            let record = self.sink.position();
-            end.extend(END64_MAGIC);
-            end.extend(44u64.to_le_bytes());
-            end.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-            for value in [count, count, bytes, offset] {
-                end.extend(value.to_le_bytes());
-            }
-            end.extend(LOCATOR_MAGIC);
-            end.extend(0u32.to_le_bytes());
-            end.extend(record.to_le_bytes());
-            end.extend(1u32.to_le_bytes());
-        }
-        end.extend(END_MAGIC);
-        end.extend([0; 4]);
-        end.extend(short_count.to_le_bytes());
-        end.extend(short_count.to_le_bytes());
-        end.extend(short(bytes).to_le_bytes());
-        end.extend(short(offset).to_le_bytes());
-        end.extend([0; 2]);
-        self.sink.write_all(&end)?;
-        self.sink.finish()
-    }
-}
-
-impl Entry {
-    /// The local header; sizes stand in a zip64 field, as NumPy writes them.
-    fn local_bytes(&self, name_bytes: u16) -> Vec<u8> {
-        let mut bytes = LOCAL_MAGIC.to_vec();
-        for value in [45, self.flags, self.method, 0, DATE] {
-            bytes.extend(value.to_le_bytes());
-        }
-        bytes.extend(self.crc.to_le_bytes());
-        bytes.extend([0xff; 8]);
-        bytes.extend(name_bytes.to_le_bytes());
-        bytes.extend(20u16.to_le_bytes());
-        bytes.extend(self.file_name.as_bytes());
-        bytes.extend([1, 0, 16, 0]);
-        bytes.extend(self.bytes.to_le_bytes());
-        bytes.extend(self.packed_bytes.to_le_bytes());
-        bytes
-    }
-
-    fn central_bytes(&self) -> Vec<u8> {
-        let mut extra = Vec::new();
-        let mut short = |value: u64| match u32::try_from(value) {
-            Ok(value) if value < u32::MAX => value,
-            _ => {
-                extra.extend(value.to_le_bytes());
-                u32::MAX
-            }
-        };
-        let (size, packed, offset) = (short(self.bytes), short(self.packed_bytes), short(self.offset));
-        if !extra.is_empty() {
-            let len = u8::try_from(extra.len()).unwrap_or(24);
-            extra.splice(0..0, [1, 0, len, 0]);
-        }
-        let mut bytes = CENTRAL_MAGIC.to_vec();
-        // Made by 4.5 on Unix.
-        for value in [0x032d, 45, self.flags, self.method, 0, DATE] {
-            bytes.extend(value.to_le_bytes());
-        }
-        bytes.extend(self.crc.to_le_bytes());
-        bytes.extend(packed.to_le_bytes());
-        bytes.extend(size.to_le_bytes());
-        bytes.extend(u16::try_from(self.file_name.len()).unwrap_or(u16::MAX).to_le_bytes());
-        bytes.extend(u16::try_from(extra.len()).unwrap_or(0).to_le_bytes());
-        bytes.extend([0; 6]);
-        // A regular file that its owner may read and write.
-        bytes.extend(0o100_600u32.wrapping_shl(16).to_le_bytes());
-        bytes.extend(offset.to_le_bytes());
-        bytes.extend(self.file_name.as_bytes());
-        bytes.extend(extra);
-        bytes
-    }
-}
-
-/// Counts and sums what passes.
-struct Counted<'a, W> {
-    inner: &'a mut W,
-    crc: Crc,
-    bytes: u64,
-}
-
-impl<W: Write> Write for Counted<'_, W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.inner.write(bytes)?;
-        self.crc.update(bytes.get(..count).unwrap_or_default());
-        self.bytes += count as u64;
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
 }

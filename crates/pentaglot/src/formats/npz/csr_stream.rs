@@ -7,15 +7,16 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::SchemaRef;
 
-use super::decode;
-use super::read::{ArrayFile, Bands};
 use super::scipy::Sparse;
-use super::types::{Dtype, Kind};
 use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
+use crate::formats::npy::decode;
+use crate::formats::npy::read::{ArrayFile, Bands};
+use crate::formats::npy::types::{Dtype, DtypeKind};
+use crate::hub::matrix::build::{self as csr, Csr, Index, Value};
+use crate::hub::matrix::sparse_rows;
 use crate::hub::rows;
 use crate::hub::type_text::print_type;
-use crate::kernels::csr_build::{self as csr, Csr, Index, Value};
 use crate::limits::Budget;
 
 /// Whole numbers of any width, one after another.
@@ -35,7 +36,18 @@ impl Numbers {
         self.array.element_offset(index)
     }
 
-    pub(super) fn next(&mut self, count: u64) -> Result<Vec<u64>> {
+    /// The next number, which may be negative; `None` at the end.
+    pub(super) fn next_signed(&mut self) -> Result<Option<i64>> {
+        if self.position >= self.array.header.rows() {
+            return Ok(None);
+        }
+        let number = self.read(1)?.first().map(|number| number.cast_signed());
+        self.position += 1;
+        Ok(number)
+    }
+
+    /// Reads numbers; a negative one is its two's complement.
+    fn read(&mut self, count: u64) -> Result<Vec<u64>> {
         let bytes = self.bands.next(count)?;
         let Dtype::Scalar(scalar) = self.array.header.dtype else {
             return Err(Error::malformed("whole numbers", "structs").at(self.array.extent.base));
@@ -44,22 +56,33 @@ impl Numbers {
             if scalar.big_endian { decode::swap(&bytes, scalar.bytes, &self.array.budget)? } else { bytes };
         let mut numbers: Vec<u64> = allocate(count, &self.array.budget)?;
         match (scalar.kind, scalar.bytes) {
-            (Kind::Int, 4) => {
+            (DtypeKind::Int, 4) => {
                 widen::<4>(&bytes, &mut numbers, |bytes| i64::from(i32::from_le_bytes(bytes)).cast_unsigned())
             }
-            (Kind::Int, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
-            (Kind::Int, 2) => {
+            (DtypeKind::Int, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
+            (DtypeKind::Int, 2) => {
                 widen::<2>(&bytes, &mut numbers, |bytes| i64::from(i16::from_le_bytes(bytes)).cast_unsigned())
             }
-            (Kind::Int, _) => {
+            (DtypeKind::Int, _) => {
                 widen::<1>(&bytes, &mut numbers, |bytes| i64::from(i8::from_le_bytes(bytes)).cast_unsigned())
             }
-            (Kind::Uint, 4) => widen::<4>(&bytes, &mut numbers, |bytes| u64::from(u32::from_le_bytes(bytes))),
-            (Kind::Uint, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
-            (Kind::Uint, 2) => widen::<2>(&bytes, &mut numbers, |bytes| u64::from(u16::from_le_bytes(bytes))),
-            (Kind::Uint, _) => widen::<1>(&bytes, &mut numbers, |bytes| u64::from(u8::from_le_bytes(bytes))),
+            (DtypeKind::Uint, 4) => {
+                widen::<4>(&bytes, &mut numbers, |bytes| u64::from(u32::from_le_bytes(bytes)))
+            }
+            (DtypeKind::Uint, 8) => widen::<8>(&bytes, &mut numbers, u64::from_le_bytes),
+            (DtypeKind::Uint, 2) => {
+                widen::<2>(&bytes, &mut numbers, |bytes| u64::from(u16::from_le_bytes(bytes)))
+            }
+            (DtypeKind::Uint, _) => {
+                widen::<1>(&bytes, &mut numbers, |bytes| u64::from(u8::from_le_bytes(bytes)))
+            }
             _ => return Err(Error::malformed("whole numbers", scalar.text()).at(self.array.extent.base)),
         }
+        Ok(numbers)
+    }
+
+    pub(super) fn next(&mut self, count: u64) -> Result<Vec<u64>> {
+        let numbers = self.read(count)?;
         // A negative number is past 2^63 now.
         if let Some(bad) = numbers.iter().position(|number| i64::try_from(*number).is_err()) {
             let value = numbers.get(bad).copied().unwrap_or(0).cast_signed();
@@ -283,7 +306,7 @@ impl CsrStream {
         } else {
             summed(offsets, cols, values, first_row)?
         };
-        let list = csr::list_array(&self.schema, OffsetBuffer::new(offsets.into()), cols, values)?;
+        let list = sparse_rows(&self.schema, OffsetBuffer::new(offsets.into()), cols, values)?;
         rows::batch(Arc::clone(&self.schema), vec![Arc::new(list)], count)
     }
 

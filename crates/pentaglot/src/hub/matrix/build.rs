@@ -7,12 +7,9 @@ use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, LargeListArray, PrimitiveArray, RecordBatch,
-    StructArray,
-};
+use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeListArray, PrimitiveArray, RecordBatch};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, SchemaRef};
+use arrow_schema::{Field, SchemaRef};
 
 use crate::cursor::reserve;
 use crate::error::{Error, Result};
@@ -57,7 +54,7 @@ impl Index for u64 {
 }
 
 /// A value that can be summed.
-pub(crate) trait Value: Copy + Default + Send + Sync + 'static {
+pub(crate) trait Value: Copy + Default + PartialEq + Send + Sync + 'static {
     /// The sum; `None` if it does not fit.
     fn sum(self, other: Self) -> Option<Self>;
     /// Values as an Arrow array.
@@ -314,7 +311,7 @@ impl<I: Index, T: Value> Csr<I, T> {
         batch_rows: usize,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send> {
         let offsets = ScalarBuffer::from(self.offsets);
-        let rows = list_array(
+        let rows = super::sparse_rows(
             &schema,
             OffsetBuffer::new(offsets.clone()),
             I::array(self.cols),
@@ -323,8 +320,7 @@ impl<I: Index, T: Value> Csr<I, T> {
         // From here on the arrays pay for themselves.
         let budget = self.reserved.budget().clone();
         drop(self.reserved);
-        let all: ArrayRef = Arc::new(rows.clone());
-        budget.charge(&RecordBatch::try_new(SchemaRef::clone(&schema), vec![all])?)?;
+        budget.charge(&RecordBatch::try_new(SchemaRef::clone(&schema), vec![Arc::clone(&rows)])?)?;
         let mut next = 0;
         Ok(std::iter::from_fn(move || {
             if next >= rows.len() {
@@ -334,23 +330,9 @@ impl<I: Index, T: Value> Csr<I, T> {
             let count = fitting.clamp(1, batch_rows).min(rows.len() - next);
             let slice = rows.slice(next, count);
             next += count;
-            Some(RecordBatch::try_new(SchemaRef::clone(&schema), vec![Arc::new(slice)]).map_err(Error::from))
+            Some(RecordBatch::try_new(SchemaRef::clone(&schema), vec![slice]).map_err(Error::from))
         }))
     }
-}
-
-/// The sparse rows that a schema describes, from their parts. A value's own type may lack the names that the schema has.
-pub(crate) fn list_array(
-    schema: &SchemaRef,
-    offsets: OffsetBuffer<i64>,
-    cols: ArrayRef,
-    values: ArrayRef,
-) -> Result<LargeListArray> {
-    let no_matrix = || Error::usage("expected the schema of a sparse matrix");
-    let DataType::LargeList(entry) = schema.field(0).data_type() else { return Err(no_matrix()) };
-    let DataType::Struct(fields) = entry.data_type() else { return Err(no_matrix()) };
-    let entries = StructArray::try_new(fields.clone(), vec![cols, values], None)?;
-    Ok(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?)
 }
 
 #[cfg(test)]

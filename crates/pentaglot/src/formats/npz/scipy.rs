@@ -1,44 +1,49 @@
-//! SciPy's sparse matrices in an archive: `format`, `shape`, `data`, and `indices` with `indptr` or `row` with `col`.
+//! SciPy's sparse matrices in an archive: `format`, `shape`, `data`, and `indices` with `indptr`, `row` with `col`, or
+//! `offsets`.
 //!
-//! CSR streams row by row; CSC, COO and BSR are sorted into rows in memory.
+//! CSR streams row by row; CSC, COO, BSR and DIA are sorted into rows in memory.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use serde_json::json;
 
 use super::csr_stream::{CsrStream, Indices, Numbers, Pointers};
-use super::decode;
-use super::layout::Extent;
-use super::read::ArrayFile;
-use super::types::{Dtype, Kind, complex};
-use super::zip::{Directory, Entry};
+use super::layout::{Directory, Entry};
+use super::schema::with_complex;
 use crate::error::{Context, Error, Result};
+use crate::formats::npy::decode;
+use crate::formats::npy::layout::Extent;
+use crate::formats::npy::read::ArrayFile;
+use crate::formats::npy::types::{Dtype, DtypeKind, complex};
 use crate::hub::Selection;
+use crate::hub::matrix::build::{self as csr, Entries, Index, Value};
 use crate::hub::type_text::print_type;
-use crate::hub::{Rows, extension, native, rows, shape};
-use crate::kernels::csr_build::{self as csr, Entries, Index, Value};
+use crate::hub::{Rows, native, rows, shape};
 use crate::limits::Budget;
 use crate::source::Source;
 
 /// How SciPy laid the entries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum SparseLayout {
     Csr,
     Csc,
     Coo,
     Bsr,
+    Dia,
 }
 
-impl Layout {
+impl SparseLayout {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Layout::Csr => "csr",
-            Layout::Csc => "csc",
-            Layout::Coo => "coo",
-            Layout::Bsr => "bsr",
+            SparseLayout::Csr => "csr",
+            SparseLayout::Csc => "csc",
+            SparseLayout::Coo => "coo",
+            SparseLayout::Bsr => "bsr",
+            SparseLayout::Dia => "dia",
         }
     }
 }
@@ -49,7 +54,7 @@ pub(super) struct Sparse {
     source: Source,
     directory: Directory,
     pub(super) budget: Budget,
-    pub(super) layout: Layout,
+    pub(super) layout: SparseLayout,
     pub(super) rows: u64,
     pub(super) cols: u64,
     /// Stored entries.
@@ -74,7 +79,7 @@ impl Sparse {
             source,
             directory,
             budget: budget.clone(),
-            layout: Layout::Csr,
+            layout: SparseLayout::Csr,
             rows: 0,
             cols: 0,
             entries: 0,
@@ -92,12 +97,15 @@ impl Sparse {
             Dtype::Scalar(scalar) => *scalar,
             Dtype::Struct(_) => return Err(Error::unsupported("a sparse matrix of structs").field("data")),
         };
-        if !matches!(scalar.kind, Kind::Bool | Kind::Int | Kind::Uint | Kind::Float | Kind::Complex) {
+        if !matches!(
+            scalar.kind,
+            DtypeKind::Bool | DtypeKind::Int | DtypeKind::Uint | DtypeKind::Float | DtypeKind::Complex
+        ) {
             let message = format!("a sparse matrix of {}", scalar.text());
             return Err(Error::unsupported(message).field("data"));
         }
         match (this.layout, data.header.shape.as_slice()) {
-            (Layout::Bsr, [blocks, rows, cols]) => {
+            (SparseLayout::Bsr, [blocks, rows, cols]) => {
                 let entries = blocks.checked_mul(*rows).and_then(|count| count.checked_mul(*cols));
                 this.entries = entries.ok_or_else(|| Error::limit("the limit", u64::MAX, "more entries"))?;
                 this.block = (*rows, *cols);
@@ -109,7 +117,15 @@ impl Sparse {
                         .rule("sparse-shape"));
                 }
             }
-            (Layout::Bsr, other) => {
+            // Spec of SciPy: `data[k, j]` is the cell in column j of the diagonal k; what lies outside is ignored.
+            (SparseLayout::Dia, [diagonals, width]) => {
+                let entries = diagonals.checked_mul(*width);
+                this.entries = entries.ok_or_else(|| Error::limit("the limit", u64::MAX, "more entries"))?;
+            }
+            (SparseLayout::Dia, other) => {
+                return Err(Error::malformed("2 dimensions", other.len()).field("data").rule("sparse-shape"));
+            }
+            (SparseLayout::Bsr, other) => {
                 return Err(Error::malformed("3 dimensions", other.len()).field("data").rule("sparse-shape"));
             }
             (_, [count]) => this.entries = *count,
@@ -117,15 +133,16 @@ impl Sparse {
                 return Err(Error::malformed("1 dimension", other.len()).field("data").rule("sparse-shape"));
             }
         }
-        let stored = if this.layout == Layout::Bsr { data.header.rows() } else { this.entries };
+        let stored = if this.layout == SparseLayout::Bsr { data.header.rows() } else { this.entries };
         match this.layout {
-            Layout::Coo => {
+            SparseLayout::Dia => this.check_len("offsets", data.header.rows())?,
+            SparseLayout::Coo => {
                 this.check_len("row", stored)?;
                 this.check_len("col", stored)?;
             }
-            Layout::Csr | Layout::Csc | Layout::Bsr => {
+            SparseLayout::Csr | SparseLayout::Csc | SparseLayout::Bsr => {
                 let runs = match this.layout {
-                    Layout::Csc => this.cols,
+                    SparseLayout::Csc => this.cols,
                     _ => this.rows / this.block.0.max(1),
                 };
                 this.check_len("indptr", runs.saturating_add(1))?;
@@ -135,7 +152,7 @@ impl Sparse {
         let item = data.header.dtype.field("value")?;
         let plain = shape::sparse_schema(item.data_type().clone(), Some(this.rows), this.cols);
         let native = json!({ "layout": this.layout.name(), "dtype": scalar.text() });
-        let schema = if scalar.kind == Kind::Complex { with_complex(plain) } else { plain };
+        let schema = if scalar.kind == DtypeKind::Complex { with_complex(plain) } else { plain };
         this.schema = Arc::new(native::with(schema, "npz", native));
         Ok(this)
     }
@@ -157,7 +174,7 @@ impl Sparse {
 
     fn check_len(&self, name: &'static str, expected: u64) -> Result<()> {
         let array = self.array(name)?;
-        let whole = matches!(&array.header.dtype, Dtype::Scalar(scalar) if matches!(scalar.kind, Kind::Int | Kind::Uint));
+        let whole = matches!(&array.header.dtype, Dtype::Scalar(scalar) if matches!(scalar.kind, DtypeKind::Int | DtypeKind::Uint));
         if !whole {
             let found = array.header.dtype.descr();
             return Err(Error::malformed("whole numbers", found)
@@ -175,13 +192,13 @@ impl Sparse {
         Ok(())
     }
 
-    fn read_layout(&self) -> Result<Layout> {
+    fn read_layout(&self) -> Result<SparseLayout> {
         let array = self.array("format")?;
         let at = array.data_offset();
-        let expected = "csr, csc, coo or bsr";
+        let expected = "csr, csc, coo, bsr or dia";
         let text = match (&array.header.dtype, array.header.data_bytes()) {
             (Dtype::Scalar(scalar), Some(bytes))
-                if matches!(scalar.kind, Kind::Bytes | Kind::Text) && bytes <= 64 =>
+                if matches!(scalar.kind, DtypeKind::Bytes | DtypeKind::Text) && bytes <= 64 =>
             {
                 let mut bands = array.bands(0..1)?;
                 let bytes = bands.next(1)?;
@@ -192,11 +209,12 @@ impl Sparse {
             (other, _) => return Err(Error::malformed(expected, other.descr()).at(at).rule("sparse-format")),
         };
         match text.as_str() {
-            "csr" => Ok(Layout::Csr),
-            "csc" => Ok(Layout::Csc),
-            "coo" if self.entry("row").is_ok() => Ok(Layout::Coo),
-            "bsr" => Ok(Layout::Bsr),
-            "coo" | "dia" => Err(Error::unsupported(format!("SciPy's sparse format {text:?} of this shape"))),
+            "csr" => Ok(SparseLayout::Csr),
+            "csc" => Ok(SparseLayout::Csc),
+            "coo" if self.entry("row").is_ok() => Ok(SparseLayout::Coo),
+            "bsr" => Ok(SparseLayout::Bsr),
+            "dia" => Ok(SparseLayout::Dia),
+            "coo" => Err(Error::unsupported(format!("SciPy's sparse format {text:?} of this shape"))),
             other => Err(Error::malformed(expected, format_args!("{other:?}")).at(at).rule("sparse-format")),
         }
     }
@@ -222,7 +240,7 @@ impl Sparse {
         let schema = Arc::clone(selection.row_schema());
         let batch_rows = selection.batch_rows_or(csr::BATCH_ROWS);
         let all = match (self.layout, self.cols > 1 << 32 || self.rows > 1 << 32) {
-            (Layout::Csr, _) => {
+            (SparseLayout::Csr, _) => {
                 let mut stream = CsrStream::open(self.clone(), schema.clone(), range, batch_rows)?;
                 rows::from_batches(schema, std::iter::from_fn(move || stream.next().transpose()))
             }
@@ -284,7 +302,9 @@ impl Sparse {
             }
             Ok(())
         };
-        if self.layout == Layout::Coo {
+        if self.layout == SparseLayout::Dia {
+            self.each_diagonal(&values, &mut keep)?;
+        } else if self.layout == SparseLayout::Coo {
             let mut row = self.indices("row", self.rows)?;
             let mut col = self.indices("col", self.cols)?;
             for values in values.chunks(1 << 16) {
@@ -297,7 +317,7 @@ impl Sparse {
             col.end()?;
         } else {
             let (height, width) = self.block;
-            let by_column = self.layout == Layout::Csc;
+            let by_column = self.layout == SparseLayout::Csc;
             let (runs, bound) =
                 if by_column { (self.cols, self.rows) } else { (self.rows / height, self.cols / width) };
             let mut pointers = Pointers::open(self, 0, runs)?;
@@ -329,6 +349,42 @@ impl Sparse {
         Ok(rows::from_batches(Arc::clone(&schema), csr.batches(schema, batch_rows)?))
     }
 
+    /// The cells of diagonals that are inside the matrix and not zero, as SciPy has them.
+    fn each_diagonal<T: Value>(
+        &self,
+        values: &[T],
+        keep: &mut impl FnMut(u64, u64, &T) -> Result<()>,
+    ) -> Result<()> {
+        let array = self.array("offsets")?;
+        let count = array.header.rows();
+        let mut offsets = Numbers::open(array, 0..count)?;
+        let width = usize::try_from(self.entries.checked_div(count).unwrap_or(0)).unwrap_or(usize::MAX);
+        // By their offsets, so that the columns of a row rise.
+        let mut diagonals = BTreeMap::new();
+        for (index, diagonal) in (0u64..).zip(values.chunks(width.max(1))) {
+            let Some(offset) = offsets.next_signed().field("offsets")? else { break };
+            if diagonals.insert(offset, diagonal).is_some() {
+                let found = format_args!("{offset} twice");
+                return Err(Error::malformed("offsets that do not repeat", found)
+                    .index(index)
+                    .field("offsets")
+                    .rule("sparse-index"));
+            }
+        }
+        for (offset, diagonal) in diagonals {
+            for (col, value) in (0..self.cols).zip(diagonal) {
+                let row = u64::try_from(i128::from(col) - i128::from(offset));
+                if let Ok(row) = row
+                    && row < self.rows
+                    && *value != T::default()
+                {
+                    keep(row, col, value)?;
+                }
+            }
+        }
+        offsets.end().field("offsets")
+    }
+
     /// All values of `data`, flat.
     fn values(&self) -> Result<ArrayRef> {
         let array = self.array("data")?;
@@ -348,22 +404,4 @@ impl Sparse {
         let count = array.header.rows();
         Ok(Indices { numbers: Numbers::open(array, 0..count)?, bound, name })
     }
-}
-
-/// The schema of a sparse matrix whose values say that they are complex.
-pub(super) fn with_complex(schema: Schema) -> Schema {
-    let field = schema.field(0).clone();
-    let DataType::LargeList(entry) = field.data_type() else { return schema };
-    let DataType::Struct(fields) = entry.data_type() else { return schema };
-    let fields: Fields = fields
-        .iter()
-        .map(|field| match field.name().as_str() {
-            "value" => extension::with(field.as_ref().clone(), extension::COMPLEX, None),
-            _ => field.as_ref().clone(),
-        })
-        .collect::<Vec<Field>>()
-        .into();
-    let entry = entry.as_ref().clone().with_data_type(DataType::Struct(fields));
-    let field = field.with_data_type(DataType::LargeList(Arc::new(entry)));
-    Schema::new_with_metadata(vec![field], schema.metadata().clone())
 }

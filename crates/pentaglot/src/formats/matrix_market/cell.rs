@@ -1,10 +1,7 @@
-//! The values of an entry: how each is read, mirrored and typed.
+//! The values of an entry: how each is read and mirrored.
 
-use arrow_schema::DataType;
-
-use super::layout::{Kind, Symmetry};
-use crate::hub::extension;
-use crate::kernels::csr_build::Value;
+use super::layout::Symmetry;
+use crate::hub::matrix::build::Value;
 use crate::kernels::number_text::Scanner;
 
 /// A value as it stands in a file.
@@ -139,23 +136,4 @@ impl Cell for i8 {
     fn get(bytes: &[u8]) -> Self {
         bytes.first_chunk().copied().map(i8::from_le_bytes).unwrap_or_default()
     }
-}
-
-/// The Arrow type of a field's values.
-pub(super) fn arrow(kind: Kind) -> DataType {
-    match kind {
-        Kind::Real => DataType::Float64,
-        Kind::Integer => DataType::Int64,
-        Kind::Unsigned => DataType::UInt64,
-        Kind::Complex => {
-            let part = arrow_schema::Field::new_list_field(DataType::Float64, false);
-            DataType::FixedSizeList(std::sync::Arc::new(part), 2)
-        }
-        Kind::Pattern => DataType::Int8,
-    }
-}
-
-/// The name that the type of a field's values has beyond its storage.
-pub(super) fn extension(kind: Kind) -> Option<&'static str> {
-    (kind == Kind::Complex).then_some(extension::COMPLEX)
 }

@@ -1,0 +1,355 @@
+//! Entries in any order, as `row, col, value`, to sparse rows.
+//!
+//! Entries are distributed over bands of rows while they are read; each band is kept in a spool, which goes to a
+//! temporary file past a few megabytes. Then one band after the other is sorted and given out, so that memory holds one
+//! band at a time.
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeListArray, RecordBatch, UInt64Array, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Schema, SchemaRef};
+
+use crate::cursor::{allocate, allocate_zeroed};
+use crate::error::{Error, Result};
+use crate::hub::matrix::{self, widen};
+use crate::hub::rows::{self, Rows};
+use crate::hub::shape;
+use crate::hub::type_text::print_type;
+use crate::limits::Budget;
+use crate::source::Spool;
+
+/// Bands of rows at the most.
+const BANDS: u64 = 128;
+/// Rows of a batch at the most.
+const BATCH_ROWS: u64 = 1 << 16;
+/// Bytes of a band that are gathered before they go to its spool.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// Which columns of a table are row, column and value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Triplets {
+    /// The field of the row numbers.
+    pub row: usize,
+    /// The field of the column numbers.
+    pub col: usize,
+    /// The field of the values.
+    pub value: usize,
+}
+
+const ROW_NAMES: &[&str] = &["row", "i", "row_index"];
+const COL_NAMES: &[&str] = &["col", "column", "j", "col_index", "column_index"];
+const VALUE_NAMES: &[&str] = &["value", "val", "v", "data"];
+
+impl Triplets {
+    /// The columns of a table of three that has whole numbers for rows and columns and numbers for values.
+    /// They are told by name; `by_place`, when nothing else is possible, by their order.
+    pub fn of(schema: &Schema, by_place: bool) -> Option<Self> {
+        if schema.fields().len() != 3 {
+            return None;
+        }
+        let named = |names: &[&str]| {
+            schema.fields().iter().position(|field| names.contains(&field.name().to_lowercase().as_str()))
+        };
+        let triplets = match (named(ROW_NAMES), named(COL_NAMES), named(VALUE_NAMES)) {
+            (Some(row), Some(col), Some(value)) => Triplets { row, col, value },
+            _ if by_place => Triplets { row: 0, col: 1, value: 2 },
+            _ => return None,
+        };
+        let is_index = |index: usize| widen::value_type(schema.field(index).data_type()).is_integer();
+        let value = widen::value_type(schema.field(triplets.value).data_type());
+        let is_value = widen::is_matrix_value(value) || width(value).is_some_and(|_| value.is_nested());
+        (is_index(triplets.row) && is_index(triplets.col) && is_value).then_some(triplets)
+    }
+
+    /// The type of the values.
+    pub fn value_type(self, schema: &Schema) -> DataType {
+        widen::value_type(schema.field(self.value).data_type()).clone()
+    }
+}
+
+/// The largest row and column numbers plus one, from one pass over all entries.
+pub fn size(rows: Rows, triplets: Triplets) -> Result<(u64, u64)> {
+    let schema = rows.schema();
+    let (mut size, mut start) = ((0, 0), 0);
+    for batch in rows {
+        let batch = batch?;
+        for (index, most) in [(triplets.row, &mut size.0), (triplets.col, &mut size.1)] {
+            let numbers = numbers(&batch, &schema, index, start)?;
+            let last = numbers.values().iter().max().copied();
+            if let Some(last) = last {
+                let next = last.checked_add(1).filter(|count| i64::try_from(*count).is_ok());
+                *most =
+                    (*most).max(next.ok_or_else(|| {
+                        Error::limit("the limit", i64::MAX, format!("{last} rows or columns"))
+                    })?);
+            }
+        }
+        start += batch.num_rows() as u64;
+    }
+    Ok(size)
+}
+
+/// The row or column numbers of a batch, none of them null or negative.
+fn numbers(batch: &RecordBatch, schema: &Schema, index: usize, start: u64) -> Result<UInt64Array> {
+    let column = batch.column(index);
+    let fault = |at: usize, what: &str| {
+        let (row, name) = (start + at as u64, schema.field(index).name());
+        Error::lossy(format!("row {row}, column {name:?}: {what} is no row or column number of a matrix"))
+    };
+    if let Some(at) = (column.logical_null_count() > 0)
+        .then(|| (0..column.len()).find(|at| column.logical_nulls().is_some_and(|nulls| nulls.is_null(*at))))
+        .flatten()
+    {
+        return Err(fault(at, "null"));
+    }
+    let cast = arrow_cast::cast(column, &DataType::UInt64)?;
+    if let Some(at) = (cast.null_count() > 0).then(|| (0..cast.len()).find(|at| cast.is_null(*at))).flatten()
+    {
+        let text = arrow_cast::display::array_value_to_string(column, at).unwrap_or_default();
+        return Err(fault(at, &text));
+    }
+    Ok(cast.as_primitive::<UInt64Type>().clone())
+}
+
+/// Bytes of a value in a spool; `None` for values that a sparse matrix does not have.
+fn width(kind: &DataType) -> Option<usize> {
+    match kind {
+        DataType::Boolean => Some(1),
+        DataType::FixedSizeList(item, size) => {
+            Some(item.data_type().primitive_width()? * usize::try_from(*size).ok()?)
+        }
+        other => other.primitive_width(),
+    }
+}
+
+/// The bytes of values, one after the other.
+fn bytes_of(values: &ArrayRef) -> Option<Buffer> {
+    if let Some(bits) = values.as_boolean_opt() {
+        return Some(Buffer::from_vec(bits.values().iter().map(u8::from).collect::<Vec<u8>>()));
+    }
+    let data = match values.as_fixed_size_list_opt() {
+        Some(list) => list.values().to_data(),
+        None => values.to_data(),
+    };
+    let width = data.data_type().primitive_width()?;
+    Some(data.buffers().first()?.slice_with_length(data.offset() * width, data.len() * width))
+}
+
+fn array_of(kind: &DataType, bytes: Buffer, count: usize) -> Result<ArrayRef> {
+    Ok(match kind {
+        DataType::Boolean => {
+            Arc::new(BooleanArray::new(BooleanBuffer::collect_bool(count, |at| bytes[at] != 0), None))
+        }
+        DataType::FixedSizeList(item, size) => {
+            let parts = array_of(item.data_type(), bytes, count * *size as usize)?;
+            Arc::new(FixedSizeListArray::try_new(Arc::clone(item), *size, parts, None)?)
+        }
+        other => make_array(ArrayData::try_new(other.clone(), count, None, 0, vec![bytes], vec![])?),
+    })
+}
+
+/// Sparse rows from a stream of entries in any order. Entries of a row keep their order. A null, a number that is
+/// negative or not below the matrix's, and a second entry for a cell are errors.
+pub(super) fn to_sparse(rows: Rows, triplets: Triplets, schema: SchemaRef, budget: &Budget) -> Result<Rows> {
+    let kind = shape::matrix_value_type(&schema).unwrap_or(DataType::Null);
+    let Some(width) = width(&kind) else {
+        return Err(Error::unsupported(format!("a sparse matrix of {}", print_type(&kind))));
+    };
+    let total = shape::matrix_rows(&schema);
+    let height = total.map_or(u64::MAX, |total| total.div_ceil(BANDS).max(1));
+    let mut collected = Bands {
+        triplets,
+        width,
+        kind,
+        height,
+        size: (total, shape::matrix_cols(&schema).unwrap_or(u64::MAX)),
+        bands: Vec::new(),
+        start: 0,
+        seen: 0,
+        budget: budget.clone(),
+    };
+    let mut pending = Some(rows);
+    let mut next = 0;
+    let inner = Arc::clone(&schema);
+    let mut ready: std::vec::IntoIter<RecordBatch> = Vec::new().into_iter();
+    let batches = std::iter::from_fn(move || {
+        let mut step = || -> Result<Option<RecordBatch>> {
+            if let Some(rows) = pending.take() {
+                collected.collect(rows)?;
+            }
+            loop {
+                if let Some(batch) = ready.next() {
+                    return Ok(Some(batch));
+                }
+                let total = collected.size.0.unwrap_or(collected.seen);
+                if next >= total {
+                    return Ok(None);
+                }
+                let end = next.saturating_add(collected.height).min(total);
+                ready = collected.sorted(next..end, &inner)?.into_iter();
+                next = end;
+            }
+        };
+        step().transpose()
+    });
+    Ok(rows::from_batches(schema, batches))
+}
+
+struct Bands {
+    triplets: Triplets,
+    /// Bytes of a value.
+    width: usize,
+    kind: DataType,
+    /// Rows of a band.
+    height: u64,
+    size: (Option<u64>, u64),
+    bands: Vec<Band>,
+    /// Entries before the current batch.
+    start: u64,
+    /// The rows that the entries reach.
+    seen: u64,
+    budget: Budget,
+}
+
+/// Entries of some rows: row, column and value of each.
+struct Band {
+    spool: Spool,
+    piece: Vec<u8>,
+}
+
+impl Bands {
+    fn collect(&mut self, rows: Rows) -> Result<()> {
+        let schema = rows.schema();
+        for batch in rows {
+            let batch = batch?;
+            self.push(&batch, &schema)?;
+            self.start += batch.num_rows() as u64;
+        }
+        for band in &mut self.bands {
+            let piece = std::mem::take(&mut band.piece);
+            band.spool.write_all(&piece)?;
+        }
+        if self.size.0.is_none() {
+            self.height = self.seen.max(1);
+        }
+        let free = self.size.0.unwrap_or(self.seen).saturating_sub(self.start);
+        self.budget.limits().check_free_rows(free)
+    }
+
+    fn push(&mut self, batch: &RecordBatch, schema: &Schema) -> Result<()> {
+        let row = numbers(batch, schema, self.triplets.row, self.start)?;
+        let col = numbers(batch, schema, self.triplets.col, self.start)?;
+        let column = batch.column(self.triplets.value);
+        let values = if *column.data_type() == self.kind {
+            Arc::clone(column)
+        } else {
+            arrow_cast::cast(column, &self.kind)?
+        };
+        let outside =
+            |at: usize, what: String| Err(Error::lossy(format!("row {}: {what}", self.start + at as u64)));
+        if values.null_count() > 0 {
+            let at = (0..values.len()).find(|at| values.is_null(*at)).unwrap_or(0);
+            return outside(
+                at,
+                format!("column {:?}: a matrix holds no nulls", schema.field(self.triplets.value).name()),
+            );
+        }
+        let (rows, cols) = self.size;
+        let rows = rows.unwrap_or(u64::MAX);
+        if let Some(at) = row.values().iter().position(|row| *row >= rows) {
+            return outside(at, format!("the entry is in row {} of a matrix of {rows} rows", row.value(at)));
+        }
+        if let Some(at) = col.values().iter().position(|col| *col >= cols) {
+            return outside(
+                at,
+                format!("the entry is in column {} of a matrix of {cols} columns", col.value(at)),
+            );
+        }
+        let bytes = bytes_of(&values).unwrap_or_default();
+        let memory = usize::try_from(self.budget.limits().max_alloc / (4 * BANDS)).unwrap_or(usize::MAX);
+        for ((row, col), value) in row.values().iter().zip(col.values()).zip(bytes.chunks_exact(self.width)) {
+            let index = (row / self.height) as usize;
+            while self.bands.len() <= index {
+                let spool = Spool::with_memory(u64::MAX, memory.clamp(1 << 12, 1 << 20));
+                self.bands.push(Band { spool, piece: Vec::new() });
+            }
+            let band = &mut self.bands[index];
+            band.piece.extend(row.to_le_bytes());
+            band.piece.extend(col.to_le_bytes());
+            band.piece.extend(value);
+            if band.piece.len() >= PIECE_BYTES {
+                band.spool.write_all(&band.piece)?;
+                band.piece.clear();
+            }
+            self.seen = self.seen.max(row.saturating_add(1));
+        }
+        Ok(())
+    }
+
+    /// The rows of one band.
+    fn sorted(&mut self, rows: Range<u64>, schema: &SchemaRef) -> Result<Vec<RecordBatch>> {
+        let index = (rows.start / self.height) as usize;
+        let record = 16 + self.width;
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut held = self.budget.reservation();
+        if let Some(band) = self.bands.get_mut(index) {
+            // The bytes, and the sorted columns and values.
+            held.grow(band.spool.len().saturating_mul(2))?;
+            band.spool.copy_to(&mut bytes)?;
+            *band = Band { spool: Spool::with_memory(0, 1), piece: Vec::new() };
+        }
+        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
+        let count = bytes.len() / record;
+        let height = rows.end - rows.start;
+        let mut offsets = allocate::<i64>(height + 1, &self.budget)?;
+        offsets.resize(height as usize + 1, 0);
+        for entry in 0..count {
+            offsets[(number(entry * record) - rows.start) as usize + 1] += 1;
+        }
+        (1..offsets.len()).for_each(|row| offsets[row] += offsets[row - 1]);
+        // Counting sort by row keeps the order within a row.
+        let mut next = offsets.clone();
+        let mut cols = vec![0u64; count];
+        let mut values = allocate_zeroed((count * self.width) as u64, &self.budget)?;
+        for entry in 0..count {
+            let at = entry * record;
+            let slot = &mut next[(number(at) - rows.start) as usize];
+            let place = *slot as usize;
+            *slot += 1;
+            cols[place] = number(at + 8);
+            values.as_slice_mut()[place * self.width..][..self.width]
+                .copy_from_slice(&bytes[at + 16..at + record]);
+        }
+        drop(bytes);
+        let mut seen: Vec<u64> = Vec::new();
+        for (row, ends) in offsets.windows(2).enumerate() {
+            let own = &cols[ends[0] as usize..ends[1] as usize];
+            if own.is_sorted_by(|one, two| one < two) {
+                continue;
+            }
+            seen.clear();
+            seen.extend(own);
+            seen.sort_unstable();
+            if let Some(pair) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
+                let (row, col) = (rows.start + row as u64, pair[0]);
+                return Err(Error::lossy(format!(
+                    "row {row}, column {col} of the matrix: a second entry for the cell"
+                )));
+            }
+        }
+        let mut batches = Vec::new();
+        let values = array_of(&self.kind, values.into(), count)?;
+        let list = matrix::sparse_rows_of(schema, offsets, cols, values)?;
+        for first in (0..height).step_by(BATCH_ROWS as usize) {
+            let count = BATCH_ROWS.min(height - first) as usize;
+            batches.push(rows::batch(Arc::clone(schema), vec![list.slice(first as usize, count)], count)?);
+        }
+        Ok(batches)
+    }
+}

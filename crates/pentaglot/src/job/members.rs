@@ -1,0 +1,206 @@
+//! All members of a file at once: into an archive, or into a folder with a file for each. All of them appear, or none.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::conversion::{Conversion, ConvertOptions, Report};
+use super::open::{self, Target};
+use crate::error::{Context, Error, Result};
+use crate::formats::{ArchivePlan, Side, WriteOptions};
+use crate::hub::{Lost, Plan};
+use crate::registry::Registry;
+use crate::sink::{Sink, SinkGroup};
+
+/// The format of a file in a folder, where none is named: what the members of an archive are.
+const MEMBER_FORMAT: &str = "npy";
+
+/// A planned conversion of all members of a file.
+///
+/// ```no_run
+/// use pentaglot::Registry;
+/// use pentaglot::job::{ConvertOptions, Members};
+/// let options = ConvertOptions::default();
+/// if let Some(members) = Members::plan(&Registry::default(), &["all.npz"], "folder/", &options)? {
+///     members.run(false)?;
+/// }
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+pub struct Members {
+    registry: Registry,
+    output: PathBuf,
+    work: Work,
+    options: ConvertOptions,
+    /// What will happen, member by member.
+    pub plan: Plan,
+}
+
+enum Work {
+    /// A file for each.
+    Folder(Vec<(PathBuf, Conversion)>),
+    /// The members of this file, by their names.
+    Archive { input: String, members: Vec<String>, plan: ArchivePlan },
+}
+
+impl Members {
+    /// Plans the conversion of all members of the only input, if it has several of which none is named, and the output is a
+    /// folder or a format with members. `None` if that is not what is asked for.
+    pub fn plan(
+        registry: &Registry,
+        inputs: &[impl AsRef<str>],
+        output: &str,
+        options: &ConvertOptions,
+    ) -> Result<Option<Self>> {
+        let [input] = inputs else { return Ok(None) };
+        let input = input.as_ref();
+        let (path, member) = open::split_member(input);
+        // Files that appear together are local ones.
+        let is_local = Path::new(path).is_file() && registry.remote(output)?.is_none();
+        if input == "-" || member.is_some() || !is_local {
+            return Ok(None);
+        }
+        let is_folder = output.ends_with(['/', std::path::MAIN_SEPARATOR]) || Path::new(output).is_dir();
+        let target = match (&options.to, is_folder) {
+            (Some(text), _) => Some(open::target(registry, text)?),
+            (None, true) => None,
+            (None, false) => registry.by_extension(output).map(|format| Target { format, dialect: None }),
+        };
+        if !is_folder && !target.as_ref().is_some_and(|target| target.format.info().has_members) {
+            return Ok(None);
+        }
+        let opened = open::open(registry, input, &options.open)?;
+        let summary = opened.document.summary();
+        if summary.members.is_empty() || !is_folder && summary.check_member().is_ok() {
+            return Ok(None);
+        }
+        let members = summary.members.clone();
+        if is_folder {
+            let target = match target {
+                Some(target) => target,
+                None => open::target(registry, MEMBER_FORMAT)?,
+            };
+            return Members::into_folder(registry, (input, &members), output, target, options).map(Some);
+        }
+        let plain = options.as_type.is_none()
+            && options.columns.is_none()
+            && options.rows.is_none()
+            && options.filter.is_none();
+        let Some(target) = target.filter(|_| plain) else { return Ok(None) };
+        let info = target.format.info();
+        super::options::check(&options.open.options, &[opened.format.info()], Some(info))?;
+        if same_file(path, output) {
+            return Err(Error::usage(format!("{output} is the input itself")));
+        }
+        let mut write = WriteOptions::default();
+        write.options = super::options::of_side(&options.open.options, Side::Write, info);
+        write.budget = options.open.budget.clone();
+        write.control = options.open.control.clone();
+        let Some(plan) = target.format.archive(&write)? else { return Ok(None) };
+        let work = Work::Archive { input: input.to_owned(), members, plan };
+        let (registry, options) = (registry.clone(), options.clone());
+        Ok(Some(Members { registry, output: output.into(), work, options, plan: Plan::default() }))
+    }
+
+    fn into_folder(
+        registry: &Registry,
+        (input, members): (&str, &[String]),
+        output: &str,
+        target: Target,
+        options: &ConvertOptions,
+    ) -> Result<Self> {
+        let extension = target.format.info().extensions.first().copied().unwrap_or_default();
+        let mut options = options.clone();
+        let mut conversions = Vec::new();
+        let mut plan = Plan::default();
+        let named = match target.dialect {
+            Some(dialect) => format!("{}:{dialect}", target.format.info().id),
+            None => target.format.info().id.to_owned(),
+        };
+        options.to = Some(named);
+        for member in members {
+            let mut parts = Path::new(member).components();
+            let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+            if !plain || member.contains(['/', '\\', '\0']) {
+                return Err(Error::usage(format!("member {member:?}: its name is no name of a file")));
+            }
+            let path = Path::new(output).join(format!("{member}.{extension}"));
+            let Some(name) = path.to_str() else {
+                return Err(Error::usage(format!("{} is not UTF-8", path.display())));
+            };
+            let source = format!("{input}::{member}");
+            let conversion = Conversion::plan(registry, &[source], name, &options).field(member.clone())?;
+            for step in &conversion.plan.steps {
+                let mut step = step.clone();
+                step.field =
+                    if step.field.is_empty() { member.clone() } else { format!("{member}.{}", step.field) };
+                plan.steps.push(step);
+            }
+            conversions.push((path, conversion));
+        }
+        let (registry, output) = (registry.clone(), output.into());
+        Ok(Members { registry, output, work: Work::Folder(conversions), options, plan })
+    }
+
+    /// Writes all members; existing files are replaced with `force` only.
+    pub fn run(self, force: bool) -> Result<Report> {
+        self.plan.check(self.options.allow_lossy)?;
+        match self.work {
+            Work::Folder(conversions) => {
+                let made = !self.output.is_dir();
+                if made {
+                    let cannot = |error| Error::io("cannot make the folder", error);
+                    std::fs::create_dir(&self.output)
+                        .map_err(|error| cannot(error).in_output(self.output.display().to_string()))?;
+                }
+                let written = write_folder(conversions, force);
+                if made && written.is_err() {
+                    // Nothing is in it.
+                    let _ = std::fs::remove_dir(&self.output);
+                }
+                written
+            }
+            Work::Archive { input, members, plan } => {
+                let sink = Sink::create(&self.output, force)?;
+                let packed = self.output.to_string_lossy().to_lowercase().ends_with(".gz");
+                let mut archive = plan(if packed { sink.gzip() } else { sink })?;
+                let mut report = Report::default();
+                for member in members {
+                    let opened =
+                        open::open(&self.registry, &format!("{input}::{member}"), &self.options.open)?;
+                    let rows = opened.charged_rows(&opened.document.selection())?;
+                    archive.member(&member, rows).map_err(|error| error.field(member))?;
+                    opened.control.check()?;
+                }
+                let written = archive.finish()?;
+                (report.rows, report.bytes, report.notes) = (written.rows, written.bytes, written.notes);
+                Ok(report)
+            }
+        }
+    }
+}
+
+fn write_folder(conversions: Vec<(PathBuf, Conversion)>, force: bool) -> Result<Report> {
+    let group = SinkGroup::new(force);
+    let mut report = Report::default();
+    for (path, conversion) in conversions {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let own = conversion.run_into(group.create(&path)?).map_err(|error| error.field(name.clone()))?;
+        report.rows += own.rows;
+        report.bytes += own.bytes;
+        let told = |note: String| format!("{name}: {note}");
+        report.input_notes.extend(own.input_notes.into_iter().map(told));
+        report.notes.extend(own.notes.into_iter().map(told));
+        let column = |lost: &Lost| match lost.column.as_str() {
+            "" => name.clone(),
+            column => format!("{name}.{column}"),
+        };
+        report.lost.extend(own.lost.into_iter().map(|lost| Lost { column: column(&lost), ..lost }));
+    }
+    group.commit()?;
+    Ok(report)
+}
+
+fn same_file(one: &str, other: &str) -> bool {
+    match (Path::new(one).canonicalize(), Path::new(other).canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
