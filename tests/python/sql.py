@@ -3,10 +3,12 @@
 Needs duckdb, pyarrow; run by `cargo xtask test` with PENTAGLOT = the built command (feature `sql`).
 """
 
+import atexit
 import json
 import math
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -16,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 FOLDER = pathlib.Path(tempfile.mkdtemp())
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 COMMAND = os.environ["PENTAGLOT"]
 FORMATS = ["parquet", "arrow", "bson", "ds", "dynd", "csv", "jsonl", "json", "csv.gz"]
 
