@@ -183,7 +183,7 @@ pub(crate) async fn provider(
             && file.values.is_empty()
             && std::path::Path::new(&file.name).is_file()
             && file.opened.source.path().is_some()
-            && !file.name.ends_with(".gz")
+            && file.opened.source.len() == file.opened.content.len()
             && file.reshape.schema.fields() == table.file_schema.fields()
     };
     if !is_plain || !table.files.iter().all(same) {

@@ -6,7 +6,7 @@ use glob::{MatchOptions, glob_with};
 
 use super::open::split_member;
 use crate::error::{Error, Result};
-use crate::redact::{redacted, without_query};
+use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -19,8 +19,8 @@ pub fn source(registry: &Registry, name: &str) -> Result<Source> {
     }
 }
 
-/// Where an output of this name goes: a file, or what a name such as `s3://bucket/key` means. `.gz` packs it. What exists
-/// already is replaced with `force` only.
+/// Where an output of this name goes: a file, or what a name such as `s3://bucket/key` means. `.gz`, `.zst` or `.bz2` packs
+/// it. What exists already is replaced with `force` only.
 pub fn create(registry: &Registry, name: &str, force: bool) -> Result<Sink> {
     let sink = match registry.remote(name)? {
         Some(remote) => {
@@ -30,7 +30,7 @@ pub fn create(registry: &Registry, name: &str, force: bool) -> Result<Sink> {
         }
         None => Sink::create(name, force)?,
     };
-    Ok(if without_query(name).to_lowercase().ends_with(".gz") { sink.gzip() } else { sink })
+    Ok(sink.packed_for(name))
 }
 
 /// The inputs that names and patterns (`*`, `?`, `[a-z]`, `**`) mean, in order; those of a pattern are sorted by name.

@@ -164,6 +164,10 @@ impl ReadBack {
     fn type_text(&self) -> Result<Option<String>> {
         let columns = Arc::new(Schema::new(self.schema.fields().clone()));
         Ok(match (self.target.format.info().id, self.target.dialect) {
+            // Matrices and arrays are written as such.
+            ("json", _) if matches!(Form::of(&self.schema), Form::Dense | Form::Array) => {
+                Some(print_exact_schema(&self.schema))
+            }
             ("csv" | "jsonl" | "json", _) => Some(print_exact_schema(&columns)),
             ("dynd", Some("raw")) => Some(dynd::Type::of_rows(&self.schema, self.row_count)?.to_string()),
             ("sds", None) => self.options.type_text.clone().filter(|text| text.starts_with("sds:")),
@@ -277,7 +281,13 @@ mod tests {
         verified(numbers, "dbdf:daphne", sink, |_| {}).unwrap();
         assert!(path.exists() && path.with_extension("dbdf.meta").exists());
         let path = folder.path().join("x.csv.gz");
-        verified(ROWS, "csv", Sink::create(&path, false).unwrap().gzip(), |_| {}).unwrap();
+        verified(
+            ROWS,
+            "csv",
+            Sink::create(&path, false).unwrap().packed(crate::source::Packing::Gzip),
+            |_| {},
+        )
+        .unwrap();
         assert!(path.exists());
     }
 
