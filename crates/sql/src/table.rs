@@ -14,7 +14,7 @@ use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTable
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use pentaglot::convert::reshape::Reshape;
-use pentaglot::convert::{leaving, union};
+use pentaglot::convert::{target_form, union};
 use pentaglot::formats::OptionMap;
 use pentaglot::hub::Form;
 use pentaglot::job::{self, OpenOptions, Opened};
@@ -124,7 +124,7 @@ fn shape(registry: &Registry, schema: &SchemaRef, options: &TableOptions) -> Res
         .map_or(&[Form::Table, Form::Columns, Form::Coo, Form::Array, Form::Value][..], |format| {
             format.info().forms
         });
-    let reshape = leaving::leave(schema, forms, word)?;
+    let reshape = target_form::plan(schema, forms, word)?;
     reshape.plan.check(pentaglot::hub::LossKinds::NONE)?;
     Ok(reshape)
 }
