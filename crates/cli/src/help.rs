@@ -53,7 +53,8 @@ pub(crate) fn parse_error(error: &clap::Error, arguments: &[String]) -> String {
             .into_iter()
             .find_map(|kind| match error.get(kind) {
                 Some(ContextValue::String(text)) => Some(text.clone()),
-                Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+                // The one that is most alike comes last.
+                Some(ContextValue::Strings(texts)) => texts.last().cloned(),
                 _ => None,
             });
     if let Some(suggested) = suggested {
@@ -129,6 +130,10 @@ mod tests {
             (
                 &["pentaglot", "inspct", "x"][..],
                 "unrecognized subcommand 'inspct'; did you mean 'inspect'? (see pentaglot help)",
+            ),
+            (
+                &["pentaglot", "cnvert", "x", "y"],
+                "unrecognized subcommand 'cnvert'; did you mean 'convert'? (see pentaglot help)",
             ),
             (
                 &["pentaglot", "inspect", "--jsn", "x"],

@@ -74,8 +74,13 @@ fn say(control: &Control, stop: &AtomicBool) {
             let of = progress.total_bytes.map_or(String::new(), |total| format!(" of {}", size(total)));
             // Headers are read more than once.
             let done = size(progress.bytes.min(progress.total_bytes.unwrap_or(u64::MAX)));
+            let rows = match (progress.rows, progress.total_rows) {
+                (0, _) => String::new(),
+                (rows, Some(total)) => format!(", {rows} of {}", screen::count(total, "row")),
+                (rows, None) => format!(", {}", screen::count(rows, "row")),
+            };
             let seconds = start.elapsed().as_secs_f64();
-            screen::say(&format!("read {done}{of} in {seconds:.1} s"));
+            screen::say(&format!("read {done}{of}{rows} in {seconds:.1} s"));
         }
         if ended {
             return;

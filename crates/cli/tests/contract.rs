@@ -427,6 +427,39 @@ fn inspect_of_many_columns_is_a_screen() {
     }
 }
 
+/// Few bytes that say that there are hundreds of millions of rows.
+#[test]
+fn rows_that_cost_no_bytes_are_counted_and_shown_but_not_written_by_the_million() {
+    let (_folder, name) = folder();
+    let numbers =
+        |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    // A frame without columns: 34 bytes.
+    let frame = [&[1, 3][..], &numbers(&[541_065_216, 0, 0, 0])].concat();
+    let text = "{'descr': '<f8', 'fortran_order': False, 'shape': (2147483648, 0), }";
+    let npy = [b"\x93NUMPY\x01\x00\x76\x00", format!("{text:<117}\n").as_bytes()].concat();
+    let market = "%%MatrixMarket matrix coordinate real general\n2147483648 7 0\n";
+    let files: [(&str, &[u8], u64); 3] = [
+        ("x.dbdf", &frame, 541_065_216),
+        ("x.npy", &npy, 2_147_483_648),
+        ("x.mtx", market.as_bytes(), 2_147_483_648),
+    ];
+    for (file, bytes, rows) in files {
+        let (file, output) = (name(file), name("out"));
+        fs::write(&file, bytes).unwrap();
+        assert_eq!(good(&["count", &file]), format!("{rows}  {file}\n"));
+        good(&["inspect", &file]);
+        assert_eq!(good(&["cat", &file, "--rows", "5..8", "--output", "jsonl"]).lines().count(), 3, "{file}");
+        for to in ["csv", "jsonl", "arrow", "parquet"] {
+            let (status, printed, said) = run(&["convert", &file, &output, "--to", to]);
+            assert_eq!((status, printed.as_str()), (Some(4), ""), "{file} {to}: {said}");
+            assert!(said.contains("max-free-rows is "), "{said}");
+            assert!(!Path::new(&output).exists());
+        }
+        let (status, printed, said) = run(&["cat", &file]);
+        assert_eq!((status, printed.as_str()), (Some(4), ""), "{file}: {said}");
+    }
+}
+
 #[test]
 fn describe_prints_the_figures_of_the_contract() {
     let data = root().join("examples/data");

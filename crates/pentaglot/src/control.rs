@@ -31,6 +31,10 @@ struct Shared {
     /// An input whose length is not known has been opened.
     unbounded: AtomicBool,
     rows: AtomicU64,
+    /// Rows in all; meaningful unless `uncounted`.
+    total_rows: AtomicU64,
+    /// Rows whose number is not known are read.
+    uncounted: AtomicBool,
     /// 0: as many as there are cores.
     threads: usize,
     /// Started on first use, so that a process that forks before it reads has no threads.
@@ -47,6 +51,8 @@ pub struct Progress {
     pub total_bytes: Option<u64>,
     /// Rows that have been handed on.
     pub rows: u64,
+    /// Rows in all that have been asked for, where that is known.
+    pub total_rows: Option<u64>,
 }
 
 impl Control {
@@ -78,11 +84,15 @@ impl Control {
     /// How far the job has come.
     pub fn progress(&self) -> Progress {
         let shared = &*self.0;
-        let total = shared.total_bytes.load(Ordering::Relaxed);
+        let total = |total: &AtomicU64, is_unknown: &AtomicBool| {
+            Some(total.load(Ordering::Relaxed))
+                .filter(|total| !is_unknown.load(Ordering::Relaxed) && *total > 0)
+        };
         Progress {
             bytes: shared.bytes.load(Ordering::Relaxed),
-            total_bytes: (!shared.unbounded.load(Ordering::Relaxed) && total > 0).then_some(total),
+            total_bytes: total(&shared.total_bytes, &shared.unbounded),
             rows: shared.rows.load(Ordering::Relaxed),
+            total_rows: total(&shared.total_rows, &shared.uncounted),
         }
     }
 
@@ -91,6 +101,14 @@ impl Control {
         match bytes {
             Some(bytes) => drop(self.0.total_bytes.fetch_add(bytes, Ordering::Relaxed)),
             None => self.0.unbounded.store(true, Ordering::Relaxed),
+        }
+    }
+
+    /// Counts rows that the job is going to read.
+    pub(crate) fn expect_rows(&self, rows: Option<u64>) {
+        match rows {
+            Some(rows) => drop(self.0.total_rows.fetch_add(rows, Ordering::Relaxed)),
+            None => self.0.uncounted.store(true, Ordering::Relaxed),
         }
     }
 
@@ -199,13 +217,16 @@ mod tests {
     }
 
     #[test]
-    fn an_input_of_unknown_length_makes_the_total_unknown() {
+    fn an_input_of_unknown_length_makes_the_totals_unknown() {
         let control = Control::default();
         control.expect_bytes(Some(10));
         control.count_bytes(4).unwrap();
         control.count_rows(2).unwrap();
-        assert_eq!(control.progress(), Progress { bytes: 4, total_bytes: Some(10), rows: 2 });
+        control.expect_rows(Some(5));
+        let expected = Progress { bytes: 4, total_bytes: Some(10), rows: 2, total_rows: Some(5) };
+        assert_eq!(control.progress(), expected);
         control.expect_bytes(None);
-        assert_eq!(control.progress().total_bytes, None);
+        control.expect_rows(None);
+        assert_eq!(control.progress(), Progress { total_bytes: None, total_rows: None, ..expected });
     }
 }

@@ -272,11 +272,11 @@ impl Bands {
             );
         }
         let bytes = bytes_of(&values).unwrap_or_default();
-        let memory = usize::try_from(self.budget.limits().max_alloc / (4 * BANDS)).unwrap_or(usize::MAX);
+        let memory = (self.budget.limits().max_alloc / (4 * BANDS)).clamp(1 << 12, 1 << 20);
         for ((row, col), value) in row.values().iter().zip(col.values()).zip(bytes.chunks_exact(self.width)) {
             let index = (row / self.height) as usize;
             while self.bands.len() <= index {
-                let spool = Spool::with_memory(u64::MAX, memory.clamp(1 << 12, 1 << 20));
+                let spool = Spool::with_memory(memory, &self.budget);
                 self.bands.push(Band { spool, piece: Vec::new() });
             }
             let band = &mut self.bands[index];
@@ -302,7 +302,7 @@ impl Bands {
             // The bytes, and the sorted columns and values.
             held.grow(band.spool.len().saturating_mul(2))?;
             band.spool.copy_to(&mut bytes)?;
-            *band = Band { spool: Spool::with_memory(0, 1), piece: Vec::new() };
+            *band = Band { spool: Spool::on_disk(), piece: Vec::new() };
         }
         let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
         let count = bytes.len() / record;

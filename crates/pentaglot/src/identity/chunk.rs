@@ -1,18 +1,15 @@
 //! A chunk of a column: where its encoded bytes go, and its digest.
 
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 
 use arrow_array::ArrayRef;
-use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use super::column::HashedColumn;
-use super::encoder::{BUFFER_BYTES, Encoder};
+use super::encoder::Encoder;
 use super::matrix::MatrixRows;
-use crate::error::{Error, Result};
-use crate::limits::Limits;
-
-/// Encoded bytes of an unfinished chunk that stay in memory; more go to a temporary file.
-const SPOOL_MEMORY: usize = 16 << 20;
+use crate::error::Result;
+use crate::limits::Budget;
+use crate::source::Spool;
 
 /// How the rows of a column are encoded.
 #[derive(Clone, Copy)]
@@ -117,40 +114,40 @@ pub(super) fn digest(pieces: &[ArrayRef], kind: ChunkKind) -> Result<[u8; 32]> {
 pub(super) struct Unfinished {
     kind: ChunkKind,
     validity: Validity,
-    spool: SpooledTempFile,
-    bytes: u64,
+    spool: Spool,
 }
 
 impl Unfinished {
-    pub(super) fn new(kind: ChunkKind) -> Self {
-        Unfinished { kind, validity: Validity::default(), spool: spooled_tempfile(SPOOL_MEMORY), bytes: 0 }
+    pub(super) fn new(kind: ChunkKind, budget: &Budget) -> Self {
+        Unfinished { kind, validity: Validity::default(), spool: Spool::new(budget).limited() }
     }
 
-    pub(super) fn push(&mut self, array: &ArrayRef, limits: &Limits) -> Result<()> {
+    pub(super) fn push(&mut self, array: &ArrayRef) -> Result<()> {
         let piece = Piece::new(array, self.kind)?;
         self.validity.push(&piece);
-        let (spool, total) = (&mut self.spool, &mut self.bytes);
-        let mut take = |bytes: &[u8]| {
-            *total += bytes.len() as u64;
-            if *total > limits.max_spool {
-                return Err(Error::limit("max-spool", limits.max_spool, format!("{total} bytes")));
-            }
-            spool.write_all(bytes).map_err(|error| Error::io("cannot spool to a temporary file", error))
-        };
+        let spool = &mut self.spool;
+        let mut take = |bytes: &[u8]| Ok(spool.write_all(bytes)?);
         piece.encode(&mut Encoder::new(&mut take))
     }
 
     pub(super) fn digest(mut self) -> Result<[u8; 32]> {
         let mut hasher = blake3::Hasher::new();
         self.validity.hash(&mut hasher);
-        let cannot = |error| Error::io("cannot read a temporary file", error);
-        self.spool.seek(SeekFrom::Start(0)).map_err(cannot)?;
-        let mut buffer = vec![0; BUFFER_BYTES];
-        loop {
-            match self.spool.read(&mut buffer).map_err(cannot)? {
-                0 => return Ok(*hasher.finalize().as_bytes()),
-                count => hasher.update(&buffer[..count]),
-            };
-        }
+        self.spool.copy_to(&mut Hashing(&mut hasher))?;
+        Ok(*hasher.finalize().as_bytes())
+    }
+}
+
+/// A hasher as a writer.
+struct Hashing<'h>(&'h mut blake3::Hasher);
+
+impl Write for Hashing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

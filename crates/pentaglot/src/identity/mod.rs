@@ -153,7 +153,7 @@ impl Identity {
 pub fn of_rows(rows: Rows, options: &IdentityOptions) -> Result<Identity> {
     let rows = as_matrix(rows, options)?;
     let mut hasher = RowHasher::new(&rows.schema(), options)?;
-    ReadAhead::new(rows)?.try_for_each(|batch| hasher.push(&batch?))?;
+    ReadAhead::new(rows, options)?.try_for_each(|batch| hasher.push(&batch?))?;
     hasher.finish()
 }
 
@@ -169,15 +169,20 @@ pub(crate) fn as_matrix(rows: Rows, options: &IdentityOptions) -> Result<Rows> {
     reshape::reshape(rows, &plan, &options.budget, LossKinds::NONE, &LossRecord::default())
 }
 
-/// Batches that wait between the thread that reads and the one that works.
+/// Batches that wait between the thread that reads and the one that works, and from which budget on.
 const WAITING_BATCHES: usize = 4;
+const WAITING_FROM: u64 = 1 << 30;
 
-/// Rows that a thread of their own reads in advance.
-pub(crate) struct ReadAhead(std::sync::mpsc::IntoIter<Result<RecordBatch, ArrowError>>);
+/// Rows that a thread of their own reads in advance, unless the job has one thread.
+pub(crate) struct ReadAhead(Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>);
 
 impl ReadAhead {
-    pub(crate) fn new(rows: Rows) -> Result<Self> {
-        let (sender, receiver) = sync_channel(WAITING_BATCHES);
+    pub(crate) fn new(rows: Rows, options: &IdentityOptions) -> Result<Self> {
+        if options.control.threads() == 1 {
+            return Ok(ReadAhead(Box::new(rows)));
+        }
+        let is_roomy = options.budget.limits().max_alloc >= WAITING_FROM;
+        let (sender, receiver) = sync_channel(if is_roomy { WAITING_BATCHES } else { 0 });
         let read = move || {
             for batch in rows {
                 // Nobody waits any more after an error.
@@ -188,7 +193,7 @@ impl ReadAhead {
         };
         let started = std::thread::Builder::new().spawn(read);
         started.map_err(|error| Error::io("cannot start a thread", error))?;
-        Ok(ReadAhead(receiver.into_iter()))
+        Ok(ReadAhead(Box::new(receiver.into_iter())))
     }
 }
 

@@ -9,7 +9,7 @@ use super::{CHUNK_ROWS, ColumnIdentity, Identity, IdentityOptions, form_of, type
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::hub::{Form, Shape, shape};
-use crate::limits::Limits;
+use crate::limits::Budget;
 
 /// Bytes of whole chunks that are hashed in one parallel step.
 const STEP_BYTES: u64 = 32 << 20;
@@ -21,7 +21,7 @@ const WAITING_BYTES: u64 = 64 << 20;
 /// A matrix in columns or as `row, col, value` is hashed as the plain table that its rows are;
 /// [`of_rows`](super::of_rows) turns it into a matrix first.
 pub struct RowHasher {
-    limits: Limits,
+    budget: Budget,
     control: Control,
     shape: &'static str,
     cols: u64,
@@ -78,9 +78,9 @@ impl RowHasher {
                 .ok_or_else(|| Error::unsupported("the identity of a matrix of unknown width"))?,
             _ => 0,
         };
-        let (limits, control) = (options.budget.limits().clone(), options.control.clone());
+        let (budget, control) = (options.budget.clone(), options.control.clone());
         let shape = shape.name();
-        Ok(RowHasher { limits, control, shape, cols, rows: 0, columns, waiting_rows: 0, waiting_bytes: 0 })
+        Ok(RowHasher { budget, control, shape, cols, rows: 0, columns, waiting_rows: 0, waiting_bytes: 0 })
     }
 
     /// Takes the next rows.
@@ -97,18 +97,23 @@ impl RowHasher {
         }
         let whole = self.waiting_rows / CHUNK_ROWS;
         let enough = whole >= self.control.threads() as u64;
-        if (whole > 0 && enough) || self.waiting_bytes >= STEP_BYTES {
+        if (whole > 0 && enough) || self.waiting_bytes >= self.most(STEP_BYTES) {
             self.hash_whole()?;
         }
         Ok(())
     }
 
+    /// So many bytes, or fewer if the budget is small.
+    fn most(&self, bytes: u64) -> u64 {
+        bytes.min(self.budget.limits().max_alloc / 8)
+    }
+
     /// Hashes the chunks that are complete; what is left waits, or is spooled if it is large.
     fn hash_whole(&mut self) -> Result<()> {
-        let spool = self.waiting_bytes >= WAITING_BYTES && self.waiting_rows < CHUNK_ROWS;
-        let (columns, limits) = (&mut self.columns, &self.limits);
+        let spool = self.waiting_bytes >= self.most(WAITING_BYTES) && self.waiting_rows < CHUNK_ROWS;
+        let (columns, budget) = (&mut self.columns, &self.budget);
         self.control
-            .install(|| columns.par_iter_mut().try_for_each(|column| column.hash_whole(spool, limits)))??;
+            .install(|| columns.par_iter_mut().try_for_each(|column| column.hash_whole(spool, budget)))??;
         if spool {
             self.waiting_bytes = 0;
             return Ok(());
@@ -125,17 +130,16 @@ impl RowHasher {
     /// The identity of all rows.
     pub fn finish(mut self) -> Result<Identity> {
         self.hash_whole()?;
-        let (rows, limits) = (self.rows, &self.limits);
+        let rows = self.rows;
         let columns = std::mem::take(&mut self.columns).into_par_iter();
-        let columns = self
-            .control
-            .install(|| columns.map(|column| column.finish(rows, limits)).collect::<Result<_>>())??;
+        let columns =
+            self.control.install(|| columns.map(|column| column.finish(rows)).collect::<Result<_>>())??;
         Ok(Identity { shape: self.shape, rows, cols: self.cols, columns })
     }
 }
 
 impl ColumnState {
-    fn hash_whole(&mut self, spool: bool, limits: &Limits) -> Result<()> {
+    fn hash_whole(&mut self, spool: bool, budget: &Budget) -> Result<()> {
         let mut chunks: Vec<Vec<ArrayRef>> = vec![Vec::new()];
         let mut room = CHUNK_ROWS - self.spooled_rows;
         for array in std::mem::take(&mut self.waiting) {
@@ -157,7 +161,7 @@ impl ColumnState {
         let mut chunks = chunks.into_iter();
         // The first one may continue what was spooled.
         if let Some(mut unfinished) = self.unfinished.take_if(|_| chunks.len() > 0) {
-            chunks.next().into_iter().flatten().try_for_each(|array| unfinished.push(&array, limits))?;
+            chunks.next().into_iter().flatten().try_for_each(|array| unfinished.push(&array))?;
             self.chunks.push(unfinished.digest()?);
             self.spooled_rows = 0;
         }
@@ -167,19 +171,19 @@ impl ColumnState {
             &mut rest.par_iter().map(|pieces| chunk::digest(pieces, kind)).collect::<Result<Vec<_>>>()?,
         );
         if spool {
-            let unfinished = self.unfinished.get_or_insert_with(|| Unfinished::new(kind));
+            let unfinished = self.unfinished.get_or_insert_with(|| Unfinished::new(kind, budget));
             for array in std::mem::take(&mut self.waiting) {
                 self.spooled_rows += array.len() as u64;
-                unfinished.push(&array, limits)?;
+                unfinished.push(&array)?;
             }
         }
         Ok(())
     }
 
-    fn finish(mut self, rows: u64, limits: &Limits) -> Result<ColumnIdentity> {
+    fn finish(mut self, rows: u64) -> Result<ColumnIdentity> {
         match self.unfinished.take() {
             Some(mut unfinished) => {
-                self.waiting.iter().try_for_each(|array| unfinished.push(array, limits))?;
+                self.waiting.iter().try_for_each(|array| unfinished.push(array))?;
                 self.chunks.push(unfinished.digest()?);
             }
             None if self.waiting.is_empty() => {}

@@ -144,7 +144,7 @@ pub fn open_source(
     if !options.again {
         options.control.expect_bytes(counted.len());
     }
-    source.set_max_spool(options.budget.limits().max_spool);
+    source.set_budget(&options.budget);
     let source = match packing {
         Some(packing) => source.unpack(packing, options.budget.limits())?,
         None => source,

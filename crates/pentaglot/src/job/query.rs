@@ -38,6 +38,7 @@ impl Queries {
         } else {
             names::source(registry, name)?
         };
+        source.set_budget(&options.budget);
         let source = match Packing::of_name(name) {
             Some(packing) => source.unpack(packing, options.budget.limits())?,
             None => source,

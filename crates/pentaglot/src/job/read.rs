@@ -89,6 +89,10 @@ impl Opened {
         let id = self.format.info().id;
         self.control.check()?;
         let rows = self.document.rows(selection).in_format(id)?;
+        self.control.expect_rows(self.document.summary().rows.map(|rows| {
+            let range = selection.range(rows);
+            range.end - range.start
+        }));
         let schema = rows.schema();
         let (budget, control) = (self.budget.clone(), self.control.clone());
         let charged = rows.map(move |batch| {

@@ -143,6 +143,8 @@ struct Sound {
     columns: Option<Vec<usize>>,
     lost_rows: Vec<LostRows>,
     lost_columns: Vec<LostColumn>,
+    /// The first limit that was reached: a damaged length asks for too much, and so may a sound one.
+    limit: Option<Error>,
 }
 
 impl Sound {
@@ -152,7 +154,7 @@ impl Sound {
         let fields = document.summary().schema.fields();
         let is_table = Form::of(&document.summary().schema) == Form::Table;
         if found.row_count() > 0 || found.lost_rows.is_empty() || !is_table || fields.len() < 2 {
-            return Ok(found);
+            return found.within_limits();
         }
         let (mut kept, mut lost) = (Vec::new(), Vec::new());
         for (index, field) in fields.iter().enumerate() {
@@ -166,11 +168,19 @@ impl Sound {
             }
         }
         if kept.is_empty() {
-            return Ok(found);
+            return found.within_limits();
         }
         let ranges = kept.iter().map(|index| *index as u64..*index as u64 + 1).collect();
         let found = sound_rows(document, &all.with_column_ranges(ranges)?)?;
         Ok(Sound { columns: Some(kept), lost_columns: lost, ..found })
+    }
+
+    /// An error if nothing could be read because of a limit: whether the file is damaged is not known then.
+    fn within_limits(mut self) -> Result<Self> {
+        match self.limit.take_if(|_| self.rows.is_empty()) {
+            Some(limit) => Err(limit),
+            None => Ok(self),
+        }
     }
 
     fn row_count(&self) -> u64 {
@@ -207,8 +217,13 @@ impl Sound {
 
 /// Reads each part of a document as far as it goes.
 fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
-    let mut found =
-        Sound { rows: Vec::new(), columns: None, lost_rows: Vec::new(), lost_columns: Vec::new() };
+    let mut found = Sound {
+        rows: Vec::new(),
+        columns: None,
+        lost_rows: Vec::new(),
+        lost_columns: Vec::new(),
+        limit: None,
+    };
     for part in document.splits(MOST_PARTS) {
         let (mut end, mut fault) = read(document, selection, part.rows.clone(), BATCH_ROWS)?;
         if fault.is_some() {
@@ -225,6 +240,9 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
             let bytes = fault.offset().unwrap_or(part.bytes.start)..part.bytes.end;
             let lost = LostRows { rows: end..part.rows.end, bytes, reason: fault.to_string() };
             found.lost_rows.push(lost);
+            if fault.kind() == ErrorKind::Limit {
+                found.limit.get_or_insert(fault);
+            }
         }
     }
     // A value is one row: a part of it is not one.

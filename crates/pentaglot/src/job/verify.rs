@@ -10,7 +10,7 @@ use super::read::View;
 use super::types::{self, Language};
 use crate::convert::{adapt, reshape};
 use crate::error::{Error, ErrorKind, Result};
-use crate::formats::{FormatInfo, OptionMap, Side, dynd};
+use crate::formats::{FormatInfo, OptionMap, Side, TypeLanguage, dynd};
 use crate::hub::type_text::print_exact_schema;
 use crate::hub::{Form, LossKinds, LossRecord, Rows, rows};
 use crate::identity::{self, Cid, RowHasher};
@@ -156,19 +156,20 @@ impl ReadBack {
         let stream = opened.rows(&View::default())?;
         let stream = self.as_written(stream)?;
         let mut hasher = RowHasher::new(&stream.schema(), &options.identity())?;
-        identity::ReadAhead::new(stream)?.try_for_each(|batch| hasher.push(&batch?))?;
+        identity::ReadAhead::new(stream, &options.identity())?.try_for_each(|batch| hasher.push(&batch?))?;
         hasher.finish()?.cid()
     }
 
     /// The type of what does not carry its own.
     fn type_text(&self) -> Result<Option<String>> {
         let columns = Arc::new(Schema::new(self.schema.fields().clone()));
-        Ok(match (self.target.format.info().id, self.target.dialect) {
+        let info = self.target.format.info();
+        Ok(match (info.id, self.target.dialect) {
             // Matrices and arrays are written as such.
             ("json", _) if matches!(Form::of(&self.schema), Form::Dense | Form::Array) => {
                 Some(print_exact_schema(&self.schema))
             }
-            ("csv" | "jsonl" | "json", _) => Some(print_exact_schema(&columns)),
+            _ if matches!(info.type_language, TypeLanguage::Arrow) => Some(print_exact_schema(&columns)),
             ("dynd", Some("raw")) => Some(dynd::Type::of_rows(&self.schema, self.row_count)?.to_string()),
             ("sds", None) => self.options.type_text.clone().filter(|text| text.starts_with("sds:")),
             ("ds", Some("rows" | "rows-json")) => Some(types::print_type(&self.schema, Language::Ds)?),

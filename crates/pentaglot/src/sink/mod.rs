@@ -15,20 +15,20 @@ mod pipe;
 mod tests;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::ReadAt;
 use crate::error::{Error, Hint, Result};
-use crate::source::Packing;
+use crate::source::{Packing, Spool};
 
 pub(crate) use ends::{END_BYTES, Ends};
 pub(crate) use group::SinkGroup;
 pub use memory::Memory;
 pub use output::Output;
 
-use file::{FileOutput, exists, patch_file, sibling_path};
+use file::{FileOutput, exists, sibling_path};
 use pack::Encoder;
 use pipe::Pipe;
 
@@ -66,7 +66,7 @@ enum Body {
     Packed(Box<Encoder<Target>>),
     /// Bytes wait here, because the target cannot be patched; `finish` copies them on.
     Spool {
-        spool: BufWriter<File>,
+        spool: Box<Spool>,
         target: Target,
     },
 }
@@ -225,9 +225,7 @@ impl Sink {
             }
             _ => {}
         }
-        let spool =
-            tempfile::tempfile().map_err(|error| Error::io("cannot spool to a temporary file", error))?;
-        let spool = BufWriter::with_capacity(BUFFER_BYTES, spool);
+        let spool = Box::new(Spool::on_disk());
         self.body = match std::mem::replace(&mut self.body, Body::Plain(Target::Memory(Memory::default()))) {
             Body::Plain(target) => Body::Spool { spool, target },
             other => other,
@@ -302,9 +300,7 @@ impl Sink {
         }
         let patched = match &mut self.body {
             Body::Plain(target) if target.can_patch() => target.patch(offset, bytes),
-            Body::Spool { spool, .. } => {
-                spool.flush().and_then(|()| patch_file(spool.get_mut(), offset, bytes))
-            }
+            Body::Spool { spool, .. } => spool.patch(offset, bytes),
             Body::Plain(_) | Body::Packed(_) => {
                 return Err(Error::usage("patching must be enabled before the first byte"));
             }
@@ -391,15 +387,13 @@ fn finish(body: Body, packing: Option<Packing>, check: Option<Check>) -> io::Res
     let target = match body {
         Body::Plain(target) => target,
         Body::Packed(encoder) => encoder.finish()?,
-        Body::Spool { spool, mut target } => {
-            let mut spool = spool.into_inner().map_err(|error| error.into_error())?;
-            spool.seek(SeekFrom::Start(0))?;
+        Body::Spool { mut spool, mut target } => {
             if let Some(packing) = packing {
                 let mut encoder = Encoder::new(packing, target)?;
-                io::copy(&mut spool, &mut encoder)?;
+                spool.copy_to(&mut encoder)?;
                 encoder.finish()?
             } else {
-                io::copy(&mut spool, &mut target)?;
+                spool.copy_to(&mut target)?;
                 target
             }
         }

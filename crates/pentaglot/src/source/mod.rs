@@ -61,8 +61,8 @@ struct Shared {
     bytes_read: AtomicU64,
     /// The job that reads this source.
     control: OnceLock<Control>,
-    /// How many bytes of a stream may be spooled.
-    max_spool: AtomicU64,
+    /// The limits and the memory of that job, for a stream that is spooled.
+    budget: OnceLock<Budget>,
 }
 
 enum Bytes {
@@ -113,10 +113,9 @@ impl Source {
     }
 
     fn new(name: String, path: Option<PathBuf>, bytes: Bytes, beside: Option<Arc<dyn ReadAt>>) -> Self {
-        let max_spool = AtomicU64::new(Limits::default().max_spool);
-        let (bytes_read, control) = (AtomicU64::new(0), OnceLock::new());
         let name = redacted(&name).into_owned();
-        Source { shared: Arc::new(Shared { name, path, bytes, beside, bytes_read, control, max_spool }) }
+        let (bytes_read, control, budget) = (AtomicU64::new(0), OnceLock::new(), OnceLock::new());
+        Source { shared: Arc::new(Shared { name, path, bytes, beside, bytes_read, control, budget }) }
     }
 
     /// The bytes, if they can be read at any offset.
@@ -137,9 +136,9 @@ impl Source {
         })
     }
 
-    /// Sets how many bytes of a stream may be spooled; see [`Limits::max_spool`].
-    pub fn set_max_spool(&self, bytes: u64) {
-        self.shared.max_spool.store(bytes, Ordering::Relaxed);
+    /// Makes a budget the one that a stream is spooled within (see [`Limits::max_spool`]); the first one stays.
+    pub fn set_budget(&self, budget: &Budget) {
+        let _ = self.shared.budget.set(budget.clone());
     }
 
     /// The name that messages use: of an address what may be secret is `…` (see [`redacted`](crate::redacted)).
@@ -305,7 +304,7 @@ impl Source {
         if self.is_seekable() {
             return Ok(self.clone());
         }
-        let mut spool = Spool::new(self.shared.max_spool.load(Ordering::Relaxed));
+        let mut spool = Spool::new(self.shared.budget.get_or_init(Budget::default)).limited();
         io::copy(&mut io::BufReader::with_capacity(HEAD_BYTES, self.reader()?), &mut spool)?;
         let Shared { name, path, beside, .. } = &*self.shared;
         Ok(Source::new(name.clone(), path.clone(), Bytes::At(spool.into_read_at()?), beside.clone()))
@@ -333,7 +332,8 @@ impl Source {
         let own = limits.clone();
         let unpacked =
             self.through(Packing::strip(self.name()), move |reader| packing.unpack(reader, own.clone()))?;
-        unpacked.set_max_spool(limits.max_spool);
+        // Unless the packed file has one already.
+        unpacked.set_budget(&limits.budget());
         Ok(unpacked)
     }
 
@@ -345,7 +345,9 @@ impl Source {
     ) -> Result<Source> {
         let stream = Bytes::Stream(Mutex::new(Stream::through(self, open)?));
         let source = Source::new(name.to_owned(), self.shared.path.clone(), stream, self.beside());
-        source.set_max_spool(self.shared.max_spool.load(Ordering::Relaxed));
+        if let Some(budget) = self.shared.budget.get() {
+            source.set_budget(budget);
+        }
         Ok(source)
     }
 

@@ -3,14 +3,16 @@
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
+use arrow_buffer::MutableBuffer;
 use tempfile::{SpooledData, SpooledTempFile};
 
 use super::Source;
 use super::read_at::{FileBytes, MemoryBytes, ReadAt};
 use crate::error::{Error, ErrorKind, Result};
+use crate::limits::{Budget, Reservation};
 
 /// More than this goes to a temporary file.
-const MEMORY_BYTES: usize = 8 << 20;
+const MEMORY_BYTES: u64 = 8 << 20;
 
 /// Small writes are collected up to this size.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -28,27 +30,35 @@ pub(crate) struct Spool {
     /// How many bytes are allowed, and how many of them in memory.
     most: u64,
     memory: u64,
+    /// Pays for the bytes in memory.
+    held: Reservation,
     /// How many bytes the disk has room for, once it was asked.
     room: Option<u64>,
 }
 
-impl Default for Spool {
-    /// A spool that only the free space limits: for bytes on their way out.
-    fn default() -> Self {
-        Spool::new(u64::MAX)
-    }
-}
-
 impl Spool {
-    /// A spool of at most `most` bytes.
-    pub(crate) fn new(most: u64) -> Self {
-        Spool::with_memory(most, MEMORY_BYTES)
+    /// A spool that only the free space limits: for bytes on their way out.
+    pub(crate) fn new(budget: &Budget) -> Self {
+        Spool::with_memory(MEMORY_BYTES, budget)
     }
 
-    /// A spool of at most `most` bytes, of which up to `memory` stay in memory.
-    pub(crate) fn with_memory(most: u64, memory: usize) -> Self {
-        let file = BufWriter::with_capacity(BUFFER_BYTES.min(memory), SpooledTempFile::new(memory));
-        Spool { file, bytes: 0, most, memory: memory as u64, room: None }
+    /// A spool of which up to `memory` bytes stay in memory, or fewer if the budget is used up.
+    pub(crate) fn with_memory(memory: u64, budget: &Budget) -> Self {
+        // When it goes to the disk is decided here.
+        let buffer = usize::try_from(memory).unwrap_or(usize::MAX).clamp(4 << 10, BUFFER_BYTES);
+        let file = BufWriter::with_capacity(buffer, SpooledTempFile::new(usize::MAX));
+        Spool { file, bytes: 0, most: u64::MAX, memory, held: budget.reservation(), room: None }
+    }
+
+    /// A spool that is a temporary file from the first byte on.
+    pub(crate) fn on_disk() -> Self {
+        Spool { memory: 0, ..Spool::new(&Budget::default()) }
+    }
+
+    /// Allows as many bytes as the budget's limits do: for bytes that come in.
+    pub(crate) fn limited(self) -> Self {
+        let most = self.held.budget().limits().max_spool;
+        Spool { most, ..self }
     }
 
     /// How many bytes have been written.
@@ -56,8 +66,17 @@ impl Spool {
         self.bytes
     }
 
+    /// Overwrites bytes that were written before.
+    pub(crate) fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        debug_assert!(offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= self.bytes));
+        self.file.seek(SeekFrom::Start(offset)).map_err(cannot)?;
+        self.file.write_all(bytes).map_err(cannot)?;
+        self.file.seek(SeekFrom::Start(self.bytes)).map_err(cannot)?;
+        Ok(())
+    }
+
     /// Copies all bytes from the start, in pieces whose ends lie between numbers.
-    pub(crate) fn copy_to(&mut self, out: &mut dyn Write) -> Result<()> {
+    pub(crate) fn copy_to(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
         let mut piece = Vec::new();
         let file = self.file.get_mut();
@@ -76,15 +95,25 @@ impl Spool {
     /// The bytes from the start, to be read once.
     pub(crate) fn into_reader(mut self) -> Result<impl Read + Send> {
         self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
-        self.file.into_inner().map_err(|error| cannot(error.into_error()))
+        Ok(self)
     }
 
     pub(super) fn into_read_at(self) -> Result<Arc<dyn ReadAt>> {
         let file = self.file.into_inner().map_err(|error| cannot(error.into_error()))?;
         Ok(match file.into_inner() {
-            SpooledData::InMemory(memory) => Arc::new(MemoryBytes(memory.into_inner().into())),
+            SpooledData::InMemory(memory) => {
+                let memory = MutableBuffer::from(memory.into_inner());
+                self.held.attach(&memory);
+                Arc::new(MemoryBytes(memory.into()))
+            }
             SpooledData::OnDisk(file) => Arc::new(FileBytes::new(file, None).map_err(cannot)?),
         })
+    }
+
+    /// Whether `bytes` in all stay in memory. A vector that grows is there twice for a moment.
+    fn fits_memory(&mut self, bytes: u64) -> bool {
+        let grown = bytes.saturating_mul(2).next_multiple_of(4 << 10);
+        bytes <= self.memory && self.held.grow_to(grown).is_ok()
     }
 
     /// Errs if `bytes` in all are too many. The free space is looked at once, before the first byte goes to a disk.
@@ -130,7 +159,13 @@ fn cannot(error: io::Error) -> Error {
 
 impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.check_most(self.bytes.saturating_add(bytes.len() as u64))?;
+        let end = self.bytes.saturating_add(bytes.len() as u64);
+        if !self.fits_memory(end) && !self.file.get_ref().is_rolled() {
+            self.file.get_mut().roll().map_err(cannot)?;
+            self.held.clear();
+            self.memory = 0;
+        }
+        self.check_most(end)?;
         self.file.write_all(bytes).map_err(cannot)?;
         self.bytes += bytes.len() as u64;
         Ok(bytes.len())
@@ -138,5 +173,18 @@ impl Write for Spool {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Read for Spool {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.flush()?;
+        self.file.get_mut().read(buffer)
+    }
+}
+
+impl Seek for Spool {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }

@@ -149,7 +149,7 @@ fn spooling_ends_at_its_limit() {
     let stream = || Source::from_reader("x", io::Cursor::new(pattern(100_000)));
     assert_eq!(stream().seekable().unwrap().len(), Some(100_000));
     let limited = stream();
-    limited.set_max_spool(99_999);
+    limited.set_budget(&Limits { max_spool: 99_999, ..Limits::default() }.budget());
     let error = limited.seekable().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert!(error.to_string().starts_with("needs more than "), "{error}");
@@ -162,9 +162,11 @@ fn spooling_ends_at_its_limit() {
 #[test]
 fn a_spool_past_its_memory_is_read_from_a_file() {
     let bytes = pattern(100_000);
-    let mut spool = Spool::with_memory(u64::MAX, 1000);
+    let mut spool = Spool::with_memory(1000, &Budget::default());
     bytes.chunks(333).for_each(|chunk| spool.write_all(chunk).unwrap());
     assert_eq!(spool.len(), 100_000);
+    spool.patch(500, b"patched").unwrap();
+    spool.patch(500, &bytes[500..507]).unwrap();
     let mut copy = Vec::new();
     spool.copy_to(&mut copy).unwrap();
     assert_eq!(copy, bytes);
@@ -173,6 +175,24 @@ fn a_spool_past_its_memory_is_read_from_a_file() {
     let mut all = Vec::new();
     source.reader().unwrap().read_to_end(&mut all).unwrap();
     assert_eq!(all, bytes);
+}
+
+#[test]
+fn the_memory_of_a_spool_is_paid_for_until_its_source_is_dropped() {
+    let budget = Limits { max_alloc: 1 << 20, ..Limits::default() }.budget();
+    let mut spool = Spool::new(&budget);
+    spool.write_all(&pattern(100_000)).unwrap();
+    let used = budget.used();
+    assert!((100_000..1 << 20).contains(&used), "{used}");
+    let source = spool.into_source("x").unwrap();
+    assert!(source.memory().is_some() && budget.used() >= 100_000);
+    // What the budget has no memory for goes to a file.
+    let mut large = Spool::new(&budget);
+    (0..20).for_each(|_| large.write_all(&pattern(100_000)).unwrap());
+    assert_eq!(large.len(), 2_000_000);
+    assert!(large.into_source("x").unwrap().memory().is_none());
+    drop(source);
+    assert_eq!(budget.used(), 0);
 }
 
 #[test]

@@ -26,9 +26,9 @@ impl Arrays {
         let budget = options.budget.clone();
         // Where every row begins is kept until the end.
         budget.check(rows.unwrap_or(0).saturating_mul(8))?;
-        let memory = usize::try_from(options.budget.limits().max_alloc / 4).unwrap_or(usize::MAX);
-        let spool = || Spool::with_memory(u64::MAX, memory);
-        Ok(Arrays { budget, offsets: vec![0], cols: spool(), values: spool() })
+        let spool = || Spool::with_memory(budget.limits().max_alloc / 4, &budget);
+        let (cols, values) = (spool(), spool());
+        Ok(Arrays { budget, offsets: vec![0], cols, values })
     }
 
     /// Entries so far.
@@ -96,6 +96,6 @@ impl Arrays {
             sink.write_all(&bytes)?;
         }
         self.cols.copy_to(sink)?;
-        self.values.copy_to(sink)
+        Ok(self.values.copy_to(sink)?)
     }
 }

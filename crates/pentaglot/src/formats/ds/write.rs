@@ -193,7 +193,7 @@ impl BundleWriter {
                         sink.write_all(output.bytes())?;
                         declared = Some(count);
                     }
-                    (Shape::Array, None) => spool = Some(Spool::default()),
+                    (Shape::Array, None) => spool = Some(Spool::new(&options.budget)),
                     _ => {}
                 }
             }

@@ -211,7 +211,7 @@ impl DyndWriter {
         };
         match writer.head(expected) {
             Some(head) => writer.sink.write_all(&head)?,
-            None => writer.spool = Some(Spool::default()),
+            None => writer.spool = Some(Spool::new(&writer.budget)),
         }
         Ok(writer)
     }
@@ -386,7 +386,7 @@ impl DyndWriter {
             head = self.head(Some(self.rows)).unwrap_or_default();
         }
         self.sink.write_all(&head)?;
-        spool.copy_to(&mut self.sink)
+        Ok(spool.copy_to(&mut self.sink)?)
     }
 }
 

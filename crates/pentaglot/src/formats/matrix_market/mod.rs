@@ -27,6 +27,7 @@ mod outline;
 mod parse;
 mod read;
 mod schema;
+mod spill;
 #[cfg(test)]
 mod tests;
 mod validate;

@@ -11,6 +11,7 @@ use super::cell::Cell;
 use super::layout::{Header, MarketField, MarketLayout, Symmetry};
 use super::parse::Body;
 use super::schema::schema;
+use super::spill::Spill;
 use super::{INFO, has_banner, outline, validate};
 use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
@@ -121,8 +122,22 @@ fn sparse<I: Index, T: Cell>(
 ) -> Result<Rows> {
     let batch_rows = request.batch_rows_or(csr::BATCH_ROWS);
     body.budget.limits().check_free_rows((range.end - range.start).saturating_sub(body.header.entries))?;
-    let mut bands = bands::<I, T>(body, range)?.into_iter();
-    let (body, inner) = (body.clone(), Arc::clone(&schema));
+    let mirrored = if body.header.symmetry == Symmetry::General { 1 } else { 2 };
+    // While a band is sorted its entries are held twice, the second time without their rows. A quarter of the budget is for
+    // what is parsed at a time and for the batches.
+    let entry_bytes = (3 * size_of::<I>() + 2 * size_of::<T>()) as u64 * mirrored;
+    let held = body.budget.left() / 4 * 3;
+    let (spill, bands) = if body.header.entries.saturating_mul(entry_bytes) <= held || range.is_empty() {
+        (None, vec![range])
+    } else {
+        let (spill, bands) = Spill::<I, T>::fill(body, range, (entry_bytes, held))?;
+        (Some(spill), bands)
+    };
+    let (body, inner, mut bands) = (body.clone(), Arc::clone(&schema), bands.into_iter());
+    let read = move |band: Range<u64>| match &spill {
+        Some(spill) => spill.read(&body, &band),
+        None => read_all::<I, T>(&body, band),
+    };
     let mut current: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> = None;
     let batches = std::iter::from_fn(move || {
         loop {
@@ -130,7 +145,7 @@ fn sparse<I: Index, T: Cell>(
                 return Some(batch);
             }
             let band = bands.next()?;
-            match read_band::<I, T>(&body, band).and_then(|csr| csr.batches(Arc::clone(&inner), batch_rows)) {
+            match read(band).and_then(|csr| csr.batches(Arc::clone(&inner), batch_rows)) {
                 Ok(batches) => current = Some(Box::new(batches)),
                 Err(error) => return Some(Err(error)),
             }
@@ -139,7 +154,8 @@ fn sparse<I: Index, T: Cell>(
     Ok(rows::from_batches(schema, batches))
 }
 
-fn read_band<I: Index, T: Cell>(body: &Body, band: Range<u64>) -> Result<csr::Csr<I, T>> {
+/// The rows of a file whose entries fit in memory.
+fn read_all<I: Index, T: Cell>(body: &Body, band: Range<u64>) -> Result<csr::Csr<I, T>> {
     let mut reserved = body.budget.reservation();
     let (mut entries, mut count) = (Vec::new(), 0);
     for group in body.pieces().chunks(body.group()) {
@@ -154,46 +170,6 @@ fn read_band<I: Index, T: Cell>(body: &Body, band: Range<u64>) -> Result<csr::Cs
     }
     body.check_count(count)?;
     csr::build(&entries, band.start, band.end - band.start, &body.budget)
-}
-
-/// Rows whose entries are held at a time: all of them, unless that is past the budget. Then the file is parsed once
-/// to count the entries of each row, and once for each band of rows that fits.
-fn bands<I: Index, T: Cell>(body: &Body, range: Range<u64>) -> Result<Vec<Range<u64>>> {
-    let header = &body.header;
-    let mirrored = if header.symmetry == Symmetry::General { 1 } else { 2 };
-    // While a band is sorted its entries are held twice, the second time without their rows. Each band is one more parse of
-    // the file, so most of the budget is used; the rest is for a group of pieces and for the batches.
-    let entry_bytes = (3 * size_of::<I>() + 2 * size_of::<T>()) as u64 * mirrored;
-    let held = body.budget.left() / 4 * 3;
-    if header.entries.saturating_mul(entry_bytes) <= held || range.is_empty() {
-        return Ok(vec![range]);
-    }
-    let count = range.end - range.start;
-    let mut counts: Vec<u32> = allocate(count, &body.budget)?;
-    counts.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
-    for group in body.pieces().chunks(body.group()) {
-        for (entries, _) in
-            body.each(group, |text, offset| body.entries::<I, T>(text, offset, &range, None))?
-        {
-            for row in entries.rows {
-                let slot =
-                    usize::try_from(row.to_u64() - range.start).ok().and_then(|row| counts.get_mut(row));
-                slot.into_iter().for_each(|count| *count = count.saturating_add(1));
-            }
-        }
-    }
-    let mut bands = Vec::new();
-    let (mut start, mut bytes) = (range.start, 0u64);
-    for (row, count) in (range.start..).zip(counts) {
-        let own = u64::from(count) * entry_bytes + 16;
-        if bytes + own > held && row > start {
-            bands.push(start..row);
-            (start, bytes) = (row, 0);
-        }
-        bytes += own;
-    }
-    bands.push(start..range.end);
-    Ok(bands)
 }
 
 fn dense<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &Selection) -> Result<Rows> {
@@ -244,7 +220,7 @@ struct Store {
 
 impl Store {
     fn fill<T: Cell>(body: &Body) -> Result<Store> {
-        let mut spool = Spool::default();
+        let mut spool = Spool::new(&body.budget);
         let mut count = 0;
         for group in body.pieces().chunks(body.group()) {
             for (values, lines) in body.each(group, |text, offset| body.values::<T>(text, offset, None))? {

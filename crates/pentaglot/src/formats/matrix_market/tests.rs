@@ -80,17 +80,24 @@ fn row_ranges_keep_their_entries() {
 }
 
 #[test]
-fn a_file_past_the_budget_is_read_in_bands() {
+fn a_file_past_the_budget_is_parsed_once_and_read_in_bands() {
     let (rows, entries) = (500, 20_000);
-    let mut text = format!("%%MatrixMarket matrix coordinate integer general\n{rows} 97 {entries}\n");
-    for index in 0..entries {
-        text.push_str(&format!("{} {} {}\n", index * 7 % rows + 1, index / rows % 97 + 1, index));
+    for (symmetry, field) in [("general", "integer"), ("symmetric", "real")] {
+        let mut text =
+            format!("%%MatrixMarket matrix coordinate {field} {symmetry}\n{rows} {rows} {entries}\n");
+        for index in 0..entries {
+            text.push_str(&format!("{} {} {index}\n", index * 7 % rows + 1, index / rows % 97 + 1));
+        }
+        let whole = read(&text).unwrap();
+        let len = text.len() as u64;
+        let limits = Limits { max_alloc: 600_000, ..Limits::default() };
+        let options = ReadOptions { budget: limits.budget(), ..ReadOptions::default() };
+        let source = Source::from_bytes("test", text.into_bytes());
+        let document = MatrixMarket.open(source.clone(), &options).unwrap();
+        let opening = source.bytes_read();
+        assert_eq!(plain(document.all_rows().unwrap()).unwrap(), whole, "{symmetry} {field}");
+        assert!(source.bytes_read() - opening <= len, "{symmetry} {field}: parsed more than once");
     }
-    let whole = read(&text).unwrap();
-    let limits = Limits { max_alloc: 600_000, ..Limits::default() };
-    let document = open(text, &ReadOptions { budget: limits.budget(), ..ReadOptions::default() }).unwrap();
-    let batches = document.all_rows().unwrap();
-    assert_eq!(plain(batches).unwrap(), whole);
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl MarketWriter {
             sink,
             text: Vec::new(),
             kind,
-            body: if sparse { Body::Coordinate } else { Body::Array(Spool::default()) },
+            body: if sparse { Body::Coordinate } else { Body::Array(Spool::new(&budget)) },
             size_offset,
             declared_rows: shape::matrix_rows(schema),
             cols: shape::matrix_cols(schema).unwrap_or(0),

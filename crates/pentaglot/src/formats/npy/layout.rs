@@ -1,6 +1,8 @@
 //! Where an array is ([`Extent`]) and its header ([`Header`]): read strictly, written as NumPy writes it.
 
 use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_buffer::Buffer;
 
@@ -27,11 +29,13 @@ pub(in crate::formats) struct Extent {
     pub(in crate::formats) len: Option<u64>,
     /// The CRC-32 that the bytes must have, where an archive says so and nobody else checks it.
     pub(in crate::formats) crc: Option<u32>,
+    /// Whether the checksum has been compared, or will not be for a part of the bytes.
+    pub(in crate::formats) checked: Arc<AtomicBool>,
 }
 
 impl Extent {
     pub(in crate::formats) fn whole(source: Source) -> Extent {
-        Extent { base: 0, len: source.len(), source, crc: None }
+        Extent { base: 0, len: source.len(), source, crc: None, checked: Arc::default() }
     }
 
     /// `len` bytes at `offset`, counted from the run's start, without using up a stream.
@@ -80,6 +84,15 @@ impl Extent {
             reader.consume(count);
         }
         if sum.sum() == expected { Ok(()) } else { Err(wrong_crc(expected, sum.sum()).at(self.base)) }
+    }
+
+    /// As [`check_crc`](Self::check_crc), for readers of a part: once, and not where all bytes have a price.
+    pub(super) fn check_crc_once(&self) -> Result<()> {
+        if self.crc.is_some() && !self.source.is_costly() && !self.checked.load(Ordering::Relaxed) {
+            self.check_crc()?;
+            self.checked.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 

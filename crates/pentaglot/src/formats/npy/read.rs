@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
@@ -121,14 +122,17 @@ impl ArrayFile {
 
     /// The bytes of the rows in `range`, in C order, a band at a time.
     ///
-    /// Whoever reads all rows and then calls [`Bands::end`] has compared the member's checksum. Some rows of a stored
-    /// member are read without it: that would need all its other bytes.
+    /// Whoever reads all rows and then calls [`Bands::end`] has compared the member's checksum. For some rows of a
+    /// stored member it is compared first, once; not where reading all bytes has a price.
     pub(in crate::formats) fn bands(&self, range: Range<u64>) -> Result<Bands> {
         let header = &self.header;
         let row_bytes = header.row_bytes().unwrap_or(0);
         let data = self.data_offset();
         let offset = data.saturating_add(range.start.saturating_mul(row_bytes));
         let whole = range == (0..header.rows());
+        if !whole {
+            self.extent.check_crc_once()?;
+        }
         let mut crc = None;
         let order = if header.is_column_major() && header.data_bytes() != Some(0) {
             if whole {
@@ -249,12 +253,15 @@ impl Bands {
         {
             return Err(wrong_crc(*expected, sum.sum()).at(self.array.extent.base));
         }
+        // The checksum of a deflated member is compared at its end.
+        let extent = &self.array.extent;
+        let is_checked = extent.len.is_none() || extent.checked.load(Ordering::Relaxed);
         if let Order::Stream(reader) = &mut self.order
-            && self.whole
+            && (self.whole || !is_checked)
         {
             let offset = reader.offset();
             let more = std::io::copy(reader, &mut std::io::sink())?;
-            if more > 0 {
+            if more > 0 && self.whole {
                 return Err(trailing(more).at(offset));
             }
         }

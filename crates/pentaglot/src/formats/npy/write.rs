@@ -226,7 +226,7 @@ enum Body {
 
 impl Collector {
     pub(in crate::formats) fn new(target: Target, schema: SchemaRef, budget: Budget) -> Collector {
-        let body = if target.open { Body::Batches(Vec::new()) } else { Body::Spool(Spool::default()) };
+        let body = if target.open { Body::Batches(Vec::new()) } else { Body::Spool(Spool::new(&budget)) };
         Collector { target, schema, budget, rows: 0, body }
     }
 

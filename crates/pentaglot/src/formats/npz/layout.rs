@@ -4,6 +4,8 @@
 //! declared size, its CRC-32 and `max_ratio`.
 
 use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
@@ -57,10 +59,17 @@ impl Entry {
         match self.method {
             STORED => {
                 let source = source.clone();
-                Ok(Extent { source, base: self.data_offset, len: Some(self.bytes), crc: Some(self.crc) })
+                Ok(Extent {
+                    source,
+                    base: self.data_offset,
+                    len: Some(self.bytes),
+                    crc: Some(self.crc),
+                    checked: Arc::default(),
+                })
             }
             DEFLATED => {
                 let packed = source.reader_at(self.data_offset)?.take(self.packed_bytes);
+                let checked = Arc::new(AtomicBool::new(source.is_costly()));
                 let unpacked = Inflated {
                     inner: DeflateDecoder::new(packed),
                     crc: Crc::new(),
@@ -69,7 +78,7 @@ impl Entry {
                     limits: limits.clone(),
                 };
                 let source = Source::from_reader(self.name().to_owned(), unpacked);
-                Ok(Extent { source, base: 0, len: Some(self.bytes), crc: None })
+                Ok(Extent { source, base: 0, len: Some(self.bytes), crc: None, checked })
             }
             other => Err(Error::unsupported(format!("zip method {other} (stored and deflated are read)"))
                 .at(self.offset)

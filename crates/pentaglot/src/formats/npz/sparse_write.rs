@@ -31,21 +31,20 @@ pub(super) struct SparseBody {
 }
 
 impl SparseBody {
-    pub(super) fn new(scalar: Scalar, schema: &Schema) -> SparseBody {
-        let mut pointers = Spool::default();
-        // Memory takes the first eight bytes whatever happens.
-        let _ = pointers.write_all(&0u64.to_le_bytes());
-        SparseBody {
+    pub(super) fn new(scalar: Scalar, schema: &Schema, budget: &Budget) -> Result<SparseBody> {
+        let mut pointers = Spool::new(budget);
+        pointers.write_all(&0u64.to_le_bytes())?;
+        Ok(SparseBody {
             scalar,
             declared_rows: shape::matrix_rows(schema),
             cols: shape::matrix_cols(schema).unwrap_or(0),
-            values: Spool::default(),
-            indices: Spool::default(),
+            values: Spool::new(budget),
+            indices: Spool::new(budget),
             pointers,
             empty: 0,
             entries: 0,
             rows: 0,
-        }
+        })
     }
 
     pub(super) fn write(&mut self, rows: &RecordBatch, budget: &Budget) -> Result<()> {
@@ -124,15 +123,18 @@ impl SparseBody {
         let mut indices = self.indices;
         zip.member("indices", |out| {
             out.write_all(&header(&dtype, vec![self.entries]))?;
-            match (narrow_indices, narrow_both) {
+            let copied = match (narrow_indices, narrow_both) {
                 (true, false) => indices.copy_to(&mut Widening(out)),
                 _ => indices.copy_to(out),
-            }
+            };
+            Ok(copied?)
         })?;
         let mut pointers = self.pointers;
         zip.member("indptr", |out| {
             out.write_all(&header(&dtype, vec![self.rows.saturating_add(1)]))?;
-            if narrow_both { pointers.copy_to(&mut Narrowing(out)) } else { pointers.copy_to(out) }
+            let copied =
+                if narrow_both { pointers.copy_to(&mut Narrowing(out)) } else { pointers.copy_to(out) };
+            Ok(copied?)
         })?;
         zip.member("format", |out| {
             out.write_all(&header(&Dtype::Scalar(Scalar::new(DtypeKind::Bytes, 3)), vec![]))?;
@@ -146,7 +148,7 @@ impl SparseBody {
         let (scalar, entries, mut values) = (self.scalar, self.entries, self.values);
         zip.member("data", |out| {
             out.write_all(&header(&Dtype::Scalar(scalar), vec![entries]))?;
-            values.copy_to(out)
+            Ok(values.copy_to(out)?)
         })
     }
 }

@@ -95,7 +95,7 @@ fn create(sink: Sink, schema: &SchemaRef, compressed: bool, budget: Budget) -> R
     let body = match Form::of(schema) {
         Form::Sparse => {
             let (scalar, _) = sparse_value(schema).map_err(Error::unsupported)?;
-            Body::Sparse(Box::new(SparseBody::new(scalar, schema)))
+            Body::Sparse(Box::new(SparseBody::new(scalar, schema, &budget)?))
         }
         Form::Table => Body::Members(
             schema

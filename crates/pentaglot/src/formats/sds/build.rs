@@ -9,7 +9,6 @@ use pentaglot_succinct::{
     Structure, Supports, WaveletCore, WaveletMatrix, WordCursor, WordSink, write_bits, write_ints, write_raw,
     write_sparse,
 };
-use tempfile::spooled_tempfile;
 
 use super::schema::{Native, SdsKind};
 use super::scratch::{Scratch, check_room};
@@ -17,6 +16,7 @@ use super::write::{Input, Target};
 use crate::cursor::Reserved;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Budget;
+use crate::source::Spool;
 
 /// The values so far, and what headers say of them.
 pub(super) struct Values {
@@ -56,7 +56,7 @@ impl Values {
             _ => Order::Any,
         };
         let width = target.native.width.filter(|_| target.native.kind == SdsKind::Int);
-        let scratch = Scratch::new(budget)?;
+        let scratch = Scratch::new(budget);
         Ok(Values { scratch, order, width, rows: 0, word: 0, largest: 0, end: 0, ones: 0 })
     }
 
@@ -277,7 +277,7 @@ pub(super) fn write(
     }
     let native = &target.native;
     if native.kind == SdsKind::RunLength {
-        return run_length(target, values, sink);
+        return run_length(target, values, budget, sink);
     }
     let mut out = Out { sink: ByteSink(sink), words: Vec::new() };
     match native.kind {
@@ -355,9 +355,9 @@ fn sparse(target: &Target, mut values: Values, budget: &Budget, out: &mut impl W
     write_sparse(len, ones, options, supports, positions, out).map_err(refused)
 }
 
-fn run_length(target: &Target, mut values: Values, sink: &mut impl Write) -> Result<()> {
+fn run_length(target: &Target, mut values: Values, budget: &Budget, sink: &mut impl Write) -> Result<()> {
     let (len, input) = (length(target, &values)?, target.input);
-    let writer = RunLengthVectorWriter::new(sink, spooled_tempfile(1 << 20));
+    let writer = RunLengthVectorWriter::new(sink, Spool::with_memory(1 << 20, budget));
     let mut writer = writer.map_err(refused)?;
     values.runs(input, &mut |start, run| writer.push_run(start, run)).map_err(refused)?;
     writer.finish(len).map(drop).map_err(refused)

@@ -1,32 +1,24 @@
 //! Elements that wait until all of them are there: in memory while they are few, in a temporary file when they are many.
 
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 
 use pentaglot_succinct::Replay;
-use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use crate::error::{Error, Result};
-use crate::limits::{Budget, Reservation};
+use crate::limits::Budget;
+use crate::source::Spool;
 
 /// Up to so many bytes stay in memory.
 const MEMORY: u64 = 256 << 10;
-/// Elements that are read at a time.
-const CHUNK: usize = 4096;
 
 pub(super) struct Scratch {
-    file: BufWriter<SpooledTempFile>,
+    spool: Spool,
     len: u64,
-    limit: u64,
-    _held: Reservation,
 }
 
 impl Scratch {
-    pub(super) fn new(budget: &Budget) -> Result<Self> {
-        // What is kept in memory, and the buffers for writing and reading.
-        let _held = budget.reserve(MEMORY.min(budget.limits().max_alloc / 4))?;
-        let file = spooled_tempfile(usize::try_from(MEMORY).unwrap_or(0));
-        let limit = budget.limits().max_spool;
-        Ok(Scratch { file: BufWriter::with_capacity(8 * CHUNK, file), len: 0, limit, _held })
+    pub(super) fn new(budget: &Budget) -> Self {
+        Scratch { spool: Spool::with_memory(MEMORY, budget).limited(), len: 0 }
     }
 
     /// How many elements there are.
@@ -37,9 +29,8 @@ impl Scratch {
     /// Appends elements.
     pub(super) fn push(&mut self, elements: &[u64]) -> Result<()> {
         self.len += elements.len() as u64;
-        check_room(self.len, self.limit)?;
         for element in elements {
-            self.file.write_all(&element.to_le_bytes()).map_err(|error| cannot(&error))?;
+            self.spool.write_all(&element.to_le_bytes())?;
         }
         Ok(())
     }
@@ -54,26 +45,22 @@ pub(super) fn check_room(elements: u64, limit: u64) -> Result<()> {
     Ok(())
 }
 
-fn cannot(error: &io::Error) -> Error {
-    Error::io("cannot spool to a temporary file", io::Error::new(error.kind(), error.to_string()))
-}
-
 impl Replay for Scratch {
     fn replay(&mut self, take: &mut dyn FnMut(u64) -> io::Result<()>) -> io::Result<()> {
-        self.file.flush()?;
-        let file = self.file.get_mut();
-        file.seek(SeekFrom::Start(0))?;
-        let mut buffer = [0; 8 * CHUNK];
-        let mut left = self.len;
-        while left > 0 {
-            let count = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
-            let Some(bytes) = buffer.get_mut(..8 * count) else { break };
-            file.read_exact(bytes)?;
-            for element in bytes.as_chunks::<8>().0 {
-                take(u64::from_le_bytes(*element))?;
-            }
-            left -= count as u64;
-        }
+        self.spool.copy_to(&mut Elements(take))
+    }
+}
+
+/// Takes elements from their bytes, which come in pieces of whole elements.
+struct Elements<'t>(&'t mut dyn FnMut(u64) -> io::Result<()>);
+
+impl Write for Elements<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        bytes.as_chunks::<8>().0.iter().try_for_each(|element| (self.0)(u64::from_le_bytes(*element)))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

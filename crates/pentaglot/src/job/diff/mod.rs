@@ -122,7 +122,7 @@ pub fn diff(
     );
     collector.columns(compared.schema.fields().iter().map(|field| field.name().clone()));
     if options.key.is_empty() {
-        position::compare(rows_a, rows_b, &options.tolerance, &mut collector)?;
+        position::compare(rows_a, rows_b, options, &mut collector)?;
     } else {
         keyed::compare(rows_a, rows_b, options, &mut collector)?;
     }

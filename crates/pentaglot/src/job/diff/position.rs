@@ -2,6 +2,7 @@
 
 use arrow_array::RecordBatch;
 
+use super::DiffOptions;
 use super::cells::{self, Tolerance};
 use super::report::{Collector, Place};
 use crate::error::{Error, Result};
@@ -16,8 +17,8 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn new(rows: Rows) -> Result<Self> {
-        Ok(Side { rows: ReadAhead::new(rows)?, current: None })
+    pub(super) fn new(rows: Rows, options: &DiffOptions) -> Result<Self> {
+        Ok(Side { rows: ReadAhead::new(rows, &options.open.identity())?, current: None })
     }
 
     /// Rows at hand; 0 at the end.
@@ -41,8 +42,8 @@ impl Side {
     }
 }
 
-pub(super) fn compare(a: Rows, b: Rows, tolerance: &Tolerance, collector: &mut Collector<'_>) -> Result<()> {
-    let (mut a, mut b) = (Side::new(a)?, Side::new(b)?);
+pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut Collector<'_>) -> Result<()> {
+    let (mut a, mut b) = (Side::new(a, options)?, Side::new(b, options)?);
     let mut start = 0u64;
     loop {
         let (left, right) = (a.fill()?, b.fill()?);
@@ -60,7 +61,7 @@ pub(super) fn compare(a: Rows, b: Rows, tolerance: &Tolerance, collector: &mut C
                 let count = left.min(right);
                 if let (Some(a), Some(b)) = (a.take(count), b.take(count)) {
                     let place = |row: usize| Ok(Place::Row(start + row as u64));
-                    compare_batches(&a, &b, tolerance, &place, collector)?;
+                    compare_batches(&a, &b, &options.tolerance, &place, collector)?;
                 }
                 start += count as u64;
             }

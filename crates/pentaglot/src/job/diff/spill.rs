@@ -18,7 +18,7 @@ const PARTS: usize = 32;
 pub(super) const MOST_LEVELS: usize = 4;
 
 /// What one part keeps in memory before it goes to a file.
-const MEMORY_BYTES: usize = 64 << 10;
+const MEMORY_BYTES: u64 = 64 << 10;
 
 pub(super) struct Parts {
     schema: SchemaRef,
@@ -28,9 +28,8 @@ pub(super) struct Parts {
 
 impl Parts {
     pub(super) fn new(schema: SchemaRef, budget: &Budget) -> Result<Self> {
-        let most = budget.limits().max_spool;
         let writer = |_| {
-            let spool = Spool::with_memory(most, MEMORY_BYTES);
+            let spool = Spool::with_memory(MEMORY_BYTES, budget).limited();
             Ok::<_, Error>(StreamWriter::try_new(spool, &schema)?)
         };
         let writers = (0..PARTS).map(writer).collect::<Result<_>>()?;

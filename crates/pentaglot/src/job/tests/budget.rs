@@ -45,6 +45,7 @@ fn a_cancelled_job_ends_with_its_own_error_and_leaves_nothing() {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let progress = options.open.control.progress();
         assert!(progress.rows > 0 && progress.bytes > 0 && progress.total_bytes.is_none(), "{progress:?}");
+        assert_eq!(progress.total_rows, None);
         assert_eq!(options.open.budget.used(), 0, "what the job held is given back");
     }
 }
@@ -80,6 +81,33 @@ fn a_job_gives_all_memory_back_whatever_it_reads_and_writes() {
         drop(batches);
         assert_eq!(options.budget.used(), 0, "reading {format}");
     }
+}
+
+#[test]
+fn progress_tells_bytes_and_rows_of_how_many() {
+    let registry = Registry::default();
+    let csv = "a\n".to_owned() + &"7\n".repeat(5000);
+    let mut options = ConvertOptions::default();
+    let source = Source::from_bytes("data.csv", csv.into_bytes());
+    let opened = open_source(&registry, source, None, &options.open).unwrap();
+    let conversion =
+        Conversion::plan_opened(opened, target(&registry, "arrow").unwrap(), None, &options).unwrap();
+    let (sink, memory) = Sink::memory();
+    conversion.run_into(sink).unwrap();
+    let progress = options.open.control.progress();
+    assert_eq!((progress.rows, progress.total_rows), (5000, Some(5000)));
+    options.open.control = crate::Control::default();
+    options.rows = Some(1000..9000);
+    let source = Source::from_bytes("data.arrow", memory.take());
+    let bytes = source.len();
+    let opened = open_source(&registry, source, None, &options.open).unwrap();
+    let conversion =
+        Conversion::plan_opened(opened, target(&registry, "csv").unwrap(), None, &options).unwrap();
+    conversion.run_into(Sink::memory().0).unwrap();
+    let progress = options.open.control.progress();
+    assert_eq!((progress.rows, progress.total_rows), (4000, Some(4000)));
+    assert_eq!(progress.total_bytes, bytes);
+    assert!(progress.bytes > 0);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::Source;
 use crate::error::ErrorKind;
 use crate::formats::Findings;
-use crate::job::{ConvertOptions, OpenOptions, salvage, validate};
+use crate::job::{Conversion, ConvertOptions, OpenOptions, open_source, salvage, target, validate};
 use crate::registry::Registry;
 
 fn testdata() -> PathBuf {
@@ -144,4 +145,21 @@ fn intact_columns_beside_a_damaged_one_are_saved() {
     let lost: Vec<&str> = done.lost_columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!((done.rows, lost), (100, vec!["b"]));
     assert!(std::fs::read_to_string(output).unwrap().starts_with("a,c\n1,2.5\n"));
+}
+
+#[test]
+fn a_file_that_a_limit_keeps_closed_is_not_called_damaged() {
+    let registry = Registry::default();
+    let csv = "a,b\n".to_owned() + &"123456789,2\n".repeat(20_000);
+    let mut options = ConvertOptions::default();
+    let source = Source::from_bytes("x.csv", csv.into_bytes());
+    let opened = open_source(&registry, source, None, &options.open).unwrap();
+    let conversion =
+        Conversion::plan_opened(opened, target(&registry, "bsondf").unwrap(), None, &options).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    conversion.run(&path("x.bsondf"), false).unwrap();
+    options.open.budget = crate::Limits { max_alloc: 100_000, ..crate::Limits::default() }.budget();
+    let error = salvage(&registry, &path("x.bsondf"), &path("y.bsondf"), &options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
 }

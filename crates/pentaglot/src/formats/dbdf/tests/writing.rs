@@ -245,7 +245,8 @@ fn a_repeated_entry_is_not_written() {
 #[test]
 fn options_are_checked() {
     for (key, value) in [("blocks", "tiny"), ("block-rows", "0"), ("block-cols", "x"), ("narrow", "yes")] {
-        let error = write(&matrix(vec![1.0], 1), &options("spec", &[(key, value)])).unwrap_err();
+        let schema = matrix(vec![1.0], 1).schema();
+        let error = Dbdf.plan(&schema, &options("spec", &[(key, value)])).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Usage, "{key}");
     }
 }
