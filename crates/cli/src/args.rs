@@ -5,10 +5,10 @@ use std::ops::Range;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pentaglot::formats::OptionMap;
 use pentaglot::hub::LossKinds;
-use pentaglot::job::OpenOptions;
+use pentaglot::job::{ColumnChanges, OpenOptions, parse_columns};
 use pentaglot::{Control, Limits};
 
-/// Read, check, explain and convert typed data: dbdf, ds, dynd, bsondf, sds, Arrow, Parquet, CSV, JSON lines, NumPy,
+/// Read, check, explain and convert typed data: dbdf, ds, dynd, bsondf, sds, Arrow, Parquet, CSV, JSON lines, JSON, NumPy,
 /// Matrix Market.
 ///
 /// Exit status: 0 done, valid; 1 truncated or malformed input; 2 usage, I/O, unsupported; 3 lossy and not allowed, or a
@@ -101,7 +101,7 @@ pub(crate) enum Verb {
     Schema(Schema),
     /// A file's rows
     #[command(
-        after_help = "Examples:\n  pentaglot cat table.csv --where 'size >= 10' --rows 10..20 --columns name,size\n  pentaglot cat graph.gbz::tags --output csv"
+        after_help = "Examples:\n  pentaglot cat table.csv --where 'size >= 10' --rows 10..20 --columns name,size\n  pentaglot cat table.csv -n 5 --exclude note --cast size=float64 --rename size=metres"
     )]
     Cat(Cat),
     /// A file's first rows
@@ -109,6 +109,16 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot head readings.parquet\n  pentaglot head -n 3 matrix.npy --columns 0,7..9"
     )]
     Head(Head),
+    /// A file's last rows
+    #[command(
+        after_help = "Examples:\n  pentaglot tail readings.parquet\n  pentaglot tail -n 3 log.jsonl.zst --columns time,message"
+    )]
+    Tail(Tail),
+    /// Some rows of a file, chosen at random, in the order of the file
+    #[command(
+        after_help = "Examples:\n  pentaglot sample readings.parquet -n 20\n  pentaglot sample table.csv -n 1000 --seed 7 --output csv"
+    )]
+    Sample(Sample),
     /// Check files against every rule of their format; one finding a line
     #[command(
         after_help = "Examples:\n  pentaglot validate frame.dbdf\n  pentaglot validate --profile strict --json data/x.ds data/y.ds"
@@ -222,6 +232,24 @@ pub(crate) enum SchemaLanguage {
     DaphneMeta,
 }
 
+/// What happens to columns beside being chosen.
+#[derive(Debug, Args)]
+pub(crate) struct Changes {
+    /// Columns that are left out, by name or by place
+    #[arg(long, value_name = "A,B")]
+    pub(crate) exclude: Option<String>,
+    /// Types of columns: price=decimal128[10, 2],day=date32
+    #[arg(long, value_name = "A=TYPE,…", value_parser = parse_casts)]
+    pub(crate) cast: Option<Pairs>,
+    /// New names of columns: a=b,c=d
+    #[arg(long, value_name = "A=B,…", value_parser = parse_renames)]
+    pub(crate) rename: Option<Pairs>,
+}
+
+/// Names with what they get.
+#[derive(Debug, Clone)]
+pub(crate) struct Pairs(pub(crate) Vec<(String, String)>);
+
 #[derive(Debug, Args)]
 pub(crate) struct Cat {
     /// The file
@@ -229,12 +257,17 @@ pub(crate) struct Cat {
     /// Rows A..B, half-open from 0; with --where, of those that match
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
     pub(crate) rows: Option<Range<u64>>,
+    /// At most so many rows
+    #[arg(short = 'n', value_name = "N")]
+    pub(crate) count: Option<u64>,
     /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
     #[arg(long = "where", value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// Columns, by name; of a matrix also 3,7..9
+    /// Columns, by name or by place, from 0: name,0,2..4
     #[arg(long, value_name = "A,B")]
     pub(crate) columns: Option<String>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
     /// How rows are printed; by default a table on a terminal, else jsonl
     #[arg(long, value_name = "FORM")]
     pub(crate) output: Option<Output>,
@@ -261,7 +294,50 @@ pub(crate) struct Head {
     /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
     #[arg(long = "where", value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// Columns, by name; of a matrix also 3,7..9
+    /// Columns, by name or by place, from 0: name,0,2..4
+    #[arg(long, value_name = "A,B")]
+    pub(crate) columns: Option<String>,
+    /// How rows are printed; by default a table on a terminal, else jsonl
+    #[arg(long, value_name = "FORM")]
+    pub(crate) output: Option<Output>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tail {
+    /// The file
+    pub(crate) file: String,
+    /// How many rows
+    #[arg(short = 'n', value_name = "N", default_value_t = 10)]
+    pub(crate) count: u64,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// Columns, by name or by place, from 0: name,0,2..4
+    #[arg(long, value_name = "A,B")]
+    pub(crate) columns: Option<String>,
+    /// How rows are printed; by default a table on a terminal, else jsonl
+    #[arg(long, value_name = "FORM")]
+    pub(crate) output: Option<Output>,
+    #[command(flatten)]
+    pub(crate) open: Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sample {
+    /// The file
+    pub(crate) file: String,
+    /// How many rows
+    #[arg(short = 'n', value_name = "N")]
+    pub(crate) count: u64,
+    /// The same seed gives the same rows; by default each run gives others
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null; texts and dates in single quotes
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// Columns, by name or by place, from 0: name,0,2..4
     #[arg(long, value_name = "A,B")]
     pub(crate) columns: Option<String>,
     /// How rows are printed; by default a table on a terminal, else jsonl
@@ -323,9 +399,11 @@ pub(crate) struct Convert {
     /// Adapt the data to this type; @FILE reads it from a file
     #[arg(long = "as", value_name = "TYPE", value_parser = text_or_file)]
     pub(crate) as_type: Option<String>,
-    /// Columns, by name; of a matrix also 3,7..9
+    /// Columns, by name or by place, from 0: name,0,2..4
     #[arg(long, value_name = "A,B")]
     pub(crate) columns: Option<String>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
     /// Rows A..B, half-open from 0, counted over all inputs; with --where, of those that match
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
     pub(crate) rows: Option<Range<u64>>,
@@ -574,6 +652,17 @@ impl Global {
     }
 }
 
+impl Changes {
+    pub(crate) fn of_columns(&self) -> ColumnChanges {
+        let pairs = |pairs: &Option<Pairs>| pairs.as_ref().map_or_else(Vec::new, |pairs| pairs.0.clone());
+        let mut changes = ColumnChanges::default();
+        changes.exclude = self.exclude.as_deref().map(parse_columns).unwrap_or_default();
+        changes.cast = pairs(&self.cast);
+        changes.rename = pairs(&self.rename);
+        changes
+    }
+}
+
 impl Open {
     pub(crate) fn options(&self, global: &Global) -> OpenOptions {
         let mut options = OpenOptions::default();
@@ -625,6 +714,14 @@ fn parse_kinds(text: &str) -> Result<LossKinds, String> {
     } else {
         text.parse().map_err(|error: pentaglot::Error| error.to_string())
     }
+}
+
+fn parse_casts(text: &str) -> Result<Pairs, String> {
+    pentaglot::job::parse_casts(text).map(Pairs).map_err(|error| error.to_string())
+}
+
+fn parse_renames(text: &str) -> Result<Pairs, String> {
+    pentaglot::job::parse_renames(text).map(Pairs).map_err(|error| error.to_string())
 }
 
 fn parse_rows(text: &str) -> Result<Range<u64>, String> {

@@ -23,6 +23,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     options.to = args.to.clone();
     options.as_type = args.as_type.clone();
     options.columns = args.columns.as_deref().map(parse_columns);
+    options.changes = args.changes.of_columns();
     options.rows = args.rows.clone();
     options.filter = args.filter.clone();
     options.allow_lossy = args.allow_lossy.unwrap_or_default();

@@ -20,7 +20,7 @@ pub(crate) fn run(session: &Session, args: &Formats) -> Outcome {
     }
     if !args.json {
         writeln!(out, "{}", bold("any target"))?;
-        writeln!(out, "  -O as={} (default auto)", pentaglot::convert::leaving::WORDS.join("|"))?;
+        writeln!(out, "  -O as={} (default auto)", pentaglot::convert::target_form::WORDS.join("|"))?;
         let help = "images become files of a folder and names, or names images";
         writeln!(out, "  -O image-files=DIR  {help} (convert)")?;
     }

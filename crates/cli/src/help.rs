@@ -7,7 +7,10 @@ use crate::args::Cli;
 
 /// The verbs by purpose, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Look at a file", &["inspect", "schema", "head", "cat", "count", "describe", "plot", "view", "dump"]),
+    (
+        "Look at a file",
+        &["inspect", "schema", "head", "tail", "sample", "cat", "count", "describe", "plot", "view", "dump"],
+    ),
     ("Check a file", &["validate", "hash", "diff"]),
     ("Change a file", &["convert", "salvage"]),
     ("Ask succinct structures", &["query", "index"]),

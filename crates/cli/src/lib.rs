@@ -239,6 +239,8 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Schema(args) => schema::run(session, args),
         Verb::Cat(args) => cat::run(session, args),
         Verb::Head(args) => cat::head(session, args),
+        Verb::Tail(args) => cat::tail(session, args),
+        Verb::Sample(args) => cat::sample(session, args),
         Verb::Validate(args) => validate::run(session, args),
         Verb::Dump(args) => dump::run(session, args),
         Verb::Convert(args) => convert::run(session, args),

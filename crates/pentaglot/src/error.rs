@@ -370,6 +370,8 @@ impl fmt::Display for Error {
             write!(f, "at byte {offset}")?;
             self.0.line.iter().try_for_each(|line| write!(f, " (line {line})"))?;
             f.write_str(if path.is_empty() { ": " } else { ", " })?;
+        } else if let Some(line) = self.0.line {
+            write!(f, "line {line}{}", if path.is_empty() { ": " } else { ", " })?;
         }
         if !path.is_empty() {
             write!(f, "{path}: ")?;

@@ -20,6 +20,7 @@
         feature = "arrow_ipc",
         feature = "parquet",
         feature = "csv",
+        feature = "json",
         feature = "json_lines",
         feature = "npy",
         feature = "matrix_market",
@@ -65,7 +66,7 @@ pub use formats::guard::panic_is_guarded;
 pub use limits::{Budget, Limits, Reservation};
 pub use registry::Registry;
 pub use sink::Sink;
-pub use source::{HEAD_BYTES, ReadAt, Source, SourceReader};
+pub use source::{HEAD_BYTES, Packing, ReadAt, Source, SourceReader};
 
 /// The versions of the Arrow crates that are part of this library's interface.
 pub mod arrow {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Hint, Result};
 use crate::formats::{Confidence, Format, Head, foreign};
-use crate::source::Source;
+use crate::source::{Packing, Source};
 
 /// A set of formats. A value that is passed in: there is no global one.
 ///
@@ -39,9 +39,11 @@ impl Default for Registry {
                 #[cfg(feature = "parquet")]
                 Arc::new(crate::formats::parquet::Parquet),
                 #[cfg(feature = "csv")]
-                Arc::new(crate::formats::csv::Csv),
+                Arc::new(crate::formats::text::csv::Csv),
                 #[cfg(feature = "json_lines")]
-                Arc::new(crate::formats::json_lines::JsonLines),
+                Arc::new(crate::formats::text::json_lines::JsonLines),
+                #[cfg(feature = "json")]
+                Arc::new(crate::formats::text::json::Json),
                 #[cfg(feature = "npy")]
                 Arc::new(crate::formats::npy::Npy),
                 #[cfg(feature = "npy")]
@@ -72,10 +74,10 @@ impl Registry {
         })
     }
 
-    /// The format that an output name asks for, by its extension (`.gz` aside).
+    /// The format that an output name asks for, by its extension (packing aside).
     pub fn by_extension(&self, name: &str) -> Option<Arc<dyn Format>> {
         let name = name.to_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        let name = Packing::strip(&name);
         // The longest extension wins: `.ds.json` before `.json`.
         let fits = |format: &&Arc<dyn Format>| {
             let extensions = format.info().extensions.iter();
@@ -101,15 +103,15 @@ impl Registry {
     /// ```
     pub fn by_media_type(&self, media_type: &str) -> Option<(Arc<dyn Format>, Option<&'static str>)> {
         let wanted = media_type.split(';').next().unwrap_or_default().trim();
-        let is_wanted = |known: &&str| known.eq_ignore_ascii_case(wanted);
+        let is_wanted = |known: &str| known.eq_ignore_ascii_case(wanted);
         let own =
-            self.formats().find(|format| format.info().media_types.iter().any(|known| is_wanted(&known)));
+            self.formats().find(|format| format.info().media_types.iter().any(|known| is_wanted(known)));
         let shares = |format: &&Arc<dyn Format>| {
-            format.dialect_media_types().iter().any(|(_, known)| is_wanted(&known))
+            format.dialect_media_types().iter().any(|(_, known)| is_wanted(known))
         };
         let format = own.or_else(|| self.formats().find(shares))?;
         let mut dialects = format.dialect_media_types().iter();
-        let dialect = dialects.find(|(_, known)| is_wanted(&known)).map(|(dialect, _)| *dialect);
+        let dialect = dialects.find(|(_, known)| is_wanted(known)).map(|(dialect, _)| *dialect);
         Some((Arc::clone(format), dialect))
     }
 

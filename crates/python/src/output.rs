@@ -43,7 +43,7 @@ impl Output {
         Ok(match self {
             Output::Path(path) => {
                 let sink = Sink::create(&path, force)?;
-                if path.to_lowercase().ends_with(".gz") { sink.gzip() } else { sink }
+                sink.packed_for(&path)
             }
             Output::File(file) => Sink::pipe(PyWriter(file)),
         })

@@ -1,7 +1,7 @@
 //! Succinct structures: built, opened, saved, and asked many questions at a time without the interpreter's lock.
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use pentaglot::formats::sds::{SdsKind, Mapped, Object};
+use pentaglot::formats::sds::{Mapped, Object, SdsKind};
 use pentaglot::map::InPlace;
 use pentaglot::{Budget, Context, Error, ErrorKind, Sink};
 use pentaglot_succinct as structures;

@@ -1,11 +1,11 @@
-//! Reading elements in order, every length held against what is left.
+//! Reading elements in order, every length checked against what is left.
 
 use crate::error::Error;
 use crate::storage::Section;
 
 /// A position in a sequence of elements.
 ///
-/// A length that is read here is a rumour until [`section`](WordCursor::section) has cut it out: nothing is
+/// A length that is read here is unverified until [`section`](WordCursor::section) has cut it out: nothing is
 /// allocated, and nothing overflows.
 #[derive(Debug, Clone)]
 pub struct WordCursor<S> {

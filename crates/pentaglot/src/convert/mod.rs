@@ -1,11 +1,11 @@
 //! From shape to shape ([`reshape`]) and from type to type ([`adapt`]), as streams. Knows no format.
 //!
-//! [`leaving::choose`] decides which form a stream takes for a target; [`reshape::reshape`] gives it that form.
+//! [`target_form::choose`] decides which form a stream takes for a target; [`reshape::reshape`] gives it that form.
 
 pub mod adapt;
-pub mod leaving;
 mod matrix;
 pub mod reshape;
+pub mod target_form;
 mod tensor;
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,8 @@ use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 use proptest::prelude::*;
 
-use super::leaving::choose;
 use super::reshape;
+use super::target_form::choose;
 use crate::error::Result;
 use crate::hub::matrix::widen::common_type;
 use crate::hub::rows::{self, Rows, from_batches};

@@ -1,6 +1,6 @@
 //! What a format sees of a file to tell whether it is its own.
 
-use crate::source::Source;
+use crate::source::{Packing, Source};
 
 /// What a file is that belongs to another program, by its first bytes: so that an error can name it.
 pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
@@ -80,10 +80,9 @@ impl<'a> Head<'a> {
         self.bytes.is_empty()
     }
 
-    /// The file's name, in lower case, without a trailing `.gz`.
+    /// The file's name, in lower case, without the extension of a packing.
     pub fn name(&self) -> String {
-        let name = self.source.name().to_lowercase();
-        name.strip_suffix(".gz").unwrap_or(&name).to_owned()
+        Packing::strip(&self.source.name().to_lowercase()).to_owned()
     }
 
     /// Whether the name ends in one of these extensions.

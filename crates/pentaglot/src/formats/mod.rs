@@ -30,6 +30,8 @@
 
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub(crate) mod arrow_flatbuffers;
+#[cfg(any(feature = "npy", feature = "matrix_market"))]
+pub(crate) mod column_major;
 mod detect;
 mod findings;
 #[cfg(any(feature = "arrow_ipc", feature = "parquet", feature = "ds"))]
@@ -47,16 +49,12 @@ mod summary;
 pub mod arrow_ipc;
 #[cfg(feature = "bsondf")]
 pub mod bsondf;
-#[cfg(feature = "csv")]
-pub mod csv;
 #[cfg(feature = "dbdf")]
 pub mod dbdf;
 #[cfg(feature = "ds")]
 pub mod ds;
 #[cfg(feature = "dynd")]
 pub mod dynd;
-#[cfg(feature = "json_lines")]
-pub mod json_lines;
 #[cfg(feature = "matrix_market")]
 pub mod matrix_market;
 #[cfg(feature = "npy")]
@@ -67,6 +65,8 @@ pub mod npz;
 pub mod parquet;
 #[cfg(feature = "sds")]
 pub mod sds;
+#[cfg(any(feature = "csv", feature = "json", feature = "json_lines"))]
+pub mod text;
 
 use std::sync::Arc;
 
@@ -205,7 +205,7 @@ pub trait Writer: Send {
 pub struct Written {
     /// Rows.
     pub rows: u64,
-    /// Bytes, before gzip.
+    /// Bytes, before packing.
     pub bytes: u64,
     /// What the user should know.
     pub notes: Vec<String>,
@@ -241,14 +241,14 @@ pub struct FormatInfo {
     pub has_members: bool,
     /// Makes the side file that lets a reader seek, where the format has one.
     pub index: Option<IndexBuilder>,
-    /// Whether a gzip magic means gzip around the file; else only the name says so.
+    /// Whether the magic number of a packing means packing around the file; else only the name says so.
     pub gzip_by_magic: bool,
     /// Where the format is described.
     pub spec: &'static str,
 }
 
 impl FormatInfo {
-    /// Whether a gzip magic means gzip around a file of this dialect. Where any bytes are a file, only its name says so.
+    /// Whether the magic number of a packing means packing around a file of this dialect. Where any bytes are a file, only its name says so.
     pub fn is_packed_by_magic(&self, dialect: Option<&str>) -> bool {
         let takes_any_bytes =
             self.dialects.iter().any(|known| Some(known.name) == dialect && known.takes_any_bytes);

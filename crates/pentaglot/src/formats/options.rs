@@ -167,6 +167,7 @@ impl ReadOptions {
         ]
         values [
             with_in_place(in_place: InPlace),
+            with_damaged(damaged: bool),
             with_budget(budget: Budget),
             with_control(control: Control),
         ]

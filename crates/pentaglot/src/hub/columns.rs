@@ -15,10 +15,7 @@ pub struct Columns(Vec<Range<u64>>);
 
 impl Columns {
     pub(super) fn new(ranges: Vec<Range<u64>>, schema: &Schema) -> Result<Self> {
-        let count = match Form::of(schema) {
-            Form::Dense | Form::Sparse => shape::matrix_cols(schema).unwrap_or(0),
-            _ => schema.fields().len() as u64,
-        };
+        let count = Columns::of(schema).count();
         match ranges.iter().find(|range| range.start > range.end || range.end > count) {
             Some(range) => Err(Error::usage(format!(
                 "expected columns below {count}, found {}..{}",
@@ -26,6 +23,14 @@ impl Columns {
             ))),
             None => Ok(Columns(ranges)),
         }
+    }
+
+    /// All columns of a schema.
+    pub(super) fn of(schema: &Schema) -> Self {
+        Columns::first(match Form::of(schema) {
+            Form::Dense | Form::Sparse => shape::matrix_cols(schema).unwrap_or(0),
+            _ => schema.fields().len() as u64,
+        })
     }
 
     /// The first `count` columns.

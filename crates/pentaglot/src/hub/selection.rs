@@ -54,15 +54,38 @@ impl Selection {
         }
     }
 
-    /// These columns, in this order: names of a table; of a matrix also `col_3`, `3`, `7..9`.
+    /// These columns, in this order: names of a table; also places such as `3`, `7..9`, where no column has that name.
     pub fn with_columns(self, names: &[impl AsRef<str>]) -> Result<Self> {
+        let ranges = self.resolve(names)?;
+        self.with_column_ranges(ranges)
+    }
+
+    /// All columns that are chosen so far but these, which are named as in [`with_columns`](Self::with_columns).
+    pub fn without_columns(self, names: &[impl AsRef<str>]) -> Result<Self> {
+        if names.is_empty() {
+            return Ok(self);
+        }
+        let all = Columns::of(&self.full);
+        let mut left = self.columns.as_ref().unwrap_or(&all).ranges().to_vec();
+        for gone in self.resolve(names)? {
+            let cut = |range: Range<u64>| {
+                [range.start..range.end.min(gone.start), range.start.max(gone.end)..range.end]
+            };
+            left = left.into_iter().flat_map(cut).filter(|range| range.start < range.end).collect();
+        }
+        if left.is_empty() {
+            return Err(Error::usage("no column is left"));
+        }
+        self.with_column_ranges(left)
+    }
+
+    fn resolve(&self, names: &[impl AsRef<str>]) -> Result<Vec<Range<u64>>> {
         let is_matrix = matches!(Form::of(&self.full), Form::Dense | Form::Sparse);
         let ranges = names.iter().map(|name| match is_matrix {
             true => matrix_range(name.as_ref(), shape::matrix_cols(&self.full).unwrap_or(0)),
             false => table_column(name.as_ref(), &self.full),
         });
-        let ranges = ranges.collect::<Result<_>>()?;
-        self.with_column_ranges(ranges)
+        ranges.collect()
     }
 
     /// The columns at these indices, in this order.
@@ -165,11 +188,29 @@ impl Selection {
 }
 
 fn table_column(name: &str, schema: &Schema) -> Result<Range<u64>> {
-    let index = schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| {
+    let named = schema.fields().iter().position(|field| field.name() == name);
+    let count = schema.fields().len() as u64;
+    if let (None, Some(range)) = (named, places(name, count)) {
+        return Ok(range);
+    }
+    let index = named.ok_or_else(|| {
         let names = error::list(schema.fields().iter().map(|field| field.name()));
         Error::usage(format!("there is no column {:?} (there is {names})", error::excerpt(name)))
     })?;
     Ok(index as u64..index as u64 + 1)
+}
+
+/// The places that `3` or `7..9` means among so many columns; `None` if it means none.
+fn places(text: &str, count: u64) -> Option<Range<u64>> {
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+'));
+    match text.split_once("..") {
+        Some((start, end)) => {
+            let start = if start.is_empty() { 0 } else { number(start)? };
+            let end = if end.is_empty() { count } else { number(end)?.min(count) };
+            Some(start.min(end)..end)
+        }
+        None => number(text).filter(|index| *index < count).map(|index| index..index + 1),
+    }
 }
 
 fn matrix_range(name: &str, cols: u64) -> Result<Range<u64>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema, SchemaRef};
 
+use super::columns::ColumnChanges;
 #[cfg(feature = "sds")]
 use super::composite::{self, Composite};
 use super::dense;
@@ -21,7 +22,7 @@ use super::types;
 use super::verify::{Complete, Verification};
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::triplets::{self, Triplets};
-use crate::convert::{leaving, reshape};
+use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{OptionMap, Side, WriteOptions, WritePlan, Written};
 use crate::hub::{
@@ -43,6 +44,8 @@ pub struct ConvertOptions {
     pub as_type: Option<String>,
     /// The columns, by name; of a matrix also `3`, `7..9`.
     pub columns: Option<Vec<String>>,
+    /// Columns that are left out, cast and renamed, before the data is adapted to a type.
+    pub changes: ColumnChanges,
     /// The rows, half-open; of those that match, if there is a filter.
     pub rows: Option<Range<u64>>,
     /// Only rows that match; see [`crate::hub::filter`].
@@ -69,6 +72,7 @@ impl ConvertOptions {
         ]
         values [
             with_open(open: OpenOptions),
+            with_changes(changes: ColumnChanges),
             with_rows(rows: Range<u64>),
             with_allow_lossy(allow_lossy: LossKinds),
             with_force(force: bool),
@@ -128,7 +132,7 @@ pub struct Conversion {
 pub struct Report {
     /// Rows written.
     pub rows: u64,
-    /// Bytes written, before gzip.
+    /// Bytes written, before packing.
     pub bytes: u64,
     /// What the user should know of the input.
     pub input_notes: Vec<String>,
@@ -159,6 +163,7 @@ impl ConvertOptions {
     fn view(&self) -> View {
         let mut view = View::default();
         view.columns = self.columns.clone();
+        view.changes = self.changes.clone();
         view.rows = self.rows.clone();
         view.batch_rows = self.batch_rows;
         view
@@ -218,7 +223,15 @@ impl Conversion {
             let id = target.format.info().id;
             return Err(Error::unsupported(format!("writing {id}:{dialect}, which is only read")));
         }
-        let selection = options.view().selection(&opened)?;
+        let lost = LossRecord::default();
+        let mut view = options.view();
+        let opened = if options.changes.changes_schema() {
+            let (columns, changes) = (view.columns.take(), std::mem::take(&mut view.changes));
+            opened.changed_within(columns.as_deref(), &changes, options.allow_lossy, lost.clone())?
+        } else {
+            opened
+        };
+        let selection = view.selection(&opened)?;
         let mut schema = Arc::clone(selection.schema());
         let mut plan = opened.plan.clone();
         #[cfg(feature = "ds")]
@@ -238,8 +251,8 @@ impl Conversion {
             schema = Arc::clone(&adapter.schema);
         }
         let mut reshape = match entries(&opened, &selection, adapt.as_ref(), &schema, given)? {
-            Some((triplets, size)) => leaving::leave_triplets(&schema, info.forms, triplets, size)?,
-            None => leaving::leave(&schema, info.forms, super::options::form(given))?,
+            Some((triplets, size)) => target_form::plan_triplets(&schema, info.forms, triplets, size)?,
+            None => target_form::plan(&schema, info.forms, super::options::form(given))?,
         };
         let mut write = WriteOptions::default();
         write.name = output.filter(|name| *name != "-").map(str::to_owned);
@@ -271,7 +284,8 @@ impl Conversion {
             step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
-        let (lost, allow_lossy) = (write.lost.clone(), options.allow_lossy);
+        write.lost = lost.clone();
+        let allow_lossy = options.allow_lossy;
         #[cfg(feature = "dynd")]
         let row_count = write.row_count;
         let reshape_allowed = match super::options::nan_for_nulls(&write.options) {
@@ -347,8 +361,7 @@ impl Conversion {
             return self.run_split(output, force);
         }
         let sink = if output == "-" { Sink::pipe(std::io::stdout()) } else { Sink::create(output, force)? };
-        let sink = if output.to_lowercase().ends_with(".gz") { sink.gzip() } else { sink };
-        self.run_into(sink)
+        self.run_into(sink.packed_for(output))
     }
 
     /// Runs into any sink.
@@ -531,7 +544,7 @@ fn entries(
     given: &OptionMap,
 ) -> Result<Option<(Triplets, (u64, u64))>> {
     let size = super::options::size(given)?;
-    let Some(triplets) = leaving::triplets(schema, super::options::form(given), size.is_some()) else {
+    let Some(triplets) = target_form::triplets(schema, super::options::form(given), size.is_some()) else {
         return match size {
             Some(_) => {
                 let found = reshape::describe(schema);

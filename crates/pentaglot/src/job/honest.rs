@@ -103,7 +103,7 @@ fn targets(registry: &Registry) -> Vec<String> {
             .dialects
             .iter()
             // What carries no type is tested where a type is given.
-            .filter(|dialect| dialect.write)
+            .filter(|dialect| dialect.write && dialect.read)
             .filter(|dialect| {
                 !matches!((info.id, dialect.name), ("dynd", "raw") | ("ds", "rows" | "rows-json"))
             });

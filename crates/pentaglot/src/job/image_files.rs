@@ -303,7 +303,11 @@ impl Pictures {
 
     fn finish(self) -> Result<ArrayRef> {
         if i32::try_from(self.bytes.len()).is_err() {
-            return Err(Error::limit("bytes of an image", i32::MAX, format!("{} are", self.bytes.len())));
+            return Err(Error::limit(
+                "the limit",
+                i32::MAX,
+                format!("{} bytes for an image", self.bytes.len()),
+            ));
         }
         let nulls = Some(NullBuffer::from(self.valid)).filter(|nulls| nulls.null_count() > 0);
         let offsets = OffsetBuffer::from_lengths(self.lengths);

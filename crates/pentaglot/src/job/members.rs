@@ -61,10 +61,23 @@ impl Members {
             (None, true) => None,
             (None, false) => registry.by_extension(output).map(|format| Target { format, dialect: None }),
         };
-        if !is_folder && !target.as_ref().is_some_and(|target| target.format.info().has_members) {
+        let mut archive = None;
+        if let (Some(target), false) = (&target, is_folder) {
+            let info = target.format.info();
+            let mut write = WriteOptions::default();
+            write.options = super::options::of_side(&options.open.options, Side::Write, info);
+            write.budget = options.open.budget.clone();
+            write.control = options.open.control.clone();
+            archive = target.format.archive(&write)?;
+        }
+        if !is_folder && archive.is_none() {
             return Ok(None);
         }
-        let opened = open::open(registry, input, &options.open)?;
+        let opened = match open::open(registry, input, &options.open) {
+            // The plain conversion says what is wrong with its input.
+            Err(_) if !is_folder => return Ok(None),
+            opened => opened?,
+        };
         let summary = opened.document.summary();
         if summary.members.is_empty() || !is_folder && summary.check_member().is_ok() {
             return Ok(None);
@@ -87,11 +100,7 @@ impl Members {
         if same_file(path, output) {
             return Err(Error::usage(format!("{output} is the input itself")));
         }
-        let mut write = WriteOptions::default();
-        write.options = super::options::of_side(&options.open.options, Side::Write, info);
-        write.budget = options.open.budget.clone();
-        write.control = options.open.control.clone();
-        let Some(plan) = target.format.archive(&write)? else { return Ok(None) };
+        let Some(plan) = archive else { return Ok(None) };
         let work = Work::Archive { input: input.to_owned(), members, plan };
         let (registry, options) = (registry.clone(), options.clone());
         Ok(Some(Members { registry, output: output.into(), work, options, plan: Plan::default() }))
@@ -157,8 +166,7 @@ impl Members {
             }
             Work::Archive { input, members, plan } => {
                 let sink = Sink::create(&self.output, force)?;
-                let packed = self.output.to_string_lossy().to_lowercase().ends_with(".gz");
-                let mut archive = plan(if packed { sink.gzip() } else { sink })?;
+                let mut archive = plan(sink.packed_for(&self.output.to_string_lossy()))?;
                 let mut report = Report::default();
                 for member in members {
                     let opened =

@@ -1,6 +1,7 @@
 //! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
 
 mod chain;
+mod columns;
 #[cfg(feature = "sds")]
 mod composite;
 mod conversion;
@@ -25,6 +26,7 @@ mod parts;
 mod query;
 mod read;
 mod salvage;
+mod sample;
 mod selection;
 mod split;
 #[cfg(test)]
@@ -33,6 +35,7 @@ mod types;
 #[cfg(feature = "dynd")]
 mod verify;
 
+pub use columns::ColumnChanges;
 pub use conversion::{Conversion, ConvertOptions, Report};
 pub use describe::{
     ColumnDescription, Description, Histogram, Lengths, MatrixDescription, QUANTILES, SuccinctDescription,
@@ -53,7 +56,7 @@ pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate,
 pub use query::{Queries, index};
 pub use read::View;
 pub use salvage::{LostColumn, LostRows, Salvaged, salvage};
-pub use selection::{parse_columns, parse_rows};
+pub use selection::{parse_casts, parse_columns, parse_renames, parse_rows};
 #[cfg(feature = "dbdf")]
 pub use types::daphne_meta;
 pub use types::{Language, TypeText, json_options, parse_type, print_type};

@@ -1,4 +1,4 @@
-//! From a name to an open document: member, gzip, format, dialect, options.
+//! From a name to an open document: member, packing, format, dialect, options.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::hub::rows::schema_bytes;
 use crate::limits::{Budget, Reservation};
 use crate::map::InPlace;
 use crate::registry::Registry;
-use crate::source::Source;
+use crate::source::{Packing, Source};
 
 /// How files are opened: what every verb that opens a file takes.
 #[derive(Debug, Clone, Default)]
@@ -135,9 +135,9 @@ pub fn open_source(
         Some(text) => Some(target(registry, text)?),
         None => typed_target(registry, &source, options)?,
     };
-    let gzip = is_gzip(&source, named.as_ref())?;
-    if gzip {
-        check_gzip(registry, &source)?;
+    let packing = packing_of(&source, named.as_ref())?;
+    if let Some(packing) = packing {
+        check_packing(registry, &source, packing)?;
     }
     let counted = source.clone();
     counted.attach(&options.control);
@@ -145,7 +145,10 @@ pub fn open_source(
         options.control.expect_bytes(counted.len());
     }
     source.set_budget(&options.budget);
-    let source = if gzip { source.gunzip(options.budget.limits())? } else { source };
+    let source = match packing {
+        Some(packing) => source.unpack(packing, options.budget.limits())?,
+        None => source,
+    };
     // The first bytes tell the format: data of an unknown format is not spooled.
     let format = match &named {
         Some(named) => Arc::clone(&named.format),
@@ -219,28 +222,34 @@ fn spooled(source: &Source, format: &dyn Format, is_named: bool, read: &ReadOpti
     source.seekable()
 }
 
-/// `.gz` on a name, or a gzip magic, means gzip around it; for some formats only the name decides.
-pub(super) fn is_gzip(source: &Source, named: Option<&Target>) -> Result<bool> {
-    if source.name().to_lowercase().ends_with(".gz") {
-        return Ok(true);
+/// `.gz`, `.zst` or `.bz2` on a name, or the magic number, means packing around it; for some formats only the name decides.
+pub(super) fn packing_of(source: &Source, named: Option<&Target>) -> Result<Option<Packing>> {
+    if let Some(packing) = Packing::of_name(source.name()) {
+        return Ok(Some(packing));
     }
     let by_magic = named.is_none_or(|named| named.format.info().is_packed_by_magic(named.dialect));
-    Ok(by_magic && source.head()?.starts_with(&[0x1f, 0x8b, 8]))
+    if by_magic { Ok(Packing::of_magic(&source.head()?)) } else { Ok(None) }
 }
 
-/// Errs if a file that is named `.gz` is not gzip; says what it looks like.
-fn check_gzip(registry: &Registry, source: &Source) -> Result<()> {
+/// Errs if a file is not packed as its name says; says what it looks like.
+fn check_packing(registry: &Registry, source: &Source, packing: Packing) -> Result<()> {
     let head = source.head()?;
-    if head.is_empty() || head.starts_with(&[0x1f, 0x8b]) {
-        return Ok(());
-    }
-    let found = match (registry.detect_certain(source, &head), foreign(&head)) {
-        (Some(format), _) => format.info().title,
-        (None, Some(foreign)) => foreign,
-        (None, None) => "something else",
+    let (name, extension) = (packing.name(), packing.extension());
+    let found = match Packing::of_magic(&head) {
+        Some(found) if found != packing => found.name(),
+        Some(_) => return Ok(()),
+        // Cut short, or not the usual beginning: the decoder tells what is wrong.
+        None if head.is_empty() || head.starts_with(&[0x1f, 0x8b]) || head.starts_with(b"BZh") => {
+            return Ok(());
+        }
+        None => match (registry.detect_certain(source, &head), foreign(&head)) {
+            (Some(format), _) => format.info().title,
+            (None, Some(foreign)) => foreign,
+            (None, None) => "something else",
+        },
     };
-    let advice = Hint::Advice("a name without .gz opens it as what it is".into());
-    Err(Error::malformed("gzip, as the name says", found).at(0).hint(advice))
+    let advice = Hint::Advice(format!("a name without {extension} opens it as what it is").into());
+    Err(Error::malformed(format!("{name}, as the name says"), found).at(0).hint(advice))
 }
 
 /// The format and dialect that `text` names: `dbdf`, `dbdf:daphne`.

@@ -175,7 +175,7 @@ mod tests {
                 Some("csv"),
                 "unknown option \"in.delimeter\": did you mean \"in.delimiter\"?",
             ),
-            ("colour", "jsonl", None, "unknown option \"colour\" (known: none here)"),
+            ("colour", "jsonl", None, "unknown option \"colour\" (known: sample)"),
             ("nulls", "bsondf", Some("csv"), "option \"nulls\" is for writing bsondf, which is read here"),
             ("times", "csv", Some("dynd"), "option \"times\" is for reading dynd, which is written here"),
             (
@@ -191,7 +191,12 @@ mod tests {
                 "option \"out.utf8\" is for reading bsondf, which is written here",
             ),
             ("out.header", "csv", None, "option \"out.header\": nothing is written here"),
-            ("as", "csv", None, "unknown option \"as\" (known: delimiter, header)"),
+            (
+                "as",
+                "csv",
+                None,
+                "unknown option \"as\" (known: comment, delimiter, encoding, header, null, quote, sample, skip, trim)",
+            ),
         ];
         for (key, input, output, expected) in cases {
             let error = check(&map(&[(key, "x")]), &[info(input)], output.map(info)).unwrap_err();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::open::split_member;
-use super::open::{OpenOptions, is_gzip, target};
+use super::open::{OpenOptions, packing_of, target};
 use crate::error::{Context, Error, Result};
 use crate::formats::ReadOptions;
 use crate::formats::sds::{self, Answer, Mapped, Queried, Query, SdsKind};
 use crate::registry::Registry;
-use crate::source::Source;
+use crate::source::{Packing, Source};
 
 /// A succinct structure open for queries.
 pub struct Queries {
@@ -35,10 +35,9 @@ impl Queries {
         let source =
             if name == "-" { Source::from_reader("-", std::io::stdin()) } else { Source::open(name)? };
         source.set_budget(&options.budget);
-        let source = if name.to_lowercase().ends_with(".gz") {
-            source.gunzip(options.budget.limits())?
-        } else {
-            source
+        let source = match Packing::of_name(name) {
+            Some(packing) => source.unpack(packing, options.budget.limits())?,
+            None => source,
         };
         let type_text = options.type_text.as_deref();
         let is_typed = type_text.is_some_and(|text| text.trim().starts_with(sds::PREFIX));
@@ -70,8 +69,9 @@ impl Queries {
 pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Vec<u8>> {
     let source = Source::open(name)?;
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
-    if is_gzip(&source, named.as_ref())? {
-        return Err(Error::unsupported("a gzip file cannot be indexed (unpack it first)"));
+    if let Some(packing) = packing_of(&source, named.as_ref())? {
+        let name = packing.name();
+        return Err(Error::unsupported(format!("an index of a {name} file (unpack it first)")));
     }
     let (format, dialect) = match named {
         Some(named) => (named.format, named.dialect),

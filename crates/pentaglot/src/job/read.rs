@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::columns::ColumnChanges;
 use super::open::Opened;
-use crate::convert::{leaving, reshape};
+use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Result};
 use crate::hub::rows::from_batches;
 use crate::hub::{Form, LossKinds, LossRecord, Rows, Selection};
@@ -12,8 +13,10 @@ use crate::hub::{Form, LossKinds, LossRecord, Rows, Selection};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct View {
-    /// Names of columns; of a matrix also `3`, `7..9`.
+    /// Names of columns, or their places: `3`, `7..9`.
     pub columns: Option<Vec<String>>,
+    /// What else happens to columns. A cast that loses something is an error.
+    pub changes: ColumnChanges,
     /// Rows, half-open; of those that match, if there is a filter.
     pub rows: Option<Range<u64>>,
     /// Only rows that match; see [`crate::hub::filter`].
@@ -30,6 +33,7 @@ impl View {
             with_filter(filter),
         ]
         values [
+            with_changes(changes: ColumnChanges),
             with_rows(rows: Range<u64>),
             with_batch_rows(batch_rows: usize),
             with_forms(forms: Vec<Form>),
@@ -50,10 +54,10 @@ impl View {
         if let Some(rows) = &self.rows {
             selection = selection.with_rows(rows.clone());
         }
-        match &self.columns {
-            Some(names) => selection.with_columns(names),
-            None => Ok(selection),
+        if let Some(names) = &self.columns {
+            selection = selection.with_columns(names)?;
         }
+        selection.without_columns(&self.changes.exclude)
     }
 }
 
@@ -64,12 +68,17 @@ impl Opened {
             let view = View { filter: None, ..view.clone() };
             return self.filtered(filter)?.rows(&view);
         }
+        if view.changes.changes_schema() {
+            let changed = self.changed(view.columns.as_deref(), &view.changes)?;
+            let view = View { columns: None, changes: ColumnChanges::default(), ..view.clone() };
+            return changed.rows(&view);
+        }
         let selection = view.selection(self)?;
         let rows = self.charged_rows(&selection)?;
         if view.forms.is_empty() {
             return Ok(rows);
         }
-        let form = leaving::choose(selection.schema(), &view.forms, "auto")?;
+        let form = target_form::choose(selection.schema(), &view.forms, "auto")?;
         let step = reshape::plan(selection.schema(), form)?;
         step.plan.check(LossKinds::NONE)?;
         reshape::reshape(rows, &step, &self.budget, LossKinds::NONE, &LossRecord::default())

@@ -1,4 +1,4 @@
-//! `--columns` and `--rows`.
+//! `--columns`, `--rows`, `--cast` and `--rename`.
 
 use std::ops::Range;
 
@@ -34,4 +34,77 @@ pub fn parse_rows(text: &str) -> Result<Range<u64>> {
         return Err(Error::usage(format!("expected rows as A..B with A up to B, found {text:?}")));
     }
     Ok(start..end)
+}
+
+/// The renamings in `a=b,c=d`: names and new names. A comma or an equals sign in a name is written `\\,`, `\\=`.
+pub fn parse_renames(text: &str) -> Result<Vec<(String, String)>> {
+    parse_pairs(text, |rest| take_name(rest, ','), "renamings as a=b,c=d")
+}
+
+/// The casts in `a=T,b=T`: names and types. A comma or an equals sign in a name is written `\\,`, `\\=`; a type may hold commas in
+/// brackets or quotes.
+///
+/// ```
+/// let casts = pentaglot::job::parse_casts("a=decimal128[10, 2],b\\,c=utf8")?;
+/// assert_eq!(casts, [("a".into(), "decimal128[10, 2]".into()), ("b,c".into(), "utf8".into())]);
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
+pub fn parse_casts(text: &str) -> Result<Vec<(String, String)>> {
+    parse_pairs(text, take_type, "casts as a=TYPE,b=TYPE")
+}
+
+fn parse_pairs<'t>(
+    text: &'t str,
+    take: impl Fn(&'t str) -> (String, Option<&'t str>),
+    expected: &str,
+) -> Result<Vec<(String, String)>> {
+    let mut pairs = Vec::new();
+    let mut rest = Some(text);
+    while let Some(text) = rest {
+        let (name, after) = take_name(text, '=');
+        let bad = || Error::usage(format!("expected {expected}, found {text:?}"));
+        let (value, after) = take(after.ok_or_else(bad)?);
+        if value.is_empty() {
+            return Err(bad());
+        }
+        pairs.push((name, value));
+        rest = after;
+    }
+    Ok(pairs)
+}
+
+/// A name up to `end`, and what follows that.
+fn take_name(text: &str, end: char) -> (String, Option<&str>) {
+    let mut name = String::new();
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        match (character, characters.peek()) {
+            ('\\', Some((_, next @ (',' | '=')))) => {
+                name.push(*next);
+                characters.next();
+            }
+            (found, _) if found == end => return (name, text.get(at + end.len_utf8()..)),
+            (other, _) => name.push(other),
+        }
+    }
+    (name, None)
+}
+
+/// A type up to a comma that is in no brackets and no quotes, and what follows that.
+fn take_type(text: &str) -> (String, Option<&str>) {
+    let (mut depth, mut quote) = (0u32, None);
+    for (at, character) in text.char_indices() {
+        match (character, quote) {
+            (_, Some(open)) if character == open => quote = None,
+            (_, Some(_)) => {}
+            ('"' | '\'', None) => quote = Some(character),
+            ('[' | '{' | '(', None) => depth += 1,
+            (']' | '}' | ')', None) => depth = depth.saturating_sub(1),
+            (',', None) if depth == 0 => {
+                return (text.get(..at).unwrap_or_default().to_owned(), text.get(at + 1..));
+            }
+            _ => {}
+        }
+    }
+    (text.to_owned(), None)
 }

@@ -82,8 +82,7 @@ impl<'a> Parts<'a> {
             let id = self.target.format.info().id;
             let plan = self.target.format.plan(&schema, &options).in_format(id)?;
             let sink = self.group.create(&path)?;
-            let packed = self.name.1.to_lowercase().ends_with(".gz");
-            let writer = plan.create(if packed { sink.gzip() } else { sink }).in_format(id)?;
+            let writer = plan.create(sink.packed_for(&self.name.1)).in_format(id)?;
             self.next += 1;
             self.current = Some(Part { writer, schema, rows: 0 });
         }

@@ -1,4 +1,5 @@
 mod budget;
+mod columns;
 mod filtered;
 mod image_files;
 mod joined;
@@ -24,8 +25,19 @@ use crate::testing::conformance::collect;
 use crate::testing::writing::Writing as _;
 
 /// Formats that hold tables, with the dialect that is written.
-const TABLES: [&str; 10] =
-    ["dbdf", "ds:msgpack", "ds:json", "dynd", "bsondf", "arrow", "arrow-stream", "parquet", "csv", "jsonl"];
+const TABLES: [&str; 11] = [
+    "dbdf",
+    "ds:msgpack",
+    "ds:json",
+    "dynd",
+    "bsondf",
+    "arrow",
+    "arrow-stream",
+    "parquet",
+    "csv",
+    "jsonl",
+    "json",
+];
 
 fn arrow_file(registry: &Registry, schema: &SchemaRef, batches: &[RecordBatch]) -> Vec<u8> {
     let arrow = registry.get("arrow").unwrap();
@@ -46,7 +58,7 @@ fn convert(
 ) -> Option<Result<Vec<u8>>> {
     let mut options = ConvertOptions::default();
     options.open.from = Some(from.to_owned());
-    options.open.type_text = matches!(from, "csv" | "jsonl").then(|| type_text.to_owned());
+    options.open.type_text = matches!(from, "csv" | "jsonl" | "json").then(|| type_text.to_owned());
     let opened = open_source(registry, Source::from_bytes("data", bytes), None, &options.open).unwrap();
     let target = target(registry, to).unwrap();
     let conversion = Conversion::plan_opened(opened, target, None, &options).unwrap();
@@ -60,7 +72,7 @@ fn convert(
 fn read(registry: &Registry, bytes: Vec<u8>, from: &str, type_text: &str) -> RecordBatch {
     let mut options = OpenOptions::default();
     options.from = Some(from.to_owned());
-    options.type_text = matches!(from, "csv" | "jsonl").then(|| type_text.to_owned());
+    options.type_text = matches!(from, "csv" | "jsonl" | "json").then(|| type_text.to_owned());
     let opened = open_source(registry, Source::from_bytes("data", bytes), None, &options).unwrap();
     collect(opened.rows(&View::default()).unwrap()).unwrap()
 }
@@ -232,24 +244,61 @@ fn a_failed_run_leaves_the_old_file_and_nothing_else() {
 }
 
 #[test]
-fn gzip_is_taken_off_by_name_and_by_magic() {
+fn packing_is_taken_off_by_name_and_by_magic() {
     use std::io::Write;
+
+    use crate::source::Packing;
     let folder = tempfile::tempdir().unwrap();
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), Default::default());
-    packed.write_all(b"a,b\n1,x\n").unwrap();
-    let packed = packed.finish().unwrap();
     let registry = Registry::default();
-    for name in ["x.csv.gz", "x.csv"] {
-        let path = folder.path().join(name);
-        std::fs::write(&path, &packed).unwrap();
-        let opened = open(&registry, path.to_str().unwrap(), &OpenOptions::default()).unwrap();
-        assert_eq!(opened.format.info().id, "csv");
-        // A packed file can be read again.
-        for _ in 0..2 {
-            let rows = opened.rows(&View::default()).unwrap();
-            assert_eq!(collect(rows).unwrap().num_rows(), 1);
+    let text = "a,b\n1,x\n";
+    for packing in Packing::ALL {
+        for name in [format!("x.csv{}", packing.extension()), "x.csv".to_owned()] {
+            let path = folder.path().join(name);
+            let mut sink = Sink::create(&path, true).unwrap().packed(packing);
+            sink.write_all(text.as_bytes()).unwrap();
+            assert_eq!(sink.finish().unwrap(), text.len() as u64);
+            let opened = open(&registry, path.to_str().unwrap(), &OpenOptions::default()).unwrap();
+            assert_eq!(opened.format.info().id, "csv");
+            // A packed file can be read again.
+            for _ in 0..2 {
+                let rows = opened.rows(&View::default()).unwrap();
+                assert_eq!(collect(rows).unwrap().num_rows(), 1);
+            }
+            let packed = std::fs::read(&path).unwrap();
+            // Several streams are one, as their programs write and read them.
+            std::fs::write(&path, [packed.clone(), packed.clone()].concat()).unwrap();
+            let twice = open(&registry, path.to_str().unwrap(), &OpenOptions::default()).unwrap();
+            assert_eq!(collect(twice.rows(&View::default()).unwrap()).unwrap().num_rows(), 3);
+            for cut in [packed.len() / 2, packed.len() - 1] {
+                let source =
+                    Source::from_bytes(format!("x.csv{}", packing.extension()), packed[..cut].to_vec());
+                let error = open_source(&registry, source, None, &OpenOptions::default()).err().unwrap();
+                assert_eq!(error.kind(), ErrorKind::Truncated, "{packing:?} cut at {cut}: {error}");
+            }
         }
+        // What inflates without end reaches the limit.
+        let (sink, memory) = Sink::memory();
+        let mut sink = sink.packed(packing);
+        sink.write_all(&vec![b'x'; 64 << 20]).unwrap();
+        sink.finish().unwrap();
+        let source = Source::from_bytes("x.csv", memory.take());
+        let mut options = OpenOptions::default();
+        options.budget = crate::Limits { max_ratio: 100, ..crate::Limits::default() }.budget();
+        let error = open_source(&registry, source, None, &options)
+            .and_then(|opened| opened.count(None))
+            .err()
+            .unwrap();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{packing:?}: {error}");
+        // The name is wrong.
+        let source = Source::from_bytes(format!("x.csv{}", packing.extension()), b"a,b\n".to_vec());
+        let error = open_source(&registry, source, None, &OpenOptions::default()).err().unwrap();
+        let expected =
+            format!("at byte 0: expected {}, as the name says, found something else", packing.name());
+        assert_eq!(error.to_string(), expected);
     }
+    let python = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/csv/west.csv.bz2");
+    let opened = open(&registry, python.to_str().unwrap(), &OpenOptions::default()).unwrap();
+    assert_eq!(collect(opened.rows(&View::default()).unwrap()).unwrap().num_rows(), 3);
 }
 
 #[test]
@@ -332,9 +381,10 @@ fn half_a_bundle_is_a_bundle_that_lacks_a_key() {
         registry.detect(&source).unwrap().info().id
     };
     for text in [r#"{"type":"int32"}"#, r#"{"value":3}"#, " {\"value\" : [1]}\n\n"] {
-        assert_eq!(format("x.json", text), "ds", "{text}");
+        assert_eq!(format("x.ds.json", text), "ds", "{text}");
+        assert_eq!(format("x.json", text), "jsonl", "{text}");
         assert_eq!(format("x.jsonl", text), "jsonl", "{text}");
-        let source = Source::from_bytes("x.json", text.as_bytes().to_vec());
+        let source = Source::from_bytes("x.ds.json", text.as_bytes().to_vec());
         let error = open_source(&registry, source, None, &OpenOptions::default()).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
     }
@@ -348,7 +398,7 @@ fn a_packed_file_has_no_index() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["x.ds.gz", "x.ds"] {
         let path = folder.path().join(name);
-        let mut sink = Sink::create(&path, true).unwrap().gzip();
+        let mut sink = Sink::create(&path, true).unwrap().packed(crate::source::Packing::Gzip);
         sink.write_all(b"\x81\xa6format\xa5int32\x01").unwrap();
         sink.finish().unwrap();
         let error = index(&Registry::default(), path.to_str().unwrap(), &OpenOptions::default()).unwrap_err();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Schema, SchemaRef};
 
 #[cfg(any(feature = "ds", feature = "dynd"))]
-use crate::convert::leaving;
+use crate::convert::target_form;
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(any(feature = "ds", feature = "dynd"))]
 use crate::formats::Format;
@@ -238,7 +238,7 @@ pub fn print_type(schema: &Schema, language: Language) -> Result<String> {
 /// The schema that data is written with.
 #[cfg(any(feature = "ds", feature = "dynd"))]
 fn target_schema(schema: &Schema, target: &dyn Format) -> Result<SchemaRef> {
-    let shaped = leaving::leave(&Arc::new(schema.clone()), target.info().forms, "auto")?;
+    let shaped = target_form::plan(&Arc::new(schema.clone()), target.info().forms, "auto")?;
     shaped.plan.check(LossKinds::ALL)?;
     Ok(shaped.schema)
 }

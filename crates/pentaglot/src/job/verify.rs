@@ -165,6 +165,10 @@ impl ReadBack {
         let columns = Arc::new(Schema::new(self.schema.fields().clone()));
         let info = self.target.format.info();
         Ok(match (info.id, self.target.dialect) {
+            // Matrices and arrays are written as such.
+            ("json", _) if matches!(Form::of(&self.schema), Form::Dense | Form::Array) => {
+                Some(print_exact_schema(&self.schema))
+            }
             _ if matches!(info.type_language, TypeLanguage::Arrow) => Some(print_exact_schema(&columns)),
             ("dynd", Some("raw")) => Some(dynd::Type::of_rows(&self.schema, self.row_count)?.to_string()),
             ("sds", None) => self.options.type_text.clone().filter(|text| text.starts_with("sds:")),
@@ -278,7 +282,13 @@ mod tests {
         verified(numbers, "dbdf:daphne", sink, |_| {}).unwrap();
         assert!(path.exists() && path.with_extension("dbdf.meta").exists());
         let path = folder.path().join("x.csv.gz");
-        verified(ROWS, "csv", Sink::create(&path, false).unwrap().gzip(), |_| {}).unwrap();
+        verified(
+            ROWS,
+            "csv",
+            Sink::create(&path, false).unwrap().packed(crate::source::Packing::Gzip),
+            |_| {},
+        )
+        .unwrap();
         assert!(path.exists());
     }
 

@@ -5,14 +5,10 @@
 
 #[cfg(any(feature = "bsondf", feature = "dynd"))]
 pub(crate) mod arrays;
-#[cfg(any(feature = "npy", feature = "matrix_market"))]
-pub(crate) mod column_major;
 #[cfg(feature = "dbdf")]
 pub(crate) mod csr;
 #[cfg(feature = "bsondf")]
 pub(crate) mod lz4;
-#[cfg(feature = "matrix_market")]
-pub(crate) mod number_text;
 #[cfg(feature = "dynd")]
 pub(crate) mod records;
 #[cfg(feature = "ds")]

@@ -8,6 +8,7 @@ mod file;
 mod group;
 mod memory;
 mod output;
+mod pack;
 mod pending;
 mod pipe;
 #[cfg(test)]
@@ -18,12 +19,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
 use crate::ReadAt;
 use crate::error::{Error, Hint, Result};
-use crate::source::Spool;
+use crate::source::{Packing, Spool};
 
 pub(crate) use ends::{END_BYTES, Ends};
 pub(crate) use group::SinkGroup;
@@ -31,6 +29,7 @@ pub use memory::Memory;
 pub use output::Output;
 
 use file::{FileOutput, exists, sibling_path};
+use pack::Encoder;
 use pipe::Pipe;
 
 /// Small writes are gathered up to this size; larger ones go through as they are.
@@ -54,7 +53,7 @@ pub struct Sink {
     name: Option<String>,
     path: Option<PathBuf>,
     force: bool,
-    gzip: bool,
+    packing: Option<Packing>,
     ends: Option<Box<Ends>>,
     /// What is to be done before the commit.
     check: Option<Check>,
@@ -64,7 +63,7 @@ pub struct Sink {
 
 enum Body {
     Plain(Target),
-    Gzip(Box<GzEncoder<Target>>),
+    Packed(Box<Encoder<Target>>),
     /// Bytes wait here, because the target cannot be patched; `finish` copies them on.
     Spool {
         spool: Box<Spool>,
@@ -152,7 +151,7 @@ impl Sink {
             name: None,
             path: None,
             force: false,
-            gzip: false,
+            packing: None,
             ends: None,
             check: None,
             piece: Vec::new(),
@@ -172,12 +171,21 @@ impl Sink {
         self
     }
 
-    /// Packs what is written with gzip. Called before the first byte.
+    /// Packs what is written. Called before the first byte.
     #[must_use]
-    pub fn gzip(mut self) -> Self {
+    pub fn packed(mut self, packing: Packing) -> Self {
         debug_assert_eq!(self.position, 0);
-        self.gzip = true;
+        self.packing = Some(packing);
         self
+    }
+
+    /// Packs what is written if a name has the extension of a packing. Called before the first byte.
+    #[must_use]
+    pub fn packed_for(self, name: &str) -> Self {
+        match Packing::of_name(name) {
+            Some(packing) => self.packed(packing),
+            None => self,
+        }
     }
 
     /// Has the complete bytes checked before they are committed. An output that cannot be read back is an error then.
@@ -199,18 +207,18 @@ impl Sink {
 
     /// Whether what is written is packed.
     pub(crate) fn is_packed(&self) -> bool {
-        self.gzip
+        self.packing.is_some()
     }
 
-    /// How many bytes have been written so far (before gzip).
+    /// How many bytes have been written so far (before packing).
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Makes sure that earlier bytes can be patched: pipes and gzip spool from here on. Called before the first byte.
+    /// Makes sure that earlier bytes can be patched: pipes and packing spool from here on. Called before the first byte.
     pub fn enable_patching(&mut self) -> Result<()> {
         match &self.body {
-            Body::Plain(target) if !self.gzip && target.can_patch() => return Ok(()),
+            Body::Plain(target) if self.packing.is_none() && target.can_patch() => return Ok(()),
             Body::Spool { .. } => return Ok(()),
             _ if self.position > 0 => {
                 return Err(Error::usage("patching must be enabled before the first byte"));
@@ -225,20 +233,19 @@ impl Sink {
         Ok(())
     }
 
-    /// Puts the gzip encoder in front of the target, when the first byte comes or at the end.
-    fn start_gzip(&mut self) {
-        if self.gzip && matches!(self.body, Body::Plain(_)) {
+    /// Puts the encoder in front of the target, when the first byte comes or at the end.
+    fn start_packing(&mut self) -> io::Result<()> {
+        if let (Some(packing), Body::Plain(_)) = (self.packing, &self.body) {
             self.body =
                 match std::mem::replace(&mut self.body, Body::Plain(Target::Memory(Memory::default()))) {
-                    Body::Plain(target) => {
-                        Body::Gzip(Box::new(GzEncoder::new(target, Compression::default())))
-                    }
+                    Body::Plain(target) => Body::Packed(Box::new(Encoder::new(packing, target)?)),
                     other => other,
                 };
         }
+        Ok(())
     }
 
-    /// Keeps the first and the last [`END_BYTES`] bytes (before gzip), for [`ends`](Self::ends): of memory, nothing.
+    /// Keeps the first and the last [`END_BYTES`] bytes (before packing), for [`ends`](Self::ends): of memory, nothing.
     /// Called before the first byte.
     pub(crate) fn keep_ends(&mut self) {
         debug_assert_eq!(self.position, 0);
@@ -253,7 +260,7 @@ impl Sink {
     /// Memory that bytes can be appended to in place.
     fn open_memory(&self) -> Option<&Memory> {
         match &self.body {
-            Body::Plain(Target::Memory(memory)) if !self.gzip => Some(memory),
+            Body::Plain(Target::Memory(memory)) if self.packing.is_none() => Some(memory),
             _ => None,
         }
     }
@@ -294,7 +301,7 @@ impl Sink {
         let patched = match &mut self.body {
             Body::Plain(target) if target.can_patch() => target.patch(offset, bytes),
             Body::Spool { spool, .. } => spool.patch(offset, bytes),
-            Body::Plain(_) | Body::Gzip(_) => {
+            Body::Plain(_) | Body::Packed(_) => {
                 return Err(Error::usage("patching must be enabled before the first byte"));
             }
         };
@@ -342,7 +349,7 @@ impl Sink {
     fn output(&mut self) -> Option<&mut dyn Output> {
         let target = match &mut self.body {
             Body::Plain(target) | Body::Spool { target, .. } => target,
-            Body::Gzip(encoder) => encoder.get_mut(),
+            Body::Packed(encoder) => encoder.get_mut(),
         };
         match target {
             Target::Memory(_) => None,
@@ -350,11 +357,13 @@ impl Sink {
         }
     }
 
-    /// Ends the writing and commits the output. Gives the bytes written (before gzip).
+    /// Ends the writing and commits the output. Gives the bytes written (before packing).
     pub fn finish(mut self) -> Result<u64> {
-        self.start_gzip();
+        if let Err(error) = self.start_packing() {
+            return Err(self.fault(error));
+        }
         let body = std::mem::replace(&mut self.body, Body::Plain(Target::Memory(Memory::default())));
-        match finish(body, self.gzip, self.check.take()) {
+        match finish(body, self.packing, self.check.take()) {
             Ok(()) => Ok(self.position),
             Err(error) => Err(self.fault(error)),
         }
@@ -374,13 +383,13 @@ impl Sink {
 }
 
 /// Sends on what waits in buffers and commits.
-fn finish(body: Body, gzip: bool, check: Option<Check>) -> io::Result<()> {
+fn finish(body: Body, packing: Option<Packing>, check: Option<Check>) -> io::Result<()> {
     let target = match body {
         Body::Plain(target) => target,
-        Body::Gzip(encoder) => encoder.finish()?,
+        Body::Packed(encoder) => encoder.finish()?,
         Body::Spool { mut spool, mut target } => {
-            if gzip {
-                let mut encoder = GzEncoder::new(target, Compression::default());
+            if let Some(packing) = packing {
+                let mut encoder = Encoder::new(packing, target)?;
                 spool.copy_to(&mut encoder)?;
                 encoder.finish()?
             } else {
@@ -421,10 +430,10 @@ impl Target {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.start_gzip();
+        self.start_packing()?;
         let written = match &mut self.body {
             Body::Plain(target) => target.write(bytes),
-            Body::Gzip(encoder) => encoder.write(bytes),
+            Body::Packed(encoder) => encoder.write(bytes),
             Body::Spool { spool, .. } => spool.write(bytes),
         };
         let count = written.map_err(|error| io::Error::from(self.fault(error)))?;

@@ -92,7 +92,7 @@ fn a_fault_at_any_call_leaves_the_old_files() {
             let inner = Box::new(FileOutput::create(&path, true).unwrap());
             let output = Failing { inner, left: Arc::new(AtomicUsize::new(calls)) };
             let sink = Sink::from_output(Box::new(output)).named("x");
-            let mut sink = if gzip { sink.gzip() } else { sink };
+            let mut sink = if gzip { sink.packed(crate::source::Packing::Gzip) } else { sink };
             sink.enable_patching().unwrap();
             let Err(error) = write_all_kinds(sink) else { break };
             assert_eq!(error.to_string(), "cannot write: No space left on device (os error 28)", "{calls}");

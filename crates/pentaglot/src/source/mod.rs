@@ -3,6 +3,7 @@
 //! Every byte that a format reads passes through here and is counted, so tests can say "touched only what it needs".
 
 mod cache;
+mod packing;
 mod read_at;
 mod spool;
 mod stream;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arrow_buffer::Buffer;
 
 use self::cache::Cached;
+pub use self::packing::Packing;
 pub use self::read_at::ReadAt;
 pub(crate) use self::read_at::{FileBytes, MemoryBytes};
 use self::read_at::{read_full, sibling_path};
@@ -53,7 +55,7 @@ struct Shared {
     name: String,
     path: Option<PathBuf>,
     bytes: Bytes,
-    /// The bytes that side files are named after, where these are not they: gzip around them, or a copy of them.
+    /// The bytes that side files are named after, where these are not they: packing around them, or a copy of them.
     beside: Option<Arc<dyn ReadAt>>,
     bytes_read: AtomicU64,
     /// The job that reads this source.
@@ -323,13 +325,36 @@ impl Source {
         self.bytes().is_ok()
     }
 
-    /// The unpacked bytes of a gzip file, as a stream that can be started again if the file can.
-    pub fn gunzip(&self, limits: &Limits) -> Result<Source> {
-        let stream = Bytes::Stream(Mutex::new(Stream::gunzip(self, limits)?));
-        let name = self.name().strip_suffix(".gz").unwrap_or(self.name()).to_owned();
-        let unpacked = Source::new(name, self.shared.path.clone(), stream, self.beside());
-        unpacked.set_budget(self.shared.budget.get().unwrap_or(&limits.budget()));
+    /// The unpacked bytes of a packed file, as a stream that can be started again if the file can.
+    pub fn unpack(&self, packing: Packing, limits: &Limits) -> Result<Source> {
+        let own = limits.clone();
+        let unpacked =
+            self.through(Packing::strip(self.name()), move |reader| packing.unpack(reader, own.clone()))?;
+        // Unless the packed file has one already.
+        unpacked.set_budget(&limits.budget());
         Ok(unpacked)
+    }
+
+    /// The bytes as `open` gives them from a reader of these bytes: a stream that can be started again if this source can.
+    pub(crate) fn through(
+        &self,
+        name: &str,
+        open: impl Fn(SourceReader) -> Result<BoxRead> + Send + 'static,
+    ) -> Result<Source> {
+        let stream = Bytes::Stream(Mutex::new(Stream::through(self, open)?));
+        let source = Source::new(name.to_owned(), self.shared.path.clone(), stream, self.beside());
+        if let Some(budget) = self.shared.budget.get() {
+            source.set_budget(budget);
+        }
+        Ok(source)
+    }
+
+    /// Whether this is a stream that can be started again.
+    fn can_restart(&self) -> bool {
+        match &self.shared.bytes {
+            Bytes::Stream(stream) => stream.lock().unwrap_or_else(PoisonError::into_inner).can_restart(),
+            _ => false,
+        }
     }
 
     /// The file beside this one whose name is this name and `suffix`, if there is one.

@@ -1,12 +1,9 @@
-//! Bytes that come in order and once, and gzip around bytes.
+//! Bytes that come in order and once.
 
 use std::io::{self, Read};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{HEAD_BYTES, Source, SourceReader};
 use crate::error::{Error, Result};
-use crate::limits::Limits;
 
 pub(super) type BoxRead = Box<dyn Read + Send>;
 
@@ -18,7 +15,7 @@ pub(super) struct Stream {
     /// Bytes read ahead for detection, not yet given to a reader.
     head: Vec<u8>,
     rest: Option<BoxRead>,
-    /// Starts the stream again, where that is possible (gzip around a file).
+    /// Starts the stream again, where that is possible (packing around a file).
     reopen: Option<Reopen>,
 }
 
@@ -48,61 +45,24 @@ impl Stream {
         Ok(Box::new(io::Cursor::new(head).chain(rest)))
     }
 
-    /// The unpacked bytes of a gzip file; they can be read again if the file can.
-    pub(super) fn gunzip(packed: &Source, limits: &Limits) -> Result<Self> {
-        let first = unpack(packed.reader()?, limits.clone());
-        let (again, limits) = (packed.clone(), limits.clone());
-        let reopen: Reopen = Box::new(move || Ok(unpack(again.reader()?, limits.clone())));
-        Ok(Stream { head: Vec::new(), rest: Some(first), reopen: packed.is_seekable().then_some(reopen) })
+    /// The bytes of a source as `open` gives them; they can be read again if the source can.
+    pub(super) fn through(
+        source: &Source,
+        open: impl Fn(SourceReader) -> Result<BoxRead> + Send + 'static,
+    ) -> Result<Self> {
+        let first = open(source.reader()?)?;
+        let again = source.clone();
+        let can_reopen = source.is_seekable() || source.can_restart();
+        let reopen: Reopen = Box::new(move || open(again.reader()?));
+        Ok(Stream { head: Vec::new(), rest: Some(first), reopen: can_reopen.then_some(reopen) })
+    }
+
+    /// Whether the stream can be started again.
+    pub(super) fn can_restart(&self) -> bool {
+        self.reopen.is_some()
     }
 }
 
 fn used_up() -> Error {
     Error::usage("a stream can be read once only; give a file to read it again")
-}
-
-fn unpack(packed: SourceReader, limits: Limits) -> BoxRead {
-    let packed = Counting { inner: packed, count: Arc::default() };
-    let input = Arc::clone(&packed.count);
-    let inner = flate2::read::MultiGzDecoder::new(packed);
-    Box::new(Unpacked { inner, input, output: 0, limits })
-}
-
-struct Counting<R> {
-    inner: R,
-    count: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counting<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.count.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
-    }
-}
-
-/// A gzip decoder that compares its output with `max_ratio` and gives our errors.
-struct Unpacked<R> {
-    inner: R,
-    input: Arc<AtomicU64>,
-    output: u64,
-    limits: Limits,
-}
-
-impl<R: Read> Read for Unpacked<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let input = || self.input.load(Ordering::Relaxed);
-        let count = self.inner.read(buffer).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                Error::truncated("more gzip data", "the end of the file").at(input()).into()
-            }
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                io::Error::from(Error::malformed("sound gzip data", error).at(input()))
-            }
-            _ => error,
-        })?;
-        self.output += count as u64;
-        self.limits.check_ratio(input(), self.output)?;
-        Ok(count)
-    }
 }

@@ -137,7 +137,7 @@ fn a_file_that_changes_while_it_is_read_is_an_error() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     packed.write_all(&pattern(1 << 20)).unwrap();
     std::fs::write(file.path(), packed.finish().unwrap()).unwrap();
-    let unpacked = Source::open(file.path()).unwrap().gunzip(&Limits::default()).unwrap();
+    let unpacked = Source::open(file.path()).unwrap().unpack(Packing::Gzip, &Limits::default()).unwrap();
     let open = std::fs::File::options().write(true).open(file.path()).unwrap();
     open.set_modified(std::time::UNIX_EPOCH).unwrap();
     let error = io::copy(&mut unpacked.reader().unwrap(), &mut io::sink()).unwrap_err();
@@ -249,7 +249,7 @@ fn siblings_are_found_beside_files_packed_files_and_foreign_bytes() {
     std::fs::write(folder.path().join("x.bin.meta"), b"side").unwrap();
     let side = source.sibling(".meta").unwrap().unwrap();
     assert_eq!((side.len(), side.path()), (Some(4), Some(folder.path().join("x.bin.meta").as_path())));
-    let spooled = source.gunzip(&Limits::default()).unwrap();
+    let spooled = source.unpack(Packing::Gzip, &Limits::default()).unwrap();
     assert!(spooled.sibling(".meta").unwrap().is_some());
     let costly = Source::from_read_at("x", Costly::with_sibling(vec![1], ".idx", vec![2, 3]));
     assert_eq!(costly.sibling(".idx").unwrap().unwrap().len(), Some(2));

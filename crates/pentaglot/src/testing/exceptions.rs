@@ -11,4 +11,11 @@ pub(crate) const CHECKED_BY_VALIDATE_ONLY: &[(&str, &str, &str)] = &[
     ("parquet", "null-count", "statistics are not read"),
     ("parquet", "column_index", "the page index is used only if it is sound"),
     ("parquet", "offset_index", "the page index is used only if it is sound"),
+    ("sds", "count", "bits are read one after the other; their number matters to queries"),
+    ("sds", "first", "values are read from the levels; where each starts matters to queries"),
+    ("sds", "padding", "bytes after the last one are not read"),
+    ("sds", "rank-support", "supports are not read"),
+    ("sds", "select-support", "supports are not read"),
+    ("sds", "samples", "runs are read one after the other"),
+    ("sds", "unused-bits", "bits after the last one are not read"),
 ];

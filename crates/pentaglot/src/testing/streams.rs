@@ -25,17 +25,24 @@ fn long_rows(format: &str, rows: usize) -> Vec<u8> {
     let mut text = match format {
         "csv" => "name,number\n".to_owned(),
         "jsonl" => String::new(),
+        "json" => "[".to_owned(),
         _ => r#"{"type":{"columns":{"name":"string","number":"int64"}},"value":["#.to_owned(),
     };
     for row in 0..rows {
         match format {
             "csv" => text += &format!("{filler},{row}\n"),
             "jsonl" => text += &format!("{{\"name\":\"{filler}\",\"number\":{row}}}\n"),
+            "json" => {
+                let comma = if row > 0 { "," } else { "" };
+                text += &format!("{comma}{{\"name\":\"{filler}\",\"number\":{row}}}");
+            }
             _ => text += &format!("{}[\"{filler}\",{row}]", if row > 0 { "," } else { "" }),
         }
     }
-    if format == "ds.json" {
-        text += "]}";
+    match format {
+        "ds.json" => text += "]}",
+        "json" => text += "]",
+        _ => {}
     }
     text.into_bytes()
 }
@@ -44,7 +51,7 @@ fn long_rows(format: &str, rows: usize) -> Vec<u8> {
 fn rows_far_from_the_start_are_found() {
     let registry = Registry::default();
     let rows = 18_000;
-    for format in ["csv", "jsonl", "ds.json"] {
+    for format in ["csv", "jsonl", "json", "ds.json"] {
         let text = long_rows(format, rows);
         let name = format!("x.{format}");
         let sources = [
@@ -107,7 +114,7 @@ fn detection_reads_little_of_a_large_file() {
 #[test]
 fn a_text_that_is_cut_while_it_is_read_is_an_error() {
     let registry = Registry::default();
-    for format in ["csv", "jsonl", "ds.json"] {
+    for format in ["csv", "jsonl", "json", "ds.json"] {
         let file = tempfile::Builder::new().suffix(&format!(".{format}")).tempfile().unwrap();
         std::fs::write(file.path(), long_rows(format, 9_000)).unwrap();
         let source = Source::open(file.path()).unwrap();
@@ -120,7 +127,7 @@ fn a_text_that_is_cut_while_it_is_read_is_an_error() {
         let text = std::fs::read(file.path()).unwrap();
         let end =
             text.windows(2).rposition(|pair| pair == b"}\n" || pair == b"9\n").map_or(4 << 20, |at| at + 2);
-        let cut = if format == "ds.json" { 4 << 20 } else { end / 2 };
+        let cut = if format.ends_with("json") { 4 << 20 } else { end / 2 };
         file.as_file().set_len(cut as u64).unwrap();
         let error = rows.find_map(|batch| batch.err()).map(Error::from).unwrap();
         assert!(error.to_string().contains("the file changed while it was read"), "{format}: {error}");

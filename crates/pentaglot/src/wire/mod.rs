@@ -28,7 +28,5 @@ pub(crate) mod json;
 pub(crate) mod lz4;
 #[cfg(feature = "ds")]
 pub(crate) mod msgpack;
-#[cfg(any(feature = "csv", feature = "json_lines"))]
-pub(crate) mod sample;
 #[cfg(feature = "dynd")]
 pub(crate) mod varint;

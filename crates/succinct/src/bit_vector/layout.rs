@@ -46,7 +46,7 @@ impl<W: Words> BitVector<W> {
         let (words, len) = (self.bits.words(), self.bits.len());
         let support = match kind {
             0 => {
-                // Always from the bits: a file's own support is a rumour.
+                // Always from the bits: a file's own support is unverified.
                 let pairs = dispatch!(isa => pairs_of(isa, words));
                 sink.put(&[1 + pairs.len() as u64, pairs.len() as u64 / 2])?;
                 return sink.put(&pairs);

@@ -327,7 +327,7 @@ impl Build<'_> {
             let offset = block.data_offset + (rows.start - block.row) * size as u64;
             return self.file.source.read_exact_at(offset, place.unwrap_or_default());
         }
-        // Where each column of the block stands in a row of cells.
+        // Where each column of the block is in a row of cells.
         let mut places: Vec<usize> = vec![0];
         for col in block.col..block.col_end() {
             let size = block.value_type.or(header.value_type(col)).map_or(0, ValueType::size);
@@ -425,7 +425,7 @@ pub(super) fn does_not_survive(value: &[u8], from: ValueType, to: ValueType) -> 
     Error::malformed(format_args!("a value that {to} holds"), found).rule("value-range")
 }
 
-/// An array of values from their bytes; `place` adds to an error where the value with an index stands.
+/// An array of values from their bytes; `place` adds to an error where the value with an index is.
 pub(super) fn array_of(
     value_type: ValueType,
     memory: Buffer,

@@ -12,7 +12,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// The value that stands in `bytes`, which are as many as the type has.
+    /// The value in `bytes`, which are as many as the type has.
     #[inline]
     pub(super) fn read(value_type: ValueType, bytes: &[u8]) -> Option<Number> {
         macro_rules! integer {

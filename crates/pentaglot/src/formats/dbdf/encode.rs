@@ -44,7 +44,7 @@ impl BlockOptions {
     }
 }
 
-/// Where a block stands.
+/// Where a block is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) row: u64,

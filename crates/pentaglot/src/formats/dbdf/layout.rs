@@ -1,4 +1,4 @@
-//! Where everything stands in a file: the header and the list of blocks, found by a walk that touches no value.
+//! Where everything is in a file: the header and the list of blocks, found by a walk that reads no value.
 //!
 //! A walk assumes one dialect and succeeds only if the file is consumed to its last byte.
 
@@ -10,7 +10,7 @@ use crate::source::Source;
 use super::tiling;
 use super::types::{BlockType, DataType, Dialect, ValueType};
 
-/// What stands before the body.
+/// What comes before the body.
 ///
 /// ```
 /// use pentaglot::formats::dbdf::{Dialect, DbdfLayout, ValueType};
@@ -45,7 +45,7 @@ pub struct Header {
     pub bytes: u64,
 }
 
-/// A rectangle of cells and where its bytes stand.
+/// A rectangle of cells and where its bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Block {
@@ -110,7 +110,7 @@ pub(super) enum Encoding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DbdfLayout {
-    /// What stands before the body.
+    /// What comes before the body.
     pub header: Header,
     /// The blocks, in file order.
     pub blocks: Vec<Block>,

@@ -1,4 +1,4 @@
-//! Where the value of one cell stands in its block: looked up when the value turns out to be wrong.
+//! Where the value of one cell is in its block: looked up when the value turns out to be wrong.
 
 use crate::error::Result;
 

@@ -95,7 +95,7 @@ fn alone(message: &[u8]) -> Result<(u64, u64, Vec<u8>)> {
     let sparse =
         BlockType::from_code(block_type).is_some_and(|found| found.code() >= BlockType::Sparse.code());
     let data_type = if sparse { DataType::CsrMatrix } else { DataType::DenseMatrix };
-    // An empty block has no value type: the smallest stands for it.
+    // An empty block has no value type: the smallest is used.
     let value_type = match block_type {
         0 => ValueType::UInt8.code(Dialect::Spec).unwrap_or(1),
         _ => cursor.u8().field("value_type")?,

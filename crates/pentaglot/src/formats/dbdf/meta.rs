@@ -78,7 +78,7 @@ impl Meta {
             cols: count("numCols")?,
             value_type: text_of(value, "valueType"),
             columns,
-            // -1 stands for "unknown".
+            // -1 means "unknown".
             nonzeros: value.get("numNonZeros").and_then(Value::as_u64),
             stamp: value.get(stamp::KEY).map(Stamp::parse),
             previous: None,

@@ -24,8 +24,9 @@
 //! | a single value (data type 4) | – | read | – |
 //! | labels | text | memory that is not text; the `.meta` file has them | as `daphne` |
 //!
-//! Three doors, each usable alone: the bytes ([`DbdfLayout`], [`Header`], [`Block`], [`ValueType`]), matrices
-//! ([`read_matrix`]), and rows ([`Dbdf`], as every format).
+//! Four doors, each usable alone: the bytes ([`DbdfLayout`], [`Header`], [`Block`], [`ValueType`]), parts of an object as
+//! messages ([`write_block`], [`read_block`], [`Joiner`], [`write_scalar`], [`read_scalar`]), matrices ([`read_matrix`],
+//! [`write_matrix`]), and rows ([`Dbdf`], as every format).
 
 mod arrays;
 mod assemble;

@@ -109,7 +109,7 @@ fn check_void_blocks(file: &File) -> Result<()> {
     Ok(())
 }
 
-/// Rows or cells that no byte of the file stands for are limited: there are at least as many as bytes are too few.
+/// Rows or cells that take no bytes in the file are limited: their number is at least the number of missing bytes.
 fn check_free(file: &File, form: Form, range: &Range<u64>, width: u64) -> Result<()> {
     let rows = range.end - range.start;
     let cells = if form == Form::Sparse { rows } else { rows.saturating_mul(width.max(1)) };

@@ -155,7 +155,7 @@ impl Decoder<'_> {
         Ok(out)
     }
 
-    /// Splits the next rows that stand whole in `bytes`; those before the first of `rows` are only stepped over.
+    /// Splits the next rows that are complete in `bytes`; those before the first of `rows` are skipped.
     fn take_rows<V: Raw, const WORD: usize>(
         &self,
         bytes: &[u8],
@@ -193,7 +193,7 @@ impl Decoder<'_> {
         })
     }
 
-    /// How many whole rows, at most `wanted`, stand in `bytes`; if none, how many bytes the first one takes.
+    /// How many complete rows, at most `wanted`, are in `bytes`; if none, how many bytes the first one takes.
     fn whole_rows<const WORD: usize>(
         &self,
         bytes: &[u8],
@@ -535,7 +535,7 @@ fn split_wide_rows<V: Raw>(bytes: &[u8], wanted: Wanted, out: &mut CsrRows<V>) -
     bytes.len() - rest.len()
 }
 
-/// Where an entry stands in whole rows of pairs.
+/// Where an entry is in whole rows of pairs.
 fn entry_offset<const WORD: usize>(bytes: &[u8], pair: usize, row: usize, entry: usize) -> Option<u64> {
     let mut at = 0usize;
     for _ in 0..row {

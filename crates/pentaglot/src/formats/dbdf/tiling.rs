@@ -14,7 +14,7 @@ use super::types::Dialect;
 /// Reports every block that leaves the object or overlaps another, and the first gap, in file order of no promise.
 /// Stops when `report` gives `false`.
 pub(super) fn check(layout: &DbdfLayout, mut report: impl FnMut(Error) -> bool) {
-    // DAPHNE's dialects have one block, which the walk has held against the header.
+    // DAPHNE's dialects have one block, which the walk has checked against the header.
     if layout.header.dialect != Dialect::Spec {
         return;
     }

@@ -65,7 +65,7 @@ impl DataType {
         }
     }
 
-    /// The code that stands in byte 1.
+    /// The code in byte 1.
     pub fn code(self) -> u8 {
         match self {
             DataType::DenseMatrix => 1,

@@ -1,4 +1,4 @@
-//! Every rule that an open file can still break, held against every block and value.
+//! Every rule that an open file can still break, checked for every block and value.
 //!
 //! | rule | what it says |
 //! |---|---|

@@ -318,7 +318,7 @@ struct DbdfWriter {
     object: Object,
     body: Body,
     rows: u64,
-    /// The number of rows that stands in the header.
+    /// The number of rows in the header.
     declared: u64,
     with_meta: bool,
 }

@@ -75,7 +75,7 @@ impl ColumnBuilder {
         let mut wire = MsgPack::elements(cursor.rest(), reading.lenient);
         let taken = read_rows(&mut wire, &mut [column], count, usize::MAX);
         cursor.skip(wire.position() as u64)?;
-        reading.count_placeholders(taken.stand_ins)?;
+        reading.count_placeholders(taken.placeholder_bytes)?;
         Ok(taken.rows)
     }
 
@@ -234,7 +234,7 @@ impl ColumnBuilder {
         let mut wire = Json::elements(window, fresh);
         let taken = read_rows(&mut wire, &mut [column], limit, usize::MAX);
         scanner.skip_elements(wire.position());
-        reading.count_placeholders(taken.stand_ins)?;
+        reading.count_placeholders(taken.placeholder_bytes)?;
         Ok(taken.rows)
     }
 

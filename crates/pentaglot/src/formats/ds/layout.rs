@@ -56,7 +56,7 @@ fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Encoded {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let Some(first) = text.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Encoded::MsgPack };
     let name = name.to_lowercase();
-    let named = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
+    let named = crate::source::Packing::strip(&name).ends_with(".json");
     match (first, given) {
         (b'{', _) => Encoded::Json,
         (b'[' | b'"', None) => Encoded::Json,
@@ -522,7 +522,7 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
                 Some("value") if bytes.len() >= HEAD_BYTES => Confidence::Likely,
                 // Half a bundle and nothing else, by our name: more likely one that lacks a key than one line of others.
                 Some("type" | "value")
-                    if keys.len() == 1 && head.has_extension(&["json"]) && is_alone(bytes, &budget) =>
+                    if keys.len() == 1 && head.has_extension(&["ds.json"]) && is_alone(bytes, &budget) =>
                 {
                     Confidence::Likely
                 }

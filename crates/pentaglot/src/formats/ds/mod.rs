@@ -117,7 +117,7 @@ static INFO: FormatInfo = FormatInfo {
             takes_any_bytes: false,
         },
     ],
-    extensions: &["ds", "ds.json", "json", "mantik"],
+    extensions: &["ds", "ds.json", "mantik"],
     media_types: &[
         "application/x-mantik-bundle",
         "application/x-mantik-bundle-json",

@@ -175,7 +175,7 @@ impl RowBuilder {
         self.plain.tried(taken.rows >= 32 || taken.rows == rows || wire.position() >= 4096);
         self.len += taken.rows;
         self.row += taken.rows as u64;
-        self.reading.count_placeholders(taken.stand_ins)?;
+        self.reading.count_placeholders(taken.placeholder_bytes)?;
         Ok(taken.rows)
     }
 

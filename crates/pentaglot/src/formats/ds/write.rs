@@ -46,7 +46,7 @@ fn encoding(options: &WriteOptions) -> Encoding {
         Some(_) => Encoding::MsgPack { fixed: false },
         None => {
             let name = options.name.as_deref().unwrap_or_default().to_lowercase();
-            let json = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".json");
+            let json = crate::source::Packing::strip(&name).ends_with(".json");
             if json { Encoding::Json } else { Encoding::MsgPack { fixed: false } }
         }
     }

@@ -1,10 +1,10 @@
 //! The values of an entry: how each is read and mirrored.
 
 use super::layout::Symmetry;
+use super::number_text::Scanner;
 use crate::hub::matrix::build::Value;
-use crate::kernels::number_text::Scanner;
 
-/// A value as it stands in a file.
+/// A value as in a file.
 pub(super) trait Cell: Value {
     /// What a value is called in messages.
     const EXPECTED: &'static str;

@@ -1,7 +1,7 @@
 //! The banner, the comments and the size line.
 
+use super::number_text::Scanner;
 use crate::error::{Context, Error, Result};
-use crate::kernels::number_text::Scanner;
 use crate::source::Source;
 
 /// What every file begins with, in any case.
@@ -18,7 +18,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The word that stands in the banner.
+            /// The word in the banner.
             pub(super) fn word(self) -> &'static str {
                 match self {
                     $($name::$variant => [$($word),+][0],)*
@@ -55,7 +55,7 @@ words! {
 }
 
 words! {
-    /// Which entries stand for two.
+    /// Which entries count twice.
     Symmetry: "symmetry",
     General "general";
     Symmetric "symmetric";
@@ -75,7 +75,7 @@ pub(super) struct Header {
     pub(super) entries: u64,
     /// Bytes of the banner line.
     pub(super) banner_bytes: u64,
-    /// Where the size line stands.
+    /// The offset of the size line.
     pub(super) size_offset: u64,
     /// Where the entries begin.
     pub(super) body_offset: u64,

@@ -22,6 +22,7 @@
 
 mod cell;
 mod layout;
+mod number_text;
 mod outline;
 mod parse;
 mod read;

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::cell::Cell;
 use super::layout::{Header, LINE_BYTES, Symmetry};
+use super::number_text::Scanner;
 use crate::control::Control;
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::hub::matrix::build::{Entries, Index};
-use crate::kernels::number_text::Scanner;
 use crate::limits::Budget;
 use crate::source::Source;
 
@@ -24,7 +24,7 @@ pub(super) struct Body {
     pub(super) control: Control,
 }
 
-/// Where a line stands and what is wrong with it.
+/// Where a line is and what is wrong with it.
 pub(super) type Fault = Error;
 
 impl Body {

@@ -15,11 +15,11 @@ use super::spill::Spill;
 use super::{INFO, has_banner, outline, validate};
 use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
+use crate::formats::column_major::ColumnMajor;
 use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Selection;
 use crate::hub::matrix::build::{self as csr, Index};
 use crate::hub::{Rows, matrix, rows};
-use crate::kernels::column_major::ColumnMajor;
 use crate::source::{Source, Spool};
 
 /// An open file.
@@ -52,7 +52,7 @@ impl MarketDocument {
             ("symmetry".to_owned(), header.symmetry.word().to_owned()),
         ];
         if header.layout == MarketLayout::Coordinate {
-            // Entries off the diagonal of a symmetric matrix stand for two; how many there are is not known yet.
+            // Entries off the diagonal of a symmetric matrix count twice; how many there are is not known yet.
             summary.nonzeros = (header.symmetry == Symmetry::General).then_some(header.entries);
             summary.metadata.push(("entries".to_owned(), header.entries.to_string()));
             summary.metadata.push(("repeats".to_owned(), "summed, as SciPy does".to_owned()));
@@ -103,7 +103,7 @@ fn typed<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &S
     let small = body.header.rows <= 1 << 32 && body.header.cols <= 1 << 32;
     match (body.header.layout, small) {
         (MarketLayout::Coordinate, true) => sparse::<u32, T>(body, schema, range, request),
-        // Wide column numbers stand only in schemas that need them.
+        // Only schemas that need them have wide column numbers.
         (MarketLayout::Coordinate, false) if body.header.cols > 1 << 32 => {
             sparse::<u64, T>(body, schema, range, request)
         }

@@ -1,6 +1,6 @@
 //! Sparse rows as coordinate entries, dense rows as an array.
 //!
-//! The numbers of rows and entries are known at the end only. They stand in the size line; the comment line before it
+//! The numbers of rows and entries are known at the end only. They are in the size line; the comment line before it
 //! takes up the slack, so that the line can be patched without moving what follows.
 
 use std::io::Write;
@@ -14,12 +14,12 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::INFO;
 use super::layout::MarketField;
 use crate::error::{Context, Error, Hint, Result};
+use crate::formats::column_major::ColumnMajor;
 use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
 use crate::hub::matrix::{SparseRows, value_field};
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, native, shape};
-use crate::kernels::column_major::ColumnMajor;
 use crate::limits::Budget;
 use crate::sink::Sink;
 use crate::source::Spool;

@@ -16,10 +16,10 @@ use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Result};
 use crate::limits::Budget;
 
-/// Where element `index` of what is decoded stands in the file. Asked only for errors.
+/// Where element `index` of what is decoded is in the file. Used only for errors.
 pub(in crate::formats) type Place<'a> = &'a dyn Fn(u64) -> u64;
 
-/// `count` elements that stand one after another in `bytes`.
+/// `count` adjacent elements in `bytes`.
 pub(in crate::formats) fn decode(
     dtype: &Dtype,
     bytes: &Buffer,
@@ -276,7 +276,7 @@ fn code_points(element: &[u8]) -> impl Iterator<Item = u32> {
     element.chunks_exact(4).map(|chunk| chunk.iter().rev().fold(0, |code, byte| code << 8 | u32::from(*byte)))
 }
 
-/// Little-endian numbers as they stand; copied only where their memory is not aligned.
+/// Little-endian numbers as they are; copied only if their memory is not aligned.
 fn primitive(kind: DataType, bytes: &Buffer, count: usize) -> Result<ArrayRef> {
     Ok(make_array(ArrayData::builder(kind).len(count).add_buffer(bytes.clone()).align_buffers(true).build()?))
 }

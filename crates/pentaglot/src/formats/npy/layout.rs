@@ -1,4 +1,4 @@
-//! Where an array stands ([`Extent`]) and its header ([`Header`]): read strictly, written as NumPy writes it.
+//! Where an array is ([`Extent`]) and its header ([`Header`]): read strictly, written as NumPy writes it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -235,7 +235,7 @@ impl Header {
         self.row_elements()?.checked_mul(self.dtype.bytes()?)
     }
 
-    /// Whether the values of a row do not stand together.
+    /// Whether the values of a row are not adjacent.
     pub(in crate::formats) fn is_column_major(&self) -> bool {
         self.fortran_order && self.shape.iter().filter(|count| **count != 1).count() > 1
     }

@@ -1,4 +1,4 @@
-//! The small part of Python's literals that stands in a `.npy` header: strings, whole numbers, booleans, `None`, tuples,
+//! The small part of Python's literals that a `.npy` header uses: strings, whole numbers, booleans, `None`, tuples,
 //! lists and dictionaries. Reading is strict about structure and lenient about white space; writing is Python's `repr`.
 
 use std::fmt;
@@ -20,7 +20,7 @@ pub(in crate::formats) enum Literal {
 }
 
 impl Literal {
-    /// Parses `text`, which stands at `base` in the file, to its end (white space aside).
+    /// Parses `text`, which begins at `base` in the file, to its end (white space aside).
     pub(in crate::formats) fn parse(text: &[u8], base: u64, limits: &Limits) -> Result<Literal> {
         let mut parser = Parser { cursor: Cursor::at(text, base), limits };
         let value = parser.value(0)?;

@@ -16,10 +16,10 @@ use super::types::Dtype;
 use super::{INFO, outline, validate};
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
+use crate::formats::column_major::ColumnMajor;
 use crate::formats::{Document, Findings, Outline, ReadOptions, Split, Summary};
 use crate::hub::Selection;
 use crate::hub::{Rows, native, rows};
-use crate::kernels::column_major::ColumnMajor;
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader};
 
@@ -187,7 +187,7 @@ impl ArrayFile {
         rows::batch(Arc::clone(schema), vec![values], rows)
     }
 
-    /// Where an element, counted in C order, stands in the file.
+    /// Where an element, counted in C order, is in the file.
     pub(in crate::formats) fn element_offset(&self, index: u64) -> u64 {
         let item = self.header.dtype.bytes().unwrap_or(0);
         let mut position = index;
@@ -304,7 +304,7 @@ pub(in crate::formats) fn batch_rows(header: &Header) -> u64 {
     (BATCH_BYTES / if exact == 0 { row } else { exact }).clamp(1, BATCH_ROWS)
 }
 
-/// Where each element of a row in Fortran order stands in C order; none if that is the same.
+/// Where each element of a row in Fortran order is in C order; none if that is the same.
 fn fortran_order(inner: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
     if inner.len() < 2 {
         return Ok(None);
@@ -329,7 +329,7 @@ fn fortran_order(inner: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
     Ok(Some(order))
 }
 
-/// Where each element of a row in C order stands in Fortran order; none if that is the same.
+/// Where each element of a row in C order is in Fortran order; none if that is the same.
 pub(in crate::formats) fn reversed_order(outer: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
     let reversed: Vec<u64> = outer.iter().rev().copied().collect();
     fortran_order(&reversed, budget)

@@ -114,7 +114,7 @@ fn widen<const N: usize>(bytes: &[u8], numbers: &mut Vec<u64>, number: impl Fn([
     numbers.extend(bytes.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)));
 }
 
-/// Row or column numbers, held against the matrix.
+/// Row or column numbers, checked against the matrix.
 pub(super) struct Indices {
     pub(super) numbers: Numbers,
     pub(super) bound: u64,

@@ -1,6 +1,6 @@
 //! Zip archives, as far as `.npz` needs them: the central directory, stored and deflated members, zip64.
 //!
-//! Every offset and length is held against the file before it is used; what a member unpacks to is held against its
+//! Every offset and length is checked against the file before it is used; what a member unpacks to is checked against its
 //! declared size, its CRC-32 and `max_ratio`.
 
 use std::io::{self, Read};
@@ -30,15 +30,15 @@ pub(super) const DATE: u16 = 0x21;
 /// One member of an archive.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// The name as it stands in the archive.
+    /// The name as in the archive.
     pub(super) file_name: String,
     pub(super) method: u16,
     pub(super) crc: u32,
     pub(super) packed_bytes: u64,
     pub(super) bytes: u64,
-    /// Where its local header stands.
+    /// The offset of its local header.
     pub(super) offset: u64,
-    /// Where its bytes stand.
+    /// The offset of its bytes.
     pub(super) data_offset: u64,
     pub(super) flags: u16,
 }
@@ -130,7 +130,7 @@ impl<R: Read> Read for Inflated<R> {
     }
 }
 
-/// The members of an archive and where its directory stands.
+/// The members of an archive and the offset of its directory.
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     pub(super) entries: Vec<Entry>,
@@ -274,7 +274,7 @@ fn central_header(cursor: &mut Cursor<'_>) -> Result<Entry> {
     Ok(entry)
 }
 
-/// Finds where an entry's bytes stand, and that they do.
+/// Finds the bytes of an entry, and checks that they are there.
 fn local_header(mut entry: Entry, source: &Source, directory: u64, budget: &Budget) -> Result<Entry> {
     let header = source.read_range(entry.offset, 30, budget).field("local_header")?;
     let mut cursor = Cursor::at(&header, entry.offset);

@@ -102,7 +102,7 @@ impl ZipWriter {
 }
 
 impl Entry {
-    /// The local header; sizes stand in a zip64 field, as NumPy writes them.
+    /// The local header; sizes are in a zip64 field, as NumPy writes them.
     fn local_bytes(&self, name_bytes: u16) -> Vec<u8> {
         let mut bytes = LOCAL_MAGIC.to_vec();
         for value in [45, self.flags, self.method, 0, DATE] {

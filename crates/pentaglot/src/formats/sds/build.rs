@@ -340,14 +340,16 @@ fn sparse(target: &Target, mut values: Values, budget: &Budget, out: &mut impl W
     if let Some(width) = native.width {
         options = options.width(width);
     }
-    // The low parts, and a high part of as many bits as there are positions and buckets.
-    let width = u64::from(native.width.unwrap_or(1));
-    let high = ones.saturating_add(if native.width.is_some() {
-        len.checked_shr(native.width.unwrap_or(0)).unwrap_or(0)
-    } else {
-        0
-    });
-    check_room(ones.saturating_mul(width).saturating_add(high).div_ceil(64), budget.limits().max_spool)?;
+    // The low parts, and a high part of as many bits as there are positions and buckets. Without a width, there are fewer
+    // than twice as many buckets as positions, unless there are no positions.
+    let buckets = match native.width {
+        Some(width) => len.checked_shr(width).unwrap_or(0),
+        None if ones == 0 => len / 2,
+        None => ones.saturating_mul(2),
+    };
+    let low = ones.saturating_mul(u64::from(native.width.unwrap_or(1)));
+    let elements = low.saturating_add(ones).saturating_add(buckets).div_ceil(64);
+    check_room(elements, budget.limits().max_spool)?;
     let positions = |take: &mut dyn FnMut(u64) -> io::Result<()>| values.positions(input, take);
     let supports = wanted(target, [false, true, true]);
     write_sparse(len, ones, options, supports, positions, out).map_err(refused)

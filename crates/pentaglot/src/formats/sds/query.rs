@@ -224,9 +224,9 @@ pub fn answer<'o>(object: &'o Object, query: &Query) -> Result<Answer<'o>> {
             let word = usize::try_from(index / 8).ok().and_then(|at| words.as_ref().get(at))?;
             (index < *bytes).then_some(word >> (8 * (index % 8)) & 0xff)
         }),
-        Object::Wavelet(matrix) => on_values(query, matrix.into()),
-        Object::RunLengthWavelet(matrix) => on_values(query, matrix.into()),
-        Object::WaveletCore(core) => on_values(query, core.into()),
+        Object::Wavelet(matrix) => on_values(query, Values::Plain(matrix)),
+        Object::RunLengthWavelet(matrix) => on_values(query, Values::Runs(matrix)),
+        Object::WaveletCore(core) => on_values(query, Values::Core(core)),
         Object::Container(container) => Err(Error::unsupported(format!(
             "sds:{} has no queries (its members have them)",
             container.kind()
@@ -293,24 +293,6 @@ enum Values<'o> {
     Plain(&'o WaveletMatrix<SharedWords>),
     Runs(&'o RunLengthWaveletMatrix<SharedWords>),
     Core(&'o WaveletCore<BitVector<SharedWords>>),
-}
-
-impl<'o> From<&'o WaveletMatrix<SharedWords>> for Values<'o> {
-    fn from(matrix: &'o WaveletMatrix<SharedWords>) -> Self {
-        Values::Plain(matrix)
-    }
-}
-
-impl<'o> From<&'o RunLengthWaveletMatrix<SharedWords>> for Values<'o> {
-    fn from(matrix: &'o RunLengthWaveletMatrix<SharedWords>) -> Self {
-        Values::Runs(matrix)
-    }
-}
-
-impl<'o> From<&'o WaveletCore<BitVector<SharedWords>>> for Values<'o> {
-    fn from(core: &'o WaveletCore<BitVector<SharedWords>>) -> Self {
-        Values::Core(core)
-    }
 }
 
 /// Calls the same method of whichever structure it is.

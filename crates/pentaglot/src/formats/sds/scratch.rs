@@ -40,7 +40,7 @@ impl Scratch {
 pub(super) fn check_room(elements: u64, limit: u64) -> Result<()> {
     let bytes = elements.saturating_mul(8);
     if bytes > limit {
-        return Err(Error::limit("max-spool", limit, format!("{bytes} bytes are")));
+        return Err(Error::limit("max-spool", limit, format!("{bytes} bytes")));
     }
     Ok(())
 }

@@ -137,6 +137,9 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
         Some(own) => Native { universe: own.universe, multiset: own.multiset, ..Native::new(kind) },
         None => Native::new(kind),
     };
+    if options.options.get("absent").is_some() {
+        return Err(Error::usage("option absent: one structure has no options that could be left absent"));
+    }
     native.universe = options.options.number("universe")?.or(native.universe);
     if let Some(width) = options.options.number("width")? {
         let width = u32::try_from(width).ok().filter(|width| (1..=64).contains(width));

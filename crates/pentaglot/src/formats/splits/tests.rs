@@ -140,6 +140,8 @@ const CASES: &[Case] = &[
     ("parquet", "", &[], texts, Cut::No),
     ("csv", "", &[], numbers, Cut::No),
     ("jsonl", "", &[], text, Cut::No),
+    ("json", "", &[], text, Cut::No),
+    ("json", "", &[], dense, Cut::No),
     ("npy", "", &[], dense, Cut::Yes),
     ("npy", "", &[], bits, Cut::Yes),
     ("npy", "", &[], numbers, Cut::Yes),

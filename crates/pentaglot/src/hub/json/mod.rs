@@ -24,7 +24,7 @@
 //! [`Columns`] prepares one encoder per column of a batch, then writes row by row; [`JsonDocument`] writes a whole stream
 //! of any shape as one document.
 
-#[cfg(any(feature = "csv", feature = "json_lines"))]
+#[cfg(any(feature = "csv", feature = "json", feature = "json_lines"))]
 pub(crate) mod decode;
 mod document;
 mod encode;

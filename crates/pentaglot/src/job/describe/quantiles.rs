@@ -114,7 +114,7 @@ impl Quantiles {
 
 /// Values in order.
 pub(super) struct Sorted {
-    /// Key and how many values it stands for.
+    /// Key and how many values it represents.
     pub(super) items: Vec<(u64, u64)>,
     is_exact: bool,
 }

@@ -21,8 +21,18 @@ fn a_filter_comes_before_rows_and_columns_in_every_format() {
     let (schema, batch) = table();
     let start = arrow_file(&registry, &schema, std::slice::from_ref(&batch));
     let type_text = format!("arrow:{}", print_exact_schema(&schema));
-    let formats =
-        ["ds:msgpack", "ds:json", "dynd", "bsondf", "arrow", "arrow-stream", "parquet", "csv", "jsonl"];
+    let formats = [
+        "ds:msgpack",
+        "ds:json",
+        "dynd",
+        "bsondf",
+        "arrow",
+        "arrow-stream",
+        "parquet",
+        "csv",
+        "jsonl",
+        "json",
+    ];
     for format in formats {
         let mut to = ConvertOptions::default();
         to.allow_lossy = crate::hub::LossKinds::ALL;
@@ -33,7 +43,7 @@ fn a_filter_comes_before_rows_and_columns_in_every_format() {
         conversion.unwrap().run_into(sink).unwrap();
         let mut options = OpenOptions::default();
         options.from = Some(format.to_owned());
-        options.type_text = matches!(format, "csv" | "jsonl").then(|| type_text.clone());
+        options.type_text = matches!(format, "csv" | "jsonl" | "json").then(|| type_text.clone());
         let source = Source::from_bytes("data", memory.take());
         let opened = open_source(&registry, source.seekable().unwrap(), None, &options).unwrap();
         let mut view = View::default();

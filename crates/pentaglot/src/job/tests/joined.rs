@@ -75,7 +75,7 @@ fn rows_count_over_all_inputs_and_columns_are_those_of_all() {
                 expected.push((Some(a), with_b.then(|| format!("t{a}"))));
             }
             let csv = write(folder.path(), &format!("{round}-{part}.csv"), text);
-            let format = random.pick(&["csv", "jsonl", "arrow", "parquet", "bson"]);
+            let format = random.pick(&["csv", "jsonl", "json", "arrow", "parquet", "bson"]);
             let name = format!("{}.{format}", csv.strip_suffix(".csv").unwrap());
             if format != "csv" && count > 0 {
                 convert_file(&csv, &name);

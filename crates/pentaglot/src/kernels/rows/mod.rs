@@ -105,7 +105,7 @@ pub(crate) trait Wire: Clone {
 pub(crate) struct Taken {
     pub(crate) rows: usize,
     /// The bytes of placeholder values for nulls.
-    pub(crate) stand_ins: u64,
+    pub(crate) placeholder_bytes: u64,
 }
 
 /// Reads rows that are plain: up to `limit` of them, none that begins at `until` or later.
@@ -128,7 +128,7 @@ pub(crate) fn read_rows<W: Wire>(
             taken = read_some(wire, columns, sound, until);
         }
         all.rows += taken.rows;
-        all.stand_ins += taken.stand_ins;
+        all.placeholder_bytes += taken.placeholder_bytes;
         if taken.rows < wanted {
             break;
         }
@@ -159,15 +159,15 @@ fn read_some<W: Wire>(wire: &mut W, columns: &mut [RowColumn<'_>], limit: usize,
     let mut slots: Vec<(Slot<'_>, Option<Room<'_, bool>>)> =
         columns.iter_mut().map(|column| column.slot(limit, left)).collect();
     let mut taken = Taken::default();
-    let mut stand_ins = 0;
+    let mut placeholder_bytes = 0;
     while taken.rows < limit && wire.position() < until {
         let before = wire.clone();
-        if read_row(wire, &mut slots, taken.rows, &mut stand_ins).is_none() {
+        if read_row(wire, &mut slots, taken.rows, &mut placeholder_bytes).is_none() {
             *wire = before;
             break;
         }
         taken.rows += 1;
-        taken.stand_ins = stand_ins;
+        taken.placeholder_bytes = placeholder_bytes;
     }
     // SAFETY: each column had room for `limit` more values, and the first `taken.rows` of them were written: a row
     // counts only if all its cells were read, and whatever reads a cell of row `r` writes place `r`.
@@ -180,7 +180,7 @@ fn read_row<W: Wire>(
     wire: &mut W,
     slots: &mut [(Slot<'_>, Option<Room<'_, bool>>)],
     row: usize,
-    stand_ins: &mut u64,
+    placeholder_bytes: &mut u64,
 ) -> Option<()> {
     #[inline(always)]
     fn put<T>(room: &mut Room<'_, T>, row: usize, value: T) -> Option<()> {
@@ -194,7 +194,7 @@ fn read_row<W: Wire>(
             let null = wire.null();
             put(valid, row, !null)?;
             if null {
-                *stand_ins += slot.put_default(row)?;
+                *placeholder_bytes += slot.put_default(row)?;
                 continue;
             }
         }

@@ -204,7 +204,7 @@ fn read<W: Wire>(mut wire: W, count: usize, left: usize) -> Vec<Row> {
     assert_eq!([a.len(), b.len(), c.len(), d.len(), e.len() - 1, f.len() - 1, g.len(), h.len()], [count; 8]);
     assert_eq!((a_valid.len(), e_valid.len()), (count, count));
     let nulls = |valid: &[bool]| valid.iter().filter(|valid| !**valid).count() as u64;
-    assert_eq!(taken.stand_ins, 4 * nulls(&a_valid) + 4 * nulls(&e_valid));
+    assert_eq!(taken.placeholder_bytes, 4 * nulls(&a_valid) + 4 * nulls(&e_valid));
     let text =
         |row: usize| String::from_utf8(e_bytes[e[row] as usize..e[row + 1] as usize].to_vec()).unwrap();
     let row = |row: usize| {

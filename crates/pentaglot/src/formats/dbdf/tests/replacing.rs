@@ -199,8 +199,15 @@ fn a_packed_file_and_its_meta_belong_together() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.dbdf.gz");
     for names in [["a", "b"], ["c", "d"]] {
-        write_to(Sink::create(&path, true).unwrap().gzip(), &frame(names, 9), &options("daphne", &[]));
-        let source = Source::open(&path).unwrap().gunzip(&crate::Limits::default()).unwrap();
+        write_to(
+            Sink::create(&path, true).unwrap().packed(crate::source::Packing::Gzip),
+            &frame(names, 9),
+            &options("daphne", &[]),
+        );
+        let source = Source::open(&path)
+            .unwrap()
+            .unpack(crate::source::Packing::Gzip, &crate::Limits::default())
+            .unwrap();
         let document = Dbdf.open(source, &ReadOptions::default()).unwrap();
         assert_eq!(document.summary().schema.field(0).name(), names[0]);
         assert!(document.summary().notes.is_empty(), "{:?}", document.summary().notes);

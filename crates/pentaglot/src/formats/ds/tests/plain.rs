@@ -96,7 +96,7 @@ fn same(quick: Result<RecordBatch>, careful: Result<RecordBatch>) {
     }
 }
 
-/// A reader that gives one byte at a time: behind what is looked at for detection, no row ever stands whole in a window.
+/// A reader that gives one byte at a time: after what detection looks at, no window ever holds a complete row.
 struct Drop(std::io::Cursor<Vec<u8>>);
 
 impl std::io::Read for Drop {

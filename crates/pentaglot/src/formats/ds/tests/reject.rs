@@ -148,7 +148,7 @@ fn bombs_cost_nothing() {
     assert_eq!((error.kind(), error.rule_name()), (ErrorKind::Limit, "depth"));
     let yaml = format!("{}x{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(Type::parse(&yaml).is_err());
-    // A null tensor is one byte: what it would become is held against the budget.
+    // A null tensor is one byte: what it would become is checked against the budget.
     let tensor = r#"{"type":"nullable","underlying":{"type":"tensor","shape":[2147483647],"componentType":"float64"}}"#;
     let error = read(&bundle(tensor, &[0xc0]), &[]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");

@@ -1,4 +1,4 @@
-//! The frozen profile, held against vectors that other programs wrote.
+//! The frozen profile, compared with vectors that other programs wrote.
 
 mod golden;
 mod hub;

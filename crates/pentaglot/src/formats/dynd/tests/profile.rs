@@ -101,7 +101,7 @@ const DATASHAPES: &[&str] = &[
     "storage[2 * 3 * int8, axis=[1, 0]]",
 ];
 
-/// Every type of Arrow that can stand in a file, those with parameters once or for each unit.
+/// Every type of Arrow that a file can have, those with parameters once or for each unit.
 const ARROW_TYPES: &[&str] = &[
     "null",
     "bool",

@@ -95,10 +95,10 @@ fn strings_of_containers_are_those_that_were_written() {
 #[test]
 fn versions_that_we_do_not_know_are_unsupported() {
     for (name, text) in [
-        ("small.gbz", "at byte 0, gbz.header: version 99 of a gbz (1 to 3 are read)"),
-        ("small.gbwt", "at byte 0, gbwt.header: version 99 of a gbwt (5 to 6 are read)"),
-        ("small.gg", "at byte 0, gg.header: version 99 of a gg (3 to 4 are read)"),
-        ("small.meta", "at byte 0, gbwt-meta.header: version 99 of a gbwt-meta (2 is read)"),
+        ("small.gbz", "at byte 0, gbz.header: not supported: version 99 of a gbz (1 to 3 are read)"),
+        ("small.gbwt", "at byte 0, gbwt.header: not supported: version 99 of a gbwt (5 to 6 are read)"),
+        ("small.gg", "at byte 0, gg.header: not supported: version 99 of a gg (3 to 4 are read)"),
+        ("small.meta", "at byte 0, gbwt-meta.header: not supported: version 99 of a gbwt-meta (2 is read)"),
     ] {
         let mut bytes = fs::read(root().join("testdata/sds").join(name)).unwrap();
         bytes[4] = 99;

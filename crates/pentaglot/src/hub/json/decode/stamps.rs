@@ -157,9 +157,10 @@ where
     T::Native: FromDigits,
 {
     fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
-        scanner.skip_space()?;
+        let is_text = scanner.skip_space()? == Some(b'"');
         let offset = scanner.offset();
-        let text = scanner.str_bytes()?;
+        // Programs that know no decimals write numbers.
+        let text = if is_text { scanner.str_bytes()? } else { scanner.number()?.as_bytes() };
         let value = self.parse(text).map_err(|error| error.at(offset))?;
         self.values.push(value);
         Ok(())

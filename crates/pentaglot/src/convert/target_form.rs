@@ -1,0 +1,159 @@
+//! Which form a stream takes for its target (`-O as=…`).
+
+use arrow_schema::{DataType, Schema, SchemaRef};
+
+use super::reshape::{self, Reshape};
+use super::tensor::Tensor;
+use super::triplets::Triplets;
+use crate::error::{Error, Result};
+use crate::hub::Form;
+use crate::hub::matrix::widen::common_type;
+use crate::hub::shape::matrix_cols;
+
+/// A matrix wider than this stays a matrix of `row` lists where the target holds both forms.
+pub const MAX_COLUMNS: u64 = 1024;
+
+/// The words of `-O as=…`.
+pub const WORDS: &[&str] = &["auto", "table", "matrix", "sparse", "columns", "rows", "coo"];
+
+/// The form that a stream with this schema takes for a target that takes `forms`, the preferred one first.
+pub fn choose(schema: &Schema, forms: &[Form], word: &str) -> Result<Form> {
+    let from = Form::of(schema);
+    let takes = |form: Form| forms.contains(&form);
+    let form = match word {
+        "auto" => return Ok(automatic(schema, from, forms)),
+        "table" if matches!(from, Form::Dense | Form::Sparse) => Form::Columns,
+        "table" => Form::Table,
+        "matrix" | "rows" => Form::Dense,
+        "sparse" => Form::Sparse,
+        "columns" => Form::Columns,
+        "coo" => Form::Coo,
+        _ => {
+            return Err(Error::usage(format!(
+                "option as: expected one of {}, found {word:?}",
+                WORDS.join(", ")
+            )));
+        }
+    };
+    // A target that takes tables takes every form as the plain table that its rows are.
+    if takes(form) || takes(Form::Table) {
+        return Ok(form);
+    }
+    Err(Error::unsupported(format!("as={word} for this target")))
+}
+
+/// The columns of a table that becomes a sparse matrix, one entry per row: if it has the names of such a table and
+/// `as=sparse` asks for it, or if the size of the matrix is given.
+pub fn triplets(schema: &Schema, word: &str, has_size: bool) -> Option<Triplets> {
+    let is_table = matches!(Form::of(schema), Form::Table);
+    let is_asked = word == "sparse" || has_size && word == "auto";
+    if is_table && is_asked { Triplets::of(schema, has_size) } else { None }
+}
+
+/// What a table of row, column and value becomes for a target that takes `forms`, as a matrix of a known size.
+pub fn plan_triplets(
+    schema: &SchemaRef,
+    forms: &[Form],
+    triplets: Triplets,
+    size: (u64, u64),
+) -> Result<Reshape> {
+    if !forms.contains(&Form::Sparse) {
+        return Err(Error::unsupported("as=sparse for this target"));
+    }
+    Ok(reshape::plan_triplets(schema, triplets, size))
+}
+
+/// What a stream with this schema becomes for a target that takes `forms`: the only place that decides it.
+pub fn plan(schema: &SchemaRef, forms: &[Form], word: &str) -> Result<Reshape> {
+    let form = choose(schema, forms, word)?;
+    let mut shaped = reshape::plan(schema, form)?;
+    if !forms.contains(&form) && forms.contains(&Form::Table) {
+        // The target holds it as the plain table that its rows are.
+        shaped.forget_shape();
+    }
+    Ok(shaped)
+}
+
+fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
+    let rank = |form: Form| forms.iter().position(|taken| *taken == form);
+    let takes = |form: Form| rank(form).is_some();
+    let before = |first: Form, second: Form| match (rank(first), rank(second)) {
+        (Some(first), Some(second)) => first < second,
+        (first, _) => first.is_some(),
+    };
+    match from {
+        Form::Table => {
+            let matrix = if takes(Form::Dense) { Form::Dense } else { Form::Sparse };
+            match common_type(schema.fields()) {
+                Some(_) if before(matrix, Form::Table) => matrix,
+                // A column of tensors is an array with one dimension more.
+                None if is_tensor(schema) && before(Form::Array, Form::Table) => Form::Array,
+                _ if takes(Form::Table) => Form::Table,
+                _ if takes(Form::Array) && schema.fields().len() == 1 => Form::Array,
+                _ => matrix,
+            }
+        }
+        Form::Dense | Form::Columns => {
+            // Without columns there is nothing that could carry the matrix's type and rows.
+            let wide = matrix_cols(schema).is_some_and(|cols| cols > MAX_COLUMNS || cols == 0);
+            if before(Form::Dense, Form::Columns) || (wide && takes(Form::Dense)) {
+                Form::Dense
+            } else if takes(Form::Columns) || takes(Form::Table) {
+                Form::Columns
+            } else if takes(Form::Sparse) {
+                Form::Sparse
+            } else {
+                from
+            }
+        }
+        Form::Sparse | Form::Coo => {
+            if before(Form::Sparse, Form::Coo) {
+                Form::Sparse
+            } else if takes(Form::Coo) {
+                Form::Coo
+            } else if takes(Form::Dense) {
+                Form::Dense
+            } else {
+                Form::Coo
+            }
+        }
+        Form::Array if takes(Form::Array) => Form::Array,
+        // Where dimensions are what arrays are made of (npy, dynd), a tensor is an array of its outermost dimension.
+        Form::Value
+            if is_tensor(schema) && before(Form::Dense, Form::Array) && before(Form::Array, Form::Value) =>
+        {
+            if dimensions(schema) == 2 {
+                Form::Dense
+            } else {
+                Form::Array
+            }
+        }
+        Form::Value if takes(Form::Value) => Form::Value,
+        // Numbers and tensors are the rows of a matrix where there are matrices but no arrays (dbdf).
+        Form::Array if (is_number(schema) || is_tensor(schema)) && takes(Form::Dense) => Form::Dense,
+        Form::Value if is_tensor(schema) && takes(Form::Array) => Form::Array,
+        Form::Value if is_tensor(schema) && takes(Form::Dense) => Form::Dense,
+        Form::Array | Form::Value if takes(Form::Table) => Form::Table,
+        other => other,
+    }
+}
+
+fn is_number(schema: &Schema) -> bool {
+    schema.fields().first().is_some_and(|field| {
+        field.data_type().is_numeric()
+            && !matches!(field.data_type(), DataType::Decimal128(..) | DataType::Decimal256(..))
+    })
+}
+
+/// Whether the only field holds numbers in one dimension or more.
+fn is_tensor(schema: &Schema) -> bool {
+    dimensions(schema) > 0
+}
+
+/// The dimensions of the values of the only field; 0 if they are not numbers of a fixed shape.
+fn dimensions(schema: &Schema) -> usize {
+    match schema.fields().as_ref() {
+        [field] => Tensor::of(field).map_or(0, |tensor| tensor.shape.len()),
+        _ => 0,
+    }
+}

@@ -1,0 +1,511 @@
+//! Rows in JSON text, one after the other: how they are framed, what a row looks like, and batches of them.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+
+use super::file_order;
+use super::json_infer::SeenRows;
+use super::sample::{BoxRead, SampleSize, Sampled, explain_guess};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::{Findings, ReadOptions, Summary};
+use crate::hub::json::decode::{JsonColumn, Record, check_type, fields_without_mixed, without_mixed};
+use crate::hub::type_text::{caret_line, parse_schema};
+use crate::hub::{Form, Rows, Selection, Shape, rows, shape};
+use crate::limits::Budget;
+use crate::source::{Source, Window};
+use crate::wire::json::{self, Scanner};
+
+/// Rows per batch, unless asked otherwise.
+pub(super) const BATCH_ROWS: usize = 8192;
+/// A batch has fewer rows where there are so many columns that it would have more cells than this.
+pub(super) const BATCH_CELLS: usize = 8 << 20;
+/// A batch ends early when it has taken this many bytes of text.
+const BATCH_BYTES: u64 = 16 << 20;
+
+/// How rows follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// A row a line.
+    Lines,
+    /// The elements of one array.
+    Array,
+}
+
+impl Framing {
+    pub(super) fn begin(self) -> Frame {
+        Frame { framing: self, state: State::Before }
+    }
+}
+
+#[derive(PartialEq)]
+enum State {
+    Before,
+    Within,
+    After,
+}
+
+/// Where a scanner is among the rows.
+pub(super) struct Frame {
+    framing: Framing,
+    state: State,
+}
+
+impl Frame {
+    /// Goes to the next row; `false` at the end, after which nothing but white space may follow.
+    pub(super) fn next<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<bool> {
+        if self.framing == Framing::Lines {
+            return Ok(scanner.skip_space()?.is_some());
+        }
+        if self.state == State::Before {
+            scanner.begin_array()?;
+            self.state = State::Within;
+        }
+        if self.state == State::Within && !scanner.next_element()? {
+            self.state = State::After;
+            scanner.end()?;
+        }
+        Ok(self.state == State::Within)
+    }
+
+    /// Goes past what ends a row.
+    pub(super) fn end_row<R: Read>(&self, scanner: &mut Scanner<R>) -> Result<()> {
+        match self.framing {
+            Framing::Lines => scanner.end_line(),
+            Framing::Array => Ok(()),
+        }
+    }
+}
+
+/// What a row looks like. The fields may say more than the schema shows.
+#[derive(Debug, Clone)]
+pub(super) enum RowLayout {
+    /// An object with a key per column.
+    Objects(Fields),
+    /// An array with a value per column.
+    Positions(Fields),
+    /// A value of any kind, which is the only column: an element of an array, a row of a matrix.
+    Items(SchemaRef),
+}
+
+impl RowLayout {
+    /// Elements of an array.
+    pub(super) fn items(item: &Field) -> Self {
+        RowLayout::Items(Arc::new(shape::array_schema(item.clone())))
+    }
+
+    fn schema(&self) -> Schema {
+        match self {
+            RowLayout::Objects(fields) | RowLayout::Positions(fields) => {
+                Schema::new(fields_without_mixed(fields))
+            }
+            RowLayout::Items(schema) => {
+                let fields: Vec<Field> = schema.fields().iter().map(|field| without_mixed(field)).collect();
+                Schema::new_with_metadata(fields, schema.metadata().clone())
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            RowLayout::Objects(fields) | RowLayout::Positions(fields) => fields.len(),
+            RowLayout::Items(_) => 1,
+        }
+    }
+}
+
+/// Builds columns from rows.
+enum RowDecoder {
+    Objects(Record<BoxRead>),
+    Positions(Positions),
+    Items(Box<JsonColumn<BoxRead>>, usize),
+}
+
+impl RowDecoder {
+    fn new(layout: &RowLayout, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
+        Ok(match layout {
+            RowLayout::Objects(fields) => RowDecoder::Objects(Record::new(fields, wanted, budget)?),
+            RowLayout::Positions(fields) => RowDecoder::Positions(Positions::new(fields, wanted, budget)?),
+            RowLayout::Items(schema) => {
+                let item = schema.fields().first().ok_or_else(|| Error::usage("expected one column"))?;
+                RowDecoder::Items(Box::new(JsonColumn::new(item, budget)?), 0)
+            }
+        })
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            RowDecoder::Objects(record) => record.rows(),
+            RowDecoder::Positions(positions) => positions.rows,
+            RowDecoder::Items(_, rows) => *rows,
+        }
+    }
+
+    fn read(&mut self, scanner: &mut Scanner<BoxRead>) -> Result<()> {
+        match self {
+            RowDecoder::Objects(record) => record.read(scanner),
+            RowDecoder::Positions(positions) => positions.read(scanner),
+            RowDecoder::Items(column, rows) => {
+                column.read(scanner)?;
+                *rows += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the wanted columns out, in the order of the file.
+    fn finish(&mut self) -> Result<Vec<ArrayRef>> {
+        match self {
+            RowDecoder::Objects(record) => record.finish(),
+            RowDecoder::Positions(positions) => positions.finish(),
+            RowDecoder::Items(column, rows) => {
+                *rows = 0;
+                Ok(vec![column.finish()?])
+            }
+        }
+    }
+}
+
+/// Rows that are arrays: values at the end may be missing, which is null.
+struct Positions {
+    columns: Vec<Option<JsonColumn<BoxRead>>>,
+    rows: usize,
+}
+
+impl Positions {
+    fn new(fields: &Fields, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
+        let columns = fields.iter().enumerate().map(|(index, field)| {
+            let column = || JsonColumn::new(field, budget).field(field.name().clone());
+            wanted(index).then(column).transpose()
+        });
+        Ok(Positions { columns: columns.collect::<Result<_>>()?, rows: 0 })
+    }
+
+    fn read(&mut self, scanner: &mut Scanner<BoxRead>) -> Result<()> {
+        scanner.skip_space()?;
+        let offset = scanner.offset();
+        scanner.begin_array()?;
+        let mut count = 0;
+        while scanner.next_element()? {
+            match self.columns.get_mut(count) {
+                Some(Some(column)) => column.read(scanner).index(count as u64)?,
+                Some(None) => scanner.skip_value()?,
+                None => {
+                    let expected = format!("at most {} values", self.columns.len());
+                    return Err(Error::malformed(expected, "more").at(scanner.offset()).rule("type"));
+                }
+            }
+            count += 1;
+        }
+        for (index, column) in self.columns.iter_mut().enumerate().skip(count) {
+            if let Some(column) = column {
+                column.null().map_err(|error| error.at(offset)).index(index as u64)?;
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Vec<ArrayRef>> {
+        self.rows = 0;
+        self.columns.iter_mut().flatten().map(JsonColumn::finish).collect()
+    }
+}
+
+/// An open text of rows.
+pub(super) struct JsonRows {
+    pub(super) input: Sampled,
+    pub(super) summary: Summary,
+    framing: Framing,
+    layout: RowLayout,
+    /// Whether each row is an element of an array, as the type given says, rather than a row of a table.
+    elements: bool,
+    /// Whether the types were inferred.
+    guessed: bool,
+    pub(super) budget: Budget,
+}
+
+impl JsonRows {
+    pub(super) fn open(
+        id: &'static str,
+        source: Source,
+        framing: Framing,
+        options: &ReadOptions,
+    ) -> Result<Self> {
+        let budget = options.budget.clone();
+        let bytes = source.len();
+        let size = SampleSize::new(&options.options)?;
+        let enough = |sample: &[u8]| match framing {
+            Framing::Lines => sample.contains(&b'\n'),
+            Framing::Array => has_element(sample, &budget),
+        };
+        let input = Sampled::open(size.source(source)?, &budget, enough)?;
+        let (seen, rows) = match size {
+            SampleSize::Usual => {
+                let mut scanner = Scanner::new(input.sample(), budget.clone());
+                SeenRows::infer(&mut scanner, framing, size.rows(), input.is_whole())?
+            }
+            SampleSize::Rows(_) => {
+                let window = input.window(json::WINDOW_BYTES, budget.clone())?;
+                let mut scanner = Scanner::of(window, budget.clone());
+                SeenRows::infer(&mut scanner, framing, size.rows(), size.is_all())?
+            }
+        };
+        let (layout, elements) = match &options.type_text {
+            Some(text) => given_layout(text, &seen, framing, options)?,
+            None => (seen.layout(framing)?, false),
+        };
+        let guessed = options.type_text.is_none();
+        let mut schema = layout.schema();
+        if elements {
+            let item = Field::new_struct(shape::ITEM_FIELD, schema.fields().clone(), false);
+            schema = shape::array_schema(item);
+        }
+        if let (Form::Dense, Some(rows)) = (Form::of(&schema), rows) {
+            let cols = shape::matrix_cols(&schema).unwrap_or(0);
+            schema = schema.with_metadata(shape::matrix_metadata(Some(rows), cols));
+        }
+        let mut summary = Summary::new(id, Arc::new(schema));
+        summary.rows = rows;
+        summary.bytes = bytes;
+        if let Some(bytes) = bytes {
+            summary.part("row", 0, bytes);
+        }
+        if guessed && !size.is_all() {
+            summary.notes.push(super::sample::GUESSED_NOTE.to_owned());
+        }
+        Ok(JsonRows { input, summary, framing, layout, elements, guessed, budget })
+    }
+
+    /// A scanner before the first row.
+    fn scanner(&self) -> Result<Scanner<BoxRead>> {
+        let window = self.input.window(json::WINDOW_BYTES, self.budget.clone())?;
+        let mut scanner = Scanner::of(window, self.budget.clone());
+        scanner.skip_byte_order_mark()?;
+        Ok(scanner)
+    }
+
+    /// The rows that are asked for.
+    pub(super) fn rows(&self, request: &Selection) -> Result<Rows> {
+        let full = &self.summary.schema;
+        let schema = Arc::clone(request.decoded_schema());
+        // The only column of an array or a matrix is the element.
+        let is_table = Shape::of(full) == Shape::Table;
+        let chosen = request.columns().filter(|_| is_table).map(|_| request.fields());
+        let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));
+        let decoder = RowDecoder::new(&self.layout, wanted, &self.budget)?;
+        let range = request.range(u64::MAX);
+        let rows_fit = (BATCH_CELLS / self.layout.len().max(1)).clamp(1, BATCH_ROWS);
+        // A selection without columns of an array has no column either.
+        let keep = match (request.columns(), is_table) {
+            (Some(_), true) => chosen.as_deref().map(file_order),
+            (Some(columns), false) if !request.cuts_lists() => Some(columns.indices().map(|_| 0).collect()),
+            _ => None,
+        };
+        let reader = Reader {
+            frame: self.framing.begin(),
+            scanner: self.scanner()?,
+            decoder,
+            order: keep,
+            schema: Arc::clone(&schema),
+            row: 0,
+            from: range.start,
+            to: range.end,
+            batch_rows: request.batch_rows_or(rows_fit),
+            elements: self.elements,
+            batch_bytes: self.budget.batch_bytes(BATCH_BYTES),
+            guessed: self.guessed,
+            id: self.summary.format,
+        };
+        request.project_lists(rows::from_batches(schema, reader))
+    }
+
+    /// Reads every row. Rules: `type` (a value that is not of its column's type), `unknown-key`, `missing-key`, `repeated-key`,
+    /// `utf8`, `surrogate`, `malformed` and `truncated` (no JSON), `trailing`, `byte-order-mark` (a warning).
+    pub(super) fn validate(&self, findings: &mut Findings) -> Result<()> {
+        let mut scanner = self.scanner()?;
+        if scanner.offset() > 0 {
+            let error = Error::malformed("no byte order mark before JSON", "one").at(0);
+            findings.warning(&error.rule("byte-order-mark"));
+        }
+        let fresh = || RowDecoder::new(&self.layout, |_| true, &self.budget);
+        let is_fault = |error: &Error| matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated);
+        let mut frame = self.framing.begin();
+        let mut decoder = fresh()?;
+        let mut row = 0u64;
+        let mut lines = true;
+        while !findings.is_full() {
+            let place = |error: Error, scanner: &Scanner<BoxRead>| {
+                let error = if lines { scanner.with_line(error) } else { error };
+                explain_guess(error.index(row).field("row"), self.guessed)
+            };
+            match frame.next(&mut scanner) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) if is_fault(&error) => {
+                    findings.error(&if lines { scanner.with_line(error) } else { error });
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+            scanner.skip_space()?;
+            let start = scanner.offset();
+            match decoder.read(&mut scanner).and_then(|()| frame.end_row(&mut scanner)) {
+                Ok(()) => {}
+                Err(error) if is_fault(&error) => {
+                    findings.error(&place(error, &scanner));
+                    decoder = fresh()?;
+                    match self.framing {
+                        Framing::Lines => scanner.skip_line()?,
+                        Framing::Array => match self.after_element(start)? {
+                            Some(after) => (scanner, lines) = (after, false),
+                            None => break,
+                        },
+                    }
+                }
+                Err(error) => return Err(error.index(row).field("row")),
+            }
+            row += 1;
+            // Where there are many columns, fewer rows are held.
+            if decoder.rows() >= 4096.min(BATCH_CELLS / self.layout.len().max(1)) {
+                decoder.finish()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A scanner after the element of an array that begins at `start`; `None` if it is no JSON, or cannot be read again.
+    fn after_element(&self, start: u64) -> Result<Option<Scanner<BoxRead>>> {
+        if !self.input.source().is_seekable() {
+            return Ok(None);
+        }
+        let reader: BoxRead = Box::new(self.input.source().reader_at(start)?);
+        let window = Window::new(reader, start, json::WINDOW_BYTES, self.budget.clone());
+        let mut scanner = Scanner::of(window, self.budget.clone());
+        Ok(scanner.skip_value().is_ok().then_some(scanner))
+    }
+}
+
+/// Whether a sample has a whole first element of an array, or the whole array.
+fn has_element(sample: &[u8], budget: &Budget) -> bool {
+    let mut scanner = Scanner::new(sample, budget.clone());
+    let first = |scanner: &mut Scanner<&[u8]>| {
+        scanner.skip_byte_order_mark()?;
+        scanner.begin_array()?;
+        if scanner.next_element()? { scanner.skip_value() } else { Ok(()) }
+    };
+    // What is no JSON does not become so with more bytes.
+    first(&mut scanner).map_or_else(|error| error.kind() != ErrorKind::Truncated, |()| true)
+}
+
+/// How the rows of the type given are to be read, and whether the type is that of an array of structs.
+fn given_layout(
+    text: &str,
+    seen: &SeenRows,
+    framing: Framing,
+    options: &ReadOptions,
+) -> Result<(RowLayout, bool)> {
+    let schema = given_schema(text, options)?;
+    let (layout, elements) = match (Form::of(&schema), schema.fields().as_ref()) {
+        (Form::Table, _) if seen.only_arrays() => (RowLayout::Positions(schema.fields().clone()), false),
+        (Form::Table, _) => (RowLayout::Objects(schema.fields().clone()), false),
+        (Form::Array | Form::Dense, _) if framing == Framing::Array => {
+            (RowLayout::Items(Arc::new(schema.clone())), false)
+        }
+        (Form::Array, [item]) => match item.data_type() {
+            DataType::Struct(fields) if !item.is_nullable() => (RowLayout::Objects(fields.clone()), true),
+            _ => return Err(other_shape(framing)),
+        },
+        _ => return Err(other_shape(framing)),
+    };
+    Ok((layout, elements))
+}
+
+/// The schema that a type given says; every field of it can be read.
+pub(super) fn given_schema(text: &str, options: &ReadOptions) -> Result<Schema> {
+    let text = text.strip_prefix("arrow:").unwrap_or(text);
+    let schema = parse_schema(text, options.budget.limits())
+        .map_err(|error| Error::usage(format!("the given type: {}", caret_line(text, &error))))?;
+    for field in schema.fields() {
+        check_type(field).map_err(|error| error.field(field.name().clone()))?;
+    }
+    Ok(schema)
+}
+
+fn other_shape(framing: Framing) -> Error {
+    let expected = match framing {
+        Framing::Lines => "struct{…} or array[struct{…}]",
+        Framing::Array => "struct{…}, array[…] or matrix[…]",
+    };
+    Error::usage(format!("the given type: expected {expected}, found another shape"))
+}
+
+struct Reader {
+    frame: Frame,
+    scanner: Scanner<BoxRead>,
+    decoder: RowDecoder,
+    order: Option<Vec<usize>>,
+    schema: SchemaRef,
+    row: u64,
+    from: u64,
+    to: u64,
+    batch_rows: usize,
+    elements: bool,
+    batch_bytes: u64,
+    guessed: bool,
+    id: &'static str,
+}
+
+impl Reader {
+    fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        // Rows that are skipped do not count.
+        let mut start = self.scanner.offset();
+        while self.decoder.rows() < self.batch_rows
+            && self.row < self.to
+            && (self.decoder.rows() == 0 || self.scanner.offset() - start < self.batch_bytes)
+            && self.frame.next(&mut self.scanner).map_err(|error| self.scanner.with_line(error))?
+        {
+            if self.decoder.rows() == 0 {
+                start = self.scanner.offset();
+            }
+            self.one().map_err(|error| {
+                let error = self.scanner.with_line(error).index(self.row).field("row");
+                explain_guess(error, self.guessed)
+            })?;
+            self.row += 1;
+        }
+        let rows = self.decoder.rows();
+        if rows == 0 {
+            return Ok(None);
+        }
+        let mut columns = self.decoder.finish()?;
+        if self.elements
+            && let Some(DataType::Struct(fields)) = self.schema.fields().first().map(|item| item.data_type())
+        {
+            columns = vec![Arc::new(StructArray::try_new_with_length(fields.clone(), columns, None, rows)?)];
+        }
+        if let Some(order) = &self.order {
+            columns = order.iter().filter_map(|index| columns.get(*index).map(Arc::clone)).collect();
+        }
+        rows::batch(Arc::clone(&self.schema), columns, rows).map(Some)
+    }
+
+    fn one(&mut self) -> Result<()> {
+        if self.row < self.from {
+            self.scanner.skip_value()?;
+        } else {
+            self.decoder.read(&mut self.scanner)?;
+        }
+        self.frame.end_row(&mut self.scanner)
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.batch().map_err(|error| error.in_format(self.id)).transpose()
+    }
+}
