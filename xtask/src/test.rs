@@ -3,12 +3,13 @@
 use std::process::Command;
 use std::{env, fs};
 
-use crate::{Result, build_folder, cargo, python, root, web};
+use crate::{Result, build_folder, cargo, python, root, select, web};
 
-/// Runs them. What could not be run is listed at the end; with `CI` in the environment that is a failure.
-pub(crate) fn run() -> Result {
+/// Runs those of a selection of packages. What could not be run is listed at the end; with `CI` in the environment that is
+/// a failure.
+pub(crate) fn run(selection: &[&str]) -> Result {
     let mut left_out = Vec::new();
-    all(&mut left_out)?;
+    all(selection, &mut left_out)?;
     if left_out.is_empty() {
         return Ok(());
     }
@@ -22,32 +23,24 @@ pub(crate) fn run() -> Result {
 
 /// Rust, documentation, transcripts of the command, each format alone, the page of the viewer, the Python programs that read what we write, and the
 /// Python package.
-fn all(left_out: &mut Vec<String>) -> Result {
-    // This builds the command too. Always the whole workspace: another selection of packages would build other
-    // features of the same dependencies, all over again.
-    crate::run(cargo().args(["test", "--workspace", "--locked"]))?;
+fn all(selection: &[&str], left_out: &mut Vec<String>) -> Result {
+    // This builds the command too. Always the same selection: another one would build other features of the same
+    // dependencies, all over again.
+    crate::run(cargo().arg("test").args(selection).arg("--locked"))?;
     // The succinct structures once more, as other processors run them.
     for processor in ["bmi2", "popcnt", "portable"] {
         crate::run(
             cargo()
-                .args([
-                    "test",
-                    "--workspace",
-                    "--locked",
-                    "--test",
-                    "naive",
-                    "--test",
-                    "vectors",
-                    "--test",
-                    "damage",
-                ])
+                .arg("test")
+                .args(selection)
+                .args(["--locked", "--test", "naive", "--test", "vectors", "--test", "damage"])
                 .env("PENTAGLOT_SUCCINCT_CPU", processor),
         )?;
     }
     each_format_alone()?;
     dependencies(left_out)?;
     web::tests(left_out)?;
-    python::tests(left_out)?;
+    python::tests(selection == select::FULL, left_out)?;
     python::package(left_out)
 }
 

@@ -177,6 +177,11 @@ pub(crate) enum Verb {
     /// Make the side index FILE.idx, for formats that need one to seek
     #[command(after_help = "Examples:\n  pentaglot index rows.ds\n  pentaglot index exons.sds --force")]
     Index(Index),
+    /// SQL over files of every format; without statements on a terminal, a shell (a build with the feature `sql` has it)
+    #[command(
+        after_help = "Examples:\n  pentaglot sql \"SELECT sym, avg(px) FROM 'trades.bson' JOIN 'ref.parquet' USING (sym) GROUP BY sym\"\n  pentaglot sql \"COPY (SELECT * FROM 'days/*.csv') TO 'year.dbdf'\""
+    )]
+    Sql(Sql),
     /// Check a type, print its canonical text or its translation
     #[command(
         after_help = "Examples:\n  pentaglot type 'var * {x: int32, y: ?string}'\n  pentaglot type 'struct{x: int32}' --as ds"
@@ -611,6 +616,42 @@ pub(crate) struct Index {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) open: Open,
+}
+
+#[derive(Debug, Args)]
+#[cfg_attr(not(feature = "sql"), allow(dead_code, reason = "they are parsed in every build"))]
+pub(crate) struct Sql {
+    /// Statements, with ; between them. A quoted name in the place of a table is a file, FILE::MEMBER, a pattern or a folder
+    #[arg(conflicts_with = "file")]
+    pub(crate) statements: Option<String>,
+    /// Read the statements from a file (`-` is standard input, which is read without this option, too)
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub(crate) file: Option<String>,
+    /// How rows are printed; by default a table on a terminal, else jsonl
+    #[arg(long, value_name = "FORM")]
+    pub(crate) output: Option<SqlOutput>,
+    /// Write the rows of the query to a file of any format
+    #[arg(short = 'o', value_name = "FILE", conflicts_with = "output")]
+    pub(crate) write: Option<String>,
+    /// The format of that file, with an optional dialect; by default the extension says it
+    #[arg(long, value_name = "FORMAT", requires = "write")]
+    pub(crate) to: Option<String>,
+    /// Let outputs lose something: all, or some kinds (see convert)
+    #[arg(long, value_name = "KIND,…", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = parse_kinds)]
+    pub(crate) allow_lossy: Option<LossKinds>,
+    /// Replace existing outputs
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SqlOutput {
+    Table,
+    Json,
+    Jsonl,
+    Csv,
+    Arrow,
+    Parquet,
 }
 
 #[derive(Debug, Args)]

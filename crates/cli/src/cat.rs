@@ -112,7 +112,7 @@ fn show(
 }
 
 /// One document in the plain JSON form of its shape.
-fn json(opened: &Opened, mut view: View) -> pentaglot::Result<()> {
+pub(crate) fn json(opened: &Opened, mut view: View) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Dense, Form::Sparse, Form::Array, Form::Value];
     let rows = opened.rows(&view)?;
     let mut document = JsonDocument::begin(screen::bytes(), rows.schema(), pentaglot::job::json_options())?;
@@ -124,14 +124,14 @@ fn json(opened: &Opened, mut view: View) -> pentaglot::Result<()> {
     Ok(())
 }
 
-fn print_table(opened: &Opened, mut view: View) -> pentaglot::Result<()> {
+pub(crate) fn print_table(opened: &Opened, mut view: View) -> pentaglot::Result<()> {
     view.forms = vec![Form::Table, Form::Columns, Form::Coo];
     let rows = opened.rows(&view)?;
     table::print(&mut screen::lines(), rows, screen::width())
 }
 
 /// The rows as another format's writer writes them.
-fn through(session: &Session, opened: Opened, mut view: View, to: &str) -> pentaglot::Result<()> {
+pub(crate) fn through(session: &Session, opened: Opened, mut view: View, to: &str) -> pentaglot::Result<()> {
     // A filter and a cast see the names of the file. A cast that was asked for loses nothing, unlike what is printed.
     let mut opened = opened;
     if !view.changes.cast.is_empty() || !view.changes.rename.is_empty() {

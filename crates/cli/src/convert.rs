@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use pentaglot::hub::Plan;
-use pentaglot::job::{Conversion, ConvertOptions, Members, Report, Target, Verified, parse_columns};
+use pentaglot::job::{self, Conversion, ConvertOptions, Members, Report, Target, Verified, parse_columns};
 use pentaglot::{Error, Hint, Sink};
 use serde_json::{Value, json};
 
@@ -47,12 +47,13 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         screen::say(escape_lines(&conversion.plan).trim_end());
     }
     // An existing receipt is refused before anything is written.
-    let receipt = args.receipt.as_ref().map(|file| Sink::create(file, args.force)).transpose()?;
+    let receipt =
+        args.receipt.as_ref().map(|file| job::create(&session.registry, file, args.force)).transpose()?;
     let about = receipt.as_ref().map(|_| about(&conversion));
     let progress = Progress::follow(&session.global);
     let report = match args.output.as_str() {
         "-" => conversion.run_into(screen::sink()),
-        output => conversion.run(output, args.force),
+        output => conversion.run_to(&session.registry, output, args.force),
     };
     drop(progress);
     let report = report.about(&input)?;

@@ -33,7 +33,7 @@ pub(crate) fn run(session: &Session, args: &Hash) -> Outcome {
     if let Some(list) = &args.check {
         return check(session, args, &options, list);
     }
-    for_each(&args.files, |file| {
+    for_each(session, &args.files, |file| {
         let found = find(session, args, &options, file)?;
         let text = found.text()?;
         let lines = match (&found, args.json) {

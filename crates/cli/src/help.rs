@@ -13,6 +13,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Check a file", &["validate", "hash", "diff"]),
     ("Change a file", &["convert", "salvage"]),
+    ("Ask files", &["sql"]),
     ("Ask succinct structures", &["query", "index"]),
     ("Types and formats", &["type", "formats"]),
     ("The command itself", &["help", "completions", "man"]),
@@ -93,12 +94,16 @@ mod tests {
     /// The words of a command as a shell would split them, up to a pipe or redirection.
     fn words(line: &str) -> Vec<String> {
         let mut words = Vec::new();
-        for (index, part) in line.split('\'').enumerate() {
-            match index % 2 {
-                0 => words.extend(part.split_whitespace().map(str::to_owned)),
-                _ => words.push(part.to_owned()),
-            }
+        let mut rest = line;
+        while let Some(at) = rest.find(['\'', '"']) {
+            let (before, quoted) = rest.split_at(at);
+            let (mark, quoted) = quoted.split_at(1);
+            let (inside, after) = quoted.split_once(mark).unwrap();
+            words.extend(before.split_whitespace().map(str::to_owned));
+            words.push(inside.to_owned());
+            rest = after;
         }
+        words.extend(rest.split_whitespace().map(str::to_owned));
         words.into_iter().take_while(|word| !["|", ">"].contains(&word.as_str())).collect()
     }
 

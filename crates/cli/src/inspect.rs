@@ -14,7 +14,7 @@ use crate::{About, DONE, Outcome, Session, for_each};
 
 pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
     let options = args.open.options(&session.global);
-    for_each(&args.files, |file| {
+    for_each(session, &args.files, |file| {
         let opened = job::open(&session.registry, file, &options).about(file)?;
         opened.check_options(&options.options).about(file)?;
         let summary = opened.document.summary();

@@ -20,6 +20,9 @@ mod query;
 mod salvage;
 mod schema;
 mod screen;
+mod secrets;
+#[cfg(feature = "sql")]
+mod sql;
 mod stdout;
 mod table;
 mod types;
@@ -29,11 +32,13 @@ mod view;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use clap::FromArgMatches;
 use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
 
 use args::{Cli, Verb};
+use secrets::Secrets;
 
 /// What a verb needs besides its own arguments.
 struct Session {
@@ -116,7 +121,7 @@ impl Failure {
 
     /// What would help with a file that does not exist: its folder, or a name that differs only in its extension.
     fn next_step(&self) -> Option<String> {
-        let path = Path::new(self.file.as_deref()?);
+        let path = Path::new(self.file.as_deref().filter(|name| !name.contains("://"))?);
         if self.error.kind() != ErrorKind::Io || path.exists() {
             return None;
         }
@@ -173,7 +178,8 @@ fn advice(hint: &Hint) -> String {
 /// is the command: signals and the panic hook are set.
 pub fn run_command(words: &[OsString]) -> u8 {
     process::ignore_file_size_signal();
-    let parsed = help::command().try_get_matches_from(words).and_then(|found| Cli::from_arg_matches(&found));
+    let (words, secrets) = Secrets::hide(words);
+    let parsed = help::command().try_get_matches_from(&words).and_then(|found| Cli::from_arg_matches(&found));
     let Cli { verb, mut global } = match parsed {
         Ok(cli) => cli,
         // No verb: the help, on stderr and with the status of a usage error.
@@ -202,13 +208,39 @@ pub fn run_command(words: &[OsString]) -> u8 {
         }
     }));
     screen::set_color(global.color);
-    if !global.no_pager {
+    // A shell keeps the terminal to itself.
+    let is_shell = matches!(&verb, Verb::Sql(args) if args.statements.is_none() && args.file.is_none());
+    if !global.no_pager && !is_shell {
         pager::allow();
     }
-    let session = Session { registry: Registry::default(), global };
+    let session = Session { registry: registry(secrets), global };
     let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
     pager::wait();
     status
+}
+
+/// The formats, and the places that this build can reach.
+fn registry(secrets: Secrets) -> Registry {
+    let registry = Registry::default();
+    #[cfg(feature = "remote")]
+    {
+        let remote = pentaglot_remote::Stores::from_env();
+        registry.with_remote(std::sync::Arc::new(secrets::Revealed { secrets, remote }))
+    }
+    #[cfg(not(feature = "remote"))]
+    {
+        drop(secrets);
+        registry
+    }
+}
+
+/// The query that a shell runs: an interrupt ends it and not the shell.
+static QUERY: Mutex<Option<Control>> = Mutex::new(None);
+
+/// Says which query an interrupt ends.
+#[cfg(feature = "sql")]
+fn interrupt_query(query: Option<Control>) {
+    *QUERY.lock().unwrap_or_else(PoisonError::into_inner) = query;
 }
 
 /// The first interrupt ends the job at its next batch, which drops its output. A second one, or a job that does not end
@@ -217,6 +249,10 @@ fn catch_interrupts(control: Control) {
     let handler = ctrlc::set_handler(move || {
         // The pager decides what an interrupt means.
         if pager::is_running() {
+            return;
+        }
+        if let Some(query) = &*QUERY.lock().unwrap_or_else(PoisonError::into_inner) {
+            query.cancel();
             return;
         }
         if control.is_cancelled() {
@@ -253,6 +289,10 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Salvage(args) => salvage::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
+        #[cfg(feature = "sql")]
+        Verb::Sql(args) => sql::run(session, args),
+        #[cfg(not(feature = "sql"))]
+        Verb::Sql(_) => Err(without("sql")),
         Verb::Type(args) => types::run(session, args),
         Verb::Formats(args) => formats::run(session, args),
         Verb::Completions { shell } => {
@@ -275,11 +315,19 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
     }
 }
 
+/// A verb that this build does not have.
+#[cfg(not(feature = "sql"))]
+fn without(feature: &'static str) -> Failure {
+    let advice = format!("cargo install pentaglot-cli --features {feature}");
+    let error = Error::unsupported(format!("this build has no {feature}: it needs the feature `{feature}`"));
+    error.hint(Hint::Advice(advice.into())).into()
+}
+
 /// Runs a verb for each of several files and of those that patterns match: all are done, the highest status is returned.
-fn for_each(files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
+fn for_each(session: &Session, files: &[String], mut run: impl FnMut(&str) -> Outcome) -> Outcome {
     let mut highest = DONE;
     for file in files {
-        match pentaglot::job::expand(&[file]) {
+        match pentaglot::job::expand(&session.registry, &[file]) {
             Ok(found) => {
                 for file in found {
                     highest = highest.max(run(&file).unwrap_or_else(|failure| failure.report()));

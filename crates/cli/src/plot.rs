@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use pentaglot::{Error, Sink, job};
+use pentaglot::{Error, job};
 use pentaglot_plot::{PlotOptions, SIZES, plot};
 
 use crate::args::Plot;
@@ -28,7 +28,7 @@ pub(crate) fn run(session: &Session, args: &Plot) -> Outcome {
     };
     let opened = job::open(&session.registry, file, &options).about(file)?;
     opened.check_options(&options.options).about(file)?;
-    let create = |output: &String| Sink::create(output, args.force).about(output);
+    let create = |output: &String| job::create(&session.registry, output, args.force).about(output);
     let sink = args.output.as_ref().map(create).transpose()?;
     let mut wanted = PlotOptions::default();
     wanted.kind = args.kind;

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 
+use pentaglot::Error;
 use pentaglot::job::{self, Queries};
-use pentaglot::{Error, Sink};
 
 use crate::args::{Index, Query};
 use crate::screen::{self, escape};
@@ -52,7 +52,7 @@ pub(crate) fn index(session: &Session, args: &Index) -> Outcome {
     let options = args.open.options(&session.global);
     let bytes = job::index(&session.registry, &args.file, &options).about(&args.file)?;
     let path = format!("{}.idx", args.file);
-    let mut sink = Sink::create(&path, args.force).about(&path)?;
+    let mut sink = job::create(&session.registry, &path, args.force).about(&path)?;
     sink.write_all(&bytes)?;
     sink.finish().about(&path)?;
     Ok(DONE)

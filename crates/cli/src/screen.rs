@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use pentaglot::{Error, Hint};
+use pentaglot::{Error, Hint, redacted_text};
 
 use crate::args::When;
 use crate::pager::Out;
@@ -62,7 +62,7 @@ pub(crate) fn say(line: &str) {
 
 /// A line of an error or note as it is printed: long quotations are cut, then the line.
 pub(crate) fn message(line: &str) -> String {
-    cut(&cut_quotes(line), LINE)
+    cut(&cut_quotes(&redacted_text(line)), LINE)
 }
 
 /// The text with everything between quotes cut at [`QUOTE`] characters.

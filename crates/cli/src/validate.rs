@@ -12,7 +12,7 @@ use crate::{About, DONE, Outcome, Session, for_each};
 
 pub(crate) fn run(session: &Session, args: &Validate) -> Outcome {
     let options = args.open.options(&session.global);
-    for_each(&args.files, |file| {
+    for_each(session, &args.files, |file| {
         let mut findings = Findings::new(args.profile == Profile::Strict);
         let format = match job::validate(&session.registry, file, &options, &mut findings) {
             Ok(format) => format,

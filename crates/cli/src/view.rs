@@ -12,7 +12,7 @@ pub(crate) fn run(session: &Session, args: &ViewFiles) -> Outcome {
     use crate::{DONE, screen};
 
     let mut options = ViewOptions::default();
-    options.files = pentaglot::job::expand(&args.files)?;
+    options.files = pentaglot::job::expand(&session.registry, &args.files)?;
     if options.files.iter().any(|file| file == "-") {
         return Err(Error::usage("standard input cannot be looked at more than once: name a file").into());
     }

@@ -8,6 +8,8 @@ use std::fmt;
 
 use arrow_schema::ArrowError;
 
+use crate::redact::redacted;
+
 /// The result of everything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -219,7 +221,7 @@ impl Error {
     /// Names the input of several that this is about, unless a deeper place has named one. Not part of the message.
     #[must_use]
     pub fn in_input(mut self, name: impl Into<String>) -> Self {
-        self.0.input.get_or_insert_with(|| name.into());
+        self.0.input.get_or_insert_with(|| redacted(&name.into()).into_owned());
         self
     }
 
@@ -251,7 +253,7 @@ impl Error {
     /// Not part of the message.
     #[must_use]
     pub fn in_output(mut self, name: impl Into<String>) -> Self {
-        self.0.output.get_or_insert_with(|| name.into());
+        self.0.output.get_or_insert_with(|| redacted(&name.into()).into_owned());
         self
     }
 

@@ -52,7 +52,9 @@ pub mod job;
 mod kernels;
 mod limits;
 pub mod map;
+mod redact;
 mod registry;
+mod remote;
 pub mod sink;
 mod source;
 #[cfg(test)]
@@ -64,7 +66,9 @@ pub use error::{Context, Error, ErrorKind, Hint, Result, Step};
 #[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
 pub use formats::guard::panic_is_guarded;
 pub use limits::{Budget, Limits, Reservation};
+pub use redact::{redacted, redacted_text};
 pub use registry::Registry;
+pub use remote::Remote;
 pub use sink::Sink;
 pub use source::{HEAD_BYTES, Packing, ReadAt, Source, SourceReader};
 

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crate::error::{Error, Hint, Result};
 use crate::formats::{Confidence, Format, Head, foreign};
+use crate::redact::without_query;
+use crate::remote::{self, Remote};
 use crate::source::{Packing, Source};
 
-/// A set of formats. A value that is passed in: there is no global one.
+/// A set of formats, and of places beyond the file system. A value that is passed in: there is no global one.
 ///
 /// ```
 /// let registry = pentaglot::Registry::default();
@@ -15,12 +17,14 @@ use crate::source::{Packing, Source};
 #[derive(Clone)]
 pub struct Registry {
     formats: Vec<Arc<dyn Format>>,
+    remotes: Vec<Arc<dyn Remote>>,
 }
 
 impl Default for Registry {
     /// Every format that this build has.
     fn default() -> Self {
         Registry {
+            remotes: Vec::new(),
             formats: vec![
                 #[cfg(feature = "dbdf")]
                 Arc::new(crate::formats::dbdf::Dbdf),
@@ -58,7 +62,19 @@ impl Default for Registry {
 impl Registry {
     /// A registry of these formats only.
     pub fn new(formats: Vec<Arc<dyn Format>>) -> Self {
-        Registry { formats }
+        Registry { formats, remotes: Vec::new() }
+    }
+
+    /// This registry, with names that lead beyond the file system.
+    #[must_use]
+    pub fn with_remote(mut self, remote: Arc<dyn Remote>) -> Self {
+        self.remotes.push(remote);
+        self
+    }
+
+    /// What opens a name such as `s3://bucket/key`; `None` for a local path, an error for a scheme that nothing here knows.
+    pub fn remote(&self, name: &str) -> Result<Option<&dyn Remote>> {
+        remote::find(&self.remotes, name)
     }
 
     /// The formats, in the order of the list.
@@ -76,7 +92,7 @@ impl Registry {
 
     /// The format that an output name asks for, by its extension (packing aside).
     pub fn by_extension(&self, name: &str) -> Option<Arc<dyn Format>> {
-        let name = name.to_lowercase();
+        let name = without_query(name).to_lowercase();
         let name = Packing::strip(&name);
         // The longest extension wins: `.ds.json` before `.json`.
         let fits = |format: &&Arc<dyn Format>| {

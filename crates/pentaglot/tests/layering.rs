@@ -10,18 +10,20 @@ use tree::rust_files;
 
 /// What each room may name with `crate::`. The root's re-exports of core types count as core.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("error", &[]),
+    ("redact", &[]),
+    ("error", &["redact"]),
     ("limits", &["error"]),
     ("control", &["error"]),
     ("cursor", &["error", "limits"]),
-    ("source", &["error", "limits", "cursor", "control"]),
+    ("source", &["error", "redact", "limits", "cursor", "control"]),
     ("sink", &["error", "source"]),
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
     ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "wire"]),
     ("hub", &["error", "limits", "cursor", "kernels", "wire", "hub"]),
     ("convert", &["error", "limits", "cursor", "source", "kernels", "hub", "convert"]),
-    ("registry", &["error", "source", "formats"]),
+    ("remote", &["error", "redact", "source", "sink"]),
+    ("registry", &["error", "redact", "source", "formats", "remote"]),
     ("identity", &["error", "limits", "control", "hub", "wire", "convert", "identity"]),
 ];
 

@@ -62,7 +62,7 @@ impl Input {
     ) -> Result<Opened, Error> {
         match (self, member) {
             (Input::Bytes(source), member) => job::open_source(registry, source, member, options),
-            (Input::Names(names), None) => job::open_all(registry, &job::expand(&names)?, options),
+            (Input::Names(names), None) => job::open_all(registry, &job::expand(registry, &names)?, options),
             (Input::Names(names), Some(member)) => match names.as_slice() {
                 [name] => job::open_source(registry, Source::open(name)?, Some(member), options),
                 _ => Err(Error::usage("a member is of one file, but several are named")),

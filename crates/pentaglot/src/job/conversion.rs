@@ -13,7 +13,7 @@ use super::dense;
 #[cfg(feature = "ds")]
 use super::image_files::ImageFiles;
 use super::inputs::open_all;
-use super::names::expand;
+use super::names::{self, expand};
 use super::open::{self, OpenOptions, Opened, Target};
 use super::read::View;
 use super::split::{Parts, Split};
@@ -180,7 +180,7 @@ impl Conversion {
         options: &ConvertOptions,
     ) -> Result<Self> {
         let target = target_of(registry, options.to.as_deref(), output)?;
-        let inputs = expand(inputs)?;
+        let inputs = expand(registry, inputs)?;
         inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
         #[cfg(feature = "sds")]
         let (open, options) = {
@@ -354,14 +354,28 @@ impl Conversion {
         self.plan.check(self.allow_lossy)
     }
 
-    /// Creates the output (`-` is standard output) and runs.
+    /// Creates the output, a file (`-` is standard output), and runs.
     pub fn run(self, output: &str, force: bool) -> Result<Report> {
+        self.run_to(&Registry::new(Vec::new()), output, force)
+    }
+
+    /// As [`run`](Self::run), for an output anywhere that the registry leads to.
+    pub fn run_to(self, registry: &Registry, output: &str, force: bool) -> Result<Report> {
         self.plan.check(self.allow_lossy)?;
         if self.split.is_some() {
+            if registry.remote(output)?.is_some() {
+                return Err(
+                    Error::unsupported("several files at once beyond the file system").in_output(output)
+                );
+            }
             return self.run_split(output, force);
         }
-        let sink = if output == "-" { Sink::pipe(std::io::stdout()) } else { Sink::create(output, force)? };
-        self.run_into(sink.packed_for(output))
+        let sink = if output == "-" {
+            Sink::pipe(std::io::stdout())
+        } else {
+            names::create(registry, output, force)?
+        };
+        self.run_into(sink)
     }
 
     /// Runs into any sink.

@@ -52,7 +52,9 @@ impl Members {
         let [input] = inputs else { return Ok(None) };
         let input = input.as_ref();
         let (path, member) = open::split_member(input);
-        if input == "-" || member.is_some() || !Path::new(path).is_file() {
+        // Files that appear together are local ones.
+        let is_local = Path::new(path).is_file() && registry.remote(output)?.is_none();
+        if input == "-" || member.is_some() || !is_local {
             return Ok(None);
         }
         let is_folder = output.ends_with(['/', std::path::MAIN_SEPARATOR]) || Path::new(output).is_dir();

@@ -50,7 +50,7 @@ pub use diff::{
 pub use hash::RawDigest;
 pub use inputs::{join, open_all};
 pub use members::Members;
-pub use names::expand;
+pub use names::{create, expand, source};
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};

@@ -6,23 +6,56 @@ use glob::{MatchOptions, glob_with};
 
 use super::open::split_member;
 use crate::error::{Error, Result};
+use crate::redact::redacted;
+use crate::registry::Registry;
+use crate::sink::Sink;
+use crate::source::Source;
+
+/// The bytes of a file, or of what a name such as `s3://bucket/key` means.
+pub fn source(registry: &Registry, name: &str) -> Result<Source> {
+    match registry.remote(name)? {
+        Some(remote) => remote.open(name),
+        None => Source::open(name),
+    }
+}
+
+/// Where an output of this name goes: a file, or what a name such as `s3://bucket/key` means. `.gz`, `.zst` or `.bz2` packs
+/// it. What exists already is replaced with `force` only.
+pub fn create(registry: &Registry, name: &str, force: bool) -> Result<Sink> {
+    let sink = match registry.remote(name)? {
+        Some(remote) => {
+            let shown = redacted(name);
+            let output = remote.create(name, force).map_err(|error| error.in_output(shown.as_ref()))?;
+            Sink::from_output(output).named(shown)
+        }
+        None => Sink::create(name, force)?,
+    };
+    Ok(sink.packed_for(name))
+}
 
 /// The inputs that names and patterns (`*`, `?`, `[a-z]`, `**`) mean, in order; those of a pattern are sorted by name.
 ///
 /// A file of the literal name comes before a pattern. A pattern matches files, not folders, and no hidden ones unless it
 /// begins with a dot itself; one that matches nothing is an error.
-pub fn expand(names: &[impl AsRef<str>]) -> Result<Vec<String>> {
+pub fn expand(registry: &Registry, names: &[impl AsRef<str>]) -> Result<Vec<String>> {
     let mut expanded = Vec::new();
     for name in names.iter().map(AsRef::as_ref) {
         let (path, member) = split_member(name);
-        let is_pattern = path.contains(['*', '?', '[']) && !path.contains("://");
+        let is_pattern = path.contains(['*', '?', '[']);
         if name == "-" || !is_pattern || Path::new(path).exists() {
             expanded.push(name.to_owned());
             continue;
         }
-        let mut found = matches(path)?;
+        let found = match registry.remote(path)? {
+            Some(remote) => remote.list(path)?,
+            None => Some(matches(path)?),
+        };
+        let Some(mut found) = found else {
+            expanded.push(name.to_owned());
+            continue;
+        };
         if found.is_empty() {
-            return Err(Error::usage(format!("no file matches {path}")));
+            return Err(Error::usage(format!("no file matches {}", redacted(path))));
         }
         found.sort_unstable();
         expanded.extend(found.into_iter().map(|path| match member {
@@ -65,6 +98,7 @@ mod tests {
 
     #[test]
     fn patterns_give_sorted_files_and_literal_names_come_first() {
+        let registry = Registry::default();
         let folder = tempfile::tempdir().unwrap();
         for name in ["b.csv", "a.csv", ".hidden.csv", "c.txt", "odd[1].csv", "d.npz"] {
             std::fs::write(folder.path().join(name), "x\n1\n").unwrap();
@@ -73,19 +107,19 @@ mod tests {
         let root = format!("{}/", folder.path().to_str().unwrap());
         let expanded = |names: &[&str]| -> Vec<String> {
             let names: Vec<String> = names.iter().map(|name| format!("{root}{name}")).collect();
-            let found = expand(&names).unwrap();
+            let found = expand(&registry, &names).unwrap();
             found.iter().map(|name| name.strip_prefix(&root).unwrap().to_owned()).collect()
         };
         assert_eq!(expanded(&["*.csv"]), ["a.csv", "b.csv", "odd[1].csv"]);
         assert_eq!(expanded(&["c.txt", "[ab].csv"]), ["c.txt", "a.csv", "b.csv"]);
         assert_eq!(expanded(&["odd[1].csv", "missing.csv"]), ["odd[1].csv", "missing.csv"]);
         assert_eq!(expanded(&["*.npz::x"]), ["d.npz::x"]);
-        assert_eq!(expand(&["-"]).unwrap(), ["-"]);
-        let error = expand(&[format!("{root}*.json")]).unwrap_err();
+        assert_eq!(expand(&registry, &["-"]).unwrap(), ["-"]);
+        let error = expand(&registry, &[format!("{root}*.json")]).unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string()),
             (ErrorKind::Usage, format!("no file matches {root}*.json"))
         );
-        assert_eq!(expand(&["a[.csv"]).unwrap_err().kind(), ErrorKind::Usage);
+        assert_eq!(expand(&registry, &["a[.csv"]).unwrap_err().kind(), ErrorKind::Usage);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{options, types};
+use super::{names, options, types};
 use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{
@@ -113,7 +113,7 @@ pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Op
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
     }
     let (path, member) = split_member(name);
-    open_source(registry, Source::open(path)?, member, options)
+    open_source(registry, names::source(registry, path)?, member, options)
 }
 
 /// The file and the member that a name means: a file of the literal name comes first.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::names;
 use super::open::split_member;
 use super::open::{OpenOptions, packing_of, target};
 use crate::error::{Context, Error, Result};
@@ -32,8 +33,11 @@ impl Queries {
             }
         };
         let (name, member) = split_member(name);
-        let source =
-            if name == "-" { Source::from_reader("-", std::io::stdin()) } else { Source::open(name)? };
+        let source = if name == "-" {
+            Source::from_reader("-", std::io::stdin())
+        } else {
+            names::source(registry, name)?
+        };
         source.set_budget(&options.budget);
         let source = match Packing::of_name(name) {
             Some(packing) => source.unpack(packing, options.budget.limits())?,
@@ -67,7 +71,7 @@ impl Queries {
 
 /// The bytes of `FILE.idx` for a file of any format that has side indexes.
 pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Vec<u8>> {
-    let source = Source::open(name)?;
+    let source = names::source(registry, name)?;
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     if let Some(packing) = packing_of(&source, named.as_ref())? {
         let name = packing.name();

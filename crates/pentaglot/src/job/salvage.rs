@@ -105,7 +105,7 @@ pub fn salvage(registry: &Registry, input: &str, output: &str, options: &Convert
     let opened = sound.opened(&opened)?;
     let target = super::conversion::target_of(registry, options.to.as_deref(), output)?;
     let conversion = Conversion::plan_opened(opened, target, Some(output), &options)?;
-    salvaged.report = Some(conversion.run(output, options.force)?);
+    salvaged.report = Some(conversion.run_to(registry, output, options.force)?);
     Ok(salvaged)
 }
 

@@ -32,6 +32,7 @@ use crate::control::Control;
 use crate::cursor::allocate_zeroed;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::{Budget, Limits};
+use crate::redact::redacted;
 
 /// How many bytes of a stream are looked at before it is read, for detection.
 pub const HEAD_BYTES: usize = 64 << 10;
@@ -112,6 +113,7 @@ impl Source {
     }
 
     fn new(name: String, path: Option<PathBuf>, bytes: Bytes, beside: Option<Arc<dyn ReadAt>>) -> Self {
+        let name = redacted(&name).into_owned();
         let (bytes_read, control, budget) = (AtomicU64::new(0), OnceLock::new(), OnceLock::new());
         Source { shared: Arc::new(Shared { name, path, bytes, beside, bytes_read, control, budget }) }
     }
@@ -139,7 +141,7 @@ impl Source {
         let _ = self.shared.budget.set(budget.clone());
     }
 
-    /// The name that messages use.
+    /// The name that messages use: of an address what may be secret is `…` (see [`redacted`](crate::redacted)).
     pub fn name(&self) -> &str {
         &self.shared.name
     }

@@ -8,6 +8,7 @@ use super::SourceReader;
 use super::stream::BoxRead;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::redact::without_query;
 
 /// A compression around a whole file, whatever the format of the file.
 ///
@@ -52,6 +53,7 @@ impl Packing {
 
     /// The packing that a file's name says.
     pub fn of_name(name: &str) -> Option<Self> {
+        let name = without_query(name);
         Packing::ALL.into_iter().find(|packing| packing.stem(name).is_some())
     }
 

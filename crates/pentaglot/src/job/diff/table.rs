@@ -10,8 +10,8 @@ use super::report::{Difference, Place};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{WriteOptions, Writer};
 use crate::hub::LossKinds;
+use crate::job::names;
 use crate::registry::Registry;
-use crate::sink::Sink;
 
 /// Differences of a batch.
 const BATCH_ROWS: usize = 8192;
@@ -48,7 +48,7 @@ impl DiffTable {
         let id = format.info().id;
         let plan = format.plan(&schema, &options).in_format(id)?;
         plan.plan().check(LossKinds::NONE).in_format(id)?;
-        let writer = plan.create(Sink::create(output, force)?).in_format(id)?;
+        let writer = plan.create(names::create(registry, output, force)?).in_format(id)?;
         Ok(DiffTable { writer, format: id, schema, waiting: Vec::new() })
     }
 

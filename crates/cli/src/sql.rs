@@ -1,0 +1,115 @@
+//! `sql`: statements over files, and a shell for them.
+
+mod shell;
+
+use std::io::{IsTerminal, Read};
+
+use pentaglot::job::View;
+use pentaglot::{Error, Hint};
+use pentaglot_sql::{Answer, Engine, EngineOptions, split_statements};
+
+use crate::args::{Open, Sql, SqlOutput};
+use crate::progress::Progress;
+use crate::{DONE, Failure, INTERRUPTED, Outcome, Session, Status, bus_error, cat, screen};
+
+pub(crate) fn run(session: &Session, args: &Sql) -> Outcome {
+    let text = match (&args.statements, &args.file) {
+        (Some(text), _) => Some(text.clone()),
+        (None, Some(file)) if file != "-" => {
+            let text = std::fs::read_to_string(file).map_err(|error| Error::io("cannot read", error));
+            Some(text.map_err(|error| Failure { file: Some(file.clone()), error })?)
+        }
+        (None, None) if std::io::stdin().is_terminal() => None,
+        _ => {
+            let mut text = String::new();
+            let read = std::io::stdin().read_to_string(&mut text);
+            read.map_err(|error| Failure {
+                file: Some("-".to_owned()),
+                error: Error::io("cannot read", error),
+            })?;
+            Some(text)
+        }
+    };
+    let engine = engine(session, args)?;
+    match text {
+        None => shell::run(session, args, &engine),
+        Some(text) => Ok(statements(session, args, &engine, &text)),
+    }
+}
+
+fn engine(session: &Session, args: &Sql) -> Result<Engine, Failure> {
+    let mut options = EngineOptions::default();
+    let none = Open { from: None, type_text: None, options: Vec::new() };
+    options.open = none.options(&session.global);
+    options.open.in_place = bus_error::permit_map("");
+    options.threads = session.global.threads;
+    options.batch_rows = session.global.batch_rows;
+    options.force = args.force;
+    options.allow_lossy = args.allow_lossy.unwrap_or_default();
+    Ok(Engine::new(session.registry.clone(), options)?)
+}
+
+/// Runs the statements of a text in turn, up to the first that fails.
+fn statements(session: &Session, args: &Sql, engine: &Engine, text: &str) -> Status {
+    let statements = split_statements(text);
+    if args.write.is_some() && statements.iter().filter(|one| Engine::is_query(one)).count() != 1 {
+        return report(
+            Error::usage("-o takes the rows of one query: expected one among the statements").into(),
+        );
+    }
+    for statement in statements {
+        let _progress = (!screen::stdout_is_terminal()).then(|| Progress::follow(&session.global));
+        let done = match &args.write {
+            Some(file) if Engine::is_query(&statement) => {
+                engine.write(&statement, file, args.to.as_deref()).map(drop).map_err(Failure::from)
+            }
+            _ => one(session, args, engine, &statement),
+        };
+        if let Err(failure) = done {
+            return report(failure);
+        }
+    }
+    DONE
+}
+
+/// Runs one statement and prints what it gives.
+fn one(session: &Session, args: &Sql, engine: &Engine, statement: &str) -> Result<(), Failure> {
+    match engine.run(statement)? {
+        Answer::Rows(rows) => {
+            let default = if screen::stdout_is_terminal() { SqlOutput::Table } else { SqlOutput::Jsonl };
+            let view = View::default();
+            match args.output.unwrap_or(default) {
+                SqlOutput::Table => cat::print_table(&rows, view),
+                SqlOutput::Json => cat::json(&rows, view),
+                SqlOutput::Jsonl => cat::through(session, rows, view, "jsonl"),
+                SqlOutput::Csv => cat::through(session, rows, view, "csv"),
+                SqlOutput::Arrow => {
+                    screen::check_binary("arrow")?;
+                    cat::through(session, rows, view, "arrow-stream")
+                }
+                SqlOutput::Parquet => {
+                    screen::check_binary("parquet")?;
+                    cat::through(session, rows, view, "parquet")
+                }
+            }?;
+        }
+        Answer::Written(rows) if !session.global.quiet => {
+            screen::say(&format!("{} written", screen::count(rows, "row")))
+        }
+        Answer::Written(_) | Answer::Done => {}
+    }
+    Ok(())
+}
+
+/// Prints an error. Whatever it is, the status is that of SQL errors; an interrupt and a closed pipe are none.
+fn report(mut failure: Failure) -> Status {
+    if failure.error.advice() == Some(&Hint::Force) && failure.file.is_some() {
+        failure.error = Error::usage(failure.error.to_string())
+            .hint(Hint::Advice("--force or OPTIONS (overwrite true) replaces it".into()));
+    }
+    match failure.report() {
+        DONE => DONE,
+        INTERRUPTED => INTERRUPTED,
+        _ => 2,
+    }
+}

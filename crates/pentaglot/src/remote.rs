@@ -1,0 +1,43 @@
+//! [`Remote`]: a place beyond the file system that names such as `s3://bucket/key` lead to.
+
+use crate::error::{Error, Hint, Result};
+use crate::redact::scheme;
+use crate::sink::Output;
+use crate::source::Source;
+
+/// Opens, creates and lists what names of some schemes mean. A [`Registry`](crate::Registry) carries the ones at hand.
+pub trait Remote: Send + Sync {
+    /// The schemes that it knows, such as `s3`.
+    fn schemes(&self) -> &[&str];
+
+    /// The bytes that a name means. Blocks until the place has answered.
+    fn open(&self, name: &str) -> Result<Source>;
+
+    /// An output that appears under this name when it is committed. What exists already is replaced with `force` only.
+    fn create(&self, name: &str, force: bool) -> Result<Box<dyn Output>>;
+
+    /// The names that match a pattern (`*`, `?`, `[a-z]`, `**`), sorted; `None` where the scheme has no patterns, so that
+    /// the text is a name.
+    fn list(&self, pattern: &str) -> Result<Option<Vec<String>>>;
+
+    /// Removes what a name means, if it is there.
+    fn remove(&self, name: &str) -> Result<()>;
+}
+
+/// The one of `remotes` that a name leads to; `None` for a local path.
+pub(crate) fn find<'r>(
+    remotes: &'r [std::sync::Arc<dyn Remote>],
+    name: &str,
+) -> Result<Option<&'r dyn Remote>> {
+    let Some(scheme) = scheme(name) else { return Ok(None) };
+    if let Some(found) = remotes.iter().find(|remote| remote.schemes().contains(&scheme)) {
+        return Ok(Some(&**found));
+    }
+    let error = Error::usage(format!("names that begin with {scheme}:// are not known to this build"));
+    Err(match scheme {
+        "s3" | "gs" | "az" | "http" | "https" => error.hint(Hint::Advice(
+            "the feature `remote` has them: cargo install pentaglot-cli --features remote".into(),
+        )),
+        _ => error,
+    })
+}

@@ -1,0 +1,440 @@
+//! The engine: a session of DataFusion whose tables are files.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{
+    DynamicFileCatalog, Session, TableProvider, TableProviderFactory, UrlTableFactory,
+};
+use datafusion::common::Result as TheirResult;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
+use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart, visit_relations_mut};
+use futures::StreamExt;
+use pentaglot::formats::{Document, Findings, Node, Outline, Summary};
+use pentaglot::hub::{LossKinds, Rows, Selection, rows};
+use pentaglot::job::{OpenOptions, Opened};
+use pentaglot::{Control, Error, Registry, Result, Source, redacted};
+use tokio::runtime::Runtime;
+
+use crate::fault::{ours, theirs};
+use crate::table::{self, TableOptions, table_options};
+use crate::{copy, functions};
+
+/// How an engine works.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// How files are opened. The limits of its budget are those of the engine: what a query holds past `max_alloc` is
+    /// spilled to disk. Its control cancels queries.
+    pub open: OpenOptions,
+    /// Threads (0: as many as there are cores).
+    pub threads: usize,
+    /// Rows per batch (0: 8192).
+    pub batch_rows: usize,
+    /// Whether outputs replace what exists.
+    pub force: bool,
+    /// What outputs may lose.
+    pub allow_lossy: LossKinds,
+}
+
+/// What a statement gives.
+pub enum Answer {
+    /// Rows, to be read once.
+    Rows(Opened),
+    /// So many rows were written.
+    Written(u64),
+    /// Nothing to show.
+    Done,
+}
+
+/// A session: tables, settings, threads.
+pub struct Engine {
+    pub(crate) shared: Arc<Shared>,
+    context: SessionContext,
+    runtime: Arc<Runtime>,
+    /// Cancels what runs now.
+    control: Mutex<Control>,
+}
+
+/// What tables and functions need.
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
+    pub(crate) options: EngineOptions,
+    /// The session as it was at the beginning, for what DataFusion reads itself.
+    state: OnceLock<SessionState>,
+    /// From addresses as they are shown to those that were given.
+    real: Mutex<HashMap<String, String>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("registry", &self.registry).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// An engine over these formats and places.
+    pub fn new(registry: Registry, options: EngineOptions) -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = if options.threads == 0 { cores } else { options.threads };
+        let cannot = |error| Error::io("cannot start threads", error);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            // Plans of long statements nest deeply.
+            .thread_stack_size(8 << 20)
+            .enable_all()
+            .build()
+            .map_err(cannot)?;
+        let mut config = SessionConfig::new().with_target_partitions(threads).with_information_schema(true);
+        if options.batch_rows > 0 {
+            config = config.with_batch_size(options.batch_rows);
+        }
+        let settings = config.options_mut();
+        settings.execution.parquet.schema_force_view_types = false;
+        settings.sql_parser.map_string_types_to_utf8view = false;
+        let room = usize::try_from(options.open.budget.limits().max_alloc).unwrap_or(usize::MAX);
+        let memory = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(room)));
+        let mut state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(memory.build_arc().map_err(ours)?)
+            .with_default_features()
+            .build();
+        let shared = Arc::new(Shared { registry, options, state: OnceLock::new(), real: Mutex::default() });
+        for format in shared.registry.formats() {
+            let id = format.info().id;
+            let factory = Arc::new(Tables { shared: Arc::clone(&shared), format: id.to_owned() });
+            state.table_factories_mut().insert(id.to_uppercase(), factory);
+        }
+        for (word, id) in [("NDJSON", "jsonl"), ("ARROW_STREAM", "arrow-stream")] {
+            let factory = Arc::new(Tables { shared: Arc::clone(&shared), format: id.to_owned() });
+            state.table_factories_mut().insert(word.to_owned(), factory);
+        }
+        let context = SessionContext::new_with_state(state);
+        let _ = shared.state.set(context.state());
+        let names = Arc::new(Names { shared: Arc::clone(&shared) });
+        let inner = Arc::clone(context.state().catalog_list());
+        let catalogs = Arc::new(DynamicFileCatalog::new(inner, names));
+        let context: SessionContext = context.into_state_builder().with_catalog_list(catalogs).build().into();
+        functions::register(&context, &shared);
+        let control = Mutex::new(shared.options.open.control.clone());
+        Ok(Engine { shared, context, runtime: Arc::new(runtime), control })
+    }
+
+    /// Makes this control cancel the statements that are run from now on.
+    pub fn follow(&self, control: Control) {
+        *self.control.lock().unwrap_or_else(PoisonError::into_inner) = control;
+    }
+
+    fn control(&self) -> Control {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Runs one statement. A query has begun when this returns, and goes on while its rows are read.
+    pub fn run(&self, statement: &str) -> Result<Answer> {
+        let statement = statement.trim().trim_end_matches(';').trim();
+        if let Some(what) = summarized(statement) {
+            let query = if is_query(what) { what.to_owned() } else { format!("SELECT * FROM {what}") };
+            let frame = self.frame(&query)?;
+            return self.rows(self.wait(async { frame.describe().await })?);
+        }
+        let parsed = self.parse(statement)?;
+        if let Statement::CopyTo(copied) = parsed {
+            return copy::run(self, copied).map(Answer::Written);
+        }
+        let (frame, is_shown) = self.wait(async {
+            let plan = self.context.state().statement_to_plan(parsed).await?;
+            let is_shown = !matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
+            Ok((self.context.execute_logical_plan(plan).await?, is_shown))
+        })?;
+        if is_shown {
+            return self.rows(frame);
+        }
+        self.wait(async { frame.collect().await })?;
+        Ok(Answer::Done)
+    }
+
+    /// Runs a query and writes its rows to a file of any format; gives their number.
+    pub fn write(&self, query: &str, name: &str, to: Option<&str>) -> Result<u64> {
+        let frame = self.frame(query)?;
+        copy::write(self, frame, &copy::Target::new(self, name, to)?)
+    }
+
+    /// Whether a statement is a query, whose rows can be written.
+    pub fn is_query(statement: &str) -> bool {
+        is_query(statement)
+    }
+
+    /// The names of tables that were created, and of their columns.
+    pub fn tables(&self) -> Vec<(String, Vec<String>)> {
+        let state = self.context.state();
+        let mut tables = Vec::new();
+        for catalog in state.catalog_list().catalog_names() {
+            let Some(catalog) = state.catalog_list().catalog(&catalog) else { continue };
+            for schema in catalog.schema_names().iter().filter(|name| *name != "information_schema") {
+                let Some(schema) = catalog.schema(schema) else { continue };
+                for name in schema.table_names() {
+                    let table = self.wait(async { schema.table(&name).await });
+                    let Ok(Some(table)) = table else { continue };
+                    let columns = table.schema().fields().iter().map(|field| field.name().clone()).collect();
+                    tables.push((name, columns));
+                }
+            }
+        }
+        tables.sort();
+        tables
+    }
+
+    /// A query, planned.
+    pub(crate) fn frame(&self, query: &str) -> Result<DataFrame> {
+        let parsed = self.parse(query)?;
+        self.wait(async {
+            let plan = self.context.state().statement_to_plan(parsed).await?;
+            self.context.execute_logical_plan(plan).await
+        })
+    }
+
+    /// A statement. Addresses in the place of tables have no secrets any more: plans and names of columns show them.
+    fn parse(&self, text: &str) -> Result<Statement> {
+        let dialect = self.context.state().config().options().sql_parser.dialect;
+        let mut statement = self.context.state().sql_to_statement(text, &dialect).map_err(ours)?;
+        self.hide(&mut statement);
+        Ok(statement)
+    }
+
+    fn hide(&self, statement: &mut Statement) {
+        let hide = |name: &mut ObjectName| {
+            if let [ObjectNamePart::Identifier(word)] = &mut name.0[..] {
+                word.value = self.shared.hidden(&word.value);
+            }
+            ControlFlow::<()>::Continue(())
+        };
+        match statement {
+            Statement::Statement(statement) => {
+                let _ = visit_relations_mut(&mut **statement, hide);
+            }
+            Statement::Explain(explained) => self.hide(&mut explained.statement),
+            Statement::CopyTo(copied) => {
+                if let CopyToSource::Query(query) = &mut copied.source {
+                    let _ = visit_relations_mut(&mut **query, hide);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A query that has begun, as a document.
+    fn rows(&self, frame: DataFrame) -> Result<Answer> {
+        let stream = self.wait(async { frame.execute_stream().await })?;
+        self.opened(self.reader(stream)).map(Answer::Rows)
+    }
+
+    /// Rows as what a conversion takes.
+    pub(crate) fn opened(&self, rows: Rows) -> Result<Opened> {
+        let format = self.shared.registry.get("arrow-stream")?;
+        let summary = Summary::new("arrow-stream", rows.schema());
+        let document = Arc::new(QueryDocument { summary, rows: Mutex::new(Some(rows)) });
+        let source = Source::from_bytes("query", Vec::<u8>::new());
+        Ok(Opened::new(format, document, source, &self.shared.options.open))
+    }
+
+    /// The batches of a stream, one after the other.
+    pub(crate) fn reader(&self, stream: SendableRecordBatchStream) -> Rows {
+        let schema = plain_schema(&stream.schema());
+        let (runtime, wanted) = (Arc::clone(&self.runtime), Arc::clone(&schema));
+        let control = self.control();
+        let mut stream = stream;
+        let batches = std::iter::from_fn(move || {
+            let next = wait(&runtime, &control, async { stream.next().await.transpose() });
+            next.and_then(|batch| batch.map(|batch| plain(&batch, &wanted)).transpose()).transpose()
+        });
+        rows::from_batches(schema, batches)
+    }
+
+    /// Waits for a task, until the job is cancelled.
+    pub(crate) fn wait<T>(&self, task: impl Future<Output = TheirResult<T>>) -> Result<T> {
+        wait(&self.runtime, &self.control(), task)
+    }
+}
+
+fn wait<T>(runtime: &Runtime, control: &Control, task: impl Future<Output = TheirResult<T>>) -> Result<T> {
+    runtime.block_on(async {
+        let mut task = pin!(task);
+        loop {
+            match tokio::time::timeout(Duration::from_millis(50), &mut task).await {
+                Ok(done) => return done.map_err(ours),
+                Err(_) => control.check()?,
+            }
+        }
+    })
+}
+
+/// What `SUMMARIZE` is to describe.
+fn summarized(statement: &str) -> Option<&str> {
+    let word = statement.get(..10).filter(|word| word.eq_ignore_ascii_case("SUMMARIZE "))?;
+    Some(statement[word.len()..].trim())
+}
+
+fn is_query(statement: &str) -> bool {
+    let first =
+        statement.trim_start_matches(['(', ' ', '\n', '\t']).split(|c: char| !c.is_alphabetic()).next();
+    let words = ["SELECT", "WITH", "VALUES", "TABLE", "FROM"];
+    first.is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
+}
+
+/// A type without views: what writers of files know.
+fn plain_type(kind: &DataType) -> DataType {
+    let field = |field: &Arc<Field>| Arc::new(plain_field(field));
+    match kind {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        DataType::ListView(item) | DataType::List(item) => DataType::List(field(item)),
+        DataType::LargeListView(item) | DataType::LargeList(item) => DataType::LargeList(field(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field(item), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+        other => other.clone(),
+    }
+}
+
+fn plain_field(field: &Field) -> Field {
+    field.clone().with_data_type(plain_type(field.data_type()))
+}
+
+fn plain_schema(schema: &Schema) -> SchemaRef {
+    Arc::new(Schema::new(schema.fields().iter().map(|field| plain_field(field)).collect::<Vec<_>>()))
+}
+
+fn plain(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
+        if column.data_type() == field.data_type() {
+            return Ok(Arc::clone(column));
+        }
+        datafusion::arrow::compute::cast(column, field.data_type()).map_err(Error::from)
+    });
+    rows::batch(Arc::clone(schema), columns.collect::<Result<_>>()?, batch.num_rows())
+}
+
+/// The rows of a query, which can be read once.
+struct QueryDocument {
+    summary: Summary,
+    rows: Mutex<Option<Rows>>,
+}
+
+impl Document for QueryDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        Node::new("rows", 0, 0)
+    }
+
+    fn validate(&self, _: &mut Findings) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let rows = rows.ok_or_else(|| Error::usage("the rows of a query can be read once"))?;
+        let rows = if selection.is_sliced() { rows::slice(rows, selection.range(u64::MAX)) } else { rows };
+        selection.project(rows)
+    }
+}
+
+impl Shared {
+    /// An address as it may be shown, which leads back to it.
+    fn hidden(&self, name: &str) -> String {
+        let shown = redacted(name);
+        let mut real = self.real.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown == name || real.contains_key(name) {
+            return name.to_owned();
+        }
+        let (mut hidden, mut number) = (shown.to_string(), 2);
+        while real.get(&hidden).is_some_and(|known| known != name) {
+            hidden = format!("{shown}{number}");
+            number += 1;
+        }
+        real.insert(hidden.clone(), name.to_owned());
+        hidden
+    }
+
+    async fn table(&self, names: Vec<String>, options: TableOptions) -> TheirResult<Arc<dyn TableProvider>> {
+        let state = self.state.get().expect("it is set when the engine is made");
+        table::provider(&self.registry, names, options, state).await
+    }
+}
+
+/// Quoted names in the place of tables.
+#[derive(Debug)]
+struct Names {
+    shared: Arc<Shared>,
+}
+
+#[async_trait]
+impl UrlTableFactory for Names {
+    async fn try_new(&self, name: &str) -> TheirResult<Option<Arc<dyn TableProvider>>> {
+        // A plain word that is no file is a table that is missing.
+        if !name.contains(['.', '/', '*', ':']) && !std::path::Path::new(name).exists() {
+            return Ok(None);
+        }
+        let options = TableOptions { open: self.shared.options.open.clone(), ..TableOptions::default() };
+        let real = self.shared.real.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        self.shared.table(vec![real.unwrap_or_else(|| name.to_owned())], options).await.map(Some)
+    }
+}
+
+/// `CREATE EXTERNAL TABLE … STORED AS FORMAT`.
+#[derive(Debug)]
+struct Tables {
+    shared: Arc<Shared>,
+    format: String,
+}
+
+#[async_trait]
+impl TableProviderFactory for Tables {
+    async fn create(
+        &self,
+        _: &dyn Session,
+        command: &CreateExternalTable,
+    ) -> TheirResult<Arc<dyn TableProvider>> {
+        let given = command.options.clone();
+        let mut options = table_options(&self.shared.options.open, Some(self.format.clone()), given);
+        let declared = command.schema.fields().iter();
+        let declared: HashMap<String, DataType> =
+            declared.map(|field| (field.name().clone(), field.data_type().clone())).collect();
+        options.declared = declared.clone();
+        let table = self.shared.table(command.locations.clone(), options).await?;
+        let schema = table.schema();
+        for (name, kind) in &declared {
+            match schema.field_with_name(name) {
+                Ok(field) if field.data_type() == kind => {}
+                Ok(field) => {
+                    let text = format!(
+                        "column {name} is declared as {kind}, but it is {} in the file",
+                        field.data_type()
+                    );
+                    return Err(theirs(Error::usage(text)));
+                }
+                Err(_) => {
+                    return Err(theirs(Error::usage(format!(
+                        "column {name} is declared, but the file has none"
+                    ))));
+                }
+            }
+        }
+        Ok(table)
+    }
+}
