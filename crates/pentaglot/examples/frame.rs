@@ -2,6 +2,8 @@
 //!
 //! `cargo run --example frame`
 
+#![expect(clippy::print_stdout, reason = "an example prints what it finds")]
+
 use std::sync::Arc;
 
 use pentaglot::Source;

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --example mean -- examples/data/ticks.bson price 'quantity > 100'`
 
+#![expect(clippy::print_stdout, reason = "an example prints what it finds")]
+
 use pentaglot::arrow::array::cast::AsArray;
 use pentaglot::arrow::array::types::Float64Type;
 use pentaglot::arrow::schema::{DataType, Field, Schema};

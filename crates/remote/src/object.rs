@@ -146,7 +146,8 @@ impl ReadAt for Object {
         reason = "the caller has compared the ranges with the length and its budget"
     )]
     fn read_ranges(&self, ranges: &[Range<u64>]) -> io::Result<Vec<Buffer>> {
-        for range in ranges.iter().filter(|range| range.end > self.meta.size || range.start > range.end) {
+        let is_outside = |range: &&Range<u64>| range.end > self.meta.size || range.start > range.end;
+        if let Some(range) = ranges.iter().find(is_outside) {
             let left = self.meta.size.saturating_sub(range.start);
             let expected = range.end.saturating_sub(range.start);
             return Err(Error::truncated(format_args!("{expected} bytes"), left).at(range.start).into());

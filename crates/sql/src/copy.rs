@@ -186,7 +186,8 @@ fn partitioned(engine: &Engine, frame: DataFrame, target: &Target, folder: &Fold
     let schema = rows.schema();
     let key_indices: Vec<usize> = keys.iter().filter_map(|key| schema.index_of(key).ok()).collect();
     let own: Vec<usize> = (0..schema.fields().len()).filter(|index| !key_indices.contains(index)).collect();
-    let (mut total, mut current): (u64, Option<(String, Box<dyn Writer>)>) = (0, None);
+    let mut total = 0u64;
+    let mut current: Option<(String, Box<dyn Writer>)> = None;
     let id = target.format.format.info().id;
     for batch in rows {
         let batch = batch.map_err(Error::from)?;

@@ -314,5 +314,5 @@ impl Reader {
 
 fn assemble(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(Error::from)?)
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(Error::from)
 }

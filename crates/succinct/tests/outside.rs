@@ -128,7 +128,7 @@ fn replayed_vectors_are_the_same_words() {
     // Dense, sparse enough for long superblocks, and clustered.
     for (count, one_in) in [(0_u64, 2), (1, 1), (513, 2), (100_000, 3), (1_000_000, 4000), (300_000, 1)] {
         let bits: BitVector =
-            (0..count).map(|at| random.next() % one_in == 0 || at % 90_000 > 88_000).collect();
+            (0..count).map(|at| random.next().is_multiple_of(one_in) || at % 90_000 > 88_000).collect();
         let expected = bits.to_words(Supports::Full);
         let mut words = Vec::new();
         write_bits(count, bits.count_ones(), [true; 3], replay(bits.bits().words()), &mut words).unwrap();

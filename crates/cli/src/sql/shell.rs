@@ -208,7 +208,7 @@ impl Completer for Words {
         let names = self.names.iter().filter(|name| fits(name)).cloned();
         let lower = begun.chars().all(|c| c.is_lowercase());
         let keyword = |word: &&str| if lower { word.to_lowercase() } else { (*word).to_owned() };
-        let keywords = KEYWORDS.iter().filter(|word| fits(word)).map(|word| keyword(&word));
+        let keywords = KEYWORDS.iter().filter(|word| fits(word)).map(|word| keyword(word));
         Ok((start, names.chain(keywords).collect()))
     }
 }

@@ -71,10 +71,10 @@ impl<L: Level> WaveletCore<L> {
         }
         let start = self.map_down_with(0, value);
         let position = start.checked_add(rank).filter(|at| *at < self.map_down_with(self.len(), value))?;
-        let levels = self.levels.iter().rev().enumerate();
-        levels.fold(Some(position), |position, (bit, level)| match value >> bit & 1 {
-            1 => level.select(position?.checked_sub(level.count_zeros())?),
-            _ => level.select0(position?),
+        let mut levels = self.levels.iter().rev().enumerate();
+        levels.try_fold(position, |position, (bit, level)| match value >> bit & 1 {
+            1 => level.select(position.checked_sub(level.count_zeros())?),
+            _ => level.select0(position),
         })
     }
 

@@ -247,7 +247,7 @@ fn scalar(message: &[u8]) -> Result<Scalar> {
         return Err(Error::malformed("data type 4, a single value", found).at(1).field("data_type"));
     };
     super::read::check_decodable(&layout)?;
-    let mut memory = arrow_buffer::MutableBuffer::from_len_zeroed(value_type.size());
+    let mut memory = crate::cursor::allocate_zeroed(value_type.size() as u64, &crate::Budget::default())?;
     source.read_exact_at(block.data_offset, memory.as_slice_mut())?;
     Ok(Scalar {
         value_type,

@@ -458,7 +458,7 @@ fn a_flipped_value_in_an_archive_breaks_its_checksum() {
     assert_eq!((error.kind(), error.rule_name()), (ErrorKind::Malformed, "crc"));
     // Also if other rows are asked for.
     let first = document.selection().with_rows(0..1);
-    let error = document.rows(&first).and_then(|rows| plain(rows)).unwrap_err();
+    let error = document.rows(&first).and_then(plain).unwrap_err();
     assert_eq!(error.rule_name(), "crc");
     let mut findings = Findings::new(false);
     document.validate(&mut findings).unwrap();

@@ -338,7 +338,7 @@ impl Graph {
 
     /// The ids that nodes may have.
     pub(super) fn ids(&self) -> std::ops::Range<u64> {
-        let first = (self.offset + 1) / 2;
+        let first = self.offset.div_ceil(2);
         first..(self.alphabet / 2).max(first)
     }
 

@@ -329,7 +329,7 @@ fn an_output_is_split_into_parts_and_the_parts_are_the_whole() {
                 report.notes
             );
             let pattern = folder.path().join("part-*.dbdf").to_str().unwrap().to_owned();
-            assert_eq!(expand(&[&pattern]).unwrap().len(), parts);
+            assert_eq!(expand(&Registry::default(), &[&pattern]).unwrap().len(), parts);
             let whole = folder.path().join("whole.arrow").to_str().unwrap().to_owned();
             let same = options(&[("to", "arrow"), ("as", "auto")]);
             Conversion::plan(&registry, &[&pattern], &whole, &same).unwrap().run(&whole, true).unwrap();
@@ -339,7 +339,10 @@ fn an_output_is_split_into_parts_and_the_parts_are_the_whole() {
                 lines(&direct, &OpenOptions::default()),
                 "{input}"
             );
-            expand(&[&pattern]).unwrap().iter().for_each(|part| fs::remove_file(part).unwrap());
+            expand(&Registry::default(), &[&pattern])
+                .unwrap()
+                .iter()
+                .for_each(|part| fs::remove_file(part).unwrap());
             for side in fs::read_dir(folder.path()).unwrap().flatten() {
                 if side.file_name().to_string_lossy().ends_with(".meta") {
                     fs::remove_file(side.path()).unwrap();
