@@ -113,7 +113,10 @@ impl Spool {
     /// Whether `bytes` in all stay in memory. A vector that grows is there twice for a moment.
     fn fits_memory(&mut self, bytes: u64) -> bool {
         let grown = bytes.saturating_mul(2).next_multiple_of(4 << 10);
-        bytes <= self.memory && self.held.grow_to(grown).is_ok()
+        let budget = self.held.budget();
+        let used = budget.used().saturating_add(grown.saturating_sub(self.held.bytes()));
+        // The rest of the budget is for what cannot wait on a disk.
+        bytes <= self.memory && used <= budget.limits().max_alloc / 4 && self.held.grow_to(grown).is_ok()
     }
 
     /// Errs if `bytes` in all are too many. The free space is looked at once, before the first byte goes to a disk.

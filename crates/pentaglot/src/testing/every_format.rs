@@ -59,9 +59,9 @@ fn options_are_read_by_the_plan() {
             plans.min_by_key(Plan::verdict).unwrap()
         };
         assert!(plan(&WriteOptions::default()).verdict() < Verdict::Lossy, "{}: no schema fits", info.id);
-        // Any text may be what null is written as.
-        let checked =
-            |option: &&OptionInfo| option.side.includes(Side::Write) && !option.values.contains("TEXT");
+        // Any text may be what null is written as, or a name.
+        let is_free = |option: &OptionInfo| ["TEXT", "NAME"].iter().any(|word| option.values.contains(word));
+        let checked = |option: &&OptionInfo| option.side.includes(Side::Write) && !is_free(option);
         for option in info.options.iter().filter(checked) {
             let mut options = WriteOptions::default();
             options.options.set(option.key, "nonsense");
