@@ -41,6 +41,8 @@ pub(super) struct Entry {
     /// The offset of its bytes.
     pub(super) data_offset: u64,
     pub(super) flags: u16,
+    /// Whether the checksum of its bytes has been compared, by whoever reads a part of them.
+    pub(super) checked: Arc<AtomicBool>,
 }
 
 impl Entry {
@@ -64,7 +66,7 @@ impl Entry {
                     base: self.data_offset,
                     len: Some(self.bytes),
                     crc: Some(self.crc),
-                    checked: Arc::default(),
+                    checked: Arc::clone(&self.checked),
                 })
             }
             DEFLATED => {
@@ -254,6 +256,7 @@ fn central_header(cursor: &mut Cursor<'_>) -> Result<Entry> {
         offset: u64::from(offset),
         data_offset: 0,
         flags,
+        checked: Arc::default(),
     };
     while extra.remaining() >= 4 {
         let (id, size) = (extra.u16_le()?, extra.u16_le()?);

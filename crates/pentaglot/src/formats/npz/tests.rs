@@ -154,3 +154,19 @@ fn nan_is_null_on_both_sides_if_asked_for() {
     let error = Npz.plan(&batch.schema(), &options).err().unwrap();
     assert_eq!(error.to_string(), "npz: option nulls: expected one of nan, found \"none\"");
 }
+
+#[test]
+fn a_checksum_is_compared_once_for_all_parts_of_a_member() {
+    let values: Vec<u8> = (0..2000).flat_map(|value| f64::from(value).to_le_bytes()).collect();
+    let member = npy_with("{'descr': '<f8', 'fortran_order': False, 'shape': (2000,), }\n", &values);
+    let source = Source::from_bytes("x.npz", archive(&[("x", member)]));
+    let document = Npz.open(source.clone(), &ReadOptions::default()).unwrap();
+    let cost = |row: u64| {
+        let before = source.bytes_read();
+        let rows = document.rows(&document.selection().with_rows(row..row + 1)).unwrap();
+        assert_eq!(rows.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 1);
+        source.bytes_read() - before
+    };
+    assert!(cost(5) >= 16_000, "the first part needs the whole member");
+    assert!(cost(7) < 1000, "the next one does not");
+}

@@ -1,6 +1,7 @@
 //! A zip archive that is being written, with the headers that NumPy writes.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use flate2::Crc;
 
@@ -42,6 +43,7 @@ impl ZipWriter {
             bytes: 0,
             offset: self.sink.position(),
             data_offset: 0,
+            checked: Arc::default(),
         };
         self.sink.write_all(&entry.local_bytes(name_bytes))?;
         entry.data_offset = self.sink.position();
