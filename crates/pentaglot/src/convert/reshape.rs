@@ -178,6 +178,9 @@ fn plan_tensor(schema: &SchemaRef, from: Form, to: Form) -> Option<Reshape> {
         effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));
     }
     plan.step(field.name(), print_field(field), word(to), effect);
+    if from == Form::Table {
+        plan.step(field.name(), "name", "none", Effect::widened().because(shape::NAMES_NOT_KEPT));
+    }
     Some(Reshape { route, plan, ..Reshape::new(from, to, out) })
 }
 
