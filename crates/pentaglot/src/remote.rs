@@ -35,9 +35,9 @@ pub(crate) fn find<'r>(
     }
     let error = Error::usage(format!("names that begin with {scheme}:// are not known to this build"));
     Err(match scheme {
-        "s3" | "gs" | "az" | "http" | "https" => error.hint(Hint::Advice(
-            "the feature `remote` has them: cargo install pentaglot-cli --features remote".into(),
-        )),
+        "s3" | "gs" | "az" | "http" | "https" => {
+            error.hint(Hint::Advice("builds with the Cargo feature `remote` read and write them".into()))
+        }
         _ => error,
     })
 }

@@ -24,7 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("convert", &["error", "limits", "cursor", "source", "kernels", "hub", "convert"]),
     ("remote", &["error", "redact", "source", "sink"]),
     ("registry", &["error", "redact", "source", "formats", "remote"]),
-    ("identity", &["error", "limits", "control", "hub", "wire", "convert", "identity"]),
+    ("identity", &["error", "limits", "control", "source", "hub", "wire", "convert", "identity"]),
 ];
 
 const CORE: &[&str] =

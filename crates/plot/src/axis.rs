@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_inside() {
         for (low, high, first) in
-            [(0.0, 10.0, "0"), (0.13, 0.17, "0.13"), (-5e9, 5e9, "-4e9"), (273.0, 3571.0, "500")]
+            [(0.0, 10.0, "0"), (0.13, 0.17, "0.13"), (-5e9, 5e9, "-4e9"), (273.0, 3571.0, "1000")]
         {
             let ticks = ticks(&axis(low, high, false), 6);
             assert_eq!(ticks[0].1, first, "{ticks:?}");

@@ -178,8 +178,8 @@ fn plan_tensor(schema: &SchemaRef, from: Form, to: Form) -> Option<Reshape> {
         effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));
     }
     plan.step(field.name(), print_field(field), word(to), effect);
-    if from == Form::Table && field.name() != shape::ROW_FIELD {
-        plan.step("", describe(schema), word(to), Effect::widened().because(shape::NAMES_NOT_KEPT));
+    if from == Form::Table {
+        plan.step(field.name(), "name", "none", Effect::widened().because(shape::NAMES_NOT_KEPT));
     }
     Some(Reshape { route, plan, ..Reshape::new(from, to, out) })
 }

@@ -180,7 +180,7 @@ fn a_keyed_comparison_past_the_limit_spills() {
 fn a_limit_that_no_part_fits_is_reported() {
     let mut options = DiffOptions::default();
     options.key = vec!["id".to_owned()];
-    options.open.budget = crate::Limits { max_alloc: 1000, ..crate::Limits::default() }.budget();
+    options.open.budget = crate::Limits { max_alloc: 64, ..crate::Limits::default() }.budget();
     let rows = random_rows(&mut Random::new(1), 50);
     let error = diff(&opened(&rows, 10), &opened(&rows[1..], 10), &options, None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
