@@ -16,9 +16,9 @@ pub(crate) fn run(session: &Session, args: &Schema) -> Outcome {
     summary.check_member().about(&args.file)?;
     let schema = &summary.schema;
     let text = match args.language {
-        SchemaLanguage::Arrow => job::print_type(schema, Language::Arrow),
-        SchemaLanguage::Ds => job::print_type(schema, Language::Ds),
-        SchemaLanguage::Dynd => job::print_type(schema, Language::Dynd),
+        SchemaLanguage::Arrow => job::document_type(summary, Language::Arrow),
+        SchemaLanguage::Ds => job::document_type(summary, Language::Ds),
+        SchemaLanguage::Dynd => job::document_type(summary, Language::Dynd),
         SchemaLanguage::DaphneMeta => job::daphne_meta(summary),
     }
     .about(&args.file)?;

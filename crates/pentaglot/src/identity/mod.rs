@@ -169,20 +169,21 @@ pub(crate) fn as_matrix(rows: Rows, options: &IdentityOptions) -> Result<Rows> {
     reshape::reshape(rows, &plan, &options.budget, LossKinds::NONE, &LossRecord::default())
 }
 
-/// Batches that wait between the thread that reads and the one that works, and from which budget on.
+/// Batches that wait between the thread that reads and the one that works.
 const WAITING_BATCHES: usize = 4;
-const WAITING_FROM: u64 = 1 << 30;
 
-/// Rows that a thread of their own reads in advance, unless the job has one thread.
+/// From this budget on, rows are read in advance: batches that wait are in memory beside those at work.
+const READ_AHEAD_FROM: u64 = 1 << 30;
+
+/// Rows that a thread of their own reads in advance, unless the job has one thread or little memory.
 pub(crate) struct ReadAhead(Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>);
 
 impl ReadAhead {
     pub(crate) fn new(rows: Rows, options: &IdentityOptions) -> Result<Self> {
-        if options.control.threads() == 1 {
+        if options.control.threads() == 1 || options.budget.limits().max_alloc < READ_AHEAD_FROM {
             return Ok(ReadAhead(Box::new(rows)));
         }
-        let is_roomy = options.budget.limits().max_alloc >= WAITING_FROM;
-        let (sender, receiver) = sync_channel(if is_roomy { WAITING_BATCHES } else { 0 });
+        let (sender, receiver) = sync_channel(WAITING_BATCHES);
         let read = move || {
             for batch in rows {
                 // Nobody waits any more after an error.

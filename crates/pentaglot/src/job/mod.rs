@@ -59,6 +59,6 @@ pub use salvage::{LostColumn, LostRows, Salvaged, salvage};
 pub use selection::{parse_casts, parse_columns, parse_renames, parse_rows};
 #[cfg(feature = "dbdf")]
 pub use types::daphne_meta;
-pub use types::{Language, TypeText, json_options, parse_type, print_type};
+pub use types::{Language, TypeText, document_type, json_options, parse_type, print_type};
 #[cfg(feature = "dynd")]
 pub use verify::Verified;

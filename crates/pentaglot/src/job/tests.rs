@@ -444,18 +444,20 @@ fn plans_print_types_as_type_text() {
 #[test]
 fn the_type_that_is_named_is_the_one_that_is_written() {
     let registry = Registry::default();
-    let text = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }";
-    let header = [b"\x93NUMPY\x01\x00\x76\x00".as_slice(), format!("{text:<117}\n").as_bytes()].concat();
-    let matrix = [header, vec![0; 48]].concat();
-    for (to, language) in [("ds:json", Language::Ds), ("dynd", Language::Dynd)] {
-        let mut options = OpenOptions::default();
-        let source = Source::from_bytes("x.npy", matrix.clone());
-        let opened = open_source(&registry, source, None, &options).unwrap();
-        let named = print_type(&opened.document.summary().schema, language).unwrap();
-        let written = convert_all(&registry, matrix.clone(), "npy", to);
-        options.from = Some(to.to_owned());
-        let opened = open_source(&registry, Source::from_bytes("x", written), None, &options).unwrap();
-        assert_eq!(named, print_type(&opened.document.summary().schema, language).unwrap(), "{to}");
+    for shape in ["(2, 3)", "(6,)", "(1, 2, 3)"] {
+        let text = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}");
+        let header = [b"\x93NUMPY\x01\x00\x76\x00".as_slice(), format!("{text:<117}\n").as_bytes()].concat();
+        let array = [header, vec![0; 48]].concat();
+        for (to, language) in [("ds:json", Language::Ds), ("dynd", Language::Dynd)] {
+            let mut options = OpenOptions::default();
+            let source = Source::from_bytes("x.npy", array.clone());
+            let opened = open_source(&registry, source, None, &options).unwrap();
+            let named = document_type(opened.document.summary(), language).unwrap();
+            let written = convert_all(&registry, array.clone(), "npy", to);
+            options.from = Some(to.to_owned());
+            let opened = open_source(&registry, Source::from_bytes("x", written), None, &options).unwrap();
+            assert_eq!(named, document_type(opened.document.summary(), language).unwrap(), "{to} {shape}");
+        }
     }
 }
 

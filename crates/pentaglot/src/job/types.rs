@@ -10,6 +10,7 @@ use crate::convert::target_form;
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(any(feature = "ds", feature = "dynd"))]
 use crate::formats::Format;
+use crate::formats::Summary;
 #[cfg(feature = "ds")]
 use crate::formats::ds;
 #[cfg(feature = "dynd")]
@@ -235,6 +236,18 @@ pub fn print_type(schema: &Schema, language: Language) -> Result<String> {
     }
 }
 
+/// The type of a document, in a language: the one that a conversion of all its rows to that format writes.
+pub fn document_type(summary: &Summary, language: Language) -> Result<String> {
+    match language {
+        #[cfg(feature = "dynd")]
+        Language::Dynd => {
+            let schema = target_schema(&summary.schema, &dynd::Dynd)?;
+            Ok(dynd::Type::of_rows(&schema, summary.rows)?.to_string())
+        }
+        other => print_type(&summary.schema, other),
+    }
+}
+
 /// The schema that data is written with.
 #[cfg(any(feature = "ds", feature = "dynd"))]
 fn target_schema(schema: &Schema, target: &dyn Format) -> Result<SchemaRef> {
@@ -245,7 +258,7 @@ fn target_schema(schema: &Schema, target: &dyn Format) -> Result<SchemaRef> {
 
 /// The `.meta` text that DAPHNE wants beside a file of this content.
 #[cfg(feature = "dbdf")]
-pub fn daphne_meta(summary: &crate::formats::Summary) -> Result<String> {
+pub fn daphne_meta(summary: &Summary) -> Result<String> {
     crate::formats::dbdf::meta_text(summary)
 }
 
