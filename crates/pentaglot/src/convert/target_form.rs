@@ -118,9 +118,13 @@ fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
             }
         }
         Form::Array if takes(Form::Array) => Form::Array,
-        // Where dimensions are what arrays are made of (npy, dynd), a tensor is an array of its outermost dimension.
+        // Where dimensions are what arrays are made of (npy, dynd), a tensor is an array of its outermost dimension. One that
+        // may be missing is a value, where there are values.
         Form::Value
-            if is_tensor(schema) && before(Form::Dense, Form::Array) && before(Form::Array, Form::Value) =>
+            if is_tensor(schema)
+                && before(Form::Dense, Form::Array)
+                && before(Form::Array, Form::Value)
+                && !(takes(Form::Value) && schema.field(0).is_nullable()) =>
         {
             if dimensions(schema) == 2 {
                 Form::Dense

@@ -10,10 +10,10 @@ impl Opened {
     ///
     /// ```
     /// use pentaglot::{Registry, Source, job};
-    /// let source = Source::from_bytes("x.dynd", b"\x093 * int32\x01\0\0\0\x02\0\0\0\x03\0\0\0".to_vec());
-    /// let opened = job::open_source(&Registry::default(), source, Some("dynd"), &job::OpenOptions::default())?;
-    /// assert_eq!(opened.part("type")?.1.offset, 1);
-    /// assert_eq!(opened.part("0x3")?.0, "type");
+    /// let source = Source::from_bytes("x.csv", b"a,b\n1,2\n".to_vec());
+    /// let opened = job::open_source(&Registry::default(), source, None, &job::OpenOptions::default())?;
+    /// let (_path, part) = opened.part("0")?;
+    /// assert_eq!(part.offset, 0);
     /// # Ok::<(), pentaglot::Error>(())
     /// ```
     ///
