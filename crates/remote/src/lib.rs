@@ -12,7 +12,7 @@
 //! ```
 //!
 //! An object is read by ranges, several at a time, each on the condition that the object is still the one that was
-//! opened ([`object`]). An upload appears when it is complete, or not at all ([`upload`]).
+//! opened (`object.rs`). An upload appears when it is complete, or not at all (`upload.rs`).
 //!
 //! The calls block, on a runtime of their own: they must not be made on a thread that drives asynchronous tasks.
 
