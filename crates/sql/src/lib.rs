@@ -9,8 +9,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A quoted name in the place of a table is a file, a member of one, a pattern, a folder or an address: [`resolve`] finds
-//! its files, [`table`] makes one table of them, [`scan`] reads it, several parts at a time. `COPY` ([`copy`]) goes through the
+//! A quoted name in the place of a table is a file, a member of one, a pattern, a folder or an address: `resolve` finds
+//! its files, `table` makes one table of them, `scan` reads it, several parts at a time. `COPY` (`copy`) goes through the
 //! plan of a conversion, so that what would be lost is refused before anything is written.
 
 mod copy;

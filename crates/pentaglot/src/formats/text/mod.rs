@@ -1,6 +1,6 @@
 //! The text formats: [`csv`], [`json_lines`] and [`json`], and what they share.
 //!
-//! They carry no types, so [`sample`] looks at the first bytes before anything is read, and types are inferred from them.
+//! They carry no types, so `sample` looks at the first bytes before anything is read, and types are inferred from them.
 
 #[cfg(feature = "csv")]
 pub mod csv;
