@@ -50,7 +50,7 @@ impl Secrets {
         member.map_or(name.clone(), |member| format!("{name}::{member}"))
     }
 
-    /// The address that a name stands for.
+    /// The address of a name.
     #[cfg_attr(
         not(any(feature = "remote", test)),
         expect(dead_code, reason = "nothing opens addresses in this build")

@@ -74,7 +74,7 @@ pub(crate) fn serve(stream: &TcpStream, answer: impl Fn(&Request) -> Response) -
                     request.headers.get("connection").is_none_or(|text| !text.eq_ignore_ascii_case("close"));
                 (answer(&request), goes_on)
             }
-            Some(Err(status)) => (Response::fault(status, "this is not a request that is understood"), false),
+            Some(Err(status)) => (Response::fault(status, "malformed or unsupported HTTP request"), false),
         };
         let reason = match response.status {
             200 => "OK",
@@ -102,7 +102,7 @@ pub(crate) fn serve(stream: &TcpStream, answer: impl Fn(&Request) -> Response) -
     }
 }
 
-/// The next request; `None` at the end, a status where it is not understood.
+/// The next request; `None` at the end, a status if it is malformed or not supported.
 fn read(reader: &mut impl BufRead) -> io::Result<Option<Result<Request, u16>>> {
     let mut head = reader.take(HEAD_BYTES);
     let mut line = Vec::new();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn malformed_requests_are_refused() {
         for (text, status) in [
             ("GET / HTTP/2\r\n\r\n", 400),
             ("GET http://other/ HTTP/1.1\r\n\r\n", 400),

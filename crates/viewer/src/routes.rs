@@ -26,7 +26,7 @@ pub(crate) fn answer(state: &Arc<State>, request: &Request) -> Response {
         return file;
     }
     if !is_read && request.method != "POST" {
-        return Response::fault(405, "only GET and POST are understood");
+        return Response::fault(405, "only GET and POST are supported");
     }
     if !is_read && request.path == "/api/login" {
         return login(state, request);

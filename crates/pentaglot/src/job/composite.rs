@@ -2,8 +2,10 @@
 
 use std::io::{Read, Write};
 
-use super::conversion::{Conversion, ConvertOptions, Report};
+use super::conversion::Conversion;
+use super::convert_options::ConvertOptions;
 use super::open::{self, Target, split_member};
+use super::report::Report;
 use crate::error::{Error, Hint, Result, count, list};
 use crate::formats::sds::{PREFIX, SdsType, is_gfa};
 use crate::hub::Plan;

@@ -1,21 +1,20 @@
 //! A conversion: planned first, then run from the same plan.
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema, SchemaRef};
 
-use super::columns::ColumnChanges;
 #[cfg(feature = "sds")]
 use super::composite::{self, Composite};
+use super::convert_options::ConvertOptions;
 use super::dense;
 #[cfg(feature = "ds")]
 use super::image_files::ImageFiles;
 use super::inputs::open_all;
 use super::names::{self, expand};
 use super::open::{self, OpenOptions, Opened, Target};
-use super::read::View;
+use super::report::{Report, report};
 use super::split::{Parts, Split};
 use super::types;
 #[cfg(feature = "dynd")]
@@ -24,71 +23,11 @@ use crate::convert::adapt::{self, Adapter};
 use crate::convert::triplets::{self, Triplets};
 use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Hint, Result};
-use crate::formats::{OptionMap, Side, WriteOptions, WritePlan, Written};
-use crate::hub::{
-    FieldPlan, Form, LossKind, LossKinds, LossRecord, Lost, Plan, Rows, Selection, Verdict, native, shape,
-};
+use crate::formats::{OptionMap, Side, WriteOptions, WritePlan};
+use crate::hub::{Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, native};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
-
-/// What `convert` takes besides the two names.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct ConvertOptions {
-    /// How the input is opened; its formats' options also reach the target.
-    pub open: OpenOptions,
-    /// The output's format: an id, with an optional dialect after a colon.
-    pub to: Option<String>,
-    /// The type that the data is adapted to.
-    pub as_type: Option<String>,
-    /// The columns, by name; of a matrix also `3`, `7..9`.
-    pub columns: Option<Vec<String>>,
-    /// Columns that are left out, cast and renamed, before the data is adapted to a type.
-    pub changes: ColumnChanges,
-    /// The rows, half-open; of those that match, if there is a filter.
-    pub rows: Option<Range<u64>>,
-    /// Only rows that match; see [`crate::hub::filter`].
-    pub filter: Option<String>,
-    /// What may be lost.
-    pub allow_lossy: LossKinds,
-    /// Whether an existing output is replaced.
-    pub force: bool,
-    /// Rows per batch; 0: what suits the format.
-    pub batch_rows: usize,
-    /// Whether the output is read back before it gets its name, and must be the same data.
-    #[cfg(feature = "dynd")]
-    pub verify: bool,
-    /// The type of the one structure that is written, where only a type says what it is.
-    pub(super) write_type: Option<String>,
-}
-
-impl ConvertOptions {
-    setters! {
-        texts [
-            with_to(to),
-            with_as_type(as_type),
-            with_filter(filter),
-        ]
-        values [
-            with_open(open: OpenOptions),
-            with_changes(changes: ColumnChanges),
-            with_rows(rows: Range<u64>),
-            with_allow_lossy(allow_lossy: LossKinds),
-            with_force(force: bool),
-            with_batch_rows(batch_rows: usize),
-            #[cfg(feature = "dynd")]
-            with_verify(verify: bool),
-        ]
-    }
-
-    /// Sets [`columns`](Self::columns).
-    #[must_use]
-    pub fn with_columns(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.columns = Some(names.into_iter().map(Into::into).collect());
-        self
-    }
-}
 
 /// A planned conversion: `plan` can be shown, `run` obeys it.
 pub struct Conversion {
@@ -126,25 +65,6 @@ pub struct Conversion {
     pub plan: Plan,
 }
 
-/// What a conversion did.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Report {
-    /// Rows written.
-    pub rows: u64,
-    /// Bytes written, before packing.
-    pub bytes: u64,
-    /// What the user should know of the input.
-    pub input_notes: Vec<String>,
-    /// What the user should know of the output.
-    pub notes: Vec<String>,
-    /// What was lost, by kind and column.
-    pub lost: Vec<Lost>,
-    /// The identities, if the conversion was verified.
-    #[cfg(feature = "dynd")]
-    pub verified: Option<super::Verified>,
-}
-
 /// The target that `to` names, or the output's extension.
 pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
     match to {
@@ -156,17 +76,6 @@ pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> 
                 Err(error.in_output(output).hint(Hint::To))
             }
         },
-    }
-}
-
-impl ConvertOptions {
-    fn view(&self) -> View {
-        let mut view = View::default();
-        view.columns = self.columns.clone();
-        view.changes = self.changes.clone();
-        view.rows = self.rows.clone();
-        view.batch_rows = self.batch_rows;
-        view
     }
 }
 
@@ -327,7 +236,7 @@ impl Conversion {
             reshape_allowed,
             lost,
             #[cfg(feature = "dynd")]
-            verify: options.verify.then(|| verify_options(options)),
+            verify: options.verify.then(|| options.verify_options()),
             #[cfg(feature = "sds")]
             composite: None,
             plan,
@@ -491,26 +400,6 @@ impl Conversion {
     }
 }
 
-/// What a run tells of itself.
-fn report(opened: &Opened, plan: &Plan, lost: &LossRecord, mut written: Written) -> Report {
-    for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
-        let of = |step: &FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
-        if plan.steps.iter().any(of) {
-            written.notes.push(note.to_owned());
-        }
-    }
-    record_steps(plan, written.rows, lost);
-    Report {
-        rows: written.rows,
-        bytes: written.bytes,
-        input_notes: opened.document.summary().notes.clone(),
-        notes: written.notes,
-        lost: lost.lost(),
-        #[cfg(feature = "dynd")]
-        verified: None,
-    }
-}
-
 /// The plan of a target and, if it has no dictionaries, what replaces them by their values.
 fn plan_target(
     target: &Target,
@@ -583,47 +472,6 @@ fn entries(
         rows = adapter.clone().adapt(shaped, LossKinds::ALL, lost);
     }
     Ok(Some((triplets, triplets::size(rows, triplets).in_format(opened.format.info().id)?)))
-}
-
-/// How an output is opened again: a type of sds is that of the output.
-#[cfg(feature = "dynd")]
-fn verify_options(options: &ConvertOptions) -> OpenOptions {
-    let mut open = options.open.clone();
-    let other = open.type_text.take().filter(|text| !text.trim_start().starts_with("sds:"));
-    open.type_text = options.write_type.clone().or(other);
-    open
-}
-
-impl Report {
-    /// Adds what another conversion into the same file did.
-    #[cfg(feature = "sds")]
-    pub(super) fn add(&mut self, other: Report) {
-        self.rows += other.rows;
-        self.bytes += other.bytes;
-        // What is the same of several is said once.
-        for (own, others) in [(&mut self.input_notes, other.input_notes), (&mut self.notes, other.notes)] {
-            for note in others {
-                if !own.contains(&note) {
-                    own.push(note);
-                }
-            }
-        }
-        self.lost.extend(other.lost);
-    }
-}
-
-/// Adds what lossy steps lose whatever the values are. Names and metadata are lost once, other things in every row.
-fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
-    for step in plan.steps.iter().filter(|step| step.verdict == Verdict::Lossy) {
-        for kind in step.kinds.iter().filter(|kind| !lost.contains(*kind, &step.field)) {
-            let (values, example) = match kind {
-                LossKind::Names => (1, &step.field),
-                LossKind::Metadata => (1, &step.from),
-                _ => (rows, &step.from),
-            };
-            lost.add(kind, &step.field, values, || Some(example.clone()));
-        }
-    }
 }
 
 /// The schema that a user asks for.

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::Digest as _;
 
-use super::conversion::{Conversion, ConvertOptions};
+use super::conversion::Conversion;
+use super::convert_options::ConvertOptions;
 use super::open::{OpenOptions, Opened, Target};
 use super::read::View;
 use crate::error::{Context, Error, Result};

@@ -2,8 +2,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::conversion::{Conversion, ConvertOptions, Report};
+use super::conversion::Conversion;
+use super::convert_options::ConvertOptions;
 use super::open::{self, Target};
+use super::report::Report;
 use crate::error::{Context, Error, Result};
 use crate::formats::{ArchivePlan, Side, WriteOptions};
 use crate::hub::{Lost, Plan};

@@ -5,6 +5,7 @@ mod columns;
 #[cfg(feature = "sds")]
 mod composite;
 mod conversion;
+mod convert_options;
 mod dense;
 mod describe;
 #[cfg(feature = "dynd")]
@@ -25,6 +26,7 @@ mod parts;
 #[cfg(feature = "sds")]
 mod query;
 mod read;
+mod report;
 mod salvage;
 mod sample;
 mod selection;
@@ -36,7 +38,8 @@ mod types;
 mod verify;
 
 pub use columns::ColumnChanges;
-pub use conversion::{Conversion, ConvertOptions, Report};
+pub use conversion::Conversion;
+pub use convert_options::ConvertOptions;
 pub use describe::{
     ColumnDescription, Description, Histogram, Lengths, MatrixDescription, QUANTILES, SuccinctDescription,
     TableDescription,
@@ -55,6 +58,7 @@ pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate,
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};
 pub use read::View;
+pub use report::Report;
 pub use salvage::{LostColumn, LostRows, Salvaged, salvage};
 pub use selection::{parse_casts, parse_columns, parse_renames, parse_rows};
 #[cfg(feature = "dbdf")]

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use arrow_schema::Schema;
 use serde_json::json;
 
-use super::conversion::{Conversion, ConvertOptions, Report};
+use super::conversion::Conversion;
+use super::convert_options::ConvertOptions;
 use super::open::{self, OpenOptions, Opened};
+use super::report::Report;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Outline, Summary};
 use crate::hub::{Form, Rows, Selection, Shape, rows, shape};

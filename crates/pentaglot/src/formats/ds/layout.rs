@@ -14,7 +14,7 @@ use crate::source::{HEAD_BYTES, Source};
 use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack::{self, Integer, Output};
 
-/// How the bytes are to be understood.
+/// How the bytes are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoded {
     MsgPack,

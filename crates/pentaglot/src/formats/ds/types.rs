@@ -124,7 +124,7 @@ pub struct Image {
     pub height: u32,
     /// The components of a pixel, in order.
     pub components: Vec<(Channel, Fundamental)>,
-    /// How the bytes are to be understood.
+    /// How the bytes are encoded.
     pub format: ImageFormat,
 }
 
@@ -166,7 +166,7 @@ impl Channel {
     }
 }
 
-/// How the bytes of an image are to be understood.
+/// How the bytes of an image are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImageFormat {
     /// Rows from top to bottom, pixels from left to right, components in order, big-endian.

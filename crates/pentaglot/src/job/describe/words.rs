@@ -8,7 +8,7 @@ use half::f16;
 
 use crate::error::Result;
 
-/// How the bytes of a value are understood.
+/// How the bytes of a value are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
     Signed(usize),

@@ -236,7 +236,7 @@ impl Sample {
     }
 }
 
-/// Whether a record is an empty line that stands for nothing.
+/// Whether a record is an empty line, which is not a row.
 pub(super) fn skipped<R: Read>(records: &Records<R>, columns: usize) -> bool {
     columns > 1 && records.is_blank()
 }

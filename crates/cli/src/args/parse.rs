@@ -1,0 +1,64 @@
+//! Values of options, from their text.
+
+use std::ops::Range;
+
+use pentaglot::hub::LossKinds;
+
+use super::Pairs;
+
+pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.trim_end_matches(['i', 'B']).char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 30),
+        Some((at, 't' | 'T')) => (&text[..at], 40),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| "expected a size such as 512M".to_owned())?;
+    number.checked_shl(shift).filter(|size| size >> shift == number).ok_or("a size past 2^64".to_owned())
+}
+
+pub(super) fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or("expected a number from 0".to_owned())
+}
+
+pub(super) fn parse_option(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE".to_owned())?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// The text, or what a file holds: `@FILE`.
+pub(super) fn text_or_file(text: &str) -> Result<String, String> {
+    match text.strip_prefix('@') {
+        Some(path) => match std::fs::read_to_string(path) {
+            Ok(content) => Ok(content.trim().to_owned()),
+            Err(error) => Err(format!("cannot read {path}: {error}")),
+        },
+        None => Ok(text.to_owned()),
+    }
+}
+
+pub(super) fn parse_kinds(text: &str) -> Result<LossKinds, String> {
+    if text.is_empty() {
+        Ok(LossKinds::ALL)
+    } else {
+        text.parse().map_err(|error: pentaglot::Error| error.to_string())
+    }
+}
+
+pub(super) fn parse_casts(text: &str) -> Result<Pairs, String> {
+    pentaglot::job::parse_casts(text).map(Pairs).map_err(|error| error.to_string())
+}
+
+pub(super) fn parse_renames(text: &str) -> Result<Pairs, String> {
+    pentaglot::job::parse_renames(text).map(Pairs).map_err(|error| error.to_string())
+}
+
+pub(super) fn parse_rows(text: &str) -> Result<Range<u64>, String> {
+    pentaglot::job::parse_rows(text).map_err(|error| error.to_string())
+}
+
+pub(super) fn parse_kind(text: &str) -> Result<pentaglot_plot::Kind, String> {
+    text.parse().map_err(|error: pentaglot::Error| error.to_string())
+}

@@ -1,0 +1,76 @@
+//! What a conversion did, and what it lost.
+
+use super::open::Opened;
+use crate::formats::Written;
+use crate::hub::{FieldPlan, LossKind, LossRecord, Lost, Plan, Verdict, shape};
+
+/// What a conversion did.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Rows written.
+    pub rows: u64,
+    /// Bytes written, before packing.
+    pub bytes: u64,
+    /// What the user should know of the input.
+    pub input_notes: Vec<String>,
+    /// What the user should know of the output.
+    pub notes: Vec<String>,
+    /// What was lost, by kind and column.
+    pub lost: Vec<Lost>,
+    /// The identities, if the conversion was verified.
+    #[cfg(feature = "dynd")]
+    pub verified: Option<super::Verified>,
+}
+
+impl Report {
+    /// Adds what another conversion into the same file did.
+    #[cfg(feature = "sds")]
+    pub(super) fn add(&mut self, other: Report) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        // What is the same of several is said once.
+        for (own, others) in [(&mut self.input_notes, other.input_notes), (&mut self.notes, other.notes)] {
+            for note in others {
+                if !own.contains(&note) {
+                    own.push(note);
+                }
+            }
+        }
+        self.lost.extend(other.lost);
+    }
+}
+
+/// What a run tells of itself.
+pub(super) fn report(opened: &Opened, plan: &Plan, lost: &LossRecord, mut written: Written) -> Report {
+    for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
+        let of = |step: &FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
+        if plan.steps.iter().any(of) {
+            written.notes.push(note.to_owned());
+        }
+    }
+    record_steps(plan, written.rows, lost);
+    Report {
+        rows: written.rows,
+        bytes: written.bytes,
+        input_notes: opened.document.summary().notes.clone(),
+        notes: written.notes,
+        lost: lost.lost(),
+        #[cfg(feature = "dynd")]
+        verified: None,
+    }
+}
+
+/// Adds what lossy steps lose whatever the values are. Names and metadata are lost once, other things in every row.
+fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
+    for step in plan.steps.iter().filter(|step| step.verdict == Verdict::Lossy) {
+        for kind in step.kinds.iter().filter(|kind| !lost.contains(*kind, &step.field)) {
+            let (values, example) = match kind {
+                LossKind::Names => (1, &step.field),
+                LossKind::Metadata => (1, &step.from),
+                _ => (rows, &step.from),
+            };
+            lost.add(kind, &step.field, values, || Some(example.clone()));
+        }
+    }
+}
