@@ -9,7 +9,7 @@ use futures::TryStreamExt;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::raw::RawDocumentBuf;
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use mongodb::options::ClientOptions;
+use mongodb::options::{ClientOptions, CollectionOptions};
 use mongodb::{Client, Collection, Database, IndexModel};
 use pentaglot::formats::bsondf::{BsonColumn, Type, read_document, write_document};
 use pentaglot::formats::{ReadOptions, WriteOptions};
@@ -75,10 +75,14 @@ impl Store {
     pub(crate) fn new(collections: Collections, client: &Client, address: Address) -> Self {
         let database = client.database(address.database());
         let name = address.collection().to_owned();
+        // What says that a version is complete, and which one a key has, must survive a crash of the server.
+        let mut concern = database.write_concern().cloned().unwrap_or_default();
+        concern.journal = Some(true);
+        let durable = CollectionOptions::builder().write_concern(concern).build();
         let (chunks, versions, keys) = (
             database.collection(&name),
-            database.collection(&format!("{name}.versions")),
-            database.collection(&format!("{name}.keys")),
+            database.collection_with_options(&format!("{name}.versions"), durable.clone()),
+            database.collection_with_options(&format!("{name}.keys"), durable),
         );
         Store { collections, address, database, chunks, versions, keys }
     }
