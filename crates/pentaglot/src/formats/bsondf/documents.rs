@@ -53,9 +53,9 @@ pub(super) struct Documents {
     pub count: u64,
     /// In the order of their rows.
     pub frames: Vec<Frame>,
-    /// Fields that are not columns: their names and values.
+    /// Fields that are neither columns nor those of a chunk: their names and values.
     pub metadata: Vec<(String, String)>,
-    /// The fields that hold frames, where there are several and none is named.
+    /// The fields that hold frames, where the document is not one of them.
     pub choices: Vec<String>,
 }
 
@@ -177,7 +177,7 @@ fn frame_of(
 ) -> Result<Option<Frame>> {
     let is_chunk = top.chunk.is_some();
     for element in &top.others {
-        if !(is_chunk && CHUNK_FIELDS.contains(&element.key.as_str()) && element.key != "k") {
+        if !is_chunk || !CHUNK_FIELDS.contains(&element.key.as_str()) {
             let text = element_text(Reader::new(source), element, limits)?;
             found.metadata.push((element.key.clone(), text));
         }
@@ -197,6 +197,7 @@ fn frame_of(
         };
     }
     if top.has_columns {
+        found.choices = top.frames.iter().map(|(name, _)| name.clone()).collect();
         return frame(None, document);
     }
     match &top.frames[..] {

@@ -84,7 +84,8 @@ impl BsondfDocument {
         let mut summary = Summary::new(ID, Arc::new(schema));
         summary.bytes = Some(bytes);
         match &frames.rows {
-            Ok(_) if !found.choices.is_empty() => {}
+            // A choice of several frames has no rows of its own.
+            Ok(_) if frames.pieces.is_empty() => {}
             Ok(rows) => summary.rows = Some(*rows),
             Err(error) => notes.push(error.to_string()),
         }
@@ -92,12 +93,18 @@ impl BsondfDocument {
             let names = error::list(found.metadata.iter().map(|(name, _)| format!("{name:?}")));
             notes.push(format!("fields that are not columns are kept as metadata: {names}"));
         }
+        if !found.choices.is_empty() && !frames.pieces.is_empty() {
+            let names = error::list(found.choices.iter().map(|name| format!("{name:?}")));
+            notes.push(format!("data frames under fields are read as members: {names}"));
+        }
         if longest > MONGODB_BYTES {
             notes.push(format!(
                 "{longest} bytes are more than MongoDB takes in one document ({MONGODB_BYTES})"
             ));
         }
-        summary.metadata = std::mem::take(&mut found.metadata);
+        let key = frames.pieces.first().and_then(|piece| piece.frame.chunk.as_ref()?.key.clone());
+        summary.metadata = key.map(|key| ("k".to_owned(), key)).into_iter().collect();
+        summary.metadata.append(&mut found.metadata);
         summary.notes = notes;
         if found.count > 1 && member.is_none() {
             summary.members = (0..found.count.min(LISTED)).map(|index| index.to_string()).collect();

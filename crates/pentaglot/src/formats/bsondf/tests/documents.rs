@@ -83,6 +83,14 @@ fn a_frame_may_be_a_field() {
     let none = doc! { "_id": 1, "name": "x", "d": 5 }.to_vec().unwrap();
     let error = read(&none).unwrap_err();
     assert_eq!((error.kind(), error.rule_name()), (ErrorKind::Malformed, "not-a-frame"));
+    // Beside columns a frame is a member, and noted.
+    let mut both = frame(&[6]);
+    both.insert("inner", frame(&[7]));
+    let both = both.to_vec().unwrap();
+    let opened = open_with(&both, &ReadOptions::default()).unwrap();
+    assert_eq!((opened.summary().rows, &opened.summary().members[..]), (Some(1), &["inner".to_owned()][..]));
+    assert_eq!(opened.summary().notes, [r#"data frames under fields are read as members: "inner""#]);
+    assert_eq!(x_of(&read_with(&both, &member("inner")).unwrap()), [7]);
     // Columns may be called as the fields of a column are.
     let names = ["d", "m", "t"]
         .map(|name| BsonColumn::new(name, Type::Int64, Arc::new(Int64Array::from(vec![1]))).unwrap());
@@ -150,6 +158,8 @@ fn chunks_are_joined_by_number_and_faults_are_named() {
     assert_eq!(x_of(&read(&bytes(&parts)).unwrap()), [1, 2, 3, 4, 5]);
     assert_eq!(open_with(&bytes(&parts), &ReadOptions::default()).unwrap().summary().metadata[0].1, "AAPL");
     assert_eq!(x_of(&read_with(&bytes(&parts), &member("AAPL")).unwrap()).len(), 5);
+    // What a chunk says of itself is expected there.
+    assert!(read_with(&bytes(&parts), &read_options(&[("fields", "strict")])).is_ok());
     let told = |parts: &[bson::Document]| read(&bytes(parts)).unwrap_err().to_string();
     let missing = told(&[parts[1].clone(), parts[2].clone()]);
     assert!(missing.ends_with("documents[1]: expected chunk 1, found none, and chunk 2 next"), "{missing}");
