@@ -10,13 +10,23 @@ use crate::error::{Error, Result};
 
 /// A handle on one job: the caller watches and ends the job with it. Clones are the same handle.
 ///
+/// The control of a job is the one in the [`OpenOptions`](crate::job::OpenOptions) that its input is opened with.
+///
 /// ```
-/// use pentaglot::{Control, ErrorKind};
+/// use pentaglot::job::{self, Conversion, ConvertOptions, OpenOptions};
+/// use pentaglot::{Control, ErrorKind, Registry, Sink, Source};
 /// let control = Control::new(1);
-/// let handle = control.clone();
-/// control.check()?;
+/// let handle = control.clone(); // for another thread: a progress bar, a button
+/// let open = OpenOptions::default().with_control(control);
+/// let registry = Registry::default();
+/// let source = Source::from_bytes("x.csv", b"a\n1\n2\n".to_vec());
+/// let opened = job::open_source(&registry, source, None, &open)?;
+/// let options = ConvertOptions::default().with_open(open);
+/// let conversion = Conversion::plan_opened(opened, job::target(&registry, "jsonl")?, None, &options)?;
 /// handle.cancel();
-/// assert_eq!(control.check().unwrap_err().kind(), ErrorKind::Cancelled);
+/// let (sink, memory) = Sink::memory();
+/// assert_eq!(conversion.run_into(sink).unwrap_err().kind(), ErrorKind::Cancelled);
+/// assert_eq!((handle.progress().rows, memory.take()), (0, Vec::new()));
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 #[derive(Clone, Default)]
@@ -88,9 +98,11 @@ impl Control {
             Some(total.load(Ordering::Relaxed))
                 .filter(|total| !is_unknown.load(Ordering::Relaxed) && *total > 0)
         };
+        let total_bytes = total(&shared.total_bytes, &shared.unbounded);
         Progress {
-            bytes: shared.bytes.load(Ordering::Relaxed),
-            total_bytes: total(&shared.total_bytes, &shared.unbounded),
+            // Headers are read more than once.
+            bytes: shared.bytes.load(Ordering::Relaxed).min(total_bytes.unwrap_or(u64::MAX)),
+            total_bytes,
             rows: shared.rows.load(Ordering::Relaxed),
             total_rows: total(&shared.total_rows, &shared.uncounted),
         }

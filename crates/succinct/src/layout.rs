@@ -32,7 +32,16 @@ impl WordSink for Vec<u64> {
     }
 }
 
-/// Writes elements as little-endian bytes.
+/// Writes elements as little-endian bytes: how a structure becomes a file.
+///
+/// ```
+/// use pentaglot_succinct::{BitVector, ByteSink, Structure, Supports};
+/// let bits: BitVector = (0..1000).map(|position| position % 3 == 0).collect();
+/// let mut file = Vec::new(); // or a `std::fs::File`, or a `pentaglot::Sink`
+/// bits.write_words(Supports::Full, &mut ByteSink(&mut file))?;
+/// assert_eq!(file.len() % 8, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ByteSink<O>(pub O);
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::hub::matrix::widen::join;
 use crate::hub::type_text::print_field;
 use crate::hub::{Form, extension, native};
@@ -102,6 +102,7 @@ impl<'a> Columns<'a> {
                     column.origin,
                     print_field(field),
                 ))
+                .hint(Hint::Type)
             })?;
             if both.data_type() != column.field.data_type() {
                 column.origin = input;

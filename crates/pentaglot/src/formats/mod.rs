@@ -80,7 +80,7 @@ pub use findings::{Finding, Findings, Severity};
 pub(crate) use nan::{NULLS, null_for_nan};
 pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
-pub(crate) use planned::{planned, relaxed};
+pub(crate) use planned::{allowed, planned, relaxed};
 pub use splits::{ColumnStatistics, Split, Statistics};
 pub use summary::{Part, Summary};
 
@@ -121,20 +121,26 @@ pub trait Format: Send + Sync {
     /// `Err` is for bad options.
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>>;
 
-    /// Starts a file of several members; `None` if files of this format have none that are written one by one.
-    fn archive(&self, options: &WriteOptions) -> Result<Option<ArchivePlan>> {
+    /// Plans a file of several members; `None` if files of this format have none that are written one by one.
+    fn archive(&self, options: &WriteOptions) -> Result<Option<Box<dyn ArchivePlan>>> {
         let _ = options;
         Ok(None)
     }
 }
 
-/// Starts an archive in a sink.
-pub type ArchivePlan = Box<dyn FnOnce(Sink) -> Result<Box<dyn Archive>> + Send>;
+/// A file of several members that is planned but not started.
+pub trait ArchivePlan: Send {
+    /// Plans one more member. Gives what writing its rows does to each field.
+    fn member(&mut self, name: &str, schema: &SchemaRef) -> Plan;
+
+    /// Starts the file.
+    fn create(self: Box<Self>, sink: Sink) -> Result<Box<dyn Archive>>;
+}
 
 /// A file of several members that is being written.
 pub trait Archive: Send {
-    /// Writes a member. It is the same data as in a file of its own.
-    fn member(&mut self, name: &str, rows: Rows) -> Result<u64>;
+    /// Writes the next of the planned members. It is the same data as in a file of its own.
+    fn member(&mut self, rows: Rows) -> Result<u64>;
 
     /// Ends the file; only now does it appear under its name.
     fn finish(self: Box<Self>) -> Result<Written>;

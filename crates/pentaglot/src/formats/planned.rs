@@ -20,11 +20,16 @@ pub(crate) fn planned(
 
 /// A writer that first makes values fit, as far as `rules` say how and the options allow it.
 pub(crate) fn relaxed(writer: Box<dyn Writer>, rules: Rules, options: &WriteOptions) -> Box<dyn Writer> {
-    let nulls = if nulls_as_nan(&options.options) { LossKind::Nulls.into() } else { LossKinds::NONE };
-    match rules.allowed(options.allow_lossy | nulls) {
+    match allowed(rules, options) {
         Some(rules) => Box::new(Relaxed { writer, rules, lost: options.lost.clone() }),
         None => writer,
     }
+}
+
+/// The rules that the options allow, if there are any.
+pub(crate) fn allowed(rules: Rules, options: &WriteOptions) -> Option<Rules> {
+    let nulls = if nulls_as_nan(&options.options) { LossKind::Nulls.into() } else { LossKinds::NONE };
+    rules.allowed(options.allow_lossy | nulls)
 }
 
 struct Relaxed {

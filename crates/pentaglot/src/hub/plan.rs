@@ -162,12 +162,26 @@ impl Plan {
     pub fn check(&self, allowed: LossKinds) -> Result<()> {
         let of = |verdict: Verdict| self.steps.iter().filter(move |step| step.verdict == verdict);
         if let Some(step) = of(Verdict::Impossible).next() {
-            return Err(Error::unsupported(step.to_string()));
+            let more = of(Verdict::Impossible).count() - 1;
+            return Err(Error::unsupported(format!("{step}{}", and_more(more))));
         }
-        match of(Verdict::Lossy).find(|step| !allowed.contains_all(step.kinds)) {
-            Some(step) => Err(Error::lossy(step.to_string()).hint(Hint::AllowLossy)),
+        let refused = || of(Verdict::Lossy).filter(|step| !allowed.contains_all(step.kinds));
+        match refused().next() {
+            Some(step) => {
+                let more = refused().count() - 1;
+                Err(Error::lossy(format!("{step}{}", and_more(more))).hint(Hint::AllowLossy))
+            }
             None => Ok(()),
         }
+    }
+}
+
+/// How many other steps are refused, if there are any.
+fn and_more(steps: usize) -> String {
+    match steps {
+        0 => String::new(),
+        1 => ", and 1 more step".to_owned(),
+        more => format!(", and {more} more steps"),
     }
 }
 

@@ -14,6 +14,17 @@ use super::{matrix, native};
 use crate::error::{Error, Result};
 
 /// A stream of record batches with one schema.
+///
+/// Its items are results with Arrow's error. `Error::from` gives back the [`Error`] inside, with its kind, byte and hint:
+///
+/// ```
+/// use pentaglot::{Error, Registry, Source, job};
+/// let source = Source::from_bytes("x.csv", b"a,b\n1,2\n3\n".to_vec());
+/// let opened = job::open_source(&Registry::default(), source, None, &job::OpenOptions::default())?;
+/// let batches: Result<Vec<_>, Error> = opened.rows(&job::View::default())?.map(|batch| Ok(batch?)).collect();
+/// assert_eq!(batches.unwrap_err().offset(), Some(8));
+/// # Ok::<(), Error>(())
+/// ```
 pub type Rows = Box<dyn RecordBatchReader + Send>;
 
 /// Rows from an iterator of batches that all have `schema`.

@@ -55,6 +55,7 @@ pub use inputs::{join, open_all};
 pub use members::Members;
 pub use names::{create, expand, source};
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};
+pub use options::CONVERSION_OPTIONS;
 #[cfg(feature = "sds")]
 pub use query::{Queries, index};
 pub use read::View;

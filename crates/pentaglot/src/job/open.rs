@@ -178,7 +178,10 @@ pub fn open_source(
     }
     let source =
         if options.spool { spooled(&source, format.as_ref(), named.is_some(), &read)? } else { source };
-    let document = format.open(source.clone(), &read).in_format(id)?;
+    let document = format.open(source.clone(), &read).in_format(id).map_err(|error| match source.len() {
+        Some(0) => error.hint(Hint::Advice("the file is empty".into())),
+        _ => error,
+    })?;
     let (budget, control) = (options.budget.clone(), options.control.clone());
     let schema_held = budget.reserve(schema_bytes(&document.summary().schema)).in_format(id)?;
     Ok(Opened {

@@ -164,8 +164,12 @@ fn table(from: &Fields, to: &Fields, plan: &mut Plan, dropped: &mut Vec<usize>) 
                 let source = &from[*index];
                 let (cast, mut effect) = field_cast(source, field);
                 if source.name() != field.name() {
+                    let origin = format!("from column {:?}", source.name());
                     effect = effect.and(Effect::widened());
-                    effect.note.get_or_insert_with(|| format!("from column {:?}", source.name()));
+                    effect.note = Some(match effect.note {
+                        Some(note) => format!("{origin}; {note}"),
+                        None => origin,
+                    });
                 }
                 plan.step(field.name(), kind(source), kind(field), effect);
                 columns.push(ColumnCast::From(*index, cast));

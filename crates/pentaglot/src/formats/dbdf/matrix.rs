@@ -1,4 +1,4 @@
-//! The typed door: a whole matrix in memory.
+//! The typed interface: a whole matrix in memory.
 
 use crate::hub::Selection;
 use std::sync::Arc;
@@ -17,8 +17,24 @@ use crate::source::Source;
 use super::types::{DataType, ValueType};
 use super::{Dbdf, ID, open, read};
 
-/// A matrix in memory.
-#[derive(Debug, Clone)]
+/// A matrix in memory. Cells and entries are Arrow arrays (`pentaglot::arrow`), which share memory.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pentaglot::arrow::{array::{Float64Array, UInt32Array}, buffer::OffsetBuffer};
+/// use pentaglot::formats::dbdf::Matrix;
+/// // 0 7 0
+/// // 5 6 0
+/// let matrix = Matrix::Sparse {
+///     rows: 2,
+///     cols: 3,
+///     row_offsets: OffsetBuffer::new(vec![0, 1, 3].into()),
+///     column_indices: Arc::new(UInt32Array::from(vec![1, 0, 1])),
+///     values: Arc::new(Float64Array::from(vec![7.0, 5.0, 6.0])),
+/// };
+/// assert_eq!(matrix.size(), (2, 3));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Matrix {
     /// Every cell, row by row.
@@ -98,9 +114,10 @@ impl Matrix {
 /// use pentaglot::{Sink, Source};
 /// let values = Arc::new(Float64Array::from(vec![1.5, 0.0, -2.0, 4.0]));
 /// let (sink, memory) = Sink::memory();
-/// write_matrix(sink, &Matrix::Dense { rows: 2, cols: 2, values }, &WriteOptions::default())?;
+/// let matrix = Matrix::Dense { rows: 2, cols: 2, values };
+/// write_matrix(sink, &matrix, &WriteOptions::default())?;
 /// let back = read_matrix(&Source::from_bytes("back", memory.take()), &ReadOptions::default())?;
-/// assert_eq!(back.size(), (2, 2));
+/// assert_eq!(back, matrix);
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 pub fn write_matrix(sink: Sink, matrix: &Matrix, options: &WriteOptions) -> Result<Written> {

@@ -130,7 +130,7 @@ impl Index {
         let ends = self.entries.iter().skip(1).map(|(offset, _)| *offset).chain([self.end]);
         let segments = self.entries.iter().zip(ends).zip(0u64..).map(|(((offset, hash), end), number)| {
             let first = number * self.every;
-            let rows = first..(first + self.every).min(self.row_count);
+            let rows = first..first.saturating_add(self.every).min(self.row_count);
             Segment { offset: *offset, bytes: end - offset, rows, hash: Some(*hash) }
         });
         segments

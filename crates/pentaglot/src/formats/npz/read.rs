@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow_schema::Schema;
 
 use super::layout::{Directory, Entry};
-use super::scipy::{self, Sparse, SparseLayout};
+use super::schema::SparseLayout;
+use super::scipy::{self, Sparse};
 use super::{INFO, outline, validate};
 use crate::error::{self, Context, Error, Result};
 use crate::formats::npy::read::{ArrayFile, named, summary};

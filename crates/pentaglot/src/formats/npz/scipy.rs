@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::csr_stream::{CsrStream, Indices, Numbers, Pointers};
 use super::layout::{Directory, Entry};
-use super::schema::with_complex;
+use super::schema::{SparseLayout, with_complex};
 use crate::error::{Context, Error, Result};
 use crate::formats::npy::decode;
 use crate::formats::npy::layout::Extent;
@@ -25,28 +25,6 @@ use crate::hub::type_text::print_type;
 use crate::hub::{Rows, native, rows, shape};
 use crate::limits::Budget;
 use crate::source::Source;
-
-/// How SciPy laid the entries out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SparseLayout {
-    Csr,
-    Csc,
-    Coo,
-    Bsr,
-    Dia,
-}
-
-impl SparseLayout {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            SparseLayout::Csr => "csr",
-            SparseLayout::Csc => "csc",
-            SparseLayout::Coo => "coo",
-            SparseLayout::Bsr => "bsr",
-            SparseLayout::Dia => "dia",
-        }
-    }
-}
 
 /// A sparse matrix in an archive, its small members read.
 #[derive(Debug, Clone)]
@@ -151,7 +129,7 @@ impl Sparse {
         }
         let item = data.header.dtype.field("value")?;
         let plain = shape::sparse_schema(item.data_type().clone(), Some(this.rows), this.cols);
-        let native = json!({ "layout": this.layout.name(), "dtype": scalar.text() });
+        let native = json!({ "layout": this.layout.name(), "dtype": scalar.text(), "index_bytes": this.index_bytes()? });
         let schema = if scalar.kind == DtypeKind::Complex { with_complex(plain) } else { plain };
         this.schema = Arc::new(native::with(schema, "npz", native));
         Ok(this)
@@ -170,6 +148,16 @@ impl Sparse {
         let entry = self.entry(name)?;
         let extent: Extent = entry.extent(&self.source, self.budget.limits())?;
         ArrayFile::open(extent, "npz", &self.budget).field(name)
+    }
+
+    /// The bytes of a number of a row, a column or a diagonal.
+    fn index_bytes(&self) -> Result<u64> {
+        let name = match self.layout {
+            SparseLayout::Coo => "row",
+            SparseLayout::Dia => "offsets",
+            _ => "indices",
+        };
+        Ok(self.array(name)?.header.dtype.bytes().unwrap_or(0))
     }
 
     fn check_len(&self, name: &'static str, expected: u64) -> Result<()> {

@@ -43,7 +43,10 @@ impl Records {
         let len = sparse(index).map_or(0, |index| index.len());
         let (data, held) = match is_packed {
             true => unpack(data, len, budget)?,
-            false => (byte_vector(data.0, data.1), budget.reserve(data.0)?),
+            false => {
+                let held = budget.reserve(data.0)?;
+                (byte_vector(data.0, data.1), held)
+            }
         };
         Ok(Records { index: Arc::clone(index), data, held })
     }

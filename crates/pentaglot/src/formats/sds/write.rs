@@ -17,6 +17,7 @@ use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
 use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
+use crate::source::Packing;
 
 /// What the rows are, for a structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -373,10 +374,7 @@ impl Writer for SdsWriter {
 
 /// Whether a file of this dialect, or of this name where it has none, is a GFA file.
 pub fn is_gfa(dialect: Option<&str>, name: Option<&str>) -> bool {
-    let has_extension = || {
-        let name = name.unwrap_or_default().to_lowercase();
-        [".gfa", ".gfa.gz"].iter().any(|end| name.ends_with(end))
-    };
+    let has_extension = || Packing::strip(name.unwrap_or_default()).to_lowercase().ends_with(".gfa");
     dialect.map_or_else(has_extension, |dialect| dialect == GFA)
 }
 
