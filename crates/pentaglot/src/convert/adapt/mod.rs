@@ -1,9 +1,9 @@
-//! Adapters: from the type that data has to the type that is wanted, by matching the two.
+//! Adapters: convert data from the type that it has to a requested type, by matching the two.
 //!
 //! | from, to | what happens | verdict |
 //! |---|---|---|
-//! | table, table | columns by name; a missing nullable one is filled with nulls; one left over on each side is paired | the worst of the columns |
-//! | a column that the table wanted does not have | dropped | lossy |
+//! | table, table | columns by name; a missing nullable one is filled with nulls; if one column is left over on each side, the two are matched | the worst of the columns |
+//! | a column that the target table does not have | dropped | lossy |
 //! | number, wider number | widened | widened |
 //! | number, narrower number | a value that does not fit ends the run, or becomes what `fit` says | checked |
 //! | time, time in a coarser unit | as numbers | checked |
@@ -14,9 +14,10 @@
 //! | single element, tensor or struct of one | wrapped, or unwrapped | as the element |
 //! | plain image with components of one type, tensor (components last) | unpacked, or packed | as the elements |
 //! | list, struct | element by element; a struct by name, else by position | the worst of the elements |
-//! | anything, void | forgotten | lossy |
+//! | anything, void | dropped | lossy |
 //!
-//! A cast is safe if it preserves every value. All of it works on Arrow types, so every format has it.
+//! A cast is safe if it preserves every value. Casts work on Arrow types, so they are available for every
+//! format.
 
 mod apply;
 mod fit;
@@ -36,15 +37,15 @@ use crate::hub::rows::{self, Rows};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, LossKinds, LossRecord, Plan, Shape, Verdict, extension};
 
-/// A planned adaptation: `plan` can be shown, [`Adapter::adapt`] obeys it.
+/// A planned adaptation: `plan` describes it, [`Adapter::adapt`] carries it out.
 #[derive(Debug, Clone)]
 pub struct Adapter {
     columns: Vec<ColumnCast>,
     /// Columns that are dropped.
     dropped: Vec<usize>,
-    /// What comes out.
+    /// The schema of the result.
     pub schema: SchemaRef,
-    /// What that does, column by column.
+    /// The effect on each column.
     pub plan: Plan,
 }
 
@@ -72,7 +73,8 @@ enum Cast {
     Forget,
 }
 
-/// Computes the adapter from one schema to another. What cannot be is `Impossible` in its plan.
+/// Computes the adapter from one schema to another. A conversion that does not exist is an `Impossible` step
+/// of its plan.
 pub fn adapter(from: &SchemaRef, to: &SchemaRef) -> Adapter {
     let mut plan = Plan::default();
     let mut dropped = Vec::new();
@@ -93,8 +95,8 @@ pub fn adapter(from: &SchemaRef, to: &SchemaRef) -> Adapter {
 }
 
 impl Adapter {
-    /// Adapts a stream. Called only if the plan has no `Impossible` step. What does not fit is changed as far as
-    /// `allowed`, and what is lost is added to `lost`.
+    /// Adapts a stream. Called only if the plan has no `Impossible` step. Values that do not fit are changed if
+    /// the kind of loss is `allowed`, and each loss is added to `lost`.
     pub fn adapt(self, stream: Rows, allowed: LossKinds, lost: LossRecord) -> Rows {
         let schema = Arc::clone(&self.schema);
         let mut start = 0;
@@ -152,7 +154,8 @@ fn table(from: &Fields, to: &Fields, plan: &mut Plan, dropped: &mut Vec<usize>) 
     let missing: Vec<usize> = (0..to.len()).filter(|index| sources[*index].is_none()).collect();
     if let ([source], [target]) = (left_over.as_slice(), missing.as_slice()) {
         let (_, Effect { verdict, .. }) = field_cast(&from[*source], &to[*target]);
-        // A nullable column can also be filled with nulls: pair it only if nothing can go wrong.
+        // A nullable column could also be filled with nulls, so it is matched only if every value is
+        // preserved.
         if !to[*target].is_nullable() || verdict <= Verdict::Widened {
             sources[*target] = Some(*source);
         }
@@ -196,7 +199,7 @@ fn impossible(note: impl Into<String>) -> Planned {
     (Cast::Forget, Effect::impossible(note))
 }
 
-/// How a field becomes another, and what that does.
+/// The cast from one field to another, and its effect.
 fn field_cast(from: &Field, to: &Field) -> Planned {
     let (cast, effect) = value_cast(from, to);
     let nulls = match (from.is_nullable(), to.is_nullable()) {
@@ -259,7 +262,7 @@ fn value_cast(from: &Field, to: &Field) -> Planned {
             None => return impossible("no value of one is a value of the other"),
         },
     };
-    // Another type, or the same under another name.
+    // The extension types differ, so the cast is never exact.
     (cast, effect.and(Effect::widened()))
 }
 

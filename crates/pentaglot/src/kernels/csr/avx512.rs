@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::{Order, Raw, Rows, Wanted};
 
-/// Pairs that are moved at a time, and how many may be written too much.
+/// Pairs that are moved at a time, and the maximum number of surplus pairs written.
 const LANES: usize = 16;
 
 /// Where the columns and values of 16 pairs of `WORDS` dwords are in the loaded dwords.
@@ -101,7 +101,7 @@ const fn zipped(first: u32) -> [u32; LANES] {
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn split<const SIZE: usize>(from: *const u8, cols: *mut u32, values: *mut u8) {
-    // SAFETY: the caller's promise; loads and stores need no alignment.
+    // SAFETY: guaranteed by the caller; loads and stores need no alignment.
     unsafe {
         let load = |at: usize| _mm512_loadu_si512(from.add(at).cast());
         let (a, b) = (load(0), load(64));
@@ -131,7 +131,7 @@ unsafe fn split<const SIZE: usize>(from: *const u8, cols: *mut u32, values: *mut
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn join<const SIZE: usize>(cols: *const u32, values: *const u8, to: *mut u8, wanted: usize) {
-    // SAFETY: the caller's promise; loads and stores need no alignment.
+    // SAFETY: guaranteed by the caller; loads and stores need no alignment.
     unsafe {
         let c = _mm512_loadu_si512(cols.cast());
         let v0 = _mm512_loadu_si512(values.cast());
@@ -191,8 +191,8 @@ pub(super) fn split_rows<V: Raw>(
             let from = used + 4 + at * pair;
             let place = base + done + at;
             if bytes.len() - from >= LANES * pair {
-                // SAFETY: `bytes` has 16 pairs from `from` on, and the pointer is to all of `bytes`, since they may be
-                // of the next rows; the columns have `room` for this row, and for 16 pairs more.
+                // SAFETY: `bytes` has 16 pairs from `from` on, and the pointer is derived from all of `bytes`, since
+                // the pairs may belong to the next rows; the columns have `room` for this row, and for 16 pairs more.
                 unsafe {
                     let from = bytes.as_ptr().add(from);
                     let cols = cols.as_mut_ptr().add(place);
@@ -225,7 +225,8 @@ pub(super) fn split_rows<V: Raw>(
     used
 }
 
-/// See [`super::order`]: 16 columns of a row and their neighbours at a time. `None` if a row is not there.
+/// See [`super::order`]: 16 columns of a row and their neighbours at a time. `None` if a row is out of
+/// bounds.
 #[target_feature(enable = "avx512f")]
 pub(super) fn order(ends: &[i64], cols: &[u32]) -> Option<Order> {
     let lanes = |count: usize| ((1u32 << count.min(LANES)) - 1) as u16;
@@ -271,7 +272,7 @@ pub(super) fn join_rows<V: Raw>(
     let (mut most, mut falls, mut whole) = (_mm512_setzero_si512(), 0, true);
     for span in ends.windows(2) {
         let (start, end) = (span[0] as usize, span[1] as usize);
-        // Falling or outside ends: nothing that is there.
+        // Decreasing ends, or ends out of bounds.
         if start > end || end > readable || len + 4 + (end - start) * pair > room {
             whole = false;
             break;
