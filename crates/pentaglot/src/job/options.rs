@@ -1,18 +1,19 @@
-//! `key=value` options on two sides: which of them a reader gets, which a writer.
+//! Distributes `key=value` options to the reader and the writer.
 //!
-//! A key reaches each side whose format has it for that side; `in.KEY` and `out.KEY` reach one side only and win there.
+//! A key applies to each side whose format has that option; `in.KEY` and `out.KEY` apply to one side only and take
+//! precedence there.
 
 use crate::error::{Error, Result};
 use crate::formats::{FormatInfo, OptionMap, Side};
 
-/// The options that every target takes: the form that the data takes there, the size of a matrix that is made of a table
-/// of entries, and how many rows go to one file.
+/// The options of every target: the form of the data, the size of a matrix that is made from a table of entries, and
+/// the number of rows per file.
 const FORM: &str = "as";
 const SIZE: &str = "shape";
 const SPLIT: &str = "split-rows";
 /// The option of formats without nulls.
 const NULLS: &str = "nulls";
-/// The option of every conversion: the folder of the files that images become, or come from.
+/// The option of every conversion: the folder of image files that are written or read.
 #[cfg(feature = "ds")]
 const IMAGE_FILES: &str = "image-files";
 
@@ -20,12 +21,12 @@ fn prefix(side: Side) -> &'static str {
     if side == Side::Read { "in." } else { "out." }
 }
 
-/// What was given for this key on this side.
+/// The value of this key for this side.
 fn given<'o>(options: &'o OptionMap, side: Side, key: &str) -> Option<&'o str> {
     options.get(&format!("{}{key}", prefix(side))).or_else(|| options.get(key))
 }
 
-/// The options that one side of a format gets.
+/// The options of a format for one side.
 pub(super) fn of_side(options: &OptionMap, side: Side, info: &FormatInfo) -> OptionMap {
     let mut own = OptionMap::default();
     for option in info.options.iter().filter(|option| option.side.includes(side)) {
@@ -36,7 +37,7 @@ pub(super) fn of_side(options: &OptionMap, side: Side, info: &FormatInfo) -> Opt
     own
 }
 
-/// The form that the target is asked for.
+/// The requested form of the output.
 pub(super) fn form(options: &OptionMap) -> &str {
     given(options, Side::Write, FORM).unwrap_or("auto")
 }
@@ -61,7 +62,7 @@ pub(super) fn split_rows(options: &OptionMap) -> Result<Option<u64>> {
     }
 }
 
-/// Whether nulls become NaN on the way to this target.
+/// Whether nulls become NaN in this target.
 pub(super) fn nan_for_nulls(options: &OptionMap) -> bool {
     options.get(NULLS) == Some("nan")
 }
@@ -72,7 +73,7 @@ pub(super) fn image_files(options: &OptionMap) -> Option<&str> {
     given(options, Side::Write, IMAGE_FILES)
 }
 
-/// Errs if a key reaches no side of these formats.
+/// Returns an error if a key applies to neither side.
 pub(super) fn check(options: &OptionMap, inputs: &[&FormatInfo], output: Option<&FormatInfo>) -> Result<()> {
     for key in options.keys() {
         check_key(key, inputs, output)?;

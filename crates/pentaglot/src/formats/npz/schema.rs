@@ -14,7 +14,7 @@ pub(super) fn index_limit(schema: &Schema) -> bool {
     shape::matrix_cols(schema).is_some_and(|cols| i64::try_from(cols).is_ok())
 }
 
-/// The dtype of a sparse matrix's values, and what that does to them.
+/// The dtype of a sparse matrix's values, and the effect on them.
 pub(super) fn sparse_value(schema: &Schema) -> Result<(Scalar, Effect), String> {
     let (_, fields) = sparse_entry(schema).map_err(|error| error.to_string())?;
     let Some(value) = fields.get(1) else { return Err("rows that are not sparse rows".to_owned()) };
@@ -37,7 +37,7 @@ pub(super) fn sparse_value(schema: &Schema) -> Result<(Scalar, Effect), String> 
     }
 }
 
-/// The schema of a sparse matrix whose values say that they are complex.
+/// Marks the values of a sparse matrix as complex.
 pub(super) fn with_complex(schema: Schema) -> Schema {
     let field = schema.field(0).clone();
     let DataType::LargeList(entry) = field.data_type() else { return schema };

@@ -1,4 +1,4 @@
-//! A sparse matrix as SciPy writes it: five members, of which none can be written before the last row is seen.
+//! Writes a sparse matrix like SciPy: five members, none of which can be written before the last row.
 
 use std::io::Write;
 
@@ -16,7 +16,8 @@ use crate::hub::shape;
 use crate::limits::Budget;
 use crate::source::Spool;
 
-/// A sparse matrix on its way: values, column numbers and row pointers wait for their counts.
+/// A sparse matrix being written: values, column numbers and row pointers are spooled until their counts are
+/// known.
 pub(super) struct SparseBody {
     scalar: Scalar,
     declared_rows: Option<u64>,
@@ -83,7 +84,7 @@ impl SparseBody {
         Ok(())
     }
 
-    /// Takes rows without entries. A run of them costs no input, so the limits say how many bytes it may become.
+    /// Adds rows without entries. They take no input, so the limits restrict how many bytes they may become.
     fn skip(&mut self, rows: u64, budget: &Budget) -> Result<()> {
         self.empty += rows;
         self.rows += rows;
@@ -110,12 +111,12 @@ impl SparseBody {
     }
 
     pub(super) fn finish(mut self, zip: &mut ZipWriter, budget: &Budget) -> Result<()> {
-        // Trailing rows that are empty may not come as rows.
+        // Empty trailing rows may be missing from the stream.
         let missing = self.declared_rows.unwrap_or(0).saturating_sub(self.rows);
         self.skip(missing, budget)?;
         self.fill()?;
         let narrow_indices = self.is_narrow();
-        // SciPy wants both index arrays of one type: 32 bits if every number fits.
+        // SciPy requires both index arrays to have the same type: 32 bits if every number fits.
         let narrow_both = narrow_indices && i32::try_from(self.entries.max(self.rows)).is_ok();
         let dtype = Dtype::Scalar(Scalar::new(DtypeKind::Int, if narrow_both { 4 } else { 8 }));
         let header =
@@ -158,7 +159,7 @@ fn narrow(bytes: &[u8]) -> Vec<u8> {
     bytes.as_chunks::<8>().0.iter().flat_map(|[a, b, c, d, ..]| [*a, *b, *c, *d]).collect()
 }
 
-/// Writes the low halves of 64-bit numbers, which come whole.
+/// Writes the low halves of 64-bit numbers; each write has complete numbers.
 struct Narrowing<'a>(&'a mut dyn Write);
 
 impl Write for Narrowing<'_> {
@@ -172,7 +173,7 @@ impl Write for Narrowing<'_> {
     }
 }
 
-/// Writes 32-bit numbers, which come whole, as 64-bit ones.
+/// Writes 32-bit numbers as 64-bit ones; each write has complete numbers.
 struct Widening<'a>(&'a mut dyn Write);
 
 impl Write for Widening<'_> {

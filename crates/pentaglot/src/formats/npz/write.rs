@@ -1,4 +1,4 @@
-//! Rows to an archive: one array, a member a column, a sparse matrix, or any number of members.
+//! Writes rows to an archive: one array, a member per column, a sparse matrix, or any number of members.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::hub::{Effect, Form, Plan, Rows, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
 
-/// What writing rows of this schema does to each field, and the writer.
+/// The effect of writing rows of this schema on each field, and the writer.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     options.options.word(NULLS.key, &["nan"])?;
     let compressed = options.options.bool("compressed")?.unwrap_or(false);
@@ -165,7 +165,7 @@ impl Writer for NpzWriter {
     }
 }
 
-/// A value that does not fit is a column's, not the `item` of the array that the column became.
+/// The error names the column, not the field `item` of the array that the column became.
 fn rename(error: Error, column: &str) -> Error {
     if error.kind() != crate::ErrorKind::Lossy {
         return error;
