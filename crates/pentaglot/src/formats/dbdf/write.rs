@@ -1,4 +1,4 @@
-//! Rows to a file: the plan, the header, and the body of each dialect.
+//! Writes rows to a file: the plan, the header, and the body of each dialect.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use super::types::{BlockType, DataType, Dialect, ValueType};
 /// DAPHNE's reader copies a label over a 32-byte object, and past it if the label is longer.
 const DAPHNE_LABEL_BYTES: usize = 32;
 
-/// What a user of DAPHNE must know of a file in the document's dialect.
+/// The note on a file in the document's dialect for users of DAPHNE.
 const SPEC_NOTE: &str = "written as dbdf:spec, the documented layout; DAPHNE itself reads dbdf:daphne";
 
-/// What the user asks for, read once.
+/// The parsed options.
 struct Wanted {
     dialect: Dialect,
     blocks: BlockOptions,
@@ -68,7 +68,7 @@ fn in_dialect(value_type: ValueType, dialect: Dialect) -> Option<ValueType> {
     [value_type, wider].into_iter().find(|found| found.code(dialect).is_some())
 }
 
-/// What writing rows of this schema does to each field, and the writer.
+/// The effect of writing rows of this schema on each field, and the writer.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let wanted = Wanted::read(options)?;
     options.options.word(NULLS.key, &["nan"])?;
@@ -80,7 +80,7 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     }))
 }
 
-/// What writing does to each field, and the object that is written, if it is one of dbdf's.
+/// The effect of writing on each field, and the object that is written, if dbdf can hold it.
 fn steps(schema: &Schema, wanted: &Wanted) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
     let dialect = wanted.dialect;
@@ -183,7 +183,7 @@ fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
     }
 }
 
-/// DAPHNE writes no readable labels: names are in the `.meta` beside the file, where there is one.
+/// DAPHNE writes no readable labels: names are only in the `.meta` file, if there is one.
 fn check_name(plan: &mut Plan, field: &Field, wanted: &Wanted) {
     let has_meta = wanted.meta.unwrap_or(true) && wanted.is_named;
     if wanted.dialect == Dialect::Daphne && !has_meta && !field.name().starts_with("col_") {
@@ -192,7 +192,7 @@ fn check_name(plan: &mut Plan, field: &Field, wanted: &Wanted) {
     }
 }
 
-/// A `.meta` that is asked for must name types that DAPHNE knows; its own dialect has no others.
+/// A requested `.meta` can only name types that DAPHNE has; its own dialect has no others.
 fn check_meta(plan: &mut Plan, name: &str, kind: &ArrowType, value_type: Option<ValueType>, wanted: &Wanted) {
     if let (Dialect::Spec, Some(true), Some(value_type)) = (wanted.dialect, wanted.meta, value_type)
         && !meta::is_known(value_type)
@@ -285,7 +285,7 @@ impl Object {
         bytes
     }
 
-    /// What DAPHNE writes between header and values: position and, for a matrix, the block header.
+    /// The bytes between header and values in DAPHNE's dialect: position and, for a matrix, the block header.
     fn daphne_block(&self, rows: u64) -> Vec<u8> {
         let mut bytes = vec![0; 16];
         if self.data_type != DataType::Frame {
@@ -308,7 +308,7 @@ enum Body {
     Bands(Box<Bands>),
     /// DAPHNE's cells, row by row.
     Plain,
-    /// DAPHNE's CSR: three arrays, of which none can be written before the last row is seen.
+    /// DAPHNE's CSR: three arrays, none of which can be written before the last row.
     Arrays(Box<Arrays>),
 }
 
@@ -438,7 +438,7 @@ fn plain_columns(object: &Object, schema: &Schema, batch: &RecordBatch, first: u
     Ok(vec![cells(rows.values(), object.value_type(), &place)?])
 }
 
-/// Names row and column of a value by its index.
+/// Returns row and column of a value by its index.
 type Place<'a> = &'a dyn Fn(u64) -> (u64, String);
 
 fn check_nulls(array: &dyn Array, place: Place<'_>) -> Result<()> {
@@ -462,7 +462,7 @@ fn cells(array: &ArrayRef, value_type: ValueType, place: Place<'_>) -> Result<Bu
         kind if *kind == value_type.arrow() => array.clone(),
         ArrowType::Boolean | ArrowType::Float16 => arrow_cast::cast(array, &value_type.arrow())?,
         kind => {
-            // 16-bit integers on their way to DAPHNE.
+            // 16-bit integers, which DAPHNE's dialect does not have.
             let from = ValueType::from_arrow(kind)
                 .filter(|from| cast::always_fits(*from, value_type))
                 .ok_or_else(|| Error::unsupported(format!("{kind} as {value_type}")))?;

@@ -1,4 +1,4 @@
-//! Broken files: each refused with its place, none with a panic, none with an allocation that its bytes do not justify.
+//! Broken files: each is an error with its place; none causes a panic or an allocation out of proportion to its bytes.
 
 use super::*;
 use crate::ErrorKind;
@@ -273,7 +273,7 @@ fn a_budget_of_little_memory_still_reads_wide_dense_rows_as_sparse_ones() {
 
 #[test]
 fn a_value_that_does_not_fit_has_the_place_that_validate_names() {
-    // f64 in the header, entries of u64 in blocks: 2^63 + 1 does not survive.
+    // f64 in the header, entries of u64 in blocks: 2^63 + 1 cannot be cast exactly.
     let odd = (1u64 << 63) + 1;
     let matrix = || Build::matrix(2, 2, 6, 10);
     let sparse = matrix().block((0, 0), (2, 3), 2).u8(4).u64(2).u32(0).u32(2).u32(1).u64(60).u32(2).u64(odd);
