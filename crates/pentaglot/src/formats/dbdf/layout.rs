@@ -10,7 +10,7 @@ use crate::source::Source;
 use super::tiling;
 use super::types::{BlockType, DataType, Dialect, ValueType};
 
-/// What comes before the body.
+/// The part of a file before the body.
 ///
 /// ```
 /// use pentaglot::formats::dbdf::{Dialect, DbdfLayout, ValueType};
@@ -110,7 +110,7 @@ pub(super) enum Encoding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DbdfLayout {
-    /// What comes before the body.
+    /// The part of a file before the body.
     pub header: Header,
     /// The blocks, in file order.
     pub blocks: Vec<Block>,

@@ -1,4 +1,4 @@
-//! Arrow columns to rows. What has a fixed size is packed first; the rest is written value by value.
+//! Encodes Arrow columns as rows. Columns of fixed size are packed first; others are written value by value.
 
 use std::cell::RefCell;
 
@@ -76,7 +76,7 @@ impl Offsets {
     }
 }
 
-/// The Arrow type that the encoders take for a type: dictionaries, runs and views written out.
+/// The Arrow type that the encoders accept for a type: without dictionaries, runs and views.
 pub(super) fn plain_type(data_type: &DataType) -> DataType {
     let field =
         |field: &Field| std::sync::Arc::new(field.clone().with_data_type(plain_type(field.data_type())));

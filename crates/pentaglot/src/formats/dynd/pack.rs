@@ -1,4 +1,5 @@
-//! Arrow arrays to the bytes of fixed-size values, column by column: the inverse of [`unpack`](super::unpack::unpack).
+//! Converts Arrow arrays to the bytes of fixed-size values, column by column: the inverse of
+//! [`unpack`](super::unpack::unpack).
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ use crate::hub::type_text::print_type;
 use crate::kernels::records;
 
 /// The bytes of a column, and which of its values do not fit, with the reason. A value that does not fit is an error
-/// only if it is written: it may be in a slot that is missing as a whole.
+/// only if it is written: it may be a placeholder inside a missing value.
 #[derive(Default)]
 pub(super) struct Pack {
     pub(super) bytes: Buffer,
@@ -117,8 +118,8 @@ fn pack_plain(ty: &Type, array: &ArrayRef) -> Result<Pack> {
     })
 }
 
-/// The number of elements and their type where an array holds several dimensions of `ty` as one list, as a tensor of
-/// another program does.
+/// The number of elements and their type if an array has several dimensions of `ty` as one list, like a tensor of
+/// another program.
 pub(super) fn flat_tensor<'t>(ty: &'t Type, data_type: &DataType) -> Option<(u64, &'t Type)> {
     fn depth(data_type: &DataType) -> usize {
         match data_type {
@@ -159,7 +160,7 @@ fn numbers<T: ArrowPrimitiveType>(ty: &Type, array: &ArrayRef) -> Result<Pack> {
     Ok(array.values().inner().clone().into())
 }
 
-/// Elements of lists of one size: a value that does not fit spoils its list.
+/// Elements of lists of one size: a value that does not fit makes its list invalid.
 fn elements(of: &Type, size: u64, array: &ArrayRef) -> Result<Pack> {
     let list = array.as_fixed_size_list_opt().ok_or_else(|| mismatch(of, array))?;
     let mut pack = self::pack(of, list.values())?;
@@ -227,12 +228,12 @@ fn pack_option(of: &Type, array: &ArrayRef) -> Result<Pack> {
     }
 }
 
-/// Writes the sentinel where a value is missing, and notes values that equal it.
+/// Writes the sentinel for missing values, and records values that equal it.
 fn put_sentinels(of: &Type, sentinel: &Sentinel, array: &ArrayRef, pack: &mut Pack) {
     fn find<const N: usize>(bytes: &[u8], sentinel: &[u8]) -> Vec<usize> {
         let Ok(sentinel) = <[u8; N]>::try_from(sentinel) else { return Vec::new() };
         let (values, _) = bytes.as_chunks::<N>();
-        // Most columns have none: count first, which the compiler vectorises.
+        // Most columns have none, so they are counted first in a loop that the compiler vectorises.
         match values.iter().filter(|value| **value == sentinel).count() {
             0 => Vec::new(),
             _ => (0..values.len()).filter(|index| values.get(*index) == Some(&sentinel)).collect(),

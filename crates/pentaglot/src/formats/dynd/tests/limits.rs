@@ -1,4 +1,4 @@
-//! Bad input costs nothing; good input that does not fit is refused with its place.
+//! Invalid input takes little memory; valid input that does not fit is an error with its place.
 
 use crate::hub::Verdict;
 use std::sync::Arc;
@@ -208,7 +208,7 @@ fn times_are_ticks_of_100_nanoseconds() {
     let error = refused(&bytes, &timestamps);
     assert_eq!(error.kind(), ErrorKind::Lossy);
     assert!(error.to_string().starts_with("dynd: row 1, column \"t\": "), "{error}");
-    // Where all fit, they are timestamps; ticks are there for the asking.
+    // If all fit, they are timestamps; ticks can be requested.
     let bytes = array_any(&ty, &Value::List(vec![row(5), Value::List(vec![Value::Int(1), Value::Missing])]));
     let mut ticks = ReadOptions::default();
     ticks.options.set("times", "ticks");
