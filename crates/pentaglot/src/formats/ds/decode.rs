@@ -79,7 +79,7 @@ impl ColumnBuilder {
         Ok(taken.rows)
     }
 
-    /// Reads one value behind the others.
+    /// Appends one value.
     pub(super) fn read_msgpack(&mut self, cursor: &mut Cursor<'_>, reading: &mut Reading) -> Result<()> {
         match self {
             ColumnBuilder::Int32(values) => values.push(integer(cursor, Fundamental::Int32)?),
@@ -238,7 +238,7 @@ impl ColumnBuilder {
         Ok(taken.rows)
     }
 
-    /// Reads one value behind the others.
+    /// Appends one value.
     pub(super) fn read_json<R: Read>(
         &mut self,
         scanner: &mut Scanner<R>,

@@ -1,4 +1,5 @@
-//! From rows to a structure. Values wait in a scratch file until all are there, since headers come first.
+//! Writes rows as a structure. Values are kept in a scratch file until all are known, since headers come
+//! first.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
@@ -18,7 +19,7 @@ use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
 use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
 
-/// What the rows are, for a structure.
+/// The form of the rows for a structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Input {
     Bits,
@@ -32,7 +33,7 @@ pub(super) enum Input {
     Bytes,
 }
 
-/// What will be written.
+/// The structure that will be written.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) native: Native,
@@ -65,7 +66,8 @@ fn input_of(schema: &Schema) -> Option<Input> {
     }
 }
 
-/// The kind that is written: named, else the one it was read as, else by the type of the rows.
+/// The kind that is written: the requested one, otherwise the one it was read as, otherwise by the type of
+/// the rows.
 fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     let input = input_of(schema).ok_or_else(|| {
         let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
@@ -164,7 +166,7 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     Ok(planned(steps, move |sink| Ok(Box::new(SdsWriter::create(sink, schema, target, &options)?))))
 }
 
-/// What writing does to each field, and the structure that is written, if there is one.
+/// The effect of writing on each field, and the structure that is written, if there is one.
 fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
     let target = match target(schema, options) {
@@ -269,7 +271,7 @@ impl SdsWriter {
         Ok(SdsWriter { sink, schema, target, budget, rows: 0, values, bytes: None, bytes_held })
     }
 
-    /// Integers of any width as elements; nulls and negative numbers are refused by row and column.
+    /// Integers of any width as elements; nulls and negative numbers are errors that name row and column.
     fn numbers(&self, column: &ArrayRef, name: &str) -> Result<Vec<u64>> {
         let refuse = |index: usize, what: &str| {
             let row = self.rows + index as u64;
@@ -371,7 +373,7 @@ impl Writer for SdsWriter {
     }
 }
 
-/// Whether a file of this dialect, or of this name where it has none, is a GFA file.
+/// Whether a file of this dialect, or without one of this name, is a GFA file.
 pub fn is_gfa(dialect: Option<&str>, name: Option<&str>) -> bool {
     let has_extension = || {
         let name = name.unwrap_or_default().to_lowercase();
