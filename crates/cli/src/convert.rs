@@ -46,7 +46,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     if session.global.verbose {
         screen::say(escape_lines(&conversion.plan).trim_end());
     }
-    // An existing receipt is refused before anything is written.
+    // An existing receipt is an error before anything is written.
     let receipt =
         args.receipt.as_ref().map(|file| job::create(&session.registry, file, args.force)).transpose()?;
     let about = receipt.as_ref().map(|_| about(&conversion));
@@ -77,7 +77,7 @@ fn run_members(session: &Session, args: &Convert, members: Members, input: &str)
     tell(session, args, report.about(input)?, input)
 }
 
-/// Says what a run did.
+/// Prints the report of a run.
 fn tell(session: &Session, args: &Convert, report: Report, input: &str) -> Outcome {
     if !session.global.quiet {
         // Notes on several inputs name the input.
@@ -114,7 +114,7 @@ fn tell(session: &Session, args: &Convert, report: Report, input: &str) -> Outco
     Ok(DONE)
 }
 
-/// What a receipt says of a conversion that has not run yet.
+/// The content of a receipt that is known before the conversion runs.
 fn about(conversion: &Conversion) -> Value {
     let target = conversion.target();
     json!({
@@ -153,7 +153,7 @@ fn is_text(target: &Target) -> bool {
         || dialect.ends_with("-json")
 }
 
-/// Errs if the folder of the output is missing, before the input is read.
+/// Returns an error if the folder of the output is missing, before the input is read.
 fn check_folder(output: &str) -> pentaglot::Result<()> {
     let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
@@ -166,7 +166,7 @@ fn check_folder(output: &str) -> pentaglot::Result<()> {
     }
 }
 
-/// Whether there is nothing of this name; any other fault is one of the output.
+/// Whether there is no file of this name; other errors are reported when the output is created.
 fn is_missing(folder: &Path) -> bool {
     std::fs::metadata(folder).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
@@ -179,7 +179,7 @@ fn label(inputs: &[String]) -> String {
     }
 }
 
-/// Prints the plan; its status is what the run's would be.
+/// Prints the plan; returns the status that the run would have.
 fn show(plan: &Plan, args: &Convert) -> Outcome {
     if args.json {
         screen::print(format!("{}\n", object(plan)).as_bytes())?;

@@ -1,4 +1,4 @@
-//! What a picture shows, before it is known how it is drawn.
+//! The content of a picture, independent of how it is drawn.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ impl std::str::FromStr for Kind {
     }
 }
 
-/// One axis: what it shows and from where to where.
+/// One axis: its label and its range.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Axis {

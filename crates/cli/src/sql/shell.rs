@@ -95,7 +95,7 @@ pub(super) fn run(session: &Session, args: &Sql, engine: &Engine) -> Outcome {
     editor.set_helper(Some(Words::default()));
     let history = history_file();
     if let Some(file) = &history {
-        // The first time there is none.
+        // There is no history file at first.
         let _ = editor.load_history(file);
     }
     loop {
@@ -123,7 +123,7 @@ pub(super) fn run(session: &Session, args: &Sql, engine: &Engine) -> Outcome {
     Ok(DONE)
 }
 
-/// Obeys one line; gives whether to go on.
+/// Executes one line; returns whether to continue.
 fn obey(session: &Session, args: &Sql, engine: &Engine, line: &str) -> bool {
     let statements = match line.strip_prefix('\\') {
         Some("q") => return false,
@@ -162,7 +162,7 @@ fn obey(session: &Session, args: &Sql, engine: &Engine, line: &str) -> bool {
     true
 }
 
-/// Where lines are kept between sessions.
+/// The file of the history.
 fn history_file() -> Option<PathBuf> {
     let folder = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let folder = folder.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")))?;
