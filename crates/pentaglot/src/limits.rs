@@ -223,7 +223,7 @@ impl Reservation {
         self.grow(bytes.saturating_sub(self.bytes))
     }
 
-    /// Gives back what exceeds `bytes`.
+    /// Releases the bytes in excess of `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         self.set(bytes.min(self.bytes));
     }
@@ -234,7 +234,7 @@ impl Reservation {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Gives all bytes back.
+    /// Releases all bytes.
     pub fn clear(&mut self) {
         self.set(0);
     }

@@ -103,7 +103,7 @@ fn prefix(path: &Path) -> OsString {
     prefix
 }
 
-/// Makes something under a temporary name beside `path`.
+/// Creates something under a temporary name in the folder of `path`.
 fn make_temporary<R>(
     path: &Path,
     make: impl FnMut(&Path) -> io::Result<R>,

@@ -35,7 +35,7 @@ impl Asked {
 }
 
 impl dyn Document + '_ {
-    /// The rows that a test asks for.
+    /// The rows that a test requests.
     pub(crate) fn ask(&self, asked: &Asked) -> Result<Rows> {
         self.rows(&asked.of(self)?)
     }

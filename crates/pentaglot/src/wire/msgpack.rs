@@ -313,7 +313,7 @@ impl Output {
         self.sized(0xd0 + class, bits, 1 << class);
     }
 
-    /// Writes an integer in `size` (1, 2, 4 or 8) bytes whatever its value; `code` says which.
+    /// Writes an integer in `size` (1, 2, 4 or 8) bytes, for any value; `code` is that of the type.
     #[inline]
     pub(crate) fn fixed(&mut self, code: u8, bits: u64, size: u32) {
         self.sized(code, bits, size);

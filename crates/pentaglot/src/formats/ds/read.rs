@@ -252,7 +252,7 @@ impl Document for Bundle {
     }
 }
 
-/// How many elements the root must have, if its type says so.
+/// How many elements the root must have, if its type declares it.
 pub(super) fn declared_rows(kind: &Type) -> Option<u64> {
     match kind {
         Type::Tabular(table) => table.row_count,

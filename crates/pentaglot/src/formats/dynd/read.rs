@@ -503,7 +503,7 @@ impl RowWindow {
         self.window.advance(self.given);
     }
 
-    /// Errs if bytes are left.
+    /// Returns an error if bytes are left.
     pub(super) fn expect_end(&mut self) -> Result<()> {
         let offset = self.window.offset();
         let more = self.window.drain()?;

@@ -1,4 +1,4 @@
-//! The fast versions, 16 pairs at a time; their twins in [`super`] say what each does in plain words.
+//! The fast versions, 16 pairs at a time; [`super`] has the plain version of each.
 
 use std::arch::x86_64::*;
 

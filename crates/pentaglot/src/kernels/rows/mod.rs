@@ -171,7 +171,8 @@ fn read_some<W: Wire>(wire: &mut W, columns: &mut [RowColumn<'_>], limit: usize,
         taken.placeholder_bytes = placeholder_bytes;
     }
     // SAFETY: each column had room for `limit` more values, and the first `taken.rows` of them were written: a row
-    // counts only if all its cells were read, and whatever reads a cell of row `r` writes place `r`.
+    // counts only if all its cells were read, and every code path that reads a cell of row `r` writes position
+    // `r`.
     unsafe { columns.iter_mut().for_each(|column| column.keep(taken.rows)) };
     taken
 }

@@ -136,7 +136,7 @@ impl<R: Read> Scanner<R> {
         self.window.more()
     }
 
-    /// The next byte, whatever it is; `None` at the end of the input.
+    /// The next byte; `None` at the end of the input.
     #[inline]
     pub(crate) fn peek_byte(&mut self) -> Result<Option<u8>> {
         match self.window.first() {

@@ -204,7 +204,7 @@ proptest! {
     }
 }
 
-/// Opens, reads a little of, validates and walks whatever opens.
+/// Opens the bytes; if that succeeds, reads some rows, validates, and walks the outline.
 fn try_everything(bytes: &[u8]) {
     for dialect in [None, Some("spec"), Some("daphne"), Some("daphne01")] {
         let mut options = ReadOptions {

@@ -179,7 +179,7 @@ fn a_value_that_means_missing_is_refused_or_flagged() {
     assert_eq!(Dynd.steps(&table(vec![("x", column(), true)]).schema(), &options).verdict(), Verdict::Exact);
     let bytes = write(table(vec![("x", column(), true)]), &options).unwrap();
     assert_eq!(bytes, any("var * {x: ?pointer[int32]}", &[3, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0x80]));
-    // With text beside it, rows have no fixed size; the same holds.
+    // With an additional text column rows have no fixed size; the result is the same.
     let texts = || -> ArrayRef { Arc::new(StringArray::from(vec!["a", "b", "c"])) };
     let error = write(table(vec![("t", texts(), false), ("x", column(), true)]), &WriteOptions::default())
         .unwrap_err();
@@ -195,7 +195,7 @@ fn times_are_ticks_of_100_nanoseconds() {
     let micros: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![3]));
     let bytes = write(table(vec![("t", micros, false)]), &WriteOptions::default()).unwrap();
     assert_eq!(bytes, any("var * {t: datetime}", &[1, 30, 0, 0, 0, 0, 0, 0, 0]));
-    // Past 64 bits of nanoseconds, times are read as their ticks, unless timestamps are asked for.
+    // Past 64 bits of nanoseconds, times are read as their ticks, unless timestamps are requested.
     let ty: Type = "var * {n: int8, t: ?datetime}".parse().unwrap();
     let row = |ticks: i128| Value::List(vec![Value::Int(0), Value::some(Value::Int(ticks))]);
     let bytes = array_any(&ty, &Value::List(vec![row(5), row(i128::from(i64::MAX))]));
