@@ -1,11 +1,15 @@
 //! A local page that shows typed data: rows, statistics, pictures, bytes.
 //!
 //! ```text
-//! http requests and answers of HTTP/1.1, a thread per connection guard access control: Host and Origin, the
-//! one-time code, the token files the named files, each opened on the first request routes the requests of
-//! the page, one function each table rows by range, sorted and filtered work describe, validate and count in
-//! the background bytes outline, bytes at an offset, the part that holds an offset save the plan of a
-//! conversion, and the conversion page the built page, from `web/`
+//! http    requests and responses of HTTP/1.1, a thread per connection
+//! guard   access control: Host and Origin, the one-time code, the token
+//! files   the named files, each opened on the first request
+//! routes  the requests of the page, one function each
+//! table   rows by range, sorted and filtered
+//! work    describe, validate and count in the background
+//! bytes   outline, bytes at an offset, the part that contains an offset
+//! save    the plan of a conversion, and the conversion
+//! page    the built page, from `web/`
 //! ```
 //!
 //! The server listens on 127.0.0.1 only. The page's address has a one-time code in its fragment; the page exchanges it
