@@ -16,7 +16,7 @@ use crate::{About, DONE, Outcome, Session};
 pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     check_folder(&args.output)?;
     if args.verify && args.output == "-" {
-        return Err(Error::usage("what is written to a pipe cannot be verified").into());
+        return Err(Error::usage("output to a pipe cannot be verified").into());
     }
     let mut options = ConvertOptions::default();
     options.open = args.open.options(&session.global);
@@ -66,7 +66,9 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
 /// All members of the input at once.
 fn run_members(session: &Session, args: &Convert, members: Members, input: &str) -> Outcome {
     if args.verify || args.receipt.is_some() {
-        return Err(Error::usage("several members at once are neither verified nor receipted").into());
+        return Err(
+            Error::usage("a conversion of several members cannot be verified or have a receipt").into()
+        );
     }
     if args.dry_run {
         return show(&members.plan, args);

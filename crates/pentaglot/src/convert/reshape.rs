@@ -209,7 +209,7 @@ pub fn plan_value(schema: &SchemaRef, count: u64) -> Result<Reshape> {
             "",
             describe(schema),
             word(Form::Value),
-            Effect::impossible("its rows are no tensors of numbers"),
+            Effect::impossible("its rows are not tensors of numbers"),
         );
         return Ok(Reshape::none(from, schema, plan));
     };
@@ -368,7 +368,7 @@ pub fn reshape(
             return self::reshape(between, &step, budget, allowed, lost);
         }
         (Table, Columns | Coo | Value) | (Array | Value, _) | (Dense | Sparse | Columns | Coo, _) => {
-            return Err(Error::unsupported("a change of shape that the plan refuses"));
+            return Err(Error::unsupported("a change of shape that the plan does not allow"));
         }
     })
 }

@@ -100,7 +100,7 @@ fn numbers(batch: &RecordBatch, schema: &Schema, index: usize, start: u64) -> Re
     let column = batch.column(index);
     let fault = |at: usize, what: &str| {
         let (row, name) = (start + at as u64, schema.field(index).name());
-        Error::lossy(format!("row {row}, column {name:?}: {what} is no row or column number of a matrix"))
+        Error::lossy(format!("row {row}, column {name:?}: {what} is not a row or column number of a matrix"))
     };
     if let Some(at) = (column.logical_null_count() > 0)
         .then(|| (0..column.len()).find(|at| column.logical_nulls().is_some_and(|nulls| nulls.is_null(*at))))

@@ -84,7 +84,7 @@ pub fn dropped(field: &Field) -> Effect {
             Effect::widened().because("comes back as a list of fixed size")
         }
         Some(name) if name.starts_with("pentaglot.") || name == FIXED_SHAPE_TENSOR => {
-            Effect::lossy(LossKind::Metadata).because(format!("what {name} means is not kept"))
+            Effect::lossy(LossKind::Metadata).because(format!("the meaning of {name} is not kept"))
         }
         Some(name) => Effect::widened().because(format!("the extension type {name} is not kept")),
     }

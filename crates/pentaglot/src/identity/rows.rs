@@ -206,8 +206,8 @@ fn matrix_value(schema: &SchemaRef) -> Result<&Field> {
         FixedSizeList(item, _) => Ok(item),
         LargeList(entry) => match entry.data_type() {
             Struct(fields) if fields.len() == 2 => Ok(&fields[1]),
-            _ => Err(Error::unsupported("a sparse matrix whose entries are no pairs")),
+            _ => Err(Error::unsupported("a sparse matrix whose entries are not pairs")),
         },
-        _ => Err(Error::unsupported("a matrix whose rows are no lists")),
+        _ => Err(Error::unsupported("a matrix whose rows are not lists")),
     }
 }

@@ -65,7 +65,7 @@ fn write_storage(out: &mut String, data_type: &DataType) -> Result<()> {
         }
         DataType::Map(entries, _) => {
             let DataType::Struct(fields) = entries.data_type() else {
-                return Err(Error::unsupported("a map whose entries are no structs"));
+                return Err(Error::unsupported("a map whose entries are not structs"));
             };
             out.push_str("map[");
             for (index, field) in fields.iter().enumerate() {

@@ -350,7 +350,7 @@ fn wanted_images(schema: &Schema, wanted: &Schema) -> Vec<(usize, Image)> {
 /// The text columns whose first name is that of an image in the folder.
 fn found_images(folder: &Path, opened: &Opened, selection: &Selection) -> Result<Vec<(usize, Image)>> {
     if !opened.content.is_seekable() {
-        return Err(Error::usage("which columns of a stream hold images must be said by a wanted type"));
+        return Err(Error::usage("the image columns of a stream must be given by a type"));
     }
     let root = folder.canonicalize().map_err(|error| at(error, folder))?;
     let look = selection.clone().with_rows(0..LOOK_ROWS);
@@ -395,7 +395,7 @@ fn read_confined(root: &Path, name: &str, budget: &Budget) -> Result<Vec<u8>> {
     }
     let kind = std::fs::metadata(&path).map_err(|error| Error::from(error).field(format!("{name:?}")))?;
     if !kind.is_file() {
-        return Err(refused("is no file"));
+        return Err(refused("is not a file"));
     }
     budget.check(kind.len()).map_err(|error| error.field(format!("{name:?}")))?;
     let file = std::fs::File::open(&path).map_err(|error| Error::from(error).field(format!("{name:?}")))?;

@@ -131,7 +131,7 @@ impl Members {
             let mut parts = Path::new(member).components();
             let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
             if !plain || member.contains(['/', '\\', '\0']) {
-                return Err(Error::usage(format!("member {member:?}: its name is no name of a file")));
+                return Err(Error::usage(format!("member {member:?}: its name is not a valid file name")));
             }
             let path = Path::new(output).join(format!("{member}.{extension}"));
             let Some(name) = path.to_str() else {

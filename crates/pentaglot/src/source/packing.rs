@@ -140,7 +140,7 @@ impl Read for Unpacked {
             io::ErrorKind::UnexpectedEof => {
                 Error::truncated(format_args!("more {name} data"), "the end of the file").at(input()).into()
             }
-            _ => Error::malformed(format_args!("sound {name} data"), error).at(input()).into(),
+            _ => Error::malformed(format_args!("valid {name} data"), error).at(input()).into(),
         })?;
         self.output += count as u64;
         self.limits.check_ratio(input(), self.output)?;

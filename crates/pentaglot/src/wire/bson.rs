@@ -190,9 +190,7 @@ impl Reader {
         text.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         String::from_utf8(text).map_err(|error| {
             let place = error.utf8_error().valid_up_to() as u64;
-            Error::malformed("UTF-8 text", "bytes that are none")
-                .at(element.value_offset + 4 + place)
-                .rule("utf8")
+            Error::malformed("UTF-8 text", "other bytes").at(element.value_offset + 4 + place).rule("utf8")
         })
     }
 
@@ -288,7 +286,7 @@ impl Reader {
         }
         String::from_utf8(key).map_err(|error| {
             let place = error.utf8_error().valid_up_to() as u64;
-            Error::malformed("a UTF-8 key", "bytes that are none").at(offset + place).rule("utf8")
+            Error::malformed("a UTF-8 key", "other bytes").at(offset + place).rule("utf8")
         })
     }
 

@@ -5,11 +5,11 @@
 //! | table, table | columns by name; a missing nullable one is filled with nulls; if one column is left over on each side, the two are matched | the worst of the columns |
 //! | a column that the target table does not have | dropped | lossy |
 //! | number, wider number | widened | widened |
-//! | number, narrower number | a value that does not fit ends the run, or becomes what `fit` says | checked |
+//! | number, narrower number | a value that does not fit is an error, or is changed as `fit` describes | checked |
 //! | time, time in a coarser unit | as numbers | checked |
 //! | anything, text | its text | widened |
-//! | text, anything | parsed; text that does not parse ends the run | checked |
-//! | nullable, not nullable | a null ends the run | checked |
+//! | text, anything | parsed; text that does not parse is an error | checked |
+//! | nullable, not nullable | a null is an error | checked |
 //! | tensor, tensor | reshaped if the element counts agree | as the elements |
 //! | single element, tensor or struct of one | wrapped, or unwrapped | as the element |
 //! | plain image with components of one type, tensor (components last) | unpacked, or packed | as the elements |
@@ -86,7 +86,7 @@ pub fn adapter(from: &SchemaRef, to: &SchemaRef) -> Adapter {
             vec![ColumnCast::From(0, cast)]
         }
         (a, b) => {
-            let effect = Effect::impossible(format!("a {a} is no {b}"));
+            let effect = Effect::impossible(format!("expected the shape {b}, found {a}"));
             plan.step("", format!("{a} of {}", words(from.fields())), b.name(), effect);
             Vec::new()
         }
@@ -179,7 +179,7 @@ fn table(from: &Fields, to: &Fields, plan: &mut Plan, dropped: &mut Vec<usize>) 
                 columns.push(ColumnCast::Nulls);
             }
             None => {
-                let effect = Effect::impossible("there is no such column, and nulls have no place in it");
+                let effect = Effect::impossible("the input has no such column, and it is not nullable");
                 plan.step(field.name(), "missing", kind(field), effect);
             }
         }
@@ -203,7 +203,7 @@ fn impossible(note: impl Into<String>) -> Planned {
 fn field_cast(from: &Field, to: &Field) -> Planned {
     let (cast, effect) = value_cast(from, to);
     let nulls = match (from.is_nullable(), to.is_nullable()) {
-        (true, false) => Effect::checked(LossKind::Nulls).because("a null ends the run"),
+        (true, false) => Effect::checked(LossKind::Nulls).because("a null is an error"),
         (false, true) => Effect::widened(),
         _ => Effect::exact(),
     };
@@ -228,8 +228,8 @@ fn value_cast(from: &Field, to: &Field) -> Planned {
             (Cast::Scalar(ScalarCast::Nulls), Effect::widened())
         }
         (Null, DataType::Utf8) => (Cast::Scalar(ScalarCast::VoidText), Effect::widened()),
-        (Null, _) => impossible("there is no value to become it"),
-        (_, Null) => (Cast::Forget, Effect::lossy(LossKind::Dropped).because("every value is forgotten")),
+        (Null, _) => impossible("the input has only nulls"),
+        (_, Null) => (Cast::Forget, Effect::lossy(LossKind::Dropped).because("every value is dropped")),
         (FixedSizeList(a, count), FixedSizeList(b, wanted)) => {
             // Tensors are reshaped: elements stay in their order.
             if count != wanted {
@@ -330,5 +330,5 @@ fn to_image(from: &Field, image: Image) -> Planned {
 }
 
 fn unplanned() -> Error {
-    Error::unsupported("a cast that the plan refuses")
+    Error::unsupported("a cast that the plan does not allow")
 }

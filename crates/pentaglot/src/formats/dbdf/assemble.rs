@@ -461,5 +461,5 @@ pub(super) fn fixed_text(cell: &[u8]) -> Result<&str, &'static str> {
     if rest.iter().any(|byte| *byte != 0) {
         return Err("bytes after the NUL");
     }
-    std::str::from_utf8(text).map_err(|_| "bytes that are no UTF-8")
+    std::str::from_utf8(text).map_err(|_| "bytes that are not UTF-8")
 }

@@ -61,7 +61,7 @@ impl Number {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the way back is compared")]
+    #[expect(clippy::cast_possible_truncation, reason = "the result of casting back is compared")]
     fn integer(self) -> Option<i128> {
         match self {
             Number::Int(integer) => Some(integer),
@@ -74,7 +74,7 @@ impl Number {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the way back is compared")]
+    #[expect(clippy::cast_possible_truncation, reason = "the result of casting back is compared")]
     fn float(self) -> Option<u64> {
         match self {
             Number::Int(integer) => {
@@ -106,7 +106,7 @@ fn widen(bits: u32) -> u64 {
 }
 
 /// The float32 bits that widen to these float64 bits, if there are any.
-#[expect(clippy::cast_possible_truncation, reason = "the way back is compared")]
+#[expect(clippy::cast_possible_truncation, reason = "the result of casting back is compared")]
 fn narrow(bits: u64) -> Option<u32> {
     let narrow = if f64::from_bits(bits).is_nan() {
         ((bits >> 63) as u32) << 31 | NAN32 | ((bits >> 29) as u32 & 0x007f_ffff)

@@ -256,7 +256,7 @@ pub(super) fn write_entries(
     let block_type = match options.forced {
         Some(BlockType::Dense) => {
             if let Some((row, col)) = stored_zero() {
-                let found = "a stored zero has no place in a dense block (blocks=sparse keeps it)";
+                let found = "a dense block cannot hold an explicit zero (blocks=sparse keeps it)";
                 return Err(Error::lossy(format!("row {row}, column \"col_{col}\": {found}")));
             }
             BlockType::Dense

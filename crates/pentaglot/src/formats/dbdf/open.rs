@@ -79,7 +79,7 @@ fn describe(summary: &mut Summary, layout: &DbdfLayout, has_meta: bool) {
         summary.notes.push(note.to_owned());
     }
     if header.data_type == DataType::DenseMatrix && Form::of(&summary.schema) == Form::Sparse {
-        summary.notes.push("its rows are too wide for dense ones and come as sparse rows".to_owned());
+        summary.notes.push("its rows are too wide for dense rows and are read as sparse rows".to_owned());
     }
     let mut fault = None;
     tiling::check(layout, |error| {

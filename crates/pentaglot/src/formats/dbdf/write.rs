@@ -148,11 +148,9 @@ fn step(
     match value_type.and_then(|value_type| in_dialect(value_type, dialect)) {
         None => {
             let note = match kind {
-                ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => {
-                    "strings have no place in dbdf"
-                }
-                kind if kind.is_nested() => "nested values have no place in dbdf",
-                kind if kind.is_temporal() => "dates and times have no place in dbdf",
+                ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => "dbdf cannot hold strings",
+                kind if kind.is_nested() => "dbdf cannot hold nested values",
+                kind if kind.is_temporal() => "dbdf cannot hold dates and times",
                 _ => "dbdf holds integers and floats of 8 to 64 bits",
             };
             plan.step(name, from, ID, Effect::impossible(note));
@@ -160,7 +158,7 @@ fn step(
         Some(to) => {
             let mut effect = if to.arrow() == *kind { Effect::exact() } else { Effect::widened() };
             if nullable {
-                let nulls = Effect::checked(LossKind::Nulls).because("a null would have no place");
+                let nulls = Effect::checked(LossKind::Nulls).because("dbdf cannot hold a null");
                 effect = effect.and(nulls);
             }
             if to == ValueType::FixedStr16 {
@@ -399,7 +397,9 @@ impl DbdfWriter {
         let bytes = self.sink.finish()?;
         match last {
             Some(last) => notes.extend(last.run()),
-            None => notes.push("no .meta is written beside what is no file; DAPHNE needs one".to_owned()),
+            None => notes.push(
+                "no .meta file is written, since the output is not a file; DAPHNE needs one".to_owned(),
+            ),
         }
         let mut written = Written::new(self.rows, bytes);
         written.notes = notes;
@@ -447,7 +447,7 @@ fn check_nulls(array: &dyn Array, place: Place<'_>) -> Result<()> {
     }
     let index = (0..array.len()).find(|index| array.is_null(*index)).unwrap_or(0);
     let (row, column) = place(index as u64);
-    let error = Error::lossy(format!("row {row}, column {column:?}: a null has no place in dbdf"));
+    let error = Error::lossy(format!("row {row}, column {column:?}: dbdf cannot hold a null"));
     Err(if array.data_type().is_floating() { error.hint(Hint::Option("nulls=nan".into())) } else { error })
 }
 
@@ -487,7 +487,7 @@ fn fixed_strings(array: &ArrayRef, place: Place<'_>) -> Result<Buffer> {
         if text.len() > 15 || text.contains('\0') {
             let (row, column) = place(index);
             let found = format!(
-                "row {row}, column {column:?}: {text:?} is no string of at most 15 bytes without NUL"
+                "row {row}, column {column:?}: expected a string of at most 15 bytes without NUL, found {text:?}"
             );
             return Err(Error::lossy(found));
         }

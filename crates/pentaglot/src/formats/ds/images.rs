@@ -159,12 +159,12 @@ struct Samples {
 
 #[cold]
 fn not_png(error: impl std::fmt::Display) -> Error {
-    Error::malformed("a sound PNG file", error).rule("image_size")
+    Error::malformed("a valid PNG file", error).rule("image_size")
 }
 
 #[cold]
 fn not_jpeg(error: impl std::fmt::Debug) -> Error {
-    Error::malformed("a sound JPEG file", format_args!("{error:?}")).rule("image_size")
+    Error::malformed("a valid JPEG file", format_args!("{error:?}")).rule("image_size")
 }
 
 type PngDecoder<'b> = png::Decoder<Cursor<&'b [u8]>>;
@@ -204,7 +204,7 @@ fn png_samples(mut decoder: PngDecoder<'_>, plain_bytes: u64, budget: &Budget) -
 /// Returns an error unless a JPEG file has its end marker: the decoder would fill the missing part of a
 /// truncated file.
 fn check_jpeg_end(bytes: &[u8]) -> Result<()> {
-    let cut = || Error::malformed("a sound JPEG file", "one that ends too early").rule("image_size");
+    let cut = || Error::malformed("a valid JPEG file", "a truncated one").rule("image_size");
     let at = |position: usize| bytes.get(position).copied().ok_or_else(cut);
     let mut position = JPEG_SIGNATURE.len();
     loop {

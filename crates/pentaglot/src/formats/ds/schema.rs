@@ -378,7 +378,7 @@ fn fundamental(data_type: &DataType) -> Option<(Fundamental, Effect)> {
 fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<ColumnPlan, String> {
     let extension = extension::name(field);
     if extension == Some(extension::IMAGE) && is_binary(field.data_type()) {
-        let image = field_image(field).ok_or("the image's metadata is not sound")?;
+        let image = field_image(field).ok_or("the image's metadata is not valid")?;
         let effect = Effect::checked(LossKind::Range).because("each must be such an image");
         return Ok(ColumnPlan::of(Type::Image(image), effect));
     }

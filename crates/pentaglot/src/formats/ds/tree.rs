@@ -290,7 +290,7 @@ impl<'de> Visitor<'de> for Level<'_> {
             let Tree::Text(key) = key else {
                 let found = key.describe();
                 self.failure.replace(Some(Error::malformed("a text as key", found).rule("type")));
-                return Err(A::Error::custom("a key that is no text"));
+                return Err(A::Error::custom("a key that is not text"));
             };
             pairs.push((key, entries.next_value_seed(self.below())?));
         }

@@ -310,7 +310,9 @@ impl ColumnDecoder {
         let len = self.len;
         let fields = || match field.data_type() {
             DataType::Struct(fields) => Ok(fields),
-            other => Err(Error::unsupported(format!("no data of this type goes into {}", print_type(other)))),
+            other => {
+                Err(Error::unsupported(format!("no data of this type can be read as {}", print_type(other))))
+            }
         };
         Ok(match self.kind {
             DecoderKind::Packed { ty, bytes, .. } => unpack(&ty, field, bytes.into(), len, nulls)?,
@@ -320,7 +322,7 @@ impl ColumnDecoder {
             DecoderKind::Bytes(slices) => Arc::new(slices.binary(nulls)?),
             DecoderKind::Var { offsets, items, .. } => {
                 let DataType::List(item) = field.data_type() else {
-                    return Err(Error::unsupported("a dimension that is no list"));
+                    return Err(Error::unsupported("a dimension that is not a list"));
                 };
                 let values = items.finish(item, None)?;
                 var_list(field, self::offsets(offsets), nulls, values)?

@@ -139,7 +139,7 @@ pub(super) fn flat_tensor<'t>(ty: &'t Type, data_type: &DataType) -> Option<(u64
 
 #[cold]
 fn mismatch(ty: &Type, array: &ArrayRef) -> Error {
-    Error::unsupported(format!("{} does not go into {ty}", print_type(array.data_type())))
+    Error::unsupported(format!("{} cannot be written as {ty}", print_type(array.data_type())))
 }
 
 fn pack_bools(bits: &BooleanBuffer) -> Vec<u8> {
@@ -151,7 +151,7 @@ pub(super) fn text(array: &ArrayRef, index: usize) -> Result<&str> {
     match array.data_type() {
         DataType::Utf8 => Ok(array.as_string::<i32>().value(index)),
         DataType::LargeUtf8 => Ok(array.as_string::<i64>().value(index)),
-        other => Err(Error::unsupported(format!("{} is no text", print_type(other)))),
+        other => Err(Error::unsupported(format!("{} is not text", print_type(other)))),
     }
 }
 
@@ -249,8 +249,10 @@ fn put_sentinels(of: &Type, sentinel: &Sentinel, array: &ArrayRef, pack: &mut Pa
     };
     for index in equal {
         if !array.is_null(index) {
-            pack.misfits
-                .insert(index, format!("the value is what stands for missing in ?{of} (the option options=flag has no such value)"));
+            pack.misfits.insert(
+                index,
+                format!("the value equals the sentinel of ?{of} (the option options=flag has no sentinel)"),
+            );
         }
     }
     if array.null_count() > 0 {
@@ -273,7 +275,7 @@ fn days(milliseconds: &[i64]) -> Pack {
         let days = i32::try_from(value.div_euclid(MILLISECONDS_PER_DAY));
         match days {
             Ok(_) if value % MILLISECONDS_PER_DAY == 0 => {}
-            _ => drop(pack.misfits.insert(index, format!("{value} ms is no whole number of days"))),
+            _ => drop(pack.misfits.insert(index, format!("{value} ms is not a whole number of days"))),
         }
         out.extend(days.unwrap_or(0).to_le_bytes());
     }
@@ -306,7 +308,7 @@ fn ticks(ty: &Type, array: &ArrayRef) -> Result<Pack> {
         let ticks =
             value.checked_mul(times).filter(|value| value % divisor == 0).map(|value| value / divisor);
         if ticks.is_none() {
-            misfits.insert(index, format!("{value} is no whole number of 100 ns in 64 bits"));
+            misfits.insert(index, format!("{value} is not a whole number of 100 ns in 64 bits"));
         }
         out.extend(ticks.unwrap_or(0).to_le_bytes());
     }

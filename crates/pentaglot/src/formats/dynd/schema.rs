@@ -368,7 +368,7 @@ impl Derived {
             }
             DataType::FixedSizeBinary(size) => match u64::try_from(*size) {
                 Ok(size) if size > 0 => Type::FixedBytes { size, align: 1 },
-                _ => return Err("bytes[0] is no type".to_owned()),
+                _ => return Err("bytes[0] is not a type".to_owned()),
             },
             DataType::Date32 => Type::Date,
             DataType::Date64 => {
@@ -466,7 +466,7 @@ impl Derived {
             }
             (name, _) => {
                 let effect = extension::dropped(field);
-                self.worse(effect, format!("what {name} means is not kept"));
+                self.worse(effect, format!("the meaning of {name} is not kept"));
                 None
             }
         })

@@ -164,7 +164,7 @@ pub(super) fn unpack_columns(
 
 #[cold]
 fn mapping(field: &Field) -> Error {
-    Error::unsupported(format!("no data of this type goes into {}", print_type(field.data_type())))
+    Error::unsupported(format!("no data of this type can be read as {}", print_type(field.data_type())))
 }
 
 fn times(count: usize, size: u64) -> Result<usize> {

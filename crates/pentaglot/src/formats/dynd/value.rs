@@ -123,7 +123,7 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
         }
         (Type::Char(encoding), Value::Char(c)) => {
             if !char_fits(*c, *encoding) {
-                return Err(Error::lossy(format!("{c:?} is no char of {}", encoding.name())).rule("char"));
+                return Err(Error::lossy(format!("{c:?} is not a char of {}", encoding.name())).rule("char"));
             }
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
@@ -178,7 +178,7 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
                 }
             };
             if collides {
-                let message = format!("the available value {value:?} is what stands for missing in {ty}");
+                let message = format!("the available value {value:?} equals the sentinel of {ty}");
                 return Err(Error::lossy(message).rule("sentinel-collision"));
             }
         }

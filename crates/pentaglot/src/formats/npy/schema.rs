@@ -192,7 +192,7 @@ pub(in crate::formats) fn derive_rows(schema: &Schema) -> Result<Derived, String
         Form::Dense => {
             let field = schema.field(0);
             let DataType::FixedSizeList(item, cols) = field.data_type() else {
-                return Err("a matrix whose rows are no lists".to_owned());
+                return Err("a matrix whose rows are not lists".to_owned());
             };
             let value = derive(item, true)?;
             let cols = u64::try_from(*cols).unwrap_or(0);

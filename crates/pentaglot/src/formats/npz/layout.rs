@@ -104,7 +104,7 @@ impl<R: Read> Read for Inflated<R> {
         let packed = self.inner.total_in();
         let count = self.inner.read(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-                io::Error::from(Error::malformed("sound deflate data", error).at(at + packed).rule("deflate"))
+                io::Error::from(Error::malformed("valid deflate data", error).at(at + packed).rule("deflate"))
             }
             _ => error,
         })?;

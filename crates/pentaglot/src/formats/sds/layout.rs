@@ -209,7 +209,7 @@ impl From<pentaglot_succinct::Error> for Error {
             Inner::Limit { name, limit, found } => {
                 Error::limit("the limit", limit, format_args!("{found} ({name})"))
             }
-            other => Error::malformed("a sound structure", other),
+            other => Error::malformed("a valid structure", other),
         }
     }
 }
@@ -272,7 +272,7 @@ pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
     }
     let mut fits = fits.into_iter();
     let first = fits.next().ok_or_else(|| {
-        Error::malformed("a structure that takes all elements", "none that does").at(0).hint(Hint::From)
+        Error::malformed("a structure that uses all elements", "none").at(0).hint(Hint::From)
     })?;
     Ok((first, fits.map(|other| other.kind().name().to_owned()).collect()))
 }
@@ -332,7 +332,7 @@ pub(super) fn open_object(
         }
         None => fitting(words).map_err(|error| match wanted.type_text {
             Some(_) if error.path().is_empty() => {
-                let error = Error::malformed("a structure that takes all elements", "none that does").at(0);
+                let error = Error::malformed("a structure that uses all elements", "none").at(0);
                 error.hint(Hint::Advice("a type for sds begins with sds:".into()))
             }
             _ => error,

@@ -90,7 +90,7 @@ fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summ
     let mut summary = Summary::new(ID, Arc::new(schema));
     summary.dialect = Some(kind.name());
     let given = options.dialect.is_some();
-    let reason = if given { "named by the user" } else { "the first kind that takes all elements" };
+    let reason = if given { "named by the user" } else { "the first kind that uses all elements" };
     summary.dialect_reason = Some(reason.to_owned());
     if !given {
         let others =

@@ -49,7 +49,7 @@ impl SdsDocument {
             (None, SdsKind::Composite, _) => "its type is given".to_owned(),
             (None, _, Object::Container(_)) if kind != SdsKind::Chains => "its tag says so".to_owned(),
             _ if wanted.given_type(options.budget.limits())?.is_some() => "its type is given".to_owned(),
-            _ => "the first kind that takes all elements".to_owned(),
+            _ => "the first kind that uses all elements".to_owned(),
         });
         summary.also_fits = also_fits;
         summary.bytes = Some(words.as_ref().len() as u64 * 8);

@@ -140,7 +140,7 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
         None => Native::new(kind),
     };
     if options.options.get("absent").is_some() {
-        return Err(Error::usage("option absent: one structure has no options that could be left absent"));
+        return Err(Error::usage("option absent: a single structure has no options"));
     }
     native.universe = options.options.number("universe")?.or(native.universe);
     if let Some(width) = options.options.number("width")? {
@@ -189,14 +189,14 @@ fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
                 Effect::checked(LossKind::Range).because("numbers up to 255; of a string, UTF-8")
             }
             _ if kind == SdsKind::String && target.input == Input::Bytes => {
-                Effect::checked(LossKind::Range).because("bytes that are not UTF-8 end the run")
+                Effect::checked(LossKind::Range).because("bytes that are not UTF-8 are an error")
             }
             _ if bytes && Form::of(schema) != Form::Value => {
-                Effect::checked(LossKind::Dropped).because("a second row ends the run")
+                Effect::checked(LossKind::Dropped).because("a second row is an error")
             }
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Effect::widened(),
             kind if kind.is_signed_integer() => {
-                Effect::checked(LossKind::Range).because("a number below 0 ends the run")
+                Effect::checked(LossKind::Range).because("a negative number is an error")
             }
             _ => Effect::exact(),
         };
@@ -217,7 +217,7 @@ fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
             effect = effect.and(Effect::widened().because("comes back as the positions or runs of its ones"));
         }
         if one {
-            effect = effect.and(Effect::checked(LossKind::Dropped).because("a second row ends the run"));
+            effect = effect.and(Effect::checked(LossKind::Dropped).because("a second row is an error"));
         }
         let has_name = schema.fields().len() == 1 && Form::of(schema) == Form::Table;
         if has_name && field.name() != shape::ITEM_FIELD {
@@ -237,7 +237,7 @@ fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
             _ => false,
         };
         if field.is_nullable() || holds_nulls {
-            effect = effect.and(Effect::checked(LossKind::Nulls).because("a null ends the run"));
+            effect = effect.and(Effect::checked(LossKind::Nulls).because("a null is an error"));
         }
         plan.step(field.name(), print_field(field), kind.name(), effect);
     }
@@ -264,7 +264,7 @@ impl SdsWriter {
         target: Option<Target>,
         options: &WriteOptions,
     ) -> Result<Self> {
-        let target = target.ok_or_else(|| Error::unsupported("these rows are no structure"))?;
+        let target = target.ok_or_else(|| Error::unsupported("these rows are not a structure"))?;
         side_index::prepare(&mut sink)?;
         let budget = options.budget.clone();
         let (values, bytes_held) = (Values::new(&target, &budget)?, budget.reservation());
@@ -291,7 +291,7 @@ impl SdsWriter {
         let bits = column.as_boolean();
         if let Some(index) = (0..bits.len()).find(|index| bits.is_null(*index)) {
             let row = self.rows + index as u64;
-            return Err(Error::lossy(format!("row {row}, column {name:?}: a null is no bit")));
+            return Err(Error::lossy(format!("row {row}, column {name:?}: a null is not a bit")));
         }
         self.values.push_bits(bits.values())
     }

@@ -140,12 +140,12 @@ fn the_largest_index_gives_the_size_where_none_is_given() {
         (
             "row,col,value\n0,0,1\n-1,0,2\n",
             &[("as", "sparse")],
-            "csv: row 1, column \"row\": -1 is no row or column number of a matrix",
+            "csv: row 1, column \"row\": -1 is not a row or column number of a matrix",
         ),
         (
             "row,col,value\n0,0,1\n,0,2\n",
             &[("as", "sparse")],
-            "csv: row 1, column \"row\": null is no row or column number of a matrix",
+            "csv: row 1, column \"row\": null is not a row or column number of a matrix",
         ),
         (
             "row,col,value\n0,0,1\n1,0,\n",

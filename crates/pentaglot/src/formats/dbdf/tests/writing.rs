@@ -143,13 +143,13 @@ fn a_null_ends_the_run_and_names_its_place() {
     assert_eq!(Dbdf.steps(&batch.schema(), &options("spec", &[])).verdict(), Verdict::Checked);
     let error = write(&batch, &options("spec", &[])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lossy);
-    assert_eq!(error.to_string(), "dbdf: row 1, column \"x\": a null has no place in dbdf");
+    assert_eq!(error.to_string(), "dbdf: row 1, column \"x\": dbdf cannot hold a null");
     // The row counts over batches.
     let sound = table(vec![("x", Arc::new(Float64Array::from(vec![Some(1.0); 3])))])
         .with_schema(batch.schema())
         .unwrap();
     let error = write_batches(&[sound, batch.clone()], &batch.schema(), &options("daphne", &[])).unwrap_err();
-    assert_eq!(error.to_string(), "dbdf: row 4, column \"x\": a null has no place in dbdf");
+    assert_eq!(error.to_string(), "dbdf: row 4, column \"x\": dbdf cannot hold a null");
 }
 
 #[test]

@@ -191,7 +191,10 @@ fn times_are_ticks_of_100_nanoseconds() {
     let nanos = |values: Vec<i64>| -> ArrayRef { Arc::new(TimestampNanosecondArray::from(values)) };
     let error =
         write(table(vec![("t", nanos(vec![100, 150]), false)]), &WriteOptions::default()).unwrap_err();
-    assert_eq!(error.to_string(), "dynd: row 1, column \"t\": 150 is no whole number of 100 ns in 64 bits");
+    assert_eq!(
+        error.to_string(),
+        "dynd: row 1, column \"t\": 150 is not a whole number of 100 ns in 64 bits"
+    );
     let micros: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![3]));
     let bytes = write(table(vec![("t", micros, false)]), &WriteOptions::default()).unwrap();
     assert_eq!(bytes, any("var * {t: datetime}", &[1, 30, 0, 0, 0, 0, 0, 0, 0]));

@@ -466,10 +466,10 @@ struct Map<R> {
 impl<R: Input> Map<R> {
     fn new(entries: &FieldRef, sorted: bool, budget: &Budget) -> Result<Self> {
         let DataType::Struct(fields) = entries.data_type() else {
-            return Err(Error::unsupported("a map whose entries are no structs"));
+            return Err(Error::unsupported("a map whose entries are not structs"));
         };
         let [key, value] = fields.as_ref() else {
-            return Err(Error::unsupported("a map whose entries have not two fields"));
+            return Err(Error::unsupported("a map whose entries do not have two fields"));
         };
         Ok(Map {
             keys: JsonColumn::new(key, budget)?,
