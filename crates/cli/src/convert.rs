@@ -60,7 +60,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     if let (Some(sink), Some(about)) = (receipt, about) {
         write_receipt(sink, about, args, &report)?;
     }
-    tell(session, args, report, &input)
+    print_report(session, args, report, &input)
 }
 
 /// All members of the input at once.
@@ -76,11 +76,11 @@ fn run_members(session: &Session, args: &Convert, members: Members, input: &str)
     let progress = Progress::follow(&session.global);
     let report = members.run(args.force);
     drop(progress);
-    tell(session, args, report.about(input)?, input)
+    print_report(session, args, report.about(input)?, input)
 }
 
 /// Prints the report of a run.
-fn tell(session: &Session, args: &Convert, report: Report, input: &str) -> Outcome {
+fn print_report(session: &Session, args: &Convert, report: Report, input: &str) -> Outcome {
     if !session.global.quiet {
         // Notes on several inputs name the input.
         let of_input = if args.inputs.len() > 1 { String::new() } else { format!("{input}: ") };

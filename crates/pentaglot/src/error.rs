@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stands_beside_the_byte() {
+    fn a_line_is_named_with_the_byte() {
         let error = Error::malformed("1", "2").at(7).line(3);
         assert_eq!(error.to_string(), "at byte 7 (line 3): expected 1, found 2");
         assert_eq!(error.field("x").to_string(), "at byte 7 (line 3), x: expected 1, found 2");

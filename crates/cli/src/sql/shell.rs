@@ -105,7 +105,7 @@ pub(super) fn run(session: &Session, args: &Sql, engine: &Engine) -> Outcome {
         match editor.readline("sql> ") {
             Ok(line) => {
                 let _ = editor.add_history_entry(line.trim());
-                if !obey(session, args, engine, line.trim()) {
+                if !execute(session, args, engine, line.trim()) {
                     break;
                 }
             }
@@ -124,7 +124,7 @@ pub(super) fn run(session: &Session, args: &Sql, engine: &Engine) -> Outcome {
 }
 
 /// Executes one line; returns whether to continue.
-fn obey(session: &Session, args: &Sql, engine: &Engine, line: &str) -> bool {
+fn execute(session: &Session, args: &Sql, engine: &Engine, line: &str) -> bool {
     let statements = match line.strip_prefix('\\') {
         Some("q") => return false,
         Some("?") => {

@@ -264,7 +264,7 @@ pub fn reshape(
         Route::Flatten | Route::Unpack(_) => {
             let route = reshape.route.clone();
             let dense =
-                if reshape.to == Sparse { Arc::new(dense_twin(&schema)?) } else { Arc::clone(&schema) };
+                if reshape.to == Sparse { Arc::new(dense_equivalent(&schema)?) } else { Arc::clone(&schema) };
             let between = each(rows, dense, {
                 let mut start = 0;
                 move |batch, out| {
@@ -297,7 +297,7 @@ pub fn reshape(
             }
         }),
         (Table | Array | Columns, Sparse) => {
-            let dense = Arc::new(dense_twin(&schema)?);
+            let dense = Arc::new(dense_equivalent(&schema)?);
             each(rows, schema, {
                 let mut start = 0;
                 let lost = lost.clone();
@@ -346,7 +346,7 @@ pub fn reshape(
             each(rows, schema, move |batch, out| matrix::sparse_to_dense(batch, out, &budget))
         }
         (Sparse, Columns) => {
-            let dense = Arc::new(dense_twin(&from)?);
+            let dense = Arc::new(dense_equivalent(&from)?);
             let budget = budget.clone();
             each(rows, schema, move |batch, out| {
                 let dense = matrix::sparse_to_dense(batch, &dense, &budget)?;
@@ -355,13 +355,13 @@ pub fn reshape(
         }
         (Coo, Sparse) => triplets::to_sparse(rows, COO, schema, budget)?,
         (Coo, Dense | Columns) => {
-            let sparse = Arc::new(sparse_twin(&from)?);
+            let sparse = Arc::new(sparse_equivalent(&from)?);
             let between = triplets::to_sparse(rows, COO, sparse, budget)?;
             let step = Reshape { schema, ..Reshape::new(Sparse, reshape.to, Schema::empty()) };
             return self::reshape(between, &step, budget, allowed, lost);
         }
         (Columns, Coo) => {
-            let dense = Arc::new(dense_twin(&from)?);
+            let dense = Arc::new(dense_equivalent(&from)?);
             let step = Reshape { schema: dense, ..Reshape::new(Columns, Dense, Schema::empty()) };
             let between = self::reshape(rows, &step, budget, allowed, lost)?;
             let step = Reshape { schema, ..Reshape::new(Dense, Coo, Schema::empty()) };
@@ -401,12 +401,12 @@ where
     rows::from_batches(schema, batches)
 }
 
-fn dense_twin(schema: &Schema) -> Result<Schema> {
+fn dense_equivalent(schema: &Schema) -> Result<Schema> {
     let value = shape::matrix_value_type(schema).unwrap_or(DataType::Float64);
     shape::dense_schema(value, shape::matrix_rows(schema), shape::matrix_cols(schema).unwrap_or(0))
 }
 
-fn sparse_twin(schema: &Schema) -> Result<Schema> {
+fn sparse_equivalent(schema: &Schema) -> Result<Schema> {
     let value = shape::matrix_value_type(schema).unwrap_or(DataType::Float64);
     Ok(shape::sparse_schema(value, shape::matrix_rows(schema), shape::matrix_cols(schema).unwrap_or(0)))
 }

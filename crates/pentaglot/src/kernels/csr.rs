@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_lie_do_no_harm() {
+    fn wrong_ends_are_harmless() {
         for ends in [&[0, 5, 3][..], &[3, 1], &[-1, 2], &[0, i64::MAX], &[i64::MIN, i64::MAX], &[]] {
             let mut out = Vec::new();
             join_rows::<u64>(ends, &[1, 2, 3], &[0; 24], &mut out);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn split_and_join_do_what_their_naive_twins_do() {
+    fn split_and_join_equal_the_plain_versions() {
         let layouts: &[&[usize]] =
             &[&[1], &[4, 8], &[8, 4, 2, 1, 16], &[3, 0, 7, 8], &[1, 1, 1], &[5], &[16, 16, 1, 32]];
         for widths in layouts {

@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_of_u32_equal_their_naive_twin(
+        fn sums_of_u32_equal_the_plain_version(
             values in prop_oneof![
                 prop::collection::vec(any::<u32>(), 0..70),
                 prop::collection::vec(0u32..1 << 26, 0..70),

@@ -28,7 +28,7 @@ impl<W: Words> SparseVector<W> {
     }
 
     /// Whether to build an index of buckets: the file has no support, or there were many queries.
-    fn is_impatient(&self) -> bool {
+    fn should_build_index(&self) -> bool {
         self.high.stored_supports()[2].is_none()
             || self.index.patience.fetch_add(1, Ordering::Relaxed) >= PATIENCE
     }
@@ -38,7 +38,7 @@ impl<W: Words> SparseVector<W> {
         if high == 0 {
             return Some(0);
         }
-        if self.index.buckets.get().is_none() && self.is_impatient() {
+        if self.index.buckets.get().is_none() && self.should_build_index() {
             self.build_buckets();
         }
         let buckets = fast().zip(self.index.buckets.get());

@@ -31,7 +31,7 @@ impl Place<'_> {
 }
 
 /// A null in a target that is not nullable is an error, or becomes NaN if that is allowed.
-pub(super) fn settle_nulls(array: ArrayRef, field: &Field, place: &Place<'_>) -> Result<ArrayRef> {
+pub(super) fn resolve_nulls(array: ArrayRef, field: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     if field.is_nullable() || field.data_type() == &DataType::Null || array.null_count() == 0 {
         return Ok(array);
     }
@@ -77,7 +77,7 @@ pub(super) fn cast(array: &ArrayRef, cast: &Cast, to: &Field, place: &Place<'_>)
             };
             image.pack(numbers.as_ref(), array.as_ref())
         }
-        Cast::Forget => {
+        Cast::Drop => {
             let values = array.len() - array.logical_null_count();
             let first = (0..array.len()).find(|index| array.is_valid(*index));
             let example = || first.map(|index| scalar::shown(array, index));
@@ -98,7 +98,7 @@ fn items(array: &ArrayRef, inner: &Cast, to: &Field, place: &Place<'_>) -> Resul
             is_live: &|index| array.is_valid(row(index)) && (place.is_live)(row(index)),
             ..*place
         };
-        settle_nulls(cast(values, inner, item, &place)?, item, &place)
+        resolve_nulls(cast(values, inner, item, &place)?, item, &place)
     };
     let (values, offsets): (ArrayRef, Option<Vec<usize>>) = match array.data_type() {
         DataType::FixedSizeList(_, size) => {
@@ -166,7 +166,7 @@ fn fields(array: &ArrayRef, casts: &[(usize, Cast)], to: &Field, place: &Place<'
         .iter()
         .zip(wanted)
         .map(|((index, inner), field)| {
-            settle_nulls(cast(source.column(*index), inner, field, place)?, field, place)
+            resolve_nulls(cast(source.column(*index), inner, field, place)?, field, place)
         })
         .collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(StructArray::try_new_with_length(

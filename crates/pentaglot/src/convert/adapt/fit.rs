@@ -404,7 +404,7 @@ pub(super) fn decimals(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Resul
 
 /// Arrow's own cast, checked by casting back: a value that becomes null does not fit, one that comes back different
 /// was rounded.
-pub(super) fn there_and_back(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
+pub(super) fn cast_and_compare(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     let there = arrow_cast::cast(array, to.data_type())?;
     let back = match arrow_cast::can_cast_types(to.data_type(), array.data_type()) {
         true => Some(arrow_cast::cast(&there, array.data_type())?),

@@ -70,7 +70,7 @@ enum Cast {
     Unwrap(Box<Cast>),
     FromImage(Image, Box<Cast>),
     ToImage(Box<Cast>, Image),
-    Forget,
+    Drop,
 }
 
 /// Computes the adapter from one schema to another. A conversion that does not exist is an `Impossible` step
@@ -123,7 +123,7 @@ impl Adapter {
                             lost: &lost,
                         };
                         let array = apply::cast(batch.column(*index), cast, field, &place)?;
-                        apply::settle_nulls(array, field, &place)
+                        apply::resolve_nulls(array, field, &place)
                     }
                 })
                 .collect::<Result<Vec<_>>>()?;
@@ -196,7 +196,7 @@ fn table(from: &Fields, to: &Fields, plan: &mut Plan, dropped: &mut Vec<usize>) 
 type Planned = (Cast, Effect);
 
 fn impossible(note: impl Into<String>) -> Planned {
-    (Cast::Forget, Effect::impossible(note))
+    (Cast::Drop, Effect::impossible(note))
 }
 
 /// The cast from one field to another, and its effect.
@@ -229,7 +229,7 @@ fn value_cast(from: &Field, to: &Field) -> Planned {
         }
         (Null, DataType::Utf8) => (Cast::Scalar(ScalarCast::VoidText), Effect::widened()),
         (Null, _) => impossible("the input has only nulls"),
-        (_, Null) => (Cast::Forget, Effect::lossy(LossKind::Dropped).because("every value is dropped")),
+        (_, Null) => (Cast::Drop, Effect::lossy(LossKind::Dropped).because("every value is dropped")),
         (FixedSizeList(a, count), FixedSizeList(b, wanted)) => {
             // Tensors are reshaped: elements stay in their order.
             if count != wanted {

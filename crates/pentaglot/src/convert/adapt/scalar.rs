@@ -141,7 +141,7 @@ pub(super) fn cast(array: &ArrayRef, how: ScalarCast, to: &Field, place: &Place<
         ScalarCast::Numbers => fit::numbers(array, to, place),
         ScalarCast::Times => fit::times(array, to, place),
         ScalarCast::Decimals => fit::decimals(array, to, place),
-        ScalarCast::Compared => fit::there_and_back(array, to, place),
+        ScalarCast::Compared => fit::cast_and_compare(array, to, place),
         ScalarCast::Text => text(array, to.data_type()),
         ScalarCast::Parse => parse(array, to, place),
         ScalarCast::Nulls => Ok(new_null_array(to.data_type(), array.len())),

@@ -101,7 +101,7 @@ impl Bands {
         if self.rows >= self.height {
             self.flush(sink, object)?;
         }
-        self.spell_out_empty();
+        self.add_empty_offsets();
         while from < total {
             let ends = rows.ends.get(from..).unwrap_or_default();
             let start = ends.first().copied().unwrap_or(0);
@@ -143,7 +143,7 @@ impl Bands {
     }
 
     /// Adds the offsets of empty rows that were only counted, since entries follow them in the band.
-    fn spell_out_empty(&mut self) {
+    fn add_empty_offsets(&mut self) {
         if self.sparse.is_empty() && self.rows > 0 {
             let ends = vec![0; index(self.rows) + 1].into();
             self.sparse.push(SparseRows {

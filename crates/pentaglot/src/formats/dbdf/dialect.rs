@@ -44,7 +44,11 @@ pub(super) fn choose(
                 return Err(fault.error);
             }
             // The dialect in which most of the file is valid is the most likely one; at a tie, DAPHNE's.
-            Err(fault) if best.as_ref().is_none_or(|best| sense(&fault, dialect, source) > best.sense) => {
+            Err(fault)
+                if best
+                    .as_ref()
+                    .is_none_or(|best| plausible_bytes(&fault, dialect, source) > best.valid_bytes) =>
+            {
                 best = Some(fault);
             }
             Err(_) => {}
@@ -107,15 +111,15 @@ fn is_settled(layout: &DbdfLayout) -> bool {
 }
 
 /// How much of a file is valid in a dialect that it does not fit.
-fn sense(fault: &Fault, dialect: Dialect, source: &Source) -> u64 {
+fn plausible_bytes(fault: &Fault, dialect: Dialect, source: &Source) -> u64 {
     let mut code = [0];
     let code = source.read_at(18, &mut code).map_or(0, |_| u8::from_le_bytes(code));
     match dialect {
         // Strings are rare, and their codes are the document's int64 and float.
-        Dialect::Daphne if matches!(code, 8 | 9) => fault.sense.min(18),
+        Dialect::Daphne if matches!(code, 8 | 9) => fault.valid_bytes.min(18),
         // Any bytes are valid padding, so only a position of zero is evidence.
-        Dialect::Daphne01 if fault.sense < 41 => 0,
-        _ => fault.sense,
+        Dialect::Daphne01 if fault.valid_bytes < 41 => 0,
+        _ => fault.valid_bytes,
     }
 }
 

@@ -169,13 +169,13 @@ impl DbdfLayout {
 pub(super) struct Fault {
     pub(super) error: Error,
     /// How many bytes before the fault are valid.
-    pub(super) sense: u64,
+    pub(super) valid_bytes: u64,
 }
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        let sense = error.offset().unwrap_or(0);
-        Fault { error, sense }
+        let valid_bytes = error.offset().unwrap_or(0);
+        Fault { error, valid_bytes }
     }
 }
 
@@ -494,12 +494,13 @@ fn spec_blocks(walk: &mut Walk<'_>, header: &Header, budget: &Budget) -> Result<
                 outside.get_or_insert(if complete {
                     trailing(start, left)
                 } else {
-                    Fault { error, sense: start }
+                    Fault { error, valid_bytes: start }
                 });
                 blocks.push(block);
             }
             (Err(error), _) => {
-                let here = || if complete { trailing(start, left) } else { Fault { error, sense: start } };
+                let here =
+                    || if complete { trailing(start, left) } else { Fault { error, valid_bytes: start } };
                 return Err(outside.unwrap_or_else(here));
             }
         }
@@ -510,7 +511,7 @@ fn spec_blocks(walk: &mut Walk<'_>, header: &Header, budget: &Budget) -> Result<
 /// Bytes after the last cell may mean another dialect as well as damage.
 fn trailing(offset: u64, bytes: u64) -> Fault {
     let error = Error::malformed("the end", format_args!("{bytes} more bytes")).at(offset).rule("trailing");
-    Fault { error, sense: 19 }
+    Fault { error, valid_bytes: 19 }
 }
 
 fn spec_block(walk: &mut Walk<'_>, header: &Header) -> Result<Block> {

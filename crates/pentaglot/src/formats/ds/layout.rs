@@ -359,7 +359,7 @@ impl Stride {
     }
 
     /// How many bytes of a row are examined.
-    fn telling_bytes(&self) -> u64 {
+    fn examined_bytes(&self) -> u64 {
         self.codes.last().map_or(0, |(place, _)| place + 1)
     }
 
@@ -373,7 +373,7 @@ impl Stride {
         // Each sample is a request if reads are costly.
         let samples = if source.is_costly() { 3 } else { 8 };
         let samples = (0..samples).map(|index| index * (count - 1) / (samples - 1));
-        let mut head = vec![0; usize::try_from(self.telling_bytes()).ok()?];
+        let mut head = vec![0; usize::try_from(self.examined_bytes()).ok()?];
         let fits = |row: u64| {
             let start = body + row * self.bytes;
             source.read_exact_at(start, &mut head).is_ok() && self.fits(&head)

@@ -244,7 +244,7 @@ fn json_row((a, b, c, d, e, f, g, h): &Row) -> String {
 
 proptest! {
     #[test]
-    fn rows_are_written_and_read_as_their_naive_twins(rows in prop::collection::vec(any_row(), 1..40), fixed: bool) {
+    fn rows_are_written_and_read_as_by_the_plain_versions(rows in prop::collection::vec(any_row(), 1..40), fixed: bool) {
         let naive: Vec<u8> = rows.iter().flat_map(|row| naive_row(row, fixed)).collect();
         prop_assert_eq!(&written(&rows, fixed), &naive);
         let bytes = padded(&naive);

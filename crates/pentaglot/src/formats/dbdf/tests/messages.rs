@@ -133,7 +133,7 @@ fn what_does_not_fit_a_matrix_is_refused() {
 }
 
 #[test]
-fn a_sparse_matrix_is_written_at_the_typed_door() {
+fn write_matrix_writes_a_sparse_matrix() {
     let matrix = Matrix::Sparse {
         rows: 3,
         cols: 4,

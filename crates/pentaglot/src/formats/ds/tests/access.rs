@@ -81,7 +81,7 @@ fn an_indexed_stream_is_decoded_on_several_threads_in_order() {
 }
 
 #[test]
-fn a_stale_index_is_never_believed() {
+fn a_stale_index_is_never_used() {
     let folder = folder();
     let path = strings_file(folder.path(), 50_000, "msgpack");
     index_file(&path);

@@ -99,7 +99,7 @@ fn deep_types_and_bombs_meet_a_limit_at_once() {
 }
 
 #[test]
-fn lengths_are_held_against_the_bytes_left() {
+fn lengths_are_checked_against_the_bytes_left() {
     let limits = Limits { max_alloc: 1 << 16, ..Limits::default() };
     for (text, data) in [
         ("bytes", &[0xff, 0xff, 0xff, 0xff, 0x7f][..]),

@@ -73,7 +73,7 @@ fn a_matrix_is_written_in_fortran_order_if_its_type_says_so() {
 }
 
 #[test]
-fn element_i_is_read_where_it_stands() {
+fn element_i_is_read_at_its_offset() {
     let ty: Type = "100000 * {a: int32, b: float64}".parse().unwrap();
     let text = ty.to_string();
     let mut bytes = vec![text.len() as u8];
