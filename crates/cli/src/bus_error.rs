@@ -1,5 +1,5 @@
 //! Handles SIGBUS: a file that is truncated while it is mapped gives one line and status 2.
-#![allow(unsafe_code, reason = "the one file of the command that handles a signal")]
+#![allow(unsafe_code, reason = "only this file of the command handles a signal")]
 
 use pentaglot::map::InPlace;
 

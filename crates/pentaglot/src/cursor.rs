@@ -24,7 +24,7 @@ pub(crate) fn reserve<T>(count: u64, budget: &Budget) -> Result<Reserved<T>> {
     Ok(Reserved { items: with_room(count)?, reservation })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place that may")]
+#[expect(clippy::disallowed_methods, reason = "this function checks the size against the budget")]
 fn with_room<T>(count: u64) -> Result<Vec<T>> {
     let count = usize::try_from(count)
         .map_err(|_| Error::limit("the address space", usize::MAX, format!("{count} items")))?;

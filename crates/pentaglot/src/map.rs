@@ -13,7 +13,7 @@
 //! let queries = job::Queries::open(&Registry::default(), "starts.sds", &options)?;
 //! # Ok::<(), pentaglot::Error>(())
 //! ```
-#![allow(unsafe_code, reason = "the one file that maps files")]
+#![allow(unsafe_code, reason = "only this file maps files")]
 
 /// Permission to map files into memory: its creator is responsible for the files that are opened with it.
 #[derive(Debug, Clone, Copy)]

@@ -144,7 +144,7 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
     Ok(Reshape { plan, ..Reshape::new(from, to, out) })
 }
 
-/// The change between tensors and matrices; `None` if neither form holds tensors.
+/// Plans a change between tensors and matrices; `None` if it is not one.
 fn plan_tensor(schema: &SchemaRef, from: Form, to: Form) -> Option<Reshape> {
     let [field] = schema.fields().as_ref() else { return None };
     let tensor = Tensor::of(field)?;

@@ -213,7 +213,8 @@ fn spooled(source: &Source, format: &dyn Format, is_named: bool, read: &ReadOpti
         let bytes = source.head()?;
         if format.detect(&Head::new(source, &bytes)) == Confidence::No
             && let Err(error) = format.open(Source::from_bytes(source.name(), bytes), read)
-            // With a named format, an error may come only from the truncation to the first bytes.
+            // With a named format, other kinds of errors may come only from the truncation to the first
+            // bytes.
             && (!is_named || matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Unsupported))
         {
             return Err(error.in_format(format.info().id));

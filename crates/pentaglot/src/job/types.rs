@@ -212,7 +212,7 @@ pub(super) fn arrow_type_text(text: &str, limits: &Limits) -> Result<String> {
             Err(_) => return Err(error),
         },
     };
-    // For an array or a value, the type of its only field is used.
+    // A single struct is accepted as the type of a row.
     let schema = match (Form::of(&schema), schema.fields().first().map(|field| field.data_type())) {
         (Form::Value, Some(DataType::Struct(fields))) => Arc::new(Schema::new(fields.clone())),
         _ => schema,

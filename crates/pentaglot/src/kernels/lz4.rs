@@ -33,7 +33,7 @@ pub(crate) fn compress(plain: &[u8], out: &mut Vec<u8>) -> Option<()> {
     // SAFETY: a pure function of a number; it returns 0 if the number is too large.
     let bound = unsafe { LZ4_compressBound(from) };
     let room = usize::try_from(bound).ok().filter(|room| *room > 0)?;
-    #[expect(clippy::disallowed_methods, reason = "sized by the bytes at hand")]
+    #[expect(clippy::disallowed_methods, reason = "the size is that of bytes in memory")]
     out.reserve_exact(room);
     let start = out.len();
     // SAFETY: the library reads `from` bytes and writes at most `bound`; both are available. It returns how many

@@ -55,7 +55,7 @@ pub(crate) fn join(columns: &[&[u8]], widths: &[usize], count: usize, records: &
     }
     let start = records.len();
     let total = count * record_bytes;
-    #[expect(clippy::disallowed_methods, reason = "the columns at hand are as long")]
+    #[expect(clippy::disallowed_methods, reason = "the columns in memory have the same size")]
     records.reserve(total);
     let mut done = 0;
     while done < count {

@@ -1,9 +1,6 @@
 //! Running sums and bit order, in place: one pass over memory that is still in the cache.
 
-#![allow(
-    unsafe_code,
-    reason = "vector loads and stores, and calls of functions for a processor that was asked for"
-)]
+#![allow(unsafe_code, reason = "vector loads and stores, and calls of functions for a detected processor")]
 
 /// Each number becomes the sum of itself and all before it, modulo 2^32.
 ///

@@ -45,7 +45,7 @@ const SHORT: usize = 32;
 
 /// Splits the whole rows at the start of `bytes`, at most `rows`. Stops before a row that is cut off, or whose varint
 /// is not in its shortest form or past 32 bits.
-#[expect(clippy::disallowed_methods, reason = "sized by the bytes at hand")]
+#[expect(clippy::disallowed_methods, reason = "the size is bounded by the bytes in memory")]
 pub(crate) fn split(bytes: &[u8], rows: usize, parts: &[(Part, bool)]) -> Split {
     let bytes = &bytes[..bytes.len().min(i32::MAX as usize)];
     let least = parts.iter().fold(0usize, |sum, (part, _)| match part {
@@ -146,7 +146,7 @@ fn split_row(
 
 /// Makes room for a slice, and [`SHORT`] bytes more.
 #[cold]
-#[expect(clippy::disallowed_methods, reason = "sized by a slice at hand")]
+#[expect(clippy::disallowed_methods, reason = "the size is that of a slice in memory")]
 fn more_room(out: &mut Vec<u8>, length: usize) {
     out.reserve(length + SHORT);
 }

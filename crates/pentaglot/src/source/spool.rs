@@ -44,7 +44,7 @@ impl Spool {
 
     /// A spool that keeps up to `memory` bytes in memory, or fewer if the budget is used up.
     pub(crate) fn with_memory(memory: u64, budget: &Budget) -> Self {
-        // This code decides when the spool moves to the disk.
+        // `SpooledTempFile` never moves to the disk by itself: `fits_memory` decides that.
         let buffer = usize::try_from(memory).unwrap_or(usize::MAX).clamp(4 << 10, BUFFER_BYTES);
         let file = BufWriter::with_capacity(buffer, SpooledTempFile::new(usize::MAX));
         Spool { file, bytes: 0, most: u64::MAX, memory, held: budget.reservation(), room: None }

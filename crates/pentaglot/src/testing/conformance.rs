@@ -296,7 +296,7 @@ fn check_requests(document: &dyn Document, whole: &RecordBatch) {
     }
     for request in requests {
         let range = request.range(total);
-        let rows = document.ask(&request).expect("a range of rows can be asked for");
+        let rows = document.ask(&request).expect("a range of rows can be requested");
         let batches = rows.collect::<Result<Vec<_>, _>>().expect("a range of rows can be read");
         if request.batch_rows > 0 {
             assert!(batches.iter().all(|batch| batch.num_rows() <= request.batch_rows), "{request:?}");
@@ -318,7 +318,7 @@ fn check_requests(document: &dyn Document, whole: &RecordBatch) {
     let rows = Some(total / 4..total / 2 + 1);
     let request = Asked { columns: Some(chosen), rows, batch_rows: 0 };
     let range = request.range(total);
-    let found = collect(document.ask(&request).expect("columns can be asked for"));
+    let found = collect(document.ask(&request).expect("columns can be requested"));
     let found = found.expect("columns can be read");
     let slice = whole.slice(range.start as usize, (range.end - range.start) as usize);
     let chosen =

@@ -215,7 +215,7 @@ impl<W: Words> BitVector<W> {
     #[inline(never)]
     fn build_inventory<const ONE: bool>(&self) -> &Inventory {
         let (words, len) = (self.bits.words(), self.bits.len());
-        let missing = "a pass builds the parts it is asked for";
+        let missing = "a pass builds the requested parts";
         if ONE {
             let make = || build::<ONES>(words, len, self.ones).ones.expect(missing);
             self.index.ones.get_or_init(make)

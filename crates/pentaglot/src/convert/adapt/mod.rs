@@ -262,7 +262,7 @@ fn value_cast(from: &Field, to: &Field) -> Planned {
             None => return impossible("no value of one is a value of the other"),
         },
     };
-    // The extension types differ, so the cast is never exact.
+    // The types differ, at least in their names, so the effect is never exact.
     (cast, effect.and(Effect::widened()))
 }
 

@@ -57,7 +57,7 @@ fn integer_as_float(cursor: &mut Cursor<'_>) -> Result<f64> {
 }
 
 /// The nearest single to a double; `None` if that is infinite while the double is not.
-#[expect(clippy::cast_possible_truncation, reason = "rounding is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "rounding is intended")]
 fn single(value: f64) -> Option<f32> {
     let single = value as f32;
     (single.is_finite() || !value.is_finite()).then_some(single)

@@ -152,7 +152,7 @@ impl Body {
                     None => return Err(error),
                     Some(faults) => faults.push(error),
                 }
-                // These errors are found after the newline was read.
+                // `diagonal` and `mirror` are found after the newline was read.
                 if !matches!(part, "diagonal" | "mirror") {
                     scanner.skip_line();
                 }

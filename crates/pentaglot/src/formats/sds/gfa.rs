@@ -164,7 +164,7 @@ fn links(graph: &Graph, id: u64) -> Result<Vec<String>> {
     Ok(links)
 }
 
-/// The line of a path, if it is a walk and walks are wanted, or neither.
+/// The line of a path; `None` if it is of the other kind (P-line or W-line).
 fn path_line(graph: &Graph, starts: &[(u64, u64)], id: u64, wants_walk: bool) -> Result<Option<String>> {
     let Some(names) = &graph.names else { return Ok(None) };
     let path = names.path(id)?;

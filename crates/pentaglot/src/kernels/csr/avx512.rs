@@ -158,7 +158,7 @@ unsafe fn join<const SIZE: usize>(cols: *const u32, values: *const u8, to: *mut 
 
 /// See [`super::split_rows`].
 #[target_feature(enable = "avx512f")]
-#[expect(clippy::disallowed_methods, reason = "sized by the pairs at hand")]
+#[expect(clippy::disallowed_methods, reason = "the size is that of pairs in memory")]
 pub(super) fn split_rows<V: Raw>(
     bytes: &[u8],
     wanted: Wanted,
@@ -254,7 +254,7 @@ pub(super) fn order(ends: &[i64], cols: &[u32]) -> Option<Order> {
 
 /// See [`super::join_rows`].
 #[target_feature(enable = "avx512f")]
-#[expect(clippy::disallowed_methods, reason = "sized by the pairs at hand")]
+#[expect(clippy::disallowed_methods, reason = "the size is that of pairs in memory")]
 pub(super) fn join_rows<V: Raw>(
     ends: &[i64],
     cols: &[u32],

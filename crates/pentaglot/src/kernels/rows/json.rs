@@ -209,7 +209,7 @@ impl Wire for Json<'_> {
     fn end(&mut self) -> Option<()> {
         self.space();
         if self.bare {
-            // A comma or bracket must follow the number; it is not part of it.
+            // A comma or bracket must follow the cell; it belongs to the next token.
             return matches!(self.rest.first()?, b',' | b']').then_some(());
         }
         self.byte(b']')
@@ -300,7 +300,7 @@ impl Wire for Json<'_> {
         self.rest = rest;
         self.byte(b'"')?;
         let end = bytes.len() + len;
-        #[expect(clippy::disallowed_methods, reason = "as much as the text at hand holds")]
+        #[expect(clippy::disallowed_methods, reason = "the size is bounded by the text in memory")]
         bytes.reserve(text.len());
         base64_simd::STANDARD.decode_append(text, bytes).ok()?;
         (bytes.len() == end).then_some(())

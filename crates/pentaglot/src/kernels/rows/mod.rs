@@ -253,7 +253,7 @@ impl Slot<'_> {
 impl RowColumn<'_> {
     /// Reserves room for `limit` values, which are read from `left` bytes.
     fn slot(&mut self, limit: usize, left: usize) -> (Slot<'_>, Option<Room<'_, bool>>) {
-        #[expect(clippy::disallowed_methods, reason = "for no more rows than the bytes at hand can hold")]
+        #[expect(clippy::disallowed_methods, reason = "the number of rows is bounded by the bytes in memory")]
         fn room<T>(values: &mut Vec<T>, limit: usize) -> Room<'_, T> {
             values.reserve(limit);
             &mut values.spare_capacity_mut()[..limit]

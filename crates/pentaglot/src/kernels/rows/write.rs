@@ -80,7 +80,7 @@ pub(crate) fn write_rows(columns: &[Cells<'_>], rows: Range<usize>, fixed: bool,
             assert!(offsets[rows.end] as usize <= bytes.len(), "bytes up to the last offset");
         }
     }
-    #[expect(clippy::disallowed_methods, reason = "not much more than the values at hand")]
+    #[expect(clippy::disallowed_methods, reason = "the size is about that of the values in memory")]
     out.reserve(most_bytes(columns, &rows));
     let header = array_header(columns.len());
     let start = out.len();
