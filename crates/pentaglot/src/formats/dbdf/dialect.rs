@@ -28,7 +28,12 @@ pub(super) fn choose(
 ) -> Result<Chosen> {
     if let Some(dialect) = forced {
         let layout = DbdfLayout::read(source, dialect, budget)?;
-        return Ok(Chosen { layout, reason: "as asked for".to_owned(), also_fits: Vec::new(), note: None });
+        return Ok(Chosen {
+            layout,
+            reason: "named by the user".to_owned(),
+            also_fits: Vec::new(),
+            note: None,
+        });
     }
     let mut fitting: Vec<DbdfLayout> = Vec::new();
     let mut best: Option<Fault> = None;
