@@ -14,7 +14,7 @@ use crate::stdout::Stdout;
 static STATE: Mutex<State> = Mutex::new(State::Plain);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// Where standard output goes. One pager serves a run.
+/// The destination of standard output. There is one pager per run.
 enum State {
     Plain,
     /// A pager is started with the first byte printed.

@@ -162,7 +162,7 @@ impl<'a> Cursor<'a> {
         self.remaining() == 0
     }
 
-    /// What is left, without reading it.
+    /// The remaining bytes, without reading them.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.position..).unwrap_or_default()

@@ -198,14 +198,14 @@ impl Error {
         self
     }
 
-    /// Puts a named part in front of the path.
+    /// Prepends a named part to the path.
     #[must_use]
     pub fn field(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.0.path.push(Step::Field(name.into()));
         self
     }
 
-    /// Puts an element index in front of the path.
+    /// Prepends an element index to the path.
     #[must_use]
     pub fn index(mut self, index: u64) -> Self {
         self.0.path.push(Step::Index(index));

@@ -1,4 +1,4 @@
-//! What a user allows a job to cost ([`Limits`]), and how much of it is in use ([`Budget`], [`Reservation`]).
+//! The limits of a job ([`Limits`]), and the memory that it uses ([`Budget`], [`Reservation`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,7 +4,7 @@
 /// A range of bins that can be extended.
 #[derive(Debug, Clone)]
 pub(crate) struct Scale {
-    /// Where the first bin begins, in widths of a bin.
+    /// The start of the first bin, in widths of a bin.
     first: f64,
     width: f64,
     count: usize,
@@ -58,7 +58,7 @@ impl Scale {
         }
     }
 
-    /// Where bin `index` begins.
+    /// The start of bin `index`.
     pub(crate) fn start(&self, index: usize) -> f64 {
         (self.first + index as f64) * self.width
     }

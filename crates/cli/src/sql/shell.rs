@@ -169,7 +169,7 @@ fn history_file() -> Option<PathBuf> {
     Some(folder.join("pentaglot/sql_history"))
 }
 
-/// What can be completed.
+/// The words that Tab completes.
 #[derive(Default)]
 struct Words {
     names: Vec<String>,

@@ -13,7 +13,7 @@ use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, matrix, shape};
 use crate::limits::Budget;
 
-/// What a field of tensors holds.
+/// The type of a field of tensors.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tensor {
     /// One number.

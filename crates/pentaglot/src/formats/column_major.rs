@@ -28,7 +28,7 @@ const PART_BYTES: u64 = 4 << 10;
 pub(crate) struct ColumnMajor {
     /// A source that can be read at any offset.
     pub(crate) source: Source,
-    /// Where the first column begins.
+    /// The offset of the first column.
     pub(crate) offset: u64,
     /// Elements per column.
     pub(crate) rows: u64,

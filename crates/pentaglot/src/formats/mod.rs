@@ -244,7 +244,7 @@ pub struct FormatInfo {
     pub index: Option<IndexBuilder>,
     /// Whether compression around the file is detected by its magic number; otherwise only by the name.
     pub gzip_by_magic: bool,
-    /// Where the format is described.
+    /// The address of the specification.
     pub spec: &'static str,
 }
 
@@ -278,7 +278,7 @@ pub enum TypeLanguage {
 pub struct DialectInfo {
     /// The name after the colon.
     pub name: &'static str,
-    /// What it is.
+    /// A short description.
     pub title: &'static str,
     /// Whether it is read.
     pub read: bool,

@@ -158,7 +158,7 @@ impl Expand for Vec<Node> {
 
 /// Elements of constant size: element `i` is at `offset + i * stride`, and created by a function.
 pub struct Strided<F> {
-    /// Where element 0 begins.
+    /// The offset of element 0.
     pub offset: u64,
     /// Bytes per element; not 0.
     pub stride: u64,

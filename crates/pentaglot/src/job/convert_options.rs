@@ -25,7 +25,7 @@ pub struct ConvertOptions {
     pub rows: Option<Range<u64>>,
     /// Only rows that match; see [`crate::hub::filter`].
     pub filter: Option<String>,
-    /// What may be lost.
+    /// The kinds of loss that are allowed.
     pub allow_lossy: LossKinds,
     /// Whether an existing output is replaced.
     pub force: bool,

@@ -16,7 +16,7 @@ pub struct Report {
     pub input_notes: Vec<String>,
     /// Notes about the output.
     pub notes: Vec<String>,
-    /// What was lost, by kind and column.
+    /// The losses, by kind and column.
     pub lost: Vec<Lost>,
     /// The identities, if the conversion was verified.
     #[cfg(feature = "dynd")]

@@ -23,11 +23,11 @@ use crate::source::{ReadAt, Source};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// Of the input; `None` for a matrix that its file holds as a table.
+    /// The identity of the input; `None` for a matrix that its file holds as a table.
     pub source: Option<Cid>,
-    /// Of the rows passed to the writer.
+    /// The identity of the rows passed to the writer.
     pub written: Cid,
-    /// Of the rows read back; always the same as `written`.
+    /// The identity of the rows read back; always the same as `written`.
     pub read: Cid,
 }
 

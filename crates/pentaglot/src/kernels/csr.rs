@@ -11,7 +11,7 @@
 pub(crate) trait Raw: Copy + Default + PartialEq + Send + Sync + 'static {
     /// Its size in bytes.
     const SIZE: usize;
-    /// From the first bytes of a slice; zero where there are too few.
+    /// From the first bytes of a slice; zero if there are too few.
     fn get(bytes: &[u8]) -> Self;
 }
 

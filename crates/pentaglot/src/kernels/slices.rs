@@ -29,7 +29,7 @@ pub(crate) enum SliceColumn {
     Skipped,
 }
 
-/// What [`split`] found.
+/// The result of [`split`].
 #[derive(Debug)]
 pub(crate) struct Split {
     /// Whole rows.

@@ -86,7 +86,7 @@ impl<R> Window<R> {
         self.base + self.position as u64
     }
 
-    /// What is in memory and not used.
+    /// The unused bytes in memory.
     #[inline]
     pub(crate) fn rest(&self) -> &[u8] {
         self.memory.as_slice().get(self.position..self.end).unwrap_or_default()

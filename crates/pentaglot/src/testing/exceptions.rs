@@ -1,4 +1,4 @@
-//! Where `validate` and reading differ on purpose. The fuzzer uses this file too.
+//! Intended differences between `validate` and reading. The fuzzer uses this file too.
 
 /// Checks of `validate` that reading does not make: a format, a rule or a part of the place, the reason. There is no
 /// exception in the other direction.

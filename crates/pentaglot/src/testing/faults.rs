@@ -14,7 +14,7 @@ use crate::error::{ErrorKind, Result};
 use crate::formats::Findings;
 use crate::source::{ReadAt, Source};
 
-/// What goes wrong in one read.
+/// The fault in one read.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     /// Fewer bytes are returned than requested.

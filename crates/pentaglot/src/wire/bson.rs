@@ -70,7 +70,7 @@ pub(crate) struct Element {
     pub key: String,
     /// The offset of the type byte.
     pub offset: u64,
-    /// Where the value begins.
+    /// The offset of the value.
     pub value_offset: u64,
     pub value_bytes: u64,
 }
@@ -203,7 +203,7 @@ impl Reader {
         }
     }
 
-    /// Where the content of a binary element of sub-type 0 begins, and its length.
+    /// The offset of the content of a binary element of sub-type 0, and its length.
     pub(crate) fn binary(&mut self, element: &Element) -> Result<(u64, u64)> {
         element.expect(BsonKind::BINARY)?;
         let [sub_type] = self.array(element.value_offset + 4)?;

@@ -14,8 +14,8 @@ use crate::error::{Error, Hint, Result};
 use crate::hub::type_text::print_type;
 use crate::hub::{LossKind, LossKinds, LossRecord, relax};
 
-/// Where values are, for messages, and which losses are allowed: a column, the row of an element, and whether the
-/// element is visible (an element under a null list or struct is a placeholder, not a value).
+/// The place of values, for messages, and the losses that are allowed: a column, the row of an element, and
+/// whether the element is visible (an element under a null list or struct is a placeholder, not a value).
 pub(super) struct Place<'a> {
     pub(super) column: &'a str,
     pub(super) row: &'a dyn Fn(usize) -> u64,

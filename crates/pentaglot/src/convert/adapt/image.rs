@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::hub::extension;
 
-/// What the metadata of a `pentaglot.image` field says.
+/// The metadata of a `pentaglot.image` field.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Image {
     pub(super) width: u64,

@@ -62,7 +62,7 @@ impl Bands {
         }
     }
 
-    /// Takes `rows` rows of plain columns (one buffer per column of a table, one for a matrix).
+    /// Adds `rows` rows of plain columns (one buffer per column of a table, one for a matrix).
     pub(super) fn push_cells(
         &mut self,
         sink: &mut Sink,
@@ -88,7 +88,7 @@ impl Bands {
         Ok(())
     }
 
-    /// Takes rows of a sparse matrix.
+    /// Adds rows of a sparse matrix.
     pub(super) fn push_entries(&mut self, sink: &mut Sink, object: &Object, rows: SparseRows) -> Result<()> {
         let most = BAND_BYTES / (4 + object.value_type().size() as u64);
         let mut from = 0;

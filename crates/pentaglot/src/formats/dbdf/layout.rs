@@ -31,7 +31,7 @@ use super::types::{BlockType, DataType, Dialect, ValueType};
 pub struct Header {
     /// The dialect, which determines the meaning of codes and the layout.
     pub dialect: Dialect,
-    /// What the file holds.
+    /// The kind of object in the file.
     pub data_type: DataType,
     /// Number of rows.
     pub rows: u64,
@@ -381,7 +381,7 @@ fn check_origin(walk: &mut Walk<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The one block of a matrix that DAPHNE wrote.
+/// The single block of a matrix that DAPHNE wrote.
 fn daphne_block(walk: &mut Walk<'_>, header: &Header) -> Result<Block> {
     let offset = walk.offset;
     check_origin(walk)?;

@@ -9,9 +9,9 @@ use arrow_schema::DataType as ArrowType;
 pub enum Dialect {
     /// The document.
     Spec,
-    /// What DAPHNE 0.2 to today writes.
+    /// DAPHNE from 0.2 to today.
     Daphne,
-    /// What DAPHNE 0.1 wrote: unpacked structs. Read only.
+    /// DAPHNE 0.1: unpacked structs. Read only.
     Daphne01,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// What kind of object a file holds.
+/// The kind of object in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DataType {
     /// A dense matrix.

@@ -534,7 +534,7 @@ impl JsonRows {
     }
 }
 
-/// What may follow the value.
+/// The bytes that may follow the value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tail {
     /// Whether the value is a part of a bundle.

@@ -309,7 +309,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// What its values are, for messages.
+    /// The name of its values, for messages.
     fn noun(&self) -> &'static str {
         match self {
             ColumnBuilder::Void(_) => "void",

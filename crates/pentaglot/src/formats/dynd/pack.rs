@@ -220,7 +220,7 @@ fn pack_option(of: &Type, array: &ArrayRef) -> Result<Pack> {
             put_sentinels(of, &sentinel, array, &mut pack);
             Ok(pack)
         }
-        // Of fixed size only if the value itself takes no bytes.
+        // The size is fixed only if the value itself takes no bytes.
         Missing::Flag => {
             debug_assert!(of.fixed_size() == Some(0) || needs_some(of));
             Ok((0..array.len()).map(|index| u8::from(!is_null(index))).collect::<Vec<u8>>().into())

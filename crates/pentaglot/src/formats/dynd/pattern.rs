@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// Maximum number of comparisons of one match: consecutive `Dims...` try every split of the dimensions.
 const MAX_STEPS: u32 = 1 << 16;
 
-/// What the variables of a pattern are bound to so far.
+/// The bindings of a pattern's variables so far.
 #[derive(Clone, Default)]
 struct Bindings<'a> {
     variables: HashMap<&'a str, Bound<'a>>,

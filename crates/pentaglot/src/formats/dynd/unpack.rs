@@ -104,7 +104,7 @@ fn unpack_option(of: &Type, field: &Field, bytes: Buffer, count: usize) -> Resul
             let nulls = available(&bytes, &sentinel);
             unpack(of, field, bytes, count, nulls)
         }
-        // Of fixed size only if the value itself takes no bytes.
+        // The size is fixed only if the value itself takes no bytes.
         Missing::Flag => {
             let nulls = Some(NullBuffer::new(unpack_bools(&bytes)?));
             if needs_some(of) {

@@ -202,7 +202,7 @@ fn decode_scalar(
     })
 }
 
-/// What is wrong with one element (its bytes least significant first), if anything.
+/// The error of one element (given in little-endian bytes), if there is one.
 pub(in crate::formats) fn fault(scalar: Scalar, element: &[u8]) -> Option<Error> {
     let whole =
         || element.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)).filter(|value| *value != i64::MIN);

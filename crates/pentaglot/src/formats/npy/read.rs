@@ -74,7 +74,7 @@ impl ArrayFile {
         Ok(ArrayFile { extent, header, schema, budget: budget.clone() })
     }
 
-    /// Where the values begin.
+    /// The offset of the values.
     pub(in crate::formats) fn data_offset(&self) -> u64 {
         self.extent.base + self.header.bytes
     }

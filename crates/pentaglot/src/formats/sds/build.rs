@@ -28,7 +28,7 @@ pub(super) struct Values {
     /// Bits that do not fill a word yet.
     word: u64,
     largest: u64,
-    /// Where the last position or run ends.
+    /// The end of the last position or run.
     end: u64,
     /// Set bits, in rows of bits or in runs.
     ones: u64,

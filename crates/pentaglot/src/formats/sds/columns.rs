@@ -177,7 +177,7 @@ pub(super) fn sparse_bounds(vector: &SparseVector<SharedWords>) -> Option<(u64, 
     Some((vector.iter_from(0).next()?, vector.iter_from(last).next()?))
 }
 
-/// Where the first and the last run start.
+/// The start of the first and of the last run.
 pub(super) fn run_bounds(vector: &RunLengthVector<SharedWords>) -> Option<(u64, u64)> {
     let last = vector.select(vector.count_ones().checked_sub(1)?)?;
     // The last run starts after the last unset bit before its end.

@@ -28,7 +28,7 @@ pub(super) struct ContainerPart {
     pub(super) content: Content,
 }
 
-/// What a part is.
+/// The content of a part.
 #[derive(Clone)]
 pub(super) enum Content {
     /// A field of a header, with its value.

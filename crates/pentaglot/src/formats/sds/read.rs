@@ -25,7 +25,7 @@ pub(super) const BATCH_ROWS: usize = 1 << 16;
 pub(super) struct SdsDocument {
     summary: Summary,
     object: Arc<Object>,
-    /// What is read: the structure, or a member of a container; `None` if none is named.
+    /// The content that is read: the structure, or a member of a container; `None` if none is named.
     content: Option<Content>,
     words: SharedWords,
     /// Whether lines of GFA have the ids of nodes.

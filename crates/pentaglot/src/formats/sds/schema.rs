@@ -11,7 +11,7 @@ use super::type_text::SdsType;
 use crate::error::{Error, Result};
 use crate::hub::{extension, shape};
 
-/// What a file holds.
+/// The kind of structure in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SdsKind {

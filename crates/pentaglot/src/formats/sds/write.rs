@@ -251,7 +251,7 @@ pub(super) struct SdsWriter {
     budget: Budget,
     rows: u64,
     values: Values,
-    /// The one value of bytes or text.
+    /// The single value of bytes or text.
     bytes: Option<Vec<u8>>,
     bytes_held: Reservation,
 }

@@ -60,7 +60,7 @@ struct Comparison {
     predicate: Predicate,
 }
 
-/// Where the values of a column are.
+/// The location of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FilterColumn {
     /// A field of the batch.

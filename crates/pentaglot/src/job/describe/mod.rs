@@ -58,11 +58,11 @@ const SPLITS_PER_THREAD: usize = 4;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Description {
-    /// Of a table, an array or a single value: column by column.
+    /// Statistics of a table, an array or a single value: column by column.
     Table(TableDescription),
-    /// Of a matrix.
+    /// Statistics of a matrix.
     Matrix(MatrixDescription),
-    /// Of a succinct structure.
+    /// Statistics of a succinct structure.
     Succinct(SuccinctDescription),
 }
 
@@ -124,9 +124,9 @@ pub struct Lengths {
     pub min: u64,
     /// The greatest.
     pub max: u64,
-    /// Of all values together.
+    /// The sum of all lengths.
     pub sum: u128,
-    /// Of how many values.
+    /// The number of values.
     pub count: u64,
 }
 

@@ -7,7 +7,7 @@ use super::{Order, Raw, Rows, Wanted};
 /// Pairs that are moved at a time, and the maximum number of surplus pairs written.
 const LANES: usize = 16;
 
-/// Where the columns and values of 16 pairs of `WORDS` dwords are in the loaded dwords.
+/// The positions of the columns and values of 16 pairs of `WORDS` dwords in the loaded dwords.
 const fn every(words: u32, from: u32) -> [u32; LANES] {
     let mut places = [0; LANES];
     let mut lane = 0;
@@ -51,8 +51,8 @@ const fn columns(rest: bool) -> [u32; LANES] {
     places
 }
 
-/// Where the dwords of a third of 48 come from: values in the first 16 places and columns in the next (in the middle
-/// third: values in all 32, and zero for a column).
+/// The sources of the dwords of a third of 48: values in the first 16 positions and columns in the next (in the
+/// middle third: values in all 32, and zero for a column).
 const fn joined(third: usize) -> [u32; LANES] {
     let mut places = [0; LANES];
     let mut lane = 0;

@@ -82,11 +82,11 @@ pub(crate) trait Wire: Clone {
     fn len(&self) -> usize;
     /// How many bytes have been read.
     fn position(&self) -> usize;
-    /// What comes before the cells of a row.
+    /// Reads the bytes before the cells of a row.
     fn begin(&mut self, cells: usize) -> Option<()>;
-    /// What comes before a cell.
+    /// Reads the bytes before a cell.
     fn separator(&mut self, first: bool) -> Option<()>;
-    /// What follows the cells of a row.
+    /// Reads the bytes after the cells of a row.
     fn end(&mut self) -> Option<()>;
     /// Whether null comes next; it is then read.
     fn null(&mut self) -> bool;
@@ -101,7 +101,7 @@ pub(crate) trait Wire: Clone {
     fn skip(&mut self) -> Option<()>;
 }
 
-/// What [`read_rows`] has read.
+/// The result of [`read_rows`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) rows: usize,

@@ -191,7 +191,7 @@ const FORMS: [[Form; 65]; 2] = {
     forms
 };
 
-/// Where the next byte goes.
+/// The address of the next byte.
 struct Pen {
     at: *mut u8,
 }

@@ -118,7 +118,7 @@ impl<R: Read> Scanner<R> {
         self.window.offset()
     }
 
-    /// What is read but not used.
+    /// The unused bytes in the window.
     #[inline]
     fn rest(&self) -> &[u8] {
         self.window.rest()

@@ -65,7 +65,7 @@ fn every_probe_is_refused_with_its_place() {
         assert_eq!(outcome(&bytes), format!("dbdf: {text}"), "{file}");
         assert!(!findings(&bytes).is_valid(), "{file}");
     }
-    // What harms DAPHNE's reader does not harm ours; and code 10 is the document's float64.
+    // These crash DAPHNE's reader, but not ours; and code 10 is the document's float64.
     for file in ["frame_label_32", "frame_label_33", "dense_vt_mismatch_spec_code10"] {
         assert_eq!(
             outcome(&std::fs::read(testdata(&format!("bad/{file}.dbdf"))).unwrap()),

@@ -33,7 +33,7 @@ fn an_array_of_known_length_keeps_it() {
     assert_eq!(written(&numbers(), &known), b"\x093 * int32\x0a\0\0\0\x14\0\0\0\x1e\0\0\0");
     let unknown = written(&numbers(), &WriteOptions::default());
     assert!(unknown.starts_with(b"\x0bvar * int32\x03"));
-    // What was `var` stays so.
+    // A `var` dimension is kept.
     let again = open(&unknown, &ReadOptions::default()).unwrap().all_rows().unwrap();
     let batch = batches(again).unwrap().remove(0);
     assert_eq!(written(&batch, &known), unknown);
