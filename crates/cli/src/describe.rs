@@ -1,4 +1,4 @@
-//! `describe`: what the values of a file are like.
+//! `describe`: statistics of the values of a file.
 
 use pentaglot::job::{
     self, ColumnDescription, Description, Histogram, MatrixDescription, SuccinctDescription, View,
@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::screen::{self, bold, count, cut, escape, faint};
 use crate::{About, DONE, Outcome, Session};
 
-/// Characters of a value.
+/// Maximum number of characters of a value.
 const VALUE: usize = 24;
 /// Most frequent values that are shown.
 const SHOWN: usize = 5;

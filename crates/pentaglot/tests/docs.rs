@@ -31,7 +31,7 @@ fn the_readme_names_every_format() {
     }
 }
 
-/// What reading costs where each read is a request; `testing/requests.rs` checks the first two rows.
+/// The cost of reading if each read is a request; `testing/requests.rs` checks the first two rows.
 const REQUESTS: &str = "
 ## Requests
 

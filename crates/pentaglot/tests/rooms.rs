@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use tree::{rust_files, source};
 
-/// What every format folder holds. `tests` is a file or a folder.
+/// The files of every format folder. `tests` is a file or a folder.
 const ROOMS: [&str; 8] = ["mod", "schema", "layout", "read", "write", "validate", "outline", "tests"];
 
-/// What occurs in one room of a format and in no other.
+/// Code that occurs in one file of a format and in no other.
 const PLACES: [(&str, &str); 2] = [("impl Document for", "read"), ("fn plan(", "write")];
 
 /// Names that several formats would use for different types.

@@ -13,7 +13,7 @@
 //! | lists of any layout | list of both elements; fixed lists of one size stay |
 //! | structs of the same field names | field by field, in the order of the first |
 //!
-//! Everything else is refused. [`super::adapt`] brings each input to the result.
+//! Every other pair is an error. [`super::adapt`] converts each input to the result.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ struct UnionColumn<'a> {
     field: Field,
     /// The input that gave the field its type.
     origin: &'a str,
-    /// In how many inputs it is.
+    /// The number of inputs that have it.
     inputs: usize,
 }
 

@@ -1,4 +1,5 @@
-//! Writing a file of several structures: each structure of the type from an input of its own, in the order of the file.
+//! Writes a file of several structures: each structure of the type is written from its own input, in the order of the
+//! file.
 
 use std::io::{Read, Write};
 
@@ -23,8 +24,8 @@ pub(super) fn is_sds_type(text: &str) -> bool {
     text.trim_start().starts_with(PREFIX)
 }
 
-/// `--as sds:…` describes the output. `--type sds:…` describes the inputs; where the output is sds, has no `--as`, and no
-/// input is a member of an sds file, it describes the output.
+/// A target type (`as_type`) describes the output. An input type (`type_text`) describes the inputs; but if the output
+/// is sds, has no target type, and no input is a member of an sds file, it describes the output.
 pub(super) fn types(
     registry: &Registry,
     inputs: &[String],
@@ -52,7 +53,7 @@ pub(super) fn types(
     Ok(if is_output { Types { input: None, output: given } } else { Types { input: given, output: None } })
 }
 
-/// Opens the lines of a GBZ graph where the output is GFA.
+/// The member of a GBZ graph with its lines, if the output is GFA.
 pub(super) fn member_for(target: &Target, output: &str) -> Option<&'static str> {
     (target.format.info().id == "sds" && is_gfa(target.dialect, Some(output))).then_some("gfa")
 }
@@ -60,12 +61,12 @@ pub(super) fn member_for(target: &Target, output: &str) -> Option<&'static str> 
 /// The structures after the first: they are written one after the other.
 pub(super) struct Composite {
     kind: SdsType,
-    /// The options that are left absent.
+    /// The optional structures that are absent.
     absent: Vec<String>,
     others: Vec<Conversion>,
 }
 
-/// Plans a file of this type from inputs, which are given to its structures in order.
+/// Plans a file of this type from inputs, one per structure, in order.
 pub(super) fn plan(
     registry: &Registry,
     inputs: &[String],
@@ -94,7 +95,7 @@ pub(super) fn plan(
         let mut own = options.clone();
         own.as_type = None;
         own.open.type_text = types.input.clone();
-        // A single element is read back as a value, which no rows are compared with.
+        // A single element is read back as a value, which cannot be compared with the rows written.
         #[cfg(feature = "dynd")]
         {
             own.verify &= !matches!(leaf, SdsType::Element);
@@ -117,7 +118,7 @@ pub(super) fn plan(
     Ok(first)
 }
 
-/// Kinds are dialects; a single element and items of several need their type.
+/// Most kinds are dialects; a single element and items of several parts need their type.
 fn leaf_target(target: &Target, leaf: &SdsType) -> Result<Target> {
     let name = match leaf {
         SdsType::Items(1) => Some("vec".to_owned()),
@@ -149,7 +150,7 @@ fn wrong_count(kind: &SdsType, absent: &[String], leaves: &[(String, &SdsType)],
     error
 }
 
-/// The options that the user leaves absent.
+/// The optional structures that the user declares absent.
 fn absent(options: &ConvertOptions, kind: &SdsType) -> Result<Vec<String>> {
     let given = &options.open.options;
     let names = given.get("out.absent").or_else(|| given.get("absent")).unwrap_or_default();
@@ -236,7 +237,8 @@ enum Piece {
     File,
 }
 
-/// The pieces of a file of this type; `sizes` are the bytes of its structures. Gives the bytes of all pieces.
+/// The pieces of a file of this type; `sizes` are the bytes of its structures. Returns the bytes of all
+/// pieces.
 fn head(
     kind: &SdsType,
     path: &str,
@@ -338,14 +340,14 @@ mod tests {
         assert_eq!(member("rest"), ["{_0: 1, _1: 2}", "{_0: 3, _1: 4}"]);
         assert_eq!(member("rows"), ["[1, 2, 3]", "[4, 5, 6]"]);
 
-        // A member is written as what it is, by the same type of the input.
+        // A member is written with its own type, given as that of the input.
         let copy = folder.join("copy.sds").to_str().unwrap().to_owned();
         let mut single = ConvertOptions::default();
         single.open.type_text = Some(TYPE.to_owned());
         convert(&[format!("{output}::a.pos")], &copy, &single).unwrap();
         assert_eq!(read(&copy, "sds:sparse"), ["3", "17", "40"]);
 
-        // Options are left absent by name; the type may also be given as that of the data.
+        // Optional structures are declared absent by name; the type may also be given as that of the input.
         let mut options = ConvertOptions::default();
         options.open.type_text = Some(TYPE.to_owned());
         options.open.options.set("absent", "index,a");

@@ -1,4 +1,5 @@
-//! All members of a file at once: into an archive, or into a folder with a file for each. All of them appear, or none.
+//! Converts all members of a file at once: into an archive, or into a folder with a file for each. All of them appear,
+//! or none.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::hub::{LossRecord, Lost, Plan};
 use crate::registry::Registry;
 use crate::sink::{Sink, SinkGroup};
 
-/// The format of a file in a folder, where none is named: what the members of an archive are.
+/// The default format of the files in a folder: that of the members of an archive.
 const MEMBER_FORMAT: &str = "npy";
 
 /// A planned conversion of all members of a file.
@@ -30,7 +31,7 @@ pub struct Members {
     output: PathBuf,
     work: Work,
     options: ConvertOptions,
-    /// What will happen, member by member.
+    /// The effect on each member.
     pub plan: Plan,
 }
 
@@ -42,8 +43,8 @@ enum Work {
 }
 
 impl Members {
-    /// Plans the conversion of all members of the only input, if it has several of which none is named, and the output is a
-    /// folder or a format with members. `None` if that is not what is asked for.
+    /// Plans the conversion of all members of the only input, if it has several of which none is named, and the output
+    /// is a folder or a format with members. Otherwise `None`.
     pub fn plan(
         registry: &Registry,
         inputs: &[impl AsRef<str>],
@@ -53,7 +54,7 @@ impl Members {
         let [input] = inputs else { return Ok(None) };
         let input = input.as_ref();
         let (path, member) = open::split_member(input);
-        // Files that appear together are local ones.
+        // Only local files can appear together.
         let is_local = Path::new(path).is_file() && registry.remote(output)?.is_none();
         if input == "-" || member.is_some() || !is_local {
             return Ok(None);
@@ -138,7 +139,7 @@ impl Members {
             let mut parts = Path::new(member).components();
             let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
             if !plain || member.contains(['/', '\\', '\0']) {
-                return Err(Error::usage(format!("member {member:?}: its name is no name of a file")));
+                return Err(Error::usage(format!("member {member:?}: its name is not a valid file name")));
             }
             let path = Path::new(output).join(format!("{member}.{extension}"));
             let Some(name) = path.to_str() else {
@@ -152,7 +153,7 @@ impl Members {
         Ok(Members { output: output.into(), work: Work::Folder(conversions), options, plan })
     }
 
-    /// Writes all members; existing files are replaced with `force` only.
+    /// Writes all members; existing files are replaced only with `force`.
     pub fn run(self, force: bool) -> Result<Report> {
         self.plan.check(self.options.allow_lossy)?;
         match self.work {
@@ -165,7 +166,7 @@ impl Members {
                 }
                 let written = write_folder(conversions, force);
                 if made && written.is_err() {
-                    // Nothing is in it.
+                    // The folder is empty.
                     let _ = std::fs::remove_dir(&self.output);
                 }
                 written

@@ -1,4 +1,5 @@
-//! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
+//! The interface for the command and other front ends: [`open`], [`validate`], [`Conversion`]. Start reading the code
+//! here.
 
 mod chain;
 mod columns;

@@ -1,6 +1,7 @@
-//! `key=value` options on two sides: which of them a reader gets, which a writer.
+//! Distributes `key=value` options to the reader and the writer.
 //!
-//! A key reaches each side whose format has it for that side; `in.KEY` and `out.KEY` reach one side only and win there.
+//! A key applies to each side whose format has that option; `in.KEY` and `out.KEY` apply to one side only and take
+//! precedence there.
 
 use crate::error::{Error, Result};
 use crate::formats::{FormatInfo, OptionInfo, OptionMap, Side};
@@ -50,12 +51,12 @@ fn prefix(side: Side) -> &'static str {
     if side == Side::Read { "in." } else { "out." }
 }
 
-/// What was given for this key on this side.
+/// The value of this key for this side.
 fn given<'o>(options: &'o OptionMap, side: Side, key: &str) -> Option<&'o str> {
     options.get(&format!("{}{key}", prefix(side))).or_else(|| options.get(key))
 }
 
-/// The options that one side of a format gets.
+/// The options of a format for one side.
 pub(super) fn of_side(options: &OptionMap, side: Side, info: &FormatInfo) -> OptionMap {
     let mut own = OptionMap::default();
     for option in info.options.iter().filter(|option| option.side.includes(side)) {
@@ -66,7 +67,7 @@ pub(super) fn of_side(options: &OptionMap, side: Side, info: &FormatInfo) -> Opt
     own
 }
 
-/// The form that the target is asked for.
+/// The requested form of the output.
 pub(super) fn form(options: &OptionMap) -> &str {
     given(options, Side::Write, FORM).unwrap_or("auto")
 }
@@ -91,7 +92,7 @@ pub(super) fn split_rows(options: &OptionMap) -> Result<Option<u64>> {
     }
 }
 
-/// Whether nulls become NaN on the way to this target.
+/// Whether nulls become NaN in this target.
 pub(super) fn nan_for_nulls(options: &OptionMap) -> bool {
     options.get(NULLS) == Some("nan")
 }

@@ -1,4 +1,4 @@
-//! `query` and `index`: formats with a typed door for them.
+//! `query` and `index`, for formats that support them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Opens a file: in place if the options permit it, else in memory.
+    /// Opens a file: mapped if the options permit it, otherwise read into memory.
     pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = match options.from.as_deref().map(|text| target(registry, text)).transpose()? {
             None => None,
@@ -57,7 +57,7 @@ impl Queries {
         Ok(Queries { queried, note: mapped.note })
     }
 
-    /// What the user should know.
+    /// A note for the user.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }

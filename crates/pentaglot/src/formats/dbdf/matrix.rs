@@ -52,7 +52,7 @@ pub enum Matrix {
         rows: u64,
         /// Number of columns.
         cols: u64,
-        /// Where the entries of each row begin, and of the last one end.
+        /// The offset of the first entry of each row, and the end of the last row.
         row_offsets: OffsetBuffer<i64>,
         /// The column of each entry, UInt32 (UInt64 past 2^32 columns).
         column_indices: ArrayRef,
@@ -104,7 +104,7 @@ impl Matrix {
     }
 }
 
-/// Writes a matrix as a file, in the dialect and the blocks that the options say.
+/// Writes a matrix as a file, with the dialect and block options given.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -131,7 +131,7 @@ pub fn write_matrix(sink: Sink, matrix: &Matrix, options: &WriteOptions) -> Resu
     writer.finish()
 }
 
-/// Reads the matrix of a file, in whatever dialect and blocks it is stored. A frame is an `Unsupported` error.
+/// Reads the matrix of a file of any dialect and any block types. A frame is an `Unsupported` error.
 ///
 /// ```
 /// use pentaglot::formats::dbdf::{Matrix, read_matrix};
@@ -159,7 +159,7 @@ fn whole(source: &Source, options: &ReadOptions) -> Result<Matrix> {
     }
     let (rows, cols) = (header.rows, header.cols);
     let form = Form::of(&file.summary.schema);
-    // One batch: dense cells are read into place, with no copy after.
+    // One batch, so that dense cells are read without a further copy.
     let batch_rows = usize::try_from(rows)
         .map_err(|_| Error::limit("the address space", usize::MAX, format!("{rows} rows")))?;
     let request = Selection::new(&file.summary.schema, file.summary.rows).with_batch_rows(batch_rows);

@@ -9,7 +9,7 @@
 //! | archives | stored and deflated members, zip64; several members: `FILE::MEMBER`, or all at once | stored, or deflated with `compressed=true` |
 //! | sparse | csr, csc, coo, bsr, dia as one sparse matrix, repeats summed | csr |
 //!
-//! A member is what `formats/npy` reads and writes: the two formats share its codec.
+//! Members are read and written with the codec of `formats/npy`.
 
 mod by_column;
 mod csr_stream;

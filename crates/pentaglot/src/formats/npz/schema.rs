@@ -87,7 +87,7 @@ fn sparse_value(schema: &Schema) -> Result<(Scalar, Effect), String> {
     }
 }
 
-/// The schema of a sparse matrix whose values say that they are complex.
+/// Marks the values of a sparse matrix as complex.
 pub(super) fn with_complex(schema: Schema) -> Schema {
     let field = schema.field(0).clone();
     let DataType::LargeList(entry) = field.data_type() else { return schema };

@@ -37,7 +37,7 @@ pub(super) struct Sparse {
     pub(super) cols: u64,
     /// Stored entries.
     pub(super) entries: u64,
-    /// Rows and columns of a block; 1 and 1 but for BSR.
+    /// Rows and columns of a block; 1 and 1 except for BSR.
     pub(super) block: (u64, u64),
     pub(super) schema: SchemaRef,
 }
@@ -95,7 +95,8 @@ impl Sparse {
                         .rule("sparse-shape"));
                 }
             }
-            // Spec of SciPy: `data[k, j]` is the cell in column j of the diagonal k; what lies outside is ignored.
+            // Spec of SciPy: `data[k, j]` is the cell in column j of the diagonal k; cells outside the matrix are
+            // ignored.
             (SparseLayout::Dia, [diagonals, width]) => {
                 let entries = diagonals.checked_mul(*width);
                 this.entries = entries.ok_or_else(|| Error::limit("the limit", u64::MAX, "more entries"))?;
@@ -207,7 +208,7 @@ impl Sparse {
         }
     }
 
-    /// A short member of whole numbers.
+    /// A short member of integers.
     fn numbers(&self, name: &'static str, most: u64) -> Result<Vec<u64>> {
         let array = self.array(name)?;
         let count = array.header.rows();
@@ -222,7 +223,7 @@ impl Sparse {
         Ok(all)
     }
 
-    /// The rows that are asked for.
+    /// The selected rows.
     pub(super) fn rows(&self, selection: &Selection) -> Result<Rows> {
         let range = selection.range(self.rows);
         let schema = Arc::clone(selection.row_schema());
@@ -337,7 +338,7 @@ impl Sparse {
         Ok(rows::from_batches(Arc::clone(&schema), csr.batches(schema, batch_rows)?))
     }
 
-    /// The cells of diagonals that are inside the matrix and not zero, as SciPy has them.
+    /// The non-zero cells of diagonals that are inside the matrix, as in SciPy.
     fn each_diagonal<T: Value>(
         &self,
         values: &[T],
@@ -347,7 +348,7 @@ impl Sparse {
         let count = array.header.rows();
         let mut offsets = Numbers::open(array, 0..count)?;
         let width = usize::try_from(self.entries.checked_div(count).unwrap_or(0)).unwrap_or(usize::MAX);
-        // By their offsets, so that the columns of a row rise.
+        // Sorted by offset, so that the columns of a row are increasing.
         let mut diagonals = BTreeMap::new();
         for (index, diagonal) in (0u64..).zip(values.chunks(width.max(1))) {
             let Some(offset) = offsets.next_signed().field("offsets")? else { break };

@@ -1,4 +1,4 @@
-//! A sparse matrix as SciPy writes it: five members, of which none can be written before the last row is seen.
+//! Writes a sparse matrix like SciPy: five members, none of which can be written before the last row.
 
 use std::io::Write;
 
@@ -18,7 +18,8 @@ use crate::hub::shape;
 use crate::limits::Budget;
 use crate::source::Spool;
 
-/// A sparse matrix on its way: values, column numbers and row pointers wait for their counts.
+/// A sparse matrix being written: values, column numbers and row pointers are spooled until their counts are
+/// known.
 pub(super) struct SparseBody {
     target: SparseTarget,
     declared_rows: Option<u64>,
@@ -85,7 +86,7 @@ impl SparseBody {
         Ok(())
     }
 
-    /// Takes rows without entries. A run of them costs no input, so the limits say how many bytes it may become.
+    /// Adds rows without entries. They take no input, so the limits restrict how many bytes they may become.
     fn skip(&mut self, rows: u64, budget: &Budget) -> Result<()> {
         self.empty += rows;
         self.rows += rows;
@@ -112,7 +113,7 @@ impl SparseBody {
     }
 
     pub(super) fn finish(mut self, zip: &mut ZipWriter, budget: &Budget) -> Result<()> {
-        // Trailing rows that are empty may not come as rows.
+        // Empty trailing rows may be missing from the stream.
         let missing = self.declared_rows.unwrap_or(0).saturating_sub(self.rows);
         self.skip(missing, budget)?;
         self.fill()?;

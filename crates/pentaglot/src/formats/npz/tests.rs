@@ -11,7 +11,7 @@ use crate::hub::{Selection, Verdict, native, rows};
 use crate::source::Source;
 use crate::testing::plain::testdata;
 
-/// Also where values are read in another order than they are stored, and in members that only describe.
+/// Also if values are read in another order than they are stored, and in members of metadata.
 #[test]
 fn every_member_that_is_read_to_its_end_is_compared_with_its_checksum() {
     let column_major = npy_with(
@@ -101,7 +101,7 @@ fn diagonals_that_contradict_themselves_say_where() {
     let cells = ("2, 3", &[1, 2, 3, 4, 0, 6][..]);
     let found = build(&[0, 1], cells).unwrap();
     assert_eq!(found["entries"], json!([[0, 0, 1], [1, 1, 2], [1, 2, 6]]));
-    // Diagonals that lie outside have no cells.
+    // Diagonals outside the matrix have no cells.
     assert_eq!(build(&[i32::MIN, i32::MAX], cells).unwrap()["entries"], json!([]));
     assert_eq!(build(&[1, 1], cells).unwrap_err(), "expected offsets that do not repeat, found 1 twice");
     assert_eq!(build(&[1], cells).unwrap_err(), "expected 2 numbers, found shape [1]");

@@ -1,4 +1,4 @@
-//! Rows to an archive: one array, a member a column, a sparse matrix, or any number of members.
+//! Writes rows to an archive: one array, a member per column, a sparse matrix, or any number of members.
 
 use std::sync::Arc;
 
@@ -211,7 +211,7 @@ impl Writer for NpzWriter {
     }
 }
 
-/// A value that does not fit is a column's, not the `item` of the array that the column became.
+/// The error names the column, not the field `item` of the array that the column became.
 fn rename(error: Error, column: &str) -> Error {
     if error.kind() != crate::ErrorKind::Lossy {
         return error;

@@ -1,7 +1,7 @@
-//! `diff`: what differs between two documents, across formats.
+//! `diff`: the differences of two documents of any formats.
 //!
-//! Schemas are compared first, then rows by position or by key, cell by cell. Columns whose types differ are compared in the type
-//! that holds both, where there is one. Slices of columns that are equal bit by bit cost one comparison of memory.
+//! Schemas are compared first, then rows by position or by key, cell by cell. Columns whose types differ are compared
+//! in their common type, if there is one. Slices of columns with equal bytes take a single memory comparison.
 
 mod cells;
 mod json;
@@ -32,15 +32,15 @@ pub use table::DiffTable;
 
 use report::Collector;
 
-/// What `diff` takes besides the two documents.
+/// The options of `diff`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DiffOptions {
     /// How the documents were opened: limits and threads.
     pub open: OpenOptions,
-    /// Columns that match rows; empty: by position.
+    /// Columns by which rows are matched; if empty, rows are matched by position.
     pub key: Vec<String>,
-    /// Which floats count as equal.
+    /// Which floats are considered equal.
     pub tolerance: Tolerance,
     /// How many differences of each column are kept in the report.
     pub first: usize,
@@ -142,7 +142,7 @@ pub fn diff(
     Ok(collector.finish())
 }
 
-/// The chosen columns of a stream, in the types that both sides share.
+/// The chosen columns of a stream, cast to the common types.
 fn adapted(rows: Rows, columns: &[usize], schema: &SchemaRef) -> Result<Rows> {
     let chosen = std::sync::Arc::new(rows.schema().project(columns)?);
     let columns = columns.to_vec();
