@@ -118,8 +118,9 @@ fn position(schema: &SchemaRef, chosen: &[usize], name: &str) -> Result<usize> {
 
 /// The field of a type given as text.
 fn column_type(name: &str, text: &str, limits: &Limits) -> Result<Field> {
-    let prefixed = ["arrow:", "ds:", "dynd:"].iter().any(|prefix| text.starts_with(prefix));
-    if !prefixed && let Ok(field) = parse_field(name, text, limits) {
+    if types::Language::prefixed(text).is_none()
+        && let Ok(field) = parse_field(name, text, limits)
+    {
         return Ok(field);
     }
     let schema = types::parse_type(text, None, limits).and_then(|parsed| parsed.schema());

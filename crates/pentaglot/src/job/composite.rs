@@ -7,6 +7,7 @@ use super::conversion::Conversion;
 use super::convert_options::ConvertOptions;
 use super::open::{self, Target, split_member};
 use super::report::Report;
+use super::types::Language;
 use crate::error::{Error, Hint, Result, count, list};
 use crate::formats::sds::{PREFIX, SdsType, is_gfa};
 use crate::hub::Plan;
@@ -19,11 +20,6 @@ pub(super) struct Types {
     pub(super) output: Option<String>,
 }
 
-/// Whether a type text is one of sds.
-pub(super) fn is_sds_type(text: &str) -> bool {
-    text.trim_start().starts_with(PREFIX)
-}
-
 /// A target type (`as_type`) describes the output. An input type (`type_text`) describes the inputs; but if the output
 /// is sds, has no target type, and no input is a member of an sds file, it describes the output.
 pub(super) fn types(
@@ -34,7 +30,7 @@ pub(super) fn types(
 ) -> Result<Types> {
     let is_target = target.format.info().id == "sds";
     let given = options.open.type_text.clone();
-    if let Some(text) = options.as_type.as_deref().filter(|text| is_sds_type(text)) {
+    if let Some(text) = options.as_type.as_deref().filter(|text| Language::is_sds(text)) {
         if !is_target {
             let id = target.format.info().id;
             return Err(Error::usage(format!("a type of sds does not describe an output of {id}")));
@@ -48,7 +44,7 @@ pub(super) fn types(
     };
     let is_output = is_target
         && options.as_type.is_none()
-        && given.as_deref().is_some_and(is_sds_type)
+        && given.as_deref().is_some_and(Language::is_sds)
         && !inputs.iter().any(is_member);
     Ok(if is_output { Types { input: None, output: given } } else { Types { input: given, output: None } })
 }

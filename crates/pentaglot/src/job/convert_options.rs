@@ -5,6 +5,8 @@ use std::ops::Range;
 use super::columns::ColumnChanges;
 use super::open::OpenOptions;
 use super::read::View;
+#[cfg(feature = "dynd")]
+use super::types::Language;
 use crate::hub::LossKinds;
 
 /// The options of a conversion.
@@ -80,7 +82,7 @@ impl ConvertOptions {
     #[cfg(feature = "dynd")]
     pub(super) fn verify_options(&self) -> OpenOptions {
         let mut open = self.open.clone();
-        let other = open.type_text.take().filter(|text| !text.trim_start().starts_with("sds:"));
+        let other = open.type_text.take().filter(|text| !Language::is_sds(text));
         open.type_text = self.write_type.clone().or(other);
         open
     }

@@ -199,7 +199,7 @@ pub fn open_source(
 
 /// A type of sds implies that format, unless the first bytes are those of another.
 fn typed_target(registry: &Registry, source: &Source, options: &OpenOptions) -> Result<Option<Target>> {
-    let is_sds = options.type_text.as_deref().is_some_and(|text| text.trim_start().starts_with("sds:"));
+    let is_sds = options.type_text.as_deref().is_some_and(types::Language::is_sds);
     if !is_sds {
         return Ok(None);
     }

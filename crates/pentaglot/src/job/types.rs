@@ -50,20 +50,27 @@ impl FromStr for Language {
     }
 }
 
+/// The prefixes that name a language.
+const PREFIXES: [(&str, Language); 4] =
+    [("arrow:", Language::Arrow), ("ds:", Language::Ds), ("dynd:", Language::Dynd), ("sds:", Language::Sds)];
+
 impl Language {
+    /// The language that a prefix names, and the text after it.
+    pub(super) fn prefixed(text: &str) -> Option<(Self, &str)> {
+        let text = text.trim_start();
+        PREFIXES.into_iter().find_map(|(prefix, language)| Some((language, text.strip_prefix(prefix)?)))
+    }
+
+    /// Whether a text is a type of sds: its prefix says so.
+    pub(super) fn is_sds(text: &str) -> bool {
+        matches!(Language::prefixed(text), Some((Language::Sds, _)))
+    }
+
     /// The language of a text and the text without its prefix: a prefix `dynd:`, `ds:`, `arrow:` or `sds:` decides; else text
     /// that begins with `{"` or `"` is ds, text that begins as Arrow type text does is that, other text is dynd.
     pub fn of(text: &str) -> (Self, &str) {
-        let prefixes = [
-            ("arrow:", Language::Arrow),
-            ("ds:", Language::Ds),
-            ("dynd:", Language::Dynd),
-            ("sds:", Language::Sds),
-        ];
-        for (prefix, language) in prefixes {
-            if let Some(rest) = text.strip_prefix(prefix) {
-                return (language, rest);
-            }
+        if let Some(prefixed) = Language::prefixed(text) {
+            return prefixed;
         }
         let start = text.trim_start();
         let ds = start.starts_with('"')

@@ -172,7 +172,7 @@ impl ReadBack {
             }
             _ if matches!(info.type_language, TypeLanguage::Arrow) => Some(print_exact_schema(&columns)),
             ("dynd", Some("raw")) => Some(dynd::Type::of_rows(&self.schema, self.row_count)?.to_string()),
-            ("sds", None) => self.options.type_text.clone().filter(|text| text.starts_with("sds:")),
+            ("sds", None) => self.options.type_text.clone().filter(|text| Language::is_sds(text)),
             ("ds", Some("rows" | "rows-json")) => Some(types::print_type(&self.schema, Language::Ds)?),
             _ => None,
         })
