@@ -21,7 +21,7 @@ const MONGODB_NEEDS: &[&str] = &["SecantusDB==0.7.0b3", "pymongo==4.19.*", "lz4"
 
 /// What builds the package and what its tests import.
 const PACKAGE_NEEDS: &[&str] =
-    &["duckdb", "maturin", "mypy", "numpy", "pandas", "polars", "pyarrow", "pytest", "scipy"];
+    &["duckdb", "maturin", "mypy", "numpy", "pandas", "polars", "pyarrow", "pyright", "pytest", "scipy"];
 
 /// Runs `tests/python/*.py`. Without python3 or its packages they are left out.
 pub(crate) fn tests(is_full: bool, left_out: &mut Vec<String>) -> Result {
