@@ -375,5 +375,6 @@ def test_documents_of_a_database(tmp_path):
     assert pg.count(whole) == 2 * FRAME.num_rows
     with pytest.raises(pg.Usage, match="there is no document 2"):
         pg.read(f"{whole}::2")
-    with pytest.raises(pg.Usage, match="feature `mongodb`"):
+    # This build has no driver.
+    with pytest.raises(pg.Usage, match="mongodb://"):
         pg.read("mongodb://localhost/db/ticks?key=K")
