@@ -1,13 +1,13 @@
 //! What is done to stores apart from reading and writing tables: listing, deleting, pruning.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use futures::TryStreamExt;
 use mongodb::bson::oid::ObjectId;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 use pentaglot::{Error, Result};
 
-use crate::store::{ChunkId, Store, Version};
+use crate::store::{ChunkId, STALE, Store, Version};
 use crate::{Address, Collections};
 
 /// A table in a collection.
@@ -86,8 +86,11 @@ impl Collections {
         remove(&store, &versions.iter().map(|version| version.id).collect::<Vec<_>>())
     }
 
-    /// Deletes all complete versions that no key has now, of one key or of all, but the newest `keep` of each key; cleans what
-    /// writers left behind, and deletes chunks that no version has.
+    /// Deletes all complete versions that no key has now, of one key or of all, but the newest `keep` of each key; removes
+    /// incomplete versions of interrupted writers, and deletes chunks that no version has.
+    ///
+    /// A version that was completed after the one that its key has now may be just before its commit: it is deleted when it is
+    /// ten minutes old.
     pub fn prune(&self, name: &str, keep: usize) -> Result<Removed> {
         let store = self.store(&Address::parse(name)?)?;
         let cleaned = store.clean()?;
@@ -95,13 +98,21 @@ impl Collections {
         if let Some(key) = store.address.key() {
             filter.insert("k", key);
         }
+        let current: HashMap<String, ObjectId> = store.all_keys(0)?.into_iter().collect();
         let versions = done_versions(&store, filter)?;
-        // A version that becomes a key's after this look was not complete at the look before it, or is newer than these.
-        let current: HashSet<ObjectId> = store.all_keys(0)?.into_iter().map(|(_, version)| version).collect();
-        let mut old: Vec<&Version> =
-            versions.iter().filter(|version| !current.contains(&version.id)).collect();
-        // Object ids begin with their time.
-        old.sort_by_key(|version| (version.key.clone(), std::cmp::Reverse(version.id)));
+        let completed: HashMap<ObjectId, DateTime> =
+            versions.iter().map(|version| (version.id, version.heartbeat)).collect();
+        let limit = DateTime::from_millis(store.now()?.timestamp_millis() - STALE.as_millis() as i64);
+        let is_old = |version: &&Version| match current.get(&version.key) {
+            Some(id) if *id == version.id => false,
+            Some(id) => {
+                let newer = completed.get(id).is_some_and(|completed| version.heartbeat < *completed);
+                newer || version.heartbeat < limit
+            }
+            None => version.heartbeat < limit,
+        };
+        let mut old: Vec<&Version> = versions.iter().filter(is_old).collect();
+        old.sort_by_key(|version| (version.key.clone(), std::cmp::Reverse(version.heartbeat)));
         let (mut key, mut kept) = (None, 0);
         let mut gone = Vec::new();
         for version in old {

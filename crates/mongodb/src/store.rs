@@ -17,8 +17,8 @@ use pentaglot::{Error, Result};
 
 use crate::{Address, Collections, Settings, fault};
 
-/// A version that is being written and has not been heard of for so long is given up.
-const STALE: Duration = Duration::from_secs(600);
+/// An incomplete version whose heartbeat is older than this is removed.
+pub(crate) const STALE: Duration = Duration::from_secs(600);
 
 /// How many documents are named in one request.
 pub(crate) const AT_ONCE: usize = 5_000;
@@ -48,6 +48,8 @@ pub(crate) struct Version {
     pub(crate) id: ObjectId,
     pub(crate) key: String,
     pub(crate) is_done: bool,
+    /// The last heartbeat of its writer; of a complete version, the time when it was completed. The server's clock.
+    pub(crate) heartbeat: DateTime,
     pub(crate) rows: u64,
     pub(crate) columns: Vec<(String, Type)>,
     pub(crate) order: Option<String>,
@@ -144,9 +146,10 @@ impl Store {
         self.wait(async { self.versions.create_indexes(versions).await }).map(drop)
     }
 
-    /// Removes what writers left behind that have not been heard of for ten minutes of the server's time; says how many.
+    /// Removes incomplete versions whose heartbeat is ten minutes old by the server's clock; returns how many.
     ///
-    /// The description goes first and only as it was seen, so that a writer that lives after all finds out before its commit.
+    /// The description is removed first, on the condition that its heartbeat is still old, so that a writer that is still running
+    /// gets an error before its commit.
     pub(crate) fn clean(&self) -> Result<u64> {
         let limit = DateTime::from_millis(self.now()?.timestamp_millis() - STALE.as_millis() as i64);
         let stale = doc! { "state": "writing", "heartbeat": { "$lt": limit } };
@@ -252,6 +255,7 @@ impl Version {
             id,
             key: found.get_str("k").unwrap_or_default().to_owned(),
             is_done: found.get_str("state").is_ok_and(|state| state == "done"),
+            heartbeat: found.get_datetime("heartbeat").copied().unwrap_or(DateTime::MIN),
             rows: u64::try_from(number).map_err(|_| wrong("a number of rows"))?,
             columns,
             order,

@@ -18,8 +18,8 @@ use tokio::task::JoinHandle;
 use crate::fault;
 use crate::store::{ChunkId, Store, Version};
 
-/// How often a writer shows that it lives.
-const HEARTBEAT: Duration = Duration::from_secs(30);
+/// How often a writer updates the heartbeat of its version.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How many chunks are under way at a time.
 const AT_A_TIME: usize = 2;
@@ -44,7 +44,7 @@ pub(crate) struct Upload {
     chunks: Vec<ChunkId>,
     rows: u64,
     columns: Option<Vec<(String, Type)>>,
-    heart: Option<Heart>,
+    heartbeat: Option<Heartbeat>,
     state: State,
 }
 
@@ -57,14 +57,14 @@ enum State {
     Settled,
 }
 
-/// Shows that a writer lives.
-struct Heart {
+/// The task that updates the heartbeat.
+struct Heartbeat {
     task: JoinHandle<()>,
-    /// The version was given up by others.
+    /// Another process has removed the version.
     is_lost: Arc<AtomicBool>,
 }
 
-impl Drop for Heart {
+impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -102,7 +102,7 @@ impl Upload {
             chunks,
             rows,
             columns: None,
-            heart: None,
+            heartbeat: None,
             state: State::New,
         })
     }
@@ -111,7 +111,7 @@ impl Upload {
         self.base.as_ref().map_or(self.store.address.order(), |base| base.order.as_deref())
     }
 
-    /// Announces the version: from now on others know that it is being written, and on which chunks it builds.
+    /// Inserts the description of the version, in the state `writing`, with the chunks that it shares.
     fn begin(&mut self, columns: Vec<(String, Type)>) -> Result<()> {
         if let Some(base) = self.base.as_ref().filter(|base| base.columns != columns) {
             return Err(mismatch(&base.columns, &columns));
@@ -130,16 +130,16 @@ impl Upload {
         self.columns = Some(columns);
         self.state = State::Writing;
         self.store.wait(async { self.store.versions.insert_one(version).await })?;
-        self.heart = Some(self.start_heart());
+        self.heartbeat = Some(self.start_heartbeat());
         Ok(())
     }
 
-    fn start_heart(&self) -> Heart {
+    fn start_heartbeat(&self) -> Heartbeat {
         let is_lost = Arc::new(AtomicBool::new(false));
         let (versions, id, lost) = (self.store.versions.clone(), self.id, Arc::clone(&is_lost));
         let task = self.store.collections.runtime().spawn(async move {
             loop {
-                tokio::time::sleep(HEARTBEAT).await;
+                tokio::time::sleep(HEARTBEAT_INTERVAL).await;
                 let beat = doc! { "$currentDate": { "heartbeat": true } };
                 let seen = versions.update_one(doc! { "_id": id, "state": "writing" }, beat).await;
                 // A beat that does not arrive may be followed by one that does.
@@ -149,7 +149,7 @@ impl Upload {
                 }
             }
         });
-        Heart { task, is_lost }
+        Heartbeat { task, is_lost }
     }
 
     /// Sends a chunk as the format's writer made it, under the names of this version.
@@ -164,8 +164,8 @@ impl Upload {
             let read = read_document(frame.as_bytes().to_vec(), &ReadOptions::default())?;
             self.begin(read.into_iter().map(|column| (column.name, column.kind)).collect())?;
         }
-        if self.heart.as_ref().is_some_and(|heart| heart.is_lost.load(Ordering::Relaxed)) {
-            return Err(given_up());
+        if self.heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.is_lost.load(Ordering::Relaxed)) {
+            return Err(was_removed());
         }
         let id = ChunkId { version: self.id, number: i32::try_from(self.chunks.len()).unwrap_or(i32::MAX) };
         let mut chunk = RawDocumentBuf::new();
@@ -222,42 +222,52 @@ impl Upload {
         if !self.waiting.is_empty() || self.columns.is_none() {
             return Err(Error::truncated("whole documents", "a part of one"));
         }
-        let done = doc! { "$set": {
-            "state": "done",
-            "rows": i64::try_from(self.rows).unwrap_or(i64::MAX),
-            "chunks": Version::chunk_list(&self.chunks),
-        } };
+        let done = doc! {
+            "$set": {
+                "state": "done",
+                "rows": i64::try_from(self.rows).unwrap_or(i64::MAX),
+                "chunks": Version::chunk_list(&self.chunks),
+            },
+            // From now on this is the time at which the version was complete: `prune` compares it.
+            "$currentDate": { "heartbeat": true },
+        };
         let only = doc! { "_id": self.id, "state": "writing" };
         if self.store.wait(async { self.store.versions.update_one(only, done).await })?.matched_count != 1 {
-            return Err(given_up());
+            return Err(was_removed());
         }
-        self.heart = None;
+        self.heartbeat = None;
         match self.store.move_key(&self.key, self.old, Some(self.id)) {
             Ok(true) => {
                 self.state = State::Settled;
-                Ok(())
+                self.check_kept()
             }
             Ok(false) => {
-                let text = format!(
-                    "another writer changed the key {:?} meanwhile; nothing of this one is kept",
-                    self.key
-                );
+                let key = &self.key;
+                let text = format!("another writer changed the key {key:?} meanwhile; nothing of this one is kept");
                 let error = Error::usage(text);
                 Err(if self.append { error } else { error.hint(Hint::Force) })
             }
             Err(error) => {
-                // Whether the key has moved is not known: what it may point to must stay.
-                if !matches!(self.store.current(&self.key), Ok(now) if now == self.old) {
-                    self.state = State::Settled;
-                }
+                // The request may still arrive: what the key may point to must stay. `prune` removes it if it did not.
+                self.state = State::Settled;
                 Err(error)
             }
         }
     }
 
+    /// Moves the key back if the version was deleted between its completion and the commit.
+    fn check_kept(&self) -> Result<()> {
+        let found = self.store.wait(async { self.store.versions.find_one(doc! { "_id": self.id }).await });
+        if let Ok(None) = found {
+            self.store.move_key(&self.key, Some(self.id), self.old)?;
+            return Err(Error::usage("this version was deleted before its commit"));
+        }
+        Ok(())
+    }
+
     /// Removes what was written. What cannot be removed now is cleaned by a later writer.
     fn forget(&mut self) {
-        self.heart = None;
+        self.heartbeat = None;
         for task in self.under_way.drain(..) {
             task.abort();
             let _ = self.store.collections.runtime().block_on(task);
@@ -271,8 +281,8 @@ impl Upload {
     }
 }
 
-fn given_up() -> Error {
-    Error::usage("this version was given up by another writer: it was not heard of for ten minutes")
+fn was_removed() -> Error {
+    Error::usage("another process has removed this version: its heartbeat was ten minutes old")
 }
 
 /// Why rows cannot be appended.

@@ -1,6 +1,6 @@
 //! The documents of a file: where in them the frames are, and in which order they make one table.
 //!
-//! A frame is a document whose fields are columns. In a database other fields stand beside them (`_id`, a symbol), or the
+//! A frame is a document whose fields are columns. In a database there are other fields beside them (`_id`, a symbol), or the
 //! frame is a field itself. A chunk is what splitting writes: a frame under `df`, and beside it its number and its rows.
 
 use super::json_write::{element_text, hex};

@@ -17,7 +17,7 @@ use crate::source::{Source, Spool};
 use crate::wire::bson::{BsonKind, Writer};
 use crate::wire::json::{JsonKind, Scanner};
 
-/// The BSON documents that the text of a source stands for.
+/// Translates the text of a source to BSON documents.
 pub(super) fn translate(source: &Source, budget: &Budget) -> Result<Source> {
     let mut spool = Spool::new(budget).limited();
     let mut scanner = Scanner::new(source.reader()?, budget.clone());

@@ -131,7 +131,7 @@ impl BsondfDocument {
     }
 }
 
-/// Adds the fields that stand between the columns of the first frame to the metadata, where the frame is a field.
+/// Adds the fields between the columns of the first frame to the metadata, where the frame is a field.
 fn others(source: &Source, frames: &Frames, found: &mut Documents, budget: &Budget) -> Result<()> {
     let Some(piece) = frames.pieces.first().filter(|piece| piece.frame.field.is_some()) else {
         return Ok(());
