@@ -243,7 +243,8 @@ impl Upload {
             }
             Ok(false) => {
                 let key = &self.key;
-                let text = format!("another writer changed the key {key:?} meanwhile; nothing of this one is kept");
+                let text =
+                    format!("another writer changed the key {key:?} meanwhile; nothing of this one is kept");
                 let error = Error::usage(text);
                 Err(if self.append { error } else { error.hint(Hint::Force) })
             }

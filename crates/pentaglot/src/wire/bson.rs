@@ -391,6 +391,11 @@ impl Writer {
     /// Ends a document.
     pub(crate) fn end(&mut self, open: Open) -> Result<()> {
         self.put(&[0]);
+        self.end_counted(open)
+    }
+
+    /// Ends an element that has a length as a document has, but no zero byte at its end: code with scope.
+    pub(crate) fn end_counted(&mut self, open: Open) -> Result<()> {
         let bytes = self.bytes - open.start;
         let length = i32::try_from(bytes).map_err(|_| {
             Error::limit("the limit", MAX_BYTES, format!("{bytes} bytes for a BSON document"))

@@ -259,7 +259,7 @@ pub(super) fn is_column(reader: &mut Reader, element: &Element) -> bool {
             }
             Ok(None) => return shown >= 2,
             // The reader of columns says what is wrong.
-            Err(_) => return shown >= 1,
+            Err(_) => return true,
         }
     }
 }

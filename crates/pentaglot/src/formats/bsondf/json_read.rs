@@ -205,7 +205,7 @@ impl<R: Read> JsonParser<R> {
                 self.scanner.begin_object()?;
                 self.members(out, None)?;
                 out.end(scope)?;
-                out.end(scoped)?;
+                out.end_counted(scoped)?;
             }
             "$dbPointer" => {
                 self.scanner.begin_object()?;
@@ -371,6 +371,18 @@ impl<R: Read> JsonParser<R> {
     fn wrong(&self, expected: &str, found: &str) -> Error {
         Error::malformed(expected, found).at(self.scanner.offset()).rule("extended-json")
     }
+}
+
+/// Whether a source is such text. Of other files that can be read at any offset only one byte is read.
+pub(super) fn is_text(source: &Source) -> Result<bool> {
+    if source.is_seekable() {
+        let mut first = [0];
+        source.read_at(0, &mut first)?;
+        if !matches!(first, [b'{' | b'[' | b' ' | b'\t' | b'\r' | b'\n' | 0xef]) {
+            return Ok(false);
+        }
+    }
+    Ok(detect(&source.head()?) != Confidence::No)
 }
 
 /// Whether text begins with documents whose columns are ours, as far as its first bytes show.

@@ -13,7 +13,7 @@ use super::layout::{BsondfLayout, ColumnLayout};
 use super::{ID, JSON, MONGODB_BYTES, json_read, outline, validate};
 use crate::control::Control;
 use crate::error::{self, Context, Error, Result};
-use crate::formats::{Confidence, Document, Findings, Outline, ReadOptions, Split, Summary};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Split, Summary};
 use crate::hub::{Rows, Selection, distinct, rows};
 use crate::limits::Budget;
 use crate::source::Source;
@@ -42,7 +42,7 @@ impl BsondfDocument {
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let is_text = match options.dialect.as_deref() {
             Some(dialect) => dialect == JSON,
-            None => json_read::detect(&source.head()?) != Confidence::No,
+            None => json_read::is_text(source)?,
         };
         let bytes = source.len();
         if is_text {
