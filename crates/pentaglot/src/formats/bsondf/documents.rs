@@ -99,7 +99,7 @@ pub(super) fn find(
         let mut reader = Reader::new(source);
         let mut own = Documents::default();
         // A name means a field, or the chunks of a version or a key.
-        let top = match top_level(&mut reader, *document).map_err(place) {
+        let top = match top_level(&mut reader, *document, damaged).map_err(place) {
             Err(_) if damaged => break,
             top => top?,
         };
@@ -161,7 +161,7 @@ fn one_frame(
     field: Option<&str>,
     found: &mut Documents,
 ) -> Result<Option<Frame>> {
-    let top = top_level(&mut Reader::new(source), document)?;
+    let top = top_level(&mut Reader::new(source), document, false)?;
     frame_of(source, limits, (index, document, top), field, false, found)
 }
 
@@ -221,10 +221,14 @@ fn frame_of(
 }
 
 /// Tells columns, frames and other fields apart; reads keys and lengths, and of chunks what they say of themselves.
-fn top_level(reader: &mut Reader, document: Document) -> Result<TopLevel> {
+fn top_level(reader: &mut Reader, document: Document, damaged: bool) -> Result<TopLevel> {
     let mut top = TopLevel { has_columns: false, frames: Vec::new(), others: Vec::new(), chunk: None };
     let mut elements = reader.elements(document);
-    while let Some(element) = reader.next(&mut elements).map_err(|error| error.field("columns"))? {
+    while let Some(element) = match reader.next(&mut elements) {
+        // The fields before the fault are kept.
+        Err(_) if damaged => None,
+        element => element.map_err(|error| error.field("columns"))?,
+    } {
         if element.kind != BsonKind::DOCUMENT {
             top.others.push(element);
         } else if is_column(reader, &element) {
