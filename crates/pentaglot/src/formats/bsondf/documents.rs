@@ -128,7 +128,6 @@ pub(super) fn find(
 }
 
 /// Where the documents of a file are.
-#[expect(clippy::disallowed_methods, reason = "an entry for each document that has been seen")]
 fn scan(source: &Source, total: u64, damaged: bool) -> Result<Vec<Document>> {
     let mut reader = Reader::new(source);
     let end = if damaged { u64::MAX } else { total };
