@@ -229,7 +229,7 @@ impl TableDocument {
     fn fetch(&self, chunks: &[ChunkMeta], names: &[&str]) -> Fetch {
         let mut fields = None;
         let is_path = |name: &&str| name.is_empty() || name.starts_with('$') || name.contains('.');
-        if names.len() < self.version.columns.len() && !names.iter().any(|name| is_path(name)) {
+        if names.len() < self.version.columns.len() && !names.iter().any(is_path) {
             let mut projection = doc! { "first": 1, "rows": 1 };
             projection.extend(names.iter().map(|name| (format!("df.{name}"), Bson::Int32(1))));
             fields = Some(projection);
