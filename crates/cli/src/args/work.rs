@@ -222,7 +222,7 @@ pub(crate) enum MongodbWork {
     #[command(
         after_help = "Examples:\n  pentaglot mongodb append day-2.csv 'mongodb://localhost/market/ticks?key=AAPL'\n  pentaglot mongodb append 'day-*.parquet' 'mongodb://localhost/market/ticks?key=AAPL'"
     )]
-    Append(Convert),
+    Append(Box<Convert>),
     /// Delete a table with all its versions; with version= one old version
     #[command(
         after_help = "Examples:\n  pentaglot mongodb delete 'mongodb://localhost/market/ticks?key=AAPL'\n  pentaglot mongodb delete 'mongodb://localhost/market/ticks?key=AAPL&version=65f000000000000000000001'"
