@@ -2,6 +2,7 @@
 
 mod look;
 mod parse;
+mod store;
 mod work;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -11,6 +12,7 @@ use pentaglot::{Control, Limits};
 
 pub(crate) use look::*;
 use parse::{parse_option, parse_size, text_or_file};
+pub(crate) use store::*;
 pub(crate) use work::*;
 
 /// Read, check, explain and convert typed data: dbdf, ds, dynd, bsondf, sds, Arrow, Parquet, CSV, JSON lines, JSON, NumPy,
@@ -174,6 +176,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot salvage cut-off.ds saved.parquet\n  pentaglot salvage --json broken.parquet saved.parquet | jq .lost_rows"
     )]
     Salvage(Salvage),
+    /// Store data under its identity: versions and formats share what is the same
+    #[command(
+        after_help = "Examples:\n  pentaglot store put readings.parquet --store data.store\n  pentaglot store get bafkr4iabbj3 readings.csv --store data.store"
+    )]
+    Store(Store),
     /// rank, select, … on succinct structures, opened in place
     #[command(
         after_help = "Examples:\n  pentaglot query exons.sds rank 17\n  pentaglot query graph.gbz::gbwt.da_samples get 3"

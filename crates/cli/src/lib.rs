@@ -24,6 +24,7 @@ mod secrets;
 #[cfg(feature = "sql")]
 mod sql;
 mod stdout;
+mod store;
 mod table;
 mod types;
 mod validate;
@@ -287,6 +288,7 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Hash(args) => hash::run(session, args),
         Verb::Diff(args) => diff::run(session, args),
         Verb::Salvage(args) => salvage::run(session, args),
+        Verb::Store(args) => store::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         #[cfg(feature = "sql")]

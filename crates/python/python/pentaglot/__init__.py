@@ -22,6 +22,7 @@ from pentaglot._read import read
 from pentaglot._scan import scan
 from pentaglot._table import Table
 from pentaglot._trust import Diff, Identity, Salvaged, diff, identity, raw_digest, salvage
+from pentaglot import store  # isort: skip
 
 __all__ = [
     "Diff",
@@ -61,6 +62,7 @@ __all__ = [
     "read",
     "salvage",
     "scan",
+    "store",
     "succinct",
     "validate",
     "write",

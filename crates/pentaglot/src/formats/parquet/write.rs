@@ -8,7 +8,7 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::arrow::{ArrowSchemaConverter, encode_arrow_schema};
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::{CdcOptions, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::SchemaDescriptor;
 
 use super::ID;
@@ -35,9 +35,10 @@ const SLICE_BYTES: usize = 8 << 20;
 /// What writing this schema will do, and the writer that does it.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let compression = compression(&options.options)?;
+    let cdc = options.options.bool("cdc")?.unwrap_or(false).then(CdcOptions::default);
     let (inner, options) = (Arc::clone(schema), options.clone());
     Ok(planned(steps(schema), move |sink| {
-        let writer = ParquetWriter::create(sink, &inner, compression, &options.budget);
+        let writer = ParquetWriter::create(sink, &inner, (compression, cdc), &options.budget);
         let writer = Box::new(writer.in_format(ID)?);
         Ok(relaxed(writer, Rules { whole_days: true, ..Rules::default() }, &options))
     }))
@@ -108,7 +109,12 @@ struct ParquetWriter {
 }
 
 impl ParquetWriter {
-    fn create(sink: Sink, schema: &SchemaRef, compression: Compression, budget: &Budget) -> Result<Self> {
+    fn create(
+        sink: Sink,
+        schema: &SchemaRef,
+        (compression, cdc): (Compression, Option<CdcOptions>),
+        budget: &Budget,
+    ) -> Result<Self> {
         let stored: SchemaRef = Arc::new(schema::stored_schema(schema));
         // Dictionaries that come back as their values are not part of what is restored.
         let restored = schema::restored_schema(schema);
@@ -124,7 +130,7 @@ impl ParquetWriter {
             pairs.push(KeyValue { key: schema::SCHEMA_KEY.to_owned(), value: Some(text) });
         }
         let descriptor = ArrowSchemaConverter::new().convert(&stored).map_err(from_writer)?;
-        let properties = properties(&descriptor, compression, budget);
+        let properties = properties(&descriptor, compression, budget).set_content_defined_chunking(cdc);
         let properties = properties.set_key_value_metadata(Some(pairs)).build();
         let descriptor = schema::with_logical_types(descriptor, &stored).map_err(from_writer)?;
         let write = ArrowWriterOptions::new().with_properties(properties).with_parquet_schema(descriptor);
