@@ -22,6 +22,9 @@ pub(crate) fn run(session: &Session, args: &args::Store) -> Outcome {
             Error::usage("which store is not said").hint(advice)
         })?,
     };
+    if session.registry.remote(&folder)?.is_some() {
+        return Err(Error::unsupported("a store beyond the file system")).about(&folder);
+    }
     // Only what adds to a store makes one.
     let store = match args.action {
         StoreAction::Put(_) => Store::create(&folder),
@@ -43,7 +46,7 @@ pub(crate) fn run(session: &Session, args: &args::Store) -> Outcome {
         }
         StoreAction::Rm(args) => {
             for id in &args.ids {
-                let identity = store.remove(id, &budget).about(&folder)?;
+                let identity = store.remove(id, &budget, &control).about(&folder)?;
                 let line = match args.json {
                     true => json!({ "identity": identity }).to_string(),
                     false => identity,

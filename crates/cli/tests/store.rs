@@ -56,16 +56,18 @@ fn identities(printed: &str) -> BTreeSet<String> {
     printed.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
-/// The store is sound, and what it is said to have is there, with the content that its name says.
+/// The store is sound, and has what it is said to have.
 fn check(store: &Path, reported: &BTreeSet<String>) {
     assert_eq!(run(store, &["verify"]), "");
     let listed = identities(&run(store, &["ls"]));
     assert!(reported.is_subset(&listed), "{reported:?} in {listed:?}");
-    for id in &listed {
-        run(store, &["get", id, "out.arrow", "--force"]);
-        let hashed = pentaglot(store).args(["hash", "out.arrow"]).output().unwrap();
-        assert_eq!(identities(&String::from_utf8(hashed.stdout).unwrap()), BTreeSet::from([id.clone()]));
-    }
+}
+
+/// What comes out has the content that its name says.
+fn check_content(store: &Path, id: &str) {
+    run(store, &["get", id, "out.arrow", "--force"]);
+    let hashed = pentaglot(store).args(["hash", "out.arrow"]).output().unwrap();
+    assert_eq!(identities(&String::from_utf8(hashed.stdout).unwrap()), BTreeSet::from([id.to_owned()]));
 }
 
 #[test]
@@ -103,7 +105,9 @@ fn two_writers_and_a_collection_at_once() {
             }
         });
     });
-    check(&store, &reported.into_inner().unwrap());
+    let reported = reported.into_inner().unwrap();
+    check(&store, &reported);
+    reported.iter().for_each(|id| check_content(&store, id));
 }
 
 #[test]
@@ -138,8 +142,12 @@ fn killed_at_any_time_a_store_is_sound() {
             reported.extend(identities(&String::from_utf8(done.stdout).unwrap()));
         }
         check(&store, &reported);
+        // One after each kill, all at the end.
+        let one = times.next().unwrap() as usize % reported.len();
+        check_content(&store, reported.iter().nth(one).unwrap());
         std::fs::remove_file(&file).unwrap();
     }
     run(&store, &["gc"]);
     check(&store, &reported);
+    reported.iter().for_each(|id| check_content(&store, id));
 }

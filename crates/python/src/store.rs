@@ -105,7 +105,9 @@ impl Store {
 
     /// Removes data; gives its identity.
     fn remove(&self, py: Python<'_>, id: &str) -> Outcome<String> {
-        let removed = py.detach(|| self.inner.remove(id, &OpenOptions::default().budget));
+        let options = OpenOptions::default();
+        let watch = Watch { control: &options.control, progress: None, bytes: None };
+        let removed = watch.run(py, || Ok(self.inner.remove(id, &options.budget, &options.control)?));
         removed.about(&self.name)
     }
 

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use rayon::prelude::*;
 
 use super::decode::{self, ValueReader};
-use super::files::{Files, Locked};
+use super::files::{Files, Lock, Locked};
 use super::index::Index;
 use super::root::{Chunk, Root};
 use super::schema;
@@ -68,27 +68,31 @@ impl Format for StoredFormat {
     }
 }
 
-/// Data of a store. The store stays locked for readers as long as it, or rows of it, are in use.
+/// Data of a store.
 pub(super) struct StoredDocument {
     shared: Arc<Shared>,
     summary: Summary,
 }
 
 struct Shared {
-    index: Index,
+    files: Arc<dyn Files>,
     root: Root,
     /// The origin whose types are used.
     origin: usize,
     is_matrix: bool,
     budget: Budget,
     control: Control,
+}
+
+/// The chunks of a store, which stays locked for those who remove as long as rows are read.
+struct Chunks {
+    index: Index,
     _lock: Locked,
 }
 
 impl StoredDocument {
     pub(super) fn new(
         files: Arc<dyn Files>,
-        lock: Locked,
         root: Root,
         format: Option<&str>,
         budget: &Budget,
@@ -108,9 +112,8 @@ impl StoredDocument {
         let mut summary = Summary::new(INFO.id, Arc::new(schema));
         summary.rows = Some(root.identity.rows);
         summary.bytes = Some(root.all_chunks().map(|chunk| u64::from(chunk.bytes)).sum());
-        let index = Index::read(files, budget, control)?;
         let (budget, control) = (budget.clone(), control.clone());
-        let shared = Shared { index, root, origin, is_matrix, budget, control, _lock: lock };
+        let shared = Shared { files, root, origin, is_matrix, budget, control };
         Ok(StoredDocument { shared: Arc::new(shared), summary })
     }
 }
@@ -146,8 +149,12 @@ impl Document for StoredDocument {
     fn rows(&self, selection: &Selection) -> Result<Rows> {
         let all = &self.summary.schema;
         let fields = selection.fields();
-        let columns = fields.iter().map(|field| ColumnReader::new(*field, all.field(*field), &self.shared));
-        let columns = columns.collect::<Result<_>>()?;
+        let Shared { files, budget, control, .. } = self.shared.as_ref();
+        let _lock = files.lock(Lock::Shared, control)?;
+        let chunks = Chunks { index: Index::read(Arc::clone(files), budget, control)?, _lock };
+        let column =
+            |field: &usize| ColumnReader::new(*field, all.field(*field), &self.shared, &chunks.index);
+        let columns = fields.iter().map(column).collect::<Result<_>>()?;
         // Rows are cut out of batches, and parts of lists out of lists, afterwards.
         let schema = match selection.columns() {
             Some(_) if !selection.cuts_lists() => {
@@ -160,7 +167,8 @@ impl Document for StoredDocument {
         let shared = Arc::clone(&self.shared);
         let left = shared.root.identity.rows;
         let batch_rows = selection.batch_rows_or(BATCH_ROWS);
-        let mut reader = StoredRows { schema: Arc::clone(&schema), shared, columns, batch_rows, left };
+        let mut reader =
+            StoredRows { schema: Arc::clone(&schema), shared, chunks, columns, batch_rows, left };
         let mut stream = rows::from_batches(schema, std::iter::from_fn(move || reader.next().transpose()));
         if selection.is_sliced() {
             stream = rows::slice(stream, selection.range(u64::MAX));
@@ -173,6 +181,7 @@ impl Document for StoredDocument {
 struct StoredRows {
     schema: SchemaRef,
     shared: Arc<Shared>,
+    chunks: Chunks,
     columns: Vec<ColumnReader>,
     batch_rows: usize,
     left: u64,
@@ -184,7 +193,8 @@ impl StoredRows {
             return Ok(None);
         }
         let count = self.count();
-        let Shared { index, budget, control, root, is_matrix, .. } = self.shared.as_ref();
+        let Shared { budget, control, root, is_matrix, .. } = self.shared.as_ref();
+        let index = &self.chunks.index;
         let columns = &mut self.columns;
         let arrays = control.install(|| {
             // All chunks side by side, then all columns.
@@ -237,10 +247,10 @@ struct ColumnReader {
 }
 
 impl ColumnReader {
-    fn new(column: usize, field: &Field, shared: &Shared) -> Result<Self> {
+    fn new(column: usize, field: &Field, shared: &Shared, index: &Index) -> Result<Self> {
         let plain = schema::plain(field).data_type().clone();
         let dictionary = match field.data_type() {
-            DataType::Dictionary(_, _) => Some(StoredDictionary::read(column, field, &plain, shared)?),
+            DataType::Dictionary(_, _) => Some(StoredDictionary::read(column, field, &plain, shared, index)?),
             _ => None,
         };
         let least_row_bytes = decode::least_row_bytes(&plain);
@@ -352,13 +362,13 @@ fn encoded(values: &HashedColumn, index: usize, out: &mut Vec<u8>) -> Result<()>
 }
 
 impl StoredDictionary {
-    fn read(column: usize, field: &Field, plain: &DataType, shared: &Shared) -> Result<Self> {
+    fn read(column: usize, field: &Field, plain: &DataType, shared: &Shared, index: &Index) -> Result<Self> {
         let mut dictionaries = shared.root.origins[shared.origin].dictionaries.iter();
         let dictionary = dictionaries.find(|dictionary| dictionary.column as usize == column);
         let dictionary = dictionary.ok_or_else(|| Error::malformed("the dictionary of a column", "none"))?;
         let mut values = ValueReader::new(plain, &shared.budget)?;
         for chunk in &dictionary.chunks {
-            let bytes = shared.index.chunk(&chunk.digest, &shared.budget)?;
+            let bytes = index.chunk(&chunk.digest, &shared.budget)?;
             let (validity, bytes) = decode::open_chunk(&bytes, chunk.rows as usize)?;
             let mut cursor = Cursor::new(bytes);
             values.read_rows(chunk.rows as usize, validity, false, &mut cursor)?;

@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! lock              flock: shared while data is added or read, exclusive while data is removed
+//! lock.gate         flock: who waits for the exclusive lock has it, so that no new reader comes in between
 //! packs/ID.pack     chunks
 //! roots/IDENTITY    one for each data
 //! tmp/              files that are being written; what a killed process leaves here, the next collection removes
 //! ```
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
+use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::Source;
 
@@ -23,6 +25,9 @@ pub(super) const PACKS: &str = "packs";
 pub(super) const ROOTS: &str = "roots";
 const TEMPORARY: &str = "tmp";
 const LOCK: &str = "lock";
+const GATE: &str = "lock.gate";
+/// How often a lock that another process has is asked for.
+const POLL: Duration = Duration::from_millis(10);
 
 /// A file of a store.
 #[derive(Debug, Clone)]
@@ -49,8 +54,8 @@ pub(super) trait Files: Send + Sync {
     fn remove(&self, name: &str) -> Result<()>;
     /// Removes what interrupted processes left. The caller has the exclusive lock.
     fn remove_temporary(&self) -> Result<()>;
-    /// Waits until no other process has a lock that excludes this one.
-    fn lock(&self, lock: Lock) -> Result<Locked>;
+    /// Waits until nobody has a lock that excludes this one, or the job ends.
+    fn lock(&self, lock: Lock, control: &Control) -> Result<Locked>;
 }
 
 /// What a lock is for.
@@ -97,6 +102,30 @@ impl Folder {
             }
         }
         Ok(Folder { path: path.to_path_buf() })
+    }
+}
+
+impl Folder {
+    fn lock_file(&self, name: &str, lock: Lock, control: &Control) -> Result<File> {
+        let path = self.path.join(name);
+        let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
+        // A store that may only be read is locked all the same.
+        let file = file.or_else(|error| File::open(&path).map_err(|_| error));
+        let file = file.map_err(cannot("lock", &path))?;
+        loop {
+            let locked = match lock {
+                Lock::Shared => file.try_lock_shared(),
+                Lock::Exclusive => file.try_lock(),
+            };
+            match locked {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => {
+                    control.check()?;
+                    std::thread::sleep(POLL);
+                }
+                Err(TryLockError::Error(error)) => return Err(cannot("lock", &path)(error)),
+            }
+        }
     }
 }
 
@@ -153,18 +182,9 @@ impl Files for Folder {
         self.list(TEMPORARY)?.iter().try_for_each(|item| self.remove(&format!("{TEMPORARY}/{}", item.name)))
     }
 
-    fn lock(&self, lock: Lock) -> Result<Locked> {
-        let path = self.path.join(LOCK);
-        let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
-        // A store that may only be read is locked all the same.
-        let file = file.or_else(|error| File::open(&path).map_err(|_| error));
-        let file = file.map_err(cannot("lock", &path))?;
-        let locked = match lock {
-            Lock::Shared => file.lock_shared(),
-            Lock::Exclusive => file.lock(),
-        };
-        locked.map_err(cannot("lock", &path))?;
-        Ok(Locked { _file: file })
+    fn lock(&self, lock: Lock, control: &Control) -> Result<Locked> {
+        let _gate = self.lock_file(GATE, lock, control)?;
+        Ok(Locked { _file: self.lock_file(LOCK, lock, control)? })
     }
 }
 

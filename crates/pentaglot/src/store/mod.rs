@@ -34,7 +34,7 @@ pub use list::Listed;
 pub use root::ROOT_TYPE;
 pub use verify::{StoreFinding, Verification};
 
-use self::files::{Files, Folder, Lock, Locked, ROOTS};
+use self::files::{Files, Folder, Lock, ROOTS};
 use self::root::Root;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -125,18 +125,14 @@ impl Store {
         Ok(Store { files: Arc::new(Folder::open(path.as_ref())?) })
     }
 
-    fn lock(&self, lock: Lock) -> Result<Locked> {
-        self.files.lock(lock)
-    }
-
     /// Stores rows under their identity. A matrix in columns or as `row, col, value` is stored as that matrix.
     pub fn put(&self, rows: Rows, options: &PutOptions) -> Result<Stored> {
-        let _lock = self.lock(Lock::Shared)?;
+        let _lock = self.files.lock(Lock::Shared, &options.control)?;
         put::put(&self.files, rows, options)
     }
 
     /// Data as a document; see [`find`](Self::find) for what names it. Where it was put in from several formats, `format` says
-    /// whose types it has; else those of the latest. Chunks are checked as they are read.
+    /// whose types it has; else those of the latest. Chunks are checked as they are read, and the store is locked while they are.
     pub fn document(
         &self,
         id: &str,
@@ -144,11 +140,11 @@ impl Store {
         budget: &Budget,
         control: &Control,
     ) -> Result<Arc<dyn Document>> {
-        let lock = self.lock(Lock::Shared)?;
+        let _lock = self.files.lock(Lock::Shared, control)?;
         let id = self.find(id, budget)?;
         let root = self.root(&id, budget)?;
         let files = Arc::clone(&self.files);
-        Ok(Arc::new(document::StoredDocument::new(files, lock, root, format, budget, control)?))
+        Ok(Arc::new(document::StoredDocument::new(files, root, format, budget, control)?))
     }
 
     /// The identity that a text means: an identity, the beginning of just one, or a name that just one has.
@@ -180,8 +176,8 @@ impl Store {
 
     /// Removes what a text means; see [`find`](Self::find). Its chunks go with the next [`collect`](Self::collect). Gives the
     /// identity.
-    pub fn remove(&self, id: &str, budget: &Budget) -> Result<String> {
-        let _lock = self.lock(Lock::Exclusive)?;
+    pub fn remove(&self, id: &str, budget: &Budget, control: &Control) -> Result<String> {
+        let _lock = self.files.lock(Lock::Exclusive, control)?;
         let id = self.find(id, budget)?;
         self.files.remove(&format!("{ROOTS}/{id}"))?;
         self.files.sync(ROOTS)?;
@@ -190,19 +186,19 @@ impl Store {
 
     /// What the store has, the oldest first.
     pub fn list(&self, budget: &Budget, control: &Control) -> Result<Vec<Listed>> {
-        let _lock = self.lock(Lock::Shared)?;
+        let _lock = self.files.lock(Lock::Shared, control)?;
         list::list(self, budget, control)
     }
 
     /// Checks every byte of the packs and every root.
     pub fn verify(&self, budget: &Budget, control: &Control) -> Result<Verification> {
-        let _lock = self.lock(Lock::Shared)?;
+        let _lock = self.files.lock(Lock::Shared, control)?;
         verify::verify(self, budget, control)
     }
 
     /// Frees the space of chunks that no root needs.
     pub fn collect(&self, budget: &Budget, control: &Control) -> Result<Collected> {
-        let _lock = self.lock(Lock::Exclusive)?;
+        let _lock = self.files.lock(Lock::Exclusive, control)?;
         collect::collect(self, budget, control)
     }
 

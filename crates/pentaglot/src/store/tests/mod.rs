@@ -2,6 +2,7 @@
 
 mod cutting;
 mod damage;
+mod locking;
 mod round_trip;
 mod sharing;
 

@@ -104,7 +104,7 @@ fn twenty_versions_share_what_is_the_same() {
     // Removing versions frees what they alone need.
     for one in &stored[1..19] {
         let id = one.identity.cid().unwrap().to_string();
-        scratch.store.remove(&id, &Budget::default()).unwrap();
+        scratch.store.remove(&id, &Budget::default(), &Control::default()).unwrap();
     }
     let collected = scratch.collect();
     assert_eq!(collected.bytes_after, scratch.pack_bytes());
@@ -112,7 +112,8 @@ fn twenty_versions_share_what_is_the_same() {
     scratch.check_sound();
     assert_eq!(one(&scratch.get(&stored[19])), version);
     for one in [&stored[0], &stored[19]] {
-        scratch.store.remove(&one.identity.cid().unwrap().to_string()[..20], &Budget::default()).unwrap();
+        let id = one.identity.cid().unwrap().to_string();
+        scratch.store.remove(&id[..20], &Budget::default(), &Control::default()).unwrap();
     }
     scratch.collect();
     assert_eq!(scratch.pack_bytes(), 0);
