@@ -193,10 +193,15 @@ pub(crate) struct ReadAhead(Box<dyn Iterator<Item = Result<RecordBatch, ArrowErr
 
 impl ReadAhead {
     pub(crate) fn new(rows: Rows, options: &IdentityOptions) -> Result<Self> {
+        ReadAhead::of(rows, WAITING_BATCHES, options)
+    }
+
+    /// At most `waiting` batches in advance.
+    pub(crate) fn of(rows: Rows, waiting: usize, options: &IdentityOptions) -> Result<Self> {
         if options.control.threads() == 1 || options.budget.limits().max_alloc < READ_AHEAD_FROM {
             return Ok(ReadAhead(Box::new(rows)));
         }
-        let (sender, receiver) = sync_channel(WAITING_BATCHES);
+        let (sender, receiver) = sync_channel(waiting);
         let read = move || {
             for batch in rows {
                 // Nobody waits any more after an error.

@@ -155,7 +155,11 @@ impl Files for Folder {
     fn create(&self) -> Result<NamedTempFile> {
         let path = self.path.join(TEMPORARY);
         fs::create_dir_all(&path).map_err(cannot("make", &path))?;
-        NamedTempFile::new_in(&path).map_err(cannot("write to", &path))
+        let mut builder = tempfile::Builder::new();
+        // As any file that is created, not for this user alone.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        builder.tempfile_in(&path).map_err(cannot("write to", &path))
     }
 
     fn commit(&self, file: NamedTempFile, name: &str) -> Result<()> {

@@ -10,9 +10,11 @@
 //! Numbers are little endian. The name of a pack is the CID of the whole file, so that every bit of it can be checked without
 //! decompressing anything.
 
-use std::io::{BufWriter, Write};
+use std::cell::RefCell;
+use std::io::{self, BufWriter, Write};
 
 use tempfile::NamedTempFile;
+use zstd::bulk::{Compressor, Decompressor};
 
 use super::files::{Files, PACKS};
 use crate::cursor::Cursor;
@@ -27,6 +29,37 @@ const MAGIC: &[u8; 8] = b"pgpack 1";
 const ENTRY_BYTES: u64 = 48;
 const FOOTER_BYTES: u64 = 16;
 pub(super) const SUFFIX: &str = ".pack";
+
+/// The compression level: what is fast.
+const LEVEL: i32 = 1;
+
+thread_local! {
+    /// Chunks are small: making what compresses and decompresses them takes as long as their bytes do.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// The zstd frame of a chunk.
+pub(super) fn compress(plain: &[u8]) -> Result<Vec<u8>> {
+    let compressed = COMPRESSOR.with_borrow_mut(|kept| {
+        let compressor = match kept.take() {
+            Some(compressor) => kept.insert(compressor),
+            None => kept.insert(Compressor::new(LEVEL)?),
+        };
+        compressor.compress(plain)
+    });
+    compressed.map_err(|error| Error::io("cannot compress", error))
+}
+
+fn decompress(frame: &[u8], capacity: usize) -> io::Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|kept| {
+        let decompressor = match kept.take() {
+            Some(decompressor) => kept.insert(decompressor),
+            None => kept.insert(Decompressor::new()?),
+        };
+        decompressor.decompress(frame, capacity)
+    })
+}
 
 /// The digest of a chunk's plain bytes: its name.
 pub(super) type Digest = [u8; 32];
@@ -94,7 +127,7 @@ impl PackWriter {
 
     /// Ends the pack; gives its file's name and its bytes. It becomes part of the store.
     pub(super) fn finish(mut self, files: &dyn Files) -> Result<(String, u64)> {
-        let mut index = Vec::with_capacity(self.entries.len() * ENTRY_BYTES as usize);
+        let mut index = Vec::new();
         for entry in &self.entries {
             index.extend_from_slice(&entry.digest);
             index.extend_from_slice(&entry.offset.to_le_bytes());
@@ -133,7 +166,7 @@ pub(super) fn read_entries(pack: &Source, budget: &Budget) -> Result<Vec<Entry>>
     let start = length - FOOTER_BYTES - index_bytes;
     let bytes = pack.read_range(start, index_bytes, budget)?;
     let mut cursor = Cursor::at(&bytes, start);
-    let mut entries = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+    let mut entries = Vec::new();
     while !cursor.is_empty() {
         let at = cursor.offset();
         let entry = Entry::take(&mut cursor)?;
@@ -165,7 +198,7 @@ pub(super) fn read_chunk(pack: &Source, entry: &Entry, budget: &Budget) -> Resul
         let expected = format!("the chunk {}", Cid::new(entry.digest));
         Error::malformed(expected, found).at(entry.offset)
     };
-    let plain = zstd::bulk::decompress(&frame, entry.plain as usize)
+    let plain = decompress(&frame, entry.plain as usize)
         .map_err(|error| damaged(format!("bytes that do not decompress ({error})")))?;
     let digest = *blake3::hash(&plain).as_bytes();
     match digest == entry.digest {

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use super::column::{ColumnCutter, Plain};
 use super::files::{Files, PACKS, ROOTS, now};
 use super::index::Index;
-use super::pack::{Digest, PackWriter};
+use super::pack::{self, Digest, PackWriter};
 use super::root::{Chunk, Dictionary, Origin, Root};
 use super::{PutOptions, Stored, schema};
 use crate::control::Control;
@@ -28,10 +28,8 @@ use crate::hub::native::NATIVE_KEY;
 use crate::hub::{Form, Rows};
 use crate::identity::{self, IdentityOptions, ReadAhead, RowHasher};
 
-/// Bytes of batches that are worked on together.
+/// Bytes of batches that are worked on together, at most.
 const STEP_BYTES: usize = 8 << 20;
-/// The compression level: what is fast.
-const LEVEL: i32 = 1;
 /// Values of a dictionary that is kept.
 const MAX_DICTIONARY: usize = 1 << 20;
 
@@ -54,7 +52,7 @@ impl Packer {
             .install(|| plain.par_iter().map(|chunk| *blake3::hash(&chunk.bytes).as_bytes()).collect())?;
         let mut new = Vec::new();
         let mut seen: HashSet<Digest> = HashSet::new();
-        let mut chunks = Vec::with_capacity(plain.len());
+        let mut chunks = Vec::new();
         for (chunk, digest) in plain.iter().zip(&digests) {
             let length = chunk.bytes.len();
             let bytes = u32::try_from(length)
@@ -65,8 +63,7 @@ impl Packer {
             }
         }
         let compress = |(digest, chunk): &(Digest, &Plain)| {
-            let frame = zstd::bulk::compress(&chunk.bytes, LEVEL);
-            let frame = frame.map_err(|error| Error::io("cannot compress", error))?;
+            let frame = pack::compress(&chunk.bytes)?;
             Ok::<_, Error>((*digest, chunk.bytes.len() as u32, frame))
         };
         let frames: Vec<_> =
@@ -161,14 +158,20 @@ pub(super) fn put(files: &Arc<dyn Files>, rows: Rows, options: &PutOptions) -> R
     let mut columns: Vec<ColumnState> =
         source.fields().iter().map(|field| ColumnState::new(field, is_matrix)).collect();
     let (mut waiting, mut bytes) = (Vec::new(), 0);
-    for batch in ReadAhead::new(rows, &own)? {
+    for batch in ReadAhead::of(rows, 1, &own)? {
         let batch = batch?;
-        hasher.push(&batch)?;
-        bytes += batch.columns().iter().map(slice_bytes).sum::<usize>();
-        waiting.push(batch);
-        if bytes >= STEP_BYTES {
-            step(&mut packer, &mut columns, &std::mem::take(&mut waiting))?;
-            bytes = 0;
+        let (count, size) = (batch.num_rows(), batch.columns().iter().map(slice_bytes).sum::<usize>());
+        // A large batch is worked on in parts: it is in memory several times.
+        let part = (count.saturating_mul(STEP_BYTES) / size.max(1)).clamp(1, count.max(1));
+        for start in (0..count).step_by(part) {
+            let part = batch.slice(start, part.min(count - start));
+            hasher.push(&part)?;
+            bytes += size * part.num_rows() / count;
+            waiting.push(part);
+            if bytes >= STEP_BYTES / 2 {
+                step(&mut packer, &mut columns, &std::mem::take(&mut waiting))?;
+                bytes = 0;
+            }
         }
     }
     step(&mut packer, &mut columns, &waiting)?;

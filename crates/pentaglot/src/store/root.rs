@@ -164,7 +164,7 @@ impl<W: Write> Sealed<W> {
     }
 
     fn chunks(&mut self, chunks: &[Chunk]) -> Result<()> {
-        let mut bytes = Vec::with_capacity(64 << 10);
+        let mut bytes = Vec::new();
         varint::write(chunks.len() as u64, &mut bytes);
         for chunk in chunks {
             bytes.extend_from_slice(&chunk.rows.to_le_bytes());
@@ -213,7 +213,8 @@ fn take_chunks(cursor: &mut Cursor<'_>) -> Result<Vec<Chunk>> {
     // Two numbers, the type, and the multihash, each with its length.
     let chunk_bytes = 4 + 4 + 6 + 35;
     let count = varint::read(cursor)?;
-    let mut chunks = Vec::with_capacity(cursor.check_count(count, chunk_bytes)?);
+    cursor.check_count(count, chunk_bytes)?;
+    let mut chunks = Vec::new();
     for index in 0..count {
         let offset = cursor.offset();
         let (rows, bytes) = (cursor.u32_le()?, cursor.u32_le()?);

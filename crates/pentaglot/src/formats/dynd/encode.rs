@@ -20,7 +20,6 @@ use crate::limits::Limits;
 use crate::wire::varint;
 
 /// One column of a batch, ready to be written row by row.
-#[expect(clippy::large_enum_variant, reason = "there are as many as columns, and they are not moved")]
 pub(super) enum Encoder {
     Packed {
         size: usize,

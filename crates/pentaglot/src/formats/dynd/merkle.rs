@@ -20,7 +20,7 @@ pub const BLAKE3_CODE: u64 = 0x1e;
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 pub fn blake3_multihash(digest: &[u8; 32]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(34);
+    let mut out = Vec::new();
     varint::write(BLAKE3_CODE, &mut out);
     varint::write(digest.len() as u64, &mut out);
     out.extend_from_slice(digest);

@@ -59,8 +59,8 @@ impl Scratch {
 }
 
 pub(super) fn stream(batches: &[RecordBatch]) -> Rows {
-    let schema = batches[0].schema();
-    rows::from_batches(schema, batches.to_vec().into_iter().map(Ok))
+    let batches = batches.to_vec();
+    rows::from_batches(batches[0].schema(), batches.into_iter().map(Ok))
 }
 
 pub(super) fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {

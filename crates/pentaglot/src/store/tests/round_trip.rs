@@ -57,7 +57,7 @@ fn every_type_comes_back() {
         ("null", Arc::new(arrow_array::NullArray::new(3))),
     ]);
     let scratch = Scratch::new();
-    let stored = scratch.put(&[batch.clone()]);
+    let stored = scratch.put(std::slice::from_ref(&batch));
     assert_eq!(one(&scratch.get(&stored)), batch);
     scratch.check_sound();
 }
@@ -122,7 +122,7 @@ fn matrices_come_back_and_share_chunks() {
     let rows = arrow_array::FixedSizeListArray::new(item, 3, Arc::new(values), None);
     let dense = matrix(dense, Arc::new(rows));
     let scratch = Scratch::new();
-    let first = scratch.put(&[dense.clone()]);
+    let first = scratch.put(std::slice::from_ref(&dense));
     assert_eq!(one(&scratch.get(&first)), dense);
     let bytes = scratch.pack_bytes();
     let sparse = |entries: Vec<(u32, f64)>, offsets: Vec<i64>| {
@@ -138,13 +138,13 @@ fn matrices_come_back_and_share_chunks() {
         matrix(schema, Arc::new(arrow_array::LargeListArray::new(entry, offsets, Arc::new(entries), None)))
     };
     let second = sparse(vec![(0, 1.0), (2, 2.5), (1, -0.0)], vec![0, 2, 3]);
-    let stored = scratch.put(&[second.clone()]);
+    let stored = scratch.put(std::slice::from_ref(&second));
     assert_eq!(stored.identity.cid().unwrap(), first.identity.cid().unwrap());
     assert_eq!(scratch.pack_bytes(), bytes, "the chunks are the same");
     assert_eq!(one(&scratch.get(&stored)), second, "the latest form");
     // Explicit zeros and their order are kept, though they are not part of the identity.
     let third = sparse(vec![(2, 2.5), (1, 0.0), (0, 1.0), (1, -0.0)], vec![0, 3, 4]);
-    let stored = scratch.put(&[third.clone()]);
+    let stored = scratch.put(std::slice::from_ref(&third));
     assert_eq!(stored.identity.cid().unwrap(), first.identity.cid().unwrap());
     assert_eq!(one(&scratch.get(&stored)), third);
     scratch.check_sound();
@@ -159,7 +159,7 @@ fn arrays_values_and_nothing_come_back() {
         (shape::array_schema(Field::new("item", DataType::Utf8, true)), vec![]),
     ] {
         let batch = matrix(schema, Arc::new(StringArray::from(column)));
-        let stored = scratch.put(&[batch.clone()]);
+        let stored = scratch.put(std::slice::from_ref(&batch));
         let id = stored.identity.cid().unwrap().to_string();
         let document = scratch.store.document(&id, None, &Budget::default(), &Control::default()).unwrap();
         assert_eq!(document.summary().schema, batch.schema());
@@ -178,7 +178,7 @@ fn chosen_rows_and_columns_are_read() {
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..200_000).map(|i| i.to_string())));
     let batch = table(vec![("a", Arc::clone(&numbers)), ("b", texts)]);
     let scratch = Scratch::new();
-    let stored = scratch.put(&[batch.clone()]);
+    let stored = scratch.put(std::slice::from_ref(&batch));
     let id = stored.identity.cid().unwrap().to_string();
     let document = scratch.store.document(&id, None, &Budget::default(), &Control::default()).unwrap();
     let selection = document.selection().with_columns(&["b"]).unwrap().with_rows(100_000..100_003);

@@ -41,10 +41,10 @@ fn inserted(into: &RecordBatch, at: usize, rows: &RecordBatch) -> RecordBatch {
 fn one_percent_inserted_costs_at_most_three() {
     let scratch = Scratch::new();
     let first = readings(600_000, 1);
-    let base = scratch.put(&[first.clone()]).new_bytes;
+    let base = scratch.put(std::slice::from_ref(&first)).new_bytes;
     for at in [0, 300_001, 599_999] {
         let second = inserted(&first, at, &readings(6_000, 2 + at as u64));
-        let cost = scratch.put(&[second.clone()]).new_bytes;
+        let cost = scratch.put(std::slice::from_ref(&second)).new_bytes;
         assert!(cost * 100 <= base * 3, "at {at}: {cost} of {base}");
     }
     // Changed in place.
@@ -65,7 +65,7 @@ fn one_percent_inserted_costs_at_most_three() {
 fn an_added_column_costs_that_column() {
     let scratch = Scratch::new();
     let first = readings(100_000, 1);
-    let base = scratch.put(&[first.clone()]).new_bytes;
+    let base = scratch.put(std::slice::from_ref(&first)).new_bytes;
     let mut columns: Vec<(&str, ArrayRef)> = vec![("new", Arc::new(Int64Array::from(vec![5; 100_000])))];
     let schema = first.schema();
     columns.extend(schema.fields().iter().map(|field| field.name().as_str()).zip(first.columns().to_vec()));
@@ -79,8 +79,8 @@ fn twenty_versions_share_what_is_the_same() {
     let scratch = Scratch::new();
     let mut random = Random::new(77);
     let mut version = readings(100_000, 1);
-    let base = scratch.put(&[version.clone()]).new_bytes;
-    let mut stored = vec![scratch.put(&[version.clone()])];
+    let base = scratch.put(std::slice::from_ref(&version)).new_bytes;
+    let mut stored = vec![scratch.put(std::slice::from_ref(&version))];
     let mut whole = base;
     for number in 1..20u64 {
         let at = random.below(version.num_rows());
@@ -92,7 +92,7 @@ fn twenty_versions_share_what_is_the_same() {
             columns[1] = Arc::clone(fresh.column(1));
             version = RecordBatch::try_new(version.schema(), columns).unwrap();
         }
-        stored.push(scratch.put(&[version.clone()]));
+        stored.push(scratch.put(std::slice::from_ref(&version)));
         whole += base;
     }
     let total = scratch.pack_bytes();
