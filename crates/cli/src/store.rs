@@ -18,12 +18,12 @@ pub(crate) fn run(session: &Session, args: &args::Store) -> Outcome {
     let folder = match &args.folder {
         Some(folder) => folder.clone(),
         None => std::env::var(VARIABLE).ok().filter(|folder| !folder.is_empty()).ok_or_else(|| {
-            let advice = Hint::Advice(format!("--store DIR or ${VARIABLE} says it").into());
-            Error::usage("which store is not said").hint(advice)
+            let advice = Hint::Advice(format!("--store DIR or ${VARIABLE} names the folder").into());
+            Error::usage("no store is given").hint(advice)
         })?,
     };
     if session.registry.remote(&folder)?.is_some() {
-        return Err(Error::unsupported("a store beyond the file system")).about(&folder);
+        return Err(Error::unsupported("a store outside the local file system")).about(&folder);
     }
     // Only what adds to a store makes one.
     let store = match args.action {
@@ -95,7 +95,7 @@ pub(crate) fn run(session: &Session, args: &args::Store) -> Outcome {
 
 fn put(session: &Session, store: &Store, args: &StorePut) -> Outcome {
     if args.name.is_some() && args.files.len() > 1 {
-        return Err(Error::usage("one name is for one file").into());
+        return Err(Error::usage("a name can be given to one file only").into());
     }
     let options = args.open.options(&session.global);
     for_each(session, &args.files, |file| {

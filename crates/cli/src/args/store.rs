@@ -8,7 +8,7 @@ use super::parse::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct Store {
-    /// The folder of the store; by default the environment variable PENTAGLOT_STORE says it
+    /// The folder of the store; the default is the environment variable PENTAGLOT_STORE
     #[arg(long = "store", value_name = "DIR", global = true)]
     pub(crate) folder: Option<String>,
     #[command(subcommand)]

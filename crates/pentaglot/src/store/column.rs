@@ -153,7 +153,6 @@ impl ColumnCutter {
         let missing = &self.missing[from..to];
         let count = rows.len();
         let mut plain = vec![u8::from(!missing.is_empty())];
-        plain.reserve_exact(count.div_ceil(8) + bytes.len());
         if !missing.is_empty() {
             let mut validity = vec![0xff; count.div_ceil(8)];
             if let (Some(last), 1..) = (validity.last_mut(), count % 8) {
