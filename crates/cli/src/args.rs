@@ -30,7 +30,7 @@ pub(crate) struct Cli {
 }
 
 /// Options that every verb takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// Memory that a run may hold at a time, such as 512M or 4G
     #[arg(long, global = true, value_name = "BYTES", value_parser = parse_size, default_value = "4G")]
@@ -194,6 +194,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot sql \"SELECT sym, avg(px) FROM 'trades.bson' JOIN 'ref.parquet' USING (sym) GROUP BY sym\"\n  pentaglot sql \"COPY (SELECT * FROM 'days/*.csv') TO 'year.dbdf'\""
     )]
     Sql(Sql),
+    /// Tables in collections of MongoDB: list, append, delete, prune (a build with the feature `mongodb` has it)
+    #[command(
+        after_help = "Examples:\n  pentaglot mongodb list mongodb://localhost/market/ticks\n  pentaglot mongodb append day-2.csv 'mongodb://localhost/market/ticks?key=AAPL'"
+    )]
+    Mongodb(Mongodb),
     /// Check a type, print its canonical text or its translation
     #[command(
         after_help = "Examples:\n  pentaglot type 'var * {x: int32, y: ?string}'\n  pentaglot type 'struct{x: int32}' --as ds"

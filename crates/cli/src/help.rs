@@ -15,6 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Change a file", &["convert", "salvage"]),
     ("Keep data", &["store"]),
     ("Ask files", &["sql"]),
+    ("Tables in MongoDB", &["mongodb"]),
     ("Ask succinct structures", &["query", "index"]),
     ("Types and formats", &["type", "formats"]),
     ("The command itself", &["help", "completions", "man"]),

@@ -22,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "wire"]),
     ("hub", &["error", "limits", "cursor", "kernels", "wire", "hub"]),
     ("convert", &["error", "limits", "cursor", "source", "kernels", "hub", "convert"]),
-    ("remote", &["error", "redact", "source", "sink"]),
+    ("remote", &["error", "redact", "source", "sink", "formats"]),
     ("registry", &["error", "redact", "source", "formats", "remote"]),
     ("identity", &["error", "limits", "control", "source", "hub", "wire", "convert", "identity"]),
     ("store", &["error", "limits", "control", "cursor", "source", "wire", "hub", "identity", "store"]),
