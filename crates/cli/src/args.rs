@@ -187,6 +187,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot sql \"SELECT sym, avg(px) FROM 'trades.bson' JOIN 'ref.parquet' USING (sym) GROUP BY sym\"\n  pentaglot sql \"COPY (SELECT * FROM 'days/*.csv') TO 'year.dbdf'\""
     )]
     Sql(Sql),
+    /// The processes on which `sql --cluster` runs queries (a build with the feature `cluster` has them)
+    #[command(
+        after_help = "Examples:\n  pentaglot cluster scheduler\n  pentaglot cluster executor --bind-port 50061 --bind-grpc-port 50062 --data-root /data"
+    )]
+    Cluster(Cluster),
     /// Check a type, print its canonical text or its translation
     #[command(
         after_help = "Examples:\n  pentaglot type 'var * {x: int32, y: ?string}'\n  pentaglot type 'struct{x: int32}' --as ds"

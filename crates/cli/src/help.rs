@@ -13,7 +13,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Check a file", &["validate", "hash", "diff"]),
     ("Change a file", &["convert", "salvage"]),
-    ("Ask files", &["sql"]),
+    ("Ask files", &["sql", "cluster"]),
     ("Ask succinct structures", &["query", "index"]),
     ("Types and formats", &["type", "formats"]),
     ("The command itself", &["help", "completions", "man"]),

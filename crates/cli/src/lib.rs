@@ -3,6 +3,8 @@
 mod args;
 mod bus_error;
 mod cat;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod convert;
 mod count;
 mod describe;
@@ -293,6 +295,10 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Sql(args) => sql::run(session, args),
         #[cfg(not(feature = "sql"))]
         Verb::Sql(_) => Err(without("sql")),
+        #[cfg(feature = "cluster")]
+        Verb::Cluster(args) => cluster::run(session, args),
+        #[cfg(not(feature = "cluster"))]
+        Verb::Cluster(_) => Err(without("cluster")),
         Verb::Type(args) => types::run(session, args),
         Verb::Formats(args) => formats::run(session, args),
         Verb::Completions { shell } => {
@@ -316,7 +322,7 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
 }
 
 /// A verb that this build does not have.
-#[cfg(not(feature = "sql"))]
+#[cfg(not(all(feature = "sql", feature = "cluster")))]
 fn without(feature: &'static str) -> Failure {
     let advice = format!("cargo install pentaglot-cli --features {feature}");
     let error = Error::unsupported(format!("this build has no {feature}: it needs the feature `{feature}`"));
