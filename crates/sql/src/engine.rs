@@ -15,7 +15,7 @@ use datafusion::catalog::{
     DynamicFileCatalog, Session, TableProvider, TableProviderFactory, UrlTableFactory,
 };
 use datafusion::common::Result as TheirResult;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;

@@ -9,7 +9,7 @@ use datafusion::catalog::Session;
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::Expr;
-use datafusion::physical_optimizer::pruning::PruningPredicate;
+use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use pentaglot::formats::Statistics;
 
 use crate::table::TableFile;
@@ -34,7 +34,8 @@ pub(crate) fn by_values(
     for filter in filters.iter().filter(|filter| !filter.is_volatile()) {
         let filter = state.create_physical_expr(filter.clone(), &named)?;
         // What cannot be decided by bounds keeps every file.
-        let Ok(predicate) = PruningPredicate::try_new(filter, Arc::clone(schema)) else { continue };
+        let predicate = PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).try_build(filter);
+        let Ok(predicate) = predicate else { continue };
         kept.iter_mut().zip(predicate.prune(&bounds)?).for_each(|(kept, may)| *kept &= may);
     }
     Ok(chosen.into_iter().zip(kept).filter_map(|(index, kept)| kept.then_some(index)).collect())
