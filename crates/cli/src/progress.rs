@@ -49,7 +49,9 @@ impl Work {
 
     fn progress(&self) -> Done {
         let (mut now, before) = (self.control.progress(), &self.before);
-        let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before.unwrap_or(0))).filter(|total| *total > 0);
+        let since = |now: Option<u64>, before: Option<u64>| {
+            Some(now?.saturating_sub(before.unwrap_or(0))).filter(|total| *total > 0)
+        };
         now.bytes = now.bytes.saturating_sub(before.bytes);
         now.rows = now.rows.saturating_sub(before.rows);
         now.total_bytes = since(now.total_bytes, before.total_bytes);

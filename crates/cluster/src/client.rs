@@ -98,12 +98,9 @@ impl Client {
         let encoded = PhysicalPlanNode::try_from_physical_plan(plan, &self.codec);
         let mut bytes = Vec::new();
         encoded.and_then(|plan| plan.try_encode(&mut bytes)).map_err(|error| {
-            DataFusionError::Execution(format!(
-                "this statement cannot be run on a cluster: {}",
-                error.strip_backtrace()
-            ))
+            fault(format!("this statement cannot be run on a cluster: {}", error.strip_backtrace()))
         })?;
-        let settings = config.options().entries().into_iter();
+        let settings = scheduler_config(config).options().entries().into_iter();
         let settings = settings.map(|entry| KeyValuePair { key: entry.key, value: entry.value });
         let mut request = tonic::Request::new(ExecuteQueryParams {
             query: Some(Query::PhysicalPlan(bytes)),
@@ -115,7 +112,8 @@ impl Client {
         let refused = |text: &str| fault(format!("the scheduler at {} refused the query: {text}", self.name));
         let answer = scheduler.execute_query(request).await.map_err(|status| refused(status.message()))?;
         let theirs = version::version_from_metadata(answer.metadata()).map(str::to_owned);
-        version::check_compatibility(Some(BALLISTA_VERSION), theirs.as_deref()).map_err(|text| refused(&text))?;
+        version::check_compatibility(Some(BALLISTA_VERSION), theirs.as_deref())
+            .map_err(|text| refused(&text))?;
         match answer.into_inner().result {
             Some(execute_query_result::Result::Success(success)) => Ok(success.job_id),
             Some(execute_query_result::Result::Failure(failure)) => Err(refused(&match failure.failure {
@@ -199,6 +197,14 @@ impl Cluster for Client {
     }
 }
 
+/// The settings that the scheduler gets with a plan.
+///
+/// The plan is divided into partitions already. The scheduler checks each stage once more with the optimizer, which
+/// would divide the inputs of joins again, within the stage: every task would then read all rows.
+pub(crate) fn scheduler_config(config: &SessionConfig) -> SessionConfig {
+    config.clone().with_target_partitions(1)
+}
+
 /// The rows of one partition.
 async fn fetch(location: PartitionLocation) -> TheirResult<SendableRecordBatchStream> {
     let layout = location.layout();
@@ -214,25 +220,16 @@ async fn fetch(location: PartitionLocation) -> TheirResult<SendableRecordBatchSt
         BallistaClient::try_new(host, port, MESSAGE_BYTES as usize, false, None, ATTEMPTS, wait, 0, 0).await;
     let mut client = client.map_err(|error| cannot(&error))?;
     let rows = client
-        .fetch_partition_proxied(
-            &executor.id,
-            &partition.into(),
-            location.file_id,
-            layout,
-            host,
-            port,
-            true,
-        )
+        .fetch_partition_proxied(&executor.id, &partition.into(), location.file_id, layout, host, port, true)
         .await;
     rows.map_err(|error| cannot(&error))
 }
 
 /// An error in one line; what a node of ours said comes out of it again.
 fn fault(text: String) -> DataFusionError {
-    match wire::travelled(&text) {
-        Some(error) => DataFusionError::External(Box::new(error)),
-        None => DataFusionError::Execution(text),
-    }
+    let error = wire::travelled(&text)
+        .unwrap_or_else(|| Error::usage(text.split_whitespace().collect::<Vec<_>>().join(" ")));
+    DataFusionError::External(Box::new(error))
 }
 
 /// An error with its causes.
@@ -258,7 +255,9 @@ mod tests {
         let client = |text: &str| Client::new(text, Arc::clone(&place));
         assert_eq!(client("df://host:7000").unwrap().url, "http://host:7000");
         assert_eq!(client("df://127.0.0.1/").unwrap().url, "http://127.0.0.1:50050");
-        for bad in ["host:7000", "http://host:7000", "df://", "df://me:secret@host", "df://host:7000/path", ""] {
+        for bad in
+            ["host:7000", "http://host:7000", "df://", "df://me:secret@host", "df://host:7000/path", ""]
+        {
             let error = client(bad).unwrap_err().to_string();
             assert!(error.contains("df://HOST:PORT") && !error.contains("secret"), "{error}");
         }

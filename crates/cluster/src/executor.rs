@@ -51,7 +51,8 @@ pub fn run_executor(
 ) -> Result<()> {
     let host = address(&options.bind_host, options.insecure)?;
     if options.insecure && !options.is_confined {
-        let error = Error::usage("anyone who reaches this executor could read and write every file of its user");
+        let error =
+            Error::usage("anyone who reaches this executor could read and write every file of its user");
         return Err(error.hint(Hint::Advice("--data-root DIR confines it".into())));
     }
     let temporary = match &options.work_dir {
@@ -69,7 +70,8 @@ pub fn run_executor(
         (None, Some(made)) => made.path().to_owned(),
         (None, None) => std::env::temp_dir(),
     };
-    let folder = folder.to_str().ok_or_else(|| Error::usage("a work folder whose name is not UTF-8"))?.to_owned();
+    let folder =
+        folder.to_str().ok_or_else(|| Error::usage("a work folder whose name is not UTF-8"))?.to_owned();
     runtime()?.block_on(async {
         for port in [options.bind_port, options.bind_grpc_port] {
             // Ballista says only that its services ended.

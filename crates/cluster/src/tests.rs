@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use ballista_core::JobId;
 use ballista_core::extension::SessionConfigExt;
+use ballista_scheduler::planner::{DefaultDistributedPlanner, DistributedPlanner};
 use datafusion::common::Result as TheirResult;
+use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use datafusion::prelude::SessionConfig;
@@ -16,6 +19,7 @@ use pentaglot::{Registry, Result, Sink};
 use pentaglot_sql::{Answer, Cluster, Engine, EngineOptions, Place};
 use proptest::prelude::*;
 
+use crate::client::scheduler_config;
 use crate::codec::Codec;
 
 /// Runs plans in this process, after they were bytes.
@@ -52,10 +56,20 @@ impl Cluster for Bytes {
         let mut bytes = Vec::new();
         PhysicalPlanNode::try_from_physical_plan(Arc::clone(&plan), &self.client)?.try_encode(&mut bytes)?;
         (self.change)(&mut bytes);
-        let decoded = PhysicalPlanNode::try_decode(&bytes)?.try_into_physical_plan(&context, &self.executor)?;
+        let decoded =
+            PhysicalPlanNode::try_decode(&bytes)?.try_into_physical_plan(&context, &self.executor)?;
         let text = |plan: &dyn ExecutionPlan| displayable(plan).indent(false).to_string();
         self.plans.lock().unwrap().push(text(decoded.as_ref()));
         assert_eq!(decoded.schema(), plan.schema());
+        // Whatever is left of an exchange inside a stage would give all rows to every task.
+        let config = scheduler_config(context.session_config());
+        let job = JobId::new("job".to_owned());
+        let stages =
+            DefaultDistributedPlanner::new().plan_query_stages(&job, Arc::clone(&decoded), config.options());
+        for stage in stages.map_err(|error| DataFusionError::Execution(error.to_string()))? {
+            let text = text(stage.as_ref());
+            assert!(!text.contains("RepartitionExec"), "{text}");
+        }
         execute_stream(decoded, context)
     }
 
@@ -111,7 +125,8 @@ impl Test {
         let (sink, memory) = Sink::memory();
         let mut options = ConvertOptions::default();
         options.allow_lossy = LossKinds::ALL;
-        Conversion::plan_opened(rows, target(&Registry::default(), "csv")?, None, &options)?.run_into(sink)?;
+        Conversion::plan_opened(rows, target(&Registry::default(), "csv")?, None, &options)?
+            .run_into(sink)?;
         let text = String::from_utf8(memory.take()).unwrap();
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.sort();
@@ -152,7 +167,8 @@ fn filter() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         (operator.clone(), -5i64..1000).prop_map(|(op, n)| format!("a {op} {n}")),
         (operator.clone(), 0i64..110).prop_map(|(op, n)| format!("b {op} {n}.5")),
-        (operator, prop::sample::select(vec!["x", "zé", "q", ""])).prop_map(|(op, s)| format!("s {op} '{s}'")),
+        (operator, prop::sample::select(vec!["x", "zé", "q", ""]))
+            .prop_map(|(op, s)| format!("s {op} '{s}'")),
         Just("f".to_owned()),
         Just("b IS NULL".to_owned()),
         Just("s IN ('x', 'y')".to_owned()),
@@ -190,6 +206,7 @@ fn filters_and_projections_survive() {
 #[test]
 fn every_kind_of_plan_survives() {
     let test = sample();
+    test.put("r.csv", "s,w\nx,1\ny,2\n");
     for sql in [
         "SELECT day, k, sum(n) FROM '@/days' WHERE day > 1 GROUP BY day, k",
         "SELECT count(*) FROM (SELECT n FROM '@/days' LIMIT 17)",
@@ -200,6 +217,9 @@ fn every_kind_of_plan_survives() {
         "SELECT a, (SELECT max(n) FROM '@/days') FROM '@/t.parquet' WHERE a > 890",
         "SELECT s, a FROM '@/t.parquet' ORDER BY s, a DESC LIMIT 9",
         "SELECT DISTINCT s FROM '@/t.jsonl'",
+        "SELECT r.s, count(t.a) FROM '@/r.csv' AS r LEFT JOIN '@/t.csv' AS t ON t.s = r.s GROUP BY r.s",
+        "SELECT u.s, count(*) FROM (SELECT s FROM '@/t.parquet' UNION ALL SELECT cast(k AS text) FROM '@/days') AS u \
+         JOIN '@/days' AS d ON cast(d.n AS text) = u.s GROUP BY u.s",
     ] {
         test.check(sql);
     }
@@ -221,12 +241,12 @@ fn options_of_tables_survive() {
         for sql in [
             "CREATE EXTERNAL TABLE c STORED AS CSV LOCATION '@/c.csv' OPTIONS (delimiter ';')",
             "CREATE EXTERNAL TABLE m STORED AS NPY LOCATION '@/m.npy' OPTIONS (as 'coo')",
-            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '@/c.csv' OPTIONS (delimiter ';', type 'var * {a: int8, b: string}')",
+            "CREATE EXTERNAL TABLE typed STORED AS CSV LOCATION '@/c.csv' OPTIONS (delimiter ';', type 'var * {a: int8, b: string}')",
         ] {
             test.lines(engine, sql).unwrap();
         }
     }
-    for sql in ["SELECT sum(a), max(b) FROM c", "SELECT * FROM m", "SELECT arrow_typeof(a), a FROM t"] {
+    for sql in ["SELECT sum(a), max(b) FROM c", "SELECT * FROM m", "SELECT arrow_typeof(a), a FROM typed"] {
         test.check(sql);
     }
 }
@@ -236,12 +256,14 @@ fn copies_survive() {
     let test = sample();
     let copied = test.there("COPY (SELECT * FROM '@/t.bson') TO '@/out/' STORED AS PARQUET").unwrap();
     assert_eq!(copied, ["900 written"]);
-    let keyed = "COPY (SELECT * FROM '@/t.bson' WHERE a < 40) TO '@/keyed/' STORED AS BSONDF PARTITIONED BY (s, f)";
+    let keyed =
+        "COPY (SELECT * FROM '@/t.bson' WHERE a < 40) TO '@/keyed/' STORED AS BSONDF PARTITIONED BY (s, f)";
     assert_eq!(test.there(keyed).unwrap(), ["40 written"]);
     let sum = |sql: &str| test.lines(&test.here, sql).unwrap();
     assert_eq!(sum("SELECT sum(a) AS z, count(*) AS n FROM '@/out'")[0], "404550,900");
     assert_eq!(sum("SELECT count(*) AS n, count(DISTINCT s) AS s FROM '@/keyed'")[0], "40,3");
-    let error = test.there("COPY (SELECT 1 AS x, 'a' AS y FROM '@/t.csv') TO '@/bad/' STORED AS MTX").unwrap_err();
+    let error =
+        test.there("COPY (SELECT 1 AS x, 'a' AS y FROM '@/t.csv') TO '@/bad/' STORED AS MTX").unwrap_err();
     assert!(!error.to_string().is_empty());
     assert!(!test.folder.path().join("bad").exists());
 }
@@ -266,11 +288,15 @@ fn executors_open_nothing_outside_their_roots() {
     let test = Test::with(|folder| vec![made(folder, "in")], |_| {});
     test.put("in/a.csv", "x\n1\n");
     test.put("out/a.csv", "x\n2\n");
-    std::os::unix::fs::symlink(test.folder.path().join("out/a.csv"), test.folder.path().join("in/link.csv")).unwrap();
+    std::os::unix::fs::symlink(test.folder.path().join("out/a.csv"), test.folder.path().join("in/link.csv"))
+        .unwrap();
     test.check("SELECT x + 1 AS y FROM '@/in/a.csv'");
     for sql in ["SELECT x + 1 FROM '@/out/a.csv'", "SELECT x + 1 FROM '@/in/link.csv'"] {
         let error = test.there(sql).unwrap_err().to_string();
-        assert!(error.contains("outside the data root") && error.contains("a.csv") | error.contains("link.csv"), "{error}");
+        assert!(
+            error.contains("outside the data root") && error.contains("a.csv") | error.contains("link.csv"),
+            "{error}"
+        );
     }
     let error = test.there("COPY (SELECT x + 1 AS y FROM '@/in/a.csv') TO '@/elsewhere/' STORED AS CSV");
     assert!(error.unwrap_err().to_string().contains("outside the data root"));
@@ -287,7 +313,10 @@ fn other_versions_are_refused_with_both_named() {
     let test = Test::with(|_| Vec::new(), older);
     test.put("a.csv", "x\n1\n");
     let error = test.there("SELECT x + 1 FROM '@/a.csv'").unwrap_err().to_string();
-    assert!(error.contains("the versions differ: a plan of pentaglot 9.") && error.contains("one version"), "{error}");
+    assert!(
+        error.contains("the versions differ: a plan of pentaglot 9.") && error.contains("one version"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -223,9 +223,12 @@ fn files(batches: &[RecordBatch]) -> Result<Vec<(String, u64)>> {
         let (Some(names), Some(rows)) = (names, rows) else {
             return Err(Error::unsupported("an answer that does not name files"));
         };
-        files.extend(names.iter().zip(rows).map(|(name, rows)| {
-            (name.unwrap_or_default().to_owned(), rows.unwrap_or_default())
-        }));
+        files.extend(
+            names
+                .iter()
+                .zip(rows)
+                .map(|(name, rows)| (name.unwrap_or_default().to_owned(), rows.unwrap_or_default())),
+        );
     }
     Ok(files)
 }
@@ -291,7 +294,8 @@ impl Folder {
             std::fs::remove_file(file).map_err(cannot)?;
         }
         if let Some(missing) = written.iter().find(|file| !there.contains(file)) {
-            let text = format!("{} was written, but it is not there: is the storage shared?", missing.display());
+            let text =
+                format!("{} was written, but it is not there: is the storage shared?", missing.display());
             return Err(Error::usage(text));
         }
         if !path.exists() {

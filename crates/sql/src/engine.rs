@@ -16,10 +16,10 @@ use datafusion::catalog::{
 };
 use datafusion::common::Result as TheirResult;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::explain::ExplainExec;
@@ -376,7 +376,9 @@ impl Watch {
         match self.until {
             Some(until) if Instant::now() >= until => {
                 let seconds = self.shared.options.deadline.unwrap_or_default().as_secs();
-                Err(Error::usage(format!("the deadline of {seconds} seconds has passed, and the query has not ended")))
+                Err(Error::usage(format!(
+                    "the deadline of {seconds} seconds has passed, and the query has not ended"
+                )))
             }
             _ => Ok(()),
         }

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn errors_survive_what_wraps_them() {
-        let error = Error::malformed("\"a\\ <b>", "100 % {'é'}").at(7).in_format("csv").in_input("/data/x y.csv");
+        let error =
+            Error::malformed("\"a\\ <b>", "100 % {'é'}").at(7).in_format("csv").in_input("/data/x y.csv");
         let wrapped = format!("Job 7 failed: {:?}", Some(travelling(&error).to_string()));
         let found = ours(DataFusionError::Execution(wrapped));
         assert_eq!(found.to_string(), format!("/data/x y.csv: {error}"));

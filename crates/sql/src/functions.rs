@@ -93,7 +93,9 @@ impl SdsFunction {
             return Ok(Arc::clone(queries));
         }
         let name = match &self.folder {
-            Some(folder) if !is_address(file) => Cow::Owned(Path::new(folder).join(file).display().to_string()),
+            Some(folder) if !is_address(file) => {
+                Cow::Owned(Path::new(folder).join(file).display().to_string())
+            }
             _ => Cow::Borrowed(file),
         };
         let queries = self.place.input(&name);
@@ -104,12 +106,7 @@ impl SdsFunction {
     }
 
     /// The answers to these rows, which ask one file.
-    fn answer(
-        &self,
-        file: &str,
-        asked: &mut Asked,
-        answers: &mut [Option<u64>],
-    ) -> Result<()> {
+    fn answer(&self, file: &str, asked: &mut Asked, answers: &mut [Option<u64>]) -> Result<()> {
         if asked.rows.is_empty() {
             return Ok(());
         }

@@ -82,7 +82,7 @@ impl Place {
         let real = match std::fs::canonicalize(path) {
             Ok(real) => real,
             // Whether a file exists elsewhere is nobody's business.
-            Err(error) if self.is_below(&lexical(path)) => return Err(Error::io("cannot open", error)),
+            Err(error) if self.is_below(&nearest(path)) => return Err(Error::io("cannot open", error)),
             Err(_) => return Err(outside()),
         };
         if !self.is_below(&real) {
@@ -91,7 +91,9 @@ impl Place {
         let real = real.to_str().ok_or_else(|| Error::usage("a name that is not UTF-8"))?;
         for suffix in SIDE_FILES {
             let beside = PathBuf::from(format!("{real}{suffix}"));
-            if beside.is_symlink() && !std::fs::canonicalize(&beside).is_ok_and(|beside| self.is_below(&beside)) {
+            if beside.is_symlink()
+                && !std::fs::canonicalize(&beside).is_ok_and(|beside| self.is_below(&beside))
+            {
                 return Err(outside());
             }
         }
@@ -121,7 +123,8 @@ impl Place {
         if is_address(name) {
             return match &self.access {
                 Access::Below(roots) => {
-                    let begins = |root: &Root| matches!(root, Root::Address(start) if name.starts_with(start));
+                    let begins =
+                        |root: &Root| matches!(root, Root::Address(start) if name.starts_with(start));
                     let climbs = name.split(['/', '\\']).any(|step| step == "..");
                     if climbs || !roots.iter().any(begins) { Err(outside()) } else { Ok(None) }
                 }
@@ -151,25 +154,17 @@ impl Place {
     }
 }
 
-/// A path without `.` and `..`, as far as that can be said without looking.
-fn lexical(path: &str) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for step in Path::new(path).components() {
-        match step {
-            std::path::Component::ParentDir => {
-                plain.pop();
-            }
-            std::path::Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
-}
-
 pub(crate) fn is_address(name: &str) -> bool {
     name.split_once("://").is_some_and(|(scheme, _)| {
-        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        !scheme.is_empty()
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
     })
+}
+
+/// The nearest folder above a path that exists, without links.
+fn nearest(path: &str) -> PathBuf {
+    let above = Path::new(path).ancestors().skip(1);
+    above.into_iter().find_map(|folder| std::fs::canonicalize(folder).ok()).unwrap_or_default()
 }
 
 fn outside() -> Error {
@@ -196,7 +191,9 @@ mod tests {
     fn names_outside_the_roots_are_refused_links_included() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-        for (name, text) in [("in/a.csv", "x\n1\n"), ("in/b.dbdf", "b"), ("out/secret.csv", "x\n1\n"), ("inner/c", "c")] {
+        for (name, text) in
+            [("in/a.csv", "x\n1\n"), ("in/b.dbdf", "b"), ("out/secret.csv", "x\n1\n"), ("inner/c", "c")]
+        {
             std::fs::create_dir_all(Path::new(&path(name)).parent().unwrap()).unwrap();
             std::fs::write(path(name), text).unwrap();
         }
@@ -204,7 +201,8 @@ mod tests {
         std::os::unix::fs::symlink(path("out"), path("in/folder")).unwrap();
         std::os::unix::fs::symlink(path("out/secret.csv"), path("in/b.dbdf.meta")).unwrap();
         std::os::unix::fs::symlink(path("in/a.csv"), path("in/inside.csv")).unwrap();
-        let place = |roots: &[String]| Place::executor(Registry::default(), OpenOptions::default(), roots).unwrap();
+        let place =
+            |roots: &[String]| Place::executor(Registry::default(), OpenOptions::default(), roots).unwrap();
         let confined = place(&[path("in"), "s3://bucket/data".to_owned()]);
         let real = std::fs::canonicalize(path("in/a.csv")).unwrap().to_str().unwrap().to_owned();
         assert_eq!(confined.input(&path("in/a.csv")).unwrap(), real);
@@ -213,9 +211,17 @@ mod tests {
         assert_eq!(confined.input(&path("in/a.csv::m")).unwrap(), format!("{real}::m"));
         assert_eq!(confined.input("s3://bucket/data/x.csv").unwrap(), "s3://bucket/data/x.csv");
         let bad = [
-            path("out/secret.csv"), path("in/link.csv"), path("in/folder/secret.csv"), path("in/../out/secret.csv"),
-            path("in/b.dbdf"), path("inner/c"), path("out/none.csv"), "s3://bucket/database/x.csv".to_owned(),
-            "s3://bucket/data/../x.csv".to_owned(), "http://host/x.csv".to_owned(), path("in/folder/none.csv::m"),
+            path("out/secret.csv"),
+            path("in/link.csv"),
+            path("in/folder/secret.csv"),
+            path("in/../out/secret.csv"),
+            path("in/b.dbdf"),
+            path("inner/c"),
+            path("out/none.csv"),
+            "s3://bucket/database/x.csv".to_owned(),
+            "s3://bucket/data/../x.csv".to_owned(),
+            "http://host/x.csv".to_owned(),
+            path("in/folder/none.csv::m"),
         ];
         for name in bad {
             assert_eq!(confined.input(&name).unwrap_err().to_string(), outside().to_string(), "{name}");

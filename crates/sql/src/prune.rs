@@ -74,7 +74,9 @@ impl Bounds<'_> {
             let Some((statistics, own)) = file else { return unknown() };
             let found = own.index_of(&column.name).ok().and_then(|index| statistics.columns.get(index));
             match found.and_then(&value) {
-                Some(array) => ScalarValue::try_from_array(array, 0).ok()?.cast_to(kind).ok().or_else(unknown),
+                Some(array) => {
+                    ScalarValue::try_from_array(array, 0).ok()?.cast_to(kind).ok().or_else(unknown)
+                }
                 None => unknown(),
             }
         });

@@ -334,7 +334,8 @@ impl Reader {
         let file = table::open_file(&self.place, &name, &part.values, &self.keys, &self.options)?;
         let found = file.opened.source.len();
         if found != part.bytes {
-            let text = |bytes: Option<u64>| bytes.map_or("an unknown number of".to_owned(), |b| b.to_string());
+            let text =
+                |bytes: Option<u64>| bytes.map_or("an unknown number of".to_owned(), |b| b.to_string());
             return Err(Error::usage(format!(
                 "the file changed after the query was planned: expected {} bytes, found {}",
                 text(part.bytes),

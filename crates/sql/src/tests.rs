@@ -231,11 +231,14 @@ fn functions_answer_every_row_as_a_question_alone() {
     test.convert("bits.csv", "bit.sds", &[]);
     let numbers: String = (0..500).map(|i| format!("{}\n", i * i % 91)).collect();
     test.put("n.csv", &format!("n\n{numbers}"));
-    for (name, to) in [("int.sds", "sds:int"), ("wm.sds", "sds:wm"), ("rlwm.sds", "sds:rlwm"), ("vec.sds", "sds:vec")] {
+    for (name, to) in
+        [("int.sds", "sds:int"), ("wm.sds", "sds:wm"), ("rlwm.sds", "sds:rlwm"), ("vec.sds", "sds:vec")]
+    {
         let mut options = ConvertOptions::default();
         options.allow_lossy = pentaglot::hub::LossKinds::ALL;
         options.to = Some(to.to_owned());
-        let conversion = Conversion::plan(&Registry::default(), &[test.path("n.csv")], &test.path(name), &options);
+        let conversion =
+            Conversion::plan(&Registry::default(), &[test.path("n.csv")], &test.path(name), &options);
         conversion.unwrap().run(&test.path(name), true).unwrap();
     }
     let indices: String = (0..60).map(|i| format!("{}\n", i * 13)).collect();
@@ -247,10 +250,13 @@ fn functions_answer_every_row_as_a_question_alone() {
         ("rlwm.sds", &["get"]),
         ("vec.sds", &["get"]),
     ] {
-        let queries = pentaglot::job::Queries::open(&Registry::default(), &test.path(name), &OpenOptions::default());
+        let queries =
+            pentaglot::job::Queries::open(&Registry::default(), &test.path(name), &OpenOptions::default());
         let queries = queries.unwrap();
         for operation in operations {
-            let found = test.lines(&format!("SELECT sds_{operation}('@/{name}', i) AS x, 1 AS one FROM '@/i.csv' ORDER BY i"));
+            let found = test.lines(&format!(
+                "SELECT sds_{operation}('@/{name}', i) AS x, 1 AS one FROM '@/i.csv' ORDER BY i"
+            ));
             let expected: Vec<String> = (0..60)
                 .map(|i| {
                     let answer = queries.answer([*operation, &(i * 13).to_string()]).unwrap();
@@ -267,7 +273,9 @@ fn functions_answer_every_row_as_a_question_alone() {
 fn bounds_of_columns_leave_out_files() {
     let test = Test::new();
     for part in 0..3 {
-        let rows: String = (0..50).map(|i| format!("{},{}.5,{}\n", part * 100 + i, i, if i == 3 { "" } else { "x" })).collect();
+        let rows: String = (0..50)
+            .map(|i| format!("{},{}.5,{}\n", part * 100 + i, i, if i == 3 { "" } else { "x" }))
+            .collect();
         test.put(&format!("part{part}.csv"), &format!("k,v,s\n{rows}"));
         std::fs::create_dir_all(test.path(&format!("p/day={part}"))).unwrap();
         test.convert(&format!("part{part}.csv"), &format!("p/day={part}/x.parquet"), &[]);
@@ -284,7 +292,10 @@ fn bounds_of_columns_leave_out_files() {
         ("s IS NULL", &["day=0", "day=1", "day=2"], "3"),
     ] {
         let plan = test.lines(&format!("EXPLAIN SELECT k FROM '@/p' WHERE {filter}")).join("\n");
-        let found: Vec<&str> = ["day=0", "day=1", "day=2"].into_iter().filter(|day| plan.contains(&format!("{day}/x"))).collect();
+        let found: Vec<&str> = ["day=0", "day=1", "day=2"]
+            .into_iter()
+            .filter(|day| plan.contains(&format!("{day}/x")))
+            .collect();
         assert_eq!(found, files, "{filter}: {plan}");
         assert_eq!(test.lines(&format!("SELECT count(*) FROM '@/p' WHERE {filter}")), [count], "{filter}");
     }

@@ -28,11 +28,11 @@ use pentaglot::formats::OptionMap;
 use pentaglot::{Error, Result};
 use serde_json::{Value, json};
 
-use crate::{fault, functions};
 use crate::place::Place;
 use crate::scan::{Reader, Scan};
 use crate::table::TableOptions;
 use crate::writer::{Copy, CopySpec};
+use crate::{fault, functions};
 
 const MAGIC: &[u8] = b"pentaglot-plan\0";
 
@@ -118,7 +118,11 @@ pub fn decode(
 }
 
 /// A node that ends every query with this error when it runs.
-pub fn refuse(bytes: &[u8], inputs: &[Arc<dyn ExecutionPlan>], error: &Error) -> Result<Arc<dyn ExecutionPlan>> {
+pub fn refuse(
+    bytes: &[u8],
+    inputs: &[Arc<dyn ExecutionPlan>],
+    error: &Error,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| broken(&"no node of ours"))?;
     take(&mut rest)?;
     let schema = read_schema(take(&mut rest)?)?;

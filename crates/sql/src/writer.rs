@@ -245,7 +245,8 @@ impl Task<'_> {
         let schema = rows.schema();
         let keys = &self.spec.partitioned_by;
         let key_indices = keys.iter().map(|key| schema.index_of(key)).collect::<Result<Vec<_>, _>>()?;
-        let own: Vec<usize> = (0..schema.fields().len()).filter(|index| !key_indices.contains(index)).collect();
+        let own: Vec<usize> =
+            (0..schema.fields().len()).filter(|index| !key_indices.contains(index)).collect();
         let mut written: Vec<(String, u64)> = Vec::new();
         let mut current: Option<Box<dyn Writer>> = None;
         let id = target.format.info().id;
