@@ -1,11 +1,12 @@
-//! Content identity: one name for the same typed data, whatever file it comes from. Defined in `docs/identity.md`.
+//! Content identity: one identifier for the same typed data, independent of the file that holds it. Defined in
+//! `docs/identity.md`.
 //!
 //! ```text
 //! value  --enc-->  bytes  --BLAKE3 of 65,536 rows-->  chunk digest  --BLAKE3-->  column digest  --root-->  identity
 //! ```
 //!
 //! It does not depend on batches, encodings, offsets, compression, byte order, dialect, metadata, or the nullability of
-//! columns without nulls. Rows are hashed while they are read, columns and chunks side by side.
+//! columns without nulls. Rows are hashed while they are read, columns and chunks in parallel.
 
 mod chunk;
 mod cid;
@@ -51,7 +52,7 @@ const VERSION: i128 = 1;
 pub struct IdentityOptions {
     /// The memory that the job may use, and its other limits.
     pub budget: Budget,
-    /// The handle on the job: its threads, the flag that ends it.
+    /// The handle on the job: its threads, and the flag that cancels it.
     pub control: Control,
 }
 
@@ -65,7 +66,7 @@ impl IdentityOptions {
     }
 }
 
-/// The identity of typed data, and what it is made of.
+/// The identity of typed data, and the digests that it is computed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
@@ -85,7 +86,7 @@ pub struct Identity {
 pub struct ColumnIdentity {
     /// Its name; empty unless it is the column of a table.
     pub name: String,
-    /// Its type as the identity spells it; see [`type_text`].
+    /// The text of its type; see [`type_text`].
     pub data_type: String,
     /// The digest of its values.
     pub digest: [u8; 32],
@@ -94,7 +95,7 @@ pub struct ColumnIdentity {
 }
 
 impl ColumnIdentity {
-    /// The column's own identity: the CID of the bytes that its digest is of.
+    /// The identity of the column alone: the CID of the bytes that its digest hashes.
     pub fn cid(&self) -> Cid {
         Cid::new(self.digest)
     }
@@ -157,7 +158,7 @@ pub fn of_rows(rows: Rows, options: &IdentityOptions) -> Result<Identity> {
     hasher.finish()
 }
 
-/// A matrix that comes as a table, as a matrix; other rows as they are.
+/// Converts rows of a matrix in a table form to a matrix; other rows are unchanged.
 pub(crate) fn as_matrix(rows: Rows, options: &IdentityOptions) -> Result<Rows> {
     let form = match Form::of(&rows.schema()) {
         Form::Columns => Form::Dense,
@@ -169,13 +170,13 @@ pub(crate) fn as_matrix(rows: Rows, options: &IdentityOptions) -> Result<Rows> {
     reshape::reshape(rows, &plan, &options.budget, LossKinds::NONE, &LossRecord::default())
 }
 
-/// Batches that wait between the thread that reads and the one that works.
+/// Batches in the queue between the reading thread and the hashing thread.
 const WAITING_BATCHES: usize = 4;
 
-/// From this budget on, rows are read in advance: batches that wait are in memory beside those at work.
+/// The least budget with which rows are read ahead, since the queued batches need memory too.
 const READ_AHEAD_FROM: u64 = 1 << 30;
 
-/// Rows that a thread of their own reads in advance, unless the job has one thread or little memory.
+/// Rows that a separate thread reads ahead, unless the job has one thread or little memory.
 pub(crate) struct ReadAhead(Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>);
 
 impl ReadAhead {
@@ -186,7 +187,7 @@ impl ReadAhead {
         let (sender, receiver) = sync_channel(WAITING_BATCHES);
         let read = move || {
             for batch in rows {
-                // Nobody waits any more after an error.
+                // The receiver is dropped after an error.
                 if sender.send(batch).is_err() {
                     break;
                 }
@@ -225,8 +226,8 @@ pub(crate) fn row_digests(columns: &[ArrayRef]) -> Result<Vec<[u8; 32]>> {
     (0..rows).map(digest).collect()
 }
 
-/// The form under which rows of this schema are hashed. A matrix in columns or as `row, col, value` is the table that its
-/// rows are, unless [`as_matrix`] comes first.
+/// The form as which rows of this schema are hashed. A matrix in columns or as `row, col, value` is hashed as a plain
+/// table, unless [`as_matrix`] has converted it.
 fn form_of(schema: &SchemaRef) -> Form {
     match Form::of(schema) {
         Form::Columns | Form::Coo => Form::Table,
