@@ -82,7 +82,11 @@ pub fn run_executor(
         let spill = folder.clone();
         let config = ExecutorProcessConfig {
             bind_host: host.to_string(),
-            external_host: Some(options.external_host.clone().unwrap_or_else(|| host.to_string())),
+            // Without a name, the scheduler uses the address from which the executor connects.
+            external_host: options
+                .external_host
+                .clone()
+                .or_else(|| (!host.is_unspecified()).then(|| host.to_string())),
             port: options.bind_port,
             grpc_port: options.bind_grpc_port,
             scheduler_host: options.scheduler_host.clone(),

@@ -81,7 +81,7 @@ impl Place {
         let Access::Below(_) = &self.access else { return Ok(name.to_owned()) };
         let real = match std::fs::canonicalize(path) {
             Ok(real) => real,
-            // Whether a file exists elsewhere is nobody's business.
+            // The message does not reveal whether a file outside the roots exists.
             Err(error) if self.is_below(&nearest(path)) => return Err(Error::io("cannot open", error)),
             Err(_) => return Err(outside()),
         };
