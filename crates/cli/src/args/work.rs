@@ -190,12 +190,14 @@ pub(crate) struct Sql {
 }
 
 #[derive(Debug, Args)]
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "they are parsed in every build"))]
 pub(crate) struct Cluster {
     #[command(subcommand)]
     pub(crate) role: Role,
 }
 
 #[derive(Debug, Subcommand)]
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "they are parsed in every build"))]
 pub(crate) enum Role {
     /// Divides queries among executors; there is one
     Scheduler(Scheduler),
@@ -204,6 +206,7 @@ pub(crate) enum Role {
 }
 
 #[derive(Debug, Args)]
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "they are parsed in every build"))]
 pub(crate) struct Scheduler {
     /// The address to listen on
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
@@ -220,6 +223,7 @@ pub(crate) struct Scheduler {
 }
 
 #[derive(Debug, Args)]
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "they are parsed in every build"))]
 pub(crate) struct Executor {
     /// Where the scheduler is
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
