@@ -25,7 +25,8 @@ use pentaglot::hub::{LossKinds, Rows, rows};
 use pentaglot::job::{self, Conversion};
 use pentaglot::{Error, Hint, Result, redacted};
 
-use crate::engine::{Engine, as_opened, plain_schema};
+use crate::answer::{as_opened, plain_schema};
+use crate::engine::Engine;
 use crate::fault::ours;
 use crate::place::absolute;
 use crate::writer::{self, Copy, CopySpec};

@@ -14,6 +14,7 @@
 //! plan of a conversion, so that what would be lost is refused before anything is written. Nodes of these plans can run in other
 //! processes ([`Cluster`], [`wire`], [`Place`]).
 
+mod answer;
 mod copy;
 mod engine;
 mod fault;
@@ -21,6 +22,7 @@ mod functions;
 mod parts;
 mod place;
 mod prune;
+mod reader;
 mod resolve;
 mod scan;
 mod statements;

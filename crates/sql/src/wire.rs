@@ -29,7 +29,8 @@ use pentaglot::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::place::Place;
-use crate::scan::{Reader, Scan};
+use crate::reader::Reader;
+use crate::scan::Scan;
 use crate::table::TableOptions;
 use crate::writer::{Copy, CopySpec};
 use crate::{fault, functions};

@@ -26,7 +26,7 @@ use pentaglot::job::{self, Conversion, ConvertOptions, OpenOptions};
 use pentaglot::{Context, Error, Result};
 use tokio::runtime::Handle;
 
-use crate::engine::{as_opened, plain, plain_schema};
+use crate::answer::{as_opened, plain, plain_schema};
 use crate::fault::ours;
 use crate::place::Place;
 

@@ -233,9 +233,8 @@ impl Queried {
                 return Ok(answers);
             }
         }
-        let mut query = query;
         for (answer, argument) in answers.iter_mut().zip(arguments) {
-            query.arguments[0] = *argument;
+            let query = Query { operation: query.operation, arguments: vec![*argument] };
             *answer = self.answer(&query)?.into_text().and_then(|text| text.parse().ok());
         }
         Ok(answers)
