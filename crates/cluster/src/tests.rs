@@ -28,12 +28,12 @@ struct Bytes {
     client: Codec,
     executor: Codec,
     /// What is done to the bytes on the way.
-    change: fn(&mut Vec<u8>),
+    change: fn(&mut [u8]),
     plans: Mutex<Vec<String>>,
 }
 
 impl Bytes {
-    fn new(roots: &[String], change: fn(&mut Vec<u8>)) -> Arc<Self> {
+    fn new(roots: &[String], change: fn(&mut [u8])) -> Arc<Self> {
         let place = |roots: &[String]| {
             Arc::new(Place::executor(Registry::default(), OpenOptions::default(), roots).unwrap())
         };
@@ -88,7 +88,7 @@ impl Test {
         Test::with(|_| Vec::new(), |_| {})
     }
 
-    fn with(roots: impl Fn(&std::path::Path) -> Vec<String>, change: fn(&mut Vec<u8>)) -> Self {
+    fn with(roots: impl Fn(&std::path::Path) -> Vec<String>, change: fn(&mut [u8])) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let bytes = Bytes::new(&roots(folder.path()), change);
         let engine = |cluster: Option<Arc<dyn Cluster>>| {
@@ -305,7 +305,7 @@ fn executors_open_nothing_outside_their_roots() {
 
 #[test]
 fn other_versions_are_refused_with_both_named() {
-    fn older(bytes: &mut Vec<u8>) {
+    fn older(bytes: &mut [u8]) {
         let version = format!("{} plan ", env!("CARGO_PKG_VERSION"));
         let at = bytes.windows(version.len()).position(|window| window == version.as_bytes()).unwrap();
         bytes[at] = b'9';
