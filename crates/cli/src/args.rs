@@ -194,6 +194,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot sql \"SELECT sym, avg(px) FROM 'trades.bson' JOIN 'ref.parquet' USING (sym) GROUP BY sym\"\n  pentaglot sql \"COPY (SELECT * FROM 'days/*.csv') TO 'year.dbdf'\""
     )]
     Sql(Sql),
+    /// The processes on which `sql --cluster` runs queries (a build with the feature `cluster` has them)
+    #[command(
+        after_help = "Examples:\n  pentaglot cluster scheduler\n  pentaglot cluster executor --bind-port 50061 --bind-grpc-port 50062 --data-root /data"
+    )]
+    Cluster(Cluster),
     /// Tables in collections of MongoDB: list, append, delete, prune (a build with the feature `mongodb` has it)
     #[command(
         after_help = "Examples:\n  pentaglot mongodb list mongodb://localhost/market/ticks\n  pentaglot mongodb append day-2.csv 'mongodb://localhost/market/ticks?key=AAPL'"

@@ -14,7 +14,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Check a file", &["validate", "hash", "diff"]),
     ("Change a file", &["convert", "salvage"]),
     ("Keep data", &["store"]),
-    ("Ask files", &["sql"]),
+    ("Ask files", &["sql", "cluster"]),
     ("Tables in MongoDB", &["mongodb"]),
     ("Ask succinct structures", &["query", "index"]),
     ("Types and formats", &["type", "formats"]),
