@@ -53,6 +53,11 @@ impl Reshape {
         Reshape { from: form, to: form, route: Route::Forms, schema: Arc::clone(schema), plan }
     }
 
+    /// Whether rows come out as they are.
+    pub fn is_identity(&self) -> bool {
+        self.from == self.to && self.route == Route::Forms
+    }
+
     /// How many rows come out of so many, where that is known.
     pub fn row_count(&self, rows: Option<u64>) -> Option<u64> {
         match (&self.route, self.from, self.to) {

@@ -156,7 +156,7 @@ impl ReadBack {
         let stream = opened.rows(&View::default())?;
         let stream = self.as_written(stream)?;
         let mut hasher = RowHasher::new(&stream.schema(), &options.identity())?;
-        identity::ReadAhead::new(stream, &options.identity())?.try_for_each(|batch| hasher.push(&batch?))?;
+        options.identity().overlapped(stream)?.try_for_each(|batch| hasher.push(&batch?))?;
         hasher.finish()?.cid()
     }
 
