@@ -260,7 +260,8 @@ mod tests {
     #[test]
     fn rows_that_are_dropped_end_their_thread() {
         let (control, budget, made) = (Control::new(2), Budget::default(), Arc::default());
-        let mut rows = overlapped(numbers(1000, 10, -1, &made, &budget), Early::Join, &control, &budget).unwrap();
+        let mut rows =
+            overlapped(numbers(1000, 10, -1, &made, &budget), Early::Join, &control, &budget).unwrap();
         rows.next().unwrap().unwrap();
         drop(rows);
         let at_end = made.load(Ordering::SeqCst);

@@ -17,7 +17,6 @@ mod rows;
 mod tests;
 mod types;
 
-
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 
@@ -25,7 +24,7 @@ use serde_json::json;
 
 use crate::control::Control;
 use crate::convert::reshape;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::formats::dynd;
 use crate::hub::{Early, Form, LossKinds, LossRecord, Rows, overlapped};
 use crate::limits::Budget;

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{FormatInfo, OptionMap, Side, TypeLanguage, dynd};
 use crate::hub::type_text::print_exact_schema;
 use crate::hub::{Form, LossKinds, LossRecord, Rows, rows};
-use crate::identity::{self, Cid, RowHasher};
+use crate::identity::{Cid, RowHasher};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::{ReadAt, Source};

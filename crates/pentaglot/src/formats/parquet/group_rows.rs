@@ -96,8 +96,7 @@ impl Store {
         };
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let selected = || std::iter::once(size(range.start)..size(range.end));
-        let selection =
-            (!whole).then(|| RowSelection::from_consecutive_ranges(selected(), size(total)));
+        let selection = (!whole).then(|| RowSelection::from_consecutive_ranges(selected(), size(total)));
         let lane = |mask: ProjectionMask| self.lane(metadata, index, mask, selection.clone(), rows);
         Ok(GroupRows { lanes: masks.into_iter().map(lane).collect::<Result<_>>()? })
     }

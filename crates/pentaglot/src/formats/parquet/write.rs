@@ -110,7 +110,12 @@ struct ParquetWriter {
 }
 
 impl ParquetWriter {
-    fn create(sink: Sink, schema: &SchemaRef, compression: Compression, options: &WriteOptions) -> Result<Self> {
+    fn create(
+        sink: Sink,
+        schema: &SchemaRef,
+        compression: Compression,
+        options: &WriteOptions,
+    ) -> Result<Self> {
         let stored: SchemaRef = Arc::new(schema::stored_schema(schema));
         // Dictionaries that come back as their values are not part of what is restored.
         let restored = schema::restored_schema(schema);
@@ -131,7 +136,8 @@ impl ParquetWriter {
         let properties = properties.set_key_value_metadata(Some(pairs)).build();
         let descriptor = schema::with_logical_types(descriptor, &stored).map_err(from_writer)?;
         let write = ArrowWriterOptions::new().with_properties(properties).with_parquet_schema(descriptor);
-        let file = ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write).map_err(from_writer)?;
+        let file =
+            ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write).map_err(from_writer)?;
         let groups = RowGroups::new(file, Arc::clone(&stored), size, options.control.clone())?;
         let levels = Levels::gather(schema);
         Ok(ParquetWriter { groups, stored, levels, converts, rows: 0 })
@@ -173,7 +179,8 @@ fn properties(
     compression: Compression,
     size: RowGroupSize,
 ) -> WriterPropertiesBuilder {
-    let page = (OPEN_PAGES_BYTES.min(size.bytes / 2) / descriptor.num_columns().max(1)).clamp(32 << 10, 1 << 20);
+    let page =
+        (OPEN_PAGES_BYTES.min(size.bytes / 2) / descriptor.num_columns().max(1)).clamp(32 << 10, 1 << 20);
     let mut builder = WriterProperties::builder()
         .set_compression(compression)
         .set_data_page_size_limit(page)
