@@ -106,6 +106,18 @@ impl Output for Small {
         Ok(())
     }
 
+    fn can_patch(&self) -> bool {
+        true
+    }
+
+    fn patch(&mut self, _: u64, _: &[u8]) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn sibling(&mut self, _: &str) -> std::io::Result<Option<Box<dyn Output>>> {
+        Ok(None)
+    }
+
     fn commit(self: Box<Self>) -> std::io::Result<()> {
         panic!("a run that failed is not committed")
     }

@@ -1,7 +1,7 @@
 //! Opening, and rows.
 
 use std::collections::VecDeque;
-use std::io::{Cursor, Empty, Read};
+use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -496,8 +496,9 @@ impl Reader {
         let fresh = |(records, bytes)| Ok((records, bytes, self.table.fresh()?));
         let pieces = pieces.into_iter().map(fresh).collect::<Result<_>>()?;
         let (layout, columns) = (&self.layout, self.columns);
-        let read =
-            self.pieces.each(pieces, |(mut records, bytes, mut table): (Records<Empty>, usize, Table)| {
+        let read = self.pieces.each(
+            pieces,
+            |(mut records, bytes, mut table): (Records<io::Empty>, usize, Table)| {
                 while records.next_record()? {
                     match skipped(&records, columns) {
                         // The batch begins where its first row does.
@@ -507,7 +508,8 @@ impl Reader {
                     }
                 }
                 Ok((layout.batch(&mut table)?, bytes))
-            })?;
+            },
+        )?;
         for (batch, bytes) in read {
             self.records.skip(bytes);
             self.row += batch.num_rows() as u64;
