@@ -74,7 +74,7 @@ fn outputs_do_not_depend_on_the_number_of_threads() {
     let registry = Registry::default();
     let (half, end) = (table(0..ROWS / 2), table(ROWS / 2..ROWS));
     let arrow = arrow_file(&registry, &half.schema(), &[half, end]);
-    for to in TABLES {
+    for to in TABLES.into_iter().filter(|to| *to != "dbdf") {
         let bytes = converted(&arrow, "arrow", to);
         let from = to.split(':').next().unwrap();
         let back = converted(&bytes, from, "arrow");
@@ -85,7 +85,7 @@ fn outputs_do_not_depend_on_the_number_of_threads() {
     }
     let numbers = numbers();
     let arrow = arrow_file(&registry, &numbers.schema(), &[numbers]);
-    for to in ["npy", "npz", "mtx", "dbdf:daphne"] {
+    for to in ["dbdf", "dbdf:daphne", "npy", "npz", "mtx"] {
         let bytes = converted(&arrow, "arrow", to);
         converted(&bytes, to.split(':').next().unwrap(), "parquet");
     }
@@ -165,28 +165,31 @@ fn a_fault_in_any_stage_ends_all_with_the_first_error_and_leaves_nothing() {
         }
     }
     let parquet = converted(&arrow, "arrow", "parquet");
+    // The header of the first page.
     let mut broken = parquet.clone();
-    let middle = broken.len() / 2;
-    broken[middle..middle + 2000].fill(0x5a);
+    broken[4..40].fill(0x5a);
     fault(&broken, "parquet", "csv", unchanged, file);
     // Reshaping: numbers past the type that is asked for.
     let narrow = |options: &mut ConvertOptions| {
         options.as_type =
             Some("struct{number: ?int16, measure: ?float64, text: ?utf8, at: ?timestamp[us]}".to_owned());
     };
-    let registry_error = {
+    let mut errors = THREADS.map(|threads| {
         let mut options = ConvertOptions::default();
         narrow(&mut options);
         options.open.from = Some("arrow".to_owned());
-        let opened =
-            open_source(&registry, Source::from_bytes("data", arrow.clone()), None, &options.open).unwrap();
-        let conversion =
-            Conversion::plan_opened(opened, target(&registry, "csv").unwrap(), None, &options).unwrap();
-        conversion.run_into(file()).unwrap_err()
-    };
-    assert!(registry_error.to_string().contains("number"), "{registry_error}");
+        options.open.control = Control::new(threads);
+        let source = Source::from_bytes("data", arrow.clone());
+        let opened = open_source(&registry, source, None, &options.open).unwrap();
+        let target = target(&registry, "csv").unwrap();
+        let conversion = Conversion::plan_opened(opened, target, None, &options).unwrap();
+        conversion.run_into(file()).unwrap_err().to_string()
+    });
+    assert!(errors[0].contains("number"), "{}", errors[0]);
+    errors.sort_unstable();
+    assert_eq!(errors[0], errors[2]);
     // Writing: an output without room.
-    for to in TABLES {
+    for to in TABLES.into_iter().filter(|to| *to != "dbdf") {
         for room in [0, 100_000] {
             let error = fault(&arrow, "arrow", to, unchanged, || Sink::from_output(Box::new(Small(room))));
             assert!(error.to_string().contains("no room"), "{to}: {error}");
