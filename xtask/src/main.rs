@@ -1,4 +1,4 @@
-//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines|pictures|web`.
+//! Tasks for developers and CI: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines|pictures|web`.
 
 mod fuzz;
 mod lines;
@@ -87,8 +87,8 @@ fn bench_all(quick: bool) -> Result {
 
 /// The tests of the unsafe code, under valgrind: those of the succinct structures and those of the kernels. A few minutes.
 ///
-/// Its processor has POPCNT and BMI2, so the fast ways are the ones that run, but no AVX-512, which it hides. Left out
-/// are the tests that would take longest: those that flip every single bit (garbage and indexes of other data are
+/// Its processor has POPCNT and BMI2, so the fast paths are tested, but not AVX-512, which it does not support. The
+/// tests that would take longest are left out: those that flip every single bit (garbage and indexes of other data are
 /// tried instead), and that of large clustered vectors.
 fn valgrind() -> Result {
     let runner = "valgrind --quiet --error-exitcode=99 --leak-check=no";
@@ -113,7 +113,7 @@ fn host() -> Result<String> {
     line.map(str::to_owned).ok_or("rustc does not name its host".to_owned())
 }
 
-/// Where cargo put this program, and so the command.
+/// The folder where cargo builds this program, and also the command.
 fn build_folder() -> PathBuf {
     let this = env::current_exe().unwrap_or_default();
     this.parent().map(Path::to_path_buf).unwrap_or_default()

@@ -16,7 +16,7 @@ const NEED_FEATURES: &[&str] = &["remote.py", "sql.py"];
 
 /// What builds the package and what its tests import.
 const PACKAGE_NEEDS: &[&str] =
-    &["duckdb", "maturin", "mypy", "numpy", "pandas", "polars", "pyarrow", "pytest", "scipy"];
+    &["duckdb", "maturin", "mypy", "numpy", "pandas", "polars", "pyarrow", "pyright", "pytest", "scipy"];
 
 /// Runs `tests/python/*.py`. Without python3 or its packages they are left out.
 pub(crate) fn tests(is_full: bool, left_out: &mut Vec<String>) -> Result {

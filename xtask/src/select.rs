@@ -1,6 +1,6 @@
-//! Which packages are built, with which features: the one place that says it.
+//! The packages and features that all tasks build.
 //!
-//! Another selection builds other features of the same dependencies, so each has a price of its own; see CONTRIBUTING.md.
+//! Another selection builds the same dependencies with other features, which takes time; see CONTRIBUTING.md.
 
 /// Everything: what CI lints, tests and documents.
 pub(crate) const FULL: [&str; 3] = ["--workspace", "--features", "pentaglot-cli/remote,pentaglot-cli/sql"];

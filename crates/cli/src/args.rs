@@ -1,4 +1,4 @@
-//! The one table of verbs and options: parser, help, man page and completions are made from it.
+//! The table of verbs and options, from which parser, help, man page and completions are generated.
 
 mod look;
 mod parse;

@@ -1,5 +1,5 @@
-//! A progress bar (bytes, rate, time left) that shows when work lasts longer than a second; lines where stderr is not a
-//! terminal and `--progress=always` asks for them.
+//! A progress bar (bytes, rate, time left) that appears after a second; lines of text if stderr is not a terminal and
+//! `--progress=always` is set.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use pentaglot::Control;
 use crate::args::{Global, When};
 use crate::screen::{self, size};
 
-/// A bar that follows how far the run has come, until it is dropped.
+/// A bar that shows the progress of the run until it is dropped.
 pub(crate) struct Progress {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -62,7 +62,7 @@ fn show(control: &Control, stop: &AtomicBool) {
     }
 }
 
-/// Where stderr is not a terminal: a line every ten seconds, and one at the end.
+/// Without a terminal: a line every ten seconds, and one at the end.
 fn say(control: &Control, stop: &AtomicBool) {
     let start = Instant::now();
     let mut next = Duration::from_secs(10);
@@ -72,7 +72,7 @@ fn say(control: &Control, stop: &AtomicBool) {
             next += Duration::from_secs(10);
             let progress = control.progress();
             let of = progress.total_bytes.map_or(String::new(), |total| format!(" of {}", size(total)));
-            // Headers are read more than once.
+            // Headers are read more than once, so the count may exceed the total.
             let done = size(progress.bytes.min(progress.total_bytes.unwrap_or(u64::MAX)));
             let rows = match (progress.rows, progress.total_rows) {
                 (0, _) => String::new(),
@@ -94,7 +94,7 @@ impl Drop for Progress {
         self.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A bar that failed is no reason to fail.
+            // An error of the progress bar is ignored.
             let _ = thread.join();
         }
     }

@@ -72,7 +72,7 @@ fn statements(session: &Session, args: &Sql, engine: &Engine, text: &str) -> Sta
     DONE
 }
 
-/// Runs one statement and prints what it gives.
+/// Runs one statement and prints its result.
 fn one(session: &Session, args: &Sql, engine: &Engine, statement: &str) -> Result<(), Failure> {
     match engine.run(statement)? {
         Answer::Rows(rows) => {
@@ -101,7 +101,7 @@ fn one(session: &Session, args: &Sql, engine: &Engine, statement: &str) -> Resul
     Ok(())
 }
 
-/// Prints an error. Whatever it is, the status is that of SQL errors; an interrupt and a closed pipe are none.
+/// Prints an error. The status is that of SQL errors, except for an interrupt and a closed pipe.
 fn report(mut failure: Failure) -> Status {
     if failure.error.advice() == Some(&Hint::Force) && failure.file.is_some() {
         failure.error = Error::usage(failure.error.to_string())

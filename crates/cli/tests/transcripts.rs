@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Transcripts run beside a copy of the examples, so that what they write stays out of the repository.
+/// Transcripts run in a copy of the examples, so that their outputs are not written to the repository.
 #[test]
 fn transcripts_hold() {
     let folder = tempfile::tempdir().unwrap();

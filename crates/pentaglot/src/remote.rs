@@ -1,30 +1,31 @@
-//! [`Remote`]: a place beyond the file system that names such as `s3://bucket/key` lead to.
+//! [`Remote`]: storage outside the local file system, with names such as `s3://bucket/key`.
 
 use crate::error::{Error, Hint, Result};
 use crate::redact::scheme;
 use crate::sink::Output;
 use crate::source::Source;
 
-/// Opens, creates and lists what names of some schemes mean. A [`Registry`](crate::Registry) carries the ones at hand.
+/// Opens, creates, lists and removes objects whose names have certain schemes. A [`Registry`](crate::Registry) holds
+/// the available ones.
 pub trait Remote: Send + Sync {
-    /// The schemes that it knows, such as `s3`.
+    /// The schemes that it handles, such as `s3`.
     fn schemes(&self) -> &[&str];
 
-    /// The bytes that a name means. Blocks until the place has answered.
+    /// Opens the object of this name. Blocks until the server has answered.
     fn open(&self, name: &str) -> Result<Source>;
 
-    /// An output that appears under this name when it is committed. What exists already is replaced with `force` only.
+    /// An output that appears under this name when it is committed. An existing object is replaced only with `force`.
     fn create(&self, name: &str, force: bool) -> Result<Box<dyn Output>>;
 
-    /// The names that match a pattern (`*`, `?`, `[a-z]`, `**`), sorted; `None` where the scheme has no patterns, so that
+    /// The names that match a pattern (`*`, `?`, `[a-z]`, `**`), sorted; `None` if the scheme has no patterns, so that
     /// the text is a name.
     fn list(&self, pattern: &str) -> Result<Option<Vec<String>>>;
 
-    /// Removes what a name means, if it is there.
+    /// Removes the object of this name, if it exists.
     fn remove(&self, name: &str) -> Result<()>;
 }
 
-/// The one of `remotes` that a name leads to; `None` for a local path.
+/// The one of `remotes` that handles the scheme of a name; `None` for a local path.
 pub(crate) fn find<'r>(
     remotes: &'r [std::sync::Arc<dyn Remote>],
     name: &str,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use tree::rust_files;
 
-/// What each room may name with `crate::`. The root's re-exports of core types count as core.
+/// The modules that each module may use with `crate::`. The root's re-exports of core types count as core.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("redact", &[]),
     ("error", &["redact"]),
@@ -45,7 +45,7 @@ fn nothing_calls_upward_or_sideways() {
         }
         for named in named_rooms(&fs::read_to_string(&file).unwrap()) {
             let fits = match room.as_str() {
-                // A format names the core, what all formats share, and itself.
+                // A format uses the core, the common parts of all formats, and itself.
                 "formats" => match named.split_once("::") {
                     // An archive is made of arrays.
                     Some(("formats", "npy")) if format == "npz" => true,
@@ -74,7 +74,8 @@ fn is_format(source: &Path, name: &str) -> bool {
     source.join("formats").join(name).is_dir()
 }
 
-/// What follows `crate::` in code (not in comments), also in lists; of `formats` also the next step.
+/// The module names after `crate::` in code (not in comments), also in lists; for `formats` also the next
+/// segment.
 fn named_rooms(text: &str) -> BTreeSet<String> {
     let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let mut paths = Vec::new();
@@ -89,7 +90,7 @@ fn named_rooms(text: &str) -> BTreeSet<String> {
     paths.into_iter().map(room).filter(|room| !room.is_empty()).collect()
 }
 
-/// Reads a path, or a list of paths in braces, that continues `before`. Gives what is left of the text.
+/// Reads a path, or a list of paths in braces, that continues `before`. Returns the rest of the text.
 fn read_paths<'t>(text: &'t str, before: &[String], paths: &mut Vec<Vec<String>>) -> &'t str {
     let text = text.trim_start();
     if let Some(mut rest) = text.strip_prefix('{') {

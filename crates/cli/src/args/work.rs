@@ -1,4 +1,4 @@
-//! What the verbs take that write or compare files.
+//! Arguments of the verbs that write or compare files.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub(crate) struct Changes {
     pub(crate) rename: Option<Pairs>,
 }
 
-/// Names with what they get.
+/// Pairs of a column name and its new type or name.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs(pub(crate) Vec<(String, String)>);
 

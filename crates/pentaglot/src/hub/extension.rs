@@ -1,4 +1,5 @@
-//! Extension types on fields: what Arrow cannot type has a storage type that is useful without us, and a name.
+//! Extension types on fields: a type that Arrow lacks has a name, and a storage type that other programs can
+//! use.
 //!
 //! | name | storage | metadata |
 //! |---|---|---|
@@ -73,17 +74,17 @@ pub fn without(field: Field) -> Field {
     field.with_metadata(all)
 }
 
-/// What it does to a field if a target does not keep its extension type: ours are part of the data, those of other
+/// The effect on a field if a target does not keep its extension type. Ours are part of the data, those of other
 /// programs are not.
 pub fn dropped(field: &Field) -> Effect {
     match name(field) {
         None => Effect::exact(),
-        // A list of that size says the same.
+        // A fixed-size list describes the same tensor.
         Some(FIXED_SHAPE_TENSOR) if tensor_shape(field).is_some_and(|shape| shape.len() == 1) => {
             Effect::widened().because("comes back as a list of fixed size")
         }
         Some(name) if name.starts_with("pentaglot.") || name == FIXED_SHAPE_TENSOR => {
-            Effect::lossy(LossKind::Metadata).because(format!("what {name} means is not kept"))
+            Effect::lossy(LossKind::Metadata).because(format!("the meaning of {name} is not kept"))
         }
         Some(name) => Effect::widened().because(format!("the extension type {name} is not kept")),
     }

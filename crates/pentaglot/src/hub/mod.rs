@@ -1,6 +1,6 @@
-//! The hub: everything that enters becomes a stream of Arrow record batches with a schema ([`Rows`]), everything that
-//! leaves is written from one. What a table cannot say by itself is said by extension types on fields
-//! ([`extension`]) and a few schema-metadata keys ([`shape`], [`native`]).
+//! The hub: all input becomes a stream of Arrow record batches with a schema ([`Rows`]), and all output is written
+//! from such a stream. What a plain table cannot express is stored in extension types of fields ([`extension`]) and a
+//! few schema-metadata keys ([`shape`], [`native`]).
 
 mod columns;
 pub mod extension;

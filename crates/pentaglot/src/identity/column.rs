@@ -1,4 +1,4 @@
-//! The values of an array as `enc` writes them: one look at the type, then straight loops.
+//! The values of an array in the encoding `enc`. The type is matched once, outside the loops.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type};
@@ -51,7 +51,7 @@ enum Values {
 }
 
 impl HashedColumn {
-    /// Looks at an array once.
+    /// Matches the type of an array.
     pub(super) fn new(array: &dyn Array) -> Result<Self> {
         let len = array.len();
         let values = match array.data_type() {
@@ -137,7 +137,7 @@ impl HashedColumn {
         self.len
     }
 
-    /// Whether value `index` is missing, also where a dictionary says so.
+    /// Whether value `index` is missing, also if it is a null of a dictionary.
     pub(super) fn is_missing(&self, index: usize) -> bool {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) {
             return true;
@@ -241,7 +241,7 @@ fn bytes<O: OffsetSizeTrait>(offsets: &[O], bytes: &Buffer) -> Values {
     Values::Bytes { ends: offsets.iter().map(|offset| offset.as_usize()).collect(), bytes: bytes.clone() }
 }
 
-/// Lists by their offsets; only the items that they use are looked at.
+/// Lists by their offsets; items that no list refers to are ignored.
 fn list<O: OffsetSizeTrait>(offsets: &[O], items: &ArrayRef) -> Result<Values> {
     let first = offsets.first().map_or(0, |first| first.as_usize());
     let last = offsets.last().map_or(0, |last| last.as_usize());

@@ -1,12 +1,12 @@
-//! Where encoded bytes go.
+//! A buffer for encoded bytes.
 
 use crate::error::Result;
 use crate::wire::varint;
 
-/// Small pieces are gathered up to this size: hashing is fastest on long ones.
+/// Bytes are buffered up to this size, since hashing is fastest on long inputs.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
 
-/// Takes encoded bytes, and passes them on in long pieces.
+/// Takes encoded bytes, and passes them to the target in large pieces.
 pub(super) struct Encoder<'t> {
     buffer: Vec<u8>,
     target: &'t mut dyn FnMut(&[u8]) -> Result<()>,

@@ -1,4 +1,4 @@
-//! Rows of a matrix by their entries that are not zero: dense and sparse rows with equal values have the same encoding.
+//! Rows of a matrix by their non-zero entries: dense and sparse rows with equal values have the same encoding.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
@@ -16,7 +16,7 @@ pub(super) struct MatrixRows {
     places: Places,
 }
 
-/// Where the values are.
+/// The positions of the values.
 enum Places {
     /// Row `i` is the values `i * cols..(i + 1) * cols`.
     Dense { cols: usize },

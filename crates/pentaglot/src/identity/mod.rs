@@ -1,11 +1,12 @@
-//! Content identity: one name for the same typed data, whatever file it comes from. Defined in `docs/identity.md`.
+//! Content identity: one identifier for the same typed data, independent of the file that holds it. Defined in
+//! `docs/identity.md`.
 //!
 //! ```text
 //! value  --enc-->  bytes  --BLAKE3 of 65,536 rows-->  chunk digest  --BLAKE3-->  column digest  --root-->  identity
 //! ```
 //!
 //! It does not depend on batches, encodings, offsets, compression, byte order, dialect, metadata, or the nullability of
-//! columns without nulls. Rows are hashed while they are read, columns and chunks side by side.
+//! columns without nulls. Rows are hashed while they are read, columns and chunks in parallel.
 
 mod chunk;
 mod cid;
@@ -49,7 +50,7 @@ const VERSION: i128 = 1;
 pub struct IdentityOptions {
     /// The memory that the job may use, and its other limits.
     pub budget: Budget,
-    /// The handle on the job: its threads, the flag that ends it.
+    /// The handle on the job: its threads, and the flag that cancels it.
     pub control: Control,
 }
 
@@ -68,7 +69,7 @@ impl IdentityOptions {
     }
 }
 
-/// The identity of typed data, and what it is made of.
+/// The identity of typed data, and the digests that it is computed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
@@ -88,7 +89,7 @@ pub struct Identity {
 pub struct ColumnIdentity {
     /// Its name; empty unless it is the column of a table.
     pub name: String,
-    /// Its type as the identity spells it; see [`type_text`].
+    /// The text of its type; see [`type_text`].
     pub data_type: String,
     /// The digest of its values.
     pub digest: [u8; 32],
@@ -97,7 +98,7 @@ pub struct ColumnIdentity {
 }
 
 impl ColumnIdentity {
-    /// The column's own identity: the CID of the bytes that its digest is of.
+    /// The identity of the column alone: the CID of the bytes that its digest hashes.
     pub fn cid(&self) -> Cid {
         Cid::new(self.digest)
     }
@@ -160,7 +161,7 @@ pub fn of_rows(rows: Rows, options: &IdentityOptions) -> Result<Identity> {
     hasher.finish()
 }
 
-/// A matrix that comes as a table, as a matrix; other rows as they are.
+/// Converts rows of a matrix in a table form to a matrix; other rows are unchanged.
 pub(crate) fn as_matrix(rows: Rows, options: &IdentityOptions) -> Result<Rows> {
     let form = match Form::of(&rows.schema()) {
         Form::Columns => Form::Dense,
@@ -191,8 +192,8 @@ pub(crate) fn row_digests(columns: &[ArrayRef]) -> Result<Vec<[u8; 32]>> {
     (0..rows).map(digest).collect()
 }
 
-/// The form under which rows of this schema are hashed. A matrix in columns or as `row, col, value` is the table that its
-/// rows are, unless [`as_matrix`] comes first.
+/// The form as which rows of this schema are hashed. A matrix in columns or as `row, col, value` is hashed as a plain
+/// table, unless [`as_matrix`] has converted it.
 fn form_of(schema: &SchemaRef) -> Form {
     match Form::of(schema) {
         Form::Columns | Form::Coo => Form::Table,

@@ -171,7 +171,7 @@ impl Conversion {
         #[cfg(feature = "sds")]
         {
             // A type of sds that is given for an input is not that of the output.
-            let other = write.type_text.take().filter(|text| !composite::is_sds_type(text));
+            let other = write.type_text.take().filter(|text| !super::types::Language::is_sds(text));
             write.type_text = options.write_type.clone().or(other);
         }
         write.options = super::options::of_side(given, Side::Write, info);

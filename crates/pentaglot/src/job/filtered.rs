@@ -1,4 +1,4 @@
-//! A document of which only the rows are seen that a filter keeps.
+//! A document with the rows that match a filter.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ struct Filtered {
 }
 
 impl Opened {
-    /// The same document with the rows that match; see [`crate::hub::filter`]. How many they are is not known.
+    /// The same document with the rows that match; see [`crate::hub::filter`]. Their number is not known.
     pub fn filtered(&self, filter: &str) -> Result<Opened> {
         let inner = Arc::clone(&self.document);
         let mut summary = inner.summary().clone();
@@ -27,7 +27,7 @@ impl Opened {
         Ok(Opened { document: Arc::new(Filtered { inner, filter, summary }), ..self.clone() })
     }
 
-    /// How many rows there are, or how many a filter keeps. Values are read only where the count is not known.
+    /// The number of rows, or of those that match a filter. Values are read only if the count is not known.
     pub fn count(&self, filter: Option<&str>) -> Result<u64> {
         if let Some(filter) = filter {
             return self.filtered(filter)?.count(None);
@@ -35,7 +35,7 @@ impl Opened {
         if let Some(rows) = self.document.summary().rows {
             return Ok(rows);
         }
-        // Without columns a reader gives batches that have rows and nothing else.
+        // With no columns selected, batches have only a number of rows.
         let selection = self.document.selection().with_column_ranges(Vec::new())?;
         let rows = self.charged_rows(&selection)?;
         rows.map(|batch| Ok(batch?.num_rows() as u64)).sum()
@@ -55,8 +55,8 @@ impl Document for Filtered {
         self.inner.validate(findings)
     }
 
-    /// The filter comes first: a range of rows counts those that match. Columns that only the filter looks at are read, and
-    /// dropped.
+    /// The filter is applied first: a range of rows counts those that match. Columns that only the filter uses are read
+    /// and dropped.
     fn rows(&self, selection: &Selection) -> Result<Rows> {
         let all = self.inner.selection().with_batch_rows(selection.batch_rows());
         let rows = match selection.columns() {

@@ -1,5 +1,5 @@
-//! BSON, as far as a walk over its lengths needs it: documents are walked by positioned reads; values
-//! that are not asked for are not read.
+//! The part of BSON needed to walk documents by their lengths: with positioned reads, and without reading
+//! values that are not needed.
 //!
 //! ```text
 //! document := length:i32 element* 00        (the length counts itself and the 00)
@@ -25,7 +25,7 @@ impl BsonKind {
     pub(crate) const INT32: BsonKind = BsonKind(0x10);
     pub(crate) const INT64: BsonKind = BsonKind(0x12);
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self.0 {
             0x01 => "a double",
@@ -70,13 +70,13 @@ pub(crate) struct Element {
     pub key: String,
     /// The offset of the type byte.
     pub offset: u64,
-    /// Where the value begins.
+    /// The offset of the value.
     pub value_offset: u64,
     pub value_bytes: u64,
 }
 
 impl Element {
-    /// Errs unless the element has this type.
+    /// Returns an error unless the element has this type.
     pub(crate) fn expect(&self, kind: BsonKind) -> Result<()> {
         if self.kind == kind {
             return Ok(());
@@ -84,7 +84,7 @@ impl Element {
         Err(self.mistyped(kind.name()))
     }
 
-    /// The error of an element of another type.
+    /// The error for an element of another type.
     #[cold]
     pub(crate) fn mistyped(&self, expected: &str) -> Error {
         Error::malformed(expected, self.kind.name()).at(self.offset).rule("field-type")
@@ -96,10 +96,10 @@ impl Element {
     }
 }
 
-/// How much is read ahead: a few small elements come in one read, and little is read of what is skipped.
+/// How much is read ahead: enough for a few small elements, and little if they are skipped.
 const WINDOW_BYTES: usize = 512;
 
-/// Steps through the BSON of a source.
+/// Reads the BSON of a source element by element.
 pub(crate) struct Reader {
     window: Window,
 }
@@ -178,7 +178,7 @@ impl Reader {
     /// The text of a string element.
     pub(crate) fn string(&mut self, element: &Element) -> Result<String> {
         element.expect(BsonKind::STRING)?;
-        // The shortest string is a length and a zero byte: `value_bytes` has seen to it.
+        // A string has at least a length and a zero byte: `value_bytes` has checked it.
         let bytes = element.value_bytes.saturating_sub(5);
         let mut text = self.bytes(element.value_offset + 4, bytes)?;
         let end = element.value_offset + 4 + bytes;
@@ -190,9 +190,7 @@ impl Reader {
         text.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         String::from_utf8(text).map_err(|error| {
             let place = error.utf8_error().valid_up_to() as u64;
-            Error::malformed("UTF-8 text", "bytes that are none")
-                .at(element.value_offset + 4 + place)
-                .rule("utf8")
+            Error::malformed("UTF-8 text", "other bytes").at(element.value_offset + 4 + place).rule("utf8")
         })
     }
 
@@ -205,7 +203,7 @@ impl Reader {
         }
     }
 
-    /// Where the content of a binary element of sub-type 0 begins, and its length.
+    /// The offset of the content of a binary element of sub-type 0, and its length.
     pub(crate) fn binary(&mut self, element: &Element) -> Result<(u64, u64)> {
         element.expect(BsonKind::BINARY)?;
         let [sub_type] = self.array(element.value_offset + 4)?;
@@ -222,7 +220,7 @@ impl Reader {
         Cursor::at(self.window.at(offset, N)?, offset).array()
     }
 
-    /// How many bytes the value takes that begins at `offset` and must end at or before `end`.
+    /// The size of the value at `offset`, which must end at or before `end`.
     fn value_bytes(&mut self, kind: BsonKind, element: u64, offset: u64, end: u64) -> Result<u64> {
         let left = end.saturating_sub(offset);
         let past = |bytes: u64| {
@@ -234,7 +232,7 @@ impl Reader {
             .rule("bson-length")
         };
         let fixed = |bytes: u64| if bytes <= left { Ok(bytes) } else { Err(past(bytes)) };
-        // A length of at least `least`, which is followed by itself and `extra` bytes.
+        // Reads a length of at least `least`, which is followed by that many and `extra` bytes.
         let mut counted = |least: i32, extra: u64| {
             fixed(4)?;
             let length = i32::from_le_bytes(self.array(offset)?);
@@ -288,11 +286,12 @@ impl Reader {
         }
         String::from_utf8(key).map_err(|error| {
             let place = error.utf8_error().valid_up_to() as u64;
-            Error::malformed("a UTF-8 key", "bytes that are none").at(offset + place).rule("utf8")
+            Error::malformed("a UTF-8 key", "other bytes").at(offset + place).rule("utf8")
         })
     }
 
-    /// `count` bytes at `offset`, which lie within the file; they are read as they come, so a lie costs nothing.
+    /// `count` bytes at `offset`, which are within the file; memory grows with the bytes read, so a wrong count
+    /// allocates nothing.
     fn bytes(&mut self, offset: u64, count: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < count {
@@ -304,17 +303,17 @@ impl Reader {
     }
 }
 
-/// How far a walk through a document has come.
+/// The position of a walk through a document.
 #[derive(Debug, Clone)]
 pub(crate) struct Elements {
     position: u64,
     end: u64,
 }
 
-/// BSON being written: pieces in order, so that a large block is never copied or cleared to make room.
+/// BSON being written: a list of pieces, so that a large block is never copied.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
-    /// Finished pieces, then the one that small things are added to.
+    /// Finished pieces, then the one that small elements are appended to.
     pieces: Vec<Vec<u8>>,
     bytes: u64,
 }
@@ -328,7 +327,7 @@ pub(crate) struct Open {
     start: u64,
 }
 
-/// A document and a binary are no longer than this.
+/// The maximum length of a document and of a binary.
 pub(crate) const MAX_BYTES: u64 = i32::MAX as u64;
 
 impl Writer {
@@ -424,7 +423,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds what another writer wrote.
+    /// Appends the bytes of another writer.
     pub(crate) fn append(&mut self, other: Writer) {
         self.bytes += other.bytes;
         self.pieces.extend(other.pieces);

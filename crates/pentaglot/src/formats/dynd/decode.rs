@@ -1,4 +1,4 @@
-//! Rows to Arrow columns. Values of fixed size are gathered as bytes and become arrays at once
+//! Decodes rows to Arrow columns. Values of fixed size are collected as bytes and converted to arrays at once
 //! ([`unpack`](super::unpack::unpack)); the others are read value by value into one [`ColumnDecoder`] per field.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::limits::{Budget, Reservation};
 pub(super) struct ColumnDecoder {
     kind: DecoderKind,
     len: usize,
-    /// Pays for placeholders: they take memory without a byte in the file.
+    /// The reservation for placeholders, which take memory but no bytes in the file.
     held: Reservation,
 }
 
@@ -52,7 +52,7 @@ enum DecoderKind {
         items: Box<ColumnDecoder>,
     },
     Struct(Vec<ColumnDecoder>),
-    /// `?T` with a flag byte; `some`: the value is in a struct of its own.
+    /// `?T` with a flag byte; with `some` the value is wrapped in a struct.
     Option {
         validity: BooleanBufferBuilder,
         value: Box<ColumnDecoder>,
@@ -65,7 +65,7 @@ enum DecoderKind {
         budget: Budget,
         last: Option<(Vec<u8>, Type)>,
     },
-    /// A field that nobody asked for.
+    /// A field that is not selected.
     Skipped(Type, Budget),
 }
 
@@ -108,7 +108,7 @@ impl Slices {
     }
 }
 
-/// The array of slices of a type, from where they end and their bytes.
+/// The array of slices of a type, from their offsets and bytes.
 pub(super) fn slice_array(ty: &Type, offsets: Vec<i32>, bytes: Vec<u8>) -> Result<ArrayRef> {
     let slices = Slices { offsets, bytes };
     Ok(match ty {
@@ -260,7 +260,7 @@ impl ColumnDecoder {
         Ok(())
     }
 
-    /// Adds a placeholder for a missing value: its bytes are never looked at, but Arrow has them, so they are paid for.
+    /// Adds placeholders for missing values: their bytes are never used, but they take memory, so they are reserved.
     fn push_defaults(&mut self, count: usize) -> Result<()> {
         self.len = self.len.saturating_add(count);
         let held = &mut self.held;
@@ -305,12 +305,14 @@ impl ColumnDecoder {
         Ok(())
     }
 
-    /// The array of all values; `nulls` are those of an option round it.
+    /// The array of all values; `nulls` are those of an enclosing option.
     pub(super) fn finish(self, field: &Field, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let len = self.len;
         let fields = || match field.data_type() {
             DataType::Struct(fields) => Ok(fields),
-            other => Err(Error::unsupported(format!("no data of this type goes into {}", print_type(other)))),
+            other => {
+                Err(Error::unsupported(format!("no data of this type can be read as {}", print_type(other))))
+            }
         };
         Ok(match self.kind {
             DecoderKind::Packed { ty, bytes, .. } => unpack(&ty, field, bytes.into(), len, nulls)?,
@@ -320,7 +322,7 @@ impl ColumnDecoder {
             DecoderKind::Bytes(slices) => Arc::new(slices.binary(nulls)?),
             DecoderKind::Var { offsets, items, .. } => {
                 let DataType::List(item) = field.data_type() else {
-                    return Err(Error::unsupported("a dimension that is no list"));
+                    return Err(Error::unsupported("a dimension that is not a list"));
                 };
                 let values = items.finish(item, None)?;
                 var_list(field, self::offsets(offsets), nulls, values)?

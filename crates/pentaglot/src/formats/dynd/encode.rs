@@ -1,4 +1,4 @@
-//! Arrow columns to rows. What has a fixed size is packed first; the rest is written value by value.
+//! Encodes Arrow columns as rows. Columns of fixed size are packed first; others are written value by value.
 
 use std::cell::RefCell;
 
@@ -76,7 +76,7 @@ impl Offsets {
     }
 }
 
-/// The Arrow type that the encoders take for a type: dictionaries, runs and views written out.
+/// The Arrow type that the encoders accept for a type: without dictionaries, runs and views.
 pub(super) fn plain_type(data_type: &DataType) -> DataType {
     let field =
         |field: &Field| std::sync::Arc::new(field.clone().with_data_type(plain_type(field.data_type())));
@@ -98,7 +98,7 @@ pub(super) fn plain_type(data_type: &DataType) -> DataType {
 impl Encoder {
     pub(super) fn new(ty: &Type, array: &ArrayRef, limits: &Limits) -> Result<Self> {
         let mismatch =
-            || Error::unsupported(format!("{} does not go into {ty}", print_type(array.data_type())));
+            || Error::unsupported(format!("{} cannot be written as {ty}", print_type(array.data_type())));
         if let Some(size) = ty.fixed_size() {
             let size = usize::try_from(size).map_err(|_| mismatch())?;
             return Ok(Encoder::Packed { size, pack: pack(ty, array)? });
@@ -204,7 +204,7 @@ impl Encoder {
                     (Some(c), None) if char_fits(c, *encoding) => out.extend_from_slice(text.as_bytes()),
                     _ => {
                         return Err(Error::lossy(format!(
-                            "{text:?} is no single char of {}",
+                            "{text:?} is not a single char of {}",
                             encoding.name()
                         )));
                     }

@@ -16,8 +16,8 @@
 //! |---|---|
 //! | types | all of the profile in `docs/dynd-profile.md`: the spec's, the extension types, patterns, `storage[…]` |
 //! | dialects | `array` (default), `raw`, `cbor`; all read and written |
-//! | rows | streamed both ways; those of fixed size by positioned reads |
-//! | uniqueness | enforced both ways: one byte string per value, nothing else is read |
+//! | rows | read and written as streams; those of fixed size are read at any offset |
+//! | uniqueness | enforced on reading and writing: one byte string per value, others are errors |
 
 mod cbor;
 mod decode;
@@ -140,7 +140,7 @@ impl Format for Dynd {
             let named = head.has_extension(&["cbor"]);
             return match cbor::is_marked(bytes, head.len()) {
                 true => Confidence::Likely,
-                // Other CBOR has no mark of its own.
+                // Other CBOR has no signature.
                 false if named && cbor::is_item_so_far(bytes, head.len()) => Confidence::Likely,
                 false if named => Confidence::Possible,
                 false => Confidence::No,

@@ -1,4 +1,4 @@
-//! The named byte ranges of a file: type, count, rows, and the fields of each, made when they are asked for.
+//! The named byte ranges of a file: type, count, rows, and the fields of each, created on demand.
 
 use super::layout::Header;
 use super::layout::RowCount;
@@ -12,7 +12,7 @@ use crate::limits::Budget;
 use crate::source::Source;
 use crate::wire::varint;
 
-/// Text of a value in an outline is cut here.
+/// Maximum length of a value's text.
 const SHOWN_CHARS: usize = 60;
 
 pub(super) fn outline(header: &Header, budget: &Budget) -> Outline {
@@ -58,7 +58,7 @@ pub(super) fn outline(header: &Header, budget: &Budget) -> Outline {
     Node::new("file", 0, end).value(&header.ty).parts(parts)
 }
 
-/// Where values are read for the outline.
+/// The source of values for the outline.
 #[derive(Clone)]
 struct Place {
     source: Source,
@@ -66,7 +66,7 @@ struct Place {
 }
 
 impl Place {
-    /// A value that begins at `offset` and ends at `end` at the latest.
+    /// A value that begins at `offset` and ends at or before `end`.
     fn node(&self, name: String, ty: Type, offset: u64, end: u64) -> Node {
         let bytes = match ty.fixed_size() {
             Some(size) => size.min(end.saturating_sub(offset)),
@@ -105,7 +105,7 @@ impl Place {
         }
     }
 
-    /// Where the value that begins at `offset` ends. Reads as little as it can.
+    /// The end of the value at `offset`. Reads as little as possible.
     fn end_of(&self, ty: &Type, offset: u64, end: u64) -> Result<u64> {
         let left = end.saturating_sub(offset);
         if let Some(size) = ty.fixed_size() {

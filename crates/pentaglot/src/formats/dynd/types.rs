@@ -1,4 +1,4 @@
-//! Datashape types: what they are, the one canonical text, and what their text alone decides (fixed size, sentinel).
+//! Datashape types: their kinds, the canonical text, and properties of the type alone (fixed size, sentinel).
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::limits::Limits;
 
 /// A datashape type: concrete ones, whose data can be serialized, and [`Pattern`]s, which match many.
 ///
-/// Made by [`Type::parse`], which holds all rules of the profile; printed in the one canonical form.
+/// Parsed by [`Type::parse`], which checks all rules of the profile; printed in the canonical form.
 ///
 /// ```
 /// use pentaglot::formats::dynd::Type;
@@ -91,7 +91,7 @@ pub enum Type {
     Pattern(Box<Pattern>),
 }
 
-/// What matches many types.
+/// A type that matches many types.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Pattern {
@@ -101,7 +101,7 @@ pub enum Pattern {
     Fixed(Type),
     /// `Dim * T`: any dimension
     Dim(Type),
-    /// `T`: one type that is no dimension
+    /// `T`: one type that is not a dimension
     Variable(String),
     /// `N * T`: one dimension
     DimVariable(String, Type),
@@ -160,7 +160,7 @@ macro_rules! words {
             /// All of them, in order.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
-            /// The word in a type's text.
+            /// The name in a type's text.
             pub fn name(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
             }
@@ -247,7 +247,7 @@ impl Encoding {
     }
 }
 
-/// How `?T` says "missing".
+/// How `?T` represents a missing value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     /// `?void`: always missing, no bytes.
@@ -276,13 +276,13 @@ impl Sentinel {
 }
 
 impl Type {
-    /// Reads a type's text under the default limits; errors know their place in it and carry the rule `type-syntax` or
+    /// Reads a type's text under the default limits; errors have their place in it and the rule `type-syntax` or
     /// `depth`.
     pub fn parse(text: &str) -> Result<Self> {
         Type::parse_within(text, &Limits::default())
     }
 
-    /// As [`parse`](Self::parse), under these limits.
+    /// Like [`parse`](Self::parse), under these limits.
     pub fn parse_within(text: &str, limits: &Limits) -> Result<Self> {
         parse::parse(text, 0, limits)
     }
@@ -303,8 +303,8 @@ impl Type {
         }
     }
 
-    /// How many bytes every value takes, if that is decided by the type: then element `i` of `N * T` is at
-    /// `i * size`. `None` too where the product is past 2^64.
+    /// The size of every value in bytes, if the type determines it: then element `i` of `N * T` is at
+    /// `i * size`. Also `None` if the product exceeds 2^64.
     pub fn fixed_size(&self) -> Option<u64> {
         match self {
             Type::Bool => Some(1),
@@ -330,7 +330,7 @@ impl Type {
         }
     }
 
-    /// The fewest bytes that a value takes; counts of elements are checked with it.
+    /// The minimum size of a value, used to check counts of elements.
     pub(super) fn least_size(&self) -> u64 {
         match self {
             Type::String | Type::Json | Type::Bytes { .. } | Type::Char(_) | Type::Var(_) => 1,
@@ -344,7 +344,7 @@ impl Type {
         }
     }
 
-    /// The fewest bytes that a value takes in Arrow memory, also where it is missing.
+    /// The minimum size of a value in Arrow memory, also if it is missing.
     pub(super) fn hub_size(&self) -> u64 {
         match self {
             Type::Fixed(count, of) => count.saturating_mul(of.hub_size()),
@@ -357,7 +357,7 @@ impl Type {
         }
     }
 
-    /// How `?self` says "missing": the frozen table of the profile.
+    /// How `?self` represents a missing value, by the table of the profile.
     pub(super) fn missing(&self) -> Missing {
         let minimum = |bytes: u8| Missing::Sentinel(Sentinel::of(1 << (8 * u32::from(bytes) - 1), bytes));
         match self {
@@ -382,7 +382,7 @@ impl Type {
         }
     }
 
-    /// The type behind any pointers, which do not show in the data.
+    /// The type without pointers, which have no bytes in the data.
     pub(super) fn pointee(&self) -> &Type {
         let mut ty = self;
         while let Type::Pointer(of) = ty {
@@ -533,7 +533,7 @@ fn print_field((name, ty): &(String, Type), f: &mut fmt::Formatter<'_>) -> fmt::
     write!(f, ": {ty}")
 }
 
-/// A field's name: bare if it is one, else quoted and escaped so that the text is printable ASCII.
+/// A field's name: bare if possible, otherwise quoted and escaped so that the text is printable ASCII.
 pub(super) fn print_name(name: &str, f: &mut impl Write) -> fmt::Result {
     if is_bare_name(name) {
         return f.write_str(name);

@@ -1,4 +1,4 @@
-//! The typed door: [`Value`]s of any type, `serialize` and `deserialize`, without Arrow.
+//! The typed interface: [`Value`]s of any type, `serialize` and `deserialize`, without Arrow.
 
 use super::types::{FloatWidth, Missing, Type};
 use super::walk::{
@@ -10,7 +10,7 @@ use crate::error::{Context, Error, Result};
 use crate::limits::{Budget, Limits, Reservation};
 use crate::wire::varint;
 
-/// A value of a datashape type. Floats are their bits, so that no NaN is touched.
+/// A value of a datashape type. Floats are stored as bits, so that NaNs are preserved.
 ///
 /// ```
 /// use pentaglot::Limits;
@@ -67,8 +67,8 @@ impl Value {
     }
 }
 
-/// The one serialization of a value. Refuses values that the type does not hold, and available values that equal
-/// the sentinel of their type; the rule of the error says which (`range`, `length`, `value`, `char`,
+/// The unique serialization of a value. Values that the type does not hold, and available values that equal the
+/// sentinel of their type, are errors; their rule says which (`range`, `length`, `value`, `char`,
 /// `sentinel-collision`, `symbolic`, `pattern`).
 pub fn serialize(ty: &Type, value: &Value) -> Result<Vec<u8>> {
     if !ty.is_concrete() {
@@ -79,7 +79,7 @@ pub fn serialize(ty: &Type, value: &Value) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The value of its one serialization; any other bytes are refused, with offset, path and rule.
+/// The value of its unique serialization; any other bytes are an error with offset, path and rule.
 pub fn deserialize(bytes: &[u8], ty: &Type, limits: &Limits) -> Result<Value> {
     if !ty.is_concrete() {
         return Err(symbolic(ty));
@@ -123,7 +123,7 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
         }
         (Type::Char(encoding), Value::Char(c)) => {
             if !char_fits(*c, *encoding) {
-                return Err(Error::lossy(format!("{c:?} is no char of {}", encoding.name())).rule("char"));
+                return Err(Error::lossy(format!("{c:?} is not a char of {}", encoding.name())).rule("char"));
             }
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
@@ -178,7 +178,7 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
                 }
             };
             if collides {
-                let message = format!("the available value {value:?} is what stands for missing in {ty}");
+                let message = format!("the available value {value:?} equals the sentinel of {ty}");
                 return Err(Error::lossy(message).rule("sentinel-collision"));
             }
         }
@@ -277,7 +277,7 @@ impl Iterator for StorageOrder {
     }
 }
 
-/// Reads values; what they hold in memory is taken from one budget.
+/// Reads values; their memory is taken from one budget.
 pub(super) struct ValueReader<'a> {
     limits: &'a Limits,
     held: Reservation,
@@ -379,7 +379,7 @@ impl<'a> ValueReader<'a> {
         } else {
             cursor.check_count(count, of.least_size())?;
         }
-        // Paid for already, and not counted twice.
+        // The reservation is made here and not again by `allocate`.
         self.held.grow(count.saturating_mul(size_of::<Value>() as u64)).at(cursor.offset())?;
         allocate(count, &Budget::default())
     }
@@ -425,7 +425,8 @@ fn read_int(cursor: &mut Cursor<'_>, width: u8) -> Result<i128> {
     Ok(read_bits(cursor, width)?.cast_signed() << spare >> spare)
 }
 
-/// R's rule, which the wire format does not follow: any NaN counts as missing. For those who want it.
+/// Whether bits are a NaN. In R any NaN is a missing value; the serialization does not follow that rule, but
+/// callers may.
 ///
 /// ```
 /// use pentaglot::formats::dynd::{FloatWidth, is_nan_bits};

@@ -1,4 +1,4 @@
-//! `pentaglot query`: rank, select and the like on an open structure.
+//! Queries: rank, select and others on an open structure.
 
 use std::io;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ pub enum Answer<'o> {
 }
 
 impl Answer<'_> {
-    /// Writes the answer as one line; `-` where there is none. Positions are written as they are found.
+    /// Writes the answer as one line; `-` if there is none. Positions are written one by one.
     pub fn write_line(self, out: &mut impl io::Write) -> io::Result<()> {
         match self {
             Answer::None => out.write_all(b"-")?,
@@ -161,7 +161,7 @@ impl Answer<'_> {
     }
 }
 
-/// What questions are asked of: a structure, or a member of a file.
+/// The object of queries: a structure, or a member of a file.
 pub struct Queried(Content);
 
 impl Queried {
@@ -172,7 +172,7 @@ impl Queried {
                 .hint(Hint::Advice("a member has them: FILE::MEMBER".into()))
         })?;
         Ok(Queried(match &content {
-            // Bits that are counted once answer every question.
+            // Raw bits are turned into a bit vector, which supports all queries.
             Content::Object(object) if matches!(object.as_ref(), Object::Raw(_)) => {
                 let Object::Raw(bits) = object.as_ref() else { return Ok(Queried(content)) };
                 Content::Object(Arc::new(Object::Bit(BitVector::from(bits.clone()))))
@@ -200,7 +200,7 @@ impl Queried {
                     _ => Err(unfit(query, "strings")),
                 }
             }
-            // What is absent has no answers.
+            // An absent structure has no answers.
             _ => Ok(Answer::None),
         }
     }
@@ -272,7 +272,7 @@ fn on_items<'o>(query: &Query, len: u64, get: impl Fn(u64) -> Option<u64>) -> Re
     }
 }
 
-/// Items of so many elements each; the elements of one are separated by spaces.
+/// Items of `elements` elements each, which are separated by spaces.
 fn on_words<'o>(words: &SharedWords, elements: u64, query: &Query) -> Result<Answer<'o>> {
     let words = words.as_ref();
     match (query.operation, query.arguments()) {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::hub::Rows;
 use crate::hub::json::Columns;
 
-/// The rows of one side, cut where the other side's batches end.
+/// The rows of one side, which can be taken in pieces of any size.
 pub(super) struct Side {
     rows: Rows,
     current: Option<RecordBatch>,
@@ -20,7 +20,7 @@ impl Side {
         Ok(Side { rows: options.open.identity().overlapped(rows)?, current: None })
     }
 
-    /// Rows at hand; 0 at the end.
+    /// The number of rows in memory; 0 at the end.
     pub(super) fn fill(&mut self) -> Result<usize> {
         loop {
             match &self.current {
@@ -33,7 +33,7 @@ impl Side {
         }
     }
 
-    /// Takes some of the rows at hand.
+    /// Takes some of the rows in memory.
     pub(super) fn take(&mut self, count: usize) -> Option<RecordBatch> {
         let batch = self.current.take()?;
         self.current = Some(batch.slice(count, batch.num_rows() - count));
@@ -68,7 +68,7 @@ pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut C
     }
 }
 
-/// What makes the text of a row that only one side has.
+/// Creates the text of a row that only one side has.
 pub(super) type RowText<'r> = Box<dyn FnOnce() -> Result<(Place, String)> + 'r>;
 
 fn each_row(
@@ -89,7 +89,7 @@ pub(super) fn object(columns: &Columns<'_>, row: usize) -> Result<String> {
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// Compares rows that belong together, cell by cell.
+/// Compares matching rows, cell by cell.
 pub(super) fn compare_batches(
     a: &RecordBatch,
     b: &RecordBatch,

@@ -182,7 +182,7 @@ proptest! {
         check_round_trip(&ty, &value);
     }
 
-    /// Whatever is accepted re-serializes to the same bytes.
+    /// Any accepted bytes are serialized to the same bytes again.
     #[test]
     fn no_other_bytes_are_a_value((ty, value) in typed(), flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..3)) {
         let mut bytes = serialize(&ty, &value).unwrap();
