@@ -20,14 +20,16 @@ impl Quoting {
         let mut special = [false; 256];
         let bytes = [Some(dialect.delimiter), dialect.quote, Some(b'\n'), Some(b'\r')];
         for byte in bytes.into_iter().flatten() {
-            special[usize::from(byte)] = true;
+            if let Some(place) = special.get_mut(usize::from(byte)) {
+                *place = true;
+            }
         }
         Quoting { quote: dialect.quote, special }
     }
 
     #[inline]
     fn is_special(&self, byte: u8) -> bool {
-        self.special[usize::from(byte)]
+        self.special.get(usize::from(byte)).copied().unwrap_or(false)
     }
 
     /// Appends a field that is not null.
