@@ -26,7 +26,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::hub::native::NATIVE_KEY;
 use crate::hub::{Form, Rows};
-use crate::identity::{self, IdentityOptions, ReadAhead, RowHasher};
+use crate::identity::{self, IdentityOptions, RowHasher};
 
 /// Bytes of batches that are worked on together, at most.
 const STEP_BYTES: usize = 8 << 20;
@@ -158,7 +158,7 @@ pub(super) fn put(files: &Arc<dyn Files>, rows: Rows, options: &PutOptions) -> R
     let mut columns: Vec<ColumnState> =
         source.fields().iter().map(|field| ColumnState::new(field, is_matrix)).collect();
     let (mut waiting, mut bytes) = (Vec::new(), 0);
-    for batch in ReadAhead::of(rows, 1, &own)? {
+    for batch in own.overlapped(rows)? {
         let batch = batch?;
         let (count, size) = (batch.num_rows(), batch.columns().iter().map(slice_bytes).sum::<usize>());
         // A large batch is worked on in parts: it is in memory several times.

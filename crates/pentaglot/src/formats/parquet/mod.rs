@@ -21,10 +21,12 @@
 //!
 //! Row groups close at 64 MiB. Page headers are looked at before the `parquet` crate unpacks a page.
 
+mod group_rows;
 mod layout;
 mod levels;
 mod outline;
 mod read;
+mod row_groups;
 mod schema;
 mod statistics;
 mod storage;
