@@ -4,6 +4,8 @@
 mod args;
 mod bus_error;
 mod cat;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod convert;
 mod count;
 mod describe;
@@ -27,6 +29,7 @@ mod secrets;
 #[cfg(feature = "sql")]
 mod sql;
 mod stdout;
+mod store;
 mod table;
 mod types;
 mod validate;
@@ -309,12 +312,17 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Hash(args) => hash::run(session, args),
         Verb::Diff(args) => diff::run(session, args),
         Verb::Salvage(args) => salvage::run(session, args),
+        Verb::Store(args) => store::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         #[cfg(feature = "sql")]
         Verb::Sql(args) => sql::run(session, args),
         #[cfg(not(feature = "sql"))]
         Verb::Sql(_) => Err(without("sql")),
+        #[cfg(feature = "cluster")]
+        Verb::Cluster(args) => cluster::run(session, args),
+        #[cfg(not(feature = "cluster"))]
+        Verb::Cluster(_) => Err(without("cluster")),
         #[cfg(feature = "mongodb")]
         Verb::Mongodb(args) => mongodb::run(session, args),
         #[cfg(not(feature = "mongodb"))]
@@ -342,9 +350,9 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
 }
 
 /// A verb that this build does not have.
-#[cfg(not(all(feature = "sql", feature = "mongodb")))]
+#[cfg(not(all(feature = "sql", feature = "mongodb", feature = "cluster")))]
 fn without(feature: &'static str) -> Failure {
-    let advice = format!("cargo install pentaglot-cli --features {feature}");
+    let advice = format!("cargo install --path crates/cli --features {feature}");
     let error = Error::unsupported(format!("this build has no {feature}: it needs the feature `{feature}`"));
     error.hint(Hint::Advice(advice.into())).into()
 }

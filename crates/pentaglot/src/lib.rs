@@ -57,6 +57,8 @@ mod registry;
 mod remote;
 pub mod sink;
 mod source;
+#[cfg(feature = "dynd")]
+pub mod store;
 #[cfg(test)]
 mod testing;
 mod wire;

@@ -28,7 +28,7 @@
     )
 )]
 
-#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+#[cfg(any(feature = "arrow_ipc", feature = "parquet", feature = "dynd"))]
 pub(crate) mod arrow_flatbuffers;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod column_major;

@@ -395,19 +395,21 @@ impl Conversion {
         Ok(report)
     }
 
-    /// The rows of the input as the target gets them.
+    /// The rows of the input as the target gets them, in a pipeline: each stage has a thread, unless the job has only one.
     fn changed(&self, rows: Rows) -> Result<Rows> {
         let (budget, allowed) = (&self.opened.budget, self.allow_lossy);
-        let mut rows = rows;
+        // Reading and decoding overlap with what follows; so does a change of the rows with encoding and writing.
+        let is_changed = self.adapt.is_some() || self.values.is_some() || !self.reshape.is_identity();
+        let mut rows = self.opened.overlapped(rows)?;
         if let Some((shaped, adapter)) = &self.adapt {
             let shaped = reshape::reshape(rows, shaped, budget, allowed, &self.lost)?;
             rows = adapter.clone().adapt(shaped, allowed, self.lost.clone());
         }
         rows = reshape::reshape(rows, &self.reshape, budget, self.reshape_allowed, &self.lost)?;
-        Ok(match &self.values {
-            Some(values) => values.clone().adapt(rows, allowed, self.lost.clone()),
-            None => rows,
-        })
+        if let Some(values) = &self.values {
+            rows = values.clone().adapt(rows, allowed, self.lost.clone());
+        }
+        if is_changed { self.opened.overlapped(rows) } else { Ok(rows) }
     }
 
     /// Runs into several files, `NAME-00000.EXT` and so on: all of them appear, or none.
