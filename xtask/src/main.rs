@@ -14,7 +14,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench NAME [ARGS] | \
+const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench [--quick] | bench NAME [ARGS] | \
     fuzz [TARGET…] [--seconds N] | valgrind | lines | pictures | web";
 
 type Result<T = ()> = std::result::Result<T, String>;
@@ -29,6 +29,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(&select::FULL),
         ["test", "light"] => test::run(&select::LIGHT),
         ["bless"] => bless(),
+        ["bench"] => bench_all(false),
+        ["bench", "--quick"] => bench_all(true),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", targets @ .., "--seconds", seconds] => fuzz::run(targets, seconds),
         ["fuzz", targets @ ..] => fuzz::run(targets, "60"),
@@ -70,6 +72,18 @@ fn bench(name: &str, args: &[&str]) -> Result {
     let mut command = cargo();
     command.args(["run", "--release", "--manifest-path"]).arg(manifest).args(["--package", name, "--"]);
     run(command.args(args))
+}
+
+/// The benches of the separate workspace, one for each format.
+const BENCHES: [&str; 6] = ["bsondf", "dbdf", "ds", "dynd", "everyday", "sds"];
+
+/// All benches. The conversions of every day against other programs come first and write `benches/RESULTS.md`; with `quick`,
+/// they are all.
+fn bench_all(quick: bool) -> Result {
+    run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]))?;
+    python::bench(quick)?;
+    let rest: &[&str] = if quick { &[] } else { &BENCHES };
+    rest.iter().try_for_each(|name| bench(name, &[]))
 }
 
 /// The tests of the unsafe code, under valgrind: those of the succinct structures and those of the kernels. A few minutes.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 
 use rayon::prelude::*;
 
@@ -163,6 +164,17 @@ impl Control {
     pub(crate) fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         self.check()?;
         Ok(self.pool()?.install(work))
+    }
+
+    /// Starts a thread for one stage of the job, which overlaps with others. What a stage divides among threads it gives to
+    /// [`map`](Self::map).
+    pub(crate) fn start<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<JoinHandle<T>> {
+        self.check()?;
+        let started = std::thread::Builder::new().spawn(work);
+        started.map_err(|error| Error::io("cannot start a thread", error))
     }
 
     /// The job's thread pool, started on first use.

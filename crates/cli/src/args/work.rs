@@ -274,3 +274,52 @@ impl Changes {
         changes
     }
 }
+
+/// What is done to the tables of a collection; reading and writing them is for the other verbs.
+#[derive(Debug, Args)]
+pub(crate) struct Mongodb {
+    #[command(subcommand)]
+    pub(crate) work: MongodbWork,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum MongodbWork {
+    /// The tables of a collection; with key= all versions of one, the oldest first
+    #[command(
+        after_help = "Examples:\n  pentaglot mongodb list mongodb://localhost/market/ticks\n  pentaglot mongodb list --json 'mongodb://localhost/market/ticks?key=AAPL'"
+    )]
+    List(MongodbPlace),
+    /// Add the rows of files to a table: a new version that shares the chunks of the older one
+    #[command(
+        after_help = "Examples:\n  pentaglot mongodb append day-2.csv 'mongodb://localhost/market/ticks?key=AAPL'\n  pentaglot mongodb append 'day-*.parquet' 'mongodb://localhost/market/ticks?key=AAPL'"
+    )]
+    Append(Convert),
+    /// Delete a table with all its versions; with version= one old version
+    #[command(
+        after_help = "Examples:\n  pentaglot mongodb delete 'mongodb://localhost/market/ticks?key=AAPL'\n  pentaglot mongodb delete 'mongodb://localhost/market/ticks?key=AAPL&version=65f000000000000000000001'"
+    )]
+    Delete(MongodbPlace),
+    /// Delete old versions, and what interrupted writers left behind
+    #[command(
+        after_help = "Examples:\n  pentaglot mongodb prune mongodb://localhost/market/ticks\n  pentaglot mongodb prune --keep 3 'mongodb://localhost/market/ticks?key=AAPL'"
+    )]
+    Prune(MongodbPrune),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MongodbPlace {
+    /// The collection: mongodb://HOSTS/DB/COLLECTION, with ?key=… one of its tables
+    pub(crate) address: String,
+    /// One JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MongodbPrune {
+    #[command(flatten)]
+    pub(crate) place: MongodbPlace,
+    /// How many old versions of each key are kept
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) keep: usize,
+}

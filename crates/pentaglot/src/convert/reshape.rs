@@ -53,6 +53,11 @@ impl Reshape {
         Reshape { from: form, to: form, route: Route::Forms, schema: Arc::clone(schema), plan }
     }
 
+    /// Whether rows come out as they are.
+    pub fn is_identity(&self) -> bool {
+        self.from == self.to && self.route == Route::Forms
+    }
+
     /// The number of rows of the result for an input of `rows` rows, if known.
     pub fn row_count(&self, rows: Option<u64>) -> Option<u64> {
         match (&self.route, self.from, self.to) {

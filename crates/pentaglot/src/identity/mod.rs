@@ -18,21 +18,22 @@ mod rows;
 mod tests;
 mod types;
 
-use std::sync::mpsc::sync_channel;
-
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_array::ArrayRef;
+use arrow_schema::SchemaRef;
 
 use serde_json::json;
 
 use crate::control::Control;
 use crate::convert::reshape;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::formats::dynd;
-use crate::hub::{Form, LossKinds, LossRecord, Rows};
+use crate::hub::{Early, Form, LossKinds, LossRecord, Rows, overlapped};
 use crate::limits::Budget;
 
 pub use cid::Cid;
+pub(crate) use column::HashedColumn;
+pub(crate) use encoder::Encoder;
+pub(crate) use matrix::MatrixRows;
 pub use rows::RowHasher;
 pub use types::type_text;
 
@@ -63,6 +64,11 @@ impl IdentityOptions {
             with_budget(budget: Budget),
             with_control(control: Control),
         ]
+    }
+
+    /// The rows, read on a thread of their own while earlier ones are hashed.
+    pub(crate) fn overlapped(&self, rows: Rows) -> Result<Rows> {
+        overlapped(rows, Early::Detach, &self.control, &self.budget)
     }
 }
 
@@ -95,6 +101,11 @@ pub struct ColumnIdentity {
 }
 
 impl ColumnIdentity {
+    /// A column of which only the digest is known.
+    pub(crate) fn new(name: String, data_type: String, digest: [u8; 32]) -> Self {
+        ColumnIdentity { name, data_type, digest, chunks: Vec::new() }
+    }
+
     /// The identity of the column alone: the CID of the bytes that its digest hashes.
     pub fn cid(&self) -> Cid {
         Cid::new(self.digest)
@@ -102,6 +113,11 @@ impl ColumnIdentity {
 }
 
 impl Identity {
+    /// An identity from its parts.
+    pub(crate) fn new(shape: &'static str, rows: u64, cols: u64, columns: Vec<ColumnIdentity>) -> Self {
+        Identity { shape, rows, cols, columns }
+    }
+
     /// The bytes that are hashed: the DyND `array[Any]` of the root.
     pub fn root(&self) -> Result<Vec<u8>> {
         use dynd::Value;
@@ -154,7 +170,7 @@ impl Identity {
 pub fn of_rows(rows: Rows, options: &IdentityOptions) -> Result<Identity> {
     let rows = as_matrix(rows, options)?;
     let mut hasher = RowHasher::new(&rows.schema(), options)?;
-    ReadAhead::new(rows, options)?.try_for_each(|batch| hasher.push(&batch?))?;
+    options.overlapped(rows)?.try_for_each(|batch| hasher.push(&batch?))?;
     hasher.finish()
 }
 
@@ -168,43 +184,6 @@ pub(crate) fn as_matrix(rows: Rows, options: &IdentityOptions) -> Result<Rows> {
     let plan = reshape::plan(&rows.schema(), form)?;
     plan.plan.check(LossKinds::NONE)?;
     reshape::reshape(rows, &plan, &options.budget, LossKinds::NONE, &LossRecord::default())
-}
-
-/// Batches in the queue between the reading thread and the hashing thread.
-const WAITING_BATCHES: usize = 4;
-
-/// The least budget with which rows are read ahead, since the queued batches need memory too.
-const READ_AHEAD_FROM: u64 = 1 << 30;
-
-/// Rows that a separate thread reads ahead, unless the job has one thread or little memory.
-pub(crate) struct ReadAhead(Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>);
-
-impl ReadAhead {
-    pub(crate) fn new(rows: Rows, options: &IdentityOptions) -> Result<Self> {
-        if options.control.threads() == 1 || options.budget.limits().max_alloc < READ_AHEAD_FROM {
-            return Ok(ReadAhead(Box::new(rows)));
-        }
-        let (sender, receiver) = sync_channel(WAITING_BATCHES);
-        let read = move || {
-            for batch in rows {
-                // The receiver is dropped after an error.
-                if sender.send(batch).is_err() {
-                    break;
-                }
-            }
-        };
-        let started = std::thread::Builder::new().spawn(read);
-        started.map_err(|error| Error::io("cannot start a thread", error))?;
-        Ok(ReadAhead(Box::new(receiver.into_iter())))
-    }
-}
-
-impl Iterator for ReadAhead {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
 }
 
 /// A digest of each row of some columns: equal rows have equal ones.

@@ -7,7 +7,7 @@ use super::open::Opened;
 use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Result};
 use crate::hub::rows::from_batches;
-use crate::hub::{Form, LossKinds, LossRecord, Rows, Selection};
+use crate::hub::{Early, Form, LossKinds, LossRecord, Rows, Selection, overlapped};
 
 /// The selected rows and columns, and their form.
 #[derive(Debug, Clone, Default)]
@@ -103,5 +103,12 @@ impl Opened {
             Ok(batch)
         });
         Ok(from_batches(schema, charged))
+    }
+
+    /// Rows that come from this document, made on a thread of their own while earlier ones are used.
+    pub(super) fn overlapped(&self, rows: Rows) -> Result<Rows> {
+        // The next bytes of a stream may never come.
+        let early = if self.source.is_seekable() { Early::Join } else { Early::Detach };
+        overlapped(rows, early, &self.control, &self.budget)
     }
 }

@@ -3,6 +3,7 @@ mod columns;
 mod filtered;
 mod image_files;
 mod joined;
+mod pipeline;
 mod salvaged;
 mod shapes;
 

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{FormatInfo, OptionMap, Side, TypeLanguage, dynd};
 use crate::hub::type_text::print_exact_schema;
 use crate::hub::{Form, LossKinds, LossRecord, Rows, rows};
-use crate::identity::{self, Cid, RowHasher};
+use crate::identity::{Cid, RowHasher};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::{ReadAt, Source};
@@ -157,7 +157,7 @@ impl ReadBack {
         let stream = opened.rows(&View::default())?;
         let stream = self.as_written(stream)?;
         let mut hasher = RowHasher::new(&stream.schema(), &options.identity())?;
-        identity::ReadAhead::new(stream, &options.identity())?.try_for_each(|batch| hasher.push(&batch?))?;
+        options.identity().overlapped(stream)?.try_for_each(|batch| hasher.push(&batch?))?;
         hasher.finish()?.cid()
     }
 

@@ -1,6 +1,7 @@
 //! [`Window`]: the part of a sequence of bytes that is in memory. It moves forward and grows as needed.
 
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use arrow_buffer::Buffer;
 
@@ -119,6 +120,12 @@ impl<R> Window<R> {
     /// A cursor over what is in memory and not used.
     pub(crate) fn cursor(&self) -> Cursor<'_> {
         Cursor::at(self.rest(), self.offset())
+    }
+
+    /// A part of what is in memory and not used, as a window of its own, whose offsets are not those in the file.
+    pub(crate) fn piece(&self, range: Range<usize>) -> Window<io::Empty> {
+        let at = |place: usize| self.position.saturating_add(place).min(self.end) as u64;
+        Window::shared(io::empty(), &self.memory, at(range.start), at(range.end), self.budget.clone())
     }
 
     /// Whether nothing follows what is in memory.

@@ -17,15 +17,15 @@ use crate::error::{Error, Result};
 use crate::hub::extension::{self, tensor_shape};
 use crate::wire::json::write_string;
 
-/// Writes the value of one row of one array.
-pub(super) trait Encode {
+/// Writes the value of one row of one array. Several threads may write different rows.
+pub(super) trait Encode: Send + Sync {
     fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<()>;
 }
 
 pub(super) type Encoder<'a> = Box<dyn Encode + 'a>;
 
 /// A function is an encoder.
-impl<F: Fn(usize, &mut Vec<u8>)> Encode for F {
+impl<F: Fn(usize, &mut Vec<u8>) + Send + Sync> Encode for F {
     fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         self(row, out);
         Ok(())

@@ -14,7 +14,7 @@ use super::spill::{self, Parts};
 use crate::error::{Error, Result};
 use crate::hub::json::Columns;
 use crate::hub::{Rows, rows};
-use crate::identity::{ReadAhead, row_digests};
+use crate::identity::row_digests;
 use crate::limits::Reservation;
 
 /// The memory of a row of the second document, besides its values.
@@ -47,7 +47,7 @@ impl Keyed<'_> {
         let enough = budget.limits().max_alloc / 2;
         let schema = b.schema();
         let mut table = Table::new(budget.reservation());
-        let mut rest = ReadAhead::new(b, &self.options.open.identity())?;
+        let mut rest = self.options.open.identity().overlapped(b)?;
         while let Some(batch) = rest.next() {
             table.push(batch.map_err(Error::from)?, &self.key)?;
             if budget.used() > enough && level < spill::MOST_LEVELS {
@@ -64,7 +64,7 @@ impl Keyed<'_> {
     fn compare_parts(&self, a: Rows, b: Rows, level: usize, collector: &mut Collector<'_>) -> Result<()> {
         let cut = |rows: Rows| {
             let mut parts = Parts::new(rows.schema(), &self.options.open.budget)?;
-            for batch in ReadAhead::new(rows, &self.options.open.identity())? {
+            for batch in self.options.open.identity().overlapped(rows)? {
                 let batch = batch.map_err(Error::from)?;
                 let digests = row_digests(&columns(&batch, &self.key))?;
                 parts.push(&batch, digests.iter().map(|digest| digest[level]))?;
@@ -114,7 +114,7 @@ impl Table {
     /// Compares the rows of the first document with these.
     fn compare(mut self, a: Rows, keyed: &Keyed<'_>, collector: &mut Collector<'_>) -> Result<()> {
         let (key, json) = (&keyed.key, super::super::json_options());
-        for batch in ReadAhead::new(a, &keyed.options.open.identity())? {
+        for batch in keyed.options.open.identity().overlapped(a)? {
             let batch = batch.map_err(Error::from)?;
             let keys = batch.project(key)?;
             let keys = Columns::new(&keys, &json)?;

@@ -8,17 +8,16 @@ use super::report::{Collector, Place};
 use crate::error::{Error, Result};
 use crate::hub::Rows;
 use crate::hub::json::Columns;
-use crate::identity::ReadAhead;
 
 /// The rows of one side, which can be taken in pieces of any size.
 pub(super) struct Side {
-    rows: ReadAhead,
+    rows: Rows,
     current: Option<RecordBatch>,
 }
 
 impl Side {
     pub(super) fn new(rows: Rows, options: &DiffOptions) -> Result<Self> {
-        Ok(Side { rows: ReadAhead::new(rows, &options.open.identity())?, current: None })
+        Ok(Side { rows: options.open.identity().overlapped(rows)?, current: None })
     }
 
     /// The number of rows in memory; 0 at the end.

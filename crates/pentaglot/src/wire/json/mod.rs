@@ -101,6 +101,11 @@ impl<R: Read> Scanner<R> {
         Scanner { window: window.count_lines(), fresh: false, depth: 0, budget, scratch: Vec::new() }
     }
 
+    /// The bytes that are read next. Only between two values may they be moved.
+    pub(crate) fn window(&mut self) -> &mut Window<R> {
+        &mut self.window
+    }
+
     /// The budget for keys and values in memory.
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
