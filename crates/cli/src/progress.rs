@@ -21,6 +21,17 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn follow(global: &Global) -> Self {
+        Progress::show(global, Work { control: global.control.clone(), before: None })
+    }
+
+    /// Shows only what is done from now on: a shell runs one statement after the other.
+    #[cfg(feature = "sql")]
+    pub(crate) fn follow_statement(global: &Global) -> Self {
+        let before = Some(global.control.progress());
+        Progress::show(global, Work { control: global.control.clone(), before })
+    }
+
+    fn show(global: &Global, work: Work) -> Self {
         let wanted = match global.progress {
             When::Auto => !global.quiet && std::io::stderr().is_terminal(),
             When::Always => true,
@@ -28,7 +39,6 @@ impl Progress {
         };
         let ended = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&ended);
-        let work = Work::begin(&global.control);
         let bar = std::io::stderr().is_terminal();
         let show = move || if bar { show(&work, &stop) } else { say(&work, &stop) };
         let thread = wanted.then(|| thread::spawn(show));
@@ -36,19 +46,16 @@ impl Progress {
     }
 }
 
-/// What has been done since a moment: a shell runs one statement after the other.
+/// What has been done in all, or since a moment.
 struct Work {
     control: Control,
-    before: Done,
+    before: Option<Done>,
 }
 
 impl Work {
-    fn begin(control: &Control) -> Self {
-        Work { control: control.clone(), before: control.progress() }
-    }
-
     fn progress(&self) -> Done {
-        let (mut now, before) = (self.control.progress(), &self.before);
+        let mut now = self.control.progress();
+        let Some(before) = &self.before else { return now };
         let since = |now: Option<u64>, before: Option<u64>| {
             Some(now?.saturating_sub(before.unwrap_or(0))).filter(|total| *total > 0)
         };

@@ -81,7 +81,7 @@ fn statements(session: &Session, args: &Sql, engine: &Engine, text: &str) -> Sta
     for statement in statements {
         let done = match &args.write {
             Some(file) if Engine::is_query(&statement) => {
-                let _progress = Progress::follow(&session.global);
+                let _progress = Progress::follow_statement(&session.global);
                 engine.write(&statement, file, args.to.as_deref()).map(drop).map_err(Failure::from)
             }
             _ => one(session, args, engine, &statement),
@@ -95,7 +95,7 @@ fn statements(session: &Session, args: &Sql, engine: &Engine, text: &str) -> Sta
 
 /// Runs one statement and prints its result.
 fn one(session: &Session, args: &Sql, engine: &Engine, statement: &str) -> Result<(), Failure> {
-    let progress = Progress::follow(&session.global);
+    let progress = Progress::follow_statement(&session.global);
     let answer = engine.run(statement)?;
     // A bar and rows on one terminal would be written over each other.
     let _progress = (!screen::stdout_is_terminal()).then_some(progress);
