@@ -66,7 +66,8 @@ fn bless() -> Result {
 
 /// A bench of the separate workspace in `benches/`.
 fn bench(name: &str, args: &[&str]) -> Result {
-    run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]))?;
+    let features: &[&str] = if name == "sql" { &["--features", "sql"] } else { &[] };
+    run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]).args(features))?;
     let manifest = root().join("benches/Cargo.toml");
     let mut command = cargo();
     command.args(["run", "--release", "--manifest-path"]).arg(manifest).args(["--package", name, "--"]);

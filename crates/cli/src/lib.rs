@@ -4,6 +4,8 @@
 mod args;
 mod bus_error;
 mod cat;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod convert;
 mod count;
 mod describe;
@@ -13,6 +15,8 @@ mod formats;
 mod hash;
 mod help;
 mod inspect;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 mod pager;
 mod plot;
 mod process;
@@ -25,6 +29,7 @@ mod secrets;
 #[cfg(feature = "sql")]
 mod sql;
 mod stdout;
+mod store;
 mod table;
 mod types;
 mod validate;
@@ -44,6 +49,9 @@ use secrets::Secrets;
 /// The common context of all verbs.
 struct Session {
     registry: Registry,
+    /// The addresses behind the names that verbs see.
+    #[cfg(feature = "mongodb")]
+    secrets: Secrets,
     global: args::Global,
 }
 
@@ -214,25 +222,41 @@ pub fn run_command(words: &[OsString]) -> u8 {
     if !global.no_pager && !is_shell {
         pager::allow();
     }
-    let session = Session { registry: registry(secrets), global };
+    let session = Session {
+        #[cfg(feature = "mongodb")]
+        registry: registry(secrets.clone(), pentaglot_mongodb::Collections::from_env()),
+        #[cfg(not(feature = "mongodb"))]
+        registry: registry(secrets),
+        #[cfg(feature = "mongodb")]
+        secrets,
+        global,
+    };
     let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
     pager::wait();
     status
 }
 
 /// The formats, and the remote file systems of this build.
-fn registry(secrets: Secrets) -> Registry {
+#[cfg_attr(
+    not(any(feature = "remote", feature = "mongodb")),
+    expect(unused_variables, reason = "this build reaches files only")
+)]
+fn registry(
+    secrets: Secrets,
+    #[cfg(feature = "mongodb")] collections: pentaglot_mongodb::Collections,
+) -> Registry {
     let registry = Registry::default();
+    #[cfg(feature = "mongodb")]
+    let registry = registry.with_remote(std::sync::Arc::new(secrets::Revealed {
+        secrets: secrets.clone(),
+        remote: collections,
+    }));
     #[cfg(feature = "remote")]
-    {
-        let remote = pentaglot_remote::Stores::from_env();
-        registry.with_remote(std::sync::Arc::new(secrets::Revealed { secrets, remote }))
-    }
-    #[cfg(not(feature = "remote"))]
-    {
-        drop(secrets);
-        registry
-    }
+    let registry = registry.with_remote(std::sync::Arc::new(secrets::Revealed {
+        secrets,
+        remote: pentaglot_remote::Stores::from_env(),
+    }));
+    registry
 }
 
 /// The query that a shell runs: an interrupt cancels it, not the shell.
@@ -288,12 +312,21 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Hash(args) => hash::run(session, args),
         Verb::Diff(args) => diff::run(session, args),
         Verb::Salvage(args) => salvage::run(session, args),
+        Verb::Store(args) => store::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         #[cfg(feature = "sql")]
         Verb::Sql(args) => sql::run(session, args),
         #[cfg(not(feature = "sql"))]
         Verb::Sql(_) => Err(without("sql")),
+        #[cfg(feature = "cluster")]
+        Verb::Cluster(args) => cluster::run(session, args),
+        #[cfg(not(feature = "cluster"))]
+        Verb::Cluster(_) => Err(without("cluster")),
+        #[cfg(feature = "mongodb")]
+        Verb::Mongodb(args) => mongodb::run(session, args),
+        #[cfg(not(feature = "mongodb"))]
+        Verb::Mongodb(_) => Err(without("mongodb")),
         Verb::Type(args) => types::run(session, args),
         Verb::Formats(args) => formats::run(session, args),
         Verb::Completions { shell } => {
@@ -317,9 +350,9 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
 }
 
 /// A verb that this build does not have.
-#[cfg(not(feature = "sql"))]
+#[cfg(not(all(feature = "sql", feature = "mongodb", feature = "cluster")))]
 fn without(feature: &'static str) -> Failure {
-    let advice = format!("cargo install pentaglot-cli --features {feature}");
+    let advice = format!("cargo install --path crates/cli --features {feature}");
     let error = Error::unsupported(format!("this build has no {feature}: it needs the feature `{feature}`"));
     error.hint(Hint::Advice(advice.into())).into()
 }

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pentaglot::Control;
+use pentaglot::{Control, Progress as Done};
 
 use crate::args::{Global, When};
 use crate::screen::{self, size};
@@ -28,15 +28,39 @@ impl Progress {
         };
         let ended = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&ended);
-        let control = global.control.clone();
+        let work = Work::begin(&global.control);
         let bar = std::io::stderr().is_terminal();
-        let show = move || if bar { show(&control, &stop) } else { say(&control, &stop) };
+        let show = move || if bar { show(&work, &stop) } else { say(&work, &stop) };
         let thread = wanted.then(|| thread::spawn(show));
         Progress { ended, thread }
     }
 }
 
-fn show(control: &Control, stop: &AtomicBool) {
+/// What has been done since a moment: a shell runs one statement after the other.
+struct Work {
+    control: Control,
+    before: Done,
+}
+
+impl Work {
+    fn begin(control: &Control) -> Self {
+        Work { control: control.clone(), before: control.progress() }
+    }
+
+    fn progress(&self) -> Done {
+        let (mut now, before) = (self.control.progress(), &self.before);
+        let since = |now: Option<u64>, before: Option<u64>| {
+            Some(now?.saturating_sub(before.unwrap_or(0))).filter(|total| *total > 0)
+        };
+        now.bytes = now.bytes.saturating_sub(before.bytes);
+        now.rows = now.rows.saturating_sub(before.rows);
+        now.total_bytes = since(now.total_bytes, before.total_bytes);
+        now.total_rows = since(now.total_rows, before.total_rows);
+        now
+    }
+}
+
+fn show(control: &Work, stop: &AtomicBool) {
     let start = Instant::now();
     let mut bar: Option<ProgressBar> = None;
     while !stop.load(Ordering::Relaxed) {
@@ -63,7 +87,7 @@ fn show(control: &Control, stop: &AtomicBool) {
 }
 
 /// Without a terminal: a line every ten seconds, and one at the end.
-fn say(control: &Control, stop: &AtomicBool) {
+fn say(control: &Work, stop: &AtomicBool) {
     let start = Instant::now();
     let mut next = Duration::from_secs(10);
     loop {

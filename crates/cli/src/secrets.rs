@@ -53,7 +53,7 @@ impl Secrets {
 
     /// The address of a name.
     #[cfg_attr(
-        not(any(feature = "remote", test)),
+        not(any(feature = "remote", feature = "mongodb", test)),
         expect(dead_code, reason = "nothing opens addresses in this build")
     )]
     pub(crate) fn reveal<'n>(&'n self, name: &'n str) -> &'n str {
@@ -68,13 +68,13 @@ fn is_address(text: &str) -> bool {
 }
 
 /// A remote that accepts redacted names.
-#[cfg(feature = "remote")]
+#[cfg(any(feature = "remote", feature = "mongodb"))]
 pub(crate) struct Revealed<R> {
     pub(crate) secrets: Secrets,
     pub(crate) remote: R,
 }
 
-#[cfg(feature = "remote")]
+#[cfg(any(feature = "remote", feature = "mongodb"))]
 impl<R: pentaglot::Remote> pentaglot::Remote for Revealed<R> {
     fn schemes(&self) -> &[&str] {
         self.remote.schemes()
@@ -91,6 +91,21 @@ impl<R: pentaglot::Remote> pentaglot::Remote for Revealed<R> {
     fn list(&self, pattern: &str) -> pentaglot::Result<Option<Vec<String>>> {
         let real = self.secrets.reveal(pattern);
         self.remote.list(real)
+    }
+
+    fn open_table(
+        &self,
+        name: &str,
+        options: &pentaglot::formats::ReadOptions,
+    ) -> pentaglot::Result<Option<pentaglot::RemoteTable>> {
+        self.remote.open_table(self.secrets.reveal(name), options)
+    }
+
+    fn table_format(
+        &self,
+        name: &str,
+    ) -> pentaglot::Result<Option<(&'static str, pentaglot::formats::OptionMap)>> {
+        self.remote.table_format(self.secrets.reveal(name))
     }
 
     fn remove(&self, name: &str) -> pentaglot::Result<()> {

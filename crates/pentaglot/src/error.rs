@@ -191,6 +191,14 @@ impl Error {
         self
     }
 
+    /// Forgets the byte offset: it is one of a translation that nobody sees.
+    #[cfg(feature = "bsondf")]
+    #[must_use]
+    pub(crate) fn without_offset(mut self) -> Self {
+        self.0.offset = None;
+        self
+    }
+
     /// Sets the line of a text file, counted from 1, unless it is already set.
     #[must_use]
     pub fn line(mut self, line: u64) -> Self {

@@ -60,6 +60,11 @@ impl Document {
         Ok(Document { opened: opened.about(&name)?, options, name })
     }
 
+    /// What is opened already.
+    pub(crate) fn of_opened(opened: Opened, options: OpenOptions, name: &str) -> Self {
+        Document { opened, options, name: name.to_owned() }
+    }
+
     fn view(wanted: Wanted) -> Outcome<(View, Option<Py<PyAny>>)> {
         let mut view = View::default();
         view.columns = wanted.columns;

@@ -18,6 +18,8 @@ pub(crate) fn registry() -> Registry {
     let registry = Registry::default();
     #[cfg(feature = "remote")]
     let registry = registry.with_remote(Arc::new(pentaglot_remote::Stores::from_env()));
+    #[cfg(feature = "mongodb")]
+    let registry = registry.with_remote(Arc::new(pentaglot_mongodb::Collections::from_env()));
     registry
 }
 

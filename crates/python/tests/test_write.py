@@ -353,3 +353,28 @@ def test_an_exception_in_a_callback_ends_the_work(tmp_path):
     assert document.read().num_rows == 1000
     with pytest.raises(RuntimeError, match="enough"):
         pg.convert(tmp_path / "m.npy", tmp_path / "m.csv", progress=stop)
+
+
+def test_documents_of_a_database(tmp_path):
+    """Chunks, several documents in one file, Extended JSON."""
+    path = tmp_path / "chunks.bson"
+    table = pa.table({"x": pa.array(range(5000), pa.int64()), "y": pa.array([str(i) for i in range(5000)])})
+    pg.write(table, path, options={"max-bytes": "4K", "key": "K", "order": "x"})
+    members = pg.open(path).members
+    assert len(members) > 3 and members[0] == "0"
+    assert pg.read(path).to_pydict() == table.to_pydict()
+    first = pg.read(f"{path}::0").to_pydict()["x"]
+    assert first == list(range(len(first)))
+    text = tmp_path / "chunks.bson.json"
+    pg.convert(path, text, options={"json": "relaxed"})
+    assert text.read_bytes().startswith(b'{"x":{"d":{"$binary"')
+    assert pg.read(text).to_pydict() == table.to_pydict()
+    whole = tmp_path / "two.bson"
+    pg.write(FRAME, tmp_path / "one.bson")
+    whole.write_bytes((tmp_path / "one.bson").read_bytes() * 2)
+    assert pg.count(whole) == 2 * FRAME.num_rows
+    with pytest.raises(pg.Usage, match="there is no document 2"):
+        pg.read(f"{whole}::2")
+    # This build has no driver.
+    with pytest.raises(pg.Usage, match="mongodb://"):
+        pg.read("mongodb://localhost/db/ticks?key=K")

@@ -28,7 +28,7 @@
     )
 )]
 
-#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+#[cfg(any(feature = "arrow_ipc", feature = "parquet", feature = "dynd"))]
 pub(crate) mod arrow_flatbuffers;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod column_major;
@@ -85,6 +85,7 @@ pub use splits::{ColumnStatistics, Split, Statistics};
 pub use summary::{Part, Summary};
 
 use crate::error::Result;
+use crate::hub::filter::Interval;
 use crate::hub::{Form, Plan, Rows, Selection};
 use crate::sink::Sink;
 use crate::source::Source;
@@ -171,6 +172,13 @@ pub trait Document: Send + Sync {
     fn splits(&self, wanted: usize) -> Vec<Split> {
         let _ = wanted;
         Split::whole(self.summary())
+    }
+
+    /// The rows among which all are whose values lie in these intervals, as ranges in order. `None`, which is the default:
+    /// the document cannot tell without reading values.
+    fn candidates(&self, intervals: &[Interval]) -> Result<Option<Vec<std::ops::Range<u64>>>> {
+        let _ = intervals;
+        Ok(None)
     }
 
     /// Named byte ranges, expanded lazily.

@@ -11,6 +11,7 @@
 //! | `pentaglot.char`, `pentaglot.dynd_type`, `pentaglot.json` | Utf8 | |
 //! | `pentaglot.tuple` | Struct with fields `_0`, `_1`, … | |
 //! | `pentaglot.dynd_array` | `Struct<type: Utf8, data: Binary>` | |
+//! | `pentaglot.dynd_merkle` | `Struct<type: Utf8, hash: Binary>` | |
 
 use std::collections::HashMap;
 
@@ -42,6 +43,8 @@ pub const JSON: &str = "pentaglot.json";
 pub const TUPLE: &str = "pentaglot.tuple";
 /// A typed array as a value.
 pub const DYND_ARRAY: &str = "pentaglot.dynd_array";
+/// A link to data: its type and a multihash.
+pub const DYND_MERKLE: &str = "pentaglot.dynd_merkle";
 /// Arrow's canonical tensor of fixed shape.
 pub const FIXED_SHAPE_TENSOR: &str = "arrow.fixed_shape_tensor";
 

@@ -31,6 +31,9 @@ use crate::hub::{Early, Form, LossKinds, LossRecord, Rows, overlapped};
 use crate::limits::Budget;
 
 pub use cid::Cid;
+pub(crate) use column::HashedColumn;
+pub(crate) use encoder::Encoder;
+pub(crate) use matrix::MatrixRows;
 pub use rows::RowHasher;
 pub use types::type_text;
 
@@ -98,6 +101,11 @@ pub struct ColumnIdentity {
 }
 
 impl ColumnIdentity {
+    /// A column of which only the digest is known.
+    pub(crate) fn new(name: String, data_type: String, digest: [u8; 32]) -> Self {
+        ColumnIdentity { name, data_type, digest, chunks: Vec::new() }
+    }
+
     /// The identity of the column alone: the CID of the bytes that its digest hashes.
     pub fn cid(&self) -> Cid {
         Cid::new(self.digest)
@@ -105,6 +113,11 @@ impl ColumnIdentity {
 }
 
 impl Identity {
+    /// An identity from its parts.
+    pub(crate) fn new(shape: &'static str, rows: u64, cols: u64, columns: Vec<ColumnIdentity>) -> Self {
+        Identity { shape, rows, cols, columns }
+    }
+
     /// The bytes that are hashed: the DyND `array[Any]` of the root.
     pub fn root(&self) -> Result<Vec<u8>> {
         use dynd::Value;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
+
 use super::open::Opened;
 use crate::error::Result;
 use crate::formats::{Document, Findings, Outline, Summary};
@@ -42,6 +44,30 @@ impl Opened {
     }
 }
 
+impl Filtered {
+    /// The rows that may match, as far as the document can tell without reading values.
+    fn possible_rows(&self, all: Selection) -> Result<Rows> {
+        let Some(ranges) = self.inner.candidates(&self.filter.intervals())? else {
+            return self.inner.rows(&all);
+        };
+        let schema = Arc::clone(all.clone().with_rows(0..0).schema());
+        let (inner, out) = (Arc::clone(&self.inner), Arc::clone(&schema));
+        let batches = ranges.into_iter().flat_map(move |range| {
+            let batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send> =
+                match inner.rows(&all.clone().with_rows(range)) {
+                    Ok(rows) => Box::new(rows.map(|batch| Ok(batch?))),
+                    Err(error) => Box::new(std::iter::once(Err(error))),
+                };
+            let schema = Arc::clone(&out);
+            batches.map(move |batch| {
+                let batch = batch?;
+                rows::batch(Arc::clone(&schema), batch.columns().to_vec(), batch.num_rows())
+            })
+        });
+        Ok(rows::from_batches(schema, batches))
+    }
+}
+
 impl Document for Filtered {
     fn summary(&self) -> &Summary {
         &self.summary
@@ -67,11 +93,11 @@ impl Document for Filtered {
                 );
                 let filter = self.filter.clone().for_fields(&fields)?;
                 let read = fields.into_iter().map(|field| field as u64..field as u64 + 1).collect();
-                let rows = filter.apply(self.inner.rows(&all.with_column_ranges(read)?)?);
+                let rows = filter.apply(self.possible_rows(all.with_column_ranges(read)?)?);
                 let chosen = std::iter::once(0..columns.count()).collect();
                 Selection::new(&rows.schema(), None).with_column_ranges(chosen)?.project(rows)?
             }
-            _ => selection.project(self.filter.clone().apply(self.inner.rows(&all)?))?,
+            _ => selection.project(self.filter.clone().apply(self.possible_rows(all)?))?,
         };
         Ok(if selection.is_sliced() { rows::slice(rows, selection.range(u64::MAX)) } else { rows })
     }

@@ -33,6 +33,8 @@ mod salvage;
 mod sample;
 mod selection;
 mod split;
+#[cfg(feature = "dynd")]
+mod store;
 #[cfg(test)]
 mod tests;
 mod types;

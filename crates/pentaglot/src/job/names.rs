@@ -26,7 +26,9 @@ pub fn create(registry: &Registry, name: &str, force: bool) -> Result<Sink> {
         Some(remote) => {
             let shown = redacted(name);
             let output = remote.create(name, force).map_err(|error| error.in_output(shown.as_ref()))?;
-            Sink::from_output(output).named(shown)
+            let is_table = remote.table_format(name)?.is_some();
+            let sink = Sink::from_output(output).named(shown);
+            return Ok(if is_table { sink } else { sink.packed_for(name) });
         }
         None => Sink::create(name, force)?,
     };

@@ -14,6 +14,7 @@ use crate::hub::Plan;
 use crate::hub::rows::schema_bytes;
 use crate::limits::{Budget, Reservation};
 use crate::map::InPlace;
+use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::source::{Packing, Source};
 
@@ -113,12 +114,47 @@ pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Op
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
     }
     let (path, member) = split_member(name);
-    open_source(registry, names::source(registry, path)?, member, options)
+    match open_table(registry, path, member, options)? {
+        Some(table) => Ok(table),
+        None => open_source(registry, names::source(registry, path)?, member, options),
+    }
+}
+
+/// Opens a name that means a table and not bytes.
+fn open_table(
+    registry: &Registry,
+    name: &str,
+    member: Option<&str>,
+    options: &OpenOptions,
+) -> Result<Option<Opened>> {
+    let Some(remote) = registry.remote(name)? else { return Ok(None) };
+    let mut read = ReadOptions::default();
+    read.member = member.map(str::to_owned);
+    read.budget = options.budget.clone();
+    read.control = options.control.clone();
+    let Some(table) = remote.open_table(name, &read)? else { return Ok(None) };
+    let format = registry.get(table.format)?;
+    let id = format.info().id;
+    if let Some(from) = options
+        .from
+        .as_deref()
+        .filter(|from| target(registry, from).is_ok_and(|named| named.format.info().id != id))
+    {
+        return Err(Error::usage(format!("this is a table of {id} documents, not {from}")));
+    }
+    let source = Source::from_bytes(redacted(name), Vec::<u8>::new());
+    let opened = Opened::new(format, table.document, source, options);
+    match &table.filter {
+        Some(filter) => opened.filtered(filter).map(Some),
+        None => Ok(Some(opened)),
+    }
 }
 
 /// The file and the member of a name; a file of the literal name takes precedence.
 pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
     match name.rsplit_once("::") {
+        // `[::1]` is a host.
+        Some((path, _)) if path.ends_with("://[") || path.ends_with("@[") => (name, None),
         Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
         _ => (name, None),
     }

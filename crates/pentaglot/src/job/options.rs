@@ -196,7 +196,7 @@ mod tests {
                 "colour",
                 "bsondf",
                 Some("parquet"),
-                "unknown option \"colour\" (known: as, compression, image-files, shape, split-rows, utf8)",
+                "unknown option \"colour\" (known: as, cdc, compression, fields, image-files, shape, split-rows, utf8)",
             ),
             (
                 "compresion",

@@ -67,4 +67,9 @@ impl Queries {
         let query = Query::from_words(words)?;
         self.queried.answer(&query)
     }
+
+    /// The answers to many questions of one operation, each with one number and answered by one number or none.
+    pub fn numbers(&self, operation: &str, arguments: &[u64]) -> Result<Vec<Option<u64>>> {
+        self.queried.numbers(operation, arguments)
+    }
 }

@@ -110,18 +110,6 @@ impl Reader {
         Reader { window: Window::anywhere(source, u64::MAX, WINDOW_BYTES, Budget::default()) }
     }
 
-    /// The document that is the whole of a source of `total` bytes.
-    pub(crate) fn root(&mut self, total: u64) -> Result<Document> {
-        let document = self.document_at(0, total)?;
-        if document.bytes != total {
-            let more = format!("{} more bytes", total - document.bytes);
-            return Err(Error::malformed("the end of the file after the document", more)
-                .at(document.bytes)
-                .rule("trailing"));
-        }
-        Ok(document)
-    }
-
     /// The document at `offset`, which must end at or before `end`.
     pub(crate) fn document_at(&mut self, offset: u64, end: u64) -> Result<Document> {
         let left = end.saturating_sub(offset);
@@ -178,10 +166,15 @@ impl Reader {
     /// The text of a string element.
     pub(crate) fn string(&mut self, element: &Element) -> Result<String> {
         element.expect(BsonKind::STRING)?;
+        self.text_at(element.value_offset, element.value_bytes)
+    }
+
+    /// The text at `offset`, which takes `bytes` bytes with its length and its zero byte.
+    pub(crate) fn text_at(&mut self, offset: u64, bytes: u64) -> Result<String> {
         // A string has at least a length and a zero byte: `value_bytes` has checked it.
-        let bytes = element.value_bytes.saturating_sub(5);
-        let mut text = self.bytes(element.value_offset + 4, bytes)?;
-        let end = element.value_offset + 4 + bytes;
+        let bytes = bytes.saturating_sub(5);
+        let mut text = self.bytes(offset + 4, bytes)?;
+        let end = offset + 4 + bytes;
         if self.array(end)? != [0] {
             return Err(Error::malformed("0x00 at the end of the string", "another byte")
                 .at(end)
@@ -190,8 +183,28 @@ impl Reader {
         text.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         String::from_utf8(text).map_err(|error| {
             let place = error.utf8_error().valid_up_to() as u64;
-            Error::malformed("UTF-8 text", "other bytes").at(element.value_offset + 4 + place).rule("utf8")
+            Error::malformed("UTF-8 text", "other bytes").at(offset + 4 + place).rule("utf8")
         })
+    }
+
+    /// The pattern and the options of a regular expression.
+    pub(crate) fn pattern(&mut self, element: &Element) -> Result<(String, String)> {
+        let end = element.value_offset + element.value_bytes;
+        let pattern = self.key(element.value_offset, end)?;
+        let options = self.key(element.value_offset + pattern.len() as u64 + 1, end)?;
+        Ok((pattern, options))
+    }
+
+    /// The text and the scope of JavaScript code with scope.
+    pub(crate) fn scoped_code(&mut self, element: &Element) -> Result<(String, Document)> {
+        let end = element.value_offset + element.value_bytes;
+        let text_offset = element.value_offset + 4;
+        let length = match u64::try_from(i32::from_le_bytes(self.array(text_offset)?)) {
+            Ok(length) if length >= 1 && text_offset + 4 + length <= end => length,
+            _ => return Err(element.mistyped("code and its scope")),
+        };
+        let text = self.text_at(text_offset, length + 4)?;
+        Ok((text, self.document_at(text_offset + 4 + length, end)?))
     }
 
     /// The number of an int32 or int64 element.
@@ -292,7 +305,7 @@ impl Reader {
 
     /// `count` bytes at `offset`, which are within the file; memory grows with the bytes read, so a wrong count
     /// allocates nothing.
-    fn bytes(&mut self, offset: u64, count: u64) -> Result<Vec<u8>> {
+    pub(crate) fn bytes(&mut self, offset: u64, count: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < count {
             let position = offset + bytes.len() as u64;
@@ -341,6 +354,11 @@ impl Writer {
         self.pieces
     }
 
+    /// The pieces so far.
+    pub(crate) fn pieces(&self) -> &[Vec<u8>] {
+        &self.pieces
+    }
+
     fn put(&mut self, bytes: &[u8]) {
         if self.pieces.is_empty() {
             self.pieces.push(Vec::new());
@@ -373,6 +391,11 @@ impl Writer {
     /// Ends a document.
     pub(crate) fn end(&mut self, open: Open) -> Result<()> {
         self.put(&[0]);
+        self.end_counted(open)
+    }
+
+    /// Ends an element that has a length as a document has, but no zero byte at its end: code with scope.
+    pub(crate) fn end_counted(&mut self, open: Open) -> Result<()> {
         let bytes = self.bytes - open.start;
         let length = i32::try_from(bytes).map_err(|_| {
             Error::limit("the limit", MAX_BYTES, format!("{bytes} bytes for a BSON document"))
@@ -385,10 +408,20 @@ impl Writer {
     }
 
     pub(crate) fn string(&mut self, key: &str, text: &str) -> Result<()> {
+        self.text(BsonKind::STRING, key, text)
+    }
+
+    /// An element of another kind that is text: code, a symbol.
+    pub(crate) fn text(&mut self, kind: BsonKind, key: &str, text: &str) -> Result<()> {
+        self.head(kind, key);
+        self.bare_text(text)
+    }
+
+    /// Text without a key, as parts of some elements have it.
+    pub(crate) fn bare_text(&mut self, text: &str) -> Result<()> {
         let length = i32::try_from(text.len() + 1).map_err(|_| {
             Error::limit("the limit", MAX_BYTES, format!("{} bytes for a BSON string", text.len()))
         })?;
-        self.head(BsonKind::STRING, key);
         self.put(&length.to_le_bytes());
         self.put(text.as_bytes());
         self.put(&[0]);
@@ -400,19 +433,46 @@ impl Writer {
         self.put(&number.to_le_bytes());
     }
 
+    pub(crate) fn double(&mut self, key: &str, number: f64) {
+        self.element(BsonKind(0x01), key, &number.to_le_bytes());
+    }
+
     pub(crate) fn int64(&mut self, key: &str, number: i64) {
         self.head(BsonKind::INT64, key);
         self.put(&number.to_le_bytes());
     }
 
+    /// A pointer: the name of a collection and an object id.
+    pub(crate) fn pointer(&mut self, key: &str, place: &str, id: &[u8; 12]) -> Result<()> {
+        self.text(BsonKind(0x0c), key, place)?;
+        self.put(id);
+        Ok(())
+    }
+
+    /// An element whose value has a fixed length or ends itself.
+    pub(crate) fn element(&mut self, kind: BsonKind, key: &str, value: &[u8]) {
+        self.head(kind, key);
+        self.put(value);
+    }
+
     /// Binary of sub-type 0. A long one becomes a piece of its own.
     pub(crate) fn binary(&mut self, key: &str, content: Vec<u8>) -> Result<()> {
+        self.binary_of(key, 0, content)
+    }
+
+    /// Binary of any sub-type.
+    pub(crate) fn binary_of(&mut self, key: &str, sub_type: u8, mut content: Vec<u8>) -> Result<()> {
+        // Sub-type 2 has a second length in front of its bytes.
+        if sub_type == 2 {
+            let inner = i32::try_from(content.len()).unwrap_or(i32::MAX).to_le_bytes();
+            content.splice(0..0, inner);
+        }
         let length = i32::try_from(content.len()).map_err(|_| {
             Error::limit("the limit", MAX_BYTES, format!("{} bytes for a BSON binary", content.len()))
         })?;
         self.head(BsonKind::BINARY, key);
         self.put(&length.to_le_bytes());
-        self.put(&[0]);
+        self.put(&[sub_type]);
         if content.len() < WINDOW_BYTES {
             self.put(&content);
         } else {

@@ -7,6 +7,7 @@ use arrow_array::{ArrayRef, BinaryArray, StringArray};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
+use super::merkle::check_multihash;
 use super::schema::needs_some;
 use super::types::{Encoding, Type};
 use super::unpack::{list, structure, unpack, var_list};
@@ -14,7 +15,7 @@ use super::walk::{
     Care, Walker, check_array_type, free_elements, read_bytes, read_char, read_count, read_flag, read_type,
 };
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::hub::type_text::print_type;
 use crate::kernels::arrays;
 use crate::limits::{Budget, Reservation};
@@ -64,6 +65,15 @@ enum DecoderKind {
         data: Slices,
         budget: Budget,
         last: Option<(Vec<u8>, Type)>,
+    },
+    /// Links: the types and the multihashes.
+    Merkle {
+        ty: Type,
+        types: Slices,
+        hashes: Slices,
+        budget: Budget,
+        /// The text of the last type, which is checked.
+        last: Option<Vec<u8>>,
     },
     /// A field that is not selected.
     Skipped(Type, Budget),
@@ -166,6 +176,13 @@ impl ColumnDecoder {
                 budget: budget.clone(),
                 last: None,
             },
+            Type::Merkle(_) => DecoderKind::Merkle {
+                ty: ty.clone(),
+                types: Slices::new(),
+                hashes: Slices::new(),
+                budget: budget.clone(),
+                last: None,
+            },
             // `string` and `json`; types of fixed size and patterns do not come here.
             _ => DecoderKind::Text(Slices::new()),
         };
@@ -229,6 +246,21 @@ impl ColumnDecoder {
                 Walker::new(budget.limits(), Care::Strict).value(&stored, cursor)?;
                 data.push(start.get(..left - cursor.remaining()).unwrap_or_default())?;
                 *last = Some((text, stored));
+            }
+            DecoderKind::Merkle { ty, types, hashes, budget, last } => {
+                let mut link = cursor.clone();
+                let text = read_bytes(&mut link)?;
+                let start = link.offset();
+                let hash = read_bytes(&mut link)?;
+                if last.as_deref() == Some(text) {
+                    check_multihash(hash).at(start).field("hash")?;
+                    *cursor = link;
+                } else {
+                    Walker::new(budget.limits(), Care::Strict).value(ty, cursor)?;
+                    *last = Some(text.to_vec());
+                }
+                types.push(text)?;
+                hashes.push(hash)?;
             }
             DecoderKind::Skipped(ty, budget) => {
                 Walker::new(budget.limits(), Care::Extent).value(ty, cursor)?
@@ -295,7 +327,7 @@ impl ColumnDecoder {
                 validity.append_n(count, false);
                 value.push_defaults(count)?;
             }
-            DecoderKind::Array { types, data, .. } => {
+            DecoderKind::Array { types, data, .. } | DecoderKind::Merkle { types, hashes: data, .. } => {
                 pay(8)?;
                 types.repeat(count);
                 data.repeat(count);
@@ -346,7 +378,7 @@ impl ColumnDecoder {
                     value.finish(field, Some(nulls))?
                 }
             }
-            DecoderKind::Array { types, data, .. } => {
+            DecoderKind::Array { types, data, .. } | DecoderKind::Merkle { types, hashes: data, .. } => {
                 let columns: Vec<ArrayRef> = vec![Arc::new(types.text(None)?), Arc::new(data.binary(None)?)];
                 structure(fields()?, columns, len, nulls)?
             }

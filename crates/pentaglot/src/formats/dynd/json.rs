@@ -125,6 +125,14 @@ fn write(ty: &Type, value: &Value, out: &mut String) {
             let (stored, value) = array.as_ref();
             write_array(stored, value, out);
         }
+        (_, Value::Merkle(link)) => {
+            let (stored, hash) = link.as_ref();
+            out.push_str("{\"type\":");
+            push_text(&stored.to_string(), out);
+            out.push_str(",\"hash\":\"");
+            out.push_str(&base64_simd::STANDARD.encode_to_string(hash));
+            out.push_str("\"}");
+        }
         // A value that is not of its type, which `deserialize` never returns.
         _ => out.push_str("null"),
     }

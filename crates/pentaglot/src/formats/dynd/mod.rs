@@ -10,6 +10,7 @@
 //! N * T                 T T … T                      var * T       varint(count) T T … T
 //! (T, U), {a: T, b: U}  T U, no padding              pointer[T]    T
 //! ?T                    T with a sentinel, or 00 | 01 T             array[T]      type T
+//! merkle[T]             type, varint(len) multihash: a link to data of that type
 //! ```
 //!
 //! | | |
@@ -24,6 +25,7 @@ mod decode;
 mod encode;
 mod json;
 mod layout;
+mod merkle;
 mod outline;
 mod pack;
 mod parse;
@@ -49,6 +51,7 @@ use std::sync::Arc;
 
 pub use cbor::{from_cbor, to_cbor};
 pub use json::{array_json, write_value_json};
+pub use merkle::{BLAKE3_CODE, blake3_digest, blake3_multihash};
 pub use types::{Base, Callable, Encoding, FloatWidth, Pattern, Type, TypeKind, Width, Zone};
 pub use value::{Value, deserialize, is_nan_bits, serialize};
 

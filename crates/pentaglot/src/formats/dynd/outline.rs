@@ -129,7 +129,8 @@ impl Place {
 
 fn has_parts(ty: &Type) -> bool {
     match ty {
-        Type::Fixed(..) | Type::Var(_) | Type::Tuple(_) | Type::Struct(_) | Type::Array(_) => true,
+        Type::Fixed(..) | Type::Var(_) | Type::Tuple(_) | Type::Struct(_) => true,
+        Type::Array(_) | Type::Merkle(_) => true,
         Type::Option(of) => matches!(of.missing(), Missing::Flag) && has_parts(of),
         Type::Pointer(of) => has_parts(of),
         _ => false,
@@ -273,6 +274,10 @@ impl Parts {
                     Ok(Node::new("type", self.start, end - self.start).value(text)),
                     Ok(self.place.node("value".to_owned(), stored, end, self.end)),
                 ]
+            }
+            Type::Merkle(_) => {
+                let parts = [("type", Type::String), ("hash", Type::Bytes { align: 1 })];
+                self.fields(parts.into_iter().map(|(name, ty)| (name.to_owned(), ty)))
             }
             _ => Vec::new(),
         })

@@ -169,6 +169,7 @@ impl Parser<'_> {
                     _ => Type::Array(Box::new(Pattern::Kind(TypeKind::Any).into())),
                 }
             }
+            "merkle" => Type::Merkle(self.bracketed()?),
             "fixed" => {
                 self.need("[")?;
                 let size = self.need_number("a size")?;

@@ -212,6 +212,11 @@ pub(super) fn field_of(name: &str, ty: &Type) -> Result<Field> {
                 vec![Field::new("type", DataType::Utf8, false), Field::new("data", DataType::Binary, false)];
             extended(DataType::Struct(fields.into()), extension::DYND_ARRAY)
         }
+        Type::Merkle(_) => {
+            let fields =
+                vec![Field::new("type", DataType::Utf8, false), Field::new("hash", DataType::Binary, false)];
+            extended(DataType::Struct(fields.into()), extension::DYND_MERKLE)
+        }
         Type::Bool | Type::Pattern(_) => Err(Error::unsupported(format!("no Arrow type for {ty}"))),
     }
 }
@@ -275,7 +280,7 @@ pub(super) fn checks_of(ty: &Type) -> Effect {
         Type::Tuple(fields) => fields.iter().map(checks_of).fold(Effect::exact(), Effect::and),
         Type::Struct(fields) => fields.iter().map(|(_, ty)| checks_of(ty)).fold(Effect::exact(), Effect::and),
         Type::Time(_) | Type::Datetime(_) => Effect::checked(LossKind::Precision).because(TICKS),
-        Type::FixedString { .. } | Type::Char(_) | Type::Type | Type::Array(_) => {
+        Type::FixedString { .. } | Type::Char(_) | Type::Type | Type::Array(_) | Type::Merkle(_) => {
             Effect::checked(LossKind::Range).because(format!("each must be a {ty}"))
         }
         _ => Effect::exact(),
@@ -448,9 +453,13 @@ impl Derived {
                 let fields = fields.iter().map(|field| self.field(field));
                 Some(Type::Tuple(fields.collect::<Result<_, String>>()?))
             }
-            (extension::DYND_ARRAY, DataType::Struct(fields)) if is_dynd_array(fields) => {
+            (extension::DYND_ARRAY, DataType::Struct(fields)) if is_text_and_bytes(fields, "data") => {
                 self.worse(Effect::checked(LossKind::Range), "each must be data of its type");
                 Some(Type::Array(Box::new(Pattern::Kind(TypeKind::Any).into())))
+            }
+            (extension::DYND_MERKLE, DataType::Struct(fields)) if is_text_and_bytes(fields, "hash") => {
+                self.worse(Effect::checked(LossKind::Range), "each must be a type and a multihash");
+                Some(Type::Merkle(Box::new(Pattern::Kind(TypeKind::Any).into())))
             }
             (FIXED_SHAPE_TENSOR, DataType::FixedSizeList(item, _)) => {
                 let Some(shape) = extension::tensor_shape(field) else { return Ok(None) };
@@ -473,7 +482,8 @@ impl Derived {
     }
 }
 
-fn is_dynd_array(fields: &Fields) -> bool {
+/// Whether the fields are a type and bytes of this name.
+fn is_text_and_bytes(fields: &Fields, bytes: &str) -> bool {
     matches!(fields.as_ref(), [ty, data] if ty.name() == "type" && *ty.data_type() == DataType::Utf8 && !ty.is_nullable()
-        && data.name() == "data" && *data.data_type() == DataType::Binary && !data.is_nullable())
+        && data.name() == bytes && *data.data_type() == DataType::Binary && !data.is_nullable())
 }

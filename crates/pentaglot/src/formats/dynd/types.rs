@@ -80,6 +80,8 @@ pub enum Type {
     Pointer(Box<Type>),
     /// `array[T]`: a value with its own type, which matches `T`
     Array(Box<Type>),
+    /// `merkle[T]`: a link to data whose type matches `T`, as that type and a multihash
+    Merkle(Box<Type>),
     /// `storage[T, axis=[…]]`: fixed dimensions whose data is in the order of `axis`, slowest first
     Storage {
         /// The logical type: one fixed dimension per axis over a type of fixed size.
@@ -326,7 +328,7 @@ impl Type {
             },
             Type::Pointer(of) | Type::Storage { of, .. } => of.fixed_size(),
             Type::String | Type::Json | Type::Type | Type::Bytes { .. } | Type::Char(_) => None,
-            Type::Var(_) | Type::Array(_) | Type::Pattern(_) => None,
+            Type::Var(_) | Type::Array(_) | Type::Merkle(_) | Type::Pattern(_) => None,
         }
     }
 
@@ -335,6 +337,8 @@ impl Type {
         match self {
             Type::String | Type::Json | Type::Bytes { .. } | Type::Char(_) | Type::Var(_) => 1,
             Type::Type | Type::Array(_) => 1,
+            // The length of a type, its first letter, the length of a multihash, its code and its length.
+            Type::Merkle(_) => 5,
             Type::Fixed(count, of) => count.saturating_mul(of.least_size()),
             Type::Tuple(fields) => fields.iter().fold(0, |sum, ty| sum.saturating_add(ty.least_size())),
             Type::Struct(fields) => fields.iter().fold(0, |sum, (_, ty)| sum.saturating_add(ty.least_size())),
@@ -352,7 +356,7 @@ impl Type {
             Type::Struct(fields) => fields.iter().fold(0, |sum, (_, ty)| sum.saturating_add(ty.hub_size())),
             Type::Option(of) | Type::Pointer(of) => of.hub_size(),
             Type::String | Type::Json | Type::Type | Type::Bytes { .. } | Type::Char(_) | Type::Var(_) => 4,
-            Type::Array(_) => 8,
+            Type::Array(_) | Type::Merkle(_) => 8,
             other => other.fixed_size().unwrap_or(u64::MAX),
         }
     }
@@ -455,6 +459,7 @@ impl fmt::Display for Type {
             Type::Option(of) => write!(f, "?{of}"),
             Type::Pointer(of) => write!(f, "pointer[{of}]"),
             Type::Array(of) => write!(f, "array[{of}]"),
+            Type::Merkle(of) => write!(f, "merkle[{of}]"),
             Type::Storage { of, axis } => {
                 write!(f, "storage[{of}, axis=")?;
                 print_list(f, "[", axis, |axis, f| write!(f, "{axis}"), false, "]]")

@@ -1,9 +1,11 @@
 //! The typed interface: [`Value`]s of any type, `serialize` and `deserialize`, without Arrow.
 
+use super::merkle::check_multihash;
 use super::types::{FloatWidth, Missing, Type};
 use super::walk::{
     char_fits, check_array_type, decode_fixed_string, encode_fixed_string, free_elements, read_bool,
-    read_bytes, read_char, read_count, read_flag, read_optional_bool, read_text, read_type, symbolic,
+    read_bytes, read_char, read_count, read_flag, read_multihash, read_optional_bool, read_text, read_type,
+    symbolic,
 };
 use crate::cursor::{Cursor, allocate};
 use crate::error::{Context, Error, Result};
@@ -53,6 +55,8 @@ pub enum Value {
     Some(Box<Value>),
     /// `array[T]`: a type and a value of it
     Array(Box<(Type, Value)>),
+    /// `merkle[T]`: the type of what is linked, and the multihash of its serialization
+    Merkle(Box<(Type, Vec<u8>)>),
 }
 
 impl Value {
@@ -64,6 +68,11 @@ impl Value {
     /// A typed value, for `array[T]`.
     pub fn array(ty: Type, value: Value) -> Self {
         Value::Array(Box::new((ty, value)))
+    }
+
+    /// A link to data of a type, for `merkle[T]`.
+    pub fn merkle(ty: Type, multihash: Vec<u8>) -> Self {
+        Value::Merkle(Box::new((ty, multihash)))
     }
 }
 
@@ -189,6 +198,13 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
             check_array_type(stored, pattern).field("type")?;
             write_bytes(stored.to_string().as_bytes(), out);
             write_value(stored, value, out).field("value")?;
+        }
+        (Type::Merkle(pattern), Value::Merkle(link)) => {
+            let (linked, hash) = link.as_ref();
+            check_array_type(linked, pattern).field("type")?;
+            check_multihash(hash).field("hash")?;
+            write_bytes(linked.to_string().as_bytes(), out);
+            write_bytes(hash, out);
         }
         _ => return Err(wrong(ty, value)),
     }
@@ -362,6 +378,14 @@ impl<'a> ValueReader<'a> {
                 check_array_type(&stored, pattern).at(offset).field("type")?;
                 let value = self.read(&stored, cursor, depth + 1).field("value")?;
                 Value::array(stored, value)
+            }
+            Type::Merkle(pattern) => {
+                let offset = cursor.offset();
+                let linked = read_type(cursor, self.limits).field("type")?;
+                check_array_type(&linked, pattern).at(offset).field("type")?;
+                let hash = read_multihash(cursor)?;
+                self.held.grow(hash.len() as u64)?;
+                Value::merkle(linked, hash.to_vec())
             }
             Type::Pattern(_) => return Err(symbolic(ty)),
         })

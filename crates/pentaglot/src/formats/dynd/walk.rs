@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::merkle::check_multihash;
 use super::parse::{parse, parse_canonical};
 use super::tokens::excerpt;
 use super::types::{Encoding, Missing, Type};
@@ -137,6 +138,14 @@ impl<'a> Walker<'a> {
                 let walked = self.part(&stored, cursor, depth + 1, |error| error.field("value"));
                 self.last = Some((text, stored));
                 walked
+            }
+            Type::Merkle(_) if self.care == Care::Extent => {
+                read_bytes(cursor)?;
+                read_bytes(cursor).map(drop)
+            }
+            Type::Merkle(pattern) => {
+                self.last = Some(self.array_type(pattern, cursor)?);
+                read_multihash(cursor).map(drop)
             }
             _ => cursor.skip(ty.fixed_size().unwrap_or(u64::MAX)),
         }
@@ -385,6 +394,13 @@ pub(super) fn char_fits(c: char, encoding: Encoding) -> bool {
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+/// The multihash of a link.
+pub(super) fn read_multihash<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
+    let bytes = read_bytes(cursor).field("hash")?;
+    check_multihash(bytes).at(cursor.offset() - bytes.len() as u64).field("hash")?;
+    Ok(bytes)
 }
 
 /// A type as a value: its canonical text.

@@ -204,6 +204,67 @@ impl Queried {
             _ => Ok(Answer::None),
         }
     }
+
+    /// The answers to many questions of one operation, each with one number (`get`, `rank`, `select`, `pred`, `succ`) and
+    /// answered by one number. What is fetched from memory for neighbouring questions is fetched at the same time.
+    pub fn numbers(&self, operation: &str, arguments: &[u64]) -> Result<Vec<Option<u64>>> {
+        let query = Query::from_words([operation, "0"])?;
+        let mut answers = vec![None; arguments.len()];
+        if let Content::Object(object) = &self.0 {
+            let done = match (object.as_ref(), query.operation) {
+                (Object::Bit(bits), operation) => many_bits(bits, operation, arguments, &mut answers),
+                (Object::Sparse(bits), operation) => many_bits(bits, operation, arguments, &mut answers),
+                (Object::RunLength(bits), operation) => many_bits(bits, operation, arguments, &mut answers),
+                (Object::Int(vector), Operation::Get) => {
+                    vector.get_many(arguments, &mut answers);
+                    true
+                }
+                (Object::Wavelet(matrix), Operation::Get) => {
+                    matrix.access_many(arguments, &mut answers);
+                    true
+                }
+                (Object::RunLengthWavelet(matrix), Operation::Get) => {
+                    matrix.access_many(arguments, &mut answers);
+                    true
+                }
+                _ => false,
+            };
+            if done {
+                return Ok(answers);
+            }
+        }
+        for (answer, argument) in answers.iter_mut().zip(arguments) {
+            let query = Query { operation: query.operation, arguments: vec![*argument] };
+            *answer = self.answer(&query)?.into_text().and_then(|text| text.parse().ok());
+        }
+        Ok(answers)
+    }
+}
+
+/// Answers many questions about bits; gives whether the operation is one that has such answers.
+fn many_bits(
+    bits: &impl BitQueries,
+    operation: Operation,
+    arguments: &[u64],
+    answers: &mut [Option<u64>],
+) -> bool {
+    match operation {
+        Operation::Get => {
+            let mut found = vec![None; arguments.len()];
+            bits.get_many(arguments, &mut found);
+            answers.iter_mut().zip(found).for_each(|(answer, bit)| *answer = bit.map(u64::from));
+        }
+        Operation::Rank => {
+            let mut found = vec![0; arguments.len()];
+            bits.rank_many(arguments, &mut found);
+            answers.iter_mut().zip(found).for_each(|(answer, rank)| *answer = Some(rank));
+        }
+        Operation::Select => bits.select_many(arguments, answers),
+        Operation::Pred => bits.predecessor_many(arguments, answers),
+        Operation::Succ => bits.successor_many(arguments, answers),
+        _ => return false,
+    }
+    true
 }
 
 /// The answer of a structure. Any argument is allowed.

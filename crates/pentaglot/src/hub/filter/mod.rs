@@ -22,6 +22,7 @@
 //! - The columns of a matrix, dense or sparse, are `col_0`, `col_1`, …; a missing entry of a sparse row is 0.
 
 mod evaluate;
+mod interval;
 mod literal;
 mod parse;
 mod resolve;
@@ -34,6 +35,7 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::FilterBuilder;
 
+pub use self::interval::{Interval, Limit};
 use self::resolve::Predicate;
 use super::native;
 use super::rows::{self, Rows};

@@ -38,7 +38,9 @@ pub use document::JsonDocument;
 pub use encode::Columns;
 pub(crate) use nested::is_text;
 pub(crate) use text::{Float, parse_decimal, special_float};
-pub(crate) use time::{Zone, parse_clock, parse_date, parse_moment, parse_time, parse_timestamp};
+pub(crate) use time::{
+    Zone, parse_clock, parse_date, parse_moment, parse_time, parse_timestamp, write_timestamp,
+};
 
 use crate::error::Result;
 

@@ -60,6 +60,7 @@ pub(super) fn value_of(ty: &Type, json: &Json) -> Option<Value> {
             let value = value_of(&stored, &json["value"])?;
             Value::array(stored, value)
         }
+        Type::Merkle(_) => Value::merkle(type_of(&json["type"]), bytes_of(&json["hash"])),
         Type::Pattern(_) => panic!("no data has the type {ty}"),
     })
 }

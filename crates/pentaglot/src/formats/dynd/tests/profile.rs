@@ -98,6 +98,7 @@ const DATASHAPES: &[&str] = &[
     "pointer[int32]",
     "?pointer[?int32]",
     "array[Any]",
+    "merkle[bytes]",
     "storage[2 * 3 * int8, axis=[1, 0]]",
 ];
 

@@ -51,6 +51,7 @@ fn leaf() -> impl Strategy<Value = Type> {
         "fixed_string[2, 'utf32']",
         "fixed_string[2, 'ucs2']",
         "array[Any]",
+        "merkle[Any]",
         "storage[2 * 3 * int16, axis=[1, 0]]",
         "storage[2 * 1 * 3 * ?bool, axis=[2, 0, 1]]",
     ];
@@ -146,6 +147,9 @@ pub(super) fn value_for(ty: &Type) -> BoxedStrategy<Value> {
         Type::Array(_) => leaf()
             .prop_filter("no array in an array in an array", |ty| !matches!(ty, Type::Array(_)))
             .prop_flat_map(|ty| value_for(&ty).prop_map(move |value| Value::array(ty.clone(), value)))
+            .boxed(),
+        Type::Merkle(_) => (leaf(), any::<[u8; 32]>())
+            .prop_map(|(ty, digest)| Value::merkle(ty, blake3_multihash(&digest)))
             .boxed(),
         Type::Pattern(_) => panic!("no data has this type"),
     }
