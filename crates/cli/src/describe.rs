@@ -76,29 +76,6 @@ fn short(number: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::short;
-
-    #[test]
-    fn numbers_keep_every_digit_before_the_point() {
-        let cases = [
-            (1.0, "1"),
-            (100_000.4, "100000.4"),
-            (120_000.02, "120000"),
-            (299_999.5, "299999.5"),
-            (1_000_000.5, "1000000.5"),
-            (-123.456_789, "-123.457"),
-            (0.001_234_567, "0.00123"),
-            (1.5e-7, "1.5000e-7"),
-            (1e20, "1.0000e20"),
-        ];
-        for (number, expected) in cases {
-            assert_eq!(short(number), expected);
-        }
-    }
-}
-
 fn column(column: &ColumnDescription) -> String {
     let mut lines = vec![format!("{}  {}", bold(&escape(&column.name)), faint(&escape(&column.data_type)))];
     let about = if column.distinct_exact { "" } else { "about " };
@@ -194,4 +171,27 @@ fn succinct(succinct: &SuccinctDescription) -> String {
         ("bits", Some(succinct.bits.to_string())),
         ("entropy", succinct.entropy_bits.map(|bits| format!("{} bits", short(bits)))),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn numbers_keep_every_digit_before_the_point() {
+        let cases = [
+            (1.0, "1"),
+            (100_000.4, "100000.4"),
+            (120_000.02, "120000"),
+            (299_999.5, "299999.5"),
+            (1_000_000.5, "1000000.5"),
+            (-123.456_789, "-123.457"),
+            (0.001_234_567, "0.00123"),
+            (1.5e-7, "1.5000e-7"),
+            (1e20, "1.0000e20"),
+        ];
+        for (number, expected) in cases {
+            assert_eq!(short(number), expected);
+        }
+    }
 }
