@@ -53,6 +53,11 @@ impl Reshape {
         Reshape { from: form, to: form, route: Route::Forms, schema: Arc::clone(schema), plan }
     }
 
+    /// The form that goes in, and the one that comes out, even if its schema no longer says so.
+    pub fn forms(&self) -> (Form, Form) {
+        (self.from, self.to)
+    }
+
     /// How many rows come out of so many, where that is known.
     pub fn row_count(&self, rows: Option<u64>) -> Option<u64> {
         match (&self.route, self.from, self.to) {

@@ -59,7 +59,7 @@ pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate,
 pub use query::{Queries, index};
 pub use read::View;
 pub use report::Report;
-pub use salvage::{LostColumn, LostRows, Salvaged, salvage};
+pub use salvage::{LostRows, Salvaged, salvage};
 pub use selection::{parse_casts, parse_columns, parse_renames, parse_rows};
 #[cfg(feature = "dbdf")]
 pub use types::daphne_meta;

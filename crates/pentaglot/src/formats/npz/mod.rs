@@ -12,6 +12,7 @@
 //! A member is what `formats/npy` reads and writes: the two formats share its codec.
 
 mod csr_stream;
+mod damaged;
 mod layout;
 mod outline;
 mod read;

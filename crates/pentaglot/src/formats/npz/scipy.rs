@@ -169,7 +169,7 @@ impl Sparse {
     pub(super) fn array(&self, name: &'static str) -> Result<ArrayFile> {
         let entry = self.entry(name)?;
         let extent: Extent = entry.extent(&self.source, self.budget.limits())?;
-        ArrayFile::open(extent, "npz", &self.budget).field(name)
+        ArrayFile::open(extent, "npz", &self.budget, entry.is_cut).field(name)
     }
 
     fn check_len(&self, name: &'static str, expected: u64) -> Result<()> {
