@@ -21,7 +21,21 @@ pub(super) fn of(file: &File, wanted: usize) -> Vec<Split> {
     if file.damaged {
         // Rows that are not covered are apart from the others.
         let uncovered = tiling::uncovered(&file.layout, None);
-        return pieces.flat_map(|piece| cut_at(piece, &uncovered)).collect();
+        let mut splits: Vec<Split> = pieces.flat_map(|piece| cut_at(piece, &uncovered)).collect();
+        // Those of one range are one part.
+        splits.dedup_by(|next, last| {
+            let is_one = uncovered.iter().any(|range| {
+                range.start <= last.rows.start
+                    && next.rows.end <= range.end
+                    && last.rows.end == next.rows.start
+            });
+            if is_one {
+                last.rows.end = next.rows.end;
+                last.bytes.end = last.bytes.end.max(next.bytes.end);
+            }
+            is_one
+        });
+        return splits;
     }
     Split::joined(pieces, wanted)
 }

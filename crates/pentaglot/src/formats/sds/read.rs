@@ -214,6 +214,7 @@ impl Document for SdsDocument {
         let batches: Box<dyn Iterator<Item = Result<_>> + Send> = match (content, self.object.as_ref()) {
             (Content::Object(object), _) => {
                 if let Object::RunLengthWavelet(_) = object.as_ref() {
+                    validate::check_runs(object)?;
                     let bytes = self.words.as_ref().len() as u64 * 8;
                     self.budget.limits().check_free_rows((range.end - range.start).saturating_sub(bytes))?;
                 }

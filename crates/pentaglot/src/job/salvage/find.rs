@@ -3,16 +3,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
 use super::LostRows;
 use crate::error::{Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, MissingPart, Outline, Summary};
+use crate::formats::{Document, Findings, MissingPart, Outline, Split, Summary};
 use crate::hub::{Form, Rows, Selection, Shape, rows, shape};
 use crate::job::Opened;
 
 /// How many parts of a file are read alone at the most.
 const MOST_PARTS: usize = 1 << 16;
+/// Up to this many parts are each looked at.
+const FEW_PARTS: usize = 1 << 10;
 /// Rows that are read at a time; after a fault, rows are read one by one from the last whole batch on.
 const BATCH_ROWS: usize = 1024;
 
@@ -130,9 +133,12 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
         lost_columns: Vec::new(),
         limit: None,
     };
-    // Whether the last part was lost from its first row on because the file ends.
+    let parts = document.splits(MOST_PARTS);
+    // Whether the last part was lost because the file ends.
     let mut has_ended = false;
-    for part in document.splits(MOST_PARTS) {
+    let mut next = 0;
+    while let Some(part) = parts.get(next) {
+        next += 1;
         let (mut end, mut fault) = read(document, selection, part.rows.clone(), BATCH_ROWS)?;
         if fault.is_some() {
             // The whole rows of the batch in which it broke off.
@@ -150,10 +156,7 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
         };
         let is_end = fault.kind() == ErrorKind::Truncated;
         match found.lost_rows.last_mut() {
-            Some(last) if has_ended && is_end && end == part.rows.start => {
-                last.rows.end = part.rows.end;
-                last.bytes.end = last.bytes.end.max(part.bytes.end);
-            }
+            Some(last) if has_ended && is_end && end == part.rows.start => last.extend(part),
             _ => {
                 let bytes = fault.offset().unwrap_or(part.bytes.start)..part.bytes.end;
                 let (rows, reason) = (end..part.rows.end, fault.to_string());
@@ -164,12 +167,38 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
         if fault.kind() == ErrorKind::Limit {
             found.limit.get_or_insert(fault);
         }
+        if is_end && parts.len() > FEW_PARTS {
+            // Of many parts past the end of the file, those between two that are lost are lost, too.
+            let mut step = 1;
+            while let Some(far) = parts.get(next + step)
+                && is_past_end(document, selection, far)?
+            {
+                found.lost_rows.last_mut().into_iter().for_each(|last| last.extend(far));
+                next += step + 1;
+                step *= 2;
+            }
+        }
     }
     // A value is one row: a part of it is not one.
     if Shape::of(&document.summary().schema) == Shape::Value && !found.lost_rows.is_empty() {
         found.rows.clear();
     }
     Ok(found)
+}
+
+/// Whether the first row of a part lies past the end of the file.
+fn is_past_end(document: &dyn Document, selection: &Selection, part: &Split) -> Result<bool> {
+    let first = part.rows.start..part.rows.end.min(part.rows.start.saturating_add(1));
+    let fault = read(document, selection, first, 1)?.1;
+    Ok(fault.is_some_and(|fault| fault.kind() == ErrorKind::Truncated))
+}
+
+impl LostRows {
+    /// The rows of this part are lost, too, with all before them.
+    fn extend(&mut self, part: &Split) {
+        self.rows.end = part.rows.end;
+        self.bytes.end = self.bytes.end.max(part.bytes.end);
+    }
 }
 
 /// Reads rows until their end or a fault of the file; gives the first row that was not read, and the fault.
@@ -227,22 +256,60 @@ impl Document for Salvage {
         let schema = Arc::clone(&self.summary.schema);
         let out = Arc::clone(&schema);
         let (inner, own) = (Arc::clone(&self.inner), self.selection.clone());
-        let parts = self.ranges.clone().into_iter().map(move |range| {
-            // Batches as small as those that were found to be sound: a larger one might reach the fault.
-            let sound = own.clone().with_rows(range.clone()).with_batch_rows(BATCH_ROWS);
-            inner.rows(&sound)
-        });
-        let batches = parts.flat_map(move |part| -> Box<dyn Iterator<Item = Result<_>> + Send> {
+        let parts = self.ranges.clone().into_iter();
+        let batches = parts.flat_map(move |range| {
+            let mut part = SoundRows {
+                document: Arc::clone(&inner),
+                selection: own.clone(),
+                range,
+                batch_rows: BATCH_ROWS,
+                rows: None,
+            };
             let out = Arc::clone(&out);
-            match part {
-                Ok(part) => Box::new(part.map(move |batch| {
-                    let batch = batch?;
+            std::iter::from_fn(move || {
+                let batch = part.next().transpose()?;
+                Some(batch.and_then(|batch| {
                     rows::batch(Arc::clone(&out), batch.columns().to_vec(), batch.num_rows())
-                })),
-                Err(error) => Box::new(std::iter::once(Err(error))),
-            }
+                }))
+            })
         });
         let stream = selection.project(rows::from_batches(schema, batches))?;
         Ok(if selection.is_sliced() { rows::slice(stream, selection.range(u64::MAX)) } else { stream })
+    }
+}
+
+/// Rows that were found to be sound, read again.
+struct SoundRows {
+    document: Arc<dyn Document>,
+    selection: Selection,
+    /// The rows that are left.
+    range: Range<u64>,
+    batch_rows: usize,
+    rows: Option<Rows>,
+}
+
+impl SoundRows {
+    fn next(&mut self) -> Result<Option<RecordBatch>> {
+        // What follows the last sound row may be the fault.
+        while !self.range.is_empty() {
+            let rows = match &mut self.rows {
+                Some(rows) => Ok(rows),
+                None => {
+                    let selection = self.selection.clone().with_rows(self.range.clone());
+                    let rows = self.document.rows(&selection.with_batch_rows(self.batch_rows));
+                    rows.map(|rows| self.rows.insert(rows))
+                }
+            };
+            match rows.and_then(|rows| rows.next().transpose().map_err(Error::from)) {
+                // The batch reached the fault.
+                Err(_) if self.batch_rows > 1 => (self.batch_rows, self.rows) = (1, None),
+                Ok(Some(batch)) => {
+                    self.range.start += batch.num_rows() as u64;
+                    return Ok(Some(batch));
+                }
+                other => return other,
+            }
+        }
+        Ok(None)
     }
 }
