@@ -60,6 +60,9 @@ pub(super) fn choose(
             fitting.remove(0);
         }
     }
+    if damaged {
+        fitting.retain(is_tiled);
+    }
     let bytes = source.len().unwrap_or(0);
     let mut fitting = fitting.into_iter();
     let Some(first) = fitting.next() else {

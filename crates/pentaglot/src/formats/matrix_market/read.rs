@@ -193,6 +193,10 @@ fn dense<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &S
     if header.cols == 0 {
         body.budget.limits().check_free_rows(range.end - range.start)?;
     }
+    if header.rows == 0 {
+        // No row asks for the values, of which there must be none.
+        Store::fill::<T>(body)?;
+    }
     let (body, inner) = (body.clone(), Arc::clone(&schema));
     let batch_rows = request.batch_rows();
     let mut store: Option<Store> = None;

@@ -141,8 +141,11 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
         next += 1;
         let (mut end, mut fault) = read(document, selection, part.rows.clone(), BATCH_ROWS)?;
         if fault.is_some() {
-            // The whole rows of the batch in which it broke off.
-            (end, fault) = read(document, selection, end..part.rows.end, 1)?;
+            // The whole rows of the batch in which it broke off. Rows that only pass alone are not sound.
+            let (alone, found) = read(document, selection, end..part.rows.end, 1)?;
+            if found.is_some() {
+                (end, fault) = (alone, found);
+            }
         }
         if end > part.rows.start {
             match found.rows.last_mut() {
@@ -179,11 +182,34 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
             }
         }
     }
+    if parts.is_empty()
+        && let Some(fault) = fault_without_rows(document, selection)?
+    {
+        let bytes = fault.offset().unwrap_or(0)..document.summary().bytes.unwrap_or(0);
+        found.lost_rows.push(LostRows { member: None, rows: 0..0, bytes, reason: fault.to_string() });
+    }
     // A value is one row: a part of it is not one.
     if Shape::of(&document.summary().schema) == Shape::Value && !found.lost_rows.is_empty() {
         found.rows.clear();
     }
     Ok(found)
+}
+
+/// The fault of a document that has no rows.
+fn fault_without_rows(document: &dyn Document, selection: &Selection) -> Result<Option<Error>> {
+    let read = document
+        .rows(selection)
+        .and_then(|rows| rows.map(|batch| batch.map(drop).map_err(Error::from)).collect::<Result<()>>());
+    match read {
+        Ok(()) => Ok(None),
+        Err(error) if is_fault(&error) => Ok(Some(error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether an error is one of the file, or of a limit that a damaged length asks for.
+fn is_fault(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed | ErrorKind::Limit)
 }
 
 /// Whether the first row of a part lies past the end of the file.
@@ -210,10 +236,7 @@ fn read(
 ) -> Result<(u64, Option<Error>)> {
     let mut end = range.start;
     let selection = selection.clone().with_rows(range.clone()).with_batch_rows(batch_rows);
-    let fault = |error: Error| match error.kind() {
-        ErrorKind::Truncated | ErrorKind::Malformed | ErrorKind::Limit => Ok(Some(error)),
-        _ => Err(error),
-    };
+    let fault = |error: Error| if is_fault(&error) { Ok(Some(error)) } else { Err(error) };
     let stream = match document.rows(&selection) {
         Ok(stream) => stream,
         Err(error) => return Ok((end, fault(error)?)),
