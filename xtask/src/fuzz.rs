@@ -6,13 +6,13 @@ use std::process::Command;
 
 use crate::{Result, cargo, host, root};
 
-/// What tells the fuzzer which code its bytes reach. These flags need no other compiler than the one at hand.
+/// Flags for coverage instrumentation, which the stable compiler accepts.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     --cfg fuzzing -Cdebug-assertions -Coverflow-checks";
 
-/// Runs the targets that are named, or all. The seeds are our test data; what the fuzzer finds of interest is kept in
-/// `fuzz/corpus`, and what breaks a target in `fuzz/artifacts`.
+/// Runs the targets that are named, or all. The seeds are our test data; interesting inputs are kept in
+/// `fuzz/corpus`, and inputs that crash a target in `fuzz/artifacts`.
 pub(crate) fn run(chosen: &[&str], seconds: &str) -> Result {
     let (host, folder) = (host()?, root().join("fuzz"));
     let build = folder.join("target");
@@ -45,7 +45,7 @@ pub(crate) fn run(chosen: &[&str], seconds: &str) -> Result {
     }
 }
 
-/// Runs one target; tells whether it broke.
+/// Runs one target; returns whether it crashed.
 fn target(program: &Path, folder: &Path, name: &str, seconds: &str) -> Result<bool> {
     let (corpus, artifacts) = (folder.join("corpus").join(name), folder.join("artifacts").join(name));
     for path in [&corpus, &artifacts] {

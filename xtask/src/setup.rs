@@ -7,7 +7,7 @@ use crate::Result;
 /// Debian packages that a test needs, besides what builds the workspace: the browser of the viewer's tests, and a font for it.
 const PACKAGES: &[&str] = &["chromium", "fonts-dejavu-core"];
 
-/// Installs what is missing of [`PACKAGES`], and nothing else; says what it does.
+/// Installs only the missing packages of [`PACKAGES`], and prints what it does.
 pub(crate) fn run() -> Result {
     let missing: Vec<&str> = PACKAGES.iter().copied().filter(|package| !is_installed(package)).collect();
     if missing.is_empty() {

@@ -5,8 +5,8 @@ use std::{env, fs};
 
 use crate::{Result, build_folder, cargo, python, root, select, web};
 
-/// Runs those of a selection of packages. What could not be run is listed at the end; with `CI` in the environment that is
-/// a failure.
+/// Runs those of a selection of packages. Tests that could not be run are listed at the end; with `CI` in the
+/// environment that is a failure.
 pub(crate) fn run(selection: &[&str]) -> Result {
     let mut left_out = Vec::new();
     all(selection, &mut left_out)?;
@@ -24,10 +24,10 @@ pub(crate) fn run(selection: &[&str]) -> Result {
 /// Rust, documentation, transcripts of the command, each format alone, the page of the viewer, the Python programs that read what we write, and the
 /// Python package.
 fn all(selection: &[&str], left_out: &mut Vec<String>) -> Result {
-    // This builds the command too. Always the same selection: another one would build other features of the same
-    // dependencies, all over again.
+    // This builds the command too. Always the same selection: another one would build the dependencies again
+    // with other features.
     crate::run(cargo().arg("test").args(selection).arg("--locked"))?;
-    // The succinct structures once more, as other processors run them.
+    // The tests of the succinct structures again, with the code paths of other processors.
     for processor in ["bmi2", "popcnt", "portable"] {
         crate::run(
             cargo()
@@ -54,7 +54,7 @@ fn dependencies(left_out: &mut Vec<String>) -> Result {
         .args(["install", "--quiet", "--locked", "cargo-deny", "--version", DENY, "--root"])
         .arg(&tools)
         .env("CARGO_TARGET_DIR", build_folder().join("tools-target"))
-        // It runs for a second: building it fast matters more.
+        // It runs only for a second, so the time to build it matters more.
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_RELEASE_LTO", "false")
         .status();
@@ -70,7 +70,7 @@ fn dependencies(left_out: &mut Vec<String>) -> Result {
     )
 }
 
-/// The library with one format at a time: nothing that all formats share needs a certain one.
+/// The library with one format at a time: common code must not depend on a particular format.
 fn each_format_alone() -> Result {
     let manifest = root().join("crates/pentaglot/Cargo.toml");
     let text = fs::read_to_string(&manifest).map_err(|error| format!("{}: {error}", manifest.display()))?;

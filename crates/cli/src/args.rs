@@ -1,7 +1,8 @@
-//! The one table of verbs and options: parser, help, man page and completions are made from it.
+//! The table of verbs and options, from which parser, help, man page and completions are generated.
 
 mod look;
 mod parse;
+mod store;
 mod work;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -11,6 +12,7 @@ use pentaglot::{Control, Limits};
 
 pub(crate) use look::*;
 use parse::{parse_option, parse_size, text_or_file};
+pub(crate) use store::*;
 pub(crate) use work::*;
 
 /// Read, check, explain and convert typed data: dbdf, ds, dynd, bsondf, sds, Arrow, Parquet, CSV, JSON lines, JSON, NumPy,
@@ -28,7 +30,7 @@ pub(crate) struct Cli {
 }
 
 /// Options that every verb takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// Memory that a run may hold at a time, such as 512M or 4G
     #[arg(long, global = true, value_name = "BYTES", value_parser = parse_size, default_value = "4G")]
@@ -174,6 +176,11 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot salvage cut-off.ds saved.parquet\n  pentaglot salvage --json broken.parquet saved.parquet | jq .lost_rows"
     )]
     Salvage(Salvage),
+    /// Store data under its identity: versions and formats share what is the same
+    #[command(
+        after_help = "Examples:\n  pentaglot store put readings.parquet --store data.store\n  pentaglot store get bafkr4iabbj3 readings.csv --store data.store"
+    )]
+    Store(Store),
     /// rank, select, … on succinct structures, opened in place
     #[command(
         after_help = "Examples:\n  pentaglot query exons.sds rank 17\n  pentaglot query graph.gbz::gbwt.da_samples get 3"
@@ -187,6 +194,16 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot sql \"SELECT sym, avg(px) FROM 'trades.bson' JOIN 'ref.parquet' USING (sym) GROUP BY sym\"\n  pentaglot sql \"COPY (SELECT * FROM 'days/*.csv') TO 'year.dbdf'\""
     )]
     Sql(Sql),
+    /// The processes on which `sql --cluster` runs queries (a build with the feature `cluster` has them)
+    #[command(
+        after_help = "Examples:\n  pentaglot cluster scheduler\n  pentaglot cluster executor --bind-port 50061 --bind-grpc-port 50062 --data-root /data"
+    )]
+    Cluster(Cluster),
+    /// Tables in collections of MongoDB: list, append, delete, prune (a build with the feature `mongodb` has it)
+    #[command(
+        after_help = "Examples:\n  pentaglot mongodb list mongodb://localhost/market/ticks\n  pentaglot mongodb append day-2.csv 'mongodb://localhost/market/ticks?key=AAPL'"
+    )]
+    Mongodb(Mongodb),
     /// Check a type, print its canonical text or its translation
     #[command(
         after_help = "Examples:\n  pentaglot type 'var * {x: int32, y: ?string}'\n  pentaglot type 'struct{x: int32}' --as ds"

@@ -1,9 +1,9 @@
-//! A file that shrinks while it is mapped: one line and status 2 instead of death by SIGBUS.
-#![allow(unsafe_code, reason = "the one file of the command that handles a signal")]
+//! Handles SIGBUS: a file that is truncated while it is mapped gives one line and status 2.
+#![allow(unsafe_code, reason = "only this file of the command handles a signal")]
 
 use pentaglot::map::InPlace;
 
-/// Permission to map `file`, once the handler for its loss is installed; `None` where there is none to install.
+/// Permission to map `file`, after the signal handler is installed; `None` on systems without that signal.
 #[cfg(unix)]
 pub(crate) fn permit_map(file: &str) -> Option<InPlace> {
     use std::sync::OnceLock;
@@ -24,9 +24,10 @@ pub(crate) fn permit_map(file: &str) -> Option<InPlace> {
         let text = format!("{file}: the file became shorter, or could not be read, while it was in use");
         format!("{}\n", crate::screen::escape(&text)).into_bytes()
     });
-    // SAFETY: the action is a plain C structure, whole when it is handed over, with a handler that only makes
-    // async-signal-safe calls. The command maps one file a run and only reads it; if the file shrinks, the handler ends
-    // the process before anything is made of the lost bytes. Structures over words that change answer wrongly at worst.
+    // SAFETY: the action is a plain C structure, completely initialised, with a handler that only makes
+    // async-signal-safe calls. The command maps one file per run and only reads it; if the file is truncated, the
+    // handler ends the process before the missing bytes are used. Structures over words that change give wrong answers
+    // at worst.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_bus_error as extern "C" fn(libc::c_int) as usize;

@@ -48,13 +48,13 @@ pub(crate) fn sample(session: &Session, args: &Sample) -> Outcome {
     show(session, &args.file, &args.open, view, args.output, Choice::Random(args.count, seed))
 }
 
-/// Which rows are shown, beside what the view says.
+/// Which rows of the view are shown.
 enum Choice {
     /// Those of the view.
     Rows,
     /// The last ones.
     Last(u64),
-    /// So many, chosen with this seed.
+    /// This many, chosen with this seed.
     Random(u64, u64),
 }
 
@@ -90,12 +90,12 @@ fn show(
         screen::check_binary("arrow")?;
     }
     let mut options = open.options(&session.global);
-    // A stream is read twice: for the number of its rows, and for those that are chosen.
+    // A stream is read twice: to count its rows, and for the chosen ones.
     options.spool = !matches!(choice, Choice::Rows);
     let opened = job::open(&session.registry, file, &options).about(file)?;
     opened.check_options(&options.options).about(file)?;
     view.batch_rows = session.global.batch_rows;
-    // A bar would run through what is printed on the same terminal.
+    // A progress bar would mix with the output on the same terminal.
     let _progress = (!screen::stdout_is_terminal()).then(|| Progress::follow(&session.global));
     let format = opened.format.info().id;
     let opened = choice.of(opened, &mut view).map_err(|error| error.in_format(format)).about(file)?;
@@ -130,9 +130,9 @@ pub(crate) fn print_table(opened: &Opened, mut view: View) -> pentaglot::Result<
     table::print(&mut screen::lines(), rows, screen::width())
 }
 
-/// The rows as another format's writer writes them.
+/// The rows, written by the writer of another format.
 pub(crate) fn through(session: &Session, opened: Opened, mut view: View, to: &str) -> pentaglot::Result<()> {
-    // A filter and a cast see the names of the file. A cast that was asked for loses nothing, unlike what is printed.
+    // Filters and casts use the names of the file. A requested cast must be exact, unlike the printed output.
     let mut opened = opened;
     if !view.changes.cast.is_empty() || !view.changes.rename.is_empty() {
         if let Some(filter) = view.filter.take() {
@@ -146,7 +146,7 @@ pub(crate) fn through(session: &Session, opened: Opened, mut view: View, to: &st
     options.rows = view.rows;
     options.filter = view.filter;
     options.batch_rows = view.batch_rows;
-    // What is printed is looked at, not kept.
+    // Printed output is for reading, so losses are allowed.
     options.allow_lossy = LossKinds::ALL;
     let target = job::target(&session.registry, to)?;
     Conversion::plan_opened(opened, target, None, &options)?.run_into(screen::sink())?;

@@ -16,7 +16,7 @@ use crate::{About, DONE, Outcome, Session};
 pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     check_folder(&args.output)?;
     if args.verify && args.output == "-" {
-        return Err(Error::usage("what is written to a pipe cannot be verified").into());
+        return Err(Error::usage("output to a pipe cannot be verified").into());
     }
     let mut options = ConvertOptions::default();
     options.open = args.open.options(&session.global);
@@ -46,7 +46,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     if session.global.verbose {
         screen::say(escape_lines(&conversion.plan).trim_end());
     }
-    // An existing receipt is refused before anything is written.
+    // An existing receipt is an error before anything is written.
     let receipt =
         args.receipt.as_ref().map(|file| job::create(&session.registry, file, args.force)).transpose()?;
     let about = receipt.as_ref().map(|_| about(&conversion));
@@ -60,13 +60,15 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     if let (Some(sink), Some(about)) = (receipt, about) {
         write_receipt(sink, about, args, &report)?;
     }
-    tell(session, args, report, &input)
+    print_report(session, args, report, &input)
 }
 
 /// All members of the input at once.
 fn run_members(session: &Session, args: &Convert, members: Members, input: &str) -> Outcome {
     if args.verify || args.receipt.is_some() {
-        return Err(Error::usage("several members at once are neither verified nor receipted").into());
+        return Err(
+            Error::usage("a conversion of several members cannot be verified or have a receipt").into()
+        );
     }
     if args.dry_run {
         return show(&members.plan, args);
@@ -74,11 +76,11 @@ fn run_members(session: &Session, args: &Convert, members: Members, input: &str)
     let progress = Progress::follow(&session.global);
     let report = members.run(args.force);
     drop(progress);
-    tell(session, args, report.about(input)?, input)
+    print_report(session, args, report.about(input)?, input)
 }
 
-/// Says what a run did.
-fn tell(session: &Session, args: &Convert, report: Report, input: &str) -> Outcome {
+/// Prints the report of a run.
+fn print_report(session: &Session, args: &Convert, report: Report, input: &str) -> Outcome {
     if !session.global.quiet {
         // Notes on several inputs name the input.
         let of_input = if args.inputs.len() > 1 { String::new() } else { format!("{input}: ") };
@@ -114,7 +116,7 @@ fn tell(session: &Session, args: &Convert, report: Report, input: &str) -> Outco
     Ok(DONE)
 }
 
-/// What a receipt says of a conversion that has not run yet.
+/// The content of a receipt that is known before the conversion runs.
 fn about(conversion: &Conversion) -> Value {
     let target = conversion.target();
     json!({
@@ -153,7 +155,7 @@ fn is_text(target: &Target) -> bool {
         || dialect.ends_with("-json")
 }
 
-/// Errs if the folder of the output is missing, before the input is read.
+/// Returns an error if the folder of the output is missing, before the input is read.
 fn check_folder(output: &str) -> pentaglot::Result<()> {
     let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
@@ -166,7 +168,7 @@ fn check_folder(output: &str) -> pentaglot::Result<()> {
     }
 }
 
-/// Whether there is nothing of this name; any other fault is one of the output.
+/// Whether there is no file of this name; other errors are reported when the output is created.
 fn is_missing(folder: &Path) -> bool {
     std::fs::metadata(folder).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
@@ -179,7 +181,7 @@ fn label(inputs: &[String]) -> String {
     }
 }
 
-/// Prints the plan; its status is what the run's would be.
+/// Prints the plan; returns the status that the run would have.
 fn show(plan: &Plan, args: &Convert) -> Outcome {
     if args.json {
         screen::print(format!("{}\n", object(plan)).as_bytes())?;

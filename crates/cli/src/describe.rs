@@ -1,4 +1,4 @@
-//! `describe`: what the values of a file are like.
+//! `describe`: statistics of the values of a file.
 
 use pentaglot::job::{
     self, ColumnDescription, Description, Histogram, MatrixDescription, SuccinctDescription, View,
@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::screen::{self, bold, count, cut, escape, faint};
 use crate::{About, DONE, Outcome, Session};
 
-/// Characters of a value.
+/// Maximum number of characters of a value.
 const VALUE: usize = 24;
 /// Most frequent values that are shown.
 const SHOWN: usize = 5;
@@ -67,10 +67,36 @@ fn short(number: f64) -> String {
         return format!("{number:.0}");
     }
     let text = match size {
-        1e-4..1e6 => format!("{number:.*}", 5usize.saturating_sub(size.log10().floor().max(0.0) as usize)),
+        // One digit after the point at least, so that no digit before it is cut off below.
+        1e-4..1e15 => {
+            format!("{number:.*}", 5usize.saturating_sub(size.log10().floor().max(0.0) as usize).max(1))
+        }
         _ => return format!("{number:.4e}"),
     };
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn numbers_keep_every_digit_before_the_point() {
+        let cases = [
+            (1.0, "1"),
+            (100_000.4, "100000.4"),
+            (120_000.02, "120000"),
+            (299_999.5, "299999.5"),
+            (1_000_000.5, "1000000.5"),
+            (-123.456_789, "-123.457"),
+            (0.001_234_567, "0.00123"),
+            (1.5e-7, "1.5000e-7"),
+            (1e20, "1.0000e20"),
+        ];
+        for (number, expected) in cases {
+            assert_eq!(short(number), expected);
+        }
+    }
 }
 
 fn column(column: &ColumnDescription) -> String {

@@ -1,4 +1,4 @@
-//! `dump`: annotated bytes. Touches what it shows.
+//! `dump`: annotated bytes. Reads only what it shows.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::args::Dump;
 use crate::screen::{self, count, escape, faint};
 use crate::{About, DONE, Outcome, Session, bus_error};
 
-/// Parts shown of one level before the rest is only counted.
+/// Parts shown per level; the rest is counted.
 const SHOWN: u64 = 64;
 /// Bytes shown of one part.
 const HEX_BYTES: usize = 12;
@@ -44,12 +44,12 @@ struct Printer<W> {
     source: Source,
     depth: u32,
     json: bool,
-    /// The format's.
+    ///     /// The format's id.
     id: &'static str,
 }
 
 impl<W: Write> Printer<W> {
-    /// A node and its parts. What could be read is printed before an error is returned.
+    /// Prints a node and its parts. Everything before an error is printed.
     fn node(&mut self, path: &str, node: &Node, level: u32) -> pentaglot::Result<()> {
         self.line(path, node, level)?;
         let Some(parts) = &node.parts else { return Ok(()) };

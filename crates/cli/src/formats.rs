@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use pentaglot::formats::{Format, FormatInfo, Side};
+use pentaglot::job;
 use serde_json::{Value, json};
 
 use crate::args::Formats;
@@ -20,9 +21,13 @@ pub(crate) fn run(session: &Session, args: &Formats) -> Outcome {
     }
     if !args.json {
         writeln!(out, "{}", bold("any target"))?;
-        writeln!(out, "  -O as={} (default auto)", pentaglot::convert::target_form::WORDS.join("|"))?;
-        let help = "images become files of a folder and names, or names images";
-        writeln!(out, "  -O image-files=DIR  {help} (convert)")?;
+        for option in job::CONVERSION_OPTIONS {
+            writeln!(
+                out,
+                "  -O {}={}  {} (default {})",
+                option.key, option.values, option.help, option.default
+            )?;
+        }
     }
     out.flush()?;
     Ok(DONE)

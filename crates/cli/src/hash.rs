@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::screen::{self, escape};
 use crate::{About, DONE, Failure, Outcome, Session, for_each};
 
-/// A file's identity, or the digest that was asked for.
+/// A file's identity, or the requested digest.
 enum Found {
     Identity(Box<Identity>),
     Digest(String),
@@ -55,7 +55,7 @@ pub(crate) fn run(session: &Session, args: &Hash) -> Outcome {
     })
 }
 
-/// The name of the digest that was asked for.
+/// The name of the requested digest.
 fn function(args: &Hash) -> &'static str {
     match args.raw {
         Some(RawFunction::Sha256) => "sha256",
@@ -79,7 +79,7 @@ fn find(session: &Session, args: &Hash, options: &OpenOptions, file: &str) -> Re
     })
 }
 
-/// Compares each file of a list with what the list says of it. All are compared; the highest status is returned.
+/// Compares each file of a list with its identity in the list. All are compared; the highest status is returned.
 fn check(session: &Session, args: &Hash, options: &OpenOptions, list: &str) -> Outcome {
     let cannot = |error| Error::io("cannot read", error);
     let lines: Box<dyn BufRead> = match list {

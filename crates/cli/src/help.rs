@@ -1,4 +1,4 @@
-//! Help: the verbs by purpose, and what is said about arguments that do not parse.
+//! Help: the verbs by purpose, and messages about arguments that do not parse.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
@@ -13,13 +13,15 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Check a file", &["validate", "hash", "diff"]),
     ("Change a file", &["convert", "salvage"]),
-    ("Ask files", &["sql"]),
+    ("Keep data", &["store"]),
+    ("Ask files", &["sql", "cluster"]),
+    ("Tables in MongoDB", &["mongodb"]),
     ("Ask succinct structures", &["query", "index"]),
     ("Types and formats", &["type", "formats"]),
     ("The command itself", &["help", "completions", "man"]),
 ];
 
-/// The whole command line: what parses it, and what help, manual page and completions are made from.
+/// The whole command line, for parsing, help, manual page and completions.
 pub(crate) fn command() -> Command {
     let command = Cli::command();
     let mut verbs = String::new();
@@ -42,7 +44,7 @@ pub(crate) fn command() -> Command {
         .after_help("`pentaglot help VERB` shows a verb's own options, and examples.")
 }
 
-/// What is wrong with the arguments, in one line, with a suggestion where there is one.
+/// The error in the arguments, in one line, with a suggestion if there is one.
 pub(crate) fn parse_error(error: &clap::Error, arguments: &[String]) -> String {
     let text = error.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
@@ -53,7 +55,7 @@ pub(crate) fn parse_error(error: &clap::Error, arguments: &[String]) -> String {
             .into_iter()
             .find_map(|kind| match error.get(kind) {
                 Some(ContextValue::String(text)) => Some(text.clone()),
-                // The one that is most alike comes last.
+                // The most similar one comes last.
                 Some(ContextValue::Strings(texts)) => texts.last().cloned(),
                 _ => None,
             });

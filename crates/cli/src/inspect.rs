@@ -122,11 +122,11 @@ fn width_of(texts: impl Iterator<Item = String>) -> usize {
     texts.map(|text| text.chars().count()).max().unwrap_or(0).min(60)
 }
 
-/// The entries of a long list that are shown at its beginning and at its end.
+/// The number of entries of a long list that are shown at its start and at its end.
 const FIRST: usize = 20;
 const LAST: usize = 3;
 
-/// What is shown of a list: all of it, or its beginning and end.
+/// The entries of a list that are shown: all of them, or the first and last ones.
 fn shown<T>(items: &[T]) -> impl Iterator<Item = &T> {
     let (first, last) = if items.len() > FIRST + LAST + 1 { (FIRST, LAST) } else { (items.len(), 0) };
     items[..first].iter().chain(&items[items.len() - last..])

@@ -1,8 +1,11 @@
-//! The command `pentaglot`: parses arguments, calls [`pentaglot::job`], prints. stdout is data, stderr is talk.
+//! The command `pentaglot`: parses arguments, calls [`pentaglot::job`], prints. stdout is for data, stderr for
+//! messages.
 
 mod args;
 mod bus_error;
 mod cat;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod convert;
 mod count;
 mod describe;
@@ -12,6 +15,8 @@ mod formats;
 mod hash;
 mod help;
 mod inspect;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 mod pager;
 mod plot;
 mod process;
@@ -24,6 +29,7 @@ mod secrets;
 #[cfg(feature = "sql")]
 mod sql;
 mod stdout;
+mod store;
 mod table;
 mod types;
 mod validate;
@@ -41,13 +47,16 @@ use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
 use args::{Cli, Verb};
 use secrets::Secrets;
 
-/// What a verb needs besides its own arguments.
+/// The common context of all verbs.
 struct Session {
     registry: Registry,
+    /// The addresses behind the names that verbs see.
+    #[cfg(feature = "mongodb")]
+    secrets: Secrets,
     global: args::Global,
 }
 
-/// How a verb ended: a status, or an error and the file that it is about.
+/// The result of a verb: a status, or an error and its file.
 type Outcome = Result<Status, Failure>;
 
 /// Exit statuses, worse ones greater.
@@ -56,7 +65,7 @@ type Status = u8;
 const DONE: Status = 0;
 const INTERRUPTED: Status = 130;
 
-/// How far into a text file lines are counted for an error.
+/// Lines of a text file are counted for an error up to this offset.
 const TEXT_BYTES: u64 = 64 << 20;
 
 /// An error and the file that it is about.
@@ -77,7 +86,7 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Names the file that an error is about, unless it is about the output or names one of several inputs itself.
+/// Adds the file name to an error, unless the error is about the output or already names an input.
 trait About<T> {
     fn about(self, file: &str) -> Result<T, Failure>;
 }
@@ -120,7 +129,7 @@ impl Failure {
         text.then(|| bytes.iter().filter(|byte| **byte == b'\n').count() as u64 + 1)
     }
 
-    /// What would help with a file that does not exist: its folder, or a name that differs only in its extension.
+    /// A suggestion for a file that does not exist: its folder, or a file that differs only in its extension.
     fn next_step(&self) -> Option<String> {
         let path = Path::new(self.file.as_deref().filter(|name| !name.contains("://"))?);
         if self.error.kind() != ErrorKind::Io || path.exists() {
@@ -140,7 +149,7 @@ impl Failure {
         Some(format!("there is {}", path.with_file_name(similar.first()?.file_name()?).display()))
     }
 
-    /// Prints the one line and gives the status. A closed pipe is success.
+    /// Prints the error in one line and returns the status. A closed pipe is success.
     fn report(mut self) -> Status {
         if self.error.is_broken_pipe() {
             return DONE;
@@ -162,7 +171,7 @@ impl Failure {
 /// Whether the verb that runs has `--allow-lossy`.
 static ALLOWS_LOSS: AtomicBool = AtomicBool::new(false);
 
-/// A hint of the library in the words of the command line.
+/// A hint of the library, with the flags of the command line.
 fn advice(hint: &Hint) -> String {
     match hint {
         Hint::From => "--from names one".to_owned(),
@@ -179,8 +188,8 @@ fn advice(hint: &Hint) -> String {
     }
 }
 
-/// Runs the command with these words, of which the first is its own name, and gives its exit status. It is the process that
-/// is the command: signals and the panic hook are set.
+/// Runs the command with these arguments, of which the first is its own name, and returns its exit status. It sets the
+/// signal handlers and the panic hook of the process.
 pub fn run_command(words: &[OsString]) -> u8 {
     process::ignore_file_size_signal();
     let (words, secrets) = Secrets::hide(words);
@@ -198,7 +207,7 @@ pub fn run_command(words: &[OsString]) -> u8 {
             return 2;
         }
         Err(help) => {
-            // `--help` and `--version`: like all that is printed, they may fail.
+            // `--help` and `--version`: printing them may fail.
             let shown = screen::show(&help.render().ansi().to_string());
             return shown.map_or_else(|error| Failure::from(error).report(), |()| DONE);
         }
@@ -214,46 +223,62 @@ pub fn run_command(words: &[OsString]) -> u8 {
     }));
     screen::set_color(global.color);
     ALLOWS_LOSS.store(matches!(verb, Verb::Convert(_) | Verb::Sql(_)), Ordering::Relaxed);
-    // A shell keeps the terminal to itself.
+    // A shell uses the terminal itself.
     let is_shell = matches!(&verb, Verb::Sql(args) if args.statements.is_none() && args.file.is_none());
     if !global.no_pager && !is_shell {
         pager::allow();
     }
-    let session = Session { registry: registry(secrets), global };
+    let session = Session {
+        #[cfg(feature = "mongodb")]
+        registry: registry(secrets.clone(), pentaglot_mongodb::Collections::from_env()),
+        #[cfg(not(feature = "mongodb"))]
+        registry: registry(secrets),
+        #[cfg(feature = "mongodb")]
+        secrets,
+        global,
+    };
     let status = run(&session, &verb).unwrap_or_else(|failure| failure.report());
     pager::wait();
     status
 }
 
-/// The formats, and the places that this build can reach.
-fn registry(secrets: Secrets) -> Registry {
+/// The formats, and the remote file systems of this build.
+#[cfg_attr(
+    not(any(feature = "remote", feature = "mongodb")),
+    expect(unused_variables, reason = "this build reaches files only")
+)]
+fn registry(
+    secrets: Secrets,
+    #[cfg(feature = "mongodb")] collections: pentaglot_mongodb::Collections,
+) -> Registry {
     let registry = Registry::default();
+    #[cfg(feature = "mongodb")]
+    let registry = registry.with_remote(std::sync::Arc::new(secrets::Revealed {
+        secrets: secrets.clone(),
+        remote: collections,
+    }));
     #[cfg(feature = "remote")]
-    {
-        let remote = pentaglot_remote::Stores::from_env();
-        registry.with_remote(std::sync::Arc::new(secrets::Revealed { secrets, remote }))
-    }
-    #[cfg(not(feature = "remote"))]
-    {
-        drop(secrets);
-        registry
-    }
+    let registry = registry.with_remote(std::sync::Arc::new(secrets::Revealed {
+        secrets,
+        remote: pentaglot_remote::Stores::from_env(),
+    }));
+    registry
 }
 
-/// The query that a shell runs: an interrupt ends it and not the shell.
+/// The query that a shell runs: an interrupt cancels it, not the shell.
 static QUERY: Mutex<Option<Control>> = Mutex::new(None);
 
-/// Says which query an interrupt ends.
+/// Sets the query that an interrupt cancels.
 #[cfg(feature = "sql")]
 fn interrupt_query(query: Option<Control>) {
     *QUERY.lock().unwrap_or_else(PoisonError::into_inner) = query;
 }
 
-/// The first interrupt ends the job at its next batch, which drops its output. A second one, or a job that does not end
-/// soon because it waits for input, ends the process.
+/// The first interrupt cancels the job, which ends at its next batch and drops its output. A second one, or a job that
+/// does not end soon because it waits for input, ends the process.
 fn catch_interrupts(control: Control) {
     let handler = ctrlc::set_handler(move || {
-        // The pager decides what an interrupt means.
+        // The pager handles interrupts.
         if pager::is_running() {
             return;
         }
@@ -293,12 +318,21 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
         Verb::Hash(args) => hash::run(session, args),
         Verb::Diff(args) => diff::run(session, args),
         Verb::Salvage(args) => salvage::run(session, args),
+        Verb::Store(args) => store::run(session, args),
         Verb::Query(args) => query::run(session, args),
         Verb::Index(args) => query::index(session, args),
         #[cfg(feature = "sql")]
         Verb::Sql(args) => sql::run(session, args),
         #[cfg(not(feature = "sql"))]
         Verb::Sql(_) => Err(without("sql")),
+        #[cfg(feature = "cluster")]
+        Verb::Cluster(args) => cluster::run(session, args),
+        #[cfg(not(feature = "cluster"))]
+        Verb::Cluster(_) => Err(without("cluster")),
+        #[cfg(feature = "mongodb")]
+        Verb::Mongodb(args) => mongodb::run(session, args),
+        #[cfg(not(feature = "mongodb"))]
+        Verb::Mongodb(_) => Err(without("mongodb")),
         Verb::Type(args) => types::run(session, args),
         Verb::Formats(args) => formats::run(session, args),
         Verb::Completions { shell } => {
@@ -322,9 +356,9 @@ fn run(session: &Session, verb: &Verb) -> Outcome {
 }
 
 /// A verb that this build does not have.
-#[cfg(not(feature = "sql"))]
+#[cfg(not(all(feature = "sql", feature = "mongodb", feature = "cluster")))]
 fn without(feature: &'static str) -> Failure {
-    let advice = format!("cargo install pentaglot-cli --features {feature}");
+    let advice = format!("cargo install --path crates/cli --features {feature}");
     let error = Error::unsupported(format!("this build has no {feature}: it needs the feature `{feature}`"));
     error.hint(Hint::Advice(advice.into())).into()
 }

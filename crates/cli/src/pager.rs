@@ -1,8 +1,8 @@
-//! Standard output for people: on a terminal it goes through a pager, as `git` and `bat` do it.
+//! Standard output on a terminal goes through a pager, as in `git` and `bat`.
 //!
-//! The pager is `$PENTAGLOT_PAGER`, else `$PAGER`, else `less`; an empty one or `cat` means none. It starts with the first
-//! byte that is printed, so that a verb that fails at once prints its error to the terminal alone. Without `$LESS`, `less`
-//! gets `FRX`: it ends at once if everything fits on the screen, and leaves colours and screen as they are.
+//! The pager is `$PENTAGLOT_PAGER`, else `$PAGER`, else `less`; an empty one or `cat` disables it. It starts with the
+//! first byte printed, so that a verb that fails at once prints only its error. Without `$LESS`, `less` gets `FRX`: it
+//! exits at once if everything fits on the screen, shows colours, and does not clear the screen.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -14,10 +14,10 @@ use crate::stdout::Stdout;
 static STATE: Mutex<State> = Mutex::new(State::Plain);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// Where standard output goes. One pager serves a run.
+/// The destination of standard output. There is one pager per run.
 enum State {
     Plain,
-    /// A pager is wanted as soon as there is something to print.
+    /// A pager is started with the first byte printed.
     Wanted,
     Running(Child, ChildStdin),
 }
@@ -34,12 +34,12 @@ pub(crate) fn allow() {
     }
 }
 
-/// Whether a pager shows what is printed: the pager then decides what an interrupt means.
+/// Whether a pager is running, which then handles interrupts.
 pub(crate) fn is_running() -> bool {
     RUNNING.load(Ordering::Relaxed)
 }
 
-/// Ends the pager's input and waits until its user leaves it, if there is one.
+/// Ends the pager's input and waits until the user quits it, if one is running.
 pub(crate) fn wait() {
     if let State::Running(mut child, input) = std::mem::replace(&mut *state(), State::Plain) {
         drop(input);

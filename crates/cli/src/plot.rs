@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::screen;
 use crate::{About, DONE, Outcome, Session};
 
-/// Characters of a line where standard output is not a terminal.
+/// Characters per line if standard output is not a terminal.
 const WIDTH: usize = 80;
 
 pub(crate) fn run(session: &Session, args: &Plot) -> Outcome {

@@ -1,4 +1,4 @@
-//! What the operating system does to the process: the only unsafe code of the command.
+//! Process state that needs system calls: the only unsafe code of the command besides `bus_error`.
 
 #![allow(unsafe_code, reason = "signals, and code that runs before `main`")]
 
@@ -11,10 +11,10 @@ pub(crate) fn stdout_was_closed() -> bool {
     STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// A write past the limit on file sizes (`ulimit -f`) gives an error instead of ending the process.
+/// A write past the limit on file sizes (`ulimit -f`) returns an error instead of terminating the process.
 pub(crate) fn ignore_file_size_signal() {
     #[cfg(unix)]
-    // SAFETY: to ignore a signal installs no handler; the process has one thread so far.
+    // SAFETY: ignoring a signal installs no handler; the process has one thread so far.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }

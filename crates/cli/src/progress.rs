@@ -1,5 +1,5 @@
-//! A progress bar (bytes, rate, time left) that shows when work lasts longer than a second; lines where stderr is not a
-//! terminal and `--progress=always` asks for them.
+//! A progress bar (bytes, rate, time left) that appears after a second; lines of text if stderr is not a terminal and
+//! `--progress=always` is set.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pentaglot::Control;
+use pentaglot::{Control, Progress as Done};
 
 use crate::args::{Global, When};
 use crate::screen::{self, size};
 
-/// A bar that follows how far the run has come, until it is dropped.
+/// A bar that shows the progress of the run until it is dropped.
 pub(crate) struct Progress {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -28,15 +28,39 @@ impl Progress {
         };
         let ended = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&ended);
-        let control = global.control.clone();
+        let work = Work::begin(&global.control);
         let bar = std::io::stderr().is_terminal();
-        let show = move || if bar { show(&control, &stop) } else { say(&control, &stop) };
+        let show = move || if bar { show(&work, &stop) } else { say(&work, &stop) };
         let thread = wanted.then(|| thread::spawn(show));
         Progress { ended, thread }
     }
 }
 
-fn show(control: &Control, stop: &AtomicBool) {
+/// What has been done since a moment: a shell runs one statement after the other.
+struct Work {
+    control: Control,
+    before: Done,
+}
+
+impl Work {
+    fn begin(control: &Control) -> Self {
+        Work { control: control.clone(), before: control.progress() }
+    }
+
+    fn progress(&self) -> Done {
+        let (mut now, before) = (self.control.progress(), &self.before);
+        let since = |now: Option<u64>, before: Option<u64>| {
+            Some(now?.saturating_sub(before.unwrap_or(0))).filter(|total| *total > 0)
+        };
+        now.bytes = now.bytes.saturating_sub(before.bytes);
+        now.rows = now.rows.saturating_sub(before.rows);
+        now.total_bytes = since(now.total_bytes, before.total_bytes);
+        now.total_rows = since(now.total_rows, before.total_rows);
+        now
+    }
+}
+
+fn show(control: &Work, stop: &AtomicBool) {
     let start = Instant::now();
     let mut bar: Option<ProgressBar> = None;
     while !stop.load(Ordering::Relaxed) {
@@ -62,8 +86,8 @@ fn show(control: &Control, stop: &AtomicBool) {
     }
 }
 
-/// Where stderr is not a terminal: a line every ten seconds, and one at the end.
-fn say(control: &Control, stop: &AtomicBool) {
+/// Without a terminal: a line every ten seconds, and one at the end.
+fn say(control: &Work, stop: &AtomicBool) {
     let start = Instant::now();
     let mut next = Duration::from_secs(10);
     loop {
@@ -72,7 +96,7 @@ fn say(control: &Control, stop: &AtomicBool) {
             next += Duration::from_secs(10);
             let progress = control.progress();
             let of = progress.total_bytes.map_or(String::new(), |total| format!(" of {}", size(total)));
-            // Headers are read more than once.
+            // Headers are read more than once, so the count may exceed the total.
             let done = size(progress.bytes.min(progress.total_bytes.unwrap_or(u64::MAX)));
             let rows = match (progress.rows, progress.total_rows) {
                 (0, _) => String::new(),
@@ -94,7 +118,7 @@ impl Drop for Progress {
         self.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A bar that failed is no reason to fail.
+            // An error of the progress bar is ignored.
             let _ = thread.join();
         }
     }

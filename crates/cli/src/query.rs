@@ -1,4 +1,4 @@
-//! `query`: one answer a line. `index`: the side file that makes queries fast.
+//! `query`: one answer per line. `index`: the side file that makes queries fast.
 
 use std::io::{BufRead, BufReader, Write};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(session: &Session, args: &Query) -> Outcome {
             }
         }
         line.clear();
-        // Whoever asks one question after the other gets each answer at once.
+        // An interactive user gets each answer at once.
         if input.buffer().is_empty() {
             out.flush()?;
         }

@@ -1,4 +1,4 @@
-//! `salvage`: what is sound in a damaged file.
+//! `salvage`: the intact rows and columns of a damaged file.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What reaches a terminal: escaped text, colours if wanted, stdout and stderr.
+//! Output to a terminal: escaped text, optional colours, stdout and stderr.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -7,12 +7,12 @@ use pentaglot::{Error, Hint, redacted_text};
 use crate::args::When;
 use crate::pager::Out;
 
-/// Characters of one line of an error or note.
+/// Maximum number of characters of an error or note.
 const LINE: usize = 500;
-/// Characters of a value that such a line quotes.
+/// Maximum number of characters of a value quoted in such a line.
 const QUOTE: usize = 200;
 
-/// Control characters, and what could make a terminal do something, written as escapes.
+/// Writes control characters, and others that a terminal interprets, as escapes.
 pub(crate) fn escape(text: &str) -> String {
     let harmless = |character: char| {
         !character.is_control()
@@ -28,7 +28,7 @@ pub(crate) fn escape(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// The first `width` characters, with an ellipsis if that cuts.
+/// The first `width` characters, with an ellipsis if the text is longer.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     match text.char_indices().nth(width) {
         None => text.to_owned(),
@@ -36,7 +36,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     }
 }
 
-/// Obeys `--color` and `NO_COLOR`.
+/// Applies `--color` and `NO_COLOR`.
 pub(crate) fn set_color(when: When) {
     match when {
         When::Auto => {}
@@ -45,27 +45,27 @@ pub(crate) fn set_color(when: When) {
     }
 }
 
-/// Text in bold, where colours are wanted (`anstream` takes it out elsewhere).
+/// Text in bold (`anstream` removes it if colours are disabled).
 pub(crate) fn bold(text: &str) -> String {
     format!("\u{1b}[1m{text}\u{1b}[0m")
 }
 
-/// Text in a faint colour, where colours are wanted.
+/// Text in a faint colour, unless colours are disabled.
 pub(crate) fn faint(text: &str) -> String {
     format!("\u{1b}[2m{text}\u{1b}[0m")
 }
 
-/// One line on stderr, cut if it is very long. A closed stderr is not an error.
+/// Prints one line on stderr, shortened if it is very long. A closed stderr is not an error.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(anstream::stderr(), "{}", message(line));
 }
 
-/// A line of an error or note as it is printed: long quotations are cut, then the line.
+/// A line of an error or note as it is printed: long quotations are shortened, then the line.
 pub(crate) fn message(line: &str) -> String {
     cut(&cut_quotes(&redacted_text(line)), LINE)
 }
 
-/// The text with everything between quotes cut at [`QUOTE`] characters.
+/// The text with each quotation shortened to [`QUOTE`] characters.
 fn cut_quotes(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -98,7 +98,7 @@ fn cut_quotes(text: &str) -> String {
     out + rest
 }
 
-/// A message with advice after it: what is cut is the message.
+/// Prints a message followed by advice; only the message is shortened.
 pub(crate) fn say_with(message: &str, advice: Option<&str>) {
     match advice {
         None => say(message),
@@ -109,21 +109,21 @@ pub(crate) fn say_with(message: &str, advice: Option<&str>) {
     }
 }
 
-/// Bytes on stdout, as they are.
+/// Writes bytes to stdout unchanged.
 pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
     let mut out = Out;
     out.write_all(bytes)?;
     out.flush()
 }
 
-/// Text with colours on stdout, at once.
+/// Prints text with colours on stdout, unbuffered.
 pub(crate) fn show(text: &str) -> io::Result<()> {
     let mut out = lines();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// A buffered stdout for lines, without colours where they are not wanted.
+/// A buffered stdout for lines, without colours if they are disabled.
 pub(crate) fn lines() -> io::BufWriter<Box<dyn Write>> {
     let out: Box<dyn Write> = match anstream::AutoStream::choice(&io::stdout()) {
         anstream::ColorChoice::Never => Box::new(anstream::StripStream::new(Box::new(Out) as Box<dyn Write>)),
@@ -142,7 +142,7 @@ pub(crate) fn sink() -> pentaglot::Sink {
     pentaglot::Sink::pipe(Out).named(crate::stdout::NAME)
 }
 
-/// Errs if stdout is a terminal: binary data would garble it.
+/// Returns an error if stdout is a terminal, since binary data would garble it.
 pub(crate) fn check_binary(format: &str) -> pentaglot::Result<()> {
     if !stdout_is_terminal() {
         return Ok(());
@@ -152,7 +152,7 @@ pub(crate) fn check_binary(format: &str) -> pentaglot::Result<()> {
         .hint(Hint::Advice(advice.into())))
 }
 
-/// How many characters a line of the terminal has; `None` where stdout is not a terminal.
+/// The number of characters per line of the terminal; `None` if stdout is not a terminal.
 pub(crate) fn width() -> Option<usize> {
     if !stdout_is_terminal() {
         return None;
@@ -187,7 +187,7 @@ pub(crate) fn size(bytes: u64) -> String {
     if bytes < 1024 { exact } else { format!("{exact} ({value:.1} {})", units[unit]) }
 }
 
-/// A report line: on stdout, or on stderr where stdout carries data.
+/// Prints a report line on stdout, or on stderr if stdout is used for data.
 pub(crate) fn say_or_print(line: &str, stdout_is_data: bool) -> io::Result<()> {
     if stdout_is_data {
         say(line);

@@ -1,21 +1,22 @@
-//! Addresses on the command line may hold secrets: a password, a signature in the query. No verb sees them.
+//! Addresses on the command line may contain secrets: a password, a signature in the query. They are hidden
+//! from the verbs.
 //!
-//! Words that are such an address are replaced by what messages may show, before anything else looks at them. Only what
-//! opens a name has the table that leads back.
+//! Arguments that are such an address are replaced by their redacted form before they are parsed. Only the code that
+//! opens a name has the table of the original addresses.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 
 use pentaglot::redacted;
 
-/// From names as they are shown to the addresses that were given.
+/// Maps redacted names to the original addresses.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Secrets {
     real: HashMap<String, String>,
 }
 
 impl Secrets {
-    /// The words with every address redacted, and the way back.
+    /// The arguments with every address redacted, and the table of the originals.
     pub(crate) fn hide(words: &[OsString]) -> (Vec<OsString>, Self) {
         let mut secrets = Secrets::default();
         let words = words.iter().map(|word| match word.to_str() {
@@ -31,7 +32,7 @@ impl Secrets {
         if shown == text {
             return text.to_owned();
         }
-        // A member is no part of the address.
+        // The name of a member is not part of the address.
         let (address, shown, member) = match shown.rsplit_once("::") {
             Some((name, member)) => {
                 let address = text.strip_suffix(member).and_then(|text| text.strip_suffix("::"));
@@ -39,7 +40,7 @@ impl Secrets {
             }
             None => (text, shown.to_string(), None),
         };
-        // Addresses that differ in their secrets only are numbered.
+        // Addresses that differ only in their secrets are numbered.
         let mut name = shown.clone();
         let mut number = 2;
         while self.real.get(&name).is_some_and(|known| known != address) {
@@ -52,7 +53,7 @@ impl Secrets {
 
     /// The address of a name.
     #[cfg_attr(
-        not(any(feature = "remote", test)),
+        not(any(feature = "remote", feature = "mongodb", test)),
         expect(dead_code, reason = "nothing opens addresses in this build")
     )]
     pub(crate) fn reveal<'n>(&'n self, name: &'n str) -> &'n str {
@@ -60,20 +61,20 @@ impl Secrets {
     }
 }
 
-/// Whether a word as a whole is an address: text that only mentions one is none.
+/// Whether the whole argument is an address, not text that contains one.
 fn is_address(text: &str) -> bool {
     let schemes = ["s3://", "gs://", "az://", "http://", "https://", "mongodb://", "mongodb+srv://"];
     schemes.iter().any(|scheme| text.starts_with(scheme))
 }
 
-/// Remote places, asked with names as they are shown.
-#[cfg(feature = "remote")]
+/// A remote that accepts redacted names.
+#[cfg(any(feature = "remote", feature = "mongodb"))]
 pub(crate) struct Revealed<R> {
     pub(crate) secrets: Secrets,
     pub(crate) remote: R,
 }
 
-#[cfg(feature = "remote")]
+#[cfg(any(feature = "remote", feature = "mongodb"))]
 impl<R: pentaglot::Remote> pentaglot::Remote for Revealed<R> {
     fn schemes(&self) -> &[&str] {
         self.remote.schemes()
@@ -90,6 +91,21 @@ impl<R: pentaglot::Remote> pentaglot::Remote for Revealed<R> {
     fn list(&self, pattern: &str) -> pentaglot::Result<Option<Vec<String>>> {
         let real = self.secrets.reveal(pattern);
         self.remote.list(real)
+    }
+
+    fn open_table(
+        &self,
+        name: &str,
+        options: &pentaglot::formats::ReadOptions,
+    ) -> pentaglot::Result<Option<pentaglot::RemoteTable>> {
+        self.remote.open_table(self.secrets.reveal(name), options)
+    }
+
+    fn table_format(
+        &self,
+        name: &str,
+    ) -> pentaglot::Result<Option<(&'static str, pentaglot::formats::OptionMap)>> {
+        self.remote.table_format(self.secrets.reveal(name))
     }
 
     fn remove(&self, name: &str) -> pentaglot::Result<()> {

@@ -3,14 +3,19 @@
 mod shell;
 
 use std::io::{IsTerminal, Read};
+use std::sync::Arc;
+use std::time::Duration;
 
 use pentaglot::job::View;
 use pentaglot::{Error, Hint};
-use pentaglot_sql::{Answer, Engine, EngineOptions, split_statements};
+use pentaglot_sql::{Answer, Cluster, Engine, EngineOptions, split_statements};
 
 use crate::args::{Open, Sql, SqlOutput};
 use crate::progress::Progress;
 use crate::{DONE, Failure, INTERRUPTED, Outcome, Session, Status, bus_error, cat, screen};
+
+/// Seconds that a statement may take on a cluster: what waits for a lost process must end some time.
+const CLUSTER_DEADLINE: u64 = 3600;
 
 pub(crate) fn run(session: &Session, args: &Sql) -> Outcome {
     let text = match (&args.statements, &args.file) {
@@ -46,7 +51,23 @@ fn engine(session: &Session, args: &Sql) -> Result<Engine, Failure> {
     options.batch_rows = session.global.batch_rows;
     options.force = args.force;
     options.allow_lossy = args.allow_lossy.unwrap_or_default();
+    if let Some(address) = &args.cluster {
+        options.cluster = Some(cluster(session, address)?);
+    }
+    let deadline = args.deadline.unwrap_or(if args.cluster.is_some() { CLUSTER_DEADLINE } else { 0 });
+    options.deadline = (deadline > 0).then(|| Duration::from_secs(deadline));
     Ok(Engine::new(session.registry.clone(), options)?)
+}
+
+#[cfg(feature = "cluster")]
+fn cluster(session: &Session, address: &str) -> Result<Arc<dyn Cluster>, Failure> {
+    let place = crate::cluster::place(session, &[])?;
+    Ok(Arc::new(pentaglot_cluster::Client::new(address, place)?))
+}
+
+#[cfg(not(feature = "cluster"))]
+fn cluster(_: &Session, _: &str) -> Result<Arc<dyn Cluster>, Failure> {
+    Err(crate::without("cluster"))
 }
 
 /// Runs the statements of a text in turn, up to the first that fails.
@@ -58,9 +79,9 @@ fn statements(session: &Session, args: &Sql, engine: &Engine, text: &str) -> Sta
         );
     }
     for statement in statements {
-        let _progress = (!screen::stdout_is_terminal()).then(|| Progress::follow(&session.global));
         let done = match &args.write {
             Some(file) if Engine::is_query(&statement) => {
+                let _progress = Progress::follow(&session.global);
                 engine.write(&statement, file, args.to.as_deref()).map(drop).map_err(Failure::from)
             }
             _ => one(session, args, engine, &statement),
@@ -72,9 +93,13 @@ fn statements(session: &Session, args: &Sql, engine: &Engine, text: &str) -> Sta
     DONE
 }
 
-/// Runs one statement and prints what it gives.
+/// Runs one statement and prints its result.
 fn one(session: &Session, args: &Sql, engine: &Engine, statement: &str) -> Result<(), Failure> {
-    match engine.run(statement)? {
+    let progress = Progress::follow(&session.global);
+    let answer = engine.run(statement)?;
+    // A bar and rows on one terminal would be written over each other.
+    let _progress = (!screen::stdout_is_terminal()).then_some(progress);
+    match answer {
         Answer::Rows(rows) => {
             let default = if screen::stdout_is_terminal() { SqlOutput::Table } else { SqlOutput::Jsonl };
             let view = View::default();
@@ -101,7 +126,7 @@ fn one(session: &Session, args: &Sql, engine: &Engine, statement: &str) -> Resul
     Ok(())
 }
 
-/// Prints an error. Whatever it is, the status is that of SQL errors; an interrupt and a closed pipe are none.
+/// Prints an error. The status is that of SQL errors, except for an interrupt and a closed pipe.
 fn report(mut failure: Failure) -> Status {
     if failure.error.advice() == Some(&Hint::Force) && failure.file.is_some() {
         failure.error = Error::usage(failure.error.to_string())

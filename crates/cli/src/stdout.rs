@@ -1,6 +1,6 @@
-//! Standard output, whose faults are seen.
+//! Standard output that reports errors.
 //!
-//! Rust's own takes a closed standard output for one that is thrown away, and lets a write to it succeed.
+//! The standard library treats writes to a closed standard output as successful.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use pentaglot::{Error, ErrorKind};
 
 use crate::process;
 
-/// What errors call it.
+/// Its name in errors.
 pub(crate) const NAME: &str = "standard output";
 
 /// Standard output without a buffer. Its errors carry its name.
@@ -21,7 +21,7 @@ impl Write for Stdout {
             if process::stdout_was_closed() { Err(io::Error::other("it is closed")) } else { write(bytes) };
         written.map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => error,
-            // Only the reader of a pipe can go away; elsewhere it is a fault like any other.
+            // Only pipes have a reader that can close them; otherwise this is an ordinary error.
             io::ErrorKind::BrokenPipe if !is_pipe() => {
                 Error::new(ErrorKind::Io, format!("cannot write: {error}")).in_output(NAME).into()
             }

@@ -1,8 +1,8 @@
-//! Rows as a table for people: columns aligned, cells cut at forty characters, nothing that a terminal could obey.
+//! Rows as a table for a terminal: aligned columns, cells of at most forty characters, control characters escaped.
 //!
-//! A column is as wide as its widest cell among the rows that are laid out together. Where later rows need more, the
-//! heading is printed again with the wider columns, so that every row is aligned with the heading above it and no number
-//! is cut. On a terminal long texts are cut first, then columns are left out at the right, and counted.
+//! A column is as wide as its widest cell among the rows that are laid out together. If later rows need more, the
+//! heading is printed again with wider columns, so that every row is aligned with the heading above it and no number is
+//! truncated. On a terminal long texts are truncated first, then columns are left out at the right, and counted.
 
 use std::io::Write;
 
@@ -18,9 +18,9 @@ use crate::types::field_text;
 
 /// Characters of a cell.
 const CELL: usize = 40;
-/// Characters that a type takes at least; more only where the cells take as many.
+/// Characters available for a type; more only if the cells are wider.
 const TYPE: usize = 20;
-/// A text column is not cut below this many characters to make room for others.
+/// A text column is not narrowed below this many characters to make room for others.
 const NARROW: usize = 16;
 /// Rows that are laid out together.
 const PAGE: usize = 1000;
@@ -41,7 +41,7 @@ pub(crate) fn print(out: &mut impl Write, rows: Rows, width: Option<usize>) -> p
     Ok(())
 }
 
-/// What colours a text.
+/// A function that adds colour to a text.
 type Style = fn(&str) -> String;
 
 struct Table {
@@ -55,11 +55,11 @@ struct Table {
 struct TableColumn {
     name: String,
     kind: String,
-    /// Numbers are aligned to the right and never cut.
+    /// Numbers are right-aligned and never truncated.
     number: bool,
-    /// What the cells need.
+    /// The width that the cells need.
     needed: usize,
-    /// What they get.
+    /// The width that they get.
     width: usize,
 }
 
@@ -80,7 +80,7 @@ impl Table {
     }
 
     fn page(&mut self, out: &mut impl Write, rows: &RecordBatch) -> pentaglot::Result<()> {
-        // Columns that certainly do not fit are not even written as text.
+        // Columns that certainly do not fit are not formatted.
         let most = self.width.map_or(usize::MAX, |width| width / (GAP.len() + 1) + 1);
         let cells = cells(rows, most)?;
         let mut wider = self.shown.is_none();
@@ -159,14 +159,15 @@ impl Table {
     }
 }
 
-/// Sets the widths and gives how many columns are shown: the widest texts are cut first, then columns are left out.
+/// Sets the widths and returns how many columns are shown: the widest texts are truncated first, then columns are
+/// left out.
 fn fit(columns: &mut [TableColumn], width: Option<usize>) -> usize {
     columns.iter_mut().for_each(|column| column.width = column.needed);
     let Some(width) = width else { return columns.len() };
     let total = |columns: &[TableColumn]| {
         columns.iter().map(|column| column.width + GAP.len()).sum::<usize>().saturating_sub(GAP.len())
     };
-    // Only as many columns as could be shown at all take part in the sharing.
+    // Only columns that can be shown at their minimum width share the line.
     let least = |column: &TableColumn| if column.number { column.needed } else { column.needed.min(NARROW) };
     let mut shown = 0;
     let mut used = 0;
@@ -178,7 +179,7 @@ fn fit(columns: &mut [TableColumn], width: Option<usize>) -> usize {
         }
         shown = index + 1;
     }
-    // A first column that is too wide is cut: one is always shown.
+    // At least one column is shown, truncated if it is too wide.
     shown = shown.max(1).min(columns.len());
     let room = if shown < columns.len() { width.saturating_sub(GAP.len() + 1) } else { width };
     let columns = &mut columns[..shown];
@@ -195,7 +196,7 @@ fn fit(columns: &mut [TableColumn], width: Option<usize>) -> usize {
     shown
 }
 
-/// The first characters that take at most `width` places, with an ellipsis if that cuts.
+/// The first characters with a display width of at most `width`, with an ellipsis if the text is longer.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -225,7 +226,7 @@ fn cells(page: &RecordBatch, most: usize) -> pentaglot::Result<Vec<Vec<Cell>>> {
         .collect()
 }
 
-/// A cell from its JSON text. Text that could be taken for a missing value keeps its quotes.
+/// A cell from its JSON text. Text that looks like a missing value keeps its quotes.
 fn cell(json: &str) -> Cell {
     let text = match serde_json::from_str::<String>(json) {
         Ok(text) if text != "null" && !text.starts_with('"') => text,

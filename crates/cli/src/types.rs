@@ -15,7 +15,7 @@ pub(crate) fn run(session: &Session, args: &Type) -> Outcome {
         Ok(parsed) => parsed,
         Err(error) => {
             show_place(&args.text, &error);
-            // A bad text is the input here: status 1, as a malformed file's.
+            // The text is the input here: an invalid one has status 1, like a malformed file.
             let usage = matches!(error.kind(), pentaglot::ErrorKind::Usage);
             let error = if usage { Error::malformed("a type", error.message().to_owned()) } else { error };
             return Err(error.into());

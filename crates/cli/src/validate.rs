@@ -1,4 +1,4 @@
-//! `validate`: every rule, every value; one finding a line.
+//! `validate`: checks every value against every rule; prints one finding per line.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ pub(crate) fn run(session: &Session, args: &Validate) -> Outcome {
         let format = match job::validate(&session.registry, file, &options, &mut findings) {
             Ok(format) => format,
             Err(error) => {
-                // Whoever reads the objects finds one for every file, also where the fault is not the file's.
+                // There is one object for every file, also for errors that the file does not cause.
                 if args.json && !error.is_broken_pipe() {
                     findings.error(&error);
                     screen::print(format!("{}\n", object(file, error.format(), &findings)).as_bytes())?;

@@ -36,7 +36,7 @@ pub(crate) fn run(_: &Session, _: &ViewFiles) -> Outcome {
     Err(Error::unsupported(message).into())
 }
 
-/// Hands the address to the program that opens addresses here.
+/// Opens the address with the system's default program.
 #[cfg(feature = "view")]
 fn open_browser(address: &str) -> bool {
     use std::process::{Command, Stdio};

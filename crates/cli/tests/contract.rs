@@ -1,4 +1,4 @@
-//! What scripts rely on, run as a script would.
+//! The behaviour that scripts rely on, tested by running the command.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ fn run(args: &[&str]) -> (Option<i32>, String, String) {
     (done.status.code(), text(done.stdout), text(done.stderr))
 }
 
-/// What a run prints that must succeed.
+/// The output of a run that must succeed.
 fn good(args: &[&str]) -> String {
     let (status, printed, said) = run(args);
     assert_eq!(status, Some(0), "{args:?}: {said}");
@@ -27,7 +27,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// A folder, and what makes names in it.
+/// A folder, and a function that creates names in it.
 fn folder() -> (tempfile::TempDir, impl Fn(&str) -> String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_owned();
@@ -452,7 +452,7 @@ fn inspect_of_many_columns_is_a_screen() {
     }
 }
 
-/// Few bytes that say that there are hundreds of millions of rows.
+/// Small files that declare hundreds of millions of rows.
 #[test]
 fn rows_that_cost_no_bytes_are_counted_and_shown_but_not_written_by_the_million() {
     let (_folder, name) = folder();

@@ -1,4 +1,4 @@
-//! An interrupt ends the work at the next batch: status 130, and nothing is left behind.
+//! An interrupt ends the run at the next batch with status 130, and no files are left.
 
 #![cfg(unix)]
 

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
-/// A vector of so many elements, each its own index.
+/// A vector of this many elements, each equal to its index.
 fn vector(elements: u64) -> Vec<u8> {
     std::iter::once(elements).chain(0..elements).flat_map(u64::to_le_bytes).collect()
 }

@@ -1,5 +1,5 @@
-//! `--max-alloc` bounds what a run holds: every verb on files that are larger than it ends well or with status 4, and
-//! never takes much more memory.
+//! `--max-alloc` limits the memory of a run: every verb on larger files succeeds or ends with status 4, and never
+//! uses much more memory.
 
 #![cfg(target_os = "linux")]
 
@@ -10,14 +10,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Files are so large.
+/// The size of the files.
 const BYTES: usize = 300_000_000;
-/// Verbs that look at a part of a file.
+/// Verbs that read a part of a file.
 const LOOK: [&str; 5] = ["inspect", "schema", "head", "dump", "cat"];
-/// `--max-alloc`, and what the command itself may take beside.
+/// `--max-alloc`, and the additional memory of the command itself.
 const MAX_ALLOC: u64 = 64 << 20;
 const OVERHEAD: u64 = 40 << 20;
-/// `cat` is read so far; then its pipe is closed, which is success.
+/// The output of `cat` is read up to this size; then its pipe is closed, which is success.
 const SHOWN_BYTES: u64 = 4 << 20;
 
 struct Folder(tempfile::TempDir);
@@ -88,7 +88,7 @@ impl Folder {
         for verb in LOOK.into_iter().chain(["validate", "count"]) {
             self.run(&[&[verb, name], more].concat());
         }
-        // A table where the rows are one: every writer takes part when the files are made.
+        // All rows as a table; the other writers are tested when the files are created.
         self.run(&[&["convert", name, "out.arrow", "--force"], more].concat());
         let _ = fs::remove_file(self.path("out.arrow"));
     }
@@ -152,7 +152,7 @@ fn converted(name: &str) {
     let folder = Folder::new();
     npy(&folder.path("base.npy"), BYTES);
     folder.run(&["convert", "base.npy", name]);
-    // Formats that hold everything in memory are refused; their files are made without the limit.
+    // Formats that keep everything in memory reach the limit; their files are created without it.
     if !folder.path(name).exists() {
         folder.make(&["convert", "base.npy", name]);
     }

@@ -1,4 +1,4 @@
-//! What is there when a run ends in any way: outputs are whole or absent, and faults are reported.
+//! The files after any end of a run: outputs are complete or absent, and errors are reported.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -39,7 +39,7 @@ fn folder(rows: u32) -> tempfile::TempDir {
     folder
 }
 
-/// The input never ends, so that every signal meets an unfinished output.
+/// The input never ends, so that every signal arrives before the output is finished.
 #[test]
 fn a_killed_run_leaves_the_old_file_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ fn a_killed_run_leaves_the_old_file_and_nothing_else() {
     }
 }
 
-/// Wherever the end of the run is when the signal comes, the file is whole or absent.
+/// At whatever point the signal arrives, the file is complete or absent.
 #[test]
 fn a_run_killed_near_its_end_leaves_a_whole_file_or_none() {
     let folder = folder(20_000);
@@ -149,7 +149,7 @@ fn a_full_closed_or_unwritable_stdout_is_an_error() {
             assert_eq!(said.lines().count(), 1, "{said}");
         }
     }
-    // What prints nothing does not miss it.
+    // A verb that prints nothing does not need it.
     let done = shell(folder.path(), r#"exec "$0" "$@" >&-"#, &["convert", "in.csv", "out.npy", "-q"]);
     assert_eq!((done.status.code(), said(&done).as_str()), (Some(0), ""));
 }
@@ -195,7 +195,7 @@ fn a_fault_of_the_output_names_the_output() {
     }
 }
 
-/// However few files may be open, the message says so, or there is none.
+/// With any limit on open files, the run succeeds or the message names the limit.
 #[test]
 fn too_many_open_files_are_called_that() {
     let folder = folder(3);
@@ -233,7 +233,7 @@ fn a_stale_meta_renames_no_columns() {
     assert!(run(path, &["convert", "c.csv", "x.dbdf", "--force"]).status.success());
     assert_eq!(names(path), ["a.csv", "c.csv", "x.dbdf", "y.dbdf"]);
     assert_eq!(cat(), rows);
-    // A side file without its data would be adopted.
+    // A side file without its data would be taken for one of the new file.
     fs::write(path.join("z.dbdf.meta"), "whatever").unwrap();
     let done = run(path, &["convert", "c.csv", "z.dbdf"]);
     assert_eq!(done.status.code(), Some(2));
@@ -261,11 +261,11 @@ fn an_index_goes_with_the_data_it_belongs_to() {
         assert!(index.exists());
         assert!(convert(&["--force"]).status.success());
         assert!(!index.exists());
-        // What is not ours stays.
+        // Files of other programs are not removed.
         fs::write(&index, "somebody's").unwrap();
         assert!(convert(&["--force"]).status.success());
         assert!(index.exists());
-        // One without its data is refused.
+        // An index without its data is an error.
         fs::remove_file(path.join(file)).unwrap();
         let done = convert(&[]);
         let format = to.split(':').next().unwrap();

@@ -1,4 +1,5 @@
-//! Transcripts of the command: every `console` block of the README and of `tests/cmd/*.md` is run and compared.
+//! Transcripts of the command: every `console` block of the README, of `docs/store.md` and of `tests/cmd/*.md` is run and
+//! compared.
 //!
 //! `cargo xtask bless` rewrites them.
 
@@ -9,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Transcripts run beside a copy of the examples, so that what they write stays out of the repository.
+/// Transcripts run in a copy of the examples, so that their outputs are not written to the repository.
 #[test]
 fn transcripts_hold() {
     let folder = tempfile::tempdir().unwrap();
@@ -19,7 +20,7 @@ fn transcripts_hold() {
         let path = entry.unwrap().path();
         fs::copy(&path, data.join(path.file_name().unwrap())).unwrap();
     }
-    let mut pages = vec![root().join("README.md")];
+    let mut pages = vec![root().join("README.md"), root().join("docs/store.md")];
     let own = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cmd")).unwrap();
     pages.extend(own.map(|entry| entry.unwrap().path()));
     let copy = |page: &Path| folder.path().join(page.file_name().unwrap());

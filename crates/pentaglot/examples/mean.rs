@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         view = view.with_filter(filter);
     }
     let rows = opened.rows(&view)?;
-    // Whatever numbers the column has become doubles; a number that a double does not hold is an error.
+    // Numbers of any type are cast to float64; a number that float64 cannot hold exactly is an error.
     let floats = Schema::new(vec![Field::new(column, DataType::Float64, true)]);
     let adapter = adapter(&rows.schema(), &floats.into());
     adapter.plan.check(LossKinds::NONE)?;

@@ -1,22 +1,33 @@
-//! [`Control`]: how far a job has come, a flag that ends it, and the threads that it may use.
+//! [`Control`]: the progress of a job, a flag that cancels it, and the threads that it may use.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// A handle on one job: the caller watches and ends the job with it. Clones are the same handle.
+/// A handle on one job, with which the caller observes and cancels it. Clones share the same state.
+///
+/// The control of a job is the one in the [`OpenOptions`](crate::job::OpenOptions) that its input is opened with.
 ///
 /// ```
-/// use pentaglot::{Control, ErrorKind};
+/// use pentaglot::job::{self, Conversion, ConvertOptions, OpenOptions};
+/// use pentaglot::{Control, ErrorKind, Registry, Sink, Source};
 /// let control = Control::new(1);
-/// let handle = control.clone();
-/// control.check()?;
+/// let handle = control.clone(); // for another thread: a progress bar, a button
+/// let open = OpenOptions::default().with_control(control);
+/// let registry = Registry::default();
+/// let source = Source::from_bytes("x.csv", b"a\n1\n2\n".to_vec());
+/// let opened = job::open_source(&registry, source, None, &open)?;
+/// let options = ConvertOptions::default().with_open(open);
+/// let conversion = Conversion::plan_opened(opened, job::target(&registry, "jsonl")?, None, &options)?;
 /// handle.cancel();
-/// assert_eq!(control.check().unwrap_err().kind(), ErrorKind::Cancelled);
+/// let (sink, memory) = Sink::memory();
+/// assert_eq!(conversion.run_into(sink).unwrap_err().kind(), ErrorKind::Cancelled);
+/// assert_eq!((handle.progress().rows, memory.take()), (0, Vec::new()));
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 #[derive(Clone, Default)]
@@ -26,37 +37,37 @@ pub struct Control(Arc<Shared>);
 struct Shared {
     cancelled: AtomicBool,
     bytes: AtomicU64,
-    /// Bytes in all; meaningful unless `unbounded`.
+    /// Total bytes; meaningful unless `unbounded`.
     total_bytes: AtomicU64,
     /// An input whose length is not known has been opened.
     unbounded: AtomicBool,
     rows: AtomicU64,
-    /// Rows in all; meaningful unless `uncounted`.
+    /// Total rows; meaningful unless `uncounted`.
     total_rows: AtomicU64,
-    /// Rows whose number is not known are read.
+    /// The job reads rows whose number is not known.
     uncounted: AtomicBool,
-    /// 0: as many as there are cores.
+    ///     /// 0 means one per core.
     threads: usize,
     /// Started on first use, so that a process that forks before it reads has no threads.
     pool: OnceLock<std::result::Result<rayon::ThreadPool, String>>,
 }
 
-/// How far a job has come.
+/// /// The progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
     /// Bytes of the input that have been read.
     pub bytes: u64,
-    /// Bytes of the input in all, where that is known.
+    /// Total bytes of the input, if known.
     pub total_bytes: Option<u64>,
-    /// Rows that have been handed on.
+    /// Rows that have been returned by readers.
     pub rows: u64,
-    /// Rows in all that have been asked for, where that is known.
+    /// Total rows requested, if known.
     pub total_rows: Option<u64>,
 }
 
 impl Control {
-    /// A handle on a job that works on `threads` threads; 0: as many as there are cores.
+    /// A handle on a job that uses `threads` threads; 0 means one per core.
     pub fn new(threads: usize) -> Self {
         Control(Arc::new(Shared { threads, ..Shared::default() }))
     }
@@ -66,37 +77,40 @@ impl Control {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Takes a [`cancel`](Self::cancel) back once the job has ended, so that its open documents can be used again.
+    /// Clears the flag set by [`cancel`](Self::cancel), so that documents opened by the ended job can be used
+    /// again.
     pub fn resume(&self) {
         self.0.cancelled.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the job is to end.
+    /// Whether the job has been cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Errs if the job is to end. Long work calls it between its steps.
+    /// Returns an error if the job has been cancelled. Long computations call it between their steps.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    /// How far the job has come.
+    /// The progress so far.
     pub fn progress(&self) -> Progress {
         let shared = &*self.0;
         let total = |total: &AtomicU64, is_unknown: &AtomicBool| {
             Some(total.load(Ordering::Relaxed))
                 .filter(|total| !is_unknown.load(Ordering::Relaxed) && *total > 0)
         };
+        let total_bytes = total(&shared.total_bytes, &shared.unbounded);
         Progress {
-            bytes: shared.bytes.load(Ordering::Relaxed),
-            total_bytes: total(&shared.total_bytes, &shared.unbounded),
+            // Headers are read more than once.
+            bytes: shared.bytes.load(Ordering::Relaxed).min(total_bytes.unwrap_or(u64::MAX)),
+            total_bytes,
             rows: shared.rows.load(Ordering::Relaxed),
             total_rows: total(&shared.total_rows, &shared.uncounted),
         }
     }
 
-    /// Counts an input of the job, of `bytes` bytes.
+    /// Adds an input of `bytes` bytes to the total; `None` if its length is not known.
     pub(crate) fn expect_bytes(&self, bytes: Option<u64>) {
         match bytes {
             Some(bytes) => drop(self.0.total_bytes.fetch_add(bytes, Ordering::Relaxed)),
@@ -104,7 +118,7 @@ impl Control {
         }
     }
 
-    /// Counts rows that the job is going to read.
+    /// Adds rows that the job is going to read to the total; `None` if their number is not known.
     pub(crate) fn expect_rows(&self, rows: Option<u64>) {
         match rows {
             Some(rows) => drop(self.0.total_rows.fetch_add(rows, Ordering::Relaxed)),
@@ -112,19 +126,19 @@ impl Control {
         }
     }
 
-    /// Counts bytes that have been read; errs if the job is to end.
+    /// Counts bytes that have been read. Returns an error if the job has been cancelled.
     pub(crate) fn count_bytes(&self, bytes: u64) -> Result<()> {
         self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.check()
     }
 
-    /// Counts rows that are handed on; errs if the job is to end.
+    /// Counts rows that a reader returns. Returns an error if the job has been cancelled.
     pub(crate) fn count_rows(&self, rows: u64) -> Result<()> {
         self.0.rows.fetch_add(rows, Ordering::Relaxed);
         self.check()
     }
 
-    /// How many threads work on the job.
+    /// The number of threads of the job.
     pub fn threads(&self) -> usize {
         match self.0.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -132,8 +146,8 @@ impl Control {
         }
     }
 
-    /// Does `work` for each item; results come in the order of the items. On the calling thread if the job has one
-    /// thread or there is one item, else on the job's own threads.
+    /// Applies `work` to each item; results are in the order of the items. Runs on the calling thread if the job
+    /// has one thread or there is one item, otherwise on the job's own threads.
     pub(crate) fn map<I: Send, T: Send>(
         &self,
         items: Vec<I>,
@@ -146,13 +160,24 @@ impl Control {
         Ok(self.pool()?.install(|| items.into_par_iter().map(one).collect()))
     }
 
-    /// Does `work` on the job's own threads, which its parallel iterators then use.
+    /// Runs `work` in the job's thread pool, so that parallel iterators inside it use that pool.
     pub(crate) fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         self.check()?;
         Ok(self.pool()?.install(work))
     }
 
-    /// The job's own threads, started on first use.
+    /// Starts a thread for one stage of the job, which overlaps with others. What a stage divides among threads it gives to
+    /// [`map`](Self::map).
+    pub(crate) fn start<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<JoinHandle<T>> {
+        self.check()?;
+        let started = std::thread::Builder::new().spawn(work);
+        started.map_err(|error| Error::io("cannot start a thread", error))
+    }
+
+    /// The job's thread pool, started on first use.
     fn pool(&self) -> Result<&rayon::ThreadPool> {
         let start = || {
             let threads = rayon::ThreadPoolBuilder::new().num_threads(self.threads());

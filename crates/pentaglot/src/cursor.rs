@@ -5,8 +5,8 @@ use arrow_buffer::MutableBuffer;
 use crate::error::{Error, Result};
 use crate::limits::{Budget, Reservation};
 
-/// An empty vector with room for `count` items, if the budget allows their bytes. Nothing is taken from the budget: for
-/// what is dropped soon, or becomes a column of a batch, which is charged as a whole.
+/// An empty vector with room for `count` items, if the budget allows their bytes. Nothing is taken from the budget:
+/// this is for memory that is freed soon, or that becomes a column of a batch, which is charged as a whole.
 ///
 /// ```
 /// use pentaglot::{Limits, cursor::allocate};
@@ -18,13 +18,13 @@ pub fn allocate<T>(count: u64, budget: &Budget) -> Result<Vec<T>> {
     with_room(count)
 }
 
-/// An empty vector with room for `count` items, and the reservation that pays for it.
+/// An empty vector with room for `count` items, and the reservation for its memory.
 pub(crate) fn reserve<T>(count: u64, budget: &Budget) -> Result<Reserved<T>> {
     let reservation = budget.reserve(count.saturating_mul(size_of::<T>() as u64))?;
     Ok(Reserved { items: with_room(count)?, reservation })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place that may")]
+#[expect(clippy::disallowed_methods, reason = "this function checks the size against the budget")]
 fn with_room<T>(count: u64) -> Result<Vec<T>> {
     let count = usize::try_from(count)
         .map_err(|_| Error::limit("the address space", usize::MAX, format!("{count} items")))?;
@@ -35,7 +35,7 @@ fn with_room<T>(count: u64) -> Result<Vec<T>> {
     Ok(items)
 }
 
-/// A vector together with the reservation that pays for its memory, for structures that outlive a batch.
+/// A vector together with the reservation for its memory, for structures that outlive a batch.
 #[derive(Debug)]
 pub(crate) struct Reserved<T> {
     items: Vec<T>,
@@ -56,7 +56,7 @@ impl<T> Reserved<T> {
         }
         let item = size_of::<T>() as u64;
         let old = self.items.capacity() as u64 * item;
-        // Half as much again, or just enough where the budget is tight.
+        // Grow by half; if the budget is too small for that, only as much as needed.
         let generous = needed.max(self.items.capacity() + self.items.capacity() / 2) as u64;
         let mut count = generous;
         if self.reservation.grow_to(old + generous.saturating_mul(item)).is_err() {
@@ -80,7 +80,7 @@ impl<T> Reserved<T> {
         Ok(())
     }
 
-    /// The items, and what pays for them.
+    /// The items, and the reservation for them.
     pub(crate) fn into_parts(self) -> (Vec<T>, Reservation) {
         (self.items, self.reservation)
     }
@@ -105,7 +105,8 @@ pub fn allocate_zeroed(bytes: u64, budget: &Budget) -> Result<MutableBuffer> {
     let reservation = budget.reserve(bytes)?;
     let bytes = usize::try_from(bytes)
         .map_err(|_| Error::limit("the address space", usize::MAX, format!("{bytes} bytes")))?;
-    // Alignment past 16 would make the allocator write the zeros itself; so the system provides zeroed pages on first use.
+    // With an alignment of 16 at most, the allocator can use pages that the system has zeroed; with more, it writes the
+    // zeros itself.
     let mut memory = MutableBuffer::from(vec![0i128; bytes.div_ceil(size_of::<i128>())]);
     reservation.attach(&memory);
     memory.truncate(bytes);
@@ -161,7 +162,7 @@ impl<'a> Cursor<'a> {
         self.remaining() == 0
     }
 
-    /// What is left, without reading it.
+    /// The remaining bytes, without reading them.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.position..).unwrap_or_default()
@@ -198,7 +199,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes over `count` bytes.
+    /// Skips `count` bytes.
     pub fn skip(&mut self, count: u64) -> Result<()> {
         self.take(count).map(drop)
     }
@@ -209,7 +210,7 @@ impl<'a> Cursor<'a> {
         Ok(Cursor::at(self.take(count)?, base))
     }
 
-    /// Holds a count from the file against the bytes left: `count` items of at least `item_bytes` bytes each.
+    /// Checks that the bytes left can hold `count` items of at least `item_bytes` bytes each.
     pub fn check_count(&self, count: u64, item_bytes: u64) -> Result<usize> {
         let needed = count.checked_mul(item_bytes);
         match (needed, usize::try_from(count)) {
@@ -222,7 +223,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Errs unless all bytes have been read.
+    /// Returns an error unless all bytes have been read.
     pub fn expect_end(&self) -> Result<()> {
         match self.remaining() {
             0 => Ok(()),

@@ -1,7 +1,7 @@
-//! The one error type: who is to blame, where in the file, what was expected, what was found.
+//! The error type of the library: the cause, the place in the file, what was expected and what was found.
 //!
-//! An [`Error`] is one pointer wide. Code deep in a decoder says what it knows (`Error::malformed(…).at(offset)`);
-//! callers add the path on the way out with [`Context`]: `read_block(…).index(7).field("block")`.
+//! An [`Error`] is one pointer wide. A decoder reports what it knows (`Error::malformed(…).at(offset)`); its
+//! callers add the path with [`Context`]: `read_block(…).index(7).field("block")`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,10 +10,10 @@ use arrow_schema::ArrowError;
 
 use crate::redact::redacted;
 
-/// The result of everything that can fail here.
+/// The result type of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Who is to blame for an [`Error`].
+/// /// The cause of an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -21,7 +21,7 @@ pub enum ErrorKind {
     Truncated,
     /// The file breaks a rule of its format.
     Malformed,
-    /// The file or the request is sound, but this library cannot do it; also an impossible conversion.
+    /// The file or the request is valid, but this library does not support it; also an impossible conversion.
     Unsupported,
     /// A limit was reached; the message names it and its value.
     Limit,
@@ -29,9 +29,9 @@ pub enum ErrorKind {
     Lossy,
     /// The arguments contradict each other or name something that is not there.
     Usage,
-    /// The operating system said no.
+    /// The operating system reported an error.
     Io,
-    /// The caller ended the work.
+    /// The caller cancelled the job.
     Cancelled,
 }
 
@@ -44,7 +44,8 @@ pub enum Step {
     Index(u64),
 }
 
-/// What a user can set or do to get further. The library names no flags: each front end says it in its own words.
+/// What a user can do about an error. The library names no command-line flags; each front end words the hint
+/// itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint {
@@ -68,7 +69,7 @@ pub enum Hint {
     Advice(Cow<'static, str>),
 }
 
-/// What went wrong, where, and who is to blame.
+/// An error: its cause, its place and its message.
 ///
 /// ```
 /// use pentaglot::{Error, ErrorKind};
@@ -87,7 +88,7 @@ struct Inner {
     format: Option<&'static str>,
     offset: Option<u64>,
     line: Option<u64>,
-    /// Innermost step first: steps are added on the way out.
+    /// Innermost step first: callers append their steps.
     path: Vec<Step>,
     rule: Option<&'static str>,
     message: String,
@@ -96,7 +97,7 @@ struct Inner {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What the message of every error of the kind [`ErrorKind::Unsupported`] begins with.
+/// The first words of every message of the kind [`ErrorKind::Unsupported`].
 const NOT_SUPPORTED: &str = "not supported: ";
 
 impl Error {
@@ -130,7 +131,7 @@ impl Error {
         Error::new(ErrorKind::Truncated, format!("expected {expected}, found {}", excerpt(found)))
     }
 
-    /// Something valid that this library does not do: `not supported: …`.
+    /// Something valid that this library does not support: `not supported: …`.
     #[cold]
     pub fn unsupported(what: impl fmt::Display) -> Self {
         let what = what.to_string();
@@ -169,13 +170,13 @@ impl Error {
         }
     }
 
-    /// The caller ended the work.
+    /// The caller cancelled the job.
     #[cold]
     pub fn cancelled() -> Self {
         Error::new(ErrorKind::Cancelled, "cancelled")
     }
 
-    /// An operating-system error with what was being done.
+    /// An operating-system error, with the operation that failed.
     #[cold]
     pub fn io(doing: impl fmt::Display, error: std::io::Error) -> Self {
         let mut this = Error::new(ErrorKind::Io, format!("{doing}: {error}"));
@@ -183,28 +184,36 @@ impl Error {
         this
     }
 
-    /// Sets the byte offset, unless a deeper place has set it.
+    /// Sets the byte offset, unless it is already set.
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {
         self.0.offset.get_or_insert(offset);
         self
     }
 
-    /// Sets the line of a text file, counted from 1, unless a deeper place has set it.
+    /// Forgets the byte offset: it is one of a translation that nobody sees.
+    #[cfg(feature = "bsondf")]
+    #[must_use]
+    pub(crate) fn without_offset(mut self) -> Self {
+        self.0.offset = None;
+        self
+    }
+
+    /// Sets the line of a text file, counted from 1, unless it is already set.
     #[must_use]
     pub fn line(mut self, line: u64) -> Self {
         self.0.line.get_or_insert(line);
         self
     }
 
-    /// Puts a named part in front of the path.
+    /// Prepends a named part to the path.
     #[must_use]
     pub fn field(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.0.path.push(Step::Field(name.into()));
         self
     }
 
-    /// Puts an element index in front of the path.
+    /// Prepends an element index to the path.
     #[must_use]
     pub fn index(mut self, index: u64) -> Self {
         self.0.path.push(Step::Index(index));
@@ -218,14 +227,15 @@ impl Error {
         self
     }
 
-    /// Names the input of several that this is about, unless a deeper place has named one. Not part of the message.
+    /// Sets the name of the input that caused the error, where a job reads several, unless it is already set. Not
+    /// part of the message.
     #[must_use]
     pub fn in_input(mut self, name: impl Into<String>) -> Self {
         self.0.input.get_or_insert_with(|| redacted(&name.into()).into_owned());
         self
     }
 
-    /// The name of the input that this is about, where a job reads several.
+    /// The name of the input that caused the error, where a job reads several.
     pub fn input(&self) -> Option<&str> {
         self.0.input.as_deref()
     }
@@ -237,32 +247,32 @@ impl Error {
         self
     }
 
-    /// Says what would help, unless a deeper place has said it. Not part of the message.
+    /// Sets a hint for the user, unless there is one already. Not part of the message.
     #[must_use]
     pub fn hint(mut self, hint: Hint) -> Self {
         self.0.hint.get_or_insert(hint);
         self
     }
 
-    /// What would help, if that is known.
+    /// The hint for the user, if there is one.
     pub fn advice(&self) -> Option<&Hint> {
         self.0.hint.as_ref()
     }
 
-    /// Says that this is a fault of the output of this name, unless a deeper place has named one.
-    /// Not part of the message.
+    /// Attributes the error to the output of this name, unless one is already set. Not part of the message.
     #[must_use]
     pub fn in_output(mut self, name: impl Into<String>) -> Self {
         self.0.output.get_or_insert_with(|| redacted(&name.into()).into_owned());
         self
     }
 
-    /// The name of the output whose fault this is; `None` where it is the input's, or the output has no name.
+    /// The name of the output that caused the error; `None` if the input caused it, or the output has no
+    /// name.
     pub fn output(&self) -> Option<&str> {
         self.0.output.as_deref()
     }
 
-    /// Who is to blame.
+    ///     /// The kind of error: its cause.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -298,7 +308,7 @@ impl Error {
         text
     }
 
-    /// The stable word of the broken rule; by default the kind's own word.
+    /// The stable name of the broken rule; by default the name of the kind.
     pub fn rule_name(&self) -> &'static str {
         self.0.rule.unwrap_or(match self.0.kind {
             ErrorKind::Truncated => "truncated",
@@ -317,7 +327,7 @@ impl Error {
         &self.0.message
     }
 
-    /// Whether the reader of our output went away (a closed pipe), which a command treats as success.
+    /// Whether the reader of our output has closed the pipe, which a command treats as success.
     pub fn is_broken_pipe(&self) -> bool {
         self.0
             .source
@@ -394,7 +404,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Arrow's readers carry our errors as `ExternalError`; here they come out again.
+/// Arrow's readers return our errors as `ExternalError`; they are unpacked here.
 impl From<ArrowError> for Error {
     fn from(error: ArrowError) -> Self {
         match error {
@@ -438,7 +448,7 @@ impl From<Error> for std::io::Error {
     }
 }
 
-/// Adds places to the error of a result, on the way out.
+/// Adds the place to the error of a result.
 pub trait Context<T> {
     /// See [`Error::at`].
     fn at(self, offset: u64) -> Result<T>;
@@ -487,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stands_beside_the_byte() {
+    fn a_line_is_named_with_the_byte() {
         let error = Error::malformed("1", "2").at(7).line(3);
         assert_eq!(error.to_string(), "at byte 7 (line 3): expected 1, found 2");
         assert_eq!(error.field("x").to_string(), "at byte 7 (line 3), x: expected 1, found 2");

@@ -57,6 +57,8 @@ mod registry;
 mod remote;
 pub mod sink;
 mod source;
+#[cfg(feature = "dynd")]
+pub mod store;
 #[cfg(test)]
 mod testing;
 mod wire;
@@ -68,7 +70,7 @@ pub use formats::guard::panic_is_guarded;
 pub use limits::{Budget, Limits, Reservation};
 pub use redact::{redacted, redacted_text};
 pub use registry::Registry;
-pub use remote::Remote;
+pub use remote::{Remote, RemoteTable};
 pub use sink::Sink;
 pub use source::{HEAD_BYTES, Packing, ReadAt, Source, SourceReader};
 

@@ -1,4 +1,4 @@
-//! What a user allows a job to cost ([`Limits`]), and how much of it is in use ([`Budget`], [`Reservation`]).
+//! The limits of a job ([`Limits`]), and the memory that it uses ([`Budget`], [`Reservation`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use arrow_buffer::{MemoryPool, MemoryReservation, MutableBuffer};
 
 use crate::error::{Error, Result};
 
-/// What one job may cost at the most.
+/// The limits of one job.
 ///
 /// ```
 /// let limits = pentaglot::Limits::default().with_max_alloc(64 << 20);
@@ -21,11 +21,12 @@ pub struct Limits {
     pub max_alloc: u64,
     /// How deep types and values may nest.
     pub max_depth: u32,
-    /// How many bytes one compressed byte may become (checked past the first mebibyte).
+    /// The maximum ratio of decompressed to compressed bytes (checked past the first mebibyte).
     pub max_ratio: u64,
-    /// How many rows or elements that take no bytes in the file are produced.
+    /// The maximum number of rows or elements that take no bytes in the file.
     pub max_free_rows: u64,
-    /// How many bytes of a stream are spooled, in memory or a temporary file, where it must be read at any offset.
+    /// The maximum number of bytes of a stream that are spooled, in memory or a temporary file, where it must be
+    /// read at any offset.
     pub max_spool: u64,
 }
 
@@ -58,7 +59,7 @@ impl Limits {
         Budget(Arc::new(Shared { limits: self.clone(), used: AtomicU64::new(0) }))
     }
 
-    /// Errs if `depth` is past `max_depth`.
+    /// Returns an error if `depth` exceeds `max_depth`.
     pub fn check_depth(&self, depth: u32) -> Result<()> {
         if depth > self.max_depth {
             return Err(
@@ -68,7 +69,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Errs if `rows` rows that cost no bytes are more than allowed.
+    /// Returns an error if `rows` rows that take no bytes are more than allowed.
     pub fn check_free_rows(&self, rows: u64) -> Result<()> {
         if rows > self.max_free_rows {
             return Err(Error::limit(
@@ -80,7 +81,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Errs if `input` compressed bytes became too many.
+    /// Returns an error if `output` bytes are too many for `input` compressed bytes.
     pub fn check_ratio(&self, input: u64, output: u64) -> Result<()> {
         let free = 1 << 20;
         if output > free && output / self.max_ratio.max(1) > input {
@@ -96,7 +97,7 @@ const LEAST_BATCH_BYTES: u64 = 256 << 10;
 
 /// The memory that one job may use, and how much of it is in use. Clones share the same memory.
 ///
-/// Memory is paid for in one of two ways. A [`Reservation`] pays for a structure and is kept with it by its owner. An
+/// Memory is counted in one of two ways. A [`Reservation`] counts the memory of a structure, whose owner keeps it. An
 /// Arrow buffer carries its own reservation (see [`charge`](Self::charge)), which ends with the last array that
 /// points to the buffer.
 #[derive(Debug, Clone)]
@@ -132,12 +133,12 @@ impl Budget {
         Ok(reservation)
     }
 
-    /// A reservation of no bytes yet, for what grows.
+    /// A reservation of zero bytes, for a structure that grows.
     pub fn reservation(&self) -> Reservation {
         Reservation { budget: self.clone(), bytes: 0 }
     }
 
-    /// Errs if `bytes` could not be reserved now; reserves nothing.
+    /// Returns an error if `bytes` could not be reserved now; reserves nothing.
     pub fn check(&self, bytes: u64) -> Result<()> {
         let used = self.used();
         match used.checked_add(bytes) {
@@ -152,8 +153,8 @@ impl Budget {
         self.check(0)
     }
 
-    /// How many bytes a batch should have where `usual` bytes suit the format: fewer if the budget is small, because a
-    /// batch, what it is made from and what it becomes are in memory at the same time.
+    /// The target size of a batch where `usual` bytes suit the format: less if the budget is small, because a batch,
+    /// its input and its output are in memory at the same time.
     pub fn batch_bytes(&self, usual: u64) -> u64 {
         usual.min((self.0.limits.max_alloc / 16).max(LEAST_BATCH_BYTES))
     }
@@ -217,12 +218,12 @@ impl Reservation {
         }
     }
 
-    /// Reserves `bytes` in all, if they are more than now.
+    /// Raises the reservation to `bytes`, if that is more than now.
     pub fn grow_to(&mut self, bytes: u64) -> Result<()> {
         self.grow(bytes.saturating_sub(self.bytes))
     }
 
-    /// Gives back what exceeds `bytes`.
+    /// Releases the bytes in excess of `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         self.set(bytes.min(self.bytes));
     }
@@ -233,17 +234,17 @@ impl Reservation {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Gives all bytes back.
+    /// Releases all bytes.
     pub fn clear(&mut self) {
         self.set(0);
     }
 
-    /// Hands the reservation to the memory that it pays for.
+    /// Attaches the reservation to the memory that it counts, which then releases it.
     pub fn attach(self, memory: &MutableBuffer) {
         memory.claim(&Handover(Mutex::new(Some(self))));
     }
 
-    /// Without a check: the memory exists.
+    /// Not checked, since the memory exists already.
     fn set(&mut self, bytes: u64) {
         let used = &self.budget.0.used;
         if bytes >= self.bytes {
@@ -271,7 +272,7 @@ impl MemoryReservation for Reservation {
     }
 }
 
-/// A budget as Arrow's buffers see it: reserving never fails, the caller checks afterwards.
+/// A budget as a memory pool for Arrow's buffers: reserving never fails, the caller checks afterwards.
 #[derive(Debug)]
 struct Pool<'b>(&'b Budget);
 
@@ -296,7 +297,7 @@ impl MemoryPool for Pool<'_> {
     }
 }
 
-/// A pool that gives out one reservation that exists already, so that nothing is counted twice meanwhile.
+/// A pool that returns one existing reservation, so that its bytes are not counted twice.
 #[derive(Debug)]
 struct Handover(Mutex<Option<Reservation>>);
 

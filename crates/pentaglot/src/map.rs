@@ -1,9 +1,9 @@
-//! A file mapped into memory: for queries, dumps and people who open succinct structures in place.
+//! A file mapped into memory: for queries, dumps and users who open succinct structures in place.
 //!
-//! **Hazard.** A map is the file itself. If another process shortens the file while it is mapped, touching the lost part
-//! ends this process (SIGBUS on Unix); if another process writes into it, what is read changes. So mapping is `unsafe`:
-//! either [`Map::open`], or an [`InPlace`] in the options of a function that opens files. Everything else in this library
-//! reads files by positioned reads into memory of its own.
+//! **Hazard.** A map is the file itself. If another process truncates the file while it is mapped, an access past its
+//! new end terminates this process (SIGBUS on Unix); if another process writes to it, the bytes of the map change. So
+//! mapping is `unsafe`: either [`Map::open`], or an [`InPlace`] in the options of a function that opens files.
+//! Everything else in this library reads files by positioned reads into memory of its own.
 //!
 //! ```no_run
 //! use pentaglot::{Registry, job, map::InPlace};
@@ -13,25 +13,25 @@
 //! let queries = job::Queries::open(&Registry::default(), "starts.sds", &options)?;
 //! # Ok::<(), pentaglot::Error>(())
 //! ```
-#![allow(unsafe_code, reason = "the one file that maps files")]
+#![allow(unsafe_code, reason = "only this file maps files")]
 
 /// Permission to map files into memory: its creator is responsible for the files that are opened with it.
 #[derive(Debug, Clone, Copy)]
 pub struct InPlace(());
 
 impl InPlace {
-    /// Permits it.
+    ///     /// Permits mapping.
     ///
     /// # Safety
     ///
     /// As long as anything that was opened with this permission lives, the bytes of its file must not change. A process
-    /// that cannot promise that for a file which others may shorten must at least handle the signal that follows, and
-    /// end there.
+    /// that cannot guarantee this, because others may truncate the file, must at least handle the resulting signal by
+    /// exiting.
     pub unsafe fn permit() -> Self {
         InPlace(())
     }
 
-    /// For tests, whose files only they touch.
+    /// For tests, whose files nothing else changes.
     #[cfg(test)]
     pub(crate) fn in_tests() -> Self {
         InPlace(())
@@ -64,14 +64,14 @@ mod mapped {
         pub unsafe fn open(path: &Path) -> Result<Self> {
             let cannot = |error| Error::io("cannot map", error);
             let file = File::open(path).map_err(cannot)?;
-            // SAFETY: the map is read-only; the caller promises that the file does not change.
+            // SAFETY: the map is read-only; the caller guarantees that the file does not change.
             let map = unsafe { memmap2::Mmap::map(&file) }.map_err(cannot)?;
             Ok(Map(map))
         }
 
         /// Maps a file with a permission that was given before.
         pub(crate) fn with_permit(path: &Path, _: InPlace) -> Result<Self> {
-            // SAFETY: the creator of the permission promised that the files opened with it do not change.
+            // SAFETY: the creator of the permission guaranteed that the files opened with it do not change.
             unsafe { Map::open(path) }
         }
 
@@ -81,7 +81,7 @@ mod mapped {
         }
     }
 
-    /// Aligned memory of our own or a map, as words that stay where they are.
+    /// Aligned memory or a map, as words that do not move.
     pub(crate) enum Words {
         /// A mapped file.
         Map(Map),
@@ -97,7 +97,7 @@ mod mapped {
             }
         }
 
-        /// Whether the bytes are whole words in their place.
+        /// Whether the bytes are aligned and a whole number of words.
         pub(crate) fn is_aligned(&self) -> bool {
             let bytes = self.bytes();
             bytes.len().is_multiple_of(8) && bytes.as_ptr().align_offset(8) == 0

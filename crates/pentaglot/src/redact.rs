@@ -1,9 +1,9 @@
-//! Names as messages show them: what may be secret in an address becomes `…`.
+//! Names for messages: the parts of an address that may be secret become `…`.
 
 use std::borrow::Cow;
 
-/// The name of an input or output without what may be secret: of an address such as `https://user:key@host/file?token=…`
-/// the user information and the query become `…`. Other names stay as they are.
+/// The name of an input or output without secrets: in an address such as `https://user:key@host/file?token=…`, the user
+/// information and the query become `…`. Other names are unchanged.
 ///
 /// ```
 /// assert_eq!(pentaglot::redacted("https://me:pw@host/x.csv?token=1"), "https://…@host/x.csv?…");
@@ -29,7 +29,7 @@ pub fn redacted(name: &str) -> Cow<'_, str> {
     shown.push_str(path);
     if let Some(query) = query {
         shown.push_str("?…");
-        // A member is named behind the query.
+        // The name of a member follows the query.
         if let Some((_, member)) = query.rsplit_once("::")
             && !member.contains(['=', '&', '%', '/', '?'])
         {
@@ -56,7 +56,7 @@ pub fn redacted_text(text: &str) -> Cow<'_, str> {
     let pieces = text.split_inclusive(is_edge).map(|piece| {
         let end = piece.trim_end_matches(is_edge).len();
         let (word, edge) = piece.split_at(end);
-        // Text may lead up to an address without a gap: `url=https://…`.
+        // Other text may precede an address without a space: `url=https://…`.
         let start = word.find("://").map_or(0, |at| {
             let scheme = word[..at].rfind(|c: char| !is_scheme_char(c));
             scheme.map_or(0, |before| before + word[before..].chars().next().map_or(1, char::len_utf8))
@@ -70,7 +70,7 @@ fn is_scheme_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+.-".contains(c)
 }
 
-/// The scheme of an address: `s3` of `s3://bucket/key`; `None` for what is not an address.
+/// The scheme of an address: `s3` of `s3://bucket/key`; `None` if the name is not an address.
 pub(crate) fn scheme(name: &str) -> Option<&str> {
     let (scheme, _) = name.split_once("://")?;
     let is_scheme =
@@ -78,7 +78,7 @@ pub(crate) fn scheme(name: &str) -> Option<&str> {
     is_scheme.then_some(scheme)
 }
 
-/// A name without the query of an address: what an extension is looked for in.
+/// A name without the query of an address, for looking up its extension.
 pub(crate) fn without_query(name: &str) -> &str {
     match scheme(name) {
         Some(_) => name.split(['?', '#']).next().unwrap_or(name),

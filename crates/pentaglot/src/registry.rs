@@ -1,4 +1,4 @@
-//! The one list of formats, and detection over it.
+//! The list of formats, and detection of the format of a source.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::redact::without_query;
 use crate::remote::{self, Remote};
 use crate::source::{Packing, Source};
 
-/// A set of formats, and of places beyond the file system. A value that is passed in: there is no global one.
+/// A set of formats and of remote file systems. It is passed as an argument; there is no global registry.
 ///
 /// ```
 /// let registry = pentaglot::Registry::default();
@@ -65,14 +65,14 @@ impl Registry {
         Registry { formats, remotes: Vec::new() }
     }
 
-    /// This registry, with names that lead beyond the file system.
+    /// Adds a remote file system.
     #[must_use]
     pub fn with_remote(mut self, remote: Arc<dyn Remote>) -> Self {
         self.remotes.push(remote);
         self
     }
 
-    /// What opens a name such as `s3://bucket/key`; `None` for a local path, an error for a scheme that nothing here knows.
+    /// The remote of a name such as `s3://bucket/key`; `None` for a local path, an error for an unknown scheme.
     pub fn remote(&self, name: &str) -> Result<Option<&dyn Remote>> {
         remote::find(&self.remotes, name)
     }
@@ -90,7 +90,7 @@ impl Registry {
         })
     }
 
-    /// The format that an output name asks for, by its extension (packing aside).
+    /// The format of an output by the extension of its name, without that of a compression.
     pub fn by_extension(&self, name: &str) -> Option<Arc<dyn Format>> {
         let name = without_query(name).to_lowercase();
         let name = Packing::strip(&name);
@@ -107,8 +107,8 @@ impl Registry {
             .map(Arc::clone)
     }
 
-    /// The format that a media type names, and the dialect where it names one. Parameters (`; charset=…`) and case do not
-    /// count. A media type that a format has for itself comes before one that it shares.
+    /// The format that a media type names, and the dialect where it names one. Parameters (`; charset=…`) and case are
+    /// ignored. A media type specific to one format takes precedence over a shared one.
     ///
     /// ```
     /// let registry = pentaglot::Registry::default();
@@ -137,7 +137,8 @@ impl Registry {
         self.formats().find(|format| format.detect(&head) == Confidence::Certain)
     }
 
-    /// The format of a source: content decides, the extension breaks ties, a tie that is left is an error.
+    /// The format of a source, detected by its content; the extension breaks ties, and a remaining tie is an
+    /// error.
     pub fn detect(&self, source: &Source) -> Result<Arc<dyn Format>> {
         let bytes = source.head()?;
         let head = Head::new(source, &bytes);
@@ -162,7 +163,8 @@ impl Registry {
             });
         }
         if best == Confidence::No {
-            // An empty or odd file that is named like a format is opened as that, so that the error says what is amiss.
+            // An empty or unrecognised file with the extension of a format is opened as that format, so that the error
+            // says what is wrong with it.
             return by_extension.ok_or_else(|| {
                 Error::usage("unknown format: no format fits its content or its name").hint(Hint::From)
             });

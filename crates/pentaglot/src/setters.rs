@@ -1,7 +1,7 @@
 //! [`setters`]: the setters of options structs.
 
-/// A setter for each field, which gives the options back: `texts` are fields of the type `Option<String>`; `values` have the
-/// given type, or are an `Option` of it.
+/// Defines a setter for each field, which returns the options: `texts` are fields of the type `Option<String>`;
+/// `values` have the given type, or are an `Option` of it.
 macro_rules! setters {
     (
         texts [$($text:ident($text_field:ident),)*]

@@ -1,4 +1,4 @@
-//! No allocation that the bytes at hand do not justify: opening and reading hostile files, with a counting allocator.
+//! Allocations stay in proportion to the file: opens and reads malicious files with a counting allocator.
 
 #![allow(unsafe_code, reason = "an allocator that counts")]
 
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pentaglot::formats::Findings;
 use pentaglot::{Limits, Registry, Source, job};
 
-/// Counts what is allocated, and the most that was at a time.
+/// Counts the allocated bytes and their maximum.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -20,11 +20,11 @@ fn add(bytes: usize) {
     MOST.fetch_max(now, Ordering::Relaxed);
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: the caller's promise is the one that the system's allocator needs.
+        // SAFETY: the caller guarantees what the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -51,12 +51,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What readers hold whatever the file is: buffers, tables of kinds, threads.
+/// The memory of readers for any file: buffers, tables of kinds, threads.
 const BASE: usize = 48 << 20;
-/// What a limit of this many bytes may cost: the limit is on data; copies of batches come in addition.
+/// The limit of the test. It is on data; copies of batches come in addition.
 const LIMIT: u64 = 16 << 20;
 
-/// Opens, reads and validates bytes; gives the most memory that was in use beyond what was before.
+/// Opens, reads and validates bytes; returns the maximum of additional memory.
 fn cost(name: &str, bytes: &[u8], from: Option<&str>) -> usize {
     let registry = Registry::default();
     let mut options = job::OpenOptions::default();

@@ -1,4 +1,4 @@
-//! What all options of the library have in common.
+//! Rules for all options of the library.
 
 mod tree;
 

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
+use pentaglot::formats::OptionInfo;
+use pentaglot::job::CONVERSION_OPTIONS;
 use pentaglot::{Limits, Registry};
 
 #[test]
@@ -29,7 +31,7 @@ fn the_readme_names_every_format() {
     }
 }
 
-/// What reading costs where each read is a request; `testing/requests.rs` checks the first two rows.
+/// The cost of reading if each read is a request; `testing/requests.rs` checks the first two rows.
 const REQUESTS: &str = "
 ## Requests
 
@@ -47,6 +49,17 @@ and reading its first ten rows takes:
 | `ds:json` | a few | 1 MiB, more if the type follows the value |
 | `dynd:cbor`, `mtx`, `npz` (packed, csc, coo), other kinds of `sds` | a few large ones | the whole file |
 ";
+
+fn list_options(page: &mut String, options: &[OptionInfo]) {
+    if !options.is_empty() {
+        page.push_str("\n| `-O` | for | values | default | what it does |\n|---|---|---|---|---|\n");
+    }
+    for option in options {
+        let values = option.values.replace('|', "\\|");
+        let (key, side) = (option.key, option.side.name());
+        let _ = writeln!(page, "| `{key}` | {side} | {values} | {} | {} |", option.default, option.help);
+    }
+}
 
 fn page() -> String {
     let mut page =
@@ -66,15 +79,10 @@ fn page() -> String {
             let _ =
                 writeln!(page, "| `{}:{}` | {} | {read} | {write} |", info.id, dialect.name, dialect.title);
         }
-        if !info.options.is_empty() {
-            page.push_str("\n| `-O` | for | values | default | what it does |\n|---|---|---|---|---|\n");
-        }
-        for option in info.options {
-            let values = option.values.replace('|', "\\|");
-            let (key, side) = (option.key, option.side.name());
-            let _ = writeln!(page, "| `{key}` | {side} | {values} | {} | {} |", option.default, option.help);
-        }
+        list_options(&mut page, info.options);
     }
+    page.push_str("\n## Any target\n");
+    list_options(&mut page, CONVERSION_OPTIONS);
     page.push_str(REQUESTS);
     let limits = Limits::default();
     page.push_str("\n## Limits\n\n| limit | default | what it bounds |\n|---|---|---|\n");

@@ -1,4 +1,4 @@
-//! What all messages of the library have in common.
+//! Rules for all messages of the library.
 
 mod tree;
 

@@ -2,7 +2,7 @@
 
 use crate::chart::Axis;
 
-/// Places on an axis with their texts, at most about `wanted`.
+/// Positions of ticks on an axis with their labels, about `wanted` at most.
 pub(crate) fn ticks(axis: &Axis, wanted: usize) -> Vec<(f64, String)> {
     let (low, high) = (axis.min, axis.max);
     // Also false where one of them is not a number.
@@ -19,7 +19,7 @@ pub(crate) fn ticks(axis: &Axis, wanted: usize) -> Vec<(f64, String)> {
     places.take(100).map(|place| (place, number_text(place, step))).collect()
 }
 
-/// The text of any place on an axis.
+/// The label of a position on an axis.
 pub(crate) fn text(axis: &Axis, place: f64, step: f64) -> String {
     if axis.is_time { time_text(place, step) } else { number_text(place, step) }
 }
@@ -31,7 +31,7 @@ fn round_step(least: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// A number with the digits that a step of this size asks for.
+/// A number with the digits needed for a step of this size.
 pub(crate) fn number_text(number: f64, step: f64) -> String {
     let number = if number.abs() < step.abs() * 1e-9 { 0.0 } else { number };
     let size = number.abs().max(step.abs());
@@ -104,7 +104,7 @@ fn time_ticks(low: f64, high: f64, wanted: usize) -> Vec<(f64, String)> {
     places.map(|place| (place, time_text(place, step as f64 * YEAR / 12.0))).collect()
 }
 
-/// A time since 1970 with what a step of this size asks for.
+/// A time since 1970 with the precision needed for a step of this size.
 pub(crate) fn time_text(seconds: f64, step: f64) -> String {
     let day = (seconds / DAY).floor();
     if day.abs() > 1e9 {

@@ -1,10 +1,10 @@
-//! Bins over a range that is not known in advance: when a value lies outside, neighbouring bins are joined and each becomes
-//! twice as wide, until it fits. So one pass in constant memory is enough.
+//! Bins over a range that is not known in advance: if a value is outside, adjacent bins are merged and each becomes
+//! twice as wide, until the value fits. So one pass in constant memory is enough.
 
-/// A range of bins that widens.
+/// A range of bins that can be extended.
 #[derive(Debug, Clone)]
 pub(crate) struct Scale {
-    /// Where the first bin begins, in widths of a bin.
+    /// The start of the first bin, in widths of a bin.
     first: f64,
     width: f64,
     count: usize,
@@ -32,7 +32,7 @@ impl Scale {
     /// The bin of a finite value. Calls `join` for each time that bins must be joined first.
     pub(crate) fn bin(&mut self, value: f64, mut join: impl FnMut(Joined)) -> usize {
         if self.is_empty {
-            // The least width at which values of this size differ, times a few: real data widens it soon.
+            // A few times the least difference of values of this size: further values soon widen it.
             self.width = (value.abs() * 1e-12).max(1e-12);
             self.first = (value / self.width).floor() - (self.count / 2) as f64;
             self.is_empty = false;
@@ -46,7 +46,7 @@ impl Scale {
             let shift = usize::from(self.first.rem_euclid(2.0) != 0.0);
             let mut first = (self.first - shift as f64) / 2.0;
             self.width *= 2.0;
-            // The joined bins fill half of the room: it is on the side of the value.
+            // The merged bins fill one half; the other half is on the side of the value.
             let mut moved = shift;
             if bin < 0.0 {
                 let room = (self.count / 2).saturating_sub(1);
@@ -58,7 +58,7 @@ impl Scale {
         }
     }
 
-    /// Where bin `index` begins.
+    /// The start of bin `index`.
     pub(crate) fn start(&self, index: usize) -> f64 {
         (self.first + index as f64) * self.width
     }

@@ -1,4 +1,4 @@
-//! What a picture shows, before it is known how it is drawn.
+//! The content of a picture, independent of how it is drawn.
 
 use std::fmt;
 
@@ -16,11 +16,11 @@ pub enum Kind {
     Line,
     /// One number against another.
     Scatter,
-    /// Where the entries of a matrix are.
+    /// The positions of the entries of a matrix.
     Spy,
     /// The first images or tensors of a column.
     Sheet,
-    /// Where the ones of a bit vector are.
+    /// The positions of the ones of a bit vector.
     Runs,
     /// The bytes of the file by part.
     Treemap,
@@ -59,15 +59,15 @@ impl std::str::FromStr for Kind {
     }
 }
 
-/// One axis: what it shows and from where to where.
+/// One axis: its label and its range.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Axis {
-    /// The name of what it shows.
+    /// The name of the values.
     pub label: String,
-    /// Where it begins.
+    /// Its start.
     pub min: f64,
-    /// Where it ends.
+    /// Its end.
     pub max: f64,
     /// Whether numbers are seconds since 1970.
     pub is_time: bool,
@@ -83,7 +83,7 @@ pub struct Tile {
     pub height: u32,
     /// Red, green and blue of each pixel.
     pub rgb: Vec<u8>,
-    /// What is written below it.
+    /// The text below it.
     pub label: String,
 }
 
@@ -103,7 +103,7 @@ pub struct Part {
 pub enum Chart {
     /// Bars side by side over an axis of numbers.
     Histogram {
-        /// What is shown.
+        /// The title.
         title: String,
         /// The axis below the bars.
         axis: Axis,
@@ -112,14 +112,14 @@ pub enum Chart {
     },
     /// Labelled bars.
     Bar {
-        /// What is shown.
+        /// The title.
         title: String,
         /// Each bar with its label.
         bars: Vec<(String, u64)>,
     },
     /// A line, and the range of the values at each place.
     Line {
-        /// What is shown.
+        /// The title.
         title: String,
         /// From left to right.
         x: Axis,
@@ -130,7 +130,7 @@ pub enum Chart {
     },
     /// Points.
     Scatter {
-        /// What is shown.
+        /// The title.
         title: String,
         /// From left to right.
         x: Axis,
@@ -141,7 +141,7 @@ pub enum Chart {
     },
     /// Cells of equal size, darker the more they hold.
     Grid {
-        /// What is shown.
+        /// The title.
         title: String,
         /// From left to right.
         x: Axis,
@@ -156,14 +156,14 @@ pub enum Chart {
     },
     /// Images.
     Sheet {
-        /// What is shown.
+        /// The title.
         title: String,
         /// The images.
         tiles: Vec<Tile>,
     },
     /// Areas in proportion to bytes.
     Treemap {
-        /// What is shown.
+        /// The title.
         title: String,
         /// The parts, in the order of the file.
         parts: Vec<Part>,

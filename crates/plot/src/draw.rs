@@ -184,7 +184,7 @@ fn line(scene: &mut Scene, x: &Axis, y: &Axis, points: &[[f64; 4]]) {
     scene.shapes.push(Shape::Polyline { points: middle, stroke: MARK, width: 1.6 });
 }
 
-/// From nearly white to a dark blue, quickly at first: few entries must be seen.
+/// From nearly white to a dark blue, quickly at first, so that few entries are visible.
 fn shade(part: f32) -> Colour {
     if part <= 0.0 {
         return Colour(247, 249, 251);
@@ -251,7 +251,7 @@ fn sheet(scene: &mut Scene, tiles: &[Tile]) {
     }
 }
 
-/// A squarified treemap (Bruls, Huizing, van Wijk 2000): rows of areas as square as they can be.
+/// A squarified treemap (Bruls, Huizing, van Wijk 2000): rows of areas that are as square as possible.
 fn treemap(scene: &mut Scene, parts: &[Part]) {
     let mut order: Vec<(usize, &Part)> =
         parts.iter().enumerate().filter(|(_, part)| part.bytes > 0).collect();

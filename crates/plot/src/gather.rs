@@ -1,4 +1,4 @@
-//! Documents as charts: what suits the data, read once.
+//! Creates charts of documents, with one pass over the data.
 
 use pentaglot::arrow::schema::{DataType, Field, Schema, TimeUnit};
 use pentaglot::formats::Summary;

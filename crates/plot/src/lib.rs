@@ -1,4 +1,5 @@
-//! Pictures of typed data: what suits a document, read once and in bounded memory, as SVG, PNG or text.
+//! Pictures of typed data, as SVG, PNG or text: the kind suits the document, which is read once and in
+//! bounded memory.
 //!
 //! ```text
 //! document  --gather-->  Chart  --draw-->  Scene  --svg | png-->  bytes
@@ -33,7 +34,7 @@ pub use chart::{Axis, Chart, Kind, Part, Tile};
 use pentaglot::Result;
 use pentaglot::job::{Opened, View};
 
-/// What is drawn.
+/// /// Options of a picture.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PlotOptions {
@@ -46,7 +47,7 @@ pub struct PlotOptions {
 /// The least and the greatest width and height of a picture, in pixels.
 pub const SIZES: std::ops::RangeInclusive<u32> = 100..=8000;
 
-/// Reads what a picture needs.
+/// Reads the data of a picture.
 pub fn plot(opened: &Opened, options: &PlotOptions) -> Result<Chart> {
     gather::chart(opened, options)
 }

@@ -1,4 +1,5 @@
-//! A scene as pixels. Edges are smooth: a pixel takes as much of a colour as a shape covers of it.
+//! Renders a scene as pixels. Edges are smooth: the colour of a pixel is weighted by the area that a shape
+//! covers.
 
 use ab_glyph::{Font, ScaleFont, point};
 use pentaglot::{Error, Result};
@@ -111,7 +112,7 @@ impl Canvas {
         }
     }
 
-    /// Row by row between the crossings of the edges with its middle.
+    /// Fills row by row, between the intersections of the edges with the middle of the row.
     fn polygon(&mut self, points: &[(f64, f64)], fill: Colour) {
         let low = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
         let high = points.iter().map(|point| point.1).fold(f64::NEG_INFINITY, f64::max);
@@ -132,7 +133,7 @@ impl Canvas {
 
     #[expect(clippy::too_many_arguments, reason = "they are those of the shape")]
     fn text(&mut self, x: f64, y: f64, size: f64, anchor: Anchor, fill: Colour, text: &str, is_turned: bool) {
-        // A turned text is drawn by turning each of its pixels about its anchor.
+        // A rotated text is drawn by rotating each of its pixels about its anchor.
         let width = text_width(text, size);
         let start = match anchor {
             Anchor::Start => 0.0,

@@ -1,4 +1,4 @@
-//! What is drawn: a few simple shapes, which SVG and pixels both know.
+//! The shapes of a picture: a few simple ones that both SVG and the rasteriser support.
 
 use std::sync::LazyLock;
 
@@ -25,7 +25,7 @@ pub(crate) enum Anchor {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
-    /// `class` tells what it is, for whoever reads the SVG.
+    /// `class` names its role in the SVG.
     Rect {
         x: f64,
         y: f64,
@@ -85,7 +85,7 @@ pub(crate) static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
         .expect("the embedded font is sound")
 });
 
-/// The scale at which an em of the font takes `size` pixels: its own scale is the height of a line.
+/// The scale at which an em of the font has `size` pixels; the font's own scale is the height of a line.
 pub(crate) fn scale(size: f64) -> PxScale {
     let ems = FONT.units_per_em().map_or(1.0, |units| FONT.height_unscaled() / units);
     PxScale::from(size as f32 * ems)

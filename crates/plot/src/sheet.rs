@@ -13,20 +13,20 @@ use pentaglot::{Error, Result};
 use crate::PlotOptions;
 use crate::chart::{Chart, Tile};
 
-/// Images of a sheet at the most.
+/// Maximum number of images of a sheet.
 const MOST: u64 = 60;
-/// Pixels of a tile in each direction at the most; larger images are sampled.
+/// Maximum width and height of a tile in pixels; larger images are sampled.
 const SIDE: usize = 256;
 /// Bytes that a decoded image may take.
 const IMAGE_BYTES: usize = 64 << 20;
 
-/// Whether a column holds images, or tensors that can be seen as images.
+/// Whether a column has images, or tensors that can be shown as images.
 pub(crate) fn is_picture(field: &Field) -> bool {
     let tensor = extension::tensor_shape(field).is_some_and(|shape| shape.len() >= 2);
     extension::name(field) == Some(extension::IMAGE) || tensor
 }
 
-/// A column of numbers of a fixed count, which can be seen as one line.
+/// A column of fixed-size lists of numbers, which can be shown as one line.
 fn is_line(field: &Field) -> bool {
     matches!(field.data_type(), DataType::FixedSizeList(item, _) if item.data_type().is_numeric())
 }
@@ -87,7 +87,7 @@ fn tile(field: &Field, array: &ArrayRef, row: usize) -> Result<(usize, usize, Ve
     let values = values.as_primitive::<Float64Type>();
     let shape = extension::tensor_shape(field).unwrap_or_else(|| vec![values.len() as u64]);
     let width = shape.last().map_or(1, |width| *width as usize).max(1);
-    // Further dimensions follow each other from top to bottom.
+    // Further dimensions are stacked from top to bottom.
     let height = (values.len() / width).max(1);
     Ok((width, height, grey(values.values())))
 }

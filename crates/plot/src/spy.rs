@@ -14,12 +14,12 @@ use crate::bins::Scale;
 use crate::chart::{Axis, Chart};
 use crate::gather::{is_bits, name_of};
 
-/// Cells of a grid in each direction at the most.
+/// Maximum number of cells of a grid in each direction.
 const GRID: usize = 256;
-/// Cells of a run map at the most.
+/// Maximum number of cells of a run map.
 const RUN_CELLS: u64 = 8192;
 
-/// Values as parts of the greatest.
+/// Values as fractions of the greatest.
 pub(crate) fn scaled(values: &[f64]) -> Vec<f32> {
     let most = values.iter().copied().fold(0.0, f64::max);
     values.iter().map(|value| if most > 0.0 { (value / most) as f32 } else { 0.0 }).collect()
@@ -38,9 +38,9 @@ struct Cells {
 
 /// The cell of a row.
 enum RowCells {
-    /// So many cells for each row.
+    /// This many cells for each row.
     Known(f64),
-    /// The number of rows is not known: cells are joined as rows come.
+    /// The number of rows is not known: cells are merged as rows are read.
     Growing(Scale),
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn runs(opened: &Opened, options: &PlotOptions) -> Result<Chart> {
         false => summary.rows,
     };
     let len = len.ok_or_else(|| Error::usage("the length of this bit vector is not known"))?;
-    // Each cell is so many bits; rows of cells follow each other as lines of text do.
+    // Each cell is `each` bits; rows of cells follow each other like lines of text.
     let each = len.div_ceil(RUN_CELLS).max(1);
     let count = len.div_ceil(each).max(1);
     let width = ((count as f64 * 1.6).sqrt().ceil() as u64).clamp(1, count);

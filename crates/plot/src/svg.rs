@@ -1,4 +1,4 @@
-//! A scene as an SVG document: text stays text, in whatever sans-serif font the reader has.
+//! A scene as an SVG document: text stays text, in a sans-serif font of the viewer.
 
 use std::fmt::Write as _;
 
@@ -104,7 +104,7 @@ fn colour(Colour(red, green, blue): Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Text as XML: what XML does not allow becomes a replacement character.
+/// Escapes text for XML: characters that XML does not allow become replacement characters.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for character in text.chars() {

@@ -43,7 +43,7 @@ pub(crate) fn lines(chart: &Chart, width: usize) -> String {
     }
 }
 
-/// Text from a file: what could make a terminal do something is replaced.
+/// Text from a file, in which characters that a terminal interprets are replaced.
 fn plain(text: &str) -> String {
     let harmless = |character: char| {
         !character.is_control()

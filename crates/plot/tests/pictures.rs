@@ -1,4 +1,4 @@
-//! Pictures hold what the data says: SVG is parsed and its marks are counted.
+//! Pictures match the data: SVG is parsed and its marks are counted.
 
 use pentaglot::{Registry, Source, job};
 use pentaglot_plot::{Chart, Kind, PlotOptions, plot};

@@ -22,6 +22,7 @@ use pyo3_arrow::input::AnyRecordBatch;
 use crate::arrays::{Values, primitive_buffer, type_string};
 use crate::error::Outcome;
 use crate::given::Given;
+use crate::watch::Teller;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Schema>()?;
@@ -334,11 +335,12 @@ fn export<'py>(
 pub(crate) struct Stream {
     schema: SchemaRef,
     rows: Mutex<Option<Rows>>,
+    teller: Arc<Teller>,
 }
 
 impl Stream {
-    pub(crate) fn new(rows: Rows) -> Self {
-        Stream { schema: rows.schema(), rows: Mutex::new(Some(rows)) }
+    pub(crate) fn new(rows: Rows, teller: Teller) -> Self {
+        Stream { schema: rows.schema(), rows: Mutex::new(Some(rows)), teller: Arc::new(teller) }
     }
 
     fn take(&self) -> Outcome<Rows> {
@@ -364,8 +366,12 @@ impl Stream {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> Outcome<Bound<'py, PyCapsule>> {
-        let rows = self.take()?;
-        export(py, &self.schema, rows, requested_schema)
+        let (rows, teller) = (self.take()?, Arc::clone(&self.teller));
+        let told = rows.map(move |batch| {
+            Python::attach(|py| teller.tell(py)).map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+            batch
+        });
+        export(py, &self.schema, told, requested_schema)
     }
 
     /// The next batch, or `None` at the end.
@@ -378,6 +384,7 @@ impl Stream {
             }
             next.transpose()
         });
+        self.teller.tell(py)?;
         let schema = Arc::clone(&self.schema);
         Ok(batch.map_err(Error::from)?.map(|batch| Batches { schema, batches: vec![batch] }))
     }

@@ -5,16 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use pentaglot::formats::Format;
 use pentaglot::hub::{LossKinds, Plan};
 use pentaglot::job::{self, ConvertOptions, OpenOptions, Opened, Target};
-use pentaglot::{Control, Error, Hint, Registry};
+use pentaglot::{Control, Error, Hint};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::batches;
 use crate::document::Document;
 use crate::error::{About, Outcome};
-use crate::input::open_options;
+use crate::input::{open_options, registry};
 use crate::output::Output;
-use crate::watch::Watch;
+use crate::watch::{Teller, Watch};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Conversion>()
@@ -43,6 +43,9 @@ struct Wanted {
     filter: Option<String>,
     allow_lossy: String,
     verify: bool,
+    exclude: Vec<String>,
+    cast: Vec<(String, String)>,
+    rename: Vec<(String, String)>,
     progress: Option<Py<PyAny>>,
 }
 
@@ -62,6 +65,9 @@ impl Conversion {
         options.filter = wanted.filter;
         options.allow_lossy = allowed(&wanted.allow_lossy)?;
         options.verify = wanted.verify;
+        options.changes.exclude = wanted.exclude;
+        options.changes.cast = wanted.cast;
+        options.changes.rename = wanted.rename;
         if wanted.start > 0 || wanted.stop < u64::MAX {
             options.rows = Some(wanted.start..wanted.stop.max(wanted.start));
         }
@@ -105,7 +111,7 @@ impl Conversion {
         let mut limits = options.budget.limits().clone();
         limits.max_alloc = limits.max_alloc.saturating_add(given.bytes());
         options.budget = limits.budget();
-        let opened = given.open(&Registry::default(), &options)?;
+        let opened = given.open(&registry(), &options)?;
         Conversion::plan(py, opened, output, wanted, &options)
     }
 
@@ -120,7 +126,7 @@ impl Conversion {
         let (conversion, output) = planned.ok_or_else(|| Error::usage("the conversion has run already"))?;
         let input = conversion.opened().source.name().to_owned();
         let progress = self.progress.as_ref().map(|progress| progress.clone_ref(py));
-        let watch = Watch { control: &self.control, progress, bytes: None };
+        let watch = Watch { teller: Teller::new(&self.control, progress), bytes: None };
         let ran = watch.run(py, || {
             // A plan that is refused creates nothing.
             conversion.check().with_plan(&self.plan)?;
@@ -166,7 +172,7 @@ pub(crate) fn steps<'py>(py: Python<'py>, plan: &Plan) -> PyResult<Bound<'py, Py
 
 /// The format that is named, or that the output's extension asks for.
 fn target(to: Option<&str>, output: Option<&str>) -> Result<Target, Error> {
-    let registry = Registry::default();
+    let registry = registry();
     if let Some(to) = to {
         return job::target(&registry, to);
     }

@@ -1,6 +1,5 @@
 //! An open file.
 
-use pentaglot::Registry;
 use pentaglot::formats::{Finding, Findings};
 use pentaglot::hub::shape::{Form, Shape};
 use pentaglot::job::{self, OpenOptions, Opened, View};
@@ -12,7 +11,7 @@ use crate::error::{About, Failure, Outcome};
 use crate::info;
 use crate::input::{Input, open_options};
 use crate::outline::Node;
-use crate::watch::Watch;
+use crate::watch::{Teller, Watch};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Document>()?;
@@ -51,7 +50,7 @@ impl Document {
         let (input, options) = (Input::new(source)?, open_options(settings)?);
         let name = input.name();
         let opened = py.detach(|| {
-            let opened = input.open(&Registry::default(), member, &options)?;
+            let opened = input.open(member, &options)?;
             // A conversion compares the options with its target too.
             if only_read {
                 opened.check_options(&options.options)?;
@@ -59,6 +58,11 @@ impl Document {
             Ok::<_, Failure>(opened)
         });
         Ok(Document { opened: opened.about(&name)?, options, name })
+    }
+
+    /// What is opened already.
+    pub(crate) fn of_opened(opened: Opened, options: OpenOptions, name: &str) -> Self {
+        Document { opened, options, name: name.to_owned() }
     }
 
     fn view(wanted: Wanted) -> Outcome<(View, Option<Py<PyAny>>)> {
@@ -75,8 +79,8 @@ impl Document {
         Ok((view, wanted.progress))
     }
 
-    fn watch(&self, progress: Option<Py<PyAny>>) -> Watch<'_> {
-        Watch { control: &self.options.control, progress, bytes: self.opened.source.len() }
+    pub(crate) fn watch(&self, progress: Option<Py<PyAny>>) -> Watch {
+        Watch { teller: Teller::new(&self.options.control, progress), bytes: self.opened.source.len() }
     }
 }
 
@@ -134,8 +138,9 @@ impl Document {
 
     /// The rows as a stream.
     fn rows(&self, py: Python<'_>, wanted: Wanted) -> Outcome<Stream> {
-        let (view, _) = Document::view(wanted)?;
-        Ok(Stream::new(py.detach(|| self.opened.rows(&view)).about(&self.name)?))
+        let (view, progress) = Document::view(wanted)?;
+        let rows = py.detach(|| self.opened.rows(&view)).about(&self.name)?;
+        Ok(Stream::new(rows, Teller::new(&self.options.control, progress)))
     }
 
     /// The rows in memory. Those of a matrix or an array come in one piece, where nothing else is asked for.
@@ -187,9 +192,9 @@ fn validate(
     let (input, options) = (Input::new(source)?, open_options(settings)?);
     let name = input.name();
     let mut findings = Findings::new(strict);
-    let watch = Watch { control: &options.control, progress, bytes: None };
+    let watch = Watch { teller: Teller::new(&options.control, progress), bytes: None };
     let format = watch.run(py, || {
-        let opened = input.open(&Registry::default(), member, &options);
+        let opened = input.open(member, &options);
         Ok(job::validate_opened(opened, &options, &mut findings)?)
     });
     let format = format.about(&name)?;

@@ -166,6 +166,11 @@ fn to_value(object: &Bound<'_, PyAny>, ty: &dynd::Type) -> PyResult<Value> {
             let value = to_value(&value, &own)?;
             Value::array(own, value)
         }
+        // A type and a multihash.
+        T::Merkle(_) => {
+            let (linked, hash): (Bound<'_, DyndType>, Vec<u8>) = object.extract()?;
+            Value::merkle(linked.get().0.clone(), hash)
+        }
         other => return Err(PyTypeError::new_err(format!("there are no values of {other}"))),
     })
 }
@@ -282,6 +287,11 @@ fn to_python<'py>(py: Python<'py>, value: &Value, ty: &dynd::Type) -> PyResult<B
             let value = to_python(py, value, own)?;
             let own = Bound::new(py, DyndType(own.clone()))?.into_any();
             Ok(PyTuple::new(py, [own, value])?.into_any())
+        }
+        (Value::Merkle(link), _) => {
+            let (linked, hash) = link.as_ref();
+            let linked = Bound::new(py, DyndType(linked.clone()))?.into_any();
+            Ok(PyTuple::new(py, [linked, PyBytes::new(py, hash).into_any()])?.into_any())
         }
         _ => Err(mismatch()),
     }

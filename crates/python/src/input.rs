@@ -6,11 +6,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_buffer::Buffer;
 use pentaglot::formats::OptionMap;
 use pentaglot::job::{self, OpenOptions, Opened};
-use pentaglot::{Control, Error, Limits, ReadAt, Registry, Source};
+use pentaglot::{Control, Error, Limits, ReadAt, Registry, Source, redacted};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
+
+/// The formats, and the object stores that names such as `s3://bucket/key` lead to. Stores connect when a name asks for
+/// it: a process that forks before has nothing to share.
+pub(crate) fn registry() -> Registry {
+    let registry = Registry::default();
+    #[cfg(feature = "remote")]
+    let registry = registry.with_remote(Arc::new(pentaglot_remote::Stores::from_env()));
+    #[cfg(feature = "mongodb")]
+    let registry = registry.with_remote(Arc::new(pentaglot_mongodb::Collections::from_env()));
+    registry
+}
 
 /// What is opened: names (several are read as one), or bytes that have none.
 pub(crate) enum Input {
@@ -48,7 +59,7 @@ impl Input {
     /// What messages call it.
     pub(crate) fn name(&self) -> String {
         match self {
-            Input::Names(names) => names.join(", "),
+            Input::Names(names) => names.iter().map(|name| redacted(name)).collect::<Vec<_>>().join(", "),
             Input::Bytes(source) => source.name().to_owned(),
         }
     }
@@ -56,16 +67,24 @@ impl Input {
     /// Opens it.
     pub(crate) fn open(
         self,
-        registry: &Registry,
         member: Option<&str>,
         options: &OpenOptions,
     ) -> Result<Opened, Error> {
+        let registry = &registry();
         match (self, member) {
             (Input::Bytes(source), member) => job::open_source(registry, source, member, options),
             (Input::Names(names), None) => job::open_all(registry, &job::expand(registry, &names)?, options),
-            (Input::Names(names), Some(member)) => match names.as_slice() {
-                [name] => job::open_source(registry, Source::open(name)?, Some(member), options),
-                _ => Err(Error::usage("a member is of one file, but several are named")),
+            (input, member) => job::open_source(registry, input.source()?, member, options),
+        }
+    }
+
+    /// The bytes of one file.
+    pub(crate) fn source(self) -> Result<Source, Error> {
+        match self {
+            Input::Bytes(source) => Ok(source),
+            Input::Names(names) => match names.as_slice() {
+                [name] => job::source(&registry(), name),
+                _ => Err(Error::usage("expected one file, found several names")),
             },
         }
     }

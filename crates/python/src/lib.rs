@@ -14,6 +14,7 @@ mod input;
 mod look;
 mod outline;
 mod output;
+mod store;
 mod succinct;
 mod trust;
 mod watch;
@@ -44,5 +45,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     dynd::register(module)?;
     succinct::register(module)?;
     trust::register(module)?;
+    store::register(module)?;
     look::register(module)
 }

@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 
 use crate::document::Document;
 use crate::error::{About, Outcome};
-use crate::watch::Watch;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(describe, module)?)?;
@@ -34,7 +33,7 @@ fn describe(
 ) -> Outcome<String> {
     let document = document.get();
     let view = view(columns, filter);
-    let watch = Watch { control: &document.options.control, progress, bytes: document.opened.source.len() };
+    let watch = document.watch(progress);
     watch.run(py, || Ok(document.opened.describe(&view)?.to_json())).about(document.name())
 }
 
@@ -53,7 +52,7 @@ fn plot(
     progress: Option<Py<PyAny>>,
 ) -> Outcome<Cow<'static, [u8]>> {
     let document = document.get();
-    let watch = Watch { control: &document.options.control, progress, bytes: document.opened.source.len() };
+    let watch = document.watch(progress);
     let drawn = watch.run(py, || {
         let mut options = PlotOptions::default();
         options.kind = kind.as_deref().map(str::parse).transpose()?;

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use pentaglot::Sink;
+use pentaglot::{Sink, job};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::error::Outcome;
-use crate::input::path_text;
+use crate::input::{path_text, registry};
 
 /// An output that is named but not created.
 pub(crate) enum Output {
@@ -41,10 +41,7 @@ impl Output {
     /// Creates it.
     pub(crate) fn create(self, force: bool) -> Outcome<Sink> {
         Ok(match self {
-            Output::Path(path) => {
-                let sink = Sink::create(&path, force)?;
-                sink.packed_for(&path)
-            }
+            Output::Path(path) => job::create(&registry(), &path, force)?,
             Output::File(file) => Sink::pipe(PyWriter(file)),
         })
     }

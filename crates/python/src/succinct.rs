@@ -400,13 +400,7 @@ fn succinct_open(
     let input = Input::new(source)?;
     let name = input.name();
     let object = py.detach(|| {
-        let source = match input {
-            Input::Bytes(source) => source.seekable()?,
-            Input::Names(names) => match names.as_slice() {
-                [name] => pentaglot::Source::open(name)?,
-                _ => return Err(Error::usage("one file is opened at a time")),
-            },
-        };
+        let source = input.source()?.seekable()?;
         let kind = kind.map(SdsKind::parse).transpose()?;
         let in_place = mmap.then(permit);
         Ok(Mapped::open(&source, kind, in_place, &Budget::default()).in_format("sds")?.object)

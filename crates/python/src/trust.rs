@@ -1,14 +1,13 @@
 //! Identities, comparisons and salvage.
 
-use pentaglot::Registry;
 use pentaglot::job::{self, ConvertOptions, DiffOptions, RawDigest};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::document::Document;
 use crate::error::{About, Outcome};
-use crate::input::{open_options, path_text};
-use crate::watch::Watch;
+use crate::input::{open_options, path_text, registry};
+use crate::watch::{Teller, Watch};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(identity, module)?)?;
@@ -22,7 +21,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyo3(signature = (document, progress))]
 fn identity(py: Python<'_>, document: &Bound<'_, Document>, progress: Option<Py<PyAny>>) -> Outcome<String> {
     let document = document.get();
-    let watch = Watch { control: &document.options.control, progress, bytes: document.opened.source.len() };
+    let watch = document.watch(progress);
     let json = watch.run(py, || Ok(document.opened.identity(&document.options)?.to_json(document.name())?));
     json.about(document.name())
 }
@@ -66,7 +65,7 @@ fn diff(
     options.tolerance.ulp = comparison.ulp;
     options.first = comparison.first;
     let progress = comparison.progress;
-    let watch = Watch { control: &a.options.control, progress, bytes: a.opened.source.len() };
+    let watch = a.watch(progress);
     let found = watch.run(py, || Ok(job::diff(&a.opened, &b.opened, &options, None)?.to_json()));
     found.about(&format!("{} and {}", a.name(), b.name()))
 }
@@ -88,8 +87,8 @@ fn salvage(
     options.open = open_options(settings)?;
     options.to = to;
     options.force = force;
-    let watch = Watch { control: &options.open.control, progress, bytes: None };
+    let watch = Watch { teller: Teller::new(&options.open.control, progress), bytes: None };
     let saved =
-        watch.run(py, || Ok(job::salvage(&Registry::default(), &source, &target, &options)?.to_json()));
+        watch.run(py, || Ok(job::salvage(&registry(), &source, &target, &options)?.to_json()));
     saved.about(&source)
 }

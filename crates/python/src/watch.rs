@@ -15,15 +15,36 @@ const STEP: Duration = Duration::from_millis(50);
 /// Inputs up to so many bytes take less time than a thread.
 const SMALL: u64 = 1 << 20;
 
-/// Who watches a job: signal handlers, and a callable that is told the bytes read and the bytes in all.
-pub(crate) struct Watch<'a> {
-    pub(crate) control: &'a Control,
-    pub(crate) progress: Option<Py<PyAny>>,
+/// Who hears of a job: signal handlers, and a callable that is told the bytes read and the bytes in all.
+pub(crate) struct Teller {
+    control: Control,
+    progress: Option<Py<PyAny>>,
+}
+
+impl Teller {
+    pub(crate) fn new(control: &Control, progress: Option<Py<PyAny>>) -> Self {
+        Teller { control: control.clone(), progress }
+    }
+
+    /// Runs signal handlers and tells the callable how far the job is. An exception of either is the result.
+    pub(crate) fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        if let Some(progress) = &self.progress {
+            let now = self.teller.control.progress();
+            progress.call1(py, (now.bytes, now.total_bytes))?;
+        }
+        Ok(())
+    }
+}
+
+/// Long work and who hears of it.
+pub(crate) struct Watch {
+    pub(crate) teller: Teller,
     /// The bytes of the input, if known.
     pub(crate) bytes: Option<u64>,
 }
 
-impl Watch<'_> {
+impl Watch {
     /// Does the work without the interpreter's lock: in another thread if it may be long, while this one answers to
     /// signals. An exception that a handler or the callable raises ends the work.
     pub(crate) fn run<T: Send>(
@@ -36,7 +57,7 @@ impl Watch<'_> {
         } else {
             py.detach(|| self.in_thread(work))?
         };
-        self.ask(py)?;
+        self.teller.tell(py)?;
         Ok(done)
     }
 
@@ -51,31 +72,20 @@ impl Watch<'_> {
             // Nothing is sent: the end of the work closes the channel.
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(STEP) {
                 if raised.is_none()
-                    && let Err(error) = Python::attach(|py| self.ask(py))
+                    && let Err(error) = Python::attach(|py| self.teller.tell(py))
                 {
-                    self.control.cancel();
+                    self.teller.control.cancel();
                     raised = Some(error);
                 }
             }
             let result = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             match raised {
                 Some(error) => {
-                    self.control.resume();
+                    self.teller.control.resume();
                     Err(error.into())
                 }
                 None => result,
             }
         })
-    }
-
-    fn ask(&self, py: Python<'_>) -> PyResult<()> {
-        py.check_signals()?;
-        if let Some(progress) = &self.progress {
-            let now = self.control.progress();
-            // Headers are read more than once.
-            let done = now.bytes.min(now.total_bytes.unwrap_or(u64::MAX));
-            progress.call1(py, (done, now.total_bytes))?;
-        }
-        Ok(())
     }
 }

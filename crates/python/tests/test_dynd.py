@@ -35,6 +35,7 @@ PAIRS = [
     ("{x: int32, y: ?string}", {"x": 1, "y": None}),
     ("var * ?pointer[?int8]", [None, (None,), (5,)]),
     ("array[Any]", (dynd.Type("2 * int8"), [1, 2])),
+    ("merkle[Any]", (dynd.Type("int8"), b"\x00\x01\x05")),
 ]
 
 

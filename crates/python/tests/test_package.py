@@ -48,6 +48,12 @@ def test_types_are_clean():
     assert done.returncode == 0, done.stdout
 
 
+def test_types_are_clean_for_pyright_too():
+    command = [sys.executable, "-m", "pyright", "--project", str(ROOT / "crates/python")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_stubs_are_those_of_the_module():
     command = [sys.executable, "-m", "mypy.stubtest", "pentaglot._native"]
     done = subprocess.run(command, capture_output=True, text=True)

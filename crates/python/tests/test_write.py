@@ -219,8 +219,34 @@ def test_sparse_matrices(tmp_path, kind):
         path = tmp_path / f"m.{extension}"
         pg.write(matrix, path)
         found = pg.read(path).to_scipy()
-        assert (found != matrix.tocsr()).nnz == 0 and found.shape == matrix.shape
-    assert (scipy.sparse.load_npz(tmp_path / "m.npz") != matrix.tocsr()).nnz == 0
+        assert (found.tocsr() != matrix.tocsr()).nnz == 0 and found.shape == matrix.shape
+        assert found.format == (kind if extension == "npz" and kind in ("csr", "csc", "coo") else "csr")
+    stored = scipy.sparse.load_npz(tmp_path / "m.npz")
+    assert (stored.tocsr() != matrix.tocsr()).nnz == 0
+    assert pg.read(tmp_path / "m.npz").to_scipy(kind).format == kind
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
+@pytest.mark.parametrize("extension", ["npz", "parquet", "arrow"])
+def test_sparse_matrices_keep_format_and_index_width(tmp_path, kind, extension):
+    matrix = scipy.sparse.random_array((20, 30), density=0.2, rng=np.random.default_rng(6)).asformat(kind)
+    names = {"coo": ["coords"], "dia": ["offsets"]}.get(kind, ["indices", "indptr"])
+    for width in (np.int32, np.int64):
+        for name in names:
+            old = getattr(matrix, name)
+            setattr(matrix, name, tuple(part.astype(width) for part in old) if kind == "coo" else old.astype(width))
+        source, path = tmp_path / f"s{width.__name__}.npz", tmp_path / f"m{width.__name__}.{extension}"
+        scipy.sparse.save_npz(source, matrix)
+        pg.convert(source, path)
+        found = pg.read(path).to_scipy()
+        assert (found.tocsr() != matrix.tocsr()).nnz == 0
+        if extension == "npz" and kind in ("bsr", "dia"):
+            # What is written in CSR is in CSR.
+            assert found.format == "csr"
+            continue
+        assert found.format == kind
+        if kind in ("csr", "csc"):
+            assert found.indices.dtype == found.indptr.dtype == width
 
 
 def test_pandas_round_trips(tmp_path):
@@ -250,10 +276,55 @@ def test_polars_round_trips(tmp_path):
             "list": [[1, 2], [], None],
         }
     )
-    pg.write(frame, tmp_path / "t.arrow")
-    found = pg.read(tmp_path / "t.arrow").to_polars()
-    assert found.schema == frame.schema
-    assert found.equals(frame)
+    for extension in ["arrow", "parquet"]:
+        path = tmp_path / f"t.{extension}"
+        pg.write(frame, path)
+        found = pg.read(path).to_polars()
+        assert found.schema == frame.schema, extension
+        assert found.equals(frame), extension
+
+
+def test_structured_arrays(tmp_path):
+    kind = np.dtype([("name", "U5"), ("when", "M8[us]"), ("at", "<f4", (2, 3)), ("n", "<i2"), ("ok", "?")])
+    array = np.zeros(3, dtype=kind)
+    array["name"], array["n"], array["ok"] = ["a", "bcdef", ""], [1, -2, 3], [True, False, True]
+    array["at"] = np.arange(18.0).reshape(3, 2, 3)
+    array["when"] = np.datetime64("2024-01-02", "us")
+    pg.write(array, tmp_path / "a.npy")
+    assert np.array_equal(np.load(tmp_path / "a.npy"), array)
+    found = pg.read(tmp_path / "a.npy").to_numpy()
+    assert found.dtype.names == kind.names
+    assert all(np.array_equal(found[name], array[name]) for name in kind.names)
+    pg.write(array, tmp_path / "a.parquet")
+    columns = pg.read(tmp_path / "a.parquet").to_numpy()
+    assert all(np.array_equal(columns[name], array[name]) for name in kind.names)
+
+
+def test_columns_are_cast_renamed_and_left_out(tmp_path):
+    table = pl.DataFrame({"a": [1, 2], "b": [0.5, 1.5], "c": ["x", "y"]})
+    pg.write(table, tmp_path / "t.parquet", exclude="c", cast={"a": "int8"}, rename={"b": "price"})
+    found = pl.read_parquet(tmp_path / "t.parquet")
+    assert found.schema == {"a": pl.Int8, "price": pl.Float64}
+    pg.convert(tmp_path / "t.parquet", tmp_path / "u.csv", rename={"a": "n"}, columns=["a"])
+    assert (tmp_path / "u.csv").read_text() == "n\n1\n2\n"
+    plan = pg.plan(tmp_path / "t.parquet", tmp_path / "v.csv", cast={"price": "int64"})
+    assert plan.verdict in ("checked", "lossy")
+    with pytest.raises(pg.Lossy):
+        pg.convert(tmp_path / "t.parquet", tmp_path / "v.csv", cast={"price": "int64"})
+    assert not (tmp_path / "v.csv").exists()
+
+
+def test_streams_tell_how_far_they_are(tmp_path):
+    np.save(tmp_path / "m.npy", np.zeros((1000, 100)))
+    document = pg.open(tmp_path / "m.npy")
+    told = []
+    for _ in document.rows(batch_rows=100, progress=lambda done, total: told.append((done, total))):
+        pass
+    size = (tmp_path / "m.npy").stat().st_size
+    assert len(told) >= 10 and {total for _, total in told} == {size}
+    assert told == sorted(told) and told[-1][0] > size // 2
+    with pytest.raises(ZeroDivisionError):
+        list(document.rows(batch_rows=100, progress=lambda done, total: 1 / 0))
 
 
 def test_a_bar_such_as_that_of_tqdm_is_moved(tmp_path):
@@ -282,3 +353,28 @@ def test_an_exception_in_a_callback_ends_the_work(tmp_path):
     assert document.read().num_rows == 1000
     with pytest.raises(RuntimeError, match="enough"):
         pg.convert(tmp_path / "m.npy", tmp_path / "m.csv", progress=stop)
+
+
+def test_documents_of_a_database(tmp_path):
+    """Chunks, several documents in one file, Extended JSON."""
+    path = tmp_path / "chunks.bson"
+    table = pa.table({"x": pa.array(range(5000), pa.int64()), "y": pa.array([str(i) for i in range(5000)])})
+    pg.write(table, path, options={"max-bytes": "4K", "key": "K", "order": "x"})
+    members = pg.open(path).members
+    assert len(members) > 3 and members[0] == "0"
+    assert pg.read(path).to_pydict() == table.to_pydict()
+    first = pg.read(f"{path}::0").to_pydict()["x"]
+    assert first == list(range(len(first)))
+    text = tmp_path / "chunks.bson.json"
+    pg.convert(path, text, options={"json": "relaxed"})
+    assert text.read_bytes().startswith(b'{"x":{"d":{"$binary"')
+    assert pg.read(text).to_pydict() == table.to_pydict()
+    whole = tmp_path / "two.bson"
+    pg.write(FRAME, tmp_path / "one.bson")
+    whole.write_bytes((tmp_path / "one.bson").read_bytes() * 2)
+    assert pg.count(whole) == 2 * FRAME.num_rows
+    with pytest.raises(pg.Usage, match="there is no document 2"):
+        pg.read(f"{whole}::2")
+    # This build has no driver.
+    with pytest.raises(pg.Usage, match="mongodb://"):
+        pg.read("mongodb://localhost/db/ticks?key=K")

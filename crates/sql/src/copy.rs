@@ -1,22 +1,35 @@
 //! `COPY … TO`: rows of a query become files, through the plan of a conversion.
 //!
-//! A folder is written beside its name and renamed when all its files are there. In a bucket, where nothing can be renamed,
-//! its files are written in place and removed after a failure.
+//! A folder is written beside its name, in a plan of which each partition writes one file (`writer`), and renamed when all
+//! its files are there. In a bucket, where nothing can be renamed, its files are written in place and removed after a failure.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use datafusion::common::ScalarValue;
-use datafusion::prelude::{DataFrame, col};
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_schema::{Schema, SortOptions};
+use datafusion::common::Result as TheirResult;
+use datafusion::physical_expr::expressions::col;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning, PhysicalExpr};
+use datafusion::prelude::DataFrame;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement};
 use datafusion::sql::sqlparser::ast::Value;
-use pentaglot::formats::{OptionMap, WriteOptions, Writer};
-use pentaglot::hub::{LossKinds, Rows};
-use pentaglot::job::{self, Conversion, ConvertOptions};
-use pentaglot::{Context, Error, Hint, Result, redacted};
+use pentaglot::formats::OptionMap;
+use pentaglot::hub::{LossKinds, Rows, rows};
+use pentaglot::job::{self, Conversion};
+use pentaglot::{Error, Hint, Result, redacted};
 
+use crate::answer::{as_opened, plain_schema};
 use crate::engine::Engine;
+use crate::fault::ours;
+use crate::place::absolute;
+use crate::writer::{self, Copy, CopySpec};
 
 /// Where rows go.
 pub(crate) struct Target {
@@ -36,8 +49,8 @@ impl Target {
     pub(crate) fn new(engine: &Engine, name: &str, to: Option<&str>) -> Result<Self> {
         let shared = &engine.shared;
         let format = match to {
-            Some(text) => job::target(&shared.registry, text)?,
-            None => match shared.registry.by_extension(name) {
+            Some(text) => job::target(&shared.place.registry, text)?,
+            None => match shared.place.registry.by_extension(name) {
                 Some(format) => job::Target { format, dialect: None },
                 None => {
                     let error =
@@ -57,6 +70,18 @@ impl Target {
             allow_lossy: shared.options.allow_lossy,
             options: OptionMap::new(Vec::new()),
         })
+    }
+
+    /// What a node writes; the folder is not known yet.
+    fn spec(&self) -> CopySpec {
+        let id = self.format.format.info().id;
+        CopySpec {
+            folder: String::new(),
+            to: self.format.dialect.map_or_else(|| id.to_owned(), |dialect| format!("{id}:{dialect}")),
+            partitioned_by: self.partitioned_by.clone(),
+            allow_lossy: self.allow_lossy,
+            options: self.options.clone(),
+        }
     }
 }
 
@@ -113,16 +138,18 @@ fn parse_bool(key: &str, value: &str) -> Result<bool> {
 /// Writes the rows of a query; gives their number.
 pub(crate) fn write(engine: &Engine, frame: DataFrame, target: &Target) -> Result<u64> {
     if !target.is_folder {
-        let stream = engine.wait(async { frame.execute_stream().await })?;
-        return file(engine, engine.reader(stream), target, &target.name, target.force);
+        let stream = engine.stream(frame)?;
+        return file(engine, engine.reader(stream), target);
     }
+    let plan = engine.wait(async { frame.create_physical_plan().await })?;
+    let mut spec = target.spec();
+    check(engine, &plan.schema(), target, &spec)?;
     let folder = Folder::create(engine, target)?;
-    let written = match target.partitioned_by.is_empty() {
-        true => parts(engine, frame, target, &folder),
-        false => partitioned(engine, frame, target, &folder),
-    };
-    match written {
-        Ok(rows) => folder.commit(target.force).map(|()| rows),
+    spec.folder.clone_from(&folder.place);
+    let written = plan_writing(engine, plan, spec).and_then(|plan| engine.collect(plan));
+    let written = written.and_then(|batches| files(&batches));
+    match written.and_then(|files| folder.commit(engine, &files, target.force).map(|()| files)) {
+        Ok(files) => Ok(files.iter().map(|(_, rows)| rows).sum()),
         Err(error) => {
             folder.remove(engine);
             Err(error)
@@ -131,195 +158,206 @@ pub(crate) fn write(engine: &Engine, frame: DataFrame, target: &Target) -> Resul
 }
 
 /// One file, as a conversion writes it.
-fn file(engine: &Engine, rows: Rows, target: &Target, name: &str, force: bool) -> Result<u64> {
-    let mut options = ConvertOptions::default();
-    options.open = engine.shared.options.open.clone();
-    options.open.options = target.options.clone();
-    options.allow_lossy = target.allow_lossy;
-    let conversion =
-        Conversion::plan_opened(engine.opened(rows)?, target.format.clone(), Some(name), &options)?;
+fn file(engine: &Engine, rows: Rows, target: &Target) -> Result<u64> {
+    let place = &engine.shared.place;
+    let options = target.spec().convert_options(&place.open);
+    let opened = as_opened(&place.registry, rows, &place.open)?;
+    let conversion = Conversion::plan_opened(opened, target.format.clone(), Some(&target.name), &options)?;
     conversion.check()?;
-    let report = conversion.run_to(&engine.shared.registry, name, force)?;
+    let report = conversion.run_to(&place.registry, &target.name, target.force)?;
     Ok(report.rows)
 }
 
-/// A file for each partition of the plan, named by its number.
-fn parts(engine: &Engine, frame: DataFrame, target: &Target, folder: &Folder) -> Result<u64> {
-    let streams = engine.wait(async { frame.execute_stream_partitioned().await })?;
-    let rows: Vec<Rows> = streams.into_iter().map(|stream| engine.reader(stream)).collect();
-    std::thread::scope(|scope| {
-        let threads = rows.into_iter().enumerate().map(|(number, rows)| {
-            let name = folder.file(&format!("part-{number}.{}", target.extension));
-            scope.spawn(move || file(engine, rows, target, &name, true))
-        });
-        let threads: Vec<_> = threads.collect();
-        let mut total = 0;
-        let mut failed = None;
-        for thread in threads {
-            match thread.join() {
-                Ok(Ok(rows)) => total += rows,
-                Ok(Err(error)) => failed = failed.or(Some(error)),
-                Err(_) => failed = failed.or_else(|| Some(Error::unsupported("a writer ended by a panic"))),
-            }
-        }
-        failed.map_or(Ok(total), Err)
-    })
-}
-
-/// Rows sorted by the partition columns: each run of equal values is a file in a folder of its own.
-fn partitioned(engine: &Engine, frame: DataFrame, target: &Target, folder: &Folder) -> Result<u64> {
-    let keys = &target.partitioned_by;
-    let schema = frame.schema().as_arrow().clone();
+/// Errs if rows of this schema cannot be written, before anything is.
+fn check(engine: &Engine, schema: &Schema, target: &Target, spec: &CopySpec) -> Result<()> {
+    let keys = &spec.partitioned_by;
     for key in keys {
         if schema.index_of(key).is_err() {
             return Err(Error::usage(format!("there is no column {key} to partition by")));
         }
     }
-    if schema.fields().len() == keys.len() {
+    let own = schema.fields().iter().filter(|field| !keys.contains(field.name())).cloned();
+    let own: Vec<_> = own.collect();
+    if own.is_empty() && !keys.is_empty() {
         return Err(Error::usage("every column is a partition column: no column is left for the files"));
     }
-    let order =
-        keys.iter().map(|key| col(datafusion::common::Column::new_unqualified(key)).sort(true, false));
-    let sorted = frame.sort(order.collect()).map_err(crate::fault::ours)?;
-    let stream = engine.wait(async { sorted.execute_stream().await })?;
-    let rows = engine.reader(stream);
-    let schema = rows.schema();
-    let key_indices: Vec<usize> = keys.iter().filter_map(|key| schema.index_of(key).ok()).collect();
-    let own: Vec<usize> = (0..schema.fields().len()).filter(|index| !key_indices.contains(index)).collect();
-    let mut total = 0u64;
-    let mut current: Option<(String, Box<dyn Writer>)> = None;
-    let id = target.format.format.info().id;
-    for batch in rows {
-        let batch = batch.map_err(Error::from)?;
-        let columns: Vec<_> = key_indices.iter().map(|index| Arc::clone(batch.column(*index))).collect();
-        let runs = datafusion::arrow::compute::partition(&columns).map_err(Error::from)?;
-        for run in runs.ranges() {
-            let path = run_path(keys, &columns, run.start)?;
-            let slice: RecordBatch =
-                batch.slice(run.start, run.end - run.start).project(&own).map_err(Error::from)?;
-            if current.as_ref().is_none_or(|(known, _)| *known != path) {
-                if let Some((_, writer)) = current.take() {
-                    writer.finish().in_format(id)?;
-                }
-                let name = folder.file(&format!("{path}/part-0.{}", target.extension));
-                current = Some((path, start(engine, target, &name, &slice)?));
-            }
-            if let Some((_, writer)) = &mut current {
-                writer.write(&slice).in_format(id)?;
-            }
-            total += slice.num_rows() as u64;
-        }
-    }
-    if let Some((_, writer)) = current {
-        writer.finish().in_format(id)?;
-    }
-    Ok(total)
+    let rows = rows::from_batches(plain_schema(&Schema::new(own)), std::iter::empty());
+    let place = &engine.shared.place;
+    let options = spec.convert_options(&place.open);
+    let opened = as_opened(&place.registry, rows, &place.open)?;
+    let name = format!("{}part-0.{}", target.name, target.extension);
+    Conversion::plan_opened(opened, target.format.clone(), Some(&name), &options)?.check()
 }
 
-/// The writer of one file of a partitioned folder.
-fn start(engine: &Engine, target: &Target, name: &str, rows: &RecordBatch) -> Result<Box<dyn Writer>> {
-    if let (None, Some(parent)) = (engine.shared.registry.remote(name)?, Path::new(name).parent()) {
-        std::fs::create_dir_all(parent).map_err(|error| Error::io("cannot make a folder", error))?;
+/// The plan that writes what another plan gives.
+fn plan_writing(
+    engine: &Engine,
+    mut plan: Arc<dyn ExecutionPlan>,
+    spec: CopySpec,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    let keys = spec.partitioned_by.iter().map(|key| col(key, &schema));
+    let keys: Vec<Arc<dyn PhysicalExpr>> = keys.collect::<TheirResult<_>>().map_err(ours)?;
+    let count = plan.properties().partitioning.partition_count();
+    if count > 1 && !keys.is_empty() {
+        // Each combination of values is in one partition, and so in one file.
+        let partitioning = Partitioning::Hash(keys.clone(), count);
+        plan = Arc::new(RepartitionExec::try_new(plan, partitioning).map_err(ours)?);
     }
-    let mut options = WriteOptions::default();
-    options.name = Some(name.to_owned());
-    options.dialect = target.format.dialect.map(str::to_owned);
-    options.options = target.options.clone();
-    options.budget = engine.shared.options.open.budget.clone();
-    options.control = engine.shared.options.open.control.clone();
-    options.allow_lossy = target.allow_lossy;
-    options.json = job::json_options();
-    let id = target.format.format.info().id;
-    let plan = target.format.format.plan(&rows.schema(), &options).in_format(id)?;
-    plan.plan().check(target.allow_lossy).in_format(id)?;
-    plan.create(job::create(&engine.shared.registry, name, true)?).in_format(id)
-}
-
-/// `key=value/…` of one row.
-fn run_path(keys: &[String], columns: &[arrow_array::ArrayRef], row: usize) -> Result<String> {
-    let folders = keys.iter().zip(columns).map(|(key, column)| {
-        let value = ScalarValue::try_from_array(column, row).map_err(crate::fault::ours)?;
-        let text = if value.is_null() {
-            "__HIVE_DEFAULT_PARTITION__".to_owned()
-        } else {
-            encoded(&value.to_string())
-        };
-        Ok(format!("{}={text}", encoded(key)))
+    let order = keys.into_iter().map(|key| {
+        let options = SortOptions { descending: false, nulls_first: false };
+        PhysicalSortExpr::new(key, options)
     });
-    Ok(folders.collect::<Result<Vec<_>>>()?.join("/"))
+    if let Some(order) = LexOrdering::new(order) {
+        plan = Arc::new(SortExec::new(order, plan).with_preserve_partitioning(true));
+    }
+    let numbers = writer::numbers(count)?;
+    Ok(Arc::new(Copy::new(Arc::clone(&engine.shared.place), spec, plan, numbers)?))
 }
 
-/// Text as the name of a folder.
-fn encoded(text: &str) -> String {
-    const KEPT: &percent_encoding::AsciiSet =
-        &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b' ').remove(b':');
-    match text {
-        "" | "." | ".." => text.bytes().map(|byte| format!("%{byte:02X}")).collect(),
-        _ => percent_encoding::utf8_percent_encode(text, KEPT).to_string(),
+/// The files that were written, and how many rows each has.
+fn files(batches: &[RecordBatch]) -> Result<Vec<(String, u64)>> {
+    let mut files = Vec::new();
+    for batch in batches {
+        let names = batch.column(0).as_string_opt::<i32>();
+        let rows = batch.column(1).as_primitive_opt::<UInt64Type>();
+        let (Some(names), Some(rows)) = (names, rows) else {
+            return Err(Error::unsupported("an answer that does not name files"));
+        };
+        files.extend(
+            names
+                .iter()
+                .zip(rows)
+                .map(|(name, rows)| (name.unwrap_or_default().to_owned(), rows.unwrap_or_default())),
+        );
     }
+    Ok(files)
 }
 
 /// A folder that is being written.
 struct Folder {
     /// Where files go.
     place: String,
-    /// What it becomes; `None` in a bucket.
-    becomes: Option<PathBuf>,
+    target: Becomes,
+}
+
+enum Becomes {
+    /// A folder beside, which gets this name in the end.
+    Path(PathBuf),
+    /// Objects in their final place; those that were there before.
+    Objects(Vec<String>),
 }
 
 impl Folder {
     fn create(engine: &Engine, target: &Target) -> Result<Self> {
         let name = target.name.trim_end_matches('/');
-        if let Some(remote) = engine.shared.registry.remote(name)? {
+        if let Some(remote) = engine.shared.place.registry.remote(name)? {
             let there = remote.list(&format!("{name}/**/*"))?.unwrap_or_default();
             if !there.is_empty() && !target.force {
                 return Err(exists(&target.name));
             }
-            return Ok(Folder { place: name.to_owned(), becomes: None });
+            return Ok(Folder { place: name.to_owned(), target: Becomes::Objects(there) });
         }
-        let path = PathBuf::from(name);
+        let name = absolute(name)?;
+        let path = PathBuf::from(&name);
         if path.exists() && !target.force {
             return Err(exists(&target.name));
         }
-        let place = format!("{name}.pentaglot-{}", std::process::id());
-        std::fs::create_dir_all(&place)
-            .map_err(|error| Error::io("cannot make a folder", error).in_output(&place))?;
-        Ok(Folder { place, becomes: Some(path) })
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let job = now.map_or(0, |now| now.as_nanos()) ^ (u128::from(std::process::id()) << 64);
+        let place = format!("{name}.pentaglot-{job:x}");
+        let made = match Path::new(&place).parent() {
+            Some(parent) => std::fs::create_dir_all(parent).and_then(|()| std::fs::create_dir(&place)),
+            None => std::fs::create_dir(&place),
+        };
+        made.map_err(|error| Error::io("cannot make a folder", error).in_output(&place))?;
+        Ok(Folder { place, target: Becomes::Path(path) })
     }
 
-    fn file(&self, name: &str) -> String {
-        format!("{}/{name}", self.place)
-    }
-
-    /// Gives the folder its name.
-    fn commit(self, force: bool) -> Result<()> {
-        let Some(path) = &self.becomes else { return Ok(()) };
+    /// Gives the folder its name, with these files and no others.
+    fn commit(&self, engine: &Engine, files: &[(String, u64)], force: bool) -> Result<()> {
+        let path = match &self.target {
+            Becomes::Path(path) => path,
+            Becomes::Objects(before) => {
+                let written: HashSet<String> =
+                    files.iter().map(|(file, _)| format!("{}/{file}", self.place)).collect();
+                let old = before.iter().filter(|name| !written.contains(*name));
+                return remove_objects(engine, old);
+            }
+        };
         let cannot = |error| Error::io("cannot write", error).in_output(path.display().to_string());
-        if force && path.exists() {
-            let old = PathBuf::from(format!("{}-old", self.place));
-            std::fs::rename(path, &old).map_err(cannot)?;
-            std::fs::rename(&self.place, path).map_err(cannot)?;
-            let removed =
-                if old.is_dir() { std::fs::remove_dir_all(&old) } else { std::fs::remove_file(&old) };
-            return removed.map_err(cannot);
+        // A task that was run again may have left files of its first run.
+        let mut there = Vec::new();
+        walk(Path::new(&self.place), &mut there).map_err(cannot)?;
+        let written: HashSet<PathBuf> =
+            files.iter().map(|(file, _)| Path::new(&self.place).join(file)).collect();
+        for file in there.iter().filter(|file| !written.contains(*file) && !is_beside(file, &written)) {
+            std::fs::remove_file(file).map_err(cannot)?;
         }
-        std::fs::rename(&self.place, path).map_err(cannot)
+        if let Some(missing) = written.iter().find(|file| !there.contains(file)) {
+            let text =
+                format!("{} was written, but it is not there: is the storage shared?", missing.display());
+            return Err(Error::usage(text));
+        }
+        if !path.exists() {
+            return std::fs::rename(&self.place, path).map_err(cannot);
+        }
+        if !force {
+            return Err(exists(&path.display().to_string()));
+        }
+        let old = PathBuf::from(format!("{}-old", self.place));
+        std::fs::rename(path, &old).map_err(cannot)?;
+        std::fs::rename(&self.place, path).map_err(cannot)?;
+        let removed = if old.is_dir() { std::fs::remove_dir_all(&old) } else { std::fs::remove_file(&old) };
+        removed.map_err(cannot)
     }
 
-    /// Removes what a failed run wrote.
-    fn remove(self, engine: &Engine) {
-        match self.becomes {
-            Some(_) => drop(std::fs::remove_dir_all(&self.place)),
-            None => {
-                if let Ok(Some(remote)) = engine.shared.registry.remote(&self.place) {
-                    let listed = remote.list(&format!("{}/**/part-*", self.place));
-                    for name in listed.ok().flatten().unwrap_or_default() {
-                        let _ = remote.remove(&name);
-                    }
+    /// Removes what a failed run wrote. The folder loses its name first: a task that still runs cannot add to it then.
+    fn remove(&self, engine: &Engine) {
+        match &self.target {
+            Becomes::Path(_) => {
+                let gone = format!("{}-failed", self.place);
+                if std::fs::rename(&self.place, &gone).is_ok() {
+                    drop(std::fs::remove_dir_all(&gone));
+                }
+            }
+            Becomes::Objects(before) => {
+                if let Ok(Some(remote)) = engine.shared.place.registry.remote(&self.place) {
+                    let listed = remote.list(&format!("{}/**/part-*", self.place)).ok().flatten();
+                    let listed = listed.unwrap_or_default();
+                    drop(remove_objects(engine, listed.iter().filter(|name| !before.contains(name))));
                 }
             }
         }
     }
+}
+
+fn remove_objects<'n>(engine: &Engine, names: impl Iterator<Item = &'n String>) -> Result<()> {
+    for name in names {
+        if let Some(remote) = engine.shared.place.registry.remote(name)? {
+            remote.remove(name)?;
+        }
+    }
+    Ok(())
+}
+
+/// All files below a folder.
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            walk(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file belongs to one of these, such as `x.dbdf.meta` to `x.dbdf`.
+fn is_beside(file: &Path, files: &HashSet<PathBuf>) -> bool {
+    let is_side = file.extension().is_some_and(|extension| extension == "meta" || extension == "idx");
+    is_side && files.contains(&file.with_extension(""))
 }
 
 fn exists(name: &str) -> Error {

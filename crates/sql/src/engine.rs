@@ -6,33 +6,43 @@ use std::future::Future;
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::DataType;
 use async_trait::async_trait;
 use datafusion::catalog::{
     DynamicFileCatalog, Session, TableProvider, TableProviderFactory, UrlTableFactory,
 };
 use datafusion::common::Result as TheirResult;
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
+use datafusion::physical_plan::analyze::AnalyzeExec;
+use datafusion::physical_plan::explain::ExplainExec;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart, visit_relations_mut};
-use futures::StreamExt;
-use pentaglot::formats::{Document, Findings, Node, Outline, Summary};
-use pentaglot::hub::{LossKinds, Rows, Selection, rows};
+use futures::{StreamExt, TryStreamExt};
+use pentaglot::hub::{LossKinds, Rows, rows};
 use pentaglot::job::{OpenOptions, Opened};
-use pentaglot::{Control, Error, Registry, Result, Source, redacted};
+use pentaglot::{Control, Error, Registry, Result, redacted};
 use tokio::runtime::Runtime;
 
+use crate::answer::{as_opened, plain, plain_schema};
 use crate::fault::{ours, theirs};
+use crate::place::Place;
+use crate::scan::Scan;
 use crate::table::{self, TableOptions, table_options};
+use crate::writer::Copy;
 use crate::{copy, functions};
+
+/// Partitions of plans for a cluster, unless a number of threads is given.
+const CLUSTER_PARTITIONS: usize = 16;
 
 /// How an engine works.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +59,27 @@ pub struct EngineOptions {
     pub force: bool,
     /// What outputs may lose.
     pub allow_lossy: LossKinds,
+    /// Where queries over files run, if not in this process.
+    pub cluster: Option<Arc<dyn Cluster>>,
+    /// How long a statement may take.
+    pub deadline: Option<Duration>,
+}
+
+/// Other processes that run plans.
+#[async_trait]
+pub trait Cluster: fmt::Debug + Send + Sync {
+    /// Makes the settings of a session those that plans for these processes need.
+    fn configure(&self, config: SessionConfig) -> SessionConfig;
+
+    /// Runs a plan, whose nodes [`wire`](crate::wire) can encode, and gives its rows.
+    async fn execute(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+    ) -> TheirResult<SendableRecordBatchStream>;
+
+    /// Ends what runs.
+    async fn cancel(&self);
 }
 
 /// What a statement gives.
@@ -68,11 +99,13 @@ pub struct Engine {
     runtime: Arc<Runtime>,
     /// Cancels what runs now.
     control: Mutex<Control>,
+    /// When the statement that runs now must have ended.
+    until: Mutex<Option<Instant>>,
 }
 
 /// What tables and functions need.
 pub(crate) struct Shared {
-    pub(crate) registry: Registry,
+    pub(crate) place: Arc<Place>,
     pub(crate) options: EngineOptions,
     /// The session as it was at the beginning, for what DataFusion reads itself.
     state: OnceLock<SessionState>,
@@ -82,7 +115,7 @@ pub(crate) struct Shared {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("registry", &self.registry).finish_non_exhaustive()
+        f.debug_struct("Shared").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
@@ -103,6 +136,11 @@ impl Engine {
         if options.batch_rows > 0 {
             config = config.with_batch_size(options.batch_rows);
         }
+        if let Some(cluster) = &options.cluster {
+            // Executors have cores of their own: as many as this process has says nothing.
+            let partitions = if options.threads == 0 { CLUSTER_PARTITIONS } else { options.threads };
+            config = cluster.configure(config.with_target_partitions(partitions));
+        }
         let settings = config.options_mut();
         settings.execution.parquet.schema_force_view_types = false;
         settings.sql_parser.map_string_types_to_utf8view = false;
@@ -113,8 +151,9 @@ impl Engine {
             .with_runtime_env(memory.build_arc().map_err(ours)?)
             .with_default_features()
             .build();
-        let shared = Arc::new(Shared { registry, options, state: OnceLock::new(), real: Mutex::default() });
-        for format in shared.registry.formats() {
+        let place = Arc::new(Place::here(registry, options.open.clone()));
+        let shared = Arc::new(Shared { place, options, state: OnceLock::new(), real: Mutex::default() });
+        for format in shared.place.registry.formats() {
             let id = format.info().id;
             let factory = Arc::new(Tables { shared: Arc::clone(&shared), format: id.to_owned() });
             state.table_factories_mut().insert(id.to_uppercase(), factory);
@@ -129,9 +168,9 @@ impl Engine {
         let inner = Arc::clone(context.state().catalog_list());
         let catalogs = Arc::new(DynamicFileCatalog::new(inner, names));
         let context: SessionContext = context.into_state_builder().with_catalog_list(catalogs).build().into();
-        functions::register(&context, &shared);
+        functions::register(&context, &shared.place);
         let control = Mutex::new(shared.options.open.control.clone());
-        Ok(Engine { shared, context, runtime: Arc::new(runtime), control })
+        Ok(Engine { shared, context, runtime: Arc::new(runtime), control, until: Mutex::default() })
     }
 
     /// Makes this control cancel the statements that are run from now on.
@@ -143,8 +182,9 @@ impl Engine {
         self.control.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Runs one statement. A query has begun when this returns, and goes on while its rows are read.
+    /// Runs one statement. The first rows of a query are there when this returns; it goes on while its rows are read.
     pub fn run(&self, statement: &str) -> Result<Answer> {
+        self.start_clock();
         let statement = statement.trim().trim_end_matches(';').trim();
         if let Some(what) = summarized(statement) {
             let query = if is_query(what) { what.to_owned() } else { format!("SELECT * FROM {what}") };
@@ -169,6 +209,7 @@ impl Engine {
 
     /// Runs a query and writes its rows to a file of any format; gives their number.
     pub fn write(&self, query: &str, name: &str, to: Option<&str>) -> Result<u64> {
+        self.start_clock();
         let frame = self.frame(query)?;
         copy::write(self, frame, &copy::Target::new(self, name, to)?)
     }
@@ -236,29 +277,64 @@ impl Engine {
         }
     }
 
-    /// A query that has begun, as a document.
+    /// A query whose first rows are there, as a document.
     fn rows(&self, frame: DataFrame) -> Result<Answer> {
-        let stream = self.wait(async { frame.execute_stream().await })?;
-        self.opened(self.reader(stream)).map(Answer::Rows)
+        let mut batches = self.reader(self.stream(frame)?);
+        let schema = batches.schema();
+        let first = batches.next().transpose().map_err(Error::from)?;
+        let rest = batches.map(|batch| batch.map_err(Error::from));
+        let rows = rows::from_batches(schema, first.into_iter().map(Ok).chain(rest));
+        as_opened(&self.shared.place.registry, rows, &self.shared.options.open).map(Answer::Rows)
     }
 
-    /// Rows as what a conversion takes.
-    pub(crate) fn opened(&self, rows: Rows) -> Result<Opened> {
-        let format = self.shared.registry.get("arrow-stream")?;
-        let summary = Summary::new("arrow-stream", rows.schema());
-        let document = Arc::new(QueryDocument { summary, rows: Mutex::new(Some(rows)) });
-        let source = Source::from_bytes("query", Vec::<u8>::new());
-        Ok(Opened::new(format, document, source, &self.shared.options.open))
+    /// The batches of a query that has begun.
+    pub(crate) fn stream(&self, frame: DataFrame) -> Result<SendableRecordBatchStream> {
+        self.wait(async {
+            let context = Arc::new(frame.task_ctx());
+            self.execute(frame.create_physical_plan().await?, context).await
+        })
+    }
+
+    /// All batches of a plan.
+    pub(crate) fn collect(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Vec<RecordBatch>> {
+        let context = self.context.task_ctx();
+        self.wait(async { self.execute(plan, context).await?.try_collect().await })
+    }
+
+    /// Runs a plan: elsewhere if there is a cluster and the plan reads files or writes them.
+    async fn execute(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+    ) -> TheirResult<SendableRecordBatchStream> {
+        let shows_a_plan = plan.is::<ExplainExec>() || plan.is::<AnalyzeExec>();
+        match &self.shared.options.cluster {
+            Some(cluster) if !shows_a_plan && is_for_others(&plan) => {
+                cluster.execute(for_others(plan)?, context).await
+            }
+            _ => execute_stream(plan, context),
+        }
+    }
+
+    /// From now on the time of a statement counts.
+    fn start_clock(&self) {
+        let until = self.shared.options.deadline.map(|time| Instant::now() + time);
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    fn watch(&self) -> Watch {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        Watch { control: self.control(), until, shared: Arc::clone(&self.shared) }
     }
 
     /// The batches of a stream, one after the other.
     pub(crate) fn reader(&self, stream: SendableRecordBatchStream) -> Rows {
         let schema = plain_schema(&stream.schema());
         let (runtime, wanted) = (Arc::clone(&self.runtime), Arc::clone(&schema));
-        let control = self.control();
+        let watch = self.watch();
         let mut stream = stream;
         let batches = std::iter::from_fn(move || {
-            let next = wait(&runtime, &control, async { stream.next().await.transpose() });
+            let next = watch.wait(&runtime, async { stream.next().await.transpose() });
             next.and_then(|batch| batch.map(|batch| plain(&batch, &wanted)).transpose()).transpose()
         });
         rows::from_batches(schema, batches)
@@ -266,20 +342,63 @@ impl Engine {
 
     /// Waits for a task, until the job is cancelled.
     pub(crate) fn wait<T>(&self, task: impl Future<Output = TheirResult<T>>) -> Result<T> {
-        wait(&self.runtime, &self.control(), task)
+        self.watch().wait(&self.runtime, task)
     }
 }
 
-fn wait<T>(runtime: &Runtime, control: &Control, task: impl Future<Output = TheirResult<T>>) -> Result<T> {
-    runtime.block_on(async {
-        let mut task = pin!(task);
-        loop {
-            match tokio::time::timeout(Duration::from_millis(50), &mut task).await {
-                Ok(done) => return done.map_err(ours),
-                Err(_) => control.check()?,
+/// What may end a statement early.
+struct Watch {
+    control: Control,
+    until: Option<Instant>,
+    shared: Arc<Shared>,
+}
+
+impl Watch {
+    fn wait<T>(&self, runtime: &Runtime, task: impl Future<Output = TheirResult<T>>) -> Result<T> {
+        runtime.block_on(async {
+            let mut task = pin!(task);
+            loop {
+                if let Ok(done) = tokio::time::timeout(Duration::from_millis(50), &mut task).await {
+                    return done.map_err(ours);
+                }
+                if let Err(error) = self.check() {
+                    if let Some(cluster) = &self.shared.options.cluster {
+                        let _ = tokio::time::timeout(Duration::from_secs(2), cluster.cancel()).await;
+                    }
+                    return Err(error);
+                }
             }
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        self.control.check()?;
+        match self.until {
+            Some(until) if Instant::now() >= until => {
+                let seconds = self.shared.options.deadline.unwrap_or_default().as_secs();
+                Err(Error::usage(format!(
+                    "the deadline of {seconds} seconds has passed, and the query has not ended"
+                )))
+            }
+            _ => Ok(()),
         }
-    })
+    }
+}
+
+/// Whether a plan reads or writes files.
+fn is_for_others(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<Scan>() || plan.is::<Copy>() || plan.children().into_iter().any(is_for_others)
+}
+
+/// A plan whose scans name their files.
+fn for_others(plan: Arc<dyn ExecutionPlan>) -> TheirResult<Arc<dyn ExecutionPlan>> {
+    let named = plan.transform_up(|node| {
+        Ok(match node.downcast_ref::<Scan>() {
+            Some(scan) => Transformed::yes(Arc::new(scan.for_others().map_err(theirs)?)),
+            None => Transformed::no(node),
+        })
+    });
+    named.map(|plan| plan.data)
 }
 
 /// What `SUMMARIZE` is to describe.
@@ -293,65 +412,6 @@ fn is_query(statement: &str) -> bool {
         statement.trim_start_matches(['(', ' ', '\n', '\t']).split(|c: char| !c.is_alphabetic()).next();
     let words = ["SELECT", "WITH", "VALUES", "TABLE", "FROM"];
     first.is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
-}
-
-/// A type without views: what writers of files know.
-fn plain_type(kind: &DataType) -> DataType {
-    let field = |field: &Arc<Field>| Arc::new(plain_field(field));
-    match kind {
-        DataType::Utf8View => DataType::Utf8,
-        DataType::BinaryView => DataType::Binary,
-        DataType::ListView(item) | DataType::List(item) => DataType::List(field(item)),
-        DataType::LargeListView(item) | DataType::LargeList(item) => DataType::LargeList(field(item)),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field(item), *size),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
-        other => other.clone(),
-    }
-}
-
-fn plain_field(field: &Field) -> Field {
-    field.clone().with_data_type(plain_type(field.data_type()))
-}
-
-fn plain_schema(schema: &Schema) -> SchemaRef {
-    Arc::new(Schema::new(schema.fields().iter().map(|field| plain_field(field)).collect::<Vec<_>>()))
-}
-
-fn plain(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
-        if column.data_type() == field.data_type() {
-            return Ok(Arc::clone(column));
-        }
-        datafusion::arrow::compute::cast(column, field.data_type()).map_err(Error::from)
-    });
-    rows::batch(Arc::clone(schema), columns.collect::<Result<_>>()?, batch.num_rows())
-}
-
-/// The rows of a query, which can be read once.
-struct QueryDocument {
-    summary: Summary,
-    rows: Mutex<Option<Rows>>,
-}
-
-impl Document for QueryDocument {
-    fn summary(&self) -> &Summary {
-        &self.summary
-    }
-
-    fn outline(&self) -> Outline {
-        Node::new("rows", 0, 0)
-    }
-
-    fn validate(&self, _: &mut Findings) -> Result<()> {
-        Ok(())
-    }
-
-    fn rows(&self, selection: &Selection) -> Result<Rows> {
-        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let rows = rows.ok_or_else(|| Error::usage("the rows of a query can be read once"))?;
-        let rows = if selection.is_sliced() { rows::slice(rows, selection.range(u64::MAX)) } else { rows };
-        selection.project(rows)
-    }
 }
 
 impl Shared {
@@ -373,7 +433,8 @@ impl Shared {
 
     async fn table(&self, names: Vec<String>, options: TableOptions) -> TheirResult<Arc<dyn TableProvider>> {
         let state = self.state.get().expect("it is set when the engine is made");
-        table::provider(&self.registry, names, options, state).await
+        let is_local = self.options.cluster.is_none();
+        table::provider(&self.place, names, options, state, is_local).await
     }
 }
 

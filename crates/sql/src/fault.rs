@@ -1,12 +1,36 @@
 //! Our errors through DataFusion and back: one line, with the file's own error and byte.
 
 use datafusion::error::DataFusionError;
-use pentaglot::{Error, ErrorKind};
+use pentaglot::{Error, ErrorKind, redacted};
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 /// Our error as one of DataFusion.
 pub(crate) fn theirs(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
+
+/// Our error as text that survives a cluster: what wraps it there is taken off again by [`ours`].
+pub(crate) fn travelling(error: &Error) -> DataFusionError {
+    let text = match error.output().or(error.input()) {
+        Some(name) => format!("{}: {error}", redacted(name)),
+        None => error.to_string(),
+    };
+    DataFusionError::Execution(format!("{BEGIN}{}{END}", utf8_percent_encode(&text, HIDDEN)))
+}
+
+/// What a text of another process says of our own errors.
+pub(crate) fn travelled(text: &str) -> Option<Error> {
+    let (_, rest) = text.split_once(BEGIN)?;
+    let (text, _) = rest.split_once(END)?;
+    let text = percent_decode_str(text).decode_utf8_lossy().into_owned();
+    Some(Error::usage(text))
+}
+
+/// Marks of an error's text; what is between them has none of the characters that are escaped on the way.
+const BEGIN: &str = "<pentaglot ";
+const END: char = '>';
+const HIDDEN: &AsciiSet =
+    &CONTROLS.add(b'"').add(b'\\').add(b'\'').add(b'<').add(b'>').add(b'%').add(b'`').add(b'{').add(b'}');
 
 /// An error of DataFusion as ours; what we put in comes out again.
 pub(crate) fn ours(error: DataFusionError) -> Error {
@@ -55,10 +79,24 @@ fn copy(error: &Error) -> Error {
 }
 
 fn other_error(text: &str) -> Error {
-    Error::usage(one_line(text))
+    travelled(text).unwrap_or_else(|| Error::usage(one_line(text)))
 }
 
 fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     pentaglot::redacted_text(&line).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_survive_what_wraps_them() {
+        let error =
+            Error::malformed("\"a\\ <b>", "100 % {'é'}").at(7).in_format("csv").in_input("/data/x y.csv");
+        let wrapped = format!("Job 7 failed: {:?}", Some(travelling(&error).to_string()));
+        let found = ours(DataFusionError::Execution(wrapped));
+        assert_eq!(found.to_string(), format!("/data/x y.csv: {error}"));
+    }
 }

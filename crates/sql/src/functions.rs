@@ -2,15 +2,16 @@
 //!
 //! A file is opened once per session, mapped where that is permitted, and never loaded.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::builder::UInt64Builder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_schema::DataType;
 use datafusion::common::{Result as TheirResult, plan_err};
 use datafusion::logical_expr::{
@@ -20,32 +21,37 @@ use datafusion::prelude::SessionContext;
 use pentaglot::Result;
 use pentaglot::job::Queries;
 
-use crate::engine::Shared;
-use crate::fault::theirs;
+use crate::place::{Place, is_address};
 
 const OPERATIONS: &[&str] = &["get", "rank", "select", "pred", "succ"];
 
 type Open = Arc<Mutex<HashMap<String, Arc<Queries>>>>;
 
-pub(crate) fn register(context: &SessionContext, shared: &Arc<Shared>) {
+pub(crate) fn register(context: &SessionContext, place: &Arc<Place>) {
     let open = Open::default();
     for operation in OPERATIONS {
-        let function = SdsFunction {
-            operation,
-            name: format!("sds_{operation}"),
-            signature: Signature::user_defined(Volatility::Stable),
-            shared: Arc::clone(shared),
-            open: Arc::clone(&open),
-        };
+        let function = SdsFunction::new(operation, place, None, &open);
         context.register_udf(ScalarUDF::from(function));
     }
+}
+
+/// The function of this name, for a place where relative names are in this folder.
+pub(crate) fn function(name: &str, place: &Arc<Place>, folder: Option<String>) -> Option<ScalarUDF> {
+    let operation = OPERATIONS.iter().find(|operation| name.strip_prefix("sds_") == Some(**operation))?;
+    Some(ScalarUDF::from(SdsFunction::new(operation, place, folder, &Open::default())))
+}
+
+pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<SdsFunction>().is_some()
 }
 
 struct SdsFunction {
     operation: &'static str,
     name: String,
     signature: Signature,
-    shared: Arc<Shared>,
+    place: Arc<Place>,
+    /// Where relative names are, if not in the folder of this process.
+    folder: Option<String>,
     open: Open,
 }
 
@@ -70,37 +76,55 @@ impl Hash for SdsFunction {
 }
 
 impl SdsFunction {
+    fn new(operation: &'static str, place: &Arc<Place>, folder: Option<String>, open: &Open) -> Self {
+        SdsFunction {
+            operation,
+            name: format!("sds_{operation}"),
+            signature: Signature::user_defined(Volatility::Stable),
+            place: Arc::clone(place),
+            folder,
+            open: Arc::clone(open),
+        }
+    }
+
     fn queries(&self, file: &str) -> Result<Arc<Queries>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(queries) = open.get(file) {
             return Ok(Arc::clone(queries));
         }
-        let queries = Queries::open(&self.shared.registry, file, &self.shared.options.open);
+        let name = match &self.folder {
+            Some(folder) if !is_address(file) => {
+                Cow::Owned(Path::new(folder).join(file).display().to_string())
+            }
+            _ => Cow::Borrowed(file),
+        };
+        let queries = self.place.input(&name);
+        let queries = queries.and_then(|name| Queries::open(&self.place.registry, &name, &self.place.open));
         let queries = Arc::new(queries.map_err(|error| error.in_input(file))?);
         open.insert(file.to_owned(), Arc::clone(&queries));
         Ok(queries)
     }
 
-    fn answer(&self, queries: &Queries, file: &str, number: u64) -> Result<Option<u64>> {
-        let mut digits = [0; 20];
-        let text = queries.answer([self.operation, decimal(number, &mut digits)]);
-        let text = text.map_err(|error| error.in_input(file))?;
-        Ok(text.into_text().and_then(|text| text.parse().ok()))
+    /// The answers to these rows, which ask one file.
+    fn answer(&self, file: &str, asked: &mut Asked, answers: &mut [Option<u64>]) -> Result<()> {
+        if asked.rows.is_empty() {
+            return Ok(());
+        }
+        let found = self.queries(file)?.numbers(self.operation, &asked.numbers);
+        let found = found.map_err(|error| error.in_input(file))?;
+        for (row, answer) in asked.rows.drain(..).zip(found) {
+            answers[row] = answer;
+        }
+        asked.numbers.clear();
+        Ok(())
     }
 }
 
-/// A number as text, without an allocation.
-fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &str {
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    std::str::from_utf8(&digits[start..]).unwrap_or("0")
+/// Questions to one file, and the rows that ask them.
+#[derive(Default)]
+struct Asked {
+    rows: Vec<usize>,
+    numbers: Vec<u64>,
 }
 
 impl ScalarUDFImpl for SdsFunction {
@@ -134,21 +158,21 @@ impl ScalarUDFImpl for SdsFunction {
         let count = if is_scalar { 1 } else { count };
         let files = args.args[0].to_array(count)?;
         let numbers = args.args[1].to_array(count)?;
-        let (files, mut answers) = (files.as_string::<i32>(), UInt64Builder::with_capacity(count));
-        let mut current: Option<(&str, Arc<Queries>)> = None;
+        let files = files.as_string::<i32>();
+        let mut answers = vec![None; count];
+        let (mut current, mut asked) = ("", Asked::default());
         for row in 0..count {
-            let Some(number) = number(&numbers, row).filter(|_| files.is_valid(row)) else {
-                answers.append_null();
-                continue;
-            };
+            let Some(number) = number(&numbers, row).filter(|_| files.is_valid(row)) else { continue };
             let file = files.value(row);
-            if current.as_ref().is_none_or(|(known, _)| *known != file) {
-                current = Some((file, self.queries(file).map_err(theirs)?));
+            if file != current {
+                self.answer(current, &mut asked, &mut answers).map_err(|error| self.place.fault(error))?;
+                current = file;
             }
-            let Some((file, queries)) = &current else { continue };
-            answers.append_option(self.answer(queries, file, number).map_err(theirs)?);
+            asked.rows.push(row);
+            asked.numbers.push(number);
         }
-        let answers: ArrayRef = Arc::new(answers.finish());
+        self.answer(current, &mut asked, &mut answers).map_err(|error| self.place.fault(error))?;
+        let answers: ArrayRef = Arc::new(UInt64Array::from(answers));
         match is_scalar {
             true => Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&answers, 0)?)),
             false => Ok(ColumnarValue::Array(answers)),

@@ -11,18 +11,27 @@
 //!
 //! A quoted name in the place of a table is a file, a member of one, a pattern, a folder or an address: `resolve` finds
 //! its files, `table` makes one table of them, `scan` reads it, several parts at a time. `COPY` (`copy`) goes through the
-//! plan of a conversion, so that what would be lost is refused before anything is written.
+//! plan of a conversion, so that what would be lost is refused before anything is written. Nodes of these plans can run in other
+//! processes ([`Cluster`], [`wire`], [`Place`]).
 
+mod answer;
 mod copy;
 mod engine;
 mod fault;
 mod functions;
+mod parts;
+mod place;
+mod prune;
+mod reader;
 mod resolve;
 mod scan;
 mod statements;
 mod table;
 #[cfg(test)]
 mod tests;
+pub mod wire;
+mod writer;
 
-pub use engine::{Answer, Engine, EngineOptions};
+pub use engine::{Answer, Cluster, Engine, EngineOptions};
+pub use place::Place;
 pub use statements::split as split_statements;

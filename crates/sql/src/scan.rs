@@ -4,25 +4,27 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result as TheirResult, Statistics};
+use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
     SendableRecordBatchStream,
 };
-use pentaglot::convert::{adapt, reshape};
-use pentaglot::hub::{Form, LossKinds, LossRecord, Rows, rows};
 use pentaglot::{Error, Result, redacted};
 
-use crate::fault::theirs;
+use crate::parts;
+use crate::reader::Reader;
 use crate::table::{FilesTable, TableFile};
 
 /// Rows of a file that are read together.
@@ -34,17 +36,24 @@ pub(crate) struct Part {
 
 /// A scan of files.
 pub(crate) struct Scan {
-    files: Arc<[TableFile]>,
-    file_schema: SchemaRef,
     /// What each partition reads.
-    groups: Vec<Vec<Part>>,
-    /// The wanted columns of the table.
-    projection: Vec<usize>,
+    work: Work,
+    /// What all partitions have in common.
+    reader: Reader,
     limit: Option<usize>,
-    batch_rows: usize,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+}
+
+/// What is read, partition by partition.
+#[derive(Clone)]
+enum Work {
+    /// Parts of files that are open.
+    Open { files: Arc<[TableFile]>, groups: Vec<Vec<Part>> },
+    /// Rows of the input each name a part of a file (see [`crate::parts`]). A scheduler divides an input that it knows; it
+    /// would give all partitions of a leaf that it does not know to every task.
+    Named { input: Arc<dyn ExecutionPlan>, rows: Option<u64> },
 }
 
 impl Scan {
@@ -55,58 +64,102 @@ impl Scan {
         limit: Option<usize>,
         batch_rows: usize,
     ) -> TheirResult<Self> {
-        let schema = Arc::new(table.schema.project(&projection)?);
+        let reader = Reader {
+            place: Arc::clone(&table.place),
+            options: Arc::clone(&table.options),
+            file_schema: Arc::clone(&table.file_schema),
+            keys: table.schema.fields()[table.file_schema.fields().len()..].into(),
+            schema: Arc::new(table.schema.project(&projection)?),
+            projection,
+            batch_rows,
+        };
+        Ok(Scan::over(reader, Work::Open { files: Arc::clone(&table.files), groups }, limit))
+    }
+
+    /// A scan whose parts the input names.
+    pub(crate) fn named(
+        reader: Reader,
+        input: Arc<dyn ExecutionPlan>,
+        limit: Option<usize>,
+        rows: Option<u64>,
+    ) -> Self {
+        Scan::over(reader, Work::Named { input, rows }, limit)
+    }
+
+    fn over(reader: Reader, work: Work, limit: Option<usize>) -> Self {
+        let schema = Arc::clone(&reader.schema);
+        let count = match &work {
+            Work::Open { groups, .. } => groups.len(),
+            Work::Named { input, .. } => input.properties().partitioning.partition_count(),
+        };
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
-            Partitioning::UnknownPartitioning(groups.len()),
+            Partitioning::UnknownPartitioning(count),
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        Ok(Scan {
-            files: Arc::clone(&table.files),
-            file_schema: Arc::clone(&table.file_schema),
-            groups,
-            projection,
-            limit,
-            batch_rows,
-            schema,
-            properties,
-            metrics: ExecutionPlanMetricsSet::new(),
-        })
+        Scan { work, reader, limit, schema, properties, metrics: ExecutionPlanMetricsSet::new() }
     }
 
-    /// How many rows a part has, if that is known.
-    fn rows(&self, part: &Part) -> Option<u64> {
-        let total = self.files[part.file].rows()?;
-        Some(part.rows.end.min(total).saturating_sub(part.rows.start))
+    /// The same scan for other processes: each partition names its parts.
+    pub(crate) fn for_others(&self) -> Result<Self> {
+        let Work::Open { files, groups } = &self.work else {
+            return Ok(Scan::over(self.reader.clone(), self.work.clone(), self.limit));
+        };
+        let input = parts::plan(files, groups, &self.reader.keys)?;
+        Ok(Scan::over(self.reader.clone(), Work::Named { input, rows: self.known_rows(None) }, self.limit))
+    }
+
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
+    /// How many rows a partition, or all, have if no limit ends them.
+    pub(crate) fn known_rows(&self, partition: Option<usize>) -> Option<u64> {
+        let (files, groups) = match &self.work {
+            Work::Open { files, groups } => (files, groups),
+            Work::Named { rows, .. } => return rows.filter(|_| partition.is_none()),
+        };
+        let groups = match partition {
+            Some(partition) => &groups[partition..=partition],
+            None => &groups[..],
+        };
+        let rows = |part: &Part| {
+            let total = files[part.file].rows()?;
+            Some(part.rows.end.min(total).saturating_sub(part.rows.start))
+        };
+        groups.iter().flatten().map(rows).sum()
     }
 }
 
 impl fmt::Debug for Scan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scan").field("groups", &self.groups).field("schema", &self.schema).finish()
+        f.debug_struct("Scan").field("schema", &self.schema).finish_non_exhaustive()
     }
 }
 
 impl DisplayAs for Scan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let format = self.files.first().map_or("", |file| file.opened.format.info().id);
+        write!(f, "PentaglotScan: ")?;
+        if let Work::Open { files, groups } = &self.work {
+            let format = files.first().map_or("", |file| file.opened.format.info().id);
+            let used: std::collections::BTreeSet<usize> =
+                groups.iter().flatten().map(|part| part.file).collect();
+            let names: Vec<_> = used.iter().take(5).map(|index| redacted(&files[*index].name)).collect();
+            let more = if used.len() > names.len() {
+                format!(" and {} more", used.len() - names.len())
+            } else {
+                String::new()
+            };
+            write!(f, "format={format}, files=[{}{more}], ", names.join(", "))?;
+        }
         let columns: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let files: std::collections::BTreeSet<usize> =
-            self.groups.iter().flatten().map(|part| part.file).collect();
-        let names: Vec<_> = files.iter().take(5).map(|index| redacted(&self.files[*index].name)).collect();
-        let more = if files.len() > names.len() {
-            format!(" and {} more", files.len() - names.len())
-        } else {
-            String::new()
-        };
-        write!(
-            f,
-            "PentaglotScan: format={format}, files=[{}{more}], partitions={}, projection=[{}]",
-            names.join(", "),
-            self.groups.len(),
-            columns.join(", ")
-        )?;
+        let count = self.properties.partitioning.partition_count();
+        write!(f, "partitions={count}, projection=[{}]", columns.join(", "))?;
         self.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
     }
 }
@@ -121,7 +174,14 @@ impl ExecutionPlan for Scan {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
+        match &self.work {
+            Work::Open { .. } => Vec::new(),
+            Work::Named { input, .. } => vec![input],
+        }
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false; self.children().len()]
     }
 
     fn apply_expressions(
@@ -133,51 +193,70 @@ impl ExecutionPlan for Scan {
 
     fn replace_children(
         self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: datafusion::physical_plan::execution_plan::ReplaceChildrenOptions,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
     ) -> TheirResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+        match (&self.work, children.pop()) {
+            (Work::Named { rows, .. }, Some(input)) => {
+                Ok(Arc::new(Scan::named(self.reader.clone(), input, self.limit, *rows)))
+            }
+            _ => Ok(self),
+        }
     }
 
     fn with_new_children(
         self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> TheirResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> TheirResult<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> TheirResult<SendableRecordBatchStream> {
         let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), 2);
-        let sender = builder.tx();
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let (files, parts) = (Arc::clone(&self.files), self.groups[partition].clone());
-        let reader = Reader {
-            file_schema: Arc::clone(&self.file_schema),
-            projection: self.projection.clone(),
-            schema: Arc::clone(&self.schema),
-            batch_rows: self.batch_rows,
+        let mut output = Output {
+            sender: builder.tx(),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+            left: self.limit.map_or(u64::MAX, |limit| limit as u64),
         };
-        let mut left = self.limit.map_or(u64::MAX, |limit| limit as u64);
-        builder.spawn_blocking(move || {
-            for part in parts {
-                let file = &files[part.file];
-                let named = |error: Error| {
-                    theirs(error.in_format(file.opened.format.info().id).in_input(file.name.clone()))
-                };
-                for batch in reader.read(file, &part).map_err(named)? {
-                    let batch = batch.map_err(named)?;
-                    let batch =
-                        batch.slice(0, batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX)));
-                    left -= batch.num_rows() as u64;
-                    metrics.record_output(batch.num_rows());
-                    // Nobody listens any longer: the query has ended.
-                    if sender.blocking_send(Ok(batch)).is_err() || left == 0 {
-                        return Ok(());
+        let reader = self.reader.clone();
+        match &self.work {
+            Work::Open { files, groups } => {
+                let (files, parts) = (Arc::clone(files), groups[partition].clone());
+                builder.spawn_blocking(move || {
+                    for part in parts {
+                        if !output.send(&reader, &files[part.file], &part.rows)? {
+                            break;
+                        }
                     }
-                }
+                    Ok(())
+                });
             }
-            Ok(())
-        });
+            Work::Named { input, .. } => {
+                let named = input.execute(partition, context)?;
+                builder.spawn(async move {
+                    let named = datafusion::physical_plan::common::collect(named).await?;
+                    let read = tokio::task::spawn_blocking(move || {
+                        let mut last: Option<(String, TableFile)> = None;
+                        for part in parts::read(&named, reader.keys.len())? {
+                            if last.as_ref().is_none_or(|(name, _)| *name != part.name) {
+                                let opened = reader.open(&part);
+                                let opened = opened.map_err(|error| {
+                                    let name = redacted(&part.name).into_owned();
+                                    reader.place.fault(error.in_input(name))
+                                });
+                                last = Some((part.name.clone(), opened?));
+                            }
+                            let Some((_, file)) = &last else { continue };
+                            if !output.send(&reader, file, &part.rows)? {
+                                break;
+                            }
+                        }
+                        Ok(())
+                    });
+                    read.await.map_err(|error| DataFusionError::Execution(error.to_string()))?
+                });
+            }
+        }
         Ok(builder.build())
     }
 
@@ -187,132 +266,44 @@ impl ExecutionPlan for Scan {
 
     fn partition_statistics(&self, partition: Option<usize>) -> TheirResult<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.schema);
-        let parts: Vec<&Part> = match partition {
-            Some(partition) => self.groups[partition].iter().collect(),
-            None => self.groups.iter().flatten().collect(),
-        };
-        let rows: Option<Vec<u64>> = parts.into_iter().map(|part| self.rows(part)).collect();
-        if let Some(rows) = rows {
-            let rows = usize::try_from(rows.iter().sum::<u64>()).unwrap_or(usize::MAX);
-            statistics.num_rows = match self.limit {
-                Some(limit) if rows > limit => Precision::Inexact(limit),
-                _ => Precision::Exact(rows),
+        if let Some(rows) = self.known_rows(partition) {
+            let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+            statistics.num_rows = match (&self.work, self.limit) {
+                (_, Some(limit)) if rows > limit => Precision::Inexact(limit),
+                (Work::Open { .. }, _) => Precision::Exact(rows),
+                // A scheduler may have given only some of the partitions to this task.
+                (Work::Named { .. }, _) => Precision::Inexact(rows),
             };
         }
         Ok(Arc::new(statistics))
     }
 }
 
-/// What all parts of a partition have in common.
-struct Reader {
-    file_schema: SchemaRef,
-    projection: Vec<usize>,
-    schema: SchemaRef,
-    batch_rows: usize,
+/// Where the batches of a partition go.
+struct Output {
+    sender: tokio::sync::mpsc::Sender<TheirResult<RecordBatch>>,
+    metrics: BaselineMetrics,
+    /// How many rows are still wanted.
+    left: u64,
 }
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch>>>;
-
-impl Reader {
-    /// The wanted columns of a part, in the types of the table.
-    fn read(&self, file: &TableFile, part: &Part) -> Result<Batches> {
-        let own_count = self.file_schema.fields().len();
-        let wanted: Vec<usize> = self.projection.iter().copied().filter(|index| *index < own_count).collect();
-        if let (true, Some(total)) = (wanted.is_empty(), file.rows()) {
-            let count = part.rows.end.min(total).saturating_sub(part.rows.start);
-            return Ok(self.counted(file, count));
-        }
-        let wanted = Arc::new(self.file_schema.project(&wanted)?);
-        let rows = self.rows(file, part, &wanted)?;
-        let values = self
-            .projection
-            .iter()
-            .map(|index| index.checked_sub(own_count).map(|key| file.values[key].clone()));
-        let values: Vec<_> = values.collect();
-        let schema = Arc::clone(&self.schema);
-        let counted_only = wanted.fields().is_empty();
-        Ok(Box::new(rows.map(move |batch| {
-            let batch = batch.map_err(Error::from)?;
-            let mut own = if counted_only { [].iter() } else { batch.columns().iter() };
-            let count = batch.num_rows();
-            let columns = values.iter().map(|value| match value {
-                None => {
-                    own.next().cloned().ok_or_else(|| Error::unsupported("a reader gave too few columns"))
-                }
-                Some(value) => value.to_array_of_size(count).map_err(crate::fault::ours),
-            });
-            assemble(&schema, columns.collect::<Result<_>>()?, count)
-        })))
-    }
-
-    /// Rows that are counted, not read.
-    fn counted(&self, file: &TableFile, count: u64) -> Batches {
-        let own_count = self.file_schema.fields().len();
-        let values: Vec<_> = self
-            .projection
-            .iter()
-            .filter_map(|index| file.values.get(index.checked_sub(own_count)?).cloned())
-            .collect();
-        let schema = Arc::clone(&self.schema);
-        let each = (self.batch_rows as u64).max(1);
-        Box::new((0..count).step_by(each as usize).map(move |start| {
-            let rows = each.min(count - start) as usize;
-            let columns = values.iter().map(|value| value.to_array_of_size(rows).map_err(crate::fault::ours));
-            assemble(&schema, columns.collect::<Result<_>>()?, rows)
-        }))
-    }
-
-    /// The columns of a file, as they are in the table.
-    fn rows(&self, file: &TableFile, part: &Part, wanted: &SchemaRef) -> Result<Rows> {
-        let document = &file.opened.document;
-        let mut selection = document.selection().with_batch_rows(self.batch_rows);
-        if file.keeps_rows() {
-            selection = selection.with_rows(part.rows.clone());
-        }
-        let own = &document.summary().schema;
-        // The columns of a matrix whose rows are lists are not fields.
-        let has_columns = matches!(Form::of(own), Form::Table | Form::Columns | Form::Coo);
-        if has_columns && own.fields() == file.reshape.schema.fields() && !own.fields().is_empty() {
-            let names = |schema: &Schema| {
-                let found = wanted.fields().iter().filter_map(|field| schema.index_of(field.name()).ok());
-                found.map(|index| index as u64..index as u64 + 1).collect::<Vec<_>>()
-            };
-            let mut columns = names(own);
-            if columns.is_empty() {
-                // Something must be read to count rows.
-                columns.push(0..1);
-            }
-            let rows = document.rows(&selection.with_column_ranges(columns)?)?;
-            return Ok(self.adapted(rows, wanted));
-        }
-        let rows = document.rows(&selection)?;
-        let budget = pentaglot::Limits::default().budget();
-        let plan = if selection.is_sliced() {
-            reshape::plan(selection.schema(), Form::of(&file.reshape.schema))?
-        } else {
-            file.reshape.clone()
+impl Output {
+    /// Reads rows of a file; gives whether more are wanted.
+    fn send(&mut self, reader: &Reader, file: &TableFile, rows: &Range<u64>) -> TheirResult<bool> {
+        let named = |error: Error| {
+            reader.place.fault(error.in_format(file.opened.format.info().id).in_input(file.name.clone()))
         };
-        let rows = reshape::reshape(rows, &plan, &budget, LossKinds::NONE, &LossRecord::default())?;
-        if wanted.fields().is_empty() {
-            return Ok(rows);
+        for batch in reader.read(file, rows).map_err(named)? {
+            let batch = batch.map_err(named)?;
+            let batch =
+                batch.slice(0, batch.num_rows().min(usize::try_from(self.left).unwrap_or(usize::MAX)));
+            self.left -= batch.num_rows() as u64;
+            self.metrics.record_output(batch.num_rows());
+            // Nobody listens any longer: the query has ended.
+            if self.sender.blocking_send(Ok(batch)).is_err() || self.left == 0 {
+                return Ok(false);
+            }
         }
-        let indices: Vec<Option<usize>> =
-            wanted.fields().iter().map(|field| rows.schema().index_of(field.name()).ok()).collect();
-        let indices: Vec<usize> = indices.into_iter().flatten().collect();
-        let chosen = Arc::new(rows.schema().project(&indices)?);
-        let projected = rows.map(move |batch| Ok(batch.map_err(Error::from)?.project(&indices)?));
-        Ok(self.adapted(rows::from_batches(chosen, projected), wanted))
+        Ok(true)
     }
-
-    fn adapted(&self, rows: Rows, wanted: &SchemaRef) -> Rows {
-        if rows.schema().fields() == wanted.fields() || wanted.fields().is_empty() {
-            return rows;
-        }
-        adapt::adapter(&rows.schema(), wanted).adapt(rows, LossKinds::NONE, LossRecord::default())
-    }
-}
-
-fn assemble(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(Error::from)
 }

@@ -21,6 +21,8 @@ use pentaglot::job::{self, OpenOptions, Opened};
 use pentaglot::{Error, Registry, Result, redacted};
 
 use crate::fault::theirs;
+use crate::place::Place;
+use crate::prune;
 use crate::resolve::{Found, resolve};
 use crate::scan::{Part, Scan};
 
@@ -40,7 +42,9 @@ pub(crate) struct TableFile {
     pub(crate) opened: Opened,
     /// How its rows become rows of a table.
     pub(crate) reshape: Reshape,
+    /// The values of the partition columns, and the texts that they were made from.
     pub(crate) values: Vec<ScalarValue>,
+    pub(crate) texts: Vec<Option<String>>,
 }
 
 impl TableFile {
@@ -63,6 +67,8 @@ pub(crate) struct FilesTable {
     pub(crate) file_schema: SchemaRef,
     /// These and the partition columns.
     pub(crate) schema: SchemaRef,
+    pub(crate) place: Arc<Place>,
+    pub(crate) options: Arc<TableOptions>,
 }
 
 impl std::fmt::Debug for FilesTable {
@@ -72,17 +78,19 @@ impl std::fmt::Debug for FilesTable {
 }
 
 /// The table that names mean together. Blocks.
-pub(crate) fn open(registry: &Registry, names: &[String], options: &TableOptions) -> Result<FilesTable> {
+pub(crate) fn open(place: &Arc<Place>, names: &[String], options: TableOptions) -> Result<FilesTable> {
     let mut found = Vec::new();
     for name in names {
-        found.extend(resolve(registry, name).map_err(|error| error.in_input(name.clone()))?);
+        found.extend(resolve(&place.registry, name).map_err(|error| error.in_input(name.clone()))?);
     }
     let fields = partition_fields(&found, &options.declared)?;
     let mut files: Vec<TableFile> = Vec::new();
     for Found { name, values } in found {
-        let opened = open_file(registry, &name, options).map_err(|error| error.in_input(name.clone()))?;
+        let texts: Vec<Option<String>> = values.into_iter().map(|(_, text)| text).collect();
+        let file = open_file(place, &name, &texts, &fields, &options)
+            .map_err(|error| error.in_input(name.clone()))?;
         if let Some(first) = files.first() {
-            let (one, other) = (first.opened.format.info().id, opened.format.info().id);
+            let (one, other) = (first.opened.format.info().id, file.opened.format.info().id);
             if one != other {
                 let text = format!(
                     "expected files of one format, found {} ({one}) and {} ({other})",
@@ -92,10 +100,7 @@ pub(crate) fn open(registry: &Registry, names: &[String], options: &TableOptions
                 return Err(Error::usage(text));
             }
         }
-        let schema = Arc::clone(&opened.document.summary().schema);
-        let reshape = shape(registry, &schema, options).map_err(|error| error.in_input(name.clone()))?;
-        let values = values.iter().zip(&fields).map(|((_, value), field)| scalar(value.as_deref(), field));
-        files.push(TableFile { values: values.collect::<Result<_>>()?, name, opened, reshape });
+        files.push(file);
     }
     let schemas: Vec<union::Named<'_>> =
         files.iter().map(|file| (file.name.as_str(), Arc::clone(&file.reshape.schema))).collect();
@@ -106,14 +111,31 @@ pub(crate) fn open(registry: &Registry, names: &[String], options: &TableOptions
         own.filter(|field| !fields.iter().any(|key| key.name() == field.name())).collect();
     let file_schema = Arc::new(Schema::new(own.clone()));
     let all: Vec<FieldRef> = own.into_iter().chain(fields).collect();
-    Ok(FilesTable { files: files.into(), file_schema, schema: Arc::new(Schema::new(all)) })
+    Ok(FilesTable {
+        files: files.into(),
+        file_schema,
+        schema: Arc::new(Schema::new(all)),
+        place: Arc::clone(place),
+        options: Arc::new(options),
+    })
 }
 
-fn open_file(registry: &Registry, name: &str, options: &TableOptions) -> Result<Opened> {
-    let opened = job::open(registry, name, &options.open)?;
+/// Opens one file; the texts are those of its partition columns.
+pub(crate) fn open_file(
+    place: &Place,
+    name: &str,
+    texts: &[Option<String>],
+    keys: &[FieldRef],
+    options: &TableOptions,
+) -> Result<TableFile> {
+    let opened = job::open(&place.registry, name, &options.open)?;
     opened.check_options(&options.open.options)?;
     opened.document.summary().check_member()?;
-    Ok(opened)
+    let schema = Arc::clone(&opened.document.summary().schema);
+    let reshape = shape(&place.registry, &schema, options)?;
+    let values = texts.iter().zip(keys).map(|(text, field)| scalar(text.as_deref(), field));
+    let values = values.collect::<Result<_>>()?;
+    Ok(TableFile { name: name.to_owned(), opened, reshape, values, texts: texts.to_vec() })
 }
 
 /// How data of this schema becomes a table: matrices as Parquet would hold them, unless something else is asked for.
@@ -167,16 +189,19 @@ fn scalar(text: Option<&str>, field: &Field) -> Result<ScalarValue> {
 
 /// The table that names mean together, read by DataFusion itself if it is plain Parquet.
 pub(crate) async fn provider(
-    registry: &Registry,
+    place: &Arc<Place>,
     names: Vec<String>,
     options: TableOptions,
     state: &dyn Session,
+    is_local: bool,
 ) -> TheirResult<Arc<dyn TableProvider>> {
-    let registry = registry.clone();
-    let is_plain = options.form.is_none()
+    let place = Arc::clone(place);
+    // Executors open files through our scan only, which confines them.
+    let is_plain = is_local
+        && options.form.is_none()
         && options.open.options.keys().next().is_none()
         && options.open.type_text.is_none();
-    let opened = tokio::task::spawn_blocking(move || open(&registry, &names, &options)).await;
+    let opened = tokio::task::spawn_blocking(move || open(&place, &names, options)).await;
     let table = opened.map_err(|error| theirs(Error::unsupported(error.to_string())))?.map_err(theirs)?;
     let same = |file: &TableFile| {
         file.opened.format.info().id == "parquet"
@@ -246,9 +271,11 @@ impl TableProvider for FilesTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> TheirResult<Vec<TableProviderFilterPushDown>> {
-        let verdict = |filter: &&Expr| match self.is_of_keys(filter) {
-            true => TableProviderFilterPushDown::Exact,
-            false => TableProviderFilterPushDown::Unsupported,
+        let verdict = |filter: &&Expr| match (self.is_of_keys(filter), filter.is_volatile()) {
+            (true, _) => TableProviderFilterPushDown::Exact,
+            // Bounds of columns leave out files; rows are filtered afterwards.
+            (false, false) => TableProviderFilterPushDown::Inexact,
+            (false, true) => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(verdict).collect())
     }
@@ -261,6 +288,7 @@ impl TableProvider for FilesTable {
         limit: Option<usize>,
     ) -> TheirResult<Arc<dyn ExecutionPlan>> {
         let matching = self.matching(state, filters)?;
+        let matching = prune::by_values(state, &self.files, matching, &self.schema, filters)?;
         let (files, wanted) = (Arc::clone(&self.files), state.config().target_partitions());
         let parts = tokio::task::spawn_blocking(move || divide(&files, &matching, wanted)).await;
         let parts = parts.map_err(|error| theirs(Error::unsupported(error.to_string())))?;

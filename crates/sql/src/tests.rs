@@ -1,7 +1,7 @@
 //! The engine over files that the library writes.
 
 use pentaglot::formats::OptionMap;
-use pentaglot::job::{Conversion, ConvertOptions, View};
+use pentaglot::job::{Conversion, ConvertOptions, OpenOptions, View};
 use pentaglot::{ErrorKind, Registry, Result};
 
 use crate::{Answer, Engine, EngineOptions};
@@ -221,6 +221,84 @@ fn functions_query_succinct_structures() {
         test.lines("SELECT sum(sds_get('@/bits.sds', i)) FROM (VALUES (0), (1), (2), (3), (NULL)) AS t(i)");
     assert_eq!(all, ["3"]);
     assert!(test.error("SELECT sds_get('@/none.sds', 1)").contains("none.sds"));
+}
+
+#[test]
+fn functions_answer_every_row_as_a_question_alone() {
+    let test = Test::new();
+    let bits: String = (0..700).map(|i| format!("{}\n", i % 5 == 0 || i % 7 == 3)).collect();
+    test.put("bits.csv", &format!("b\n{bits}"));
+    test.convert("bits.csv", "bit.sds", &[]);
+    let numbers: String = (0..500).map(|i| format!("{}\n", i * i % 91)).collect();
+    test.put("n.csv", &format!("n\n{numbers}"));
+    for (name, to) in
+        [("int.sds", "sds:int"), ("wm.sds", "sds:wm"), ("rlwm.sds", "sds:rlwm"), ("vec.sds", "sds:vec")]
+    {
+        let mut options = ConvertOptions::default();
+        options.allow_lossy = pentaglot::hub::LossKinds::ALL;
+        options.to = Some(to.to_owned());
+        let conversion =
+            Conversion::plan(&Registry::default(), &[test.path("n.csv")], &test.path(name), &options);
+        conversion.unwrap().run(&test.path(name), true).unwrap();
+    }
+    let indices: String = (0..60).map(|i| format!("{}\n", i * 13)).collect();
+    test.put("i.csv", &format!("i\n{indices}"));
+    for (name, operations) in [
+        ("bit.sds", &["get", "rank", "select", "pred", "succ"][..]),
+        ("int.sds", &["get"]),
+        ("wm.sds", &["get"]),
+        ("rlwm.sds", &["get"]),
+        ("vec.sds", &["get"]),
+    ] {
+        let queries =
+            pentaglot::job::Queries::open(&Registry::default(), &test.path(name), &OpenOptions::default());
+        let queries = queries.unwrap();
+        for operation in operations {
+            let found = test.lines(&format!(
+                "SELECT sds_{operation}('@/{name}', i) AS x, 1 AS one FROM '@/i.csv' ORDER BY i"
+            ));
+            let expected: Vec<String> = (0..60)
+                .map(|i| {
+                    let answer = queries.answer([*operation, &(i * 13).to_string()]).unwrap();
+                    format!("{},1", answer.into_text().unwrap_or_default())
+                })
+                .collect();
+            assert_eq!(found, expected, "{name} {operation}");
+        }
+    }
+    assert!(test.error("SELECT sds_rank('@/int.sds', i) FROM '@/i.csv'").contains("int.sds"));
+}
+
+#[test]
+fn bounds_of_columns_leave_out_files() {
+    let test = Test::new();
+    for part in 0..3 {
+        let rows: String = (0..50)
+            .map(|i| format!("{},{}.5,{}\n", part * 100 + i, i, if i == 3 { "" } else { "x" }))
+            .collect();
+        test.put(&format!("part{part}.csv"), &format!("k,v,s\n{rows}"));
+        std::fs::create_dir_all(test.path(&format!("p/day={part}"))).unwrap();
+        test.convert(&format!("part{part}.csv"), &format!("p/day={part}/x.parquet"), &[]);
+    }
+    for (filter, files, count) in [
+        ("k >= 220", &["day=2"][..], "30"),
+        ("k < 10", &["day=0"], "10"),
+        ("k = 120 OR k = 3", &["day=0", "day=1"], "2"),
+        ("k BETWEEN 60 AND 90", &[], "0"),
+        ("k > 130 AND day < 2", &["day=1"], "19"),
+        // NaN is no bound.
+        ("v > 1000", &["day=0", "day=1", "day=2"], "0"),
+        ("k + 1 > 1000", &["day=0", "day=1", "day=2"], "0"),
+        ("s IS NULL", &["day=0", "day=1", "day=2"], "3"),
+    ] {
+        let plan = test.lines(&format!("EXPLAIN SELECT k FROM '@/p' WHERE {filter}")).join("\n");
+        let found: Vec<&str> = ["day=0", "day=1", "day=2"]
+            .into_iter()
+            .filter(|day| plan.contains(&format!("{day}/x")))
+            .collect();
+        assert_eq!(found, files, "{filter}: {plan}");
+        assert_eq!(test.lines(&format!("SELECT count(*) FROM '@/p' WHERE {filter}")), [count], "{filter}");
+    }
 }
 
 #[test]

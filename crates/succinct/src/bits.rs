@@ -16,8 +16,9 @@ pub(crate) fn low_mask(width: u32) -> u64 {
 
 /// Reads the integer of `width` (1 to 64) bits at bit `bit`; bits past the end of `words` are zero.
 ///
-/// In words: take the word with the first bit, shift it down, add the low bits of the next word if the integer
-/// crosses into it, mask. Integers of up to 57 bits lie within eight bytes, which one unaligned load reads.
+/// The plain version: take the word with the first bit, shift it right, add the low bits of the next word if
+/// the integer crosses into it, mask. Integers of up to 57 bits are within eight bytes, which one unaligned
+/// load reads.
 #[inline]
 pub(crate) fn read_int(words: &[u64], bit: u64, width: u32) -> u64 {
     if width <= 57 && ((bit / 64) as usize) + 1 < words.len() {
@@ -43,8 +44,8 @@ pub(crate) unsafe fn read_window(words: &[u64], bit: u64) -> u64 {
         let index = (bit / 64) as usize;
         return ((u128::from(words[index + 1]) << 64 | u128::from(words[index])) >> (bit % 64)) as u64;
     }
-    // SAFETY: the caller leaves at least eight bytes from the bit's byte on.
-    // SAFETY: any eight bytes are a `u64`; the load is unaligned.
+    // SAFETY: the caller guarantees at least eight bytes from the bit's byte on. SAFETY: any eight bytes are
+    // a `u64`; the load is unaligned.
     let window =
         unsafe { words.as_ptr().cast::<u8>().add((bit / 8) as usize).cast::<u64>().read_unaligned() };
     window >> (bit % 8)

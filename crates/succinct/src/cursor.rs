@@ -1,11 +1,11 @@
-//! Reading elements in order, every length checked against what is left.
+//! Reads elements in order; every length is checked against the elements left.
 
 use crate::error::Error;
 use crate::storage::Section;
 
 /// A position in a sequence of elements.
 ///
-/// A length that is read here is unverified until [`section`](WordCursor::section) has cut it out: nothing is
+/// A length that is read here is unverified until [`section`](WordCursor::section) has checked it: nothing is
 /// allocated, and nothing overflows.
 #[derive(Debug, Clone)]
 pub struct WordCursor<S> {
@@ -76,7 +76,7 @@ impl<S: Section> WordCursor<S> {
 
     /// An optional structure: the elements of its content if it is present.
     ///
-    /// The content may be of any kind: a reader that does not know it has hereby skipped it.
+    /// The content may be of any kind: a reader that does not know it can ignore it.
     pub fn option(&mut self, path: &str) -> Result<Option<S>, Error> {
         match self.element(path)? {
             0 => Ok(None),

@@ -1,4 +1,4 @@
-//! What can be wrong with words that claim to be a structure, or with the parts given to a builder.
+//! Errors of opening and building structures.
 
 use std::fmt;
 
@@ -26,18 +26,18 @@ pub enum Error {
         at: u64,
         /// The field.
         path: String,
-        /// What the format asks for.
+        /// What the format requires.
         expected: String,
-        /// What is there.
+        /// What was found.
         found: String,
     },
-    /// A limit that protects memory was passed.
+    /// A limit that protects memory was exceeded.
     Limit {
         /// The limit's name.
         name: &'static str,
         /// Its value.
         limit: u64,
-        /// What was asked for.
+        /// The requested value.
         found: u64,
     },
 }

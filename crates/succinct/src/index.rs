@@ -1,4 +1,4 @@
-//! Our own index, built when it is first needed or kept beside the data.
+//! Our own index, built when it is first needed or stored in a side file.
 
 use std::io;
 
@@ -9,8 +9,8 @@ use crate::storage::SharedWords;
 
 /// A structure whose fast index can be built ahead of time, kept elsewhere, and attached again.
 ///
-/// Without any of this the index is built on the first query that gains from it. The index never goes into the
-/// format's optional slots: simple-sds would take it for its own.
+/// Otherwise the index is built on the first query that needs it. The index is never stored in the format's
+/// optional slots: simple-sds would read it as its own supports.
 ///
 /// ```
 /// use pentaglot_succinct::{BitQueries, BitVector, Indexed, SharedWords, WordCursor};
@@ -26,12 +26,13 @@ pub trait Indexed {
     /// Builds what is missing, in one pass over the words.
     fn build_index(&self);
 
-    /// Builds the index if need be and writes its elements.
+    /// Builds the index if necessary and writes its elements.
     fn write_index(&self, sink: &mut impl WordSink) -> io::Result<()>;
 
-    /// Takes over an index that [`write_index`](Self::write_index) wrote, in place.
+    /// Attaches an index that [`write_index`](Self::write_index) wrote, in place.
     ///
-    /// Its shape is checked against the structure. Its content is not: whoever keeps it binds it to the data.
-    /// An index of other data gives wrong answers, but never undefined behaviour or a panic.
+    /// Its shape is checked against the structure. Its content is not: the caller must make sure that it
+    /// belongs to the data. An index of other data gives wrong answers, but never undefined behaviour or a
+    /// panic.
     fn attach_index(&self, cursor: &mut WordCursor<SharedWords>) -> Result<(), Error>;
 }

@@ -31,7 +31,7 @@ pub struct IntVector<W = Vec<u64>> {
 }
 
 impl<W: Words> IntVector<W> {
-    /// Takes `bits` as `len` items of `width` bits; all must agree.
+    /// A vector of `len` items of `width` bits in `bits`; the three must be consistent.
     pub fn try_from_parts(len: u64, width: u64, bits: RawVector<W>) -> Result<Self, Error> {
         let width = check_shape(len, width, bits.len(), 0)?;
         Ok(IntVector { len, width, bits })
@@ -65,7 +65,7 @@ impl<W: Words> IntVector<W> {
         (index < self.len).then(|| self.read(index))
     }
 
-    /// Item `index`, or some number past the end.
+    /// Item `index`, or an unspecified number past the end.
     #[inline]
     pub(crate) fn read(&self, index: u64) -> u64 {
         read_int(self.bits.words(), index.wrapping_mul(u64::from(self.width)), self.width)
@@ -106,7 +106,7 @@ impl<W: Words> IntVector<W> {
         bit_len(self.iter().fold(0, |seen, item| seen | item))
     }
 
-    /// The same items over storage of their own.
+    /// A copy that owns its storage.
     pub fn to_owned_vector(&self) -> IntVector {
         IntVector { len: self.len, width: self.width, bits: self.bits.to_owned_vector() }
     }
@@ -203,7 +203,7 @@ impl<W: Words> Structure<W> for IntVector<W> {
     {
         let at = cursor.position();
         let (len, width) = (cursor.element("len")?, cursor.element("width")?);
-        // Before the bits are looked at: this explains more than what would follow from it.
+        // Checked before the bits are read, since this error is more helpful than the ones that would follow.
         check_shape(len, width, len.wrapping_mul(width), at)?;
         let bits = RawVector::from_words(cursor).map_err(|error| error.within("bits"))?;
         let width = check_shape(len, width, bits.len(), at)?;

@@ -1,4 +1,4 @@
-//! What every structure can do with elements: be opened from them, written as them, described and checked.
+//! [`Structure`]: opening from elements, writing as elements, description and validation.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::storage::Section;
 /// Which optional rank and select supports to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Supports {
-    /// Those that were there when the structure was opened, word for word; none for one built in memory.
+    /// Exactly those that were present when the structure was opened; none for one built in memory.
     #[default]
     AsIs,
     /// Those that simple-sds writes, with its exact content: rank, select and select0 for bit vectors and
@@ -32,7 +32,16 @@ impl WordSink for Vec<u64> {
     }
 }
 
-/// Writes elements as little-endian bytes.
+/// Writes elements as little-endian bytes: how a structure becomes a file.
+///
+/// ```
+/// use pentaglot_succinct::{BitVector, ByteSink, Structure, Supports};
+/// let bits: BitVector = (0..1000).map(|position| position % 3 == 0).collect();
+/// let mut file = Vec::new(); // or a `std::fs::File`, or a `pentaglot::Sink`
+/// bits.write_words(Supports::Full, &mut ByteSink(&mut file))?;
+/// assert_eq!(file.len() % 8, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ByteSink<O>(pub O);
 
@@ -60,19 +69,19 @@ pub struct Part {
     pub len: u64,
 }
 
-/// How bad a [`Finding`] is.
+/// The severity of a [`Finding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Legal, but another reader may object.
+    /// Valid, but other readers may reject it.
     Warning,
     /// The format forbids it.
     Error,
 }
 
-/// Something that [`Structure::validate`] found.
+/// A finding of [`Structure::validate`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The rule that is broken, in a few fixed words: `unused bits`, `count`, `rank support`, …
     pub rule: &'static str,
@@ -80,17 +89,17 @@ pub struct Finding {
     pub offset: u64,
     /// The field, such as `high.bits.words[3]`.
     pub path: String,
-    /// What should be there.
+    /// What was expected.
     pub expected: String,
-    /// What is there.
+    /// What was found.
     pub found: String,
 }
 
 /// A structure with an exact layout in elements.
 pub trait Structure<W>: Sized {
-    /// Opens the structure in place: a number of steps that depends on its fields, never on its size.
+    /// Opens the structure in place; the time depends on the number of its fields, not on its size.
     ///
-    /// Lengths, widths and the agreement between fields are checked; the bits themselves are not read, see
+    /// Lengths, widths and the consistency of fields are checked; the bits themselves are not read, see
     /// [`validate`](Structure::validate).
     fn from_words(cursor: &mut WordCursor<W>) -> Result<Self, Error>
     where
@@ -99,7 +108,7 @@ pub trait Structure<W>: Sized {
     /// Writes the structure's elements.
     fn write_words(&self, supports: Supports, sink: &mut impl WordSink) -> io::Result<()>;
 
-    /// Lists parts and findings in the order of the elements; what the provided methods rest on.
+    /// Lists parts and findings in the order of the elements; used by the provided methods.
     ///
     /// The walk describes the structure as it was opened, which is what [`Supports::AsIs`] writes.
     fn walk(&self, walk: &mut Walk);
@@ -118,7 +127,7 @@ pub trait Structure<W>: Sized {
         walk.parts
     }
 
-    /// Reads everything and reports what does not fit, at most [`Walk::FINDING_LIMIT`] findings.
+    /// Reads everything and reports broken rules, at most [`Walk::FINDING_LIMIT`] findings.
     fn validate(&self) -> Vec<Finding> {
         let mut walk = Walk::new(true);
         self.walk(&mut walk);
@@ -142,7 +151,7 @@ impl WordSink for Counter {
     }
 }
 
-/// Collects the parts of a structure, and findings about them if asked to.
+/// Collects the parts of a structure, and optionally findings about them.
 #[derive(Debug)]
 pub struct Walk {
     prefix: String,
@@ -160,7 +169,7 @@ impl Walk {
         Walk { prefix: String::new(), offset: 0, checking, parts: Vec::new(), findings: Vec::new() }
     }
 
-    /// Whether content is to be read and checked.
+    /// Whether content is read and checked.
     pub(crate) fn checking(&self) -> bool {
         self.checking && self.findings.len() < Self::FINDING_LIMIT
     }
@@ -177,7 +186,7 @@ impl Walk {
         self.within(name, |walk| structure.walk(walk));
     }
 
-    /// What `inner` lists lies in field `name`.
+    /// Runs `inner` for the parts of field `name`.
     pub(crate) fn within(&mut self, name: &str, inner: impl FnOnce(&mut Walk)) {
         let outer = self.prefix.clone();
         self.prefix = join(&outer, name);
@@ -185,7 +194,7 @@ impl Walk {
         self.prefix = outer;
     }
 
-    /// Element offset of what comes next.
+    /// Element offset of the next part.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }

@@ -9,17 +9,18 @@
 //! | [`RunLengthVector`] | runs of set bits | Sirén 2012 |
 //! | [`WaveletMatrix`], [`RunLengthWaveletMatrix`] | integers, with rank and select for each | Claude, Navarro, Ordóñez 2015 |
 //!
-//! **Storage.** Every structure is generic over where its words are: `Vec<u64>` when built, `&[u64]` or
-//! [`SharedWords`] when opened in place from a memory map. Opening ([`Structure::from_words`]) checks lengths and
-//! reads a handful of elements, whatever the size; [`Structure::validate`] reads everything.
+//! **Storage.** Every structure is generic over its storage: `Vec<u64>` when built, `&[u64]` or [`SharedWords`]
+//! when opened in place from a memory map. Opening ([`Structure::from_words`]) checks lengths and reads a few
+//! elements, independent of the size; [`Structure::validate`] reads everything.
 //!
-//! **Queries** take any argument and answer with a number or with none. Plain, sparse and run-length bit vectors
+//! ***Queries** accept any argument and return a number or `None`. Plain, sparse and run-length bit vectors
 //! share [`BitQueries`]. Batched forms prefetch, 32 queries at a time.
 //!
-//! **Index.** What makes queries fast and is not in the file is built on first use, see [`Indexed`].
+//! **Index.** Additional data for fast queries, which is not in the file, is built on first use, see
+//! [`Indexed`].
 //!
-//! **Damage.** A file that lies about its content gives wrong answers at worst: no query panics, and nothing is
-//! allocated on the word of a file.
+//! **Damage.** A damaged file gives wrong answers at worst: no query panics, and no length from a file is used
+//! for an allocation before it is checked.
 //!
 //! **Processors.** POPCNT, BMI2 and AVX-512 are used where they are found at run time; no compiler flags are
 //! needed. The environment variable `PENTAGLOT_SUCCINCT_CPU=portable` (or `popcnt`, `bmi2`) limits them, for tests. The

@@ -1,13 +1,13 @@
-//! The questions that every bit vector answers, whatever its encoding.
+//! The queries that all bit vectors share, for any encoding.
 
 /// Queries on a vector of bits, or on the sorted positions of its set bits.
 ///
-/// Every argument is legal, up to `u64::MAX`: there is an answer or there is none. The batched forms
-/// (`…_many`) give the same answers and fetch the cache lines of 32 queries at a time before they need them.
+/// Every argument up to `u64::MAX` is allowed. The batched forms (`…_many`) give the same answers and
+/// prefetch the cache lines of 32 queries at a time.
 ///
 /// A [`SparseVector`](crate::SparseVector) may hold a *multiset*: then `select` is the sorted array, `rank`
-/// counts values below the argument, and what speaks of unset bits (`rank0`, `select0`, `inverse_select`) has
-/// no answer.
+/// counts values below the argument, and queries about unset bits (`rank0`, `select0`, `inverse_select`)
+/// return `None`.
 ///
 /// ```
 /// use pentaglot_succinct::{BitQueries, BitVector};
@@ -79,8 +79,8 @@ pub trait BitQueries {
         Some((self.rank(position), position))
     }
 
-    /// [`get`](Self::get) for many indexes; panics if there are fewer places for answers than questions, as do
-    /// the other batched forms.
+    /// [`get`](Self::get) for many indexes; panics if `answers` is shorter than the queries, as do the other
+    /// batched forms.
     fn get_many(&self, indexes: &[u64], answers: &mut [Option<bool>]) {
         each(indexes, answers, |index| self.get(index));
     }
@@ -133,7 +133,7 @@ pub struct Zeros<R> {
     runs: R,
     next: u64,
     end: u64,
-    // Where the run after `end` ends.
+    // The end of the run after `end`.
     after: u64,
     len: u64,
 }

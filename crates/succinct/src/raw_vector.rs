@@ -27,7 +27,8 @@ pub struct RawVector<W = Vec<u64>> {
 }
 
 impl<W: Words> RawVector<W> {
-    /// Takes `words` as `len` bits: there must be just enough words, and unused bits must be zero.
+    /// A vector of `len` bits in `words`: there must be exactly as many words as needed, and unused bits must
+    /// be zero.
     pub fn try_from_parts(len: u64, words: W) -> Result<Self, Error> {
         let (needed, found) = (len.div_ceil(64), words.as_ref().len() as u64);
         if found != needed {
@@ -76,8 +77,8 @@ impl<W: Words> RawVector<W> {
     /// `index` must be below [`len`](Self::len).
     #[inline]
     pub unsafe fn get_unchecked(&self, index: u64) -> bool {
-        // SAFETY: the caller keeps `index` below `len`, and every constructor has made sure of `len / 64` words
-        // rounded up.
+        // SAFETY: the caller keeps `index` below `len`, and every constructor checks that there are `len / 64`
+        // words, rounded up.
         let word = unsafe { self.words().get_unchecked((index / 64) as usize) };
         word >> (index % 64) & 1 == 1
     }
@@ -109,7 +110,7 @@ impl<W: Words> RawVector<W> {
         self.iter_from(0)
     }
 
-    /// A vector over other storage of the same words.
+    /// A copy that owns its storage.
     pub fn to_owned_vector(&self) -> RawVector {
         RawVector { len: self.len, words: self.words().to_vec() }
     }

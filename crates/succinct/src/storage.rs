@@ -1,11 +1,11 @@
-//! Where words live: owned, borrowed, or shared with the owner of a memory map.
+//! Storage of words: owned, borrowed, or shared with the owner of a memory map.
 
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// What a structure keeps its words in: `Vec<u64>`, `&[u64]`, [`SharedWords`], boxes and reference counts of slices.
+/// The storage of a structure's words: `Vec<u64>`, `&[u64]`, [`SharedWords`], boxes and reference counts of slices.
 ///
 /// # Safety
 ///
@@ -13,18 +13,18 @@ use std::sync::Arc;
 /// `&self` or is moved: structures check their lengths once and rely on it.
 pub unsafe trait Words: AsRef<[u64]> {}
 
-// SAFETY: the heap buffer of a vector stays in place, and does not change without `&mut self`.
+// SAFETY: the heap buffer of a vector does not move, and does not change without `&mut self`.
 unsafe impl Words for Vec<u64> {}
 // SAFETY: as for `Vec`.
 unsafe impl Words for Box<[u64]> {}
-// SAFETY: a shared slice stays in place and does not change.
+// SAFETY: a shared slice does not move and does not change.
 unsafe impl Words for &[u64] {}
-// SAFETY: the counted slice stays in place and does not change while it is shared.
+// SAFETY: the counted slice does not move and does not change while it is shared.
 unsafe impl Words for Arc<[u64]> {}
-// SAFETY: `StableWords` promises the same of the owner.
+// SAFETY: `StableWords` guarantees the same for the owner.
 unsafe impl Words for SharedWords {}
 
-/// Words that can be cut into sections without copying: what a [`WordCursor`](crate::WordCursor) reads from.
+/// Words that can be divided into sections without copying: the input of a [`WordCursor`](crate::WordCursor).
 pub trait Section: Words + Clone {
     /// The words in `range`, or `None` if it does not lie within `self`.
     fn section(&self, range: Range<usize>) -> Option<Self>;
@@ -37,11 +37,11 @@ impl Section for &[u64] {
     }
 }
 
-/// An owner of words that stay where they are.
+/// An owner of words that do not move.
 ///
 /// # Safety
 ///
-/// `stable_words` must return the same slice on every call, however the owner is moved, and the words must
+/// `stable_words` must return the same slice on every call, even if the owner is moved, and the words must
 /// not change while the owner lives.
 pub unsafe trait StableWords: Send + Sync + 'static {
     /// The words.
@@ -99,9 +99,8 @@ impl SharedWords {
 impl AsRef<[u64]> for SharedWords {
     #[inline]
     fn as_ref(&self) -> &[u64] {
-        // SAFETY: `start` and `len` describe a part of the slice that `StableWords` promises to keep in place and
-        // unchanged as long as the owner lives.
-        // SAFETY: the owner lives as long as `self`.
+        // SAFETY: `start` and `len` describe a part of the slice that `StableWords` guarantees not to move or
+        // change as long as the owner lives. SAFETY: the owner lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

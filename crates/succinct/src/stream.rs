@@ -1,10 +1,10 @@
-//! Writing vectors that are larger than memory: elements go out as they come, headers are filled in at the end.
+//! Writes vectors that are larger than memory: elements are written directly, headers are filled in at the end.
 //!
 //! | structure | writer | needs |
 //! |---|---|---|
 //! | raw, int, bit | [`RawVectorWriter`], [`IntVectorWriter`], [`BitVectorWriter`] | an output that can seek |
 //! | sparse | [`SparseVectorWriter`] | the same; universe and number of positions at the start |
-//! | run-length | [`RunLengthVectorWriter`] | any output; a scratch file for what belongs after the samples |
+//! | run-length | [`RunLengthVectorWriter`] | any output; a scratch file for the data after the samples |
 //! | raw, int, bit, sparse | [`write_raw`], [`write_ints`], [`write_bits`], [`write_sparse`] | any output; elements that can be read again |
 
 use std::io::{self, Seek, SeekFrom, Write};
@@ -24,7 +24,7 @@ use crate::sparse::{SparseOptions, bucket_count, low_width};
 /// Words that are buffered before they are written.
 const BUFFER_WORDS: usize = 8192;
 
-/// Bits on their way to a place in the output.
+/// Bits to be written at an offset of the output.
 #[derive(Debug)]
 struct BitSink {
     // Byte offset of the next word.
@@ -102,7 +102,7 @@ impl<O: Write + Seek> RawVectorWriter<O> {
         Self::with_header(output, 0)
     }
 
-    /// Leaves `header` elements before the vector.
+    /// Reserves `header` elements before the vector.
     fn with_header(mut output: O, header: u64) -> io::Result<Self> {
         let start = output.stream_position()?;
         let bits = BitSink::new(start + 8 * (header + 2));
@@ -254,8 +254,8 @@ impl<O: Write + Seek> IntVectorWriter<O> {
 
 /// Writes a [`SparseVector`](crate::SparseVector) without supports, position by position.
 ///
-/// Universe and number of positions are known from the start, so both parts have their places and are written side
-/// by side.
+/// Universe and number of positions are known from the start, so the offsets of both parts are known and they are
+/// written in parallel.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -343,7 +343,7 @@ impl<O: Write + Seek> SparseVectorWriter<O> {
         Ok(())
     }
 
-    /// Completes the vector, if all announced positions came, and leaves the output after it.
+    /// Completes the vector, if all announced positions were appended, and leaves the output after it.
     pub fn finish(mut self) -> io::Result<O> {
         if self.count != self.ones {
             let expected = format!("{} positions", self.ones);

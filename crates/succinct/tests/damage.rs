@@ -1,4 +1,4 @@
-//! Damaged words: an error or wrong answers, never a panic, never memory on the word of a file.
+//! Damaged words: an error or wrong answers, never a panic, never an allocation of an unchecked size.
 
 mod support;
 
@@ -49,7 +49,7 @@ fn ask_matrix<L: Level, W: Words>(matrix: &Wavelet<L, W>) {
     matrix.iter_from(matrix.len() / 2).take(100).for_each(drop);
 }
 
-/// Opens `words` as `kind` and asks whatever opens; returns whether it opened.
+/// Opens `words` as `kind` and runs all queries if that succeeds; returns whether it did.
 fn try_everything(kind: &str, words: &[u64]) -> bool {
     fn open<'a, T: Structure<&'a [u64]>>(words: &'a [u64], ask: impl Fn(&T)) -> bool {
         let Ok(opened) = T::from_words(&mut WordCursor::new(words)) else { return false };

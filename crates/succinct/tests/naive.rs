@@ -1,4 +1,4 @@
-//! Every query of every structure against a naive twin, on shapes that hit the special cases.
+//! Compares every query of every structure with a naive version, on shapes that reach the special cases.
 
 mod support;
 
@@ -194,11 +194,11 @@ proptest! {
     }
 }
 
-/// From some size on, queries ask for lines before they know whether they need them.
+/// From some size on, queries prefetch lines speculatively.
 #[test]
 fn large_wavelet_matrices_answer_as_their_twin() {
     let mut random = Random(11);
-    // Half of it as good as random, half in order: guesses are good in one, bad in the other.
+    // Half of it random, half sorted: estimates are good in one half, bad in the other.
     let values: Vec<u64> =
         (0..135_000).map(|_| random.next() % 65_536).chain((0..135_000).map(|index| index / 7)).collect();
     let matrix = WaveletMatrix::from_values(&values).unwrap();
@@ -235,7 +235,7 @@ fn runs_of_any_length_are_found_again() {
     }
 }
 
-/// One bit in a hundred, and so many that neighbours are looked for eight words at a time.
+/// One bit in a hundred, and enough bits for neighbours to be searched eight words at a time.
 #[test]
 fn neighbours_in_large_sparse_bits_are_found() {
     let mut random = Random(23);

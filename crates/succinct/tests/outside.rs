@@ -1,4 +1,4 @@
-//! What leaves memory: streamed vectors and side indexes.
+//! Data outside memory: streamed vectors and side indexes.
 
 mod support;
 
@@ -117,7 +117,7 @@ fn streamed_sparse_vectors_are_the_same_bytes() {
     assert!(writer.finish().is_err());
 }
 
-/// Every element of `elements`, as often as it is asked for.
+/// Every element of `elements`, each time it is replayed.
 fn replay(elements: &[u64]) -> impl Replay + '_ {
     |take: &mut dyn FnMut(u64) -> std::io::Result<()>| elements.iter().copied().try_for_each(take)
 }

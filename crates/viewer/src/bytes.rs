@@ -1,4 +1,4 @@
-//! The outline of a file, its bytes at an offset, and the part that holds an offset.
+//! The outline of a file, its bytes at an offset, and the part that contains an offset.
 
 use pentaglot::Result;
 use pentaglot::formats::{Expand, Node};
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use crate::State;
 use crate::files::File;
 
-/// Parts of one answer.
+/// Maximum number of parts in one response.
 const MOST_PARTS: usize = 200;
-/// Bytes of one answer.
+/// Maximum number of bytes in one response.
 const MOST_BYTES: u64 = 64 << 10;
-/// Levels that a search by offset goes down.
+/// Maximum depth of a search by offset.
 const MAX_LEVELS: usize = 64;
-/// Parts that a search looks at on one level.
+/// Maximum number of parts that a search examines on one level.
 const SEARCHED: usize = 100_000;
 
 fn node_json(index: u64, node: &Node) -> Value {
@@ -37,7 +37,7 @@ fn find(root: Node, path: &str) -> Result<Node> {
     Ok(node)
 }
 
-/// The parts of the part at `path`, from number `from` on. What can be read before a fault is there, with the fault.
+/// The parts of the part at `path`, from number `from` on. Includes the parts before an error, and the error.
 pub(crate) fn outline(state: &State, file: &File, path: &str, from: u64) -> Result<Value> {
     let opened = file.opened(state)?;
     let node = find(opened.document.outline(), path)?;
@@ -63,7 +63,7 @@ pub(crate) fn outline(state: &State, file: &File, path: &str, from: u64) -> Resu
     Ok(json!({ "node": node_json(0, &node), "parts": parts, "count": count, "more": more, "error": fault }))
 }
 
-/// The path of the deepest part that holds an offset, with its range.
+/// The path of the deepest part that contains an offset, with its range.
 pub(crate) fn locate(state: &State, file: &File, offset: u64) -> Result<Value> {
     let opened = file.opened(state)?;
     let mut node = opened.document.outline();

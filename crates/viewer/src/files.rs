@@ -1,4 +1,4 @@
-//! The named files, each opened when it is first asked for.
+//! The named files, each opened on the first request.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::State;
 use crate::table::RowView;
 use crate::work::Work;
 
-/// Columns that the list of files names; a table asks for more by range.
+/// Maximum number of columns in the list of files; a table requests more by range.
 const NAMED_COLUMNS: usize = 5000;
 
 /// All files.
@@ -28,7 +28,7 @@ pub(crate) struct File {
     pub(crate) work: Work,
 }
 
-/// Why a file cannot be opened: errors are not cloned.
+/// Why a file cannot be opened, as text, since errors cannot be cloned.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) message: String,
@@ -64,7 +64,7 @@ impl Files {
 }
 
 impl File {
-    /// Options for opening the file: its own control, so that work on it can be told apart, and the common memory.
+    /// Options for opening the file: its own control, to distinguish work on it, and the common memory budget.
     pub(crate) fn open_options(&self, state: &State) -> OpenOptions {
         let mut options = state.options.open.clone();
         options.control = pentaglot::Control::new(state.options.open.control.threads());
@@ -105,7 +105,7 @@ impl File {
         queries.clone().ok_or_else(|| Error::usage("there are no queries on this file"))
     }
 
-    /// What the page needs to know before it shows anything.
+    /// The information that the page needs first.
     pub(crate) fn about(&self, state: &State) -> Value {
         let name = self.name.rsplit('/').next().unwrap_or(&self.name);
         let opened = match self.open(state) {

@@ -1,4 +1,4 @@
-//! Who may ask: a browser on this machine that was given the address.
+//! Access control: only a browser on this machine that was given the address is allowed.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::http::{Request, Response};
 
 /// The code that works once, and the token that it is exchanged for.
 pub(crate) struct Guard {
-    /// What `Host` may be, and with `http://` before it `Origin`.
+    /// The valid values of `Host`, and with `http://` before them of `Origin`.
     hosts: [String; 2],
     code: String,
     /// Whether the code can still be used.
@@ -30,8 +30,8 @@ impl Guard {
         &self.code
     }
 
-    /// Refuses a request that another site or another name sent. A name that resolves to this machine is not ours: else a
-    /// foreign page could be of the same origin.
+    /// Rejects a request from another site or for another host name. Other names that resolve to this machine are
+    /// rejected too, since a foreign page could use one to be of the same origin.
     pub(crate) fn check_source(&self, request: &Request) -> std::result::Result<(), Response> {
         let host = request.headers.get("host");
         if !host.is_some_and(|host| self.hosts.contains(host)) {
@@ -46,7 +46,7 @@ impl Guard {
         }
     }
 
-    /// Refuses a request without the token.
+    /// Rejects a request without the token.
     pub(crate) fn check_token(&self, request: &Request) -> std::result::Result<(), Response> {
         let expected = format!("Bearer {}", self.token);
         match request.headers.get("authorization") {
@@ -74,7 +74,7 @@ fn secret() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// In the same time wherever they differ.
+/// Compares in constant time.
 fn equal(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }

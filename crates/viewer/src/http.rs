@@ -1,4 +1,4 @@
-//! HTTP/1.1 as the page speaks it: requests with a length, answers with a length, connections that stay open.
+//! The subset of HTTP/1.1 that the page uses: requests and responses with a length, persistent connections.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ const BODY_BYTES: usize = 64 << 10;
 /// How long a connection may be idle.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A question.
+/// /// A request.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -20,12 +20,12 @@ pub(crate) struct Request {
     pub(crate) path: String,
     /// `key=value` pairs after the `?`, decoded.
     pub(crate) query: HashMap<String, String>,
-    /// Names in lower case. A header that comes twice has both values, with a comma.
+    /// Names in lower case. A repeated header has both values, separated by a comma.
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Vec<u8>,
 }
 
-/// An answer.
+/// /// A response.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,

@@ -1,19 +1,19 @@
-//! A local page that shows typed data: rows, figures, pictures, bytes.
+//! A local page that shows typed data: rows, statistics, pictures, bytes.
 //!
 //! ```text
-//! http    requests and answers of HTTP/1.1, a thread per connection
-//! guard   who may ask: Host and Origin, the one-time code, the token
-//! files   the named files, each opened when it is first asked for
-//! routes  the questions of the page, one function each
+//! http    requests and responses of HTTP/1.1, a thread per connection
+//! guard   access control: Host and Origin, the one-time code, the token
+//! files   the named files, each opened on the first request
+//! routes  the requests of the page, one function each
 //! table   rows by range, sorted and filtered
 //! work    describe, validate and count in the background
-//! bytes   outline, bytes at an offset, the part that holds an offset
+//! bytes   outline, bytes at an offset, the part that contains an offset
 //! save    the plan of a conversion, and the conversion
 //! page    the built page, from `web/`
 //! ```
 //!
-//! The server listens on 127.0.0.1 only. The page's address has a one-time code in its fragment; the page exchanges it for a
-//! token, which it keeps in memory and sends with each question.
+//! The server listens on 127.0.0.1 only. The page's address has a one-time code in its fragment; the page exchanges it
+//! for a token, which it keeps in memory and sends with each request.
 
 mod bytes;
 mod files;
@@ -40,18 +40,18 @@ use crate::guard::Guard;
 
 /// Connections that are served at a time; others wait.
 const MOST_CONNECTIONS: usize = 64;
-/// How often it is asked whether the server is to end.
+/// The interval at which cancellation is checked.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What is shown, and how.
+/// Options of the viewer.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ViewOptions {
-    /// The files: names as every other job takes them.
+    /// The names of the files.
     pub files: Vec<String>,
-    /// How they are opened. The control ends the server.
+    /// How they are opened. Cancelling the control ends the server.
     pub open: OpenOptions,
-    /// The port; 0: any that is free.
+    /// The port; 0 for any free port.
     pub port: u16,
     /// Whether nothing may be saved.
     pub read_only: bool,
@@ -76,7 +76,7 @@ pub(crate) struct State {
 }
 
 impl Viewer {
-    /// Binds the port. Files are opened when the page asks for them.
+    /// Binds the port. Files are opened when the page requests them.
     pub fn bind(registry: &Registry, options: ViewOptions) -> Result<Self> {
         let cannot = |error| Error::io("cannot listen on 127.0.0.1", error);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).map_err(cannot)?;
@@ -108,14 +108,14 @@ impl Viewer {
                     let (state, counted) = (Arc::clone(&self.state), Counted::new(&connections));
                     let serve = move || {
                         let _counted = counted;
-                        // A connection that breaks off concerns nobody else.
+                        // An error of one connection does not affect others.
                         let _ = http::serve(&stream, |request| routes::answer(&state, request));
                     };
-                    // Where no thread can be started, the connection is closed.
+                    // If no thread can be started, the connection is closed.
                     let _ = std::thread::Builder::new().spawn(serve);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
-                // A client that left before it was accepted.
+                // The client disconnected before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => return Err(Error::io("cannot accept a connection", error)),
             }

@@ -1,4 +1,4 @@
-//! The questions of the page.
+//! The requests of the page.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use crate::http::{Request, Response};
 use crate::{State, bytes, page, save, table, work};
 
-/// Positions that an answer lists.
+/// Maximum number of positions in a response.
 const MOST_POSITIONS: usize = 1000;
-/// Entries of a matrix that are told one by one.
+/// Maximum number of matrix entries that are sent individually.
 const MOST_ENTRIES: usize = 2000;
 
 pub(crate) fn answer(state: &Arc<State>, request: &Request) -> Response {
@@ -115,7 +115,7 @@ fn files(state: &State) -> Value {
     })
 }
 
-/// A rectangle of a matrix: how full its cells are, and its entries where they are few.
+/// A rectangle of a matrix: the density of its cells, and its entries if they are few.
 fn spy(state: &State, request: &Request) -> Result<Value> {
     let opened = state.files.get(request.query.get("file").map_or("0", String::as_str))?.opened(state)?;
     let number = |key: &str| request.query.get(key).and_then(|text| text.parse::<u64>().ok());

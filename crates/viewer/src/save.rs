@@ -1,4 +1,5 @@
-//! The plan of a conversion, and the conversion: into the folder where the server was started, never over another file.
+//! The plan of a conversion, and the conversion: into the folder where the server was started; existing files are never
+//! replaced.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ fn options(state: &State, file: &File, request: &Value) -> ConvertOptions {
     options
 }
 
-/// What saving would do, field by field: the object of `--dry-run`.
+/// The plan of saving, field by field, as in a dry run.
 pub(crate) fn plan(state: &State, file: &File, request: &Value) -> Result<Value> {
     let mut options = options(state, file, request);
     options.allow_lossy = LossKinds::ALL;
@@ -49,7 +50,7 @@ pub(crate) fn save(state: &State, file: &File, request: &Value) -> Result<Value>
     let name = request["name"].as_str().unwrap_or_default();
     check_name(name)?;
     let path = state.options.folder.join(name);
-    // Also a link that leads nowhere is something.
+    // A dangling link counts as existing.
     if path.symlink_metadata().is_ok() {
         return Err(Error::usage(format!("{name} exists already")));
     }
@@ -59,7 +60,7 @@ pub(crate) fn save(state: &State, file: &File, request: &Value) -> Result<Value>
     Ok(json!({ "name": name, "rows": report.rows, "bytes": report.bytes, "notes": report.notes }))
 }
 
-/// Errs unless a name is that of a file, without any folder.
+/// Returns an error unless the name is a plain file name without a folder.
 fn check_name(name: &str) -> Result<()> {
     let is_bare = Path::new(name).file_name().is_some_and(|file| file == name)
         && !name.contains(['/', '\\', ':', '\0']);

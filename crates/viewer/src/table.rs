@@ -21,15 +21,15 @@ use serde_json::{Value, json};
 use crate::State;
 use crate::files::File;
 
-/// Rows of one answer at the most.
+/// Maximum number of rows in one response.
 const MOST_ROWS: u64 = 1000;
-/// Columns of one answer at the most.
+/// Maximum number of columns in one response.
 const MOST_COLUMNS: usize = 200;
 /// Characters of a cell; more are fetched when it is opened.
 const CELL: usize = 400;
-/// Rows between two wanted rows that are read along rather than skipped.
+/// Gaps of up to this many rows between selected rows are read rather than skipped.
 const NEAR: u64 = 64;
-/// The column of row numbers, under a name that no file has.
+/// The name of the column of row numbers, which no file uses.
 const ROW: &str = "\u{0}row";
 
 /// A choice and order of rows.
@@ -38,7 +38,7 @@ pub(crate) struct RowView {
     pub(crate) filter: Option<String>,
     pub(crate) sort: Option<(String, bool)>,
     rows: Vec<u32>,
-    /// Pays for the rows.
+    /// The reservation for the rows.
     _held: Reservation,
 }
 
@@ -46,7 +46,7 @@ fn is_list_form(opened: &Opened) -> bool {
     matches!(Form::of(&opened.document.summary().schema), Form::Dense | Form::Sparse)
 }
 
-/// Makes the rows of a filter and an order. Gives the number of the view and of its rows.
+/// Creates a view of the filtered and sorted rows. Returns its id and its number of rows.
 pub(crate) fn view(state: &State, file: &File, request: &Value) -> Result<Value> {
     let opened = file.opened(state)?;
     let filter = request["filter"].as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -56,7 +56,7 @@ pub(crate) fn view(state: &State, file: &File, request: &Value) -> Result<Value>
     let found = match known {
         Some(view) => view,
         None => {
-            // One view is kept beside the new one: earlier ones give their memory back.
+            // The previous view is kept with the new one; earlier ones are freed.
             let last = views.last().map_or(0, |view| view.number);
             let earlier = views.len().saturating_sub(1);
             views.drain(..earlier);
@@ -111,7 +111,7 @@ impl RowView {
             found.extend_from_slice(numbers.values());
             if let Some(column) = sorted {
                 let key = batch.column(column);
-                // The keys, once more while they are joined.
+                // The keys take twice their size while they are concatenated.
                 held.grow(key.get_buffer_memory_size() as u64)?;
                 keys.push(Arc::clone(key));
             }
@@ -228,11 +228,11 @@ fn range(opened: &Opened, view: &View, wanted: Range<u64>) -> Result<(Vec<u64>, 
     Ok((numbers, batch))
 }
 
-/// Any rows in any order: ranges that hold them are read, then they are picked.
+/// Any rows in any order: reads ranges that contain them, then selects them.
 fn chosen(opened: &Opened, view: &View, wanted: &[u32]) -> Result<(Vec<u64>, RecordBatch)> {
     let mut ordered: Vec<u64> = wanted.iter().map(|row| u64::from(*row)).collect();
     ordered.sort_unstable();
-    // Where a reader must start at the beginning, one pass is enough.
+    // If the reader cannot seek, one pass over the range is better.
     let has_access = opened.document.splits(2).len() > 1
         || opened.document.summary().rows.is_some_and(|rows| rows < 10_000);
     let mut ranges: Vec<Range<u64>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Work that takes long: it runs in the background, and the page asks how far it is.
+//! Long tasks, which run in the background; the page polls their progress.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,7 +20,7 @@ struct Task {
 }
 
 impl Work {
-    /// The state of the work of this name, which is started if it is new.
+    /// The state of the task of this name, which is started if it is new.
     fn ask(
         &self,
         name: &str,
@@ -54,7 +54,7 @@ impl Work {
     }
 }
 
-/// The figures of a column, or of the whole where no column is named.
+/// Statistics of a column, or of the whole document if no column is named.
 pub(crate) fn describe(state: &Arc<State>, index: &str, column: Option<&str>) -> Result<String> {
     let own = state.files.get(index)?;
     let name = format!("describe {}", column.unwrap_or(""));
@@ -93,7 +93,7 @@ pub(crate) fn validate(state: &Arc<State>, index: &str) -> Result<String> {
     }))
 }
 
-/// The number of rows; of a file that breaks, those before the fault.
+/// The number of rows; for a broken file, of those before the error.
 pub(crate) fn count(state: &Arc<State>, index: &str) -> Result<String> {
     let own = state.files.get(index)?;
     let options = own.open_options(state);
@@ -102,7 +102,7 @@ pub(crate) fn count(state: &Arc<State>, index: &str) -> Result<String> {
     Ok(own.work.ask("count", &control, move || {
         let opened = job::open(&shared.registry, &path, &options)?;
         let mut rows = 0;
-        // Without columns a reader gives batches that have rows and nothing else.
+        // With no columns selected, batches have only a number of rows.
         let mut view = View::default();
         view.columns = Some(Vec::new());
         for batch in opened.rows(&view)? {

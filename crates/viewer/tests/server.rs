@@ -1,4 +1,4 @@
-//! The server as a client sees it that is not the page.
+//! Tests of the server with a client other than the page.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -39,7 +39,7 @@ impl Server {
         server
     }
 
-    /// A request with these headers beside `Host`, unless they have it.
+    /// A request with these headers, and `Host` unless they include it.
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Vec<u8>) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let mut head =

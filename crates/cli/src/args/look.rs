@@ -1,4 +1,4 @@
-//! What the verbs take that look at files.
+//! Arguments of the verbs that only read files.
 
 use std::ops::Range;
 

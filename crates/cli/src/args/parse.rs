@@ -28,7 +28,7 @@ pub(super) fn parse_option(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// The text, or what a file holds: `@FILE`.
+/// The text, or with `@FILE` the content of a file.
 pub(super) fn text_or_file(text: &str) -> Result<String, String> {
     match text.strip_prefix('@') {
         Some(path) => match std::fs::read_to_string(path) {

@@ -1,8 +1,8 @@
-//! What the verbs take that write or compare files.
+//! Arguments of the verbs that write or compare files.
 
 use std::ops::Range;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use pentaglot::hub::LossKinds;
 use pentaglot::job::{ColumnChanges, parse_columns};
 
@@ -23,7 +23,7 @@ pub(crate) struct Changes {
     pub(crate) rename: Option<Pairs>,
 }
 
-/// Names with what they get.
+/// Pairs of a column name and its new type or name.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs(pub(crate) Vec<(String, String)>);
 
@@ -181,6 +181,77 @@ pub(crate) struct Sql {
     /// Replace existing outputs
     #[arg(long)]
     pub(crate) force: bool,
+    /// Run queries over files on a cluster: the address of its scheduler (a build with the feature `cluster` has it)
+    #[arg(long, value_name = "df://HOST:PORT")]
+    pub(crate) cluster: Option<String>,
+    /// How long a statement may take, in seconds (0: as long as it takes; by default an hour on a cluster)
+    #[arg(long, value_name = "S")]
+    pub(crate) deadline: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "they are parsed in every build"))]
+pub(crate) struct Cluster {
+    #[command(subcommand)]
+    pub(crate) role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "they are parsed in every build"))]
+pub(crate) enum Role {
+    /// Divides queries among executors; there is one
+    Scheduler(Scheduler),
+    /// Runs parts of queries; there are several
+    Executor(Executor),
+}
+
+#[derive(Debug, Args)]
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "they are parsed in every build"))]
+pub(crate) struct Scheduler {
+    /// The address to listen on
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub(crate) bind_host: String,
+    /// The port to listen on (0: any that is free)
+    #[arg(long, value_name = "PORT", default_value_t = 50050)]
+    pub(crate) bind_port: u16,
+    /// The name by which executors reach this machine, if it is not the address
+    #[arg(long, value_name = "HOST")]
+    pub(crate) external_host: Option<String>,
+    /// Listen on an address that other machines reach, although nothing authenticates those who connect
+    #[arg(long)]
+    pub(crate) insecure: bool,
+}
+
+#[derive(Debug, Args)]
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "they are parsed in every build"))]
+pub(crate) struct Executor {
+    /// Where the scheduler is
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub(crate) scheduler_host: String,
+    /// The port of the scheduler
+    #[arg(long, value_name = "PORT", default_value_t = 50050)]
+    pub(crate) scheduler_port: u16,
+    /// The address to listen on
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub(crate) bind_host: String,
+    /// The name by which clients and executors reach this machine, if it is not the address
+    #[arg(long, value_name = "HOST")]
+    pub(crate) external_host: Option<String>,
+    /// The port from which rows are fetched
+    #[arg(long, value_name = "PORT", default_value_t = 50051)]
+    pub(crate) bind_port: u16,
+    /// The port to which tasks come
+    #[arg(long, value_name = "PORT", default_value_t = 50052)]
+    pub(crate) bind_grpc_port: u16,
+    /// The folder for intermediate results; by default a temporary one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) work_dir: Option<String>,
+    /// Read and write only below this folder or address, links followed; may be repeated; needed with --insecure
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_root: Vec<String>,
+    /// Listen on an address that other machines reach, although nothing authenticates those who connect
+    #[arg(long)]
+    pub(crate) insecure: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -202,4 +273,53 @@ impl Changes {
         changes.rename = pairs(&self.rename);
         changes
     }
+}
+
+/// What is done to the tables of a collection; reading and writing them is for the other verbs.
+#[derive(Debug, Args)]
+pub(crate) struct Mongodb {
+    #[command(subcommand)]
+    pub(crate) work: MongodbWork,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum MongodbWork {
+    /// The tables of a collection; with key= all versions of one, the oldest first
+    #[command(
+        after_help = "Examples:\n  pentaglot mongodb list mongodb://localhost/market/ticks\n  pentaglot mongodb list --json 'mongodb://localhost/market/ticks?key=AAPL'"
+    )]
+    List(MongodbPlace),
+    /// Add the rows of files to a table: a new version that shares the chunks of the older one
+    #[command(
+        after_help = "Examples:\n  pentaglot mongodb append day-2.csv 'mongodb://localhost/market/ticks?key=AAPL'\n  pentaglot mongodb append 'day-*.parquet' 'mongodb://localhost/market/ticks?key=AAPL'"
+    )]
+    Append(Convert),
+    /// Delete a table with all its versions; with version= one old version
+    #[command(
+        after_help = "Examples:\n  pentaglot mongodb delete 'mongodb://localhost/market/ticks?key=AAPL'\n  pentaglot mongodb delete 'mongodb://localhost/market/ticks?key=AAPL&version=65f000000000000000000001'"
+    )]
+    Delete(MongodbPlace),
+    /// Delete old versions, and what interrupted writers left behind
+    #[command(
+        after_help = "Examples:\n  pentaglot mongodb prune mongodb://localhost/market/ticks\n  pentaglot mongodb prune --keep 3 'mongodb://localhost/market/ticks?key=AAPL'"
+    )]
+    Prune(MongodbPrune),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MongodbPlace {
+    /// The collection: mongodb://HOSTS/DB/COLLECTION, with ?key=… one of its tables
+    pub(crate) address: String,
+    /// One JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MongodbPrune {
+    #[command(flatten)]
+    pub(crate) place: MongodbPlace,
+    /// How many old versions of each key are kept
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) keep: usize,
 }

@@ -95,7 +95,7 @@ pub(super) fn run(session: &Session, args: &Sql, engine: &Engine) -> Outcome {
     editor.set_helper(Some(Words::default()));
     let history = history_file();
     if let Some(file) = &history {
-        // The first time there is none.
+        // There is no history file at first.
         let _ = editor.load_history(file);
     }
     loop {
@@ -105,7 +105,7 @@ pub(super) fn run(session: &Session, args: &Sql, engine: &Engine) -> Outcome {
         match editor.readline("sql> ") {
             Ok(line) => {
                 let _ = editor.add_history_entry(line.trim());
-                if !obey(session, args, engine, line.trim()) {
+                if !execute(session, args, engine, line.trim()) {
                     break;
                 }
             }
@@ -123,8 +123,8 @@ pub(super) fn run(session: &Session, args: &Sql, engine: &Engine) -> Outcome {
     Ok(DONE)
 }
 
-/// Obeys one line; gives whether to go on.
-fn obey(session: &Session, args: &Sql, engine: &Engine, line: &str) -> bool {
+/// Executes one line; returns whether to continue.
+fn execute(session: &Session, args: &Sql, engine: &Engine, line: &str) -> bool {
     let statements = match line.strip_prefix('\\') {
         Some("q") => return false,
         Some("?") => {
@@ -162,14 +162,14 @@ fn obey(session: &Session, args: &Sql, engine: &Engine, line: &str) -> bool {
     true
 }
 
-/// Where lines are kept between sessions.
+/// The file of the history.
 fn history_file() -> Option<PathBuf> {
     let folder = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let folder = folder.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")))?;
     Some(folder.join("pentaglot/sql_history"))
 }
 
-/// What can be completed.
+/// The words that Tab completes.
 #[derive(Default)]
 struct Words {
     names: Vec<String>,

@@ -21,7 +21,7 @@ use crate::hub::type_text::print_type;
 use crate::hub::{LossKind, LossKinds, LossRecord, relax, shape};
 use crate::limits::Budget;
 
-/// Rows handled together when rows turn into columns, so that a chunk stays in cache.
+/// Rows that are transposed together, so that a chunk stays in cache.
 const CHUNK_ROWS: usize = 128;
 /// Bytes of one densified batch.
 const DENSE_BATCH_BYTES: u64 = 16 << 20;
@@ -59,8 +59,8 @@ fn split<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, rows: usize, cols: u
     columns.into_iter().map(array).collect()
 }
 
-/// One dense row per table row; columns are widened to the matrix's type. A null is refused by row and column, unless it
-/// may become NaN; that, and numbers that were rounded, is added to what is `lost`.
+/// One dense row per table row; columns are widened to the matrix's type. A null is an error that names row and column,
+/// unless it may become NaN; such nulls and rounded numbers are added to `lost`.
 pub(super) fn columns_to_dense(
     batch: &RecordBatch,
     schema: &Schema,
@@ -93,7 +93,7 @@ pub(super) fn columns_to_dense(
     rows::batch(Arc::new(schema.clone()), vec![list], rows)
 }
 
-/// The values of a column of a matrix, none of them null: a null becomes NaN where that is allowed.
+/// The values of a matrix column without nulls: a null becomes NaN where that is allowed.
 fn without_nulls(
     values: &ArrayRef,
     column: &str,
@@ -118,7 +118,8 @@ fn without_nulls(
     }
 }
 
-/// Counts the numbers that a cast to floats has rounded; errs at the first if that is not allowed.
+/// Counts the numbers that a cast to floats has rounded. The first one is an error if rounding is not
+/// allowed.
 fn check_rounded(
     column: &str,
     from: &ArrayRef,
@@ -227,7 +228,7 @@ fn entries(batch: &RecordBatch) -> Result<(UInt64Array, ArrayRef, Vec<i64>)> {
 /// `row, col, value`, in stored order.
 pub(super) fn sparse_to_coo(batch: &RecordBatch, schema: &SchemaRef, start: u64) -> Result<RecordBatch> {
     let ends = batch.column(0).as_list::<i64>().value_offsets();
-    // Long stretches without entries cost nothing.
+    // A batch without entries needs no work.
     if ends.first() == ends.last() {
         return Ok(RecordBatch::new_empty(Arc::clone(schema)));
     }

@@ -1,4 +1,4 @@
-//! From shape to shape ([`reshape`]) and from type to type ([`adapt`]), as streams. Knows no format.
+//! Changes the shape ([`reshape`]) and the types ([`adapt`]) of streams. Independent of formats.
 //!
 //! [`target_form::choose`] decides which form a stream takes for a target; [`reshape::reshape`] gives it that form.
 

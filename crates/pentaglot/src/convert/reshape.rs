@@ -1,4 +1,4 @@
-//! Reshape: a stream in one form to the same data in another, and what that does to its values.
+//! Reshape: converts a stream from one form to another, and describes the effect on its values.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ use crate::hub::type_text::{print_field, print_type};
 use crate::hub::{Effect, LossKind, LossKinds, LossRecord, Plan, native};
 use crate::limits::Budget;
 
-/// How a stream changes its form. Made by [`plan`], obeyed by [`reshape`].
+/// How a stream changes its form. Made by [`plan`], carried out by [`reshape`].
 #[derive(Debug, Clone)]
 pub struct Reshape {
     from: Form,
     to: Form,
     route: Route,
-    /// What comes out.
+    /// The schema of the result.
     pub schema: SchemaRef,
-    /// What that does, step by step.
+    /// The effect, step by step.
     pub plan: Plan,
 }
 
 /// How one form becomes another, where there is more than one way.
 #[derive(Debug, Clone, PartialEq)]
 enum Route {
-    /// The forms say it all.
+    /// The two forms determine it.
     Forms,
     /// Each row of a table is an entry.
     Triplets(Triplets),
@@ -39,7 +39,7 @@ enum Route {
     Flatten,
     /// The one value is a tensor, whose outermost dimension gives the rows.
     Unpack(Tensor),
-    /// All rows, which are this many, are one value.
+    /// All rows, this many, become one value.
     Pack(u64),
 }
 
@@ -48,7 +48,7 @@ impl Reshape {
         Reshape { from, to, route: Route::Forms, schema: Arc::new(schema), plan: Plan::default() }
     }
 
-    /// What cannot be: the stream stays as it is.
+    /// An impossible change: the stream stays as it is.
     fn none(form: Form, schema: &SchemaRef, plan: Plan) -> Self {
         Reshape { from: form, to: form, route: Route::Forms, schema: Arc::clone(schema), plan }
     }
@@ -58,7 +58,12 @@ impl Reshape {
         (self.from, self.to)
     }
 
-    /// How many rows come out of so many, where that is known.
+    /// Whether rows come out as they are.
+    pub fn is_identity(&self) -> bool {
+        self.from == self.to && self.route == Route::Forms
+    }
+
+    /// The number of rows of the result for an input of `rows` rows, if known.
     pub fn row_count(&self, rows: Option<u64>) -> Option<u64> {
         match (&self.route, self.from, self.to) {
             (Route::Triplets(_), _, _) => shape::matrix_rows(&self.schema),
@@ -71,7 +76,7 @@ impl Reshape {
         }
     }
 
-    /// Makes what comes out a plain table: it no longer says that it was a matrix.
+    /// Makes the result a plain table, without the metadata of a matrix.
     pub fn forget_shape(&mut self) {
         shape::plan_plain_table(&self.schema, &mut self.plan);
         self.schema = Arc::new(plain_table(&self.schema));
@@ -86,7 +91,7 @@ fn plain_table(schema: &Schema) -> Schema {
     Schema::new_with_metadata(schema.fields().clone(), metadata)
 }
 
-/// Plans the change of form. What cannot be is `Impossible` in the plan.
+/// Plans the change of form. A change that does not exist is an `Impossible` step of the plan.
 pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
     let from = Form::of(schema);
     let mut plan = Plan::default();
@@ -149,13 +154,13 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
     Ok(Reshape { plan, ..Reshape::new(from, to, out) })
 }
 
-/// The change between tensors and matrices, if it is one.
+/// Plans a change between tensors and matrices; `None` if it is not one.
 fn plan_tensor(schema: &SchemaRef, from: Form, to: Form) -> Option<Reshape> {
     let [field] = schema.fields().as_ref() else { return None };
     let tensor = Tensor::of(field)?;
     let is_sparse = to == Form::Sparse;
     let (route, tensor, rows) = match (from, to) {
-        // Plain numbers are a matrix of one column, as every table.
+        // Plain numbers are a matrix of one column, as for any table.
         (Form::Table | Form::Array, Form::Dense | Form::Sparse) if !tensor.shape.is_empty() => {
             (Route::Flatten, tensor, None)
         }
@@ -189,7 +194,7 @@ fn plan_tensor(schema: &SchemaRef, from: Form, to: Form) -> Option<Reshape> {
     Some(Reshape { route, plan, ..Reshape::new(from, to, out) })
 }
 
-/// How many rows of this schema make one value of this field, if they can.
+/// How many rows of this schema form one value of this field, if that is possible.
 pub fn rows_of_value(schema: &Schema, value: &Field) -> Option<u64> {
     let [field] = schema.fields().as_ref() else { return None };
     let (row, all) = (Tensor::of(field)?, Tensor::of(value)?);
@@ -197,7 +202,7 @@ pub fn rows_of_value(schema: &Schema, value: &Field) -> Option<u64> {
     all.checked_div(row).filter(|count| count * row == all)
 }
 
-/// Plans that all rows, which are `count`, become one tensor.
+/// Plans the change of all `count` rows to one tensor.
 pub fn plan_value(schema: &SchemaRef, count: u64) -> Result<Reshape> {
     let from = Form::of(schema);
     let tensor = match (from, schema.fields().as_ref()) {
@@ -214,7 +219,7 @@ pub fn plan_value(schema: &SchemaRef, count: u64) -> Result<Reshape> {
             "",
             describe(schema),
             word(Form::Value),
-            Effect::impossible("its rows are no tensors of numbers"),
+            Effect::impossible("its rows are not tensors of numbers"),
         );
         return Ok(Reshape::none(from, schema, plan));
     };
@@ -231,7 +236,7 @@ pub fn plan_value(schema: &SchemaRef, count: u64) -> Result<Reshape> {
     })
 }
 
-/// Plans that a table of row, column and value becomes a sparse matrix of a known size.
+/// Plans the change of a table of row, column and value to a sparse matrix of a known size.
 pub fn plan_triplets(schema: &SchemaRef, triplets: Triplets, (rows, cols): (u64, u64)) -> Reshape {
     let value = triplets.value_type(schema);
     let mut plan = Plan::default();
@@ -251,7 +256,7 @@ pub fn plan_triplets(schema: &SchemaRef, triplets: Triplets, (rows, cols): (u64,
     Reshape { route: Route::Triplets(triplets), plan, ..Reshape::new(Form::Table, Form::Sparse, out) }
 }
 
-/// Gives a stream its new form. A null becomes NaN if that is `allowed`, and is added to what is `lost`.
+/// Converts a stream to its new form. A null becomes NaN if that is `allowed`, and is added to `lost`.
 pub fn reshape(
     rows: Rows,
     reshape: &Reshape,
@@ -269,7 +274,7 @@ pub fn reshape(
         Route::Flatten | Route::Unpack(_) => {
             let route = reshape.route.clone();
             let dense =
-                if reshape.to == Sparse { Arc::new(dense_twin(&schema)?) } else { Arc::clone(&schema) };
+                if reshape.to == Sparse { Arc::new(dense_equivalent(&schema)?) } else { Arc::clone(&schema) };
             let between = each(rows, dense, {
                 let mut start = 0;
                 move |batch, out| {
@@ -302,7 +307,7 @@ pub fn reshape(
             }
         }),
         (Table | Array | Columns, Sparse) => {
-            let dense = Arc::new(dense_twin(&schema)?);
+            let dense = Arc::new(dense_equivalent(&schema)?);
             each(rows, schema, {
                 let mut start = 0;
                 let lost = lost.clone();
@@ -351,7 +356,7 @@ pub fn reshape(
             each(rows, schema, move |batch, out| matrix::sparse_to_dense(batch, out, &budget))
         }
         (Sparse, Columns) => {
-            let dense = Arc::new(dense_twin(&from)?);
+            let dense = Arc::new(dense_equivalent(&from)?);
             let budget = budget.clone();
             each(rows, schema, move |batch, out| {
                 let dense = matrix::sparse_to_dense(batch, &dense, &budget)?;
@@ -360,20 +365,20 @@ pub fn reshape(
         }
         (Coo, Sparse) => triplets::to_sparse(rows, COO, schema, budget)?,
         (Coo, Dense | Columns) => {
-            let sparse = Arc::new(sparse_twin(&from)?);
+            let sparse = Arc::new(sparse_equivalent(&from)?);
             let between = triplets::to_sparse(rows, COO, sparse, budget)?;
             let step = Reshape { schema, ..Reshape::new(Sparse, reshape.to, Schema::empty()) };
             return self::reshape(between, &step, budget, allowed, lost);
         }
         (Columns, Coo) => {
-            let dense = Arc::new(dense_twin(&from)?);
+            let dense = Arc::new(dense_equivalent(&from)?);
             let step = Reshape { schema: dense, ..Reshape::new(Columns, Dense, Schema::empty()) };
             let between = self::reshape(rows, &step, budget, allowed, lost)?;
             let step = Reshape { schema, ..Reshape::new(Dense, Coo, Schema::empty()) };
             return self::reshape(between, &step, budget, allowed, lost);
         }
         (Table, Columns | Coo | Value) | (Array | Value, _) | (Dense | Sparse | Columns | Coo, _) => {
-            return Err(Error::unsupported("a change of shape that the plan refuses"));
+            return Err(Error::unsupported("a change of shape that the plan does not allow"));
         }
     })
 }
@@ -406,12 +411,12 @@ where
     rows::from_batches(schema, batches)
 }
 
-fn dense_twin(schema: &Schema) -> Result<Schema> {
+fn dense_equivalent(schema: &Schema) -> Result<Schema> {
     let value = shape::matrix_value_type(schema).unwrap_or(DataType::Float64);
     shape::dense_schema(value, shape::matrix_rows(schema), shape::matrix_cols(schema).unwrap_or(0))
 }
 
-fn sparse_twin(schema: &Schema) -> Result<Schema> {
+fn sparse_equivalent(schema: &Schema) -> Result<Schema> {
     let value = shape::matrix_value_type(schema).unwrap_or(DataType::Float64);
     Ok(shape::sparse_schema(value, shape::matrix_rows(schema), shape::matrix_cols(schema).unwrap_or(0)))
 }
@@ -419,7 +424,7 @@ fn sparse_twin(schema: &Schema) -> Result<Schema> {
 /// A table, an array or a matrix in columns as a matrix: one type that holds every column exactly, no nulls.
 fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Option<Schema>> {
     let fields = schema.fields();
-    // Numbers that no type holds all of become float64, if that holds the values that occur.
+    // Without a common type, numbers become float64; each value is checked.
     let rounded = widen::are_numbers(fields).then_some(DataType::Float64);
     let Some(common) = widen::common_type(fields).or(rounded) else {
         for field in fields {
@@ -434,7 +439,7 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
         }
         return Ok(None);
     };
-    // A matrix that only lost its form on the way has the names that every matrix's columns have.
+    // A matrix in columns has generated column names, which are not lost.
     let has_names = Form::of(schema) == Form::Table;
     let mut loses_names = false;
     for (index, field) in fields.iter().enumerate() {
@@ -512,7 +517,7 @@ fn matrix_forms(schema: &SchemaRef, from: Form, to: Form, plan: &mut Plan) -> Re
     }))
 }
 
-/// What a stream is, in words: `a 3 x 4 dense matrix of float64`.
+/// A description of a stream: `a 3 x 4 dense matrix of float64`.
 pub fn describe(schema: &Schema) -> String {
     let form = Form::of(schema);
     let size = |number: Option<u64>| number.map_or("?".to_owned(), |number| number.to_string());

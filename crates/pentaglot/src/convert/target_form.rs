@@ -13,10 +13,10 @@ use crate::hub::shape::matrix_cols;
 /// A matrix wider than this stays a matrix of `row` lists where the target holds both forms.
 pub const MAX_COLUMNS: u64 = 1024;
 
-/// The words of `-O as=…`.
+/// The values of the option `as`.
 pub const WORDS: &[&str] = &["auto", "table", "matrix", "sparse", "columns", "rows", "coo"];
 
-/// The form that a stream with this schema takes for a target that takes `forms`, the preferred one first.
+/// The form of a stream with this schema for a target that accepts `forms`, the preferred one first.
 pub fn choose(schema: &Schema, forms: &[Form], word: &str) -> Result<Form> {
     let from = Form::of(schema);
     let takes = |form: Form| forms.contains(&form);
@@ -35,22 +35,23 @@ pub fn choose(schema: &Schema, forms: &[Form], word: &str) -> Result<Form> {
             )));
         }
     };
-    // A target that takes tables takes every form as the plain table that its rows are.
+    // Every form is also a plain table of its rows, so a target that accepts tables accepts it.
     if takes(form) || takes(Form::Table) {
         return Ok(form);
     }
     Err(Error::unsupported(format!("as={word} for this target")))
 }
 
-/// The columns of a table that becomes a sparse matrix, one entry per row: if it has the names of such a table and
-/// `as=sparse` asks for it, or if the size of the matrix is given.
+/// The columns of a table that becomes a sparse matrix, one entry per row. A table does if its column names fit
+/// and `as=sparse` is set, or if the size of the matrix is given.
 pub fn triplets(schema: &Schema, word: &str, has_size: bool) -> Option<Triplets> {
     let is_table = matches!(Form::of(schema), Form::Table);
     let is_asked = word == "sparse" || has_size && word == "auto";
     if is_table && is_asked { Triplets::of(schema, has_size) } else { None }
 }
 
-/// What a table of row, column and value becomes for a target that takes `forms`, as a matrix of a known size.
+/// Plans the change of a table of row, column and value, as a matrix of a known size, for a target that
+/// accepts `forms`.
 pub fn plan_triplets(
     schema: &SchemaRef,
     forms: &[Form],
@@ -63,12 +64,13 @@ pub fn plan_triplets(
     Ok(reshape::plan_triplets(schema, triplets, size))
 }
 
-/// What a stream with this schema becomes for a target that takes `forms`: the only place that decides it.
+/// Plans what a stream with this schema becomes for a target that accepts `forms`. No other code decides
+/// this.
 pub fn plan(schema: &SchemaRef, forms: &[Form], word: &str) -> Result<Reshape> {
     let form = choose(schema, forms, word)?;
     let mut shaped = reshape::plan(schema, form)?;
     if !forms.contains(&form) && forms.contains(&Form::Table) {
-        // The target holds it as the plain table that its rows are.
+        // The target holds it as the plain table of its rows.
         shaped.forget_shape();
     }
     Ok(shaped)
@@ -94,7 +96,7 @@ fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
             }
         }
         Form::Dense | Form::Columns => {
-            // Without columns there is nothing that could carry the matrix's type and rows.
+            // Without columns, the type of the matrix and its rows would be lost.
             let wide = matrix_cols(schema).is_some_and(|cols| cols > MAX_COLUMNS || cols == 0);
             if before(Form::Dense, Form::Columns) || (wide && takes(Form::Dense)) {
                 Form::Dense
@@ -118,8 +120,8 @@ fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
             }
         }
         Form::Array if takes(Form::Array) => Form::Array,
-        // Where dimensions are what arrays are made of (npy, dynd), a tensor is an array of its outermost dimension. One that
-        // may be missing is a value, where there are values.
+        // In formats whose arrays have dimensions (npy, dynd), a tensor is an array of its outermost dimension. A
+        // nullable tensor is a value, if the target has values.
         Form::Value
             if is_tensor(schema)
                 && before(Form::Dense, Form::Array)
@@ -133,7 +135,7 @@ fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
             }
         }
         Form::Value if takes(Form::Value) => Form::Value,
-        // Numbers and tensors are the rows of a matrix where there are matrices but no arrays (dbdf).
+        // Numbers and tensors are the rows of a matrix in targets with matrices but without arrays (dbdf).
         Form::Array if (is_number(schema) || is_tensor(schema)) && takes(Form::Dense) => Form::Dense,
         Form::Value if is_tensor(schema) && takes(Form::Array) => Form::Array,
         Form::Value if is_tensor(schema) && takes(Form::Dense) => Form::Dense,

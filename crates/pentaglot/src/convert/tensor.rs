@@ -1,4 +1,4 @@
-//! Arrays of tensors, single tensors and matrices: the same numbers with their dimensions taken together or apart.
+//! Arrays of tensors, single tensors and matrices: the same numbers with dimensions merged or split.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::hub::rows::{self, Rows};
 use crate::hub::{extension, matrix, shape};
 use crate::limits::Budget;
 
-/// What a field of tensors holds.
+/// The type of a field of tensors.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tensor {
     /// One number.
     pub(super) item: Field,
-    /// The dimensions of one value; none for a plain number.
+    /// The dimensions of one value; empty for a plain number.
     pub(super) shape: Vec<u64>,
 }
 
@@ -57,7 +57,7 @@ impl Tensor {
         Some(plain.clone().with_data_type(list))
     }
 
-    /// The same without the outermost dimension, and that dimension.
+    /// The outermost dimension, and the tensor without it.
     pub(super) fn outer(mut self) -> Option<(u64, Self)> {
         if self.shape.is_empty() {
             return None;
@@ -76,7 +76,7 @@ pub(super) fn dense_schema(tensor: &Tensor, rows: Option<u64>) -> Option<Schema>
     Some(Schema::new_with_metadata(vec![row], plain.metadata().clone()))
 }
 
-/// The numbers of an array of tensors, one after the other. A null tensor is refused by its row.
+/// The numbers of an array of tensors, one after the other. A null tensor is an error that names its row.
 fn flat(array: &ArrayRef, leaf: &DataType, start: u64, column: &str) -> Result<ArrayRef> {
     if array.data_type() == leaf {
         return Ok(Arc::clone(array));
@@ -121,7 +121,7 @@ pub(super) fn unpack(batch: &RecordBatch, schema: &SchemaRef, tensor: &Tensor) -
     rows::batch(Arc::clone(schema), vec![items], count)
 }
 
-/// All rows of a stream as one value, which has `count` of them. Holds all of them, within the budget.
+/// All `count` rows of a stream as one value. Holds all rows in memory, within the budget.
 pub(super) fn pack(stream: Rows, schema: SchemaRef, count: u64, budget: &Budget) -> Result<Rows> {
     let (inner, budget) = (Arc::clone(&schema), budget.clone());
     let mut stream = Some(stream);

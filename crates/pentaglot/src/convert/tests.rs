@@ -33,7 +33,7 @@ fn through(batch: &RecordBatch, forms: &[Form]) -> RecordBatch {
     for form in forms {
         let plan = reshape::plan(&batch.schema(), *form).unwrap();
         plan.plan.check(LossKinds::ALL).unwrap();
-        // In pieces, so that row numbers run on from batch to batch.
+        // In two batches, so that row numbers must continue from one batch to the next.
         let half = batch.num_rows() / 2;
         let pieces = [Ok(batch.slice(0, half)), Ok(batch.slice(half, batch.num_rows() - half))];
         let stream = from_batches(batch.schema(), pieces);
@@ -54,7 +54,7 @@ fn dense(rows: usize, cols: usize, values: Vec<f64>) -> RecordBatch {
     rows::batch(schema, vec![Arc::new(list)], rows).unwrap()
 }
 
-/// Bits, so that -0.0 and NaN count.
+/// Bits, so that -0.0 and NaN are compared exactly.
 fn bits(batch: &RecordBatch) -> Vec<u64> {
     let list = batch.column(0).as_fixed_size_list();
     list.values().as_primitive::<Float64Type>().values().iter().map(|value| value.to_bits()).collect()

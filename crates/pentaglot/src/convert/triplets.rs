@@ -1,8 +1,8 @@
-//! Entries in any order, as `row, col, value`, to sparse rows.
+//! Converts entries in any order, as `row, col, value`, to sparse rows.
 //!
-//! Entries are distributed over bands of rows while they are read; each band is kept in a spool, which goes to a
-//! temporary file past a few megabytes. Then one band after the other is sorted and given out, so that memory holds one
-//! band at a time.
+//! Entries are distributed over bands of rows while they are read; each band is kept in a spool, which moves to a
+//! temporary file past a few megabytes. Then one band after the other is sorted and returned, so that only one band is
+//! in memory at a time.
 
 use std::io::Write;
 use std::ops::Range;
@@ -24,11 +24,11 @@ use crate::hub::type_text::print_type;
 use crate::limits::Budget;
 use crate::source::Spool;
 
-/// Bands of rows at the most.
+/// /// Maximum number of bands.
 const BANDS: u64 = 128;
-/// Rows of a batch at the most.
+/// /// Maximum number of rows of a batch.
 const BATCH_ROWS: u64 = 1 << 16;
-/// Bytes of a band that are gathered before they go to its spool.
+/// Bytes of a band that are buffered before they are written to its spool.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// Which columns of a table are row, column and value.
@@ -47,8 +47,8 @@ const COL_NAMES: &[&str] = &["col", "column", "j", "col_index", "column_index"];
 const VALUE_NAMES: &[&str] = &["value", "val", "v", "data"];
 
 impl Triplets {
-    /// The columns of a table of three that has whole numbers for rows and columns and numbers for values.
-    /// They are told by name; `by_place`, when nothing else is possible, by their order.
+    /// The columns of a table of three columns: integer rows and columns, numeric values. They are identified
+    /// by name, or with `by_place` by position if the names do not tell.
     pub fn of(schema: &Schema, by_place: bool) -> Option<Self> {
         if schema.fields().len() != 3 {
             return None;
@@ -100,7 +100,7 @@ fn numbers(batch: &RecordBatch, schema: &Schema, index: usize, start: u64) -> Re
     let column = batch.column(index);
     let fault = |at: usize, what: &str| {
         let (row, name) = (start + at as u64, schema.field(index).name());
-        Error::lossy(format!("row {row}, column {name:?}: {what} is no row or column number of a matrix"))
+        Error::lossy(format!("row {row}, column {name:?}: {what} is not a row or column number of a matrix"))
     };
     if let Some(at) = (column.logical_null_count() > 0)
         .then(|| (0..column.len()).find(|at| column.logical_nulls().is_some_and(|nulls| nulls.is_null(*at))))
@@ -154,8 +154,8 @@ fn array_of(kind: &DataType, bytes: Buffer, count: usize) -> Result<ArrayRef> {
     })
 }
 
-/// Sparse rows from a stream of entries in any order. Entries of a row keep their order. A null, a number that is
-/// negative or not below the matrix's, and a second entry for a cell are errors.
+/// Sparse rows from a stream of entries in any order. Entries of a row keep their order. A null, a row or column
+/// number outside the matrix, and a second entry for a cell are errors.
 pub(super) fn to_sparse(rows: Rows, triplets: Triplets, schema: SchemaRef, budget: &Budget) -> Result<Rows> {
     let kind = shape::matrix_value_type(&schema).unwrap_or(DataType::Null);
     let Some(width) = width(&kind) else {
@@ -212,7 +212,7 @@ struct Bands {
     bands: Vec<Band>,
     /// Entries before the current batch.
     start: u64,
-    /// The rows that the entries reach.
+    /// The largest row number of an entry plus one.
     seen: u64,
     budget: Budget,
 }

@@ -13,14 +13,14 @@
 //! | lists of any layout | list of both elements; fixed lists of one size stay |
 //! | structs of the same field names | field by field, in the order of the first |
 //!
-//! Everything else is refused. [`super::adapt`] brings each input to the result.
+//! Every other pair is an error. [`super::adapt`] converts each input to the result.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::hub::matrix::widen::join;
 use crate::hub::type_text::print_field;
 use crate::hub::{Form, extension, native};
@@ -69,7 +69,7 @@ struct UnionColumn<'a> {
     field: Field,
     /// The input that gave the field its type.
     origin: &'a str,
-    /// In how many inputs it is.
+    /// The number of inputs that have it.
     inputs: usize,
 }
 
@@ -102,6 +102,7 @@ impl<'a> Columns<'a> {
                     column.origin,
                     print_field(field),
                 ))
+                .hint(Hint::Type)
             })?;
             if both.data_type() != column.field.data_type() {
                 column.origin = input;

@@ -1,5 +1,5 @@
-//! Arrow schemas as flatbuffers (Arrow IPC messages and footers, Parquet's `ARROW:schema`): walked before `arrow-ipc`
-//! converts them, which panics on what it does not know.
+//! Arrow schemas as flatbuffers (Arrow IPC messages and footers, Parquet's `ARROW:schema`): checked before
+//! `arrow-ipc` converts them, since it panics on unknown values.
 
 use arrow_ipc::{Field as FbField, Precision, Schema as FbSchema, Type};
 use arrow_schema::{Schema, UnionFields};
@@ -8,7 +8,7 @@ use flatbuffers::VerifierOptions;
 use crate::error::{Context, Error, Result};
 use crate::limits::Limits;
 
-/// How much of a flatbuffer the verifier walks: types as deep as the limits allow (a field and its type a level).
+/// Limits of the flatbuffer verifier: types as deep as `max_depth` allows (a field and its type per level).
 pub(crate) fn verifier_options(limits: &Limits) -> VerifierOptions {
     let max_depth =
         usize::try_from(limits.max_depth).unwrap_or(usize::MAX).saturating_mul(2).saturating_add(16);
@@ -21,12 +21,12 @@ pub(crate) fn message<'a>(bytes: &'a [u8], limits: &Limits) -> Result<arrow_ipc:
         .map_err(|error| Error::malformed("a message flatbuffer", first_line(&error)).rule("flatbuffer"))
 }
 
-/// The first line of a message: flatbuffer errors trace every table they went through.
+/// The first line of a message: the other lines of flatbuffer errors trace the enclosing tables.
 pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
     error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
 }
 
-/// The Arrow schema of a flatbuffer whose every type is one that Arrow has.
+/// The Arrow schema of a flatbuffer, after a check that Arrow has all of its types.
 pub(crate) fn schema(from: FbSchema<'_>, limits: &Limits) -> Result<Schema> {
     if from.endianness() != arrow_ipc::Endianness::Little {
         return Err(Error::unsupported("big-endian Arrow data"));
@@ -63,7 +63,7 @@ fn check_field(field: FbField<'_>, limits: &Limits, depth: u32) -> Result<()> {
     check_shape(field)
 }
 
-/// What a type says of its children, once they are sound by themselves.
+/// Checks the children of a type, each of which is already valid by itself.
 fn check_shape(field: FbField<'_>) -> Result<()> {
     let children = field.children();
     let child =
@@ -111,7 +111,7 @@ fn check_width(bits: i32) -> Result<()> {
     }
 }
 
-/// Holds the parameters of a type against those that Arrow has.
+/// Checks that Arrow supports the parameters of a type.
 fn check_type(field: FbField<'_>) -> Result<()> {
     let missing = || bad("the parameters of its type", "none");
     match field.type_type() {

@@ -15,19 +15,20 @@ use crate::error::{Error, Result};
 use crate::limits::Budget;
 use crate::source::Source;
 
-/// How many columns are read before they are spread over the rows: their cache lines stay near while that happens.
+/// How many columns are read before they are copied to the rows: few enough for their cache lines to stay in
+/// cache.
 const GROUP: u64 = 64;
 /// A band holds at least this many bytes.
 const BAND_BYTES: u64 = 16 << 20;
-/// A band is made taller until a column's part of it has this many bytes, so that reads are worth their call.
+/// A band has enough rows for a column's part of it to have this many bytes, so that reads are not too small.
 const PART_BYTES: u64 = 4 << 10;
 
-/// Where a column-major matrix is stored.
+/// The location of a column-major matrix.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnMajor {
     /// A source that can be read at any offset.
     pub(crate) source: Source,
-    /// Where the first column begins.
+    /// The offset of the first column.
     pub(crate) offset: u64,
     /// Elements per column.
     pub(crate) rows: u64,
@@ -35,7 +36,7 @@ pub(crate) struct ColumnMajor {
     pub(crate) cols: u64,
     /// Bytes per element; not 0.
     pub(crate) item_bytes: u64,
-    /// Where each stored column goes in a row; in order if there is none.
+    /// The position of each stored column in a row; `None` if in order.
     pub(crate) order: Option<Vec<u32>>,
 }
 
@@ -91,7 +92,7 @@ impl ColumnMajor {
     }
 }
 
-/// Puts column after column of `scratch` into the columns `targets` of the rows of `out`.
+/// Copies each column of `scratch` to its column in `targets` of the rows of `out`.
 fn spread<const N: usize>(scratch: &[u8], out: &mut [u8], targets: &[usize], width: usize) {
     let scratch = scratch.as_chunks::<N>().0;
     let out = out.as_chunks_mut::<N>().0;

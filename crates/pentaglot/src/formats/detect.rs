@@ -1,8 +1,8 @@
-//! What a format sees of a file to tell whether it is its own.
+//! Detection: what a format sees of a file, and how confident it is.
 
 use crate::source::{Packing, Source};
 
-/// What a file is that belongs to another program, by its first bytes: so that an error can name it.
+/// The name of a file type that is not supported, by its first bytes, for error messages.
 pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     const MAGICS: &[(&[u8], &str)] = &[
         (b"\x89PNG\r\n", "a PNG image"),
@@ -28,7 +28,7 @@ pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
         _ if begins("%PDF-") => Some("a PDF document"),
         _ if begins("<?xml") => Some("an XML document"),
         _ => {
-            // A word such as ORC may also begin a text.
+            // A text may also begin with a word such as ORC.
             let binary = bytes.contains(&0);
             let fits = |magic: &[u8]| {
                 bytes.starts_with(magic) && (binary || !magic.iter().all(u8::is_ascii_graphic))
@@ -38,27 +38,27 @@ pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// How sure a format is that a file is its own.
+/// How confident a format is that a file is of this format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// It is not.
+    ///     /// The file is not of this format.
     No,
-    /// Nothing speaks against it (text that may be CSV).
+    /// No contradiction was found (such as text that may be CSV).
     Possible,
-    /// The structure fits as far as it was looked at.
+    /// The examined structure fits.
     Likely,
-    /// A magic number or an exact structure says so.
+    /// A magic number or an exact structure matches.
     Certain,
 }
 
-/// The beginning of a file, for detection.
+/// The start of a file, for detection.
 pub struct Head<'a> {
     bytes: &'a [u8],
     source: &'a Source,
 }
 
 impl<'a> Head<'a> {
-    /// Looks at a source whose first bytes are `bytes`.
+    /// The head of a source whose first bytes are `bytes`.
     pub fn new(source: &'a Source, bytes: &'a [u8]) -> Self {
         Head { bytes, source }
     }
@@ -80,7 +80,7 @@ impl<'a> Head<'a> {
         self.bytes.is_empty()
     }
 
-    /// The file's name, in lower case, without the extension of a packing.
+    /// The file's name, in lower case, without the extension of a compression.
     pub fn name(&self) -> String {
         Packing::strip(&self.source.name().to_lowercase()).to_owned()
     }

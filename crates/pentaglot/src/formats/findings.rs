@@ -1,20 +1,20 @@
-//! What `validate` finds.
+//! The findings of `validate`.
 
 use crate::error::Error;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing.
+    /// Information only.
     Note,
-    /// Legal, but not what the format's last word asks for.
+    /// Valid, but not as the latest specification recommends.
     Warning,
     /// A rule is broken.
     Error,
 }
 
 impl Severity {
-    /// The word that is printed.
+    /// The name that is printed.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Note => "note",
@@ -24,15 +24,15 @@ impl Severity {
     }
 }
 
-/// One thing that `validate` found.
+/// One finding of `validate`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// A stable word for the rule.
+    /// The stable name of the rule.
     pub rule: String,
-    /// Where in the file, if known.
+    /// The byte offset in the file, if known.
     pub offset: Option<u64>,
     /// The line of a text file, counted from 1, if known.
     pub line: Option<u64>,
@@ -42,7 +42,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// The findings of one file: all of them, up to a thousand; the rest is counted.
+/// The findings of one file: up to a thousand are kept; the rest is counted.
 #[derive(Debug, Default)]
 pub struct Findings {
     list: Vec<Finding>,
@@ -60,7 +60,7 @@ impl Findings {
         Findings { strict, ..Findings::default() }
     }
 
-    /// Whether the strict profile is asked for.
+    /// Whether the strict profile is requested.
     pub fn is_strict(&self) -> bool {
         self.strict
     }
@@ -101,7 +101,7 @@ impl Findings {
         self.errors == 0
     }
 
-    /// Whether the list is full, so that a search for more is of little use.
+    /// Whether the list is full, so that searching for more is of little use.
     pub fn is_full(&self) -> bool {
         self.list.len() >= Findings::KEPT
     }

@@ -1,8 +1,8 @@
-//! The last line of defence around a dependency that decodes: its panic becomes an error about the file.
+//! Converts panics of decoders in dependencies to errors about the file.
 //!
-//! Headers and lengths are walked before a dependency sees them, so this is not how bad input is normally reported. But the decoders
-//! of Arrow IPC and Parquet bodies are large, use `assert!` and slicing, and change with every release: what our walk
-//! does not foresee must still not end the process that called us.
+//! Headers and lengths are checked before they are passed to a dependency, so this is not how invalid input is normally
+//! reported. But the decoders of Arrow IPC and Parquet bodies are large, use `assert!` and slicing, and change with
+//! every release: input that our checks do not cover must still not terminate the process.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,16 +10,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::error::{Error, Result};
 
 thread_local! {
-    /// How many guards this thread is inside of.
+    /// The nesting depth of guards on this thread.
     static GUARDS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether this thread is inside a decoder whose panic becomes an [`Error`]: a panic hook should then stay silent.
+/// Whether this thread is inside a decoder whose panic becomes an [`Error`]: a panic hook should then print
+/// nothing.
 pub fn panic_is_guarded() -> bool {
     GUARDS.get() > 0
 }
 
-/// What `decode` gives; its panic is the file's fault.
+/// The result of `decode`; a panic becomes a `Malformed` error.
 ///
 /// Nothing that `decode` touched is used after a panic: callers drop their decoder and end the stream.
 pub(crate) fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {

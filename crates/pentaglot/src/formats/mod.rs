@@ -1,4 +1,4 @@
-//! What a format is ([`Format`]), an open file ([`Document`]) and a file being written ([`Writer`]); then one folder per
+//! A format ([`Format`]), an open file ([`Document`]) and a file being written ([`Writer`]); then one folder per
 //! format, with the same files in each: `mod.rs` (what it is, detection, options), `schema.rs` (its types and Arrow's),
 //! `layout.rs`, `read.rs` (`impl Document`), `write.rs` (`plan`), `validate.rs`, `outline.rs`, `tests.rs`.
 //!
@@ -28,7 +28,7 @@
     )
 )]
 
-#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+#[cfg(any(feature = "arrow_ipc", feature = "parquet", feature = "dynd"))]
 pub(crate) mod arrow_flatbuffers;
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod column_major;
@@ -80,27 +80,27 @@ pub use findings::{Finding, Findings, Severity};
 pub(crate) use nan::{NULLS, null_for_nan};
 pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
-pub(crate) use planned::{planned, relaxed};
+pub(crate) use planned::{allowed, planned, relaxed};
 pub use splits::{ColumnStatistics, Split, Statistics};
 pub use summary::{MissingPart, Part, Summary};
 
 use crate::error::Result;
+use crate::hub::filter::Interval;
 use crate::hub::{Form, Plan, Rows, Selection};
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// A format: what it is called, how to tell it, how to open and to write it. Object-safe and stateless.
+/// A format: its name, its detection, and how to open and write it. Object-safe and stateless.
 pub trait Format: Send + Sync {
     /// Names, extensions, options.
     fn info(&self) -> &'static FormatInfo;
 
-    /// Dialects and their media types, where dialects have media types of their own; the first of a dialect is the one to
-    /// send.
+    /// Media types of dialects, if they have their own; the first of a dialect is the one to send.
     fn dialect_media_types(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// The media type of a dialect, or of what is written where none is named.
+    /// The media type of a dialect, or of the default one.
     fn media_type(&self, dialect: Option<&str>) -> Option<&'static str> {
         let dialects = self.info().dialects.iter();
         let dialect =
@@ -111,69 +111,84 @@ pub trait Format: Send + Sync {
         }
     }
 
-    /// Whether these bytes look like this format. Bounded work; never errs.
+    /// Whether these bytes look like this format. The work is bounded; never fails.
     fn detect(&self, head: &Head<'_>) -> Confidence;
 
-    /// Opens a file. Reads headers only, where the format has them.
+    /// Opens a file. Reads only headers, if the format has them.
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>>;
 
-    /// What writing rows of this schema would do to each field. A field that cannot be written is an `Impossible` step;
-    /// `Err` is for bad options.
+    /// The effect of writing rows of this schema on each field. A field that cannot be written is an `Impossible` step;
+    /// `Err` is for invalid options.
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>>;
 
-    /// Starts a file of several members; `None` if files of this format have none that are written one by one.
-    fn archive(&self, options: &WriteOptions) -> Result<Option<ArchivePlan>> {
+    /// Plans a file of several members; `None` if files of this format have none that are written one by one.
+    fn archive(&self, options: &WriteOptions) -> Result<Option<Box<dyn ArchivePlan>>> {
         let _ = options;
         Ok(None)
     }
 }
 
-/// Starts an archive in a sink.
-pub type ArchivePlan = Box<dyn FnOnce(Sink) -> Result<Box<dyn Archive>> + Send>;
+/// A file of several members that is planned but not started.
+pub trait ArchivePlan: Send {
+    /// Plans one more member. Gives what writing its rows does to each field.
+    fn member(&mut self, name: &str, schema: &SchemaRef) -> Plan;
+
+    /// Starts the file.
+    fn create(self: Box<Self>, sink: Sink) -> Result<Box<dyn Archive>>;
+}
 
 /// A file of several members that is being written.
 pub trait Archive: Send {
-    /// Writes a member. It is the same data as in a file of its own.
-    fn member(&mut self, name: &str, rows: Rows) -> Result<u64>;
+    /// Writes the next of the planned members. It is the same data as in a file of its own.
+    fn member(&mut self, rows: Rows) -> Result<u64>;
 
     /// Ends the file; only now does it appear under its name.
     fn finish(self: Box<Self>) -> Result<Written>;
 }
 
-/// A file that is planned but not started: its steps can be shown, and [`create`](Self::create) obeys them.
+/// A file that is planned but not started: its steps can be shown, and [`create`](Self::create) carries them
+/// out.
 pub trait WritePlan: Send {
-    /// What happens to each field.
+    /// The effect on each field.
     fn plan(&self) -> &Plan;
 
-    /// Starts the file. Errs if a step is impossible.
+    /// Starts the file. Returns an error if a step is impossible.
     fn create(self: Box<Self>, sink: Sink) -> Result<Box<dyn Writer>>;
 }
 
 /// An open file. Shared between threads: [`rows`](Self::rows) may be called from several at once.
 pub trait Document: Send + Sync {
-    /// What the header says: shape, schema, rows, parts.
+    /// The content of the header: shape, schema, rows, parts.
     fn summary(&self) -> &Summary;
 
-    /// What the file tells of its columns without its values being read.
+    /// Statistics of columns that the file stores, so that values need not be read.
     fn statistics(&self) -> Statistics {
         Statistics::of(self.summary())
     }
 
-    /// At most about `wanted` ranges of rows that tile all rows and can be read side by side at fair cost; one range
-    /// where the format has no such places. A document that is known to have no rows has no split.
+    /// At most about `wanted` ranges of rows that together cover all rows and can be read in parallel at a
+    /// reasonable cost; one range if the format cannot be divided. A document that is known to have no rows has no
+    /// split.
     fn splits(&self, wanted: usize) -> Vec<Split> {
         let _ = wanted;
         Split::whole(self.summary())
     }
 
+    /// The rows among which all are whose values lie in these intervals, as ranges in order. `None`, which is the default:
+    /// the document cannot tell without reading values.
+    fn candidates(&self, intervals: &[Interval]) -> Result<Option<Vec<std::ops::Range<u64>>>> {
+        let _ = intervals;
+        Ok(None)
+    }
+
     /// Named byte ranges, expanded lazily.
     fn outline(&self) -> Outline;
 
-    /// Holds every rule of the format against every value and goes on after a finding.
-    /// `Err` is for what is not the file's fault (I/O, limits).
+    /// Checks every value against every rule of the format and continues after a finding. `Err` is for errors
+    /// that the file does not cause (I/O, limits).
     fn validate(&self, findings: &mut Findings) -> Result<()>;
 
-    /// The rows that are asked for, as a stream. The selection is one of this document.
+    /// The selected rows, as a stream. The selection must be one of this document.
     fn rows(&self, selection: &Selection) -> Result<Rows>;
 }
 
@@ -199,15 +214,15 @@ pub trait Writer: Send {
     fn finish(self: Box<Self>) -> Result<Written>;
 }
 
-/// What was written.
+/// The result of writing a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
     /// Rows.
     pub rows: u64,
-    /// Bytes, before packing.
+    /// Bytes, before compression.
     pub bytes: u64,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -218,10 +233,10 @@ impl Written {
     }
 }
 
-/// What there is to know about a format before any file is open.
+/// The static description of a format.
 #[derive(Debug)]
 pub struct FormatInfo {
-    /// The id that `--from` and `--to` take.
+    /// The id that names the format.
     pub id: &'static str,
     /// The full name.
     pub title: &'static str,
@@ -231,24 +246,25 @@ pub struct FormatInfo {
     pub extensions: &'static [&'static str],
     /// Media types.
     pub media_types: &'static [&'static str],
-    /// The forms that a writer takes, the preferred one first.
+    /// The forms that a writer accepts, the preferred one first.
     pub forms: &'static [Form],
-    /// The `-O` options.
+    /// The options of the format.
     pub options: &'static [OptionInfo],
-    /// The language of the type text that reading takes (`ReadOptions::type_text`).
+    /// The language of the type text for reading (`ReadOptions::type_text`).
     pub type_language: TypeLanguage,
     /// Whether files have members that can be opened one by one.
     pub has_members: bool,
-    /// Makes the side file that lets a reader seek, where the format has one.
+    /// Builds the side index that lets a reader seek, if the format has one.
     pub index: Option<IndexBuilder>,
-    /// Whether the magic number of a packing means packing around the file; else only the name says so.
+    /// Whether compression around the file is detected by its magic number; otherwise only by the name.
     pub gzip_by_magic: bool,
-    /// Where the format is described.
+    /// The address of the specification.
     pub spec: &'static str,
 }
 
 impl FormatInfo {
-    /// Whether the magic number of a packing means packing around a file of this dialect. Where any bytes are a file, only its name says so.
+    /// Whether compression around a file of this dialect is detected by its magic number. If any bytes are a valid
+    /// file, it is detected only by the name.
     pub fn is_packed_by_magic(&self, dialect: Option<&str>) -> bool {
         let takes_any_bytes =
             self.dialects.iter().any(|known| Some(known.name) == dialect && known.takes_any_bytes);
@@ -256,14 +272,14 @@ impl FormatInfo {
     }
 }
 
-/// Makes the bytes of a side index of a file.
+/// Builds the bytes of a side index of a file.
 pub type IndexBuilder = fn(&Source, &ReadOptions) -> Result<Vec<u8>>;
 
-/// The language of the type text that reading a format takes.
+/// The language of the type text for reading a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TypeLanguage {
-    /// None: files carry their types.
+    /// None: files store their types.
     None,
     /// Arrow type text: `job` translates from the other languages.
     Arrow,
@@ -274,14 +290,14 @@ pub enum TypeLanguage {
 /// One dialect of a format.
 #[derive(Debug)]
 pub struct DialectInfo {
-    /// The word after the colon.
+    /// The name after the colon.
     pub name: &'static str,
-    /// What it is.
+    /// A short description.
     pub title: &'static str,
     /// Whether it is read.
     pub read: bool,
     /// Whether it is written.
     pub write: bool,
-    /// Whether any bytes may be a file of it.
+    /// Whether any bytes are a valid file.
     pub takes_any_bytes: bool,
 }

@@ -17,12 +17,12 @@ pub(crate) const NULLS: OptionInfo = OptionInfo {
     help: "nan: nulls of floats are written as NaN; reading: NaN is null in columns, arrays and dense matrices",
 };
 
-/// Whether the option is set; a value that it does not take is an error elsewhere.
+/// Whether the option is set; invalid values are reported elsewhere.
 pub(super) fn nulls_as_nan(options: &OptionMap) -> bool {
     options.get(NULLS.key) == Some("nan")
 }
 
-/// The document with nulls in place of NaN, if the options say so. The entries of a sparse matrix stay as they are.
+/// The document with nulls in place of NaN, if the option is set. The entries of a sparse matrix are unchanged.
 pub(crate) fn null_for_nan(document: Arc<dyn Document>, options: &ReadOptions) -> Result<Arc<dyn Document>> {
     options.options.word(NULLS.key, &["nan"])?;
     if !nulls_as_nan(&options.options) || Form::of(&document.summary().schema) == Form::Sparse {

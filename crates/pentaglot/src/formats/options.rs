@@ -1,4 +1,4 @@
-//! What a user asks of a reader or a writer.
+//! Options of readers and writers.
 
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -10,16 +10,16 @@ use crate::map::InPlace;
 /// Whether an option is for reading or for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// It says how a file is read.
+    /// For reading.
     Read,
-    /// It says how a file is written.
+    /// For writing.
     Write,
-    /// It says both.
+    ///     /// For both.
     Both,
 }
 
 impl Side {
-    /// The words that are shown to a user.
+    /// The text that is shown to a user.
     pub fn name(self) -> &'static str {
         match self {
             Side::Read => "reading",
@@ -34,14 +34,14 @@ impl Side {
     }
 }
 
-/// One `-O` option of a format.
+/// One option of a format.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionInfo {
     /// The key.
     pub key: &'static str,
     /// Whether it is for reading, writing or both.
     pub side: Side,
-    /// The values it takes, as shown to a user: `auto|dense|sparse`, `0..12`, `N`.
+    /// The valid values, as shown to a user: `auto|dense|sparse`, `0..12`, `N`.
     pub values: &'static str,
     /// The default, as shown to a user.
     pub default: &'static str,
@@ -54,7 +54,7 @@ pub struct OptionInfo {
 pub struct OptionMap(Vec<(String, String)>);
 
 impl OptionMap {
-    /// The pairs, the last of a key winning.
+    /// The pairs; the last one of a key takes precedence.
     pub fn new(pairs: Vec<(String, String)>) -> Self {
         OptionMap(pairs)
     }
@@ -64,7 +64,7 @@ impl OptionMap {
         self.0.push((key.into(), value.into()));
     }
 
-    /// Takes a key out.
+    /// Removes a key.
     pub fn remove(&mut self, key: &str) {
         self.0.retain(|(name, _)| name != key);
     }
@@ -91,7 +91,7 @@ impl OptionMap {
         }
     }
 
-    /// A whole number.
+    ///     /// An integer.
     pub fn number(&self, key: &str) -> Result<Option<u64>> {
         let Some(text) = self.get(key) else { return Ok(None) };
         let number = text.parse();
@@ -100,7 +100,7 @@ impl OptionMap {
             .map_err(|_| Error::usage(format!("option {key}: expected a whole number, found {text:?}")))
     }
 
-    /// One of some words; the first is the default.
+    /// One of the given words; the first is the default.
     pub fn word<'w>(&self, key: &str, words: &[&'w str]) -> Result<Option<&'w str>> {
         let Some(text) = self.get(key) else { return Ok(None) };
         let word = words.iter().find(|word| **word == text);
@@ -110,7 +110,7 @@ impl OptionMap {
     }
 }
 
-/// How a file is to be opened.
+/// Options for opening a file.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
@@ -122,21 +122,22 @@ pub struct ReadOptions {
     pub type_text: Option<String>,
     /// The format's own options.
     pub options: OptionMap,
-    /// Whether the file is known to be damaged: what is there is opened, and what is missing is noticed when it is read.
+    /// Whether the file is known to be damaged: the existing parts are opened, and missing parts are detected when they
+    /// are read.
     pub damaged: bool,
-    /// Permission to map a file into memory instead of reading it, where the format can use it in place.
+    /// Permission to map a file into memory instead of reading it, if the format supports it.
     pub in_place: Option<InPlace>,
     /// The memory that the job may use, and its other limits.
     pub budget: Budget,
-    /// The handle on the job: its threads, its progress, the flag that ends it.
+    /// The handle on the job: its threads, its progress, and the flag that cancels it.
     pub control: Control,
 }
 
-/// How a file is to be written.
+/// Options for writing a file.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// The output's name, where it has one: an extension may decide a dialect.
+    /// The output's name, if it has one: its extension may determine the dialect.
     pub name: Option<String>,
     /// The dialect to write.
     pub dialect: Option<String>,
@@ -146,13 +147,13 @@ pub struct WriteOptions {
     pub options: OptionMap,
     /// The memory that the job may use, and its other limits.
     pub budget: Budget,
-    /// The handle on the job: its threads, its progress, the flag that ends it.
+    /// The handle on the job: its threads, its progress, and the flag that cancels it.
     pub control: Control,
-    /// The number of rows, where it is known in advance.
+    /// The number of rows, if known in advance.
     pub row_count: Option<u64>,
-    /// What may be lost.
+    /// The kinds of loss that are allowed.
     pub allow_lossy: LossKinds,
-    /// Where a writer counts what it changes.
+    /// The record of the writer's losses.
     pub lost: LossRecord,
     /// How text formats write nested values.
     pub json: JsonOptions,

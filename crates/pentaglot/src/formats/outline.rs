@@ -1,10 +1,10 @@
-//! [`Outline`]: the named byte ranges of a file, expanded lazily. What `dump` shows.
+//! [`Outline`]: the named byte ranges of a file, expanded lazily, as `dump` shows them.
 
 use std::sync::Arc;
 
 use crate::error::Result;
 
-/// Levels that a search goes down.
+/// Maximum depth of a search.
 const MAX_LEVELS: usize = 256;
 
 /// The root of a file's named byte ranges.
@@ -26,13 +26,13 @@ pub struct Node {
     pub parts: Option<Arc<dyn Expand>>,
 }
 
-/// The parts of a node, made when they are asked for.
+/// The parts of a node, created on demand.
 pub trait Expand: Send + Sync {
-    /// The parts from index `from` on, in file order. Work is proportional to what is taken from it
-    /// (formats with a constant stride jump; others may have to walk from the start).
+    /// The parts from index `from` on, in file order. The work is proportional to the number of parts taken
+    /// (formats with a constant stride start at `from`; others may have to walk from the start).
     fn nodes(&self, from: u64) -> Box<dyn Iterator<Item = Result<Node>> + '_>;
 
-    /// How many parts there are, if that is known without walking them.
+    /// The number of parts, if known without walking them.
     fn count(&self) -> Option<u64> {
         None
     }
@@ -57,13 +57,13 @@ impl Node {
         self
     }
 
-    /// With parts that are known now.
+    /// Adds parts that are known now.
     #[must_use]
     pub fn parts(self, parts: Vec<Node>) -> Self {
         self.expand(parts)
     }
 
-    /// With parts that are made when they are asked for.
+    /// Adds parts that are created on demand.
     #[must_use]
     pub fn expand(mut self, parts: impl Expand + 'static) -> Self {
         self.parts = Some(Arc::new(parts));
@@ -94,7 +94,8 @@ impl Node {
         self.find_within(path, at, MAX_LEVELS)
     }
 
-    /// A name may contain dots, so the first part whose name fits need not be the right one: the search goes on after it.
+    /// A name may contain dots, so the first part whose name matches need not be the right one: the search continues
+    /// after it.
     fn find_within(&self, path: &str, at: &str, levels: usize) -> Result<Option<Node>> {
         let (Some(parts), true) = (&self.parts, levels > 0) else { return Ok(None) };
         let rest = at.get(path.len()..).unwrap_or_default().trim_start_matches('.');
@@ -119,8 +120,8 @@ impl Node {
         Ok(None)
     }
 
-    /// The path and the node of the smallest part that holds a byte; `None` if this node does not hold it. The path of
-    /// this node itself is `path`.
+    /// The path and the node of the smallest part that contains a byte; `None` if this node does not contain it. The
+    /// path of this node itself is `path`.
     pub fn holding(&self, path: &str, offset: u64) -> Result<Option<(String, Node)>> {
         let holds = |node: &Node| offset >= node.offset && offset - node.offset < node.bytes;
         if !holds(self) {
@@ -155,15 +156,15 @@ impl Expand for Vec<Node> {
     }
 }
 
-/// Elements of constant size: element `i` at `offset + i * stride`, made by a function.
+/// Elements of constant size: element `i` is at `offset + i * stride`, and created by a function.
 pub struct Strided<F> {
-    /// Where element 0 begins.
+    /// The offset of element 0.
     pub offset: u64,
     /// Bytes per element; not 0.
     pub stride: u64,
     /// How many elements.
     pub count: u64,
-    /// Makes element `(index, offset)`.
+    /// Creates element `(index, offset)`.
     pub make: F,
 }
 

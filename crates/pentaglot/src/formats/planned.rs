@@ -1,4 +1,4 @@
-//! [`planned`]: a [`WritePlan`] from its steps and from what starts the writer.
+//! [`planned`]: a [`WritePlan`] from its steps and a function that creates the writer.
 
 use arrow_array::RecordBatch;
 
@@ -9,8 +9,8 @@ use crate::hub::relax::Rules;
 use crate::hub::{LossKind, LossKinds, LossRecord, Plan};
 use crate::sink::Sink;
 
-/// A plan whose writer is started by `create`. What planning found out is moved into `create`, so that nothing is
-/// derived twice. A plan with an impossible step is never started.
+/// A plan whose writer is created by `create`. Results of planning are moved into `create`, so that nothing is
+/// computed twice. A plan with an impossible step is never started.
 pub(crate) fn planned(
     plan: Plan,
     create: impl FnOnce(Sink) -> Result<Box<dyn Writer>> + Send + 'static,
@@ -18,13 +18,18 @@ pub(crate) fn planned(
     Box::new(Planned { plan, create })
 }
 
-/// A writer that first makes values fit, as far as `rules` say how and the options allow it.
+/// A writer that first applies `rules` to values that do not fit, as far as the options allow it.
 pub(crate) fn relaxed(writer: Box<dyn Writer>, rules: Rules, options: &WriteOptions) -> Box<dyn Writer> {
-    let nulls = if nulls_as_nan(&options.options) { LossKind::Nulls.into() } else { LossKinds::NONE };
-    match rules.allowed(options.allow_lossy | nulls) {
+    match allowed(rules, options) {
         Some(rules) => Box::new(Relaxed { writer, rules, lost: options.lost.clone() }),
         None => writer,
     }
+}
+
+/// The rules that the options allow, if there are any.
+pub(crate) fn allowed(rules: Rules, options: &WriteOptions) -> Option<Rules> {
+    let nulls = if nulls_as_nan(&options.options) { LossKind::Nulls.into() } else { LossKinds::NONE };
+    rules.allowed(options.allow_lossy | nulls)
 }
 
 struct Relaxed {

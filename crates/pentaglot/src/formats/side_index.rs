@@ -1,4 +1,4 @@
-//! What the side indexes (`FILE.idx`) of all formats share.
+//! Common parts of the side indexes (`FILE.idx`) of all formats.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,9 +15,11 @@ pub(crate) const DS_MAGIC: &[u8; 8] = b"PGDSIDX1";
 /// The first bytes of an index of `sds`.
 pub(crate) const SDS_MAGIC: &[u8; 8] = b"PENTAIDX";
 
-/// Prepares a sink for data that may have an index: an index of ours goes with the data that is replaced.
+/// Prepares a sink for data that may have an index: an existing index is removed with the data that is
+/// replaced.
 ///
-/// Errs if there is one without its data and nothing may be replaced: the new file would adopt it.
+/// Returns an error if there is an index without data and nothing may be replaced: it would be taken for one
+/// of the new file.
 pub(crate) fn prepare(sink: &mut Sink) -> Result<()> {
     sink.check_sibling(SUFFIX)?;
     let Some(path) = sink.sibling_path(SUFFIX) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! [`Split`]: parts of a document that can be read side by side, and [`Statistics`]: what a file tells of its columns.
+//! [`Split`]: parts of a document that can be read in parallel, and [`Statistics`] of columns that a file stores.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use arrow_array::ArrayRef;
 
 use super::Summary;
 
-/// Rows that can be read at fair cost without the rows before them.
+/// Rows that can be read at a reasonable cost without the rows before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split {
     /// The rows.
     pub rows: Range<u64>,
-    /// The bytes of the file that hold them, perhaps among others.
+    /// The bytes of the file that contain them, possibly with others.
     pub bytes: Range<u64>,
 }
 
 impl Split {
-    /// All rows of a document as one split, or none if there are no rows; the end is `u64::MAX` where the number of rows
+    /// All rows of a document as one split, or none if there are no rows; the end is `u64::MAX` if the number of rows
     /// is not known.
     pub fn whole(summary: &Summary) -> Vec<Split> {
         let split = Split { rows: 0..summary.rows.unwrap_or(u64::MAX), bytes: 0..summary.bytes.unwrap_or(0) };
         std::iter::once(split).filter(|split| !split.rows.is_empty()).collect()
     }
 
-    /// Rows of `row_bytes` bytes each from `offset` on, cut into about `wanted` splits of equal size.
+    /// Rows of `row_bytes` bytes each from `offset` on, divided into about `wanted` splits of equal size.
     pub(crate) fn strided(rows: Range<u64>, offset: u64, row_bytes: u64, wanted: usize) -> Vec<Split> {
         let (start, count) = (rows.start, rows.end.saturating_sub(rows.start));
         let each = count.div_ceil(wanted.max(1) as u64).max(1);
@@ -35,7 +35,7 @@ impl Split {
         pieces.collect()
     }
 
-    /// Joins neighbours so that about `wanted` splits of similar size are left. The pieces are in the order of rows.
+    /// Joins adjacent pieces to about `wanted` splits of similar size. The pieces are in the order of rows.
     pub(crate) fn joined(pieces: impl IntoIterator<Item = Split>, wanted: usize) -> Vec<Split> {
         let pieces: Vec<Split> = pieces.into_iter().collect();
         let size = |split: &Split| split.bytes.end.saturating_sub(split.bytes.start);
@@ -61,30 +61,30 @@ impl Split {
     }
 }
 
-/// What a file tells of its rows and columns without its values being read.
+/// Statistics of rows and columns that are known without reading values.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Statistics {
     /// How many rows, if known.
     pub rows: Option<u64>,
-    /// Per field of the schema; empty where nothing is known of any.
+    /// Per field of the schema; empty if nothing is known.
     pub columns: Vec<ColumnStatistics>,
 }
 
-/// What a file tells of one column.
+/// Statistics of one column.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ColumnStatistics {
     /// How many values are missing, if known.
     pub nulls: Option<u64>,
-    /// A lower bound of the values (nulls and NaN aside), as an array of one value of the column's type, if known.
+    /// A lower bound of the values (ignoring nulls and NaN), as an array of one value of the column's type, if known.
     pub min: Option<ArrayRef>,
-    /// An upper bound of the values (nulls and NaN aside), as an array of one value of the column's type, if known.
+    /// An upper bound of the values (ignoring nulls and NaN), as an array of one value of the column's type, if known.
     pub max: Option<ArrayRef>,
 }
 
 impl Statistics {
-    /// What the summary tells: the number of rows, and nulls where they are counted.
+    /// The statistics of the summary: the number of rows, and of nulls if known.
     pub fn of(summary: &Summary) -> Self {
         let column = |nulls: &Option<u64>| ColumnStatistics { nulls: *nulls, ..ColumnStatistics::default() };
         Statistics { rows: summary.rows, columns: summary.null_counts.iter().map(column).collect() }

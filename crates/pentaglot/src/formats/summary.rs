@@ -1,4 +1,4 @@
-//! [`Summary`]: what an open file says of itself.
+//! [`Summary`]: what is known of an open file.
 
 use arrow_schema::SchemaRef;
 use serde_json::{Map, Value, json};
@@ -7,14 +7,14 @@ use crate::error::{self, Error, Result};
 use crate::hub::shape::{self, Form, Shape};
 use crate::hub::type_text::print_type;
 
-/// A named part of a file and the bytes it takes.
+/// A named part of a file and its byte range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// The part's path.
     pub path: String,
-    /// Where it begins.
+    /// The offset of its first byte.
     pub offset: u64,
-    /// How many bytes it takes.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 
@@ -29,7 +29,7 @@ pub struct MissingPart {
     pub reason: String,
 }
 
-/// What an open file says of itself, without its values being read.
+/// What is known of an open file without reading its values.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Summary {
@@ -37,9 +37,9 @@ pub struct Summary {
     pub format: &'static str,
     /// The dialect, where the format has several.
     pub dialect: Option<&'static str>,
-    /// Why it is taken for that dialect.
+    /// The reason for that dialect.
     pub dialect_reason: Option<String>,
-    /// What else the same bytes could be.
+    /// Other formats or dialects that the bytes fit.
     pub also_fits: Vec<String>,
     /// The schema of [`rows`](super::Document::rows), with shape and native type in its metadata.
     pub schema: SchemaRef,
@@ -51,13 +51,13 @@ pub struct Summary {
     pub parts: Vec<Part>,
     /// The members of a container.
     pub members: Vec<String>,
-    /// What else the file says, in its own words.
+    /// Other metadata of the file, with its own names.
     pub metadata: Vec<(String, String)>,
-    /// Nulls per column, where they are known without a full read; empty if for none.
+    /// The number of nulls per column, if known without a full read; empty if known for none.
     pub null_counts: Vec<Option<u64>>,
     /// Stored entries of a sparse matrix, if known.
     pub nonzeros: Option<u64>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
     /// The columns that a damaged file lacks; the schema is without them.
     pub missing_columns: Vec<MissingPart>,
@@ -87,12 +87,12 @@ impl Summary {
         }
     }
 
-    /// Whether this is a container of which no member was named: it has members, but no rows of its own.
+    /// Whether this is a container of which no member was named: it has members, but no rows.
     pub fn is_container(&self) -> bool {
         !self.members.is_empty() && self.schema.fields().is_empty()
     }
 
-    /// Errs where rows are wanted and this is a container of which no member was named; lists the members.
+    /// Returns an error that lists the members, if this is a container of which no member was named.
     pub fn check_member(&self) -> Result<()> {
         if !self.is_container() {
             return Ok(());
@@ -101,7 +101,7 @@ impl Summary {
         Err(Error::usage(format!("several members and none named: FILE::MEMBER with one of {members}")))
     }
 
-    /// Rows of the shape, if known: those of the matrix where the file stores `row, col, value`.
+    /// Rows of the shape, if known: those of the matrix if the file stores `row, col, value`.
     pub fn shape_rows(&self) -> Option<u64> {
         match Form::of(&self.schema) {
             Form::Coo => shape::matrix_rows(&self.schema),
@@ -109,7 +109,7 @@ impl Summary {
         }
     }
 
-    /// Stored entries of a sparse matrix, if known, whatever form it is stored in.
+    /// Stored entries of a sparse matrix in any form, if known.
     pub fn entries(&self) -> Option<u64> {
         match Form::of(&self.schema) {
             Form::Coo => self.nonzeros.or(self.rows),
@@ -117,7 +117,7 @@ impl Summary {
         }
     }
 
-    /// The stable JSON form, an object: what `inspect --json` prints of the file of this name.
+    /// The stable JSON form, an object, for a file of this name.
     ///
     /// ```
     /// use pentaglot::{Registry, Source, job};

@@ -53,7 +53,8 @@ impl Columns {
         self.0.iter().flat_map(Range::clone)
     }
 
-    /// The chosen ones of `count` fields, each once and in file order, and where each chosen one is among them.
+    /// The chosen fields of `count`, each once and in file order, and the position of each chosen one among
+    /// them.
     pub(crate) fn distinct(&self, count: usize) -> (Vec<usize>, Vec<usize>) {
         let chosen = self.indices().filter_map(|index| usize::try_from(index).ok());
         distinct(&chosen.filter(|index| *index < count).collect::<Vec<_>>())
@@ -92,7 +93,7 @@ impl Columns {
     }
 }
 
-/// The indices without repeats and in order, and where each of `wanted` is among them.
+/// The indices without repeats and in order, and the position of each of `wanted` among them.
 pub(crate) fn distinct(wanted: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut once = wanted.to_vec();
     once.sort_unstable();

@@ -1,4 +1,5 @@
-//! Extension types on fields: what Arrow cannot type has a storage type that is useful without us, and a name.
+//! Extension types on fields: a type that Arrow lacks has a name, and a storage type that other programs can
+//! use.
 //!
 //! | name | storage | metadata |
 //! |---|---|---|
@@ -10,6 +11,7 @@
 //! | `pentaglot.char`, `pentaglot.dynd_type`, `pentaglot.json` | Utf8 | |
 //! | `pentaglot.tuple` | Struct with fields `_0`, `_1`, … | |
 //! | `pentaglot.dynd_array` | `Struct<type: Utf8, data: Binary>` | |
+//! | `pentaglot.dynd_merkle` | `Struct<type: Utf8, hash: Binary>` | |
 
 use std::collections::HashMap;
 
@@ -41,6 +43,8 @@ pub const JSON: &str = "pentaglot.json";
 pub const TUPLE: &str = "pentaglot.tuple";
 /// A typed array as a value.
 pub const DYND_ARRAY: &str = "pentaglot.dynd_array";
+/// A link to data: its type and a multihash.
+pub const DYND_MERKLE: &str = "pentaglot.dynd_merkle";
 /// Arrow's canonical tensor of fixed shape.
 pub const FIXED_SHAPE_TENSOR: &str = "arrow.fixed_shape_tensor";
 
@@ -73,17 +77,17 @@ pub fn without(field: Field) -> Field {
     field.with_metadata(all)
 }
 
-/// What it does to a field if a target does not keep its extension type: ours are part of the data, those of other
+/// The effect on a field if a target does not keep its extension type. Ours are part of the data, those of other
 /// programs are not.
 pub fn dropped(field: &Field) -> Effect {
     match name(field) {
         None => Effect::exact(),
-        // A list of that size says the same.
+        // A fixed-size list describes the same tensor.
         Some(FIXED_SHAPE_TENSOR) if tensor_shape(field).is_some_and(|shape| shape.len() == 1) => {
             Effect::widened().because("comes back as a list of fixed size")
         }
         Some(name) if name.starts_with("pentaglot.") || name == FIXED_SHAPE_TENSOR => {
-            Effect::lossy(LossKind::Metadata).because(format!("what {name} means is not kept"))
+            Effect::lossy(LossKind::Metadata).because(format!("the meaning of {name} is not kept"))
         }
         Some(name) => Effect::widened().because(format!("the extension type {name} is not kept")),
     }

@@ -1,4 +1,5 @@
-//! What a conversion may lose ([`LossKinds`]), and a record of what it has lost ([`LossRecord`]).
+//! The kinds of loss that a conversion may cause ([`LossKinds`]), and a record of actual losses
+//! ([`LossRecord`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 
-/// What kind of thing is lost.
+/// A kind of loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LossKind {
-    /// Digits: floats and times are rounded to nearest even, floats that become integers are cut towards zero.
+    /// Digits: floats and times are rounded to nearest even, floats that become integers are truncated towards
+    /// zero.
     Precision,
-    /// Values outside what the target holds: they become null where the target is nullable.
+    /// Values that the target cannot hold: they become null if the target is nullable.
     Range,
     /// The name of a time zone.
     Timezone,
@@ -25,7 +27,7 @@ pub enum LossKind {
     Order,
     /// Whole columns, or parts of values.
     Dropped,
-    /// What the data is: its shape, its extension types, the meaning of its numbers.
+    /// Metadata: the shape, extension types, the meaning of numbers.
     Metadata,
 }
 
@@ -42,7 +44,7 @@ impl LossKind {
         LossKind::Metadata,
     ];
 
-    /// The word that is printed.
+    /// The name that is printed.
     pub fn name(self) -> &'static str {
         match self {
             LossKind::Precision => "precision",
@@ -74,7 +76,7 @@ impl FromStr for LossKind {
     }
 }
 
-/// A set of kinds of loss: what a step of a plan loses, or what a user allows.
+/// A set of kinds of loss: of a step of a plan, or those that a user allows.
 ///
 /// ```
 /// use pentaglot::hub::{LossKind, LossKinds};
@@ -159,15 +161,15 @@ impl fmt::Debug for LossKinds {
     }
 }
 
-/// What a run has lost in one column.
+/// A loss in one column during a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lost {
-    /// What kind of loss it is.
+    /// The kind of loss.
     pub kind: LossKind,
     /// The column's name or path; empty for the whole.
     pub column: String,
-    /// How many values changed; of names and metadata, how many of them are gone.
+    /// The number of changed values, or of dropped names or metadata entries.
     pub values: u64,
     /// The first of them.
     pub example: Option<String>,
@@ -187,7 +189,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// Counts what a run loses, by kind and column. Clones share one record.
+/// Counts the losses of a run, by kind and column. Clones share one record.
 #[derive(Debug, Clone, Default)]
 pub struct LossRecord(Arc<Mutex<Counts>>);
 
@@ -208,7 +210,7 @@ impl LossRecord {
         entry.0 += values;
     }
 
-    /// What was lost so far, by kind, then column.
+    /// The losses so far, by kind, then column.
     pub fn lost(&self) -> Vec<Lost> {
         let record = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lost = record.iter().map(|((kind, column), (values, example))| Lost {

@@ -1,6 +1,6 @@
-//! The hub: everything that enters becomes a stream of Arrow record batches with a schema ([`Rows`]), everything that
-//! leaves is written from one. What a table cannot say by itself is said by extension types on fields
-//! ([`extension`]) and a few schema-metadata keys ([`shape`], [`native`]).
+//! The hub: all input becomes a stream of Arrow record batches with a schema ([`Rows`]), and all output is written
+//! from such a stream. What a plain table cannot express is stored in extension types of fields ([`extension`]) and a
+//! few schema-metadata keys ([`shape`], [`native`]).
 
 mod columns;
 pub mod extension;
@@ -9,6 +9,7 @@ pub mod json;
 pub mod loss;
 pub mod matrix;
 pub mod native;
+mod overlap;
 pub mod plan;
 pub mod relax;
 pub mod rows;
@@ -19,6 +20,7 @@ pub mod type_text;
 pub use columns::Columns;
 pub(crate) use columns::distinct;
 pub use loss::{LossKind, LossKinds, LossRecord, Lost};
+pub(crate) use overlap::{Early, overlapped};
 pub use plan::{Effect, FieldPlan, Plan, Verdict};
 pub use rows::Rows;
 pub use selection::Selection;

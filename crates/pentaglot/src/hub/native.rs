@@ -1,10 +1,10 @@
 //! The format's own type in the schema's metadata: `pentaglot.native` = `{"format", "type"}`.
 //!
-//! A reader sets its format's own canonical type; a writer of the same format uses it when that type maps to exactly the
-//! Arrow schema at hand, else ignores it. Identity and diff never look at it.
+//! A reader sets its format's own canonical type; a writer of the same format uses it if that type maps to exactly the
+//! Arrow schema of its input, and otherwise ignores it. Identity and diff never use it.
 //!
-//! Counts in a native type no longer hold once rows are selected: it is then marked `"rows": "sliced"`, and only a writer
-//! that adapts counts uses it.
+//! Counts in a native type are no longer correct once rows are selected: it is then marked `"rows": "sliced"`, and only
+//! a writer that adapts counts uses it.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ pub(crate) fn with(schema: Schema, format: &str, native: impl Into<Value>) -> Sc
     schema.with_metadata(metadata)
 }
 
-/// The native type that `format` left in the schema, if all of the rows are there that it describes.
+/// The native type that `format` stored in the schema, unless the rows are a selection.
 pub(crate) fn of(schema: &Schema, format: &str) -> Option<Value> {
     if is_sliced(schema) { None } else { of_sliced(schema, format) }
 }
 
-/// The native type that `format` left in the schema, also if the rows are a selection: for writers whose types hold no
-/// counts of rows, or that adapt them if [`is_sliced`].
+/// The native type that `format` stored in the schema, also if the rows are a selection: for writers whose types hold
+/// no counts of rows, or that adapt them if [`is_sliced`].
 pub(crate) fn of_sliced(schema: &Schema, format: &str) -> Option<Value> {
     let mut native = parse(schema)?;
     (native.get("format")?.as_str()? == format).then(|| native["type"].take())

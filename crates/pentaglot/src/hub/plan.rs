@@ -1,27 +1,27 @@
-//! What a conversion will do to each field, before it runs.
+//! The plan of a conversion: its effect on each field, known before it runs.
 
 use std::fmt;
 
 use super::loss::LossKinds;
 use crate::error::{Error, Hint, Result};
 
-/// What happens to one field. Later verdicts are worse.
+/// The effect on one field. Later verdicts are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// Nothing changes.
     Exact,
-    /// Every value survives; the type changes.
+    /// Every value is preserved; the type changes.
     Widened,
-    /// Exact if every value fits; the first that does not ends the run.
+    /// Exact if every value fits; the first that does not is an error.
     Checked,
-    /// Some values do not survive.
+    /// Some values are not preserved.
     Lossy,
-    /// The target has no place for it.
+    /// The target cannot represent it.
     Impossible,
 }
 
 impl Verdict {
-    /// The word that is printed.
+    /// The name that is printed.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Exact => "exact",
@@ -39,7 +39,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What a step does to values: a verdict, the kinds of loss if it is checked or lossy, and why.
+/// The effect of a step on values: a verdict, the kinds of loss if it is checked or lossy, and a note.
 ///
 /// ```
 /// use pentaglot::hub::{Effect, LossKind, Verdict};
@@ -49,11 +49,11 @@ impl fmt::Display for Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Effect {
-    /// What happens to values.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What is lost if the verdict is lossy; what would let the values pass that do not fit if it is checked.
+    /// If lossy, the kinds of loss; if checked, the kinds that must be allowed for values that do not fit.
     pub kinds: LossKinds,
-    /// Why, if there is more to say.
+    /// The reason, if there is more to say.
     pub note: Option<String>,
 }
 
@@ -67,12 +67,12 @@ impl Effect {
         Effect::new(Verdict::Exact, LossKinds::NONE)
     }
 
-    /// Every value survives; the type changes.
+    /// Every value is preserved; the type changes.
     pub fn widened() -> Self {
         Effect::new(Verdict::Widened, LossKinds::NONE)
     }
 
-    /// Exact if every value fits; `kinds` would let the others pass.
+    /// Exact if every value fits; other values need `kinds` to be allowed.
     pub fn checked(kinds: impl Into<LossKinds>) -> Self {
         Effect::new(Verdict::Checked, kinds.into())
     }
@@ -82,19 +82,19 @@ impl Effect {
         Effect::new(Verdict::Lossy, kinds.into())
     }
 
-    /// The target has no place for it, and why.
+    /// The target cannot represent it, for this reason.
     pub fn impossible(note: impl Into<String>) -> Self {
         Effect::new(Verdict::Impossible, LossKinds::NONE).because(note)
     }
 
-    /// This for a reason.
+    /// The effect with a note.
     #[must_use]
     pub fn because(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
         self
     }
 
-    /// The worse of two effects; of two that are equally bad, the kinds of both and the first note.
+    /// The worse of two effects; if the verdicts are equal, the kinds of both and the first note.
     #[must_use]
     pub fn and(self, other: Effect) -> Self {
         match self.verdict.cmp(&other.verdict) {
@@ -113,19 +113,19 @@ impl Effect {
 pub struct FieldPlan {
     /// The field's name or path; empty for the whole.
     pub field: String,
-    /// What it is (Arrow type text, or words).
+    /// The type of the input (Arrow type text, or words).
     pub from: String,
-    /// What it becomes (the target's own type text, or words).
+    /// The type of the output (the target's own type text, or words).
     pub to: String,
-    /// What that does to its values.
+    /// The effect on its values.
     pub verdict: Verdict,
-    /// What is lost if the verdict is lossy; what would let the values pass that do not fit if it is checked.
+    /// If lossy, the kinds of loss; if checked, the kinds that must be allowed for values that do not fit.
     pub kinds: LossKinds,
-    /// Why, if there is more to say.
+    /// The reason, if there is more to say.
     pub note: Option<String>,
 }
 
-/// What a conversion will do, field by field. `--dry-run` prints this same object that the run obeys.
+/// The effect of a conversion, field by field. A dry run prints the same object that the run carries out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
@@ -158,16 +158,31 @@ impl Plan {
         self.steps.iter().map(|step| step.verdict).max().unwrap_or(Verdict::Exact)
     }
 
-    /// Errs if the plan cannot run: impossible steps, or lossy ones of a kind that is not allowed.
+    /// Returns an error if the plan cannot run: it has impossible steps, or lossy ones of a kind that is not
+    /// allowed.
     pub fn check(&self, allowed: LossKinds) -> Result<()> {
         let of = |verdict: Verdict| self.steps.iter().filter(move |step| step.verdict == verdict);
         if let Some(step) = of(Verdict::Impossible).next() {
-            return Err(Error::unsupported(step.to_string()));
+            let more = of(Verdict::Impossible).count() - 1;
+            return Err(Error::unsupported(format!("{step}{}", and_more(more))));
         }
-        match of(Verdict::Lossy).find(|step| !allowed.contains_all(step.kinds)) {
-            Some(step) => Err(Error::lossy(step.to_string()).hint(Hint::AllowLossy)),
+        let refused = || of(Verdict::Lossy).filter(|step| !allowed.contains_all(step.kinds));
+        match refused().next() {
+            Some(step) => {
+                let more = refused().count() - 1;
+                Err(Error::lossy(format!("{step}{}", and_more(more))).hint(Hint::AllowLossy))
+            }
             None => Ok(()),
         }
+    }
+}
+
+/// How many other steps are refused, if there are any.
+fn and_more(steps: usize) -> String {
+    match steps {
+        0 => String::new(),
+        1 => ", and 1 more step".to_owned(),
+        more => format!(", and {more} more steps"),
     }
 }
 

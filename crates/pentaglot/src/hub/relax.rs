@@ -1,4 +1,4 @@
-//! What values that do not fit become where that is allowed, for writers and reshaping.
+//! Changes values that do not fit, where that is allowed, for writers and reshaping.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use super::loss::{LossKind, LossKinds, LossRecord};
 use crate::error::Result;
 
-/// What a target does with values that it does not hold, where that is allowed.
+/// How a target changes values that it cannot hold, where that is allowed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rules {
     /// Precision: times in nanoseconds are rounded to a multiple of this.
     pub time_step: Option<i64>,
-    /// Precision: a `date64` becomes the day it is in.
+    /// Precision: a `date64` is truncated to its day.
     pub whole_days: bool,
     /// Range: NaN and infinities become null, in nullable fields.
     pub null_for_nan: bool,
@@ -29,7 +29,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules that matter if only some kinds are allowed; `None` if nothing is left.
+    /// The rules of the allowed kinds; `None` if there are none.
     pub fn allowed(self, kinds: LossKinds) -> Option<Self> {
         let precision = kinds.contains(LossKind::Precision);
         let rules = Rules {
@@ -43,7 +43,7 @@ impl Rules {
         (!is_empty).then_some(rules)
     }
 
-    /// A batch whose values fit, as far as these rules make them; what is changed is added to `lost`.
+    /// Applies these rules to a batch; changes are added to `lost`.
     pub fn apply(&self, batch: &RecordBatch, lost: &LossRecord) -> Result<RecordBatch> {
         let schema = batch.schema();
         let columns = schema.fields().iter().zip(batch.columns());
@@ -107,7 +107,7 @@ impl Rules {
 /// Milliseconds.
 const DAY: i64 = 86_400_000;
 
-/// The nearest multiple, the even one of two; `None` past 64 bits.
+/// The nearest multiple, ties to even; `None` if it exceeds 64 bits.
 fn nearest(value: i64, step: i64) -> Option<i64> {
     let (below, rest) = (value.div_euclid(step), value.rem_euclid(step));
     let up = rest > step - rest || rest == step - rest && below % 2 != 0;
@@ -166,7 +166,7 @@ pub fn nan_for_nulls(array: &ArrayRef) -> Option<ArrayRef> {
     }
 }
 
-/// An array of a field that may be null, or a list of such, with nulls in place of NaN.
+/// An array of a nullable field, or a list of such, with nulls in place of NaN.
 pub(crate) fn null_for_nan_in(array: &ArrayRef, field: &Field) -> ArrayRef {
     if let (DataType::FixedSizeList(item, size), Some(list)) =
         (field.data_type(), array.as_fixed_size_list_opt())

@@ -1,4 +1,4 @@
-//! [`Rows`]: a stream of record batches, and the few things that every format needs to do to one.
+//! [`Rows`]: a stream of record batches, and operations on it that all formats share.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,6 +14,17 @@ use super::{matrix, native};
 use crate::error::{Error, Result};
 
 /// A stream of record batches with one schema.
+///
+/// Its items are results with Arrow's error. `Error::from` gives back the [`Error`] inside, with its kind, byte and hint:
+///
+/// ```
+/// use pentaglot::{Error, Registry, Source, job};
+/// let source = Source::from_bytes("x.csv", b"a,b\n1,2\n3\n".to_vec());
+/// let opened = job::open_source(&Registry::default(), source, None, &job::OpenOptions::default())?;
+/// let batches: Result<Vec<_>, Error> = opened.rows(&job::View::default())?.map(|batch| Ok(batch?)).collect();
+/// assert_eq!(batches.unwrap_err().offset(), Some(8));
+/// # Ok::<(), Error>(())
+/// ```
 pub type Rows = Box<dyn RecordBatchReader + Send>;
 
 /// Rows from an iterator of batches that all have `schema`.
@@ -61,7 +72,7 @@ pub fn batch(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<R
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
-/// About how much memory a schema takes.
+/// The approximate memory of a schema.
 pub(crate) fn schema_bytes(schema: &Schema) -> u64 {
     fn field_bytes(field: &Field) -> u64 {
         let children = match field.data_type() {
@@ -81,7 +92,7 @@ pub(crate) fn schema_bytes(schema: &Schema) -> u64 {
     schema.fields().iter().map(|field| field_bytes(field)).sum()
 }
 
-/// The rows `range` of a stream: earlier ones are read and dropped, the rest is not read.
+/// The rows `range` of a stream: earlier ones are read and dropped, later ones are not read.
 pub fn slice(rows: Rows, range: Range<u64>) -> Rows {
     let schema = sliced_schema(&rows.schema(), &range);
     let inner = Arc::clone(&schema);
@@ -148,7 +159,7 @@ fn project_dense(columns: &Columns, row: &ArrayRef, schema: &Schema) -> Result<A
 fn project_sparse(columns: &Columns, row: &ArrayRef, schema: &Schema) -> Result<ArrayRef> {
     let list = row.as_list::<i64>();
     if list.value_offsets().first() == list.value_offsets().last() {
-        // The type is the same, whatever columns are chosen.
+        // Choosing columns does not change the type.
         return Ok(arrow_array::make_array(
             list.to_data().into_builder().data_type(schema.field(0).data_type().clone()).build()?,
         ));

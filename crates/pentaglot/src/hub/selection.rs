@@ -1,4 +1,4 @@
-//! [`Selection`]: which rows and columns of a document are wanted, resolved once against its schema.
+//! [`Selection`]: the selected rows and columns of a document, resolved once against its schema.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::rows::{self, Rows, sliced_schema};
 use super::shape::{self, Form};
 use crate::error::{self, Error, Result};
 
-/// Which rows and columns of a document are wanted, in batches of what size.
+/// The selected rows and columns of a document, and the size of batches.
 ///
-/// A selection is made for the schema of one document: names are resolved, indices are in range, and the schema of what
-/// comes out is known.
+/// A selection is made for the schema of one document: names are resolved, indices are in range, and the schema of the
+/// result is known.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -41,7 +41,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// All of a document with this schema and, where known, this many rows.
+    /// Selects all of a document with this schema and, if known, this many rows.
     pub fn new(schema: &SchemaRef, total: Option<u64>) -> Self {
         Selection {
             full: Arc::clone(schema),
@@ -54,13 +54,14 @@ impl Selection {
         }
     }
 
-    /// These columns, in this order: names of a table; also places such as `3`, `7..9`, where no column has that name.
+    /// Selects these columns, in this order: names of a table; also positions such as `3`, `7..9`, if no column has
+    /// that name.
     pub fn with_columns(self, names: &[impl AsRef<str>]) -> Result<Self> {
         let ranges = self.resolve(names)?;
         self.with_column_ranges(ranges)
     }
 
-    /// All columns that are chosen so far but these, which are named as in [`with_columns`](Self::with_columns).
+    /// Removes these columns from the selection; they are named as in [`with_columns`](Self::with_columns).
     pub fn without_columns(self, names: &[impl AsRef<str>]) -> Result<Self> {
         if names.is_empty() {
             return Ok(self);
@@ -88,7 +89,7 @@ impl Selection {
         ranges.collect()
     }
 
-    /// The columns at these indices, in this order.
+    /// Selects the columns at these indices, in this order.
     pub fn with_column_ranges(mut self, ranges: Vec<Range<u64>>) -> Result<Self> {
         let columns = Columns::new(ranges, &self.full)?;
         self.schema = columns.schema(&self.row_schema)?;
@@ -96,7 +97,7 @@ impl Selection {
         Ok(self)
     }
 
-    /// These rows, half-open. The end is cut at the number of rows.
+    /// Selects these rows (a half-open range), clipped to the number of rows.
     #[must_use]
     pub fn with_rows(mut self, range: Range<u64>) -> Self {
         let end = range.end.min(self.total.unwrap_or(u64::MAX));
@@ -107,14 +108,14 @@ impl Selection {
         self
     }
 
-    /// The most rows in a batch; 0: what suits the format.
+    /// The maximum number of rows in a batch; 0 for the format's default.
     #[must_use]
     pub fn with_batch_rows(mut self, batch_rows: usize) -> Self {
         self.batch_rows = batch_rows;
         self
     }
 
-    /// The schema of what comes out.
+    /// The schema of the result.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -124,7 +125,7 @@ impl Selection {
         &self.row_schema
     }
 
-    /// The chosen columns; `None`: all.
+    /// The chosen columns; `None` for all.
     pub fn columns(&self) -> Option<&Columns> {
         self.columns.as_ref()
     }
@@ -142,33 +143,33 @@ impl Selection {
         self.columns.is_some() && matches!(Form::of(&self.full), Form::Dense | Form::Sparse)
     }
 
-    /// Whether rows are chosen.
+    /// Whether only some rows are selected.
     pub fn is_sliced(&self) -> bool {
         self.rows != (0..u64::MAX)
     }
 
-    /// The rows wanted of `total`, cut at the end.
+    /// The selected rows of `total`, clipped to it.
     pub fn range(&self, total: u64) -> Range<u64> {
         let end = self.rows.end.min(total);
         self.rows.start.min(end)..end
     }
 
-    /// How many rows come out, where the number of rows is known.
+    /// The number of rows of the result, if known.
     pub fn row_count(&self) -> Option<u64> {
         self.total.map(|total| self.range(total)).map(|range| range.end - range.start)
     }
 
-    /// The most rows in a batch; 0: what suits the format.
+    /// The maximum number of rows in a batch; 0 for the format's default.
     pub fn batch_rows(&self) -> usize {
         self.batch_rows
     }
 
-    /// Rows in a batch, given the format's own choice.
+    /// The number of rows in a batch, given the format's default.
     pub fn batch_rows_or(&self, own: usize) -> usize {
         if self.batch_rows == 0 { own.max(1) } else { self.batch_rows }
     }
 
-    /// Cuts the chosen columns out of rows that have all of them.
+    /// Projects rows that have all columns to the chosen ones.
     pub fn project(&self, rows: Rows) -> Result<Rows> {
         match &self.columns {
             Some(columns) => rows::project(rows, columns.clone(), Arc::clone(&self.schema)),
@@ -176,12 +177,13 @@ impl Selection {
         }
     }
 
-    /// As [`project`](Self::project), where only parts of lists are left to cut: chosen fields were decoded alone.
+    /// Like [`project`](Self::project), for readers that decode only the chosen fields: it slices the lists of a
+    /// matrix.
     pub fn project_lists(&self, rows: Rows) -> Result<Rows> {
         if self.cuts_lists() { self.project(rows) } else { Ok(rows) }
     }
 
-    /// The schema of a reader that decodes chosen fields alone, but whole lists.
+    /// The schema of a reader that decodes only the chosen fields, but whole lists.
     pub fn decoded_schema(&self) -> &SchemaRef {
         if self.cuts_lists() { &self.row_schema } else { &self.schema }
     }
@@ -200,7 +202,7 @@ fn table_column(name: &str, schema: &Schema) -> Result<Range<u64>> {
     Ok(index as u64..index as u64 + 1)
 }
 
-/// The places that `3` or `7..9` means among so many columns; `None` if it means none.
+/// The columns that `3` or `7..9` denotes among `count`; `None` if the text is no such range.
 fn places(text: &str, count: u64) -> Option<Range<u64>> {
     let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+'));
     match text.split_once("..") {

@@ -1,4 +1,4 @@
-//! The shapes of data and how a schema says them.
+//! The shapes of data and how a schema declares them.
 //!
 //! | shape | rows of the stream |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | `array` | one per element of the outermost dimension; a single field `item` |
 //! | `value` | exactly one row; a single field `value` |
 //!
-//! On the way to formats that know no matrices, a matrix also takes two table forms: one column per matrix column
-//! (`col_0`, `col_1`, …) or `row, col, value`. Schema metadata still says that it is a matrix, so the way back is exact.
+//! For formats without matrices, a matrix also has two table forms: one column per matrix column (`col_0`, `col_1`, …)
+//! or `row, col, value`. Schema metadata still declares the matrix, so converting back is exact.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,11 +21,12 @@ use super::extension::{self, SPARSE_ROW};
 use super::plan::{Effect, Plan};
 use crate::error::{Error, Result};
 
-/// The note of a step whose target has no place for the names of columns. Every value survives; a run says it afterwards.
+/// The note of a step whose target cannot store the names of columns. Every value is preserved; a run reports the note
+/// afterwards.
 pub const NAMES_NOT_KEPT: &str = "names are not kept";
 
-/// The note of a step whose target has no place for the size of a sparse matrix. Every entry survives; a run says it
-/// afterwards.
+/// The note of a step whose target cannot store the size of a sparse matrix. Every entry is preserved; a run reports
+/// the note afterwards.
 pub const SIZE_NOT_KEPT: &str = "the numbers of rows and columns are not kept";
 
 /// Schema-metadata key of the shape.
@@ -34,8 +35,8 @@ pub const SHAPE_KEY: &str = "pentaglot.shape";
 pub const ROWS_KEY: &str = "pentaglot.rows";
 /// Schema-metadata key of a matrix's number of columns.
 pub const COLS_KEY: &str = "pentaglot.cols";
-/// Schema-metadata key of the order in which a dense matrix was stored: `F` for column by column. The rows of the stream
-/// are the same; a target that knows both orders keeps it.
+/// Schema-metadata key of the order in which a dense matrix was stored: `F` for column by column. The rows of the
+/// stream are the same; a target that supports both orders keeps it.
 pub const ORDER_KEY: &str = "pentaglot.order";
 /// Name of the single field of a matrix.
 pub const ROW_FIELD: &str = "row";
@@ -44,7 +45,7 @@ pub const ITEM_FIELD: &str = "item";
 /// Name of the single field of a value.
 pub const VALUE_FIELD: &str = "value";
 
-/// What kind of thing a stream of rows is.
+/// The shape of the data of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// Records with named columns.
@@ -58,7 +59,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The word in the metadata.
+    /// The name in the metadata.
     pub fn name(self) -> &'static str {
         match self {
             Shape::Table => "table",
@@ -85,14 +86,15 @@ impl fmt::Display for Shape {
     }
 }
 
-/// How the rows of a stream carry its shape: what formats say they take, and what reshaping produces.
+/// How the rows of a stream represent its shape: formats declare the forms that they accept, and reshaping
+/// produces them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
     /// A table.
     Table,
-    /// A dense matrix, one `FixedSizeList` a row.
+    /// A dense matrix, one `FixedSizeList` per row.
     Dense,
-    /// A sparse matrix, one list of (col, value) a row.
+    /// A sparse matrix, one list of (col, value) per row.
     Sparse,
     /// A matrix as a table with one column per matrix column.
     Columns,
@@ -141,7 +143,7 @@ pub fn column_name(index: u64) -> String {
     format!("col_{index}")
 }
 
-/// The schema of a dense matrix. `rows` is what is known in advance.
+/// The schema of a dense matrix. `rows` is `None` if not known in advance.
 pub fn dense_schema(value: DataType, rows: Option<u64>, cols: u64) -> Result<Schema> {
     let width = i32::try_from(cols).map_err(|_| {
         Error::unsupported(format!("a dense matrix of {cols} columns (at most 2147483647 fit)"))
@@ -179,7 +181,7 @@ pub fn value_schema(value: Field) -> Schema {
     Schema::new_with_metadata(vec![value.with_name(VALUE_FIELD)], metadata)
 }
 
-/// The metadata that says "matrix of this shape".
+/// The metadata of a matrix of this shape.
 pub fn matrix_metadata(rows: Option<u64>, cols: u64) -> HashMap<String, String> {
     let mut metadata = HashMap::from([
         (SHAPE_KEY.to_owned(), Shape::Matrix.name().to_owned()),
@@ -191,7 +193,7 @@ pub fn matrix_metadata(rows: Option<u64>, cols: u64) -> HashMap<String, String> 
     metadata
 }
 
-/// Adds what it does to a matrix in columns or as `row, col, value` if a target writes the plain table that its rows are.
+/// Adds the effect on a matrix in columns or as `row, col, value` of a target that writes its rows as a plain table.
 pub fn plan_plain_table(schema: &Schema, plan: &mut Plan) {
     match Form::of(schema) {
         Form::Columns => {

@@ -14,9 +14,9 @@ use crate::source::Spool;
 /// How the rows of a column are encoded.
 #[derive(Clone, Copy)]
 pub(super) enum ChunkKind {
-    /// By their type.
+    /// By the encoding of their type.
     Values,
-    /// As rows of a matrix, by their entries that are not zero.
+    /// As rows of a matrix, by their non-zero entries.
     Matrix,
 }
 
@@ -91,7 +91,7 @@ impl Validity {
     }
 }
 
-/// The digest of a chunk whose rows are all here.
+/// The digest of a chunk whose rows are all in memory.
 pub(super) fn digest(pieces: &[ArrayRef], kind: ChunkKind) -> Result<[u8; 32]> {
     let pieces: Vec<Piece> = pieces.iter().map(|array| Piece::new(array, kind)).collect::<Result<_>>()?;
     let mut validity = Validity::default();
@@ -109,7 +109,7 @@ pub(super) fn digest(pieces: &[ArrayRef], kind: ChunkKind) -> Result<[u8; 32]> {
     Ok(*hasher.finalize().as_bytes())
 }
 
-/// The first rows of a chunk that is too large to wait in memory. What is hashed first, the validity, is known last, so
+/// The first rows of a chunk that is too large to be kept in memory. The validity is hashed first but complete last, so
 /// the encoded values are spooled.
 pub(super) struct Unfinished {
     kind: ChunkKind,
@@ -138,7 +138,7 @@ impl Unfinished {
     }
 }
 
-/// A hasher as a writer.
+/// Implements `Write` for a hasher.
 struct Hashing<'h>(&'h mut blake3::Hasher);
 
 impl Write for Hashing<'_> {

@@ -25,7 +25,7 @@ impl Cid {
     }
 }
 
-/// Base32 in lower case without padding, after the letter `b` that says so.
+/// Base32 in lower case without padding, after the multibase prefix `b`.
 impl fmt::Display for Cid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::from("b");

@@ -1,4 +1,4 @@
-//! The values of an array as `enc` writes them: one look at the type, then straight loops.
+//! The values of an array in the encoding `enc`. The type is matched once, outside the loops.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type};
@@ -10,7 +10,7 @@ use super::encoder::Encoder;
 use crate::error::{Error, Result};
 
 /// An array that is ready to be encoded.
-pub(super) struct HashedColumn {
+pub(crate) struct HashedColumn {
     len: usize,
     /// The array's own nulls.
     nulls: Option<NullBuffer>,
@@ -51,8 +51,8 @@ enum Values {
 }
 
 impl HashedColumn {
-    /// Looks at an array once.
-    pub(super) fn new(array: &dyn Array) -> Result<Self> {
+    /// Matches the type of an array.
+    pub(crate) fn new(array: &dyn Array) -> Result<Self> {
         let len = array.len();
         let values = match array.data_type() {
             DataType::Null => Values::Null,
@@ -133,12 +133,12 @@ impl HashedColumn {
         Ok(HashedColumn { len, nulls: array.nulls().filter(|nulls| nulls.null_count() > 0).cloned(), values })
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether value `index` is missing, also where a dictionary says so.
-    pub(super) fn is_missing(&self, index: usize) -> bool {
+    /// Whether value `index` is missing, also if it is a null of a dictionary.
+    pub(crate) fn is_missing(&self, index: usize) -> bool {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) {
             return true;
         }
@@ -150,13 +150,21 @@ impl HashedColumn {
     }
 
     /// Whether any value is missing.
-    pub(super) fn has_missing(&self) -> bool {
+    pub(crate) fn has_missing(&self) -> bool {
         match &self.values {
             Values::Null => self.len > 0,
             Values::Indirect { values, .. } if values.has_missing() => {
                 (0..self.len).any(|index| self.is_missing(index))
             }
             _ => self.nulls.is_some(),
+        }
+    }
+
+    /// The values as they are in memory, and the bytes of each, where they all have the same number.
+    pub(crate) fn fixed(&self) -> Option<(&[u8], usize)> {
+        match &self.values {
+            Values::Fixed { bytes, width } => Some((bytes, *width)),
+            _ => None,
         }
     }
 
@@ -201,7 +209,7 @@ impl HashedColumn {
     }
 
     /// Encodes a value that is present.
-    pub(super) fn encode(&self, index: usize, out: &mut Encoder<'_>) -> Result<()> {
+    pub(crate) fn encode(&self, index: usize, out: &mut Encoder<'_>) -> Result<()> {
         match &self.values {
             Values::Null => Ok(()),
             Values::Bool(bits) => out.byte(bits.value(index).into()),
@@ -223,7 +231,7 @@ impl HashedColumn {
     }
 
     /// `01` and the value, or `00` if it is missing.
-    pub(super) fn slot(&self, index: usize, out: &mut Encoder<'_>) -> Result<()> {
+    pub(crate) fn slot(&self, index: usize, out: &mut Encoder<'_>) -> Result<()> {
         if self.is_missing(index) {
             return out.byte(0);
         }
@@ -241,7 +249,7 @@ fn bytes<O: OffsetSizeTrait>(offsets: &[O], bytes: &Buffer) -> Values {
     Values::Bytes { ends: offsets.iter().map(|offset| offset.as_usize()).collect(), bytes: bytes.clone() }
 }
 
-/// Lists by their offsets; only the items that they use are looked at.
+/// Lists by their offsets; items that no list refers to are ignored.
 fn list<O: OffsetSizeTrait>(offsets: &[O], items: &ArrayRef) -> Result<Values> {
     let first = offsets.first().map_or(0, |first| first.as_usize());
     let last = offsets.last().map_or(0, |last| last.as_usize());

@@ -1,4 +1,4 @@
-//! Rows of a matrix by their entries that are not zero: dense and sparse rows with equal values have the same encoding.
+//! Rows of a matrix by their non-zero entries: dense and sparse rows with equal values have the same encoding.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
@@ -10,13 +10,13 @@ use super::encoder::Encoder;
 use crate::error::{Error, Result};
 
 /// Rows of a matrix that are ready to be encoded.
-pub(super) struct MatrixRows {
+pub(crate) struct MatrixRows {
     rows: usize,
     values: HashedColumn,
     places: Places,
 }
 
-/// Where the values are.
+/// The positions of the values.
 enum Places {
     /// Row `i` is the values `i * cols..(i + 1) * cols`.
     Dense { cols: usize },
@@ -25,7 +25,7 @@ enum Places {
 }
 
 impl MatrixRows {
-    pub(super) fn new(array: &ArrayRef) -> Result<Self> {
+    pub(crate) fn new(array: &ArrayRef) -> Result<Self> {
         let other = || Error::unsupported("the identity of a matrix whose rows are neither dense nor sparse");
         let missing = || Error::unsupported("the identity of a matrix with missing values");
         if array.null_count() > 0 {
@@ -64,41 +64,58 @@ impl MatrixRows {
         Ok(MatrixRows { rows: array.len(), values, places })
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows
     }
 
     pub(super) fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
-        let mut entries: Vec<(u64, usize)> = Vec::new();
-        for row in 0..self.rows {
-            entries.clear();
-            match &self.places {
-                Places::Dense { cols } => {
-                    let at = row * cols;
-                    let kept = (0..*cols).filter(|col| !self.values.is_zero(at + col));
-                    entries.extend(kept.map(|col| (col as u64, at + col)));
-                }
-                Places::Sparse { offsets, cols } => {
-                    let kept = offsets[row]..offsets[row + 1];
-                    entries.extend(
-                        kept.filter(|entry| !self.values.is_zero(*entry)).map(|entry| (cols[entry], entry)),
-                    );
-                    if !entries.is_sorted() {
-                        entries.sort_unstable();
-                    }
-                    if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                        let message =
-                            format!("the identity of a matrix with column {} twice in a row", pair[0].0);
-                        return Err(Error::unsupported(message));
-                    }
-                }
+        let mut entries = Vec::new();
+        (0..self.rows).try_for_each(|row| self.encode_row(row, false, &mut entries, out))
+    }
+
+    /// Encodes a row. With `as_stored`, the entries of a sparse row are all that are stored, in their order; else those that
+    /// are not zero, by ascending column. For most matrices that is the same. `entries` is memory that is used again.
+    pub(crate) fn encode_row(
+        &self,
+        row: usize,
+        as_stored: bool,
+        entries: &mut Vec<(u64, usize)>,
+        out: &mut Encoder<'_>,
+    ) -> Result<()> {
+        entries.clear();
+        match &self.places {
+            Places::Dense { cols } => {
+                let at = row * cols;
+                let kept = (0..*cols).filter(|col| !self.values.is_zero(at + col));
+                entries.extend(kept.map(|col| (col as u64, at + col)));
             }
-            out.varint(entries.len() as u64)?;
-            for (col, entry) in &entries {
-                out.varint(*col)?;
-                self.values.encode(*entry, out)?;
+            Places::Sparse { offsets, cols } => {
+                let stored = offsets[row]..offsets[row + 1];
+                let kept = stored.filter(|entry| as_stored || !self.values.is_zero(*entry));
+                entries.extend(kept.map(|entry| (cols[entry], entry)));
+                if !as_stored {
+                    sort_distinct(entries)?;
+                }
             }
         }
-        Ok(())
+        out.varint(entries.len() as u64)?;
+        entries.iter().try_for_each(|(col, entry)| {
+            out.varint(*col)?;
+            self.values.encode(*entry, out)
+        })
+    }
+}
+
+/// Sorts entries by column; errs if a column comes twice.
+fn sort_distinct(entries: &mut [(u64, usize)]) -> Result<()> {
+    if !entries.is_sorted() {
+        entries.sort_unstable();
+    }
+    match entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => {
+            let message = format!("the identity of a matrix with column {} twice in a row", pair[0].0);
+            Err(Error::unsupported(message))
+        }
+        None => Ok(()),
     }
 }

@@ -1,11 +1,12 @@
-//! Content identity: one name for the same typed data, whatever file it comes from. Defined in `docs/identity.md`.
+//! Content identity: one identifier for the same typed data, independent of the file that holds it. Defined in
+//! `docs/identity.md`.
 //!
 //! ```text
 //! value  --enc-->  bytes  --BLAKE3 of 65,536 rows-->  chunk digest  --BLAKE3-->  column digest  --root-->  identity
 //! ```
 //!
 //! It does not depend on batches, encodings, offsets, compression, byte order, dialect, metadata, or the nullability of
-//! columns without nulls. Rows are hashed while they are read, columns and chunks side by side.
+//! columns without nulls. Rows are hashed while they are read, columns and chunks in parallel.
 
 mod chunk;
 mod cid;
@@ -17,21 +18,22 @@ mod rows;
 mod tests;
 mod types;
 
-use std::sync::mpsc::sync_channel;
-
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_array::ArrayRef;
+use arrow_schema::SchemaRef;
 
 use serde_json::json;
 
 use crate::control::Control;
 use crate::convert::reshape;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::formats::dynd;
-use crate::hub::{Form, LossKinds, LossRecord, Rows};
+use crate::hub::{Early, Form, LossKinds, LossRecord, Rows, overlapped};
 use crate::limits::Budget;
 
 pub use cid::Cid;
+pub(crate) use column::HashedColumn;
+pub(crate) use encoder::Encoder;
+pub(crate) use matrix::MatrixRows;
 pub use rows::RowHasher;
 pub use types::type_text;
 
@@ -51,7 +53,7 @@ const VERSION: i128 = 1;
 pub struct IdentityOptions {
     /// The memory that the job may use, and its other limits.
     pub budget: Budget,
-    /// The handle on the job: its threads, the flag that ends it.
+    /// The handle on the job: its threads, and the flag that cancels it.
     pub control: Control,
 }
 
@@ -63,9 +65,14 @@ impl IdentityOptions {
             with_control(control: Control),
         ]
     }
+
+    /// The rows, read on a thread of their own while earlier ones are hashed.
+    pub(crate) fn overlapped(&self, rows: Rows) -> Result<Rows> {
+        overlapped(rows, Early::Detach, &self.control, &self.budget)
+    }
 }
 
-/// The identity of typed data, and what it is made of.
+/// The identity of typed data, and the digests that it is computed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
@@ -85,7 +92,7 @@ pub struct Identity {
 pub struct ColumnIdentity {
     /// Its name; empty unless it is the column of a table.
     pub name: String,
-    /// Its type as the identity spells it; see [`type_text`].
+    /// The text of its type; see [`type_text`].
     pub data_type: String,
     /// The digest of its values.
     pub digest: [u8; 32],
@@ -94,13 +101,23 @@ pub struct ColumnIdentity {
 }
 
 impl ColumnIdentity {
-    /// The column's own identity: the CID of the bytes that its digest is of.
+    /// A column of which only the digest is known.
+    pub(crate) fn new(name: String, data_type: String, digest: [u8; 32]) -> Self {
+        ColumnIdentity { name, data_type, digest, chunks: Vec::new() }
+    }
+
+    /// The identity of the column alone: the CID of the bytes that its digest hashes.
     pub fn cid(&self) -> Cid {
         Cid::new(self.digest)
     }
 }
 
 impl Identity {
+    /// An identity from its parts.
+    pub(crate) fn new(shape: &'static str, rows: u64, cols: u64, columns: Vec<ColumnIdentity>) -> Self {
+        Identity { shape, rows, cols, columns }
+    }
+
     /// The bytes that are hashed: the DyND `array[Any]` of the root.
     pub fn root(&self) -> Result<Vec<u8>> {
         use dynd::Value;
@@ -153,11 +170,11 @@ impl Identity {
 pub fn of_rows(rows: Rows, options: &IdentityOptions) -> Result<Identity> {
     let rows = as_matrix(rows, options)?;
     let mut hasher = RowHasher::new(&rows.schema(), options)?;
-    ReadAhead::new(rows, options)?.try_for_each(|batch| hasher.push(&batch?))?;
+    options.overlapped(rows)?.try_for_each(|batch| hasher.push(&batch?))?;
     hasher.finish()
 }
 
-/// A matrix that comes as a table, as a matrix; other rows as they are.
+/// Converts rows of a matrix in a table form to a matrix; other rows are unchanged.
 pub(crate) fn as_matrix(rows: Rows, options: &IdentityOptions) -> Result<Rows> {
     let form = match Form::of(&rows.schema()) {
         Form::Columns => Form::Dense,
@@ -167,43 +184,6 @@ pub(crate) fn as_matrix(rows: Rows, options: &IdentityOptions) -> Result<Rows> {
     let plan = reshape::plan(&rows.schema(), form)?;
     plan.plan.check(LossKinds::NONE)?;
     reshape::reshape(rows, &plan, &options.budget, LossKinds::NONE, &LossRecord::default())
-}
-
-/// Batches that wait between the thread that reads and the one that works.
-const WAITING_BATCHES: usize = 4;
-
-/// From this budget on, rows are read in advance: batches that wait are in memory beside those at work.
-const READ_AHEAD_FROM: u64 = 1 << 30;
-
-/// Rows that a thread of their own reads in advance, unless the job has one thread or little memory.
-pub(crate) struct ReadAhead(Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>);
-
-impl ReadAhead {
-    pub(crate) fn new(rows: Rows, options: &IdentityOptions) -> Result<Self> {
-        if options.control.threads() == 1 || options.budget.limits().max_alloc < READ_AHEAD_FROM {
-            return Ok(ReadAhead(Box::new(rows)));
-        }
-        let (sender, receiver) = sync_channel(WAITING_BATCHES);
-        let read = move || {
-            for batch in rows {
-                // Nobody waits any more after an error.
-                if sender.send(batch).is_err() {
-                    break;
-                }
-            }
-        };
-        let started = std::thread::Builder::new().spawn(read);
-        started.map_err(|error| Error::io("cannot start a thread", error))?;
-        Ok(ReadAhead(Box::new(receiver.into_iter())))
-    }
-}
-
-impl Iterator for ReadAhead {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
 }
 
 /// A digest of each row of some columns: equal rows have equal ones.
@@ -225,8 +205,8 @@ pub(crate) fn row_digests(columns: &[ArrayRef]) -> Result<Vec<[u8; 32]>> {
     (0..rows).map(digest).collect()
 }
 
-/// The form under which rows of this schema are hashed. A matrix in columns or as `row, col, value` is the table that its
-/// rows are, unless [`as_matrix`] comes first.
+/// The form as which rows of this schema are hashed. A matrix in columns or as `row, col, value` is hashed as a plain
+/// table, unless [`as_matrix`] has converted it.
 fn form_of(schema: &SchemaRef) -> Form {
     match Form::of(schema) {
         Form::Columns | Form::Coo => Form::Table,

@@ -13,13 +13,13 @@ use crate::limits::Budget;
 
 /// Bytes of whole chunks that are hashed in one parallel step.
 const STEP_BYTES: u64 = 32 << 20;
-/// Bytes of an unfinished chunk that wait in memory as they came.
+/// Bytes of an unfinished chunk that are kept in memory before it is spooled.
 const WAITING_BYTES: u64 = 64 << 20;
 
 /// Hashes rows batch by batch, in constant memory.
 ///
-/// A matrix in columns or as `row, col, value` is hashed as the plain table that its rows are;
-/// [`of_rows`](super::of_rows) turns it into a matrix first.
+/// A matrix in columns or as `row, col, value` is hashed as a plain table; [`of_rows`](super::of_rows)
+/// converts it to a matrix first.
 pub struct RowHasher {
     budget: Budget,
     control: Control,
@@ -27,7 +27,7 @@ pub struct RowHasher {
     cols: u64,
     rows: u64,
     columns: Vec<ColumnState>,
-    /// Rows and bytes that wait.
+    /// Rows and bytes that are not hashed yet.
     waiting_rows: u64,
     waiting_bytes: u64,
 }
@@ -103,12 +103,12 @@ impl RowHasher {
         Ok(())
     }
 
-    /// So many bytes, or fewer if the budget is small.
+    /// `bytes`, or less if the budget is small.
     fn most(&self, bytes: u64) -> u64 {
         bytes.min(self.budget.limits().max_alloc / 8)
     }
 
-    /// Hashes the chunks that are complete; what is left waits, or is spooled if it is large.
+    /// Hashes the complete chunks; the remaining rows are kept, or spooled if they are large.
     fn hash_whole(&mut self) -> Result<()> {
         let spool = self.waiting_bytes >= self.most(WAITING_BYTES) && self.waiting_rows < CHUNK_ROWS;
         let (columns, budget) = (&mut self.columns, &self.budget);
@@ -199,15 +199,15 @@ impl ColumnState {
     }
 }
 
-/// The field that says the type of a matrix's values.
+/// The field with the type of a matrix's values.
 fn matrix_value(schema: &SchemaRef) -> Result<&Field> {
     use arrow_schema::DataType::{FixedSizeList, LargeList, Struct};
     match schema.field(0).data_type() {
         FixedSizeList(item, _) => Ok(item),
         LargeList(entry) => match entry.data_type() {
             Struct(fields) if fields.len() == 2 => Ok(&fields[1]),
-            _ => Err(Error::unsupported("a sparse matrix whose entries are no pairs")),
+            _ => Err(Error::unsupported("a sparse matrix whose entries are not pairs")),
         },
-        _ => Err(Error::unsupported("a matrix whose rows are no lists")),
+        _ => Err(Error::unsupported("a matrix whose rows are not lists")),
     }
 }

@@ -145,7 +145,7 @@ fn batches_threads_and_spooling_do_not_matter() {
         }
         assert_eq!(hasher.finish().unwrap().cid().unwrap().to_string(), expected, "{size}");
     }
-    // Values of 4 KiB: an unfinished chunk is far larger than what waits in memory.
+    // Values of 4 KiB, so that an unfinished chunk is far larger than what is kept in memory.
     let long = "x".repeat(4096);
     let texts: StringArray = (0..8192).map(|row| (row != 5).then_some(long.as_str())).collect();
     let batch = column(Arc::new(texts));
@@ -244,7 +244,7 @@ fn one_table_has_one_identity_in_every_format() {
         }
     }
     assert_eq!(held.len(), 11, "{held:?}");
-    // DAPHNE frames hold no text of this form in every dialect; numbers they do.
+    // Not every dialect of DAPHNE frames holds such text, but all hold numbers.
     let numbers = batch.project(&[0, 1]).unwrap();
     let expected = identity(std::slice::from_ref(&numbers));
     for format in ["dbdf", "parquet", "bsondf", "dynd"] {
@@ -292,7 +292,7 @@ fn dense_and_sparse_matrices_with_equal_values_are_equal() {
         assert_eq!(identity(std::slice::from_ref(&sparse)), expected);
         for format in ["npy", "npz", "mtx", "dbdf", "dbdf:daphne", "arrow", "parquet", "dynd"] {
             for batch in [&dense, &sparse] {
-                // mtx writes decimal numbers, in which -0.0 is a value like any other.
+                // mtx stores decimal text, which keeps -0.0.
                 if let Some(found) = through(std::slice::from_ref(batch), format, None) {
                     assert_eq!(found.cid().unwrap(), expected.cid().unwrap(), "seed {seed}, {format}");
                 }

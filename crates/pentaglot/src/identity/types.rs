@@ -1,4 +1,4 @@
-//! How an identity spells types: Arrow text without nullability, widths of offsets and encodings.
+//! The text of types in an identity: Arrow type text without nullability, widths of offsets and encodings.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::hub::extension;
 use crate::hub::type_text::{print_type, write_name};
 
-/// The type of a field as an identity spells it. A union has none.
+/// The text of a field's type in an identity. A union has none.
 ///
 /// ```
 /// use arrow_schema::{DataType, Field};
@@ -27,7 +27,7 @@ pub fn type_text(field: &Field) -> Result<String> {
 fn write_field(out: &mut String, field: &Field) -> Result<()> {
     match extension::name(field) {
         Some(name) => {
-            // The storage is checked too: what has no identity has none under an extension.
+            // The storage type must have an identity too.
             write_storage(&mut String::new(), field.data_type())?;
             let _ = write!(out, "{name}<{}>", extension::metadata(field).unwrap_or_default());
             Ok(())
@@ -65,7 +65,7 @@ fn write_storage(out: &mut String, data_type: &DataType) -> Result<()> {
         }
         DataType::Map(entries, _) => {
             let DataType::Struct(fields) = entries.data_type() else {
-                return Err(Error::unsupported("a map whose entries are no structs"));
+                return Err(Error::unsupported("a map whose entries are not structs"));
             };
             out.push_str("map[");
             for (index, field) in fields.iter().enumerate() {

@@ -19,7 +19,7 @@ pub(super) struct Input {
     pub(super) name: String,
     pub(super) open: Box<dyn Fn() -> Result<Opened> + Send + Sync>,
     pub(super) summary: Summary,
-    /// How its rows take the form that all share.
+    /// How its rows are reshaped to the common form.
     pub(super) reshape: Reshape,
     pub(super) info: &'static FormatInfo,
 }
@@ -36,7 +36,7 @@ impl Input {
         Ok(Input { name: name.to_owned(), open: Box::new(open), summary, reshape, info })
     }
 
-    /// How many rows it has in the form that all share, if that is known.
+    /// The number of its rows in the common form, if known.
     pub(super) fn rows(&self) -> Option<u64> {
         match Form::of(&self.summary.schema) {
             Form::Coo => shape::matrix_rows(&self.summary.schema),
@@ -45,16 +45,16 @@ impl Input {
     }
 }
 
-/// Reads inputs in turn and gives batches of one schema.
+/// Reads inputs one after the other and returns batches of one schema.
 pub(super) struct Chain {
     inputs: Arc<[Input]>,
     /// The schema of all inputs with all columns.
     whole: SchemaRef,
-    /// What comes out.
+    /// The schema of the result.
     schema: SchemaRef,
     /// The chosen columns of `whole`, if not all.
     columns: Option<Vec<Range<u64>>>,
-    /// Rows wanted, counted over all inputs.
+    /// The selected rows, counted over all inputs.
     range: Range<u64>,
     batch_rows: usize,
     budget: Budget,
@@ -70,7 +70,7 @@ struct Current {
     format: &'static str,
     /// Rows that were read of this input.
     position: u64,
-    /// Rows to drop at its beginning, where a reader could not skip them.
+    /// Rows to drop at its start, if the reader cannot skip them.
     skip: u64,
 }
 
@@ -119,7 +119,7 @@ impl Chain {
         rows::batch(Arc::clone(&self.schema), batch.columns().to_vec(), batch.num_rows()).map(Some)
     }
 
-    /// Starts an input: its columns, form and types become those of all.
+    /// Starts an input: its columns, form and types are converted to the common ones.
     fn read(&self, input: &Input) -> Result<Current> {
         let opened = (input.open)()?;
         let format = opened.format.info().id;
@@ -161,7 +161,7 @@ impl Chain {
         Ok(Current { rows, format, position: 0, skip })
     }
 
-    /// The chosen columns as columns of one input: by name where inputs differ, and only those that it has.
+    /// The chosen columns as columns of one input: by name if inputs differ, and only those that it has.
     fn own_columns(&self, own: &SchemaRef) -> Option<Vec<Range<u64>>> {
         let columns = self.columns.as_ref()?;
         let (own, whole) = (own.fields(), self.whole.fields());

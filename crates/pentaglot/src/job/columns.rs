@@ -16,14 +16,14 @@ use crate::hub::type_text::parse_field;
 use crate::hub::{Form, LossKinds, LossRecord, Plan, Rows, Selection, Shape, Verdict, native, shape};
 use crate::limits::Limits;
 
-/// What happens to columns beside being chosen. All names are those of the input; a renaming comes last.
+/// Changes of columns. All names are those of the input; renaming is the last step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ColumnChanges {
     /// Columns that are left out; of a matrix also `3`, `7..9`.
     pub exclude: Vec<String>,
-    /// Columns of a table with the types that they get: Arrow type text, or another language with its prefix. Unless the type
-    /// says `?`, a column may have nulls if it may have them in the input.
+    /// Columns of a table with the types that they get: Arrow type text, or another language with its prefix. Without a
+    /// `?` in the type, a column is nullable if it is nullable in the input.
     pub cast: Vec<(String, String)>,
     /// Columns of a table with their new names.
     pub rename: Vec<(String, String)>,
@@ -44,8 +44,8 @@ impl Opened {
         Ok(changed)
     }
 
-    /// As [`changed`](Self::changed); what does not fit is changed as far as `allowed`, and added to `lost`. The steps are
-    /// those of the plan.
+    /// Like [`changed`](Self::changed); values that do not fit are changed if the loss is `allowed`, which is added to
+    /// `lost`. The steps are those of the plan.
     pub(super) fn changed_within(
         &self,
         columns: Option<&[String]>,
@@ -118,8 +118,9 @@ fn position(schema: &SchemaRef, chosen: &[usize], name: &str) -> Result<usize> {
 
 /// The field of a type given as text.
 fn column_type(name: &str, text: &str, limits: &Limits) -> Result<Field> {
-    let prefixed = ["arrow:", "ds:", "dynd:"].iter().any(|prefix| text.starts_with(prefix));
-    if !prefixed && let Ok(field) = parse_field(name, text, limits) {
+    if types::Language::prefixed(text).is_none()
+        && let Ok(field) = parse_field(name, text, limits)
+    {
         return Ok(field);
     }
     let schema = types::parse_type(text, None, limits).and_then(|parsed| parsed.schema());
@@ -136,7 +137,7 @@ fn column_type(name: &str, text: &str, limits: &Limits) -> Result<Field> {
 /// A document with columns that are chosen and changed.
 struct Changed {
     inner: Arc<dyn Document>,
-    /// For each column the one that it comes from.
+    /// The source column of each column.
     sources: Vec<usize>,
     summary: Summary,
     allowed: LossKinds,
@@ -192,7 +193,7 @@ impl Document for Changed {
         }
         let inner = inner.with_column_ranges(sources.into_iter().map(|at| at..at + 1).collect())?;
         let rows = self.inner.rows(&inner)?;
-        // Columns have one name each while they are cast, whatever names the file repeats.
+        // The file may repeat names; columns have unique names while they are cast.
         let fields = selection.schema().fields();
         let known: HashSet<&String> = fields.iter().map(|field| field.name()).collect();
         let unique = known.len() == fields.len();

@@ -1,4 +1,5 @@
-//! Writing a file of several structures: each structure of the type from an input of its own, in the order of the file.
+//! Writes a file of several structures: each structure of the type is written from its own input, in the order of the
+//! file.
 
 use std::io::{Read, Write};
 
@@ -6,6 +7,7 @@ use super::conversion::Conversion;
 use super::convert_options::ConvertOptions;
 use super::open::{self, Target, split_member};
 use super::report::Report;
+use super::types::Language;
 use crate::error::{Error, Hint, Result, count, list};
 use crate::formats::sds::{PREFIX, SdsType, is_gfa};
 use crate::hub::Plan;
@@ -18,13 +20,8 @@ pub(super) struct Types {
     pub(super) output: Option<String>,
 }
 
-/// Whether a type text is one of sds.
-pub(super) fn is_sds_type(text: &str) -> bool {
-    text.trim_start().starts_with(PREFIX)
-}
-
-/// `--as sds:…` describes the output. `--type sds:…` describes the inputs; where the output is sds, has no `--as`, and no
-/// input is a member of an sds file, it describes the output.
+/// A target type (`as_type`) describes the output. An input type (`type_text`) describes the inputs; but if the output
+/// is sds, has no target type, and no input is a member of an sds file, it describes the output.
 pub(super) fn types(
     registry: &Registry,
     inputs: &[String],
@@ -33,7 +30,7 @@ pub(super) fn types(
 ) -> Result<Types> {
     let is_target = target.format.info().id == "sds";
     let given = options.open.type_text.clone();
-    if let Some(text) = options.as_type.as_deref().filter(|text| is_sds_type(text)) {
+    if let Some(text) = options.as_type.as_deref().filter(|text| Language::is_sds(text)) {
         if !is_target {
             let id = target.format.info().id;
             return Err(Error::usage(format!("a type of sds does not describe an output of {id}")));
@@ -47,12 +44,12 @@ pub(super) fn types(
     };
     let is_output = is_target
         && options.as_type.is_none()
-        && given.as_deref().is_some_and(is_sds_type)
+        && given.as_deref().is_some_and(Language::is_sds)
         && !inputs.iter().any(is_member);
     Ok(if is_output { Types { input: None, output: given } } else { Types { input: given, output: None } })
 }
 
-/// Opens the lines of a GBZ graph where the output is GFA.
+/// The member of a GBZ graph with its lines, if the output is GFA.
 pub(super) fn member_for(target: &Target, output: &str) -> Option<&'static str> {
     (target.format.info().id == "sds" && is_gfa(target.dialect, Some(output))).then_some("gfa")
 }
@@ -60,12 +57,12 @@ pub(super) fn member_for(target: &Target, output: &str) -> Option<&'static str> 
 /// The structures after the first: they are written one after the other.
 pub(super) struct Composite {
     kind: SdsType,
-    /// The options that are left absent.
+    /// The optional structures that are absent.
     absent: Vec<String>,
     others: Vec<Conversion>,
 }
 
-/// Plans a file of this type from inputs, which are given to its structures in order.
+/// Plans a file of this type from inputs, one per structure, in order.
 pub(super) fn plan(
     registry: &Registry,
     inputs: &[String],
@@ -94,7 +91,7 @@ pub(super) fn plan(
         let mut own = options.clone();
         own.as_type = None;
         own.open.type_text = types.input.clone();
-        // A single element is read back as a value, which no rows are compared with.
+        // A single element is read back as a value, which cannot be compared with the rows written.
         #[cfg(feature = "dynd")]
         {
             own.verify &= !matches!(leaf, SdsType::Element);
@@ -117,7 +114,7 @@ pub(super) fn plan(
     Ok(first)
 }
 
-/// Kinds are dialects; a single element and items of several need their type.
+/// Most kinds are dialects; a single element and items of several parts need their type.
 fn leaf_target(target: &Target, leaf: &SdsType) -> Result<Target> {
     let name = match leaf {
         SdsType::Items(1) => Some("vec".to_owned()),
@@ -149,7 +146,7 @@ fn wrong_count(kind: &SdsType, absent: &[String], leaves: &[(String, &SdsType)],
     error
 }
 
-/// The options that the user leaves absent.
+/// The optional structures that the user declares absent.
 fn absent(options: &ConvertOptions, kind: &SdsType) -> Result<Vec<String>> {
     let given = &options.open.options;
     let names = given.get("out.absent").or_else(|| given.get("absent")).unwrap_or_default();
@@ -236,7 +233,8 @@ enum Piece {
     File,
 }
 
-/// The pieces of a file of this type; `sizes` are the bytes of its structures. Gives the bytes of all pieces.
+/// The pieces of a file of this type; `sizes` are the bytes of its structures. Returns the bytes of all
+/// pieces.
 fn head(
     kind: &SdsType,
     path: &str,
@@ -338,14 +336,14 @@ mod tests {
         assert_eq!(member("rest"), ["{_0: 1, _1: 2}", "{_0: 3, _1: 4}"]);
         assert_eq!(member("rows"), ["[1, 2, 3]", "[4, 5, 6]"]);
 
-        // A member is written as what it is, by the same type of the input.
+        // A member is written with its own type, given as that of the input.
         let copy = folder.join("copy.sds").to_str().unwrap().to_owned();
         let mut single = ConvertOptions::default();
         single.open.type_text = Some(TYPE.to_owned());
         convert(&[format!("{output}::a.pos")], &copy, &single).unwrap();
         assert_eq!(read(&copy, "sds:sparse"), ["3", "17", "40"]);
 
-        // Options are left absent by name; the type may also be given as that of the data.
+        // Optional structures are declared absent by name; the type may also be given as that of the input.
         let mut options = ConvertOptions::default();
         options.open.type_text = Some(TYPE.to_owned());
         options.open.options.set("absent", "index,a");

@@ -25,6 +25,7 @@ use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{OptionMap, Side, WriteOptions, WritePlan};
 use crate::hub::{Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, native};
+use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -79,6 +80,32 @@ pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> 
     }
 }
 
+/// The target and the options of an output that is a table and not a file.
+fn table_target(
+    registry: &Registry,
+    output: &str,
+    options: &ConvertOptions,
+) -> Result<(Option<Target>, Option<ConvertOptions>)> {
+    let Some(remote) = registry.remote(output)? else { return Ok((None, None)) };
+    let format = remote.table_format(output).map_err(|error| error.in_output(redacted(output)))?;
+    let Some((id, own)) = format else { return Ok((None, None)) };
+    let target = open::target(registry, id)?;
+    if let Some(to) = &options.to
+        && open::target(registry, to)?.format.info().id != id
+    {
+        let error = Error::usage(format!("expected {id}, the format of this output, found {to}"));
+        return Err(error.in_output(redacted(output)));
+    }
+    let mut options = options.clone();
+    for key in own.keys() {
+        let name = format!("out.{key}");
+        if options.open.options.get(&name).or(options.open.options.get(key)).is_none() {
+            options.open.options.set(name, own.get(key).unwrap_or_default());
+        }
+    }
+    Ok((Some(target), Some(options)))
+}
+
 impl Conversion {
     /// Plans the conversion of the files `inputs`, read as one, for the file `output` (names and patterns as on the command
     /// line).
@@ -88,7 +115,12 @@ impl Conversion {
         output: &str,
         options: &ConvertOptions,
     ) -> Result<Self> {
-        let target = target_of(registry, options.to.as_deref(), output)?;
+        let (target, table) = table_target(registry, output, options)?;
+        let target = match target {
+            Some(target) => target,
+            None => target_of(registry, options.to.as_deref(), output)?,
+        };
+        let options = table.as_ref().unwrap_or(options);
         let inputs = expand(registry, inputs)?;
         inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
         #[cfg(feature = "sds")]
@@ -171,7 +203,7 @@ impl Conversion {
         #[cfg(feature = "sds")]
         {
             // A type of sds that is given for an input is not that of the output.
-            let other = write.type_text.take().filter(|text| !composite::is_sds_type(text));
+            let other = write.type_text.take().filter(|text| !super::types::Language::is_sds(text));
             write.type_text = options.write_type.clone().or(other);
         }
         write.options = super::options::of_side(given, Side::Write, info);
@@ -368,19 +400,21 @@ impl Conversion {
         Ok(report)
     }
 
-    /// The rows of the input as the target gets them.
+    /// The rows of the input as the target gets them, in a pipeline: each stage has a thread, unless the job has only one.
     fn changed(&self, rows: Rows) -> Result<Rows> {
         let (budget, allowed) = (&self.opened.budget, self.allow_lossy);
-        let mut rows = rows;
+        // Reading and decoding overlap with what follows; so does a change of the rows with encoding and writing.
+        let is_changed = self.adapt.is_some() || self.values.is_some() || !self.reshape.is_identity();
+        let mut rows = self.opened.overlapped(rows)?;
         if let Some((shaped, adapter)) = &self.adapt {
             let shaped = reshape::reshape(rows, shaped, budget, allowed, &self.lost)?;
             rows = adapter.clone().adapt(shaped, allowed, self.lost.clone());
         }
         rows = reshape::reshape(rows, &self.reshape, budget, self.reshape_allowed, &self.lost)?;
-        Ok(match &self.values {
-            Some(values) => values.clone().adapt(rows, allowed, self.lost.clone()),
-            None => rows,
-        })
+        if let Some(values) = &self.values {
+            rows = values.clone().adapt(rows, allowed, self.lost.clone());
+        }
+        if is_changed { self.opened.overlapped(rows) } else { Ok(rows) }
     }
 
     /// Runs into several files, `NAME-00000.EXT` and so on: all of them appear, or none.

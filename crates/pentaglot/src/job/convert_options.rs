@@ -1,17 +1,19 @@
-//! What a conversion takes besides its names.
+//! The options of a conversion.
 
 use std::ops::Range;
 
 use super::columns::ColumnChanges;
 use super::open::OpenOptions;
 use super::read::View;
+#[cfg(feature = "dynd")]
+use super::types::Language;
 use crate::hub::LossKinds;
 
-/// What `convert` takes besides the two names.
+/// The options of a conversion.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// How the input is opened; its formats' options also reach the target.
+    /// How the input is opened; the options of formats also apply to the target.
     pub open: OpenOptions,
     /// The output's format: an id, with an optional dialect after a colon.
     pub to: Option<String>,
@@ -25,16 +27,16 @@ pub struct ConvertOptions {
     pub rows: Option<Range<u64>>,
     /// Only rows that match; see [`crate::hub::filter`].
     pub filter: Option<String>,
-    /// What may be lost.
+    /// The kinds of loss that are allowed.
     pub allow_lossy: LossKinds,
     /// Whether an existing output is replaced.
     pub force: bool,
-    /// Rows per batch; 0: what suits the format.
+    /// Rows per batch; 0 for the format's default.
     pub batch_rows: usize,
-    /// Whether the output is read back before it gets its name, and must be the same data.
+    /// Whether the output is read back before it gets its name, and compared with the data written.
     #[cfg(feature = "dynd")]
     pub verify: bool,
-    /// The type of the one structure that is written, where only a type says what it is.
+    /// The type of the structure that is written, if the dialect does not determine it.
     pub(super) write_type: Option<String>,
 }
 
@@ -80,7 +82,7 @@ impl ConvertOptions {
     #[cfg(feature = "dynd")]
     pub(super) fn verify_options(&self) -> OpenOptions {
         let mut open = self.open.clone();
-        let other = open.type_text.take().filter(|text| !text.trim_start().starts_with("sds:"));
+        let other = open.type_text.take().filter(|text| !Language::is_sds(text));
         open.type_text = self.write_type.clone().or(other);
         open
     }

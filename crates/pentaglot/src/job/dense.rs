@@ -1,4 +1,4 @@
-//! How large a sparse matrix becomes once its zeros are written out: known, and checked, before anything is written.
+//! The size of a sparse matrix with its zeros written out, which is checked before anything is written.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use crate::convert::reshape::Reshape;
 use crate::error::{Error, Hint, Result};
 use crate::hub::{Effect, Form, Plan, Verdict, shape};
 
-/// A dense output up to this many bytes is never refused for its size.
+/// A dense output of up to this many bytes is always allowed.
 const SMALL: u64 = 1 << 20;
-/// How many times as large as its input a dense output may be without being asked for.
+/// The maximum ratio of a dense output to its sparse input, unless the dense form is requested.
 const RATIO: u64 = 100;
 
 /// The bytes of the values of a sparse matrix that becomes a dense one; `None` for all other changes.
@@ -57,7 +57,7 @@ pub(super) fn say(bytes: u64, plan: &mut Plan) {
     }
 }
 
-/// Errs if an output of `bytes` bytes does not fit into the folder it is written to.
+/// Returns an error if the free space in the output's folder is less than `bytes`.
 pub(super) fn check_room(bytes: u64, output: &str) -> Result<()> {
     let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
     let free = free_bytes(folder.unwrap_or(Path::new(".")));
@@ -69,7 +69,7 @@ pub(super) fn check_room(bytes: u64, output: &str) -> Result<()> {
     }
 }
 
-/// The free space in a folder, where the system tells.
+/// The free space in a folder, if the system reports it.
 fn free_bytes(folder: &Path) -> Option<u64> {
     #[cfg(unix)]
     {

@@ -23,7 +23,7 @@ pub enum RawDigest {
 }
 
 impl OpenOptions {
-    /// How the rows of what these options open are hashed.
+    /// How rows of documents opened with these options are hashed.
     pub(super) fn identity(&self) -> IdentityOptions {
         let mut options = IdentityOptions::default();
         options.budget = self.budget.clone();
@@ -70,7 +70,7 @@ enum State {
     Sha256(Box<sha2::Sha256>),
 }
 
-/// An output that keeps nothing but a digest.
+/// An output that computes only a digest.
 struct Hashed(Arc<Mutex<State>>);
 
 impl Output for Hashed {

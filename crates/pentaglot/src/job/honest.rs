@@ -1,5 +1,4 @@
-//! Honest plans: every type goes to every format and comes back, and what the plan said of it is compared with what came
-//! back.
+//! Plans are correct: every type is written to every format and read back, and the result is compared with the plan.
 //!
 //! | verdict | what must hold |
 //! |---|---|
@@ -27,7 +26,7 @@ use crate::testing::writing::Writing;
 
 const ROWS: usize = 9;
 
-/// All types: those without parts, each in every kind of container, and the extension types.
+/// All types: those without children, each in every kind of container, and the extension types.
 fn fields() -> Vec<Field> {
     let mut types = Random::leaves();
     for leaf in Random::leaves() {
@@ -94,7 +93,7 @@ fn schemas() -> Vec<SchemaRef> {
     schemas.into_iter().map(Arc::new).collect()
 }
 
-/// Every format and dialect that is written and read without more being said.
+/// Every format and dialect that can be written and read without further options.
 fn targets(registry: &Registry) -> Vec<String> {
     let mut targets = Vec::new();
     for format in registry.formats() {
@@ -102,7 +101,7 @@ fn targets(registry: &Registry) -> Vec<String> {
         let written = info
             .dialects
             .iter()
-            // What carries no type is tested where a type is given.
+            // Formats that store no type are tested elsewhere, with a type given.
             .filter(|dialect| dialect.write && dialect.read)
             .filter(|dialect| {
                 !matches!((info.id, dialect.name), ("dynd", "raw") | ("ds", "rows" | "rows-json"))
@@ -126,12 +125,12 @@ fn random_batch(seed: u64, schema: &SchemaRef, rows: usize) -> RecordBatch {
     shaped(Random::new(seed).batch(&Arc::new(dense), rows), schema).unwrap()
 }
 
-/// No cast makes decimals of negative scale of texts.
+/// Texts cannot be cast to decimals of negative scale.
 fn has_negative_scale(kind: &DataType) -> bool {
     matches!(kind, DataType::Decimal64(_, ..0) | DataType::Decimal128(_, ..0))
 }
 
-/// Maps come back as the lists of structs that they are; no cast makes maps of those.
+/// Maps come back as lists of structs, which cannot be cast to maps.
 fn holds_map(kind: &DataType) -> bool {
     match kind {
         DataType::Map(..) => true,
@@ -143,7 +142,7 @@ fn holds_map(kind: &DataType) -> bool {
     }
 }
 
-/// Writes a batch; `None` where the plan refuses it.
+/// Writes a batch; `None` if the plan does not allow it.
 fn write(registry: &Registry, batch: &RecordBatch, to: &str, allowed: LossKinds) -> (Plan, Result<Vec<u8>>) {
     let arrow = registry.get("arrow").unwrap();
     let (sink, memory) = Sink::memory();
@@ -173,7 +172,8 @@ fn read(registry: &Registry, bytes: Vec<u8>, from: &str) -> Result<RecordBatch> 
     collect(opened.rows(&View::default())?)
 }
 
-/// Types, names, order of dictionaries and extension types; nullability and the names of list items aside.
+/// Types, names, order of dictionaries and extension types; nullability and the names of list items are
+/// ignored.
 fn same_field(a: &Field, b: &Field) -> bool {
     let plain = |field: &Field| print_field(field).replace('?', "");
     let metadata = |field: &Field| {
@@ -213,7 +213,7 @@ fn same_values(a: &ArrayRef, b: &ArrayRef) -> bool {
 
 /// The form in which two streams can be compared.
 fn shaped(batch: RecordBatch, like: &Schema) -> Result<RecordBatch> {
-    // A value, an array or a table of one column is adapted as it is.
+    // A value, an array or a table of one column needs no other form.
     if matches!(Form::of(like), Form::Value | Form::Array) {
         return Ok(batch);
     }
@@ -291,7 +291,7 @@ fn check_values(
     if has_names && names(&from) != names(&to) && Form::of(&from) == Form::Table {
         return Err(format!("the names came back as {:?}", names(&to)));
     }
-    // Text says numbers in full, also those that are read as wider ones first.
+    // Text has all digits of a number, but it is first read as a wider type.
     let allowed = if is_text { LossKind::Precision.into() } else { LossKinds::NONE };
     for (index, field) in from.fields().iter().enumerate() {
         let (expected, found) = (expected.column(index), found.column(index));
@@ -354,7 +354,7 @@ fn every_plan_says_what_becomes_of_every_type_in_every_format() {
                         Verdict::Checked | Verdict::Lossy => error.kind() == ErrorKind::Lossy,
                         _ => plan.steps.is_empty(),
                     };
-                    // Structures are as large as their values.
+                    // The size of a structure depends on its values.
                     let refused = refused || to.starts_with("sds") && error.kind() == ErrorKind::Limit;
                     if !refused {
                         wrong.push(format!("{}: the run ends with {error:?}", what()));
@@ -376,9 +376,10 @@ fn every_plan_says_what_becomes_of_every_type_in_every_format() {
                 plan.steps.iter().any(|step| step.note.as_deref().is_some_and(|said| said.contains(note)))
             };
             let held = match verdict {
-                // A table of entries does not tell the size of the matrix.
+                // A table of entries does not store the size of the matrix.
                 _ if says(shape::SIZE_NOT_KEPT) => Ok(()),
-                // Positions and runs are the same bits in other rows, and numbers the bytes of one value.
+                // Positions and runs represent the same bits with other rows, and numbers may be the bytes of
+                // one value.
                 Verdict::Widened | Verdict::Checked
                     if ["sds:bit", "sds:raw", "sds:sparse", "sds:rl", "sds:bytes", "sds:string"]
                         .contains(&to.as_str()) =>

@@ -1,11 +1,13 @@
 //! `image-files=DIR`: a column of images as a column of names and a folder of files, and back.
 //!
-//! Where the input has image columns, each image becomes a file of the folder, named by the number of its row
-//! (`000000.png`, `000001.png`, …; with several image columns `COLUMN-000000.png`), and the column holds the names. Plain
-//! images become PNG files. The folder appears when the output does: it must not exist before, or be empty.
+//! If the input has image columns, each image becomes a file in the folder, named by the number of its row
+//! (`000000.png`, `000001.png`, …; with several image columns `COLUMN-000000.png`), and the column holds the names.
+//! Plain images become PNG files. The folder appears together with the output: before, it must not exist or must be
+//! empty.
 //!
-//! Where it has none, columns of names become columns of images: those that the wanted type says are images, else those
-//! whose first name is that of a file in the folder. Names are paths inside the folder; no other file is read.
+//! If it has none, columns of names become columns of images: those that are images in the requested type, or without
+//! one those whose first name is that of a file in the folder. Names are paths inside the folder; no other file is
+//! read.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -25,18 +27,18 @@ use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan, Rows, Selection, native, rows};
 use crate::limits::Budget;
 
-/// Images are gathered to about this many bytes a batch.
+/// The approximate size of a batch of images.
 const BATCH_BYTES: usize = 16 << 20;
-/// How many rows are looked at for the first name of a column.
+/// How many rows are searched for the first name of a column.
 const LOOK_ROWS: u64 = 1000;
 
 /// A planned step between images and files.
 pub(super) struct ImageFiles {
     folder: PathBuf,
     way: Way,
-    /// What comes out.
+    /// The schema of the result.
     pub(super) schema: SchemaRef,
-    /// What that does to each column.
+    /// The effect on each column.
     pub(super) plan: Plan,
 }
 
@@ -49,18 +51,18 @@ enum Way {
 struct Exported {
     column: usize,
     image: Image,
-    /// What the names of its files begin with.
+    /// The prefix of the names of its files.
     prefix: String,
 }
 
-/// A folder that is being filled, under a name of its own.
+/// A folder that is being filled, under a temporary name.
 pub(super) struct Staging {
     files: TempDir,
     folder: PathBuf,
 }
 
 impl ImageFiles {
-    /// Plans the step for rows of the selection. `wanted` is the type that the user asks for.
+    /// Plans the step for rows of the selection. `wanted` is the requested type.
     pub(super) fn plan(
         folder: &str,
         opened: &Opened,
@@ -118,7 +120,7 @@ impl ImageFiles {
         Ok(ImageFiles { folder, way, schema: native::without(&Arc::new(schema)), plan })
     }
 
-    /// The rows after the step. What is exported goes into the folder that [`Staging::commit`] names.
+    /// The rows after the step. Exported images are written to a folder that [`Staging::commit`] renames.
     pub(super) fn run(self, stream: Rows, budget: &Budget) -> Result<(Rows, Option<Staging>)> {
         let ImageFiles { folder, way, schema, .. } = self;
         let out = Arc::clone(&schema);
@@ -129,7 +131,7 @@ impl ImageFiles {
                 let parent = parent.unwrap_or(Path::new("."));
                 let mut builder = tempfile::Builder::new();
                 builder.prefix(".pentaglot-");
-                // As other folders are; the user's mask narrows it.
+                // The usual permissions of a folder; the user's mask restricts them.
                 #[cfg(unix)]
                 builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
                 let files = builder.tempdir_in(parent);
@@ -166,7 +168,7 @@ impl ImageFiles {
 }
 
 impl Staging {
-    /// Gives the folder its name; it is taken away again unless the output appears, too.
+    /// Gives the folder its name; it is removed again if the output cannot be completed.
     pub(super) fn commit<T>(self, finish: impl FnOnce() -> Result<T>) -> Result<T> {
         check_free(&self.folder)?;
         if self.folder.exists() {
@@ -182,7 +184,7 @@ fn at(error: std::io::Error, path: &Path) -> Error {
     Error::from(error).field(path.display().to_string())
 }
 
-/// Errs unless there is no such folder, or nothing in it.
+/// Returns an error unless the folder does not exist or is empty.
 fn check_free(folder: &Path) -> Result<()> {
     let taken = match std::fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),
@@ -195,7 +197,8 @@ fn check_free(folder: &Path) -> Result<()> {
     Err(Error::usage(format!("image-files: expected a folder that does not exist or is empty, found {name}")))
 }
 
-/// What the file names of one of several image columns begin with: its name, as far as that is safe in a file name.
+/// The prefix of the file names of one of several image columns: its name, with only characters that are safe in a
+/// file name.
 fn prefix(column: usize, name: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let text: String = name.chars().take(64).map(safe).collect();
@@ -332,7 +335,7 @@ fn is_text(field: &Field) -> bool {
     matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// The text columns that the wanted type says are images.
+/// The text columns that are images in the requested type.
 fn wanted_images(schema: &Schema, wanted: &Schema) -> Vec<(usize, Image)> {
     let image = |field: &Field| {
         let alone = schema.fields().len() == 1 && wanted.fields().len() == 1;
@@ -347,7 +350,7 @@ fn wanted_images(schema: &Schema, wanted: &Schema) -> Vec<(usize, Image)> {
 /// The text columns whose first name is that of an image in the folder.
 fn found_images(folder: &Path, opened: &Opened, selection: &Selection) -> Result<Vec<(usize, Image)>> {
     if !opened.content.is_seekable() {
-        return Err(Error::usage("which columns of a stream hold images must be said by a wanted type"));
+        return Err(Error::usage("the image columns of a stream must be given by a type"));
     }
     let root = folder.canonicalize().map_err(|error| at(error, folder))?;
     let look = selection.clone().with_rows(0..LOOK_ROWS);
@@ -372,7 +375,8 @@ fn found_images(folder: &Path, opened: &Opened, selection: &Selection) -> Result
     Ok(found)
 }
 
-/// The content of a file below `root`, which is a canonical path. Nothing outside is read, whatever the name or a link says.
+/// The content of a file below `root`, which is a canonical path. No file outside is read, also through links or `..`
+/// in the name.
 fn read_confined(root: &Path, name: &str, budget: &Budget) -> Result<Vec<u8>> {
     let refused = |found: &str| {
         Error::usage(format!(
@@ -391,12 +395,12 @@ fn read_confined(root: &Path, name: &str, budget: &Budget) -> Result<Vec<u8>> {
     }
     let kind = std::fs::metadata(&path).map_err(|error| Error::from(error).field(format!("{name:?}")))?;
     if !kind.is_file() {
-        return Err(refused("is no file"));
+        return Err(refused("is not a file"));
     }
     budget.check(kind.len()).map_err(|error| error.field(format!("{name:?}")))?;
     let file = std::fs::File::open(&path).map_err(|error| Error::from(error).field(format!("{name:?}")))?;
     let mut bytes = Vec::new();
-    // A file that grows meanwhile is cut, and then no sound image.
+    // A file that grows meanwhile is truncated, and then is not a valid image.
     file.take(kind.len())
         .read_to_end(&mut bytes)
         .map_err(|error| Error::from(error).field(format!("{name:?}")))?;

@@ -1,7 +1,7 @@
 //! Several inputs that are read one after the other as one document.
 //!
-//! Each input is brought to the form and the types that all share ([`union`]) while it is read. Files are opened once for
-//! their schema and again when their rows are reached, so that any number of them can be joined.
+//! Each input is converted to the common form and types ([`union`]) while it is read. Files are opened once for their
+//! schema and again when their rows are reached, so that any number of them can be joined.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::registry::Registry;
 
 /// Opens several inputs as one. Names are those of single inputs: [`expand`](super::expand) replaces patterns.
 ///
-/// Tables are joined by the names of their columns, matrices are stacked, arrays follow each other; single values are
-/// refused. The metadata is that of the first input.
+/// Tables are joined by the names of their columns, matrices are stacked, arrays are concatenated; single values are
+/// an error. The metadata is that of the first input.
 pub fn open_all(registry: &Registry, names: &[impl AsRef<str>], options: &OpenOptions) -> Result<Opened> {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     if let [name] = names[..] {
@@ -85,7 +85,7 @@ fn joined(first: Option<Opened>, mut inputs: Vec<Input>) -> Result<Opened> {
     Ok(Opened { document: Arc::new(document), plan, formats, ..first })
 }
 
-/// The form that matrices share: dense, unless one of them is sparse. `None` if not all are matrices.
+/// The common form of matrices: dense, unless one of them is sparse. `None` if not all are matrices.
 fn matrix_form(inputs: &[Input]) -> Option<Form> {
     let mut forms = inputs.iter().map(|input| Form::of(&input.summary.schema));
     forms.try_fold(Form::Dense, |form, own| match own {
@@ -110,7 +110,7 @@ fn check_columns(inputs: &[Input]) -> Result<()> {
     Ok(())
 }
 
-/// Keeps, of each column, what happens to it in the input where the most happens.
+/// Keeps for each column the step with the worst effect of all inputs.
 fn merge_steps(plan: &mut Plan, own: &Plan, name: &str) {
     for step in &own.steps {
         let mut step = step.clone();
@@ -152,7 +152,7 @@ fn summary(inputs: &[Input], schema: SchemaRef) -> Summary {
     summary
 }
 
-/// What the user should know of each input; what is the same of several is said once.
+/// Notes about each input; the same note on several inputs is given once.
 fn notes(inputs: &[Input]) -> Vec<String> {
     let mut found: Vec<(&str, &str, usize)> = Vec::new();
     for input in inputs {
@@ -182,8 +182,8 @@ impl Document for Joined {
         &self.summary
     }
 
-    /// Each input can be read alone where the number of its rows and of those before is known. Bytes are those of the inputs
-    /// one after the other.
+    /// An input is a split if the number of rows is known for it and for all before it. Bytes are counted over all
+    /// inputs.
     fn splits(&self, wanted: usize) -> Vec<Split> {
         if self.summary.rows.is_none() {
             return Split::whole(&self.summary);

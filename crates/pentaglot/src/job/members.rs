@@ -1,14 +1,15 @@
-//! All members of a file at once: into an archive, or into a folder with a file for each. All of them appear, or none.
+//! Converts all members of a file at once: into an archive, or into a folder with a file for each. All of them appear,
+//! or none.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::conversion::Conversion;
 use super::convert_options::ConvertOptions;
-use super::open::{self, Target};
+use super::open::{self, Opened, Target};
 use super::report::Report;
 use crate::error::{Context, Error, Result};
 use crate::formats::{ArchivePlan, Side, WriteOptions};
-use crate::hub::{Lost, Plan};
+use crate::hub::{LossRecord, Lost, Plan};
 use crate::registry::Registry;
 use crate::sink::{Sink, SinkGroup};
 
@@ -27,24 +28,23 @@ pub(super) const MEMBER_FORMAT: &str = "npy";
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 pub struct Members {
-    registry: Registry,
     output: PathBuf,
     work: Work,
     options: ConvertOptions,
-    /// What will happen, member by member.
+    /// The effect on each member.
     pub plan: Plan,
 }
 
 enum Work {
     /// A file for each.
     Folder(Vec<(PathBuf, Conversion)>),
-    /// The members of this file, by their names.
-    Archive { input: String, members: Vec<String>, plan: ArchivePlan },
+    /// The members of one file, in the order of the plan.
+    Archive { members: Vec<(String, Opened)>, plan: Box<dyn ArchivePlan>, lost: LossRecord },
 }
 
 impl Members {
-    /// Plans the conversion of all members of the only input, if it has several of which none is named, and the output is a
-    /// folder or a format with members. `None` if that is not what is asked for.
+    /// Plans the conversion of all members of the only input, if it has several of which none is named, and the output
+    /// is a folder or a format with members. Otherwise `None`.
     pub fn plan(
         registry: &Registry,
         inputs: &[impl AsRef<str>],
@@ -54,7 +54,7 @@ impl Members {
         let [input] = inputs else { return Ok(None) };
         let input = input.as_ref();
         let (path, member) = open::split_member(input);
-        // Files that appear together are local ones.
+        // Only local files can appear together.
         let is_local = Path::new(path).is_file() && registry.remote(output)?.is_none();
         if input == "-" || member.is_some() || !is_local {
             return Ok(None);
@@ -66,18 +66,24 @@ impl Members {
             (None, false) => registry.by_extension(output).map(|format| Target { format, dialect: None }),
         };
         let mut archive = None;
+        let lost = LossRecord::default();
         if let (Some(target), false) = (&target, is_folder) {
             let info = target.format.info();
             let mut write = WriteOptions::default();
             write.options = super::options::of_side(&options.open.options, Side::Write, info);
             write.budget = options.open.budget.clone();
             write.control = options.open.control.clone();
+            write.allow_lossy = options.allow_lossy;
+            write.lost = lost.clone();
             archive = target.format.archive(&write)?;
         }
         if !is_folder && archive.is_none() {
             return Ok(None);
         }
-        let opened = match open::open(registry, input, &options.open) {
+        // Who reads the members counts their bytes.
+        let mut look = options.open.clone();
+        look.again = true;
+        let opened = match open::open(registry, input, &look) {
             // The plain conversion says what is wrong with its input.
             Err(_) if !is_folder => return Ok(None),
             opened => opened?,
@@ -94,20 +100,23 @@ impl Members {
             };
             return Members::into_folder(registry, (input, &members), output, target, options).map(Some);
         }
-        let plain = options.as_type.is_none()
-            && options.columns.is_none()
-            && options.rows.is_none()
-            && options.filter.is_none();
-        let Some(target) = target.filter(|_| plain) else { return Ok(None) };
+        let (Some(target), Some(mut archive)) = (target, archive) else { return Ok(None) };
+        check_whole(options)?;
         let info = target.format.info();
         super::options::check(&options.open.options, &[opened.format.info()], Some(info))?;
         if same_file(path, output) {
             return Err(Error::usage(format!("{output} is the input itself")));
         }
-        let Some(plan) = archive else { return Ok(None) };
-        let work = Work::Archive { input: input.to_owned(), members, plan };
-        let (registry, options) = (registry.clone(), options.clone());
-        Ok(Some(Members { registry, output: output.into(), work, options, plan: Plan::default() }))
+        options.open.control.expect_bytes(opened.source.len());
+        let (mut plan, mut documents) = (Plan::default(), Vec::new());
+        for member in members {
+            let opened = open::open(registry, &format!("{input}::{member}"), &look)?;
+            let steps = archive.member(&member, &opened.document.summary().schema);
+            add_steps(&mut plan, &member, &steps);
+            documents.push((member, opened));
+        }
+        let work = Work::Archive { members: documents, plan: archive, lost };
+        Ok(Some(Members { output: output.into(), work, options: options.clone(), plan }))
     }
 
     fn into_folder(
@@ -133,19 +142,13 @@ impl Members {
             };
             let source = format!("{input}::{member}");
             let conversion = Conversion::plan(registry, &[source], name, &options).field(member.clone())?;
-            for step in &conversion.plan.steps {
-                let mut step = step.clone();
-                step.field =
-                    if step.field.is_empty() { member.clone() } else { format!("{member}.{}", step.field) };
-                plan.steps.push(step);
-            }
+            add_steps(&mut plan, member, &conversion.plan);
             conversions.push((path, conversion));
         }
-        let (registry, output) = (registry.clone(), output.into());
-        Ok(Members { registry, output, work: Work::Folder(conversions), options, plan })
+        Ok(Members { output: output.into(), work: Work::Folder(conversions), options, plan })
     }
 
-    /// Writes all members; existing files are replaced with `force` only.
+    /// Writes all members; existing files are replaced only with `force`.
     pub fn run(self, force: bool) -> Result<Report> {
         self.plan.check(self.options.allow_lossy)?;
         match self.work {
@@ -158,26 +161,54 @@ impl Members {
                 }
                 let written = write_folder(conversions, force);
                 if made && written.is_err() {
-                    // Nothing is in it.
+                    // The folder is empty.
                     let _ = std::fs::remove_dir(&self.output);
                 }
                 written
             }
-            Work::Archive { input, members, plan } => {
+            Work::Archive { members, plan, lost } => {
                 let sink = Sink::create(&self.output, force)?;
-                let mut archive = plan(sink.packed_for(&self.output.to_string_lossy()))?;
+                let mut archive = plan.create(sink.packed_for(&self.output.to_string_lossy()))?;
                 let mut report = Report::default();
-                for member in members {
-                    let opened =
-                        open::open(&self.registry, &format!("{input}::{member}"), &self.options.open)?;
+                for (member, opened) in members {
                     let rows = opened.charged_rows(&opened.document.selection())?;
-                    archive.member(&member, rows).map_err(|error| error.field(member))?;
+                    archive.member(rows).map_err(|error| error.field(member))?;
                     opened.control.check()?;
                 }
                 let written = archive.finish()?;
                 (report.rows, report.bytes, report.notes) = (written.rows, written.bytes, written.notes);
+                report.lost = lost.lost();
                 Ok(report)
             }
+        }
+    }
+}
+
+/// Adds the steps of a member, under its name.
+fn add_steps(plan: &mut Plan, member: &str, steps: &Plan) {
+    for step in &steps.steps {
+        let mut step = step.clone();
+        step.field =
+            if step.field.is_empty() { member.to_owned() } else { format!("{member}.{}", step.field) };
+        plan.steps.push(step);
+    }
+}
+
+/// Errs if the conversion is asked to change what it takes over: the members of an archive are taken as they are.
+fn check_whole(options: &ConvertOptions) -> Result<()> {
+    let changes = &options.changes;
+    let asked = options.as_type.is_some()
+        || options.columns.is_some()
+        || options.rows.is_some()
+        || options.filter.is_some()
+        || !changes.exclude.is_empty()
+        || !changes.cast.is_empty()
+        || !changes.rename.is_empty();
+    match (asked, super::options::of_conversion(&options.open.options)) {
+        (false, None) => Ok(()),
+        (true, _) => Err(Error::usage("rows, columns and types are chosen in one member, and none is named")),
+        (false, Some(key)) => {
+            Err(Error::usage(format!("option {key}: it is for one member, and none is named")))
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What the command and other front ends call: [`open`], [`validate`], [`Conversion`]. Follow the calls down from here.
+//! The interface for the command and other front ends: [`open`], [`validate`], [`Conversion`]. Start reading the code
+//! here.
 
 mod chain;
 mod columns;
@@ -17,6 +18,7 @@ mod hash;
 mod honest;
 #[cfg(feature = "ds")]
 mod image_files;
+mod index;
 mod inputs;
 mod members;
 mod names;
@@ -31,6 +33,8 @@ mod salvage;
 mod sample;
 mod selection;
 mod split;
+#[cfg(feature = "dynd")]
+mod store;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -51,12 +55,14 @@ pub use diff::{
 };
 #[cfg(feature = "dynd")]
 pub use hash::RawDigest;
+pub use index::index;
 pub use inputs::{join, open_all};
 pub use members::Members;
 pub use names::{create, expand, source};
 pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};
+pub use options::CONVERSION_OPTIONS;
 #[cfg(feature = "sds")]
-pub use query::{Queries, index};
+pub use query::Queries;
 pub use read::View;
 pub use report::Report;
 pub use salvage::{LostRows, Salvaged, salvage};

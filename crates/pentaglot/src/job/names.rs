@@ -11,7 +11,7 @@ use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// The bytes of a file, or of what a name such as `s3://bucket/key` means.
+/// The bytes of a file, or of a remote object such as `s3://bucket/key`.
 pub fn source(registry: &Registry, name: &str) -> Result<Source> {
     match registry.remote(name)? {
         Some(remote) => remote.open(name),
@@ -19,24 +19,27 @@ pub fn source(registry: &Registry, name: &str) -> Result<Source> {
     }
 }
 
-/// Where an output of this name goes: a file, or what a name such as `s3://bucket/key` means. `.gz`, `.zst` or `.bz2` packs
-/// it. What exists already is replaced with `force` only.
+/// An output of this name: a file, or a remote object such as `s3://bucket/key`. With `.gz`, `.zst` or `.bz2` it is
+/// compressed. An existing output is replaced only with `force`.
 pub fn create(registry: &Registry, name: &str, force: bool) -> Result<Sink> {
     let sink = match registry.remote(name)? {
         Some(remote) => {
             let shown = redacted(name);
             let output = remote.create(name, force).map_err(|error| error.in_output(shown.as_ref()))?;
-            Sink::from_output(output).named(shown)
+            let is_table = remote.table_format(name)?.is_some();
+            let sink = Sink::from_output(output).named(shown);
+            return Ok(if is_table { sink } else { sink.packed_for(name) });
         }
         None => Sink::create(name, force)?,
     };
     Ok(sink.packed_for(name))
 }
 
-/// The inputs that names and patterns (`*`, `?`, `[a-z]`, `**`) mean, in order; those of a pattern are sorted by name.
+/// The inputs that names and patterns (`*`, `?`, `[a-z]`, `**`) match, in order; those of a pattern are sorted by
+/// name.
 ///
-/// A file of the literal name comes before a pattern. A pattern matches files, not folders, and no hidden ones unless it
-/// begins with a dot itself; one that matches nothing is an error.
+/// A file of the literal name takes precedence over a pattern. A pattern matches files, not folders, and no hidden ones
+/// unless it begins with a dot itself; one that matches nothing is an error.
 pub fn expand(registry: &Registry, names: &[impl AsRef<str>]) -> Result<Vec<String>> {
     let mut expanded = Vec::new();
     for name in names.iter().map(AsRef::as_ref) {
@@ -55,7 +58,7 @@ pub fn expand(registry: &Registry, names: &[impl AsRef<str>]) -> Result<Vec<Stri
             continue;
         };
         if found.is_empty() {
-            return Err(Error::usage(format!("no file matches {}", redacted(path))));
+            return Err(Error::usage("no file matches this pattern").in_input(path));
         }
         found.sort_unstable();
         expanded.extend(found.into_iter().map(|path| match member {
@@ -118,7 +121,7 @@ mod tests {
         let error = expand(&registry, &[format!("{root}*.json")]).unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string()),
-            (ErrorKind::Usage, format!("no file matches {root}*.json"))
+            (ErrorKind::Usage, "no file matches this pattern".to_owned())
         );
         assert_eq!(expand(&registry, &["a[.csv"]).unwrap_err().kind(), ErrorKind::Usage);
     }

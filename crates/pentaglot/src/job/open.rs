@@ -1,4 +1,4 @@
-//! From a name to an open document: member, packing, format, dialect, options.
+//! Opens a document by its name: member, compression, format, dialect, options.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use crate::hub::Plan;
 use crate::hub::rows::schema_bytes;
 use crate::limits::{Budget, Reservation};
 use crate::map::InPlace;
+use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::source::{Packing, Source};
 
-/// How files are opened: what every verb that opens a file takes.
+/// The options for opening files, shared by all operations.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenOptions {
@@ -27,9 +28,9 @@ pub struct OpenOptions {
     pub type_text: Option<String>,
     /// The formats' own options.
     pub options: OptionMap,
-    /// The memory that the job may use, and its other limits. Whoever uses these options again shares the memory.
+    /// The memory that the job may use, and its other limits. All uses of these options share the budget.
     pub budget: Budget,
-    /// The handle on the job: its threads, its progress, the flag that ends it.
+    /// The handle on the job: its threads, its progress, and the flag that cancels it.
     pub control: Control,
     /// Whether a stream is spooled first, so that it can be read at any offset and more than once.
     pub spool: bool,
@@ -39,7 +40,7 @@ pub struct OpenOptions {
     pub(super) damaged: bool,
     /// Whether the bytes have been counted as an input of the job already.
     pub(super) again: bool,
-    /// The member of an sds file that is opened where the name has none.
+    /// The member of an sds file that is opened if the name has none.
     pub(super) default_member: Option<&'static str>,
 }
 
@@ -81,11 +82,11 @@ pub struct Opened {
     pub format: Arc<dyn Format>,
     /// The document.
     pub document: Arc<dyn Document>,
-    /// Where its bytes come from: its counter tells how far a long read has come.
+    /// The source of its bytes, whose counter shows the progress of a long read.
     pub source: Source,
-    /// The document's own bytes: the source, unpacked if it is packed.
+    /// The document's own bytes: the source, decompressed if it is compressed.
     pub content: Source,
-    /// What joining several inputs does to their fields; empty for a single one.
+    /// The effect of joining several inputs on their fields; empty for a single one.
     pub plan: Plan,
     /// The formats of its inputs.
     pub(super) formats: Vec<&'static FormatInfo>,
@@ -93,7 +94,7 @@ pub struct Opened {
     pub(super) budget: Budget,
     /// The handle on the job.
     pub(super) control: Control,
-    /// Pays for the schema.
+    /// The reservation for the schema.
     #[expect(dead_code, reason = "it gives the bytes back when it is dropped")]
     pub(super) held: Arc<Reservation>,
 }
@@ -113,12 +114,47 @@ pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Op
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
     }
     let (path, member) = split_member(name);
-    open_source(registry, names::source(registry, path)?, member, options)
+    match open_table(registry, path, member, options)? {
+        Some(table) => Ok(table),
+        None => open_source(registry, names::source(registry, path)?, member, options),
+    }
 }
 
-/// The file and the member that a name means: a file of the literal name comes first.
+/// Opens a name that means a table and not bytes.
+fn open_table(
+    registry: &Registry,
+    name: &str,
+    member: Option<&str>,
+    options: &OpenOptions,
+) -> Result<Option<Opened>> {
+    let Some(remote) = registry.remote(name)? else { return Ok(None) };
+    let mut read = ReadOptions::default();
+    read.member = member.map(str::to_owned);
+    read.budget = options.budget.clone();
+    read.control = options.control.clone();
+    let Some(table) = remote.open_table(name, &read)? else { return Ok(None) };
+    let format = registry.get(table.format)?;
+    let id = format.info().id;
+    if let Some(from) = options
+        .from
+        .as_deref()
+        .filter(|from| target(registry, from).is_ok_and(|named| named.format.info().id != id))
+    {
+        return Err(Error::usage(format!("this is a table of {id} documents, not {from}")));
+    }
+    let source = Source::from_bytes(redacted(name), Vec::<u8>::new());
+    let opened = Opened::new(format, table.document, source, options);
+    match &table.filter {
+        Some(filter) => opened.filtered(filter).map(Some),
+        None => Ok(Some(opened)),
+    }
+}
+
+/// The file and the member of a name; a file of the literal name takes precedence.
 pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
     match name.rsplit_once("::") {
+        // `[::1]` is a host.
+        Some((path, _)) if path.ends_with("://[") || path.ends_with("@[") => (name, None),
         Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
         _ => (name, None),
     }
@@ -150,7 +186,7 @@ pub fn open_source(
         Some(packing) => source.unpack(packing, options.budget.limits())?,
         None => source,
     };
-    // The first bytes tell the format: data of an unknown format is not spooled.
+    // The first bytes determine the format, so data of an unknown format is not spooled.
     let format = match &named {
         Some(named) => Arc::clone(&named.format),
         None => registry.detect(&source)?,
@@ -162,7 +198,7 @@ pub fn open_source(
     let member = member.or(options.default_member.filter(|_| id == "sds"));
     read.member = member.map(str::to_owned);
     read.type_text = match &options.type_text {
-        // These know Arrow types only; a user may write any language.
+        // These formats accept only Arrow types; a user may use any type language.
         Some(text) if info.type_language == TypeLanguage::Arrow => {
             let arrow = types::arrow_type_text(text, options.budget.limits());
             Some(arrow.map_err(|error| types::as_usage("the given type", error))?)
@@ -179,7 +215,10 @@ pub fn open_source(
     }
     let source =
         if options.spool { spooled(&source, format.as_ref(), named.is_some(), &read)? } else { source };
-    let document = format.open(source.clone(), &read).in_format(id)?;
+    let document = format.open(source.clone(), &read).in_format(id).map_err(|error| match source.len() {
+        Some(0) => error.hint(Hint::Advice("the file is empty".into())),
+        _ => error,
+    })?;
     let (budget, control) = (options.budget.clone(), options.control.clone());
     let schema_held = budget.reserve(schema_bytes(&document.summary().schema)).in_format(id)?;
     Ok(Opened {
@@ -195,9 +234,9 @@ pub fn open_source(
     })
 }
 
-/// A type of sds means that format, unless the first bytes are those of another.
+/// A type of sds implies that format, unless the first bytes are those of another.
 fn typed_target(registry: &Registry, source: &Source, options: &OpenOptions) -> Result<Option<Target>> {
-    let is_sds = options.type_text.as_deref().is_some_and(|text| text.trim_start().starts_with("sds:"));
+    let is_sds = options.type_text.as_deref().is_some_and(types::Language::is_sds);
     if !is_sds {
         return Ok(None);
     }
@@ -208,13 +247,14 @@ fn typed_target(registry: &Registry, source: &Source, options: &OpenOptions) -> 
     }
 }
 
-/// The source, spooled if it is a stream, unless its first bytes tell that the format cannot read it.
+/// The source, spooled if it is a stream, unless its first bytes show that the format cannot read it.
 fn spooled(source: &Source, format: &dyn Format, is_named: bool, read: &ReadOptions) -> Result<Source> {
     if !source.is_seekable() {
         let bytes = source.head()?;
         if format.detect(&Head::new(source, &bytes)) == Confidence::No
             && let Err(error) = format.open(Source::from_bytes(source.name(), bytes), read)
-            // A named format may be cut short by the look, and know no better.
+            // With a named format, other kinds of errors may come only from the truncation to the first
+            // bytes.
             && (!is_named || matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Unsupported))
         {
             return Err(error.in_format(format.info().id));
@@ -223,7 +263,8 @@ fn spooled(source: &Source, format: &dyn Format, is_named: bool, read: &ReadOpti
     source.seekable()
 }
 
-/// `.gz`, `.zst` or `.bz2` on a name, or the magic number, means packing around it; for some formats only the name decides.
+/// Compression is detected by `.gz`, `.zst` or `.bz2` at the end of the name, or by the magic number; for some formats
+/// only by the name.
 pub(super) fn packing_of(source: &Source, named: Option<&Target>) -> Result<Option<Packing>> {
     if let Some(packing) = Packing::of_name(source.name()) {
         return Ok(Some(packing));
@@ -232,14 +273,14 @@ pub(super) fn packing_of(source: &Source, named: Option<&Target>) -> Result<Opti
     if by_magic { Ok(Packing::of_magic(&source.head()?)) } else { Ok(None) }
 }
 
-/// Errs if a file is not packed as its name says; says what it looks like.
+/// Returns an error if a file is not compressed as its name says; the error names what it looks like.
 fn check_packing(registry: &Registry, source: &Source, packing: Packing) -> Result<()> {
     let head = source.head()?;
     let (name, extension) = (packing.name(), packing.extension());
     let found = match Packing::of_magic(&head) {
         Some(found) if found != packing => found.name(),
         Some(_) => return Ok(()),
-        // Cut short, or not the usual beginning: the decoder tells what is wrong.
+        // Truncated, or with an unusual header: the decoder reports what is wrong.
         None if head.is_empty() || head.starts_with(&[0x1f, 0x8b]) || head.starts_with(b"BZh") => {
             return Ok(());
         }
@@ -273,8 +314,8 @@ pub fn target(registry: &Registry, text: &str) -> Result<Target> {
     Ok(Target { format, dialect })
 }
 
-/// Holds a file against every rule of its format. Gives the format's id if it could be told.
-/// A file that is broken is a finding; `Err` is for what is not the file's fault.
+/// Checks a file against every rule of its format. Also returns the format's id if it could be determined. A
+/// broken file gives findings; `Err` is for other errors, such as I/O.
 pub fn validate(
     registry: &Registry,
     name: &str,
@@ -284,7 +325,7 @@ pub fn validate(
     validate_opened(open(registry, name, options), options, findings)
 }
 
-/// As [`validate`], for what a front end has opened, or failed to open, itself.
+/// Like [`validate`], for a document that a front end has opened, or failed to open, itself.
 pub fn validate_opened(
     opened: Result<Opened>,
     options: &OpenOptions,
@@ -310,7 +351,7 @@ pub fn validate_opened(
 }
 
 impl Opened {
-    /// A document that is not in a file of its own, such as data in memory, as one of this format.
+    /// A document that has no file, such as data in memory, as one of this format.
     pub fn new(
         format: Arc<dyn Format>,
         document: Arc<dyn Document>,
@@ -324,7 +365,7 @@ impl Opened {
         Opened { format, document, source, content, plan, formats, budget, control, held }
     }
 
-    /// The bytes of all inputs, as they are stored, if known.
+    /// The stored size of all inputs, if known.
     pub(super) fn input_bytes(&self) -> Option<u64> {
         match self.formats.len() {
             1 => self.source.len(),
@@ -332,7 +373,8 @@ impl Opened {
         }
     }
 
-    /// Errs if a key is given that reading this format does not know. For jobs that only read.
+    /// Returns an error if an option is given that readers of this format do not have. For jobs that only
+    /// read.
     pub fn check_options(&self, given: &OptionMap) -> Result<()> {
         options::check(given, &self.formats, None)
     }

@@ -1,31 +1,62 @@
-//! `key=value` options on two sides: which of them a reader gets, which a writer.
+//! Distributes `key=value` options to the reader and the writer.
 //!
-//! A key reaches each side whose format has it for that side; `in.KEY` and `out.KEY` reach one side only and win there.
+//! A key applies to each side whose format has that option; `in.KEY` and `out.KEY` apply to one side only and take
+//! precedence there.
 
 use crate::error::{Error, Result};
-use crate::formats::{FormatInfo, OptionMap, Side};
+use crate::formats::{FormatInfo, OptionInfo, OptionMap, Side};
 
-/// The options that every target takes: the form that the data takes there, the size of a matrix that is made of a table
-/// of entries, and how many rows go to one file.
 const FORM: &str = "as";
 const SIZE: &str = "shape";
 const SPLIT: &str = "split-rows";
-/// The option of formats without nulls.
-const NULLS: &str = "nulls";
-/// The option of every conversion: the folder of the files that images become, or come from.
 #[cfg(feature = "ds")]
 const IMAGE_FILES: &str = "image-files";
+/// The option of formats without nulls.
+const NULLS: &str = "nulls";
+
+/// The options of conversions, whatever the formats are.
+pub const CONVERSION_OPTIONS: &[OptionInfo] = &[
+    OptionInfo {
+        key: FORM,
+        side: Side::Write,
+        values: "auto|table|matrix|sparse|columns|rows|coo",
+        default: "auto",
+        help: "the form that the data gets: a matrix, its rows or columns as a table, its entries as a table",
+    },
+    OptionInfo {
+        key: SIZE,
+        side: Side::Write,
+        values: "ROWSxCOLS",
+        default: "the largest numbers",
+        help: "the size of the sparse matrix that a table of entries becomes",
+    },
+    OptionInfo {
+        key: SPLIT,
+        side: Side::Write,
+        values: "N",
+        default: "one file",
+        help: "files of N rows each: NAME-00000.EXT and so on",
+    },
+    #[cfg(feature = "ds")]
+    OptionInfo {
+        key: IMAGE_FILES,
+        side: Side::Write,
+        values: "DIR",
+        default: "none",
+        help: "images become files of a folder and their names, or names become images",
+    },
+];
 
 fn prefix(side: Side) -> &'static str {
     if side == Side::Read { "in." } else { "out." }
 }
 
-/// What was given for this key on this side.
+/// The value of this key for this side.
 fn given<'o>(options: &'o OptionMap, side: Side, key: &str) -> Option<&'o str> {
     options.get(&format!("{}{key}", prefix(side))).or_else(|| options.get(key))
 }
 
-/// The options that one side of a format gets.
+/// The options of a format for one side.
 pub(super) fn of_side(options: &OptionMap, side: Side, info: &FormatInfo) -> OptionMap {
     let mut own = OptionMap::default();
     for option in info.options.iter().filter(|option| option.side.includes(side)) {
@@ -36,7 +67,7 @@ pub(super) fn of_side(options: &OptionMap, side: Side, info: &FormatInfo) -> Opt
     own
 }
 
-/// The form that the target is asked for.
+/// The requested form of the output.
 pub(super) fn form(options: &OptionMap) -> &str {
     given(options, Side::Write, FORM).unwrap_or("auto")
 }
@@ -61,7 +92,7 @@ pub(super) fn split_rows(options: &OptionMap) -> Result<Option<u64>> {
     }
 }
 
-/// Whether nulls become NaN on the way to this target.
+/// Whether nulls become NaN in this target.
 pub(super) fn nan_for_nulls(options: &OptionMap) -> bool {
     options.get(NULLS) == Some("nan")
 }
@@ -70,6 +101,12 @@ pub(super) fn nan_for_nulls(options: &OptionMap) -> bool {
 #[cfg(feature = "ds")]
 pub(super) fn image_files(options: &OptionMap) -> Option<&str> {
     given(options, Side::Write, IMAGE_FILES)
+}
+
+/// The first of the given options that belong to a conversion, not to a format.
+pub(super) fn of_conversion(options: &OptionMap) -> Option<&'static str> {
+    let mut keys = CONVERSION_OPTIONS.iter().map(|option| option.key);
+    keys.find(|key| given(options, Side::Write, key).is_some())
 }
 
 /// Errs if a key reaches no side of these formats.
@@ -94,9 +131,7 @@ fn check_key(key: &str, inputs: &[&FormatInfo], output: Option<&FormatInfo>) -> 
     }
     let mut known: Vec<&str> = Vec::new();
     if sides.iter().any(|(_, side)| *side == Side::Write) {
-        known.extend([FORM, SIZE, SPLIT]);
-        #[cfg(feature = "ds")]
-        known.push(IMAGE_FILES);
+        known.extend(CONVERSION_OPTIONS.iter().map(|option| option.key));
     }
     for (info, side) in &sides {
         known.extend(
@@ -161,7 +196,7 @@ mod tests {
                 "colour",
                 "bsondf",
                 Some("parquet"),
-                "unknown option \"colour\" (known: as, compression, image-files, shape, split-rows, utf8)",
+                "unknown option \"colour\" (known: as, cdc, compression, fields, image-files, shape, split-rows, utf8)",
             ),
             (
                 "compresion",

@@ -5,8 +5,8 @@ use crate::error::{Context, Error, Hint, Result};
 use crate::formats::Node;
 
 impl Opened {
-    /// A part of the file and its path: the one at the path `at`, or the smallest that holds the byte `at` (a decimal
-    /// number, or a hexadecimal one after `0x`). Also takes the paths of the parts that the summary lists.
+    /// A part of the file and its path: the one at the path `at`, or the smallest that contains the byte `at` (a
+    /// decimal number, or a hexadecimal one after `0x`). Also accepts the paths of the parts in the summary.
     ///
     /// ```
     /// use pentaglot::{Registry, Source, job};
@@ -19,7 +19,7 @@ impl Opened {
     ///
     /// # Errors
     ///
-    /// `Usage` if there is no such part; what is wrong with the file where its parts cannot be read.
+    /// `Usage` if there is no such part; other errors if the parts of the file cannot be read.
     pub fn part(&self, at: &str) -> Result<(String, Node)> {
         let (root, id) = (self.document.outline(), self.format.info().id);
         let hex = at.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
@@ -30,7 +30,7 @@ impl Opened {
         if let Some(found) = root.find("", at).in_format(id)? {
             return Ok((at.to_owned(), found));
         }
-        // A part that the summary lists, though the outline names its bytes otherwise.
+        // A part in the summary, whose bytes have another name in the outline.
         let Some(listed) = self.document.summary().parts.iter().find(|part| part.path == at) else {
             let advice = Hint::Advice("the outline of the file, and its summary, list the parts".into());
             return Err(Error::usage(format!("there is no part {at:?}")).hint(advice));

@@ -1,13 +1,13 @@
-//! `query` and `index`: formats with a typed door for them.
+//! `query`: structures that answer questions in place.
 
 use std::sync::Arc;
 
 use super::names;
 use super::open::split_member;
-use super::open::{OpenOptions, packing_of, target};
+use super::open::{OpenOptions, target};
+use super::types::Language;
 use crate::error::{Context, Error, Result};
-use crate::formats::ReadOptions;
-use crate::formats::sds::{self, Answer, Mapped, Queried, Query, SdsKind};
+use crate::formats::sds::{Answer, Mapped, Queried, Query, SdsKind};
 use crate::registry::Registry;
 use crate::source::{Packing, Source};
 
@@ -18,7 +18,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Opens a file: in place if the options permit it, else in memory.
+    /// Opens a file: mapped if the options permit it, otherwise read into memory.
     pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = match options.from.as_deref().map(|text| target(registry, text)).transpose()? {
             None => None,
@@ -44,7 +44,7 @@ impl Queries {
             None => source,
         };
         let type_text = options.type_text.as_deref();
-        let is_typed = type_text.is_some_and(|text| text.trim().starts_with(sds::PREFIX));
+        let is_typed = type_text.is_some_and(Language::is_sds);
         if options.from.is_none() && !is_typed {
             let format = registry.detect(&source)?.info().id;
             if format != "sds" {
@@ -57,7 +57,7 @@ impl Queries {
         Ok(Queries { queried, note: mapped.note })
     }
 
-    /// What the user should know.
+    /// A note for the user.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -67,32 +67,9 @@ impl Queries {
         let query = Query::from_words(words)?;
         self.queried.answer(&query)
     }
-}
 
-/// The bytes of `FILE.idx` for a file of any format that has side indexes.
-pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Vec<u8>> {
-    let source = names::source(registry, name)?;
-    let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
-    if let Some(packing) = packing_of(&source, named.as_ref())? {
-        let name = packing.name();
-        return Err(Error::unsupported(format!("an index of a {name} file (unpack it first)")));
+    /// The answers to many questions of one operation, each with one number and answered by one number or none.
+    pub fn numbers(&self, operation: &str, arguments: &[u64]) -> Result<Vec<Option<u64>>> {
+        self.queried.numbers(operation, arguments)
     }
-    let (format, dialect) = match named {
-        Some(named) => (named.format, named.dialect),
-        None => (registry.detect(&source)?, None),
-    };
-    let info = format.info();
-    let Some(build) = info.index else {
-        let others: Vec<_> =
-            registry.formats().map(|format| format.info()).filter(|info| info.index.is_some()).collect();
-        let others: Vec<_> = others.iter().map(|info| info.id).collect();
-        return Err(Error::unsupported(format!("an index for {} ({} have one)", info.id, others.join(", "))));
-    };
-    let mut read = ReadOptions::default();
-    read.dialect = dialect.map(str::to_owned);
-    read.type_text = options.type_text.clone();
-    read.options = options.options.clone();
-    read.budget = options.budget.clone();
-    read.control = options.control.clone();
-    build(&source, &read).in_format(info.id)
 }

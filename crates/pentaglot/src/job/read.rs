@@ -1,4 +1,4 @@
-//! The rows of an open document, chosen and in a wanted form.
+//! Selected rows of an open document, in a requested form.
 
 use std::ops::Range;
 
@@ -7,23 +7,23 @@ use super::open::Opened;
 use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Result};
 use crate::hub::rows::from_batches;
-use crate::hub::{Form, LossKinds, LossRecord, Rows, Selection};
+use crate::hub::{Early, Form, LossKinds, LossRecord, Rows, Selection, overlapped};
 
-/// Which rows and columns are wanted, in which form.
+/// The selected rows and columns, and their form.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct View {
-    /// Names of columns, or their places: `3`, `7..9`.
+    /// Names of columns, or their positions: `3`, `7..9`.
     pub columns: Option<Vec<String>>,
-    /// What else happens to columns. A cast that loses something is an error.
+    /// Other changes of columns. A lossy cast is an error.
     pub changes: ColumnChanges,
     /// Rows, half-open; of those that match, if there is a filter.
     pub rows: Option<Range<u64>>,
     /// Only rows that match; see [`crate::hub::filter`].
     pub filter: Option<String>,
-    /// Rows per batch; 0: what suits the format.
+    /// Rows per batch; 0 for the format's default.
     pub batch_rows: usize,
-    /// The forms that the caller takes, the preferred one first; empty: any.
+    /// The forms that the caller accepts, the preferred one first; any if empty.
     pub forms: Vec<Form>,
 }
 
@@ -47,7 +47,7 @@ impl View {
         self
     }
 
-    /// The selection of a document that this view asks for.
+    /// The selection of a document for this view.
     pub(super) fn selection(&self, opened: &Opened) -> Result<Selection> {
         opened.document.summary().check_member()?;
         let mut selection = opened.document.selection().with_batch_rows(self.batch_rows);
@@ -84,7 +84,8 @@ impl Opened {
         reshape::reshape(rows, &step, &self.budget, LossKinds::NONE, &LossRecord::default())
     }
 
-    /// The rows of the document. Each batch is paid for until it is freed; a job that is to end ends before the next.
+    /// The rows of the document. Each batch is charged to the budget until it is freed; a cancelled job ends before
+    /// the next batch.
     pub(super) fn charged_rows(&self, selection: &Selection) -> Result<Rows> {
         let id = self.format.info().id;
         self.control.check()?;
@@ -102,5 +103,12 @@ impl Opened {
             Ok(batch)
         });
         Ok(from_batches(schema, charged))
+    }
+
+    /// Rows that come from this document, made on a thread of their own while earlier ones are used.
+    pub(super) fn overlapped(&self, rows: Rows) -> Result<Rows> {
+        // The next bytes of a stream may never come.
+        let early = if self.source.is_seekable() { Early::Join } else { Early::Detach };
+        overlapped(rows, early, &self.control, &self.budget)
     }
 }

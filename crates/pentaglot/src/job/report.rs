@@ -1,22 +1,22 @@
-//! What a conversion did, and what it lost.
+//! The report of a conversion: what it wrote and what it lost.
 
 use super::open::Opened;
 use crate::formats::Written;
 use crate::hub::{FieldPlan, LossKind, LossRecord, Lost, Plan, Verdict, shape};
 
-/// What a conversion did.
+/// The report of a conversion.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// Rows written.
     pub rows: u64,
-    /// Bytes written, before packing.
+    /// Bytes written, before compression.
     pub bytes: u64,
-    /// What the user should know of the input.
+    /// Notes about the input.
     pub input_notes: Vec<String>,
-    /// What the user should know of the output.
+    /// Notes about the output.
     pub notes: Vec<String>,
-    /// What was lost, by kind and column.
+    /// The losses, by kind and column.
     pub lost: Vec<Lost>,
     /// The identities, if the conversion was verified.
     #[cfg(feature = "dynd")]
@@ -24,12 +24,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds what another conversion into the same file did.
+    /// Adds the report of another conversion into the same file.
     #[cfg(feature = "sds")]
     pub(super) fn add(&mut self, other: Report) {
         self.rows += other.rows;
         self.bytes += other.bytes;
-        // What is the same of several is said once.
+        // The same note is given once.
         for (own, others) in [(&mut self.input_notes, other.input_notes), (&mut self.notes, other.notes)] {
             for note in others {
                 if !own.contains(&note) {
@@ -41,7 +41,7 @@ impl Report {
     }
 }
 
-/// What a run tells of itself.
+/// Creates the report of a run.
 pub(super) fn report(opened: &Opened, plan: &Plan, lost: &LossRecord, mut written: Written) -> Report {
     for note in [shape::NAMES_NOT_KEPT, shape::SIZE_NOT_KEPT] {
         let of = |step: &FieldPlan| step.note.as_deref().is_some_and(|said| said.contains(note));
@@ -61,7 +61,8 @@ pub(super) fn report(opened: &Opened, plan: &Plan, lost: &LossRecord, mut writte
     }
 }
 
-/// Adds what lossy steps lose whatever the values are. Names and metadata are lost once, other things in every row.
+/// Adds the losses of lossy steps, which do not depend on values. Names and metadata are lost once, others in every
+/// row.
 fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
     for step in plan.steps.iter().filter(|step| step.verdict == Verdict::Lossy) {
         for kind in step.kinds.iter().filter(|kind| !lost.contains(*kind, &step.field)) {

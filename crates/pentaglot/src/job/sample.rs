@@ -15,18 +15,19 @@ use crate::hub::rows::{self, from_batches};
 use crate::hub::{Rows, Selection};
 use crate::limits::Reservation;
 
-/// What one chosen row costs while rows are chosen, and after.
+/// The memory of one chosen row, during and after the choice.
 const ROW_BYTES: u64 = 48;
 
 impl Opened {
-    /// The numbers of the last `count` rows. A document that does not say how many rows it has is read for that.
+    /// The numbers of the last `count` rows. If the document does not know its number of rows, it is read to
+    /// count them.
     pub fn last_rows(&self, count: u64) -> Result<Range<u64>> {
         let rows = self.count(None)?;
         Ok(rows.saturating_sub(count)..rows)
     }
 
-    /// The same document with `count` of its rows (all, if there are fewer): every choice is equally likely, no row is taken
-    /// twice, rows keep their order. The same seed gives the same choice of as many rows.
+    /// The same document with `count` of its rows (all, if there are fewer): every choice is equally likely, no row is
+    /// chosen twice, rows keep their order. The same seed and count give the same choice.
     pub fn sampled(&self, count: u64, seed: u64) -> Result<Opened> {
         let total = self.count(None)?;
         let count = count.min(total);
@@ -69,7 +70,7 @@ impl SplitMix {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to `most`, all equally likely: what lies past the last whole range is drawn again.
+    /// A number from 0 to `most`, all equally likely: numbers past the last complete range are rejected.
     fn up_to(&mut self, most: u64) -> u64 {
         let Some(range) = most.checked_add(1) else { return self.next() };
         let end = u64::MAX - (u64::MAX % range + 1) % range;
@@ -82,7 +83,7 @@ impl SplitMix {
     }
 }
 
-/// A document of which only chosen rows are seen.
+/// A document with chosen rows only.
 struct Picked {
     inner: Arc<dyn Document>,
     /// The numbers of the rows, ascending.
@@ -105,7 +106,7 @@ impl Document for Picked {
     }
 
     fn rows(&self, selection: &Selection) -> Result<Rows> {
-        // A range of rows counts those that were chosen; nothing is read before the first of them or after the last.
+        // A range of rows counts the chosen ones; nothing is read before the first of them or after the last.
         let range = selection.range(self.chosen.len() as u64);
         let chosen: Vec<u64> = self.chosen[range.start as usize..range.end as usize].to_vec();
         let wanted = match (chosen.first(), chosen.last()) {
@@ -154,7 +155,7 @@ mod tests {
         assert_ne!(choose(1_000_000, 100, 7), choose(1_000_000, 100, 8));
     }
 
-    /// Each of the 10 pairs of 5 rows comes up about equally often.
+    /// Each of the 10 pairs of 5 rows is chosen about equally often.
     #[test]
     fn every_choice_is_equally_likely() {
         let mut counts = std::collections::HashMap::new();

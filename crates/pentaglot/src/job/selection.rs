@@ -1,4 +1,4 @@
-//! `--columns`, `--rows`, `--cast` and `--rename`.
+//! Parses the text of column and row selections, casts and renamings.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub fn parse_columns(text: &str) -> Vec<String> {
     names
 }
 
-/// The rows `A..B`: half-open from 0, either end may be missing.
+/// The rows `A..B`: half-open, counted from 0; either end may be missing.
 pub fn parse_rows(text: &str) -> Result<Range<u64>> {
     let bad = || Error::usage(format!("expected rows as A..B, found {text:?}"));
     let (start, end) = text.split_once("..").ok_or_else(bad)?;
@@ -73,7 +73,7 @@ fn parse_pairs<'t>(
     Ok(pairs)
 }
 
-/// A name up to `end`, and what follows that.
+/// A name up to `end`, and the text after it.
 fn take_name(text: &str, end: char) -> (String, Option<&str>) {
     let mut name = String::new();
     let mut characters = text.char_indices().peekable();
@@ -90,7 +90,7 @@ fn take_name(text: &str, end: char) -> (String, Option<&str>) {
     (name, None)
 }
 
-/// A type up to a comma that is in no brackets and no quotes, and what follows that.
+/// A type up to a comma outside brackets and quotes, and the text after it.
 fn take_type(text: &str) -> (String, Option<&str>) {
     let (mut depth, mut quote) = (0u32, None);
     for (at, character) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! One output as several files of so many rows each: all of them appear, or none.
+//! Writes an output as several files with a given number of rows each: all of them appear, or none.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct Split {
     pub(super) rows: u64,
     /// How each file is written.
     pub(super) write: WriteOptions,
-    /// Files that are read and must not be written.
+    /// Input files, which must not be overwritten.
     pub(super) inputs: Vec<PathBuf>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// Ends the last file and gives all of them their names. Data without rows is one file.
+    /// Ends the last file and gives all of them their names. Data without rows gives one file.
     pub(super) fn finish(mut self) -> Result<Written> {
         if self.next == 0 {
             self.part()?;
@@ -143,7 +143,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A name before and after the number of a part: before the extension, and before the one of a packing.
+/// A name split at the position of the number of a part: before the extension, and before that of a
+/// compression.
 fn split_name(output: &str) -> (String, String) {
     let path = Path::new(output);
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -3,6 +3,7 @@ mod columns;
 mod filtered;
 mod image_files;
 mod joined;
+mod pipeline;
 mod salvaged;
 mod shapes;
 
@@ -48,7 +49,7 @@ fn arrow_file(registry: &Registry, schema: &SchemaRef, batches: &[RecordBatch]) 
     memory.take()
 }
 
-/// Converts bytes of one format to another; `None` where the plan does not call it exact.
+/// Converts bytes of one format to another; `None` if the plan is not exact.
 fn convert(
     registry: &Registry,
     bytes: Vec<u8>,
@@ -136,7 +137,7 @@ fn what_the_plan_calls_exact_comes_back_equal_through_every_pair_of_formats() {
     assert!(compared > 40, "{compared}");
 }
 
-/// The casts that other programs of the format know, with their examples.
+/// The casts of other programs of the format, with their examples.
 #[test]
 fn every_cast_of_ds_is_planned_and_run_as_its_types_say() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ds/casts.json");
@@ -157,12 +158,13 @@ fn every_cast_of_ds_is_planned_and_run_as_its_types_say() {
         let to_void = case["to"] == "void" && case["from"] != "void";
         match found {
             _ if to_void => assert_eq!(found, Verdict::Lossy, "{case}"),
-            // Who calls a cast safe is right where it preserves every value: Go of widening, Scala of bool.
+            // The programs disagree about safe casts (Go: widening, Scala: bool); a cast that preserves every
+            // value is safe.
             Verdict::Exact | Verdict::Widened => assert!(
                 safe(scala) || safe(go) || case["from"] == "bool",
                 "{case}: {found}, but neither program calls it safe"
             ),
-            // What other programs change without a word ends a run here.
+            // Values that other programs change silently are errors here.
             Verdict::Checked | Verdict::Lossy => assert!(
                 ["canFail", "loosing"].iter().any(|key| scala[key] == true || go[key] == true),
                 "{case}"
@@ -194,7 +196,7 @@ fn every_cast_of_ds_is_planned_and_run_as_its_types_say() {
         };
         let found: Value = serde_json::from_slice(bytes).unwrap();
         let expected: Value = serde_json::from_str(expected).unwrap();
-        // Known to differ by choice: texts of floats are the shortest.
+        // A deliberate difference: floats are printed with the fewest digits.
         let by_choice = case["to"] == "string";
         assert!(same_numbers(&found["value"], &expected) || by_choice, "{case}: {found}");
         run += 1;
@@ -259,13 +261,13 @@ fn packing_is_taken_off_by_name_and_by_magic() {
             assert_eq!(sink.finish().unwrap(), text.len() as u64);
             let opened = open(&registry, path.to_str().unwrap(), &OpenOptions::default()).unwrap();
             assert_eq!(opened.format.info().id, "csv");
-            // A packed file can be read again.
+            // A compressed file can be read again.
             for _ in 0..2 {
                 let rows = opened.rows(&View::default()).unwrap();
                 assert_eq!(collect(rows).unwrap().num_rows(), 1);
             }
             let packed = std::fs::read(&path).unwrap();
-            // Several streams are one, as their programs write and read them.
+            // Concatenated streams are one, as in the programs of these compressions.
             std::fs::write(&path, [packed.clone(), packed.clone()].concat()).unwrap();
             let twice = open(&registry, path.to_str().unwrap(), &OpenOptions::default()).unwrap();
             assert_eq!(collect(twice.rows(&View::default()).unwrap()).unwrap().num_rows(), 3);
@@ -276,7 +278,7 @@ fn packing_is_taken_off_by_name_and_by_magic() {
                 assert_eq!(error.kind(), ErrorKind::Truncated, "{packing:?} cut at {cut}: {error}");
             }
         }
-        // What inflates without end reaches the limit.
+        // Endless output of a decoder reaches the limit.
         let (sink, memory) = Sink::memory();
         let mut sink = sink.packed(packing);
         sink.write_all(&vec![b'x'; 64 << 20]).unwrap();
@@ -331,7 +333,7 @@ fn rows_and_columns_are_chosen_by_text() {
     assert_eq!(parse_columns(r"a,b\,c,"), ["a", "b,c", ""]);
 }
 
-/// Converts a document named `name` to `to`, of the rows wanted.
+/// Converts the given rows of a document named `name` to `to`.
 fn convert_rows(name: &str, bytes: &[u8], to: &str, rows: std::ops::Range<u64>) -> Vec<u8> {
     let registry = Registry::default();
     let mut options = ConvertOptions::default();
@@ -360,10 +362,10 @@ fn a_selection_of_rows_keeps_the_native_type_and_adapts_its_count() {
     assert_eq!(rows(&whole, 1..u64::MAX), bundle(r#","rowCount":2"#, "[[[],null],[[[2],[3]],null]]"));
     assert_eq!(rows(&whole, 0..1), bundle(r#","rowCount":1"#, "[[[[1]],null]]"));
     assert_eq!(rows(&whole, 3..9), bundle(r#","rowCount":0"#, "[]"));
-    // None is made up.
+    // No row is invented.
     let free = bundle("", "[[[[1]],null],[[],null]]");
     assert_eq!(rows(&free, 1..2), bundle("", "[[[],null]]"));
-    // Also by way of another format, cut twice.
+    // Also through another format, with rows selected twice.
     let array = br#"{"type":{"type":"array","underlying":"int32"},"value":[1,2,3]}"#;
     let arrow = convert_rows("x.json", array, "arrow", 1..3);
     let back = convert_rows("x.arrow", &arrow, "ds:json", 0..1);
@@ -407,7 +409,7 @@ fn a_packed_file_has_no_index() {
     }
 }
 
-/// A plan speaks of types as the command prints them everywhere, never as the program calls them inside.
+/// A plan prints types as Arrow type text, never with their names in the code.
 #[test]
 fn plans_print_types_as_type_text() {
     use arrow_schema::{DataType, Field, Fields, UnionFields, UnionMode};
@@ -461,7 +463,7 @@ fn the_type_that_is_named_is_the_one_that_is_written() {
     }
 }
 
-/// Both original programs of bsondf and Arrow keep the values of a dictionary that no row uses.
+/// Both original implementations of bsondf, and Arrow, keep values of a dictionary that no row uses.
 #[test]
 fn dictionary_values_that_no_row_uses_are_kept() {
     use arrow_array::types::Int8Type;

@@ -1,4 +1,5 @@
-//! Type languages: Arrow type text, DS types, datashape; checked, printed canonically, translated.
+//! Type languages: Arrow type text, DS types, datashape. Types are parsed, printed canonically and
+//! translated.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -49,20 +50,27 @@ impl FromStr for Language {
     }
 }
 
+/// The prefixes that name a language.
+const PREFIXES: [(&str, Language); 4] =
+    [("arrow:", Language::Arrow), ("ds:", Language::Ds), ("dynd:", Language::Dynd), ("sds:", Language::Sds)];
+
 impl Language {
+    /// The language that a prefix names, and the text after it.
+    pub(super) fn prefixed(text: &str) -> Option<(Self, &str)> {
+        let text = text.trim_start();
+        PREFIXES.into_iter().find_map(|(prefix, language)| Some((language, text.strip_prefix(prefix)?)))
+    }
+
+    /// Whether a text is a type of sds: its prefix says so.
+    pub(super) fn is_sds(text: &str) -> bool {
+        matches!(Language::prefixed(text), Some((Language::Sds, _)))
+    }
+
     /// The language of a text and the text without its prefix: a prefix `dynd:`, `ds:`, `arrow:` or `sds:` decides; else text
     /// that begins with `{"` or `"` is ds, text that begins as Arrow type text does is that, other text is dynd.
     pub fn of(text: &str) -> (Self, &str) {
-        let prefixes = [
-            ("arrow:", Language::Arrow),
-            ("ds:", Language::Ds),
-            ("dynd:", Language::Dynd),
-            ("sds:", Language::Sds),
-        ];
-        for (prefix, language) in prefixes {
-            if let Some(rest) = text.strip_prefix(prefix) {
-                return (language, rest);
-            }
+        if let Some(prefixed) = Language::prefixed(text) {
+            return prefixed;
         }
         let start = text.trim_start();
         let ds = start.starts_with('"')
@@ -77,7 +85,8 @@ impl Language {
     }
 }
 
-/// How Arrow type text begins that is not a datashape: what `schema` prints can be given back as it is.
+/// The first words of Arrow type text that are not a datashape, so that printed types can be parsed without a
+/// prefix.
 const ARROW_STARTS: &[&str] = &[
     "struct{",
     "list[",
@@ -136,7 +145,7 @@ impl TypeText {
         }
     }
 
-    /// The hub schema of data of this type. A type that no data has (a pattern) has none.
+    /// The hub schema of data of this type. A pattern, which no data has as its type, has none.
     pub fn schema(&self) -> Result<SchemaRef> {
         Ok(Arc::new(match &self.kind {
             Parsed::Arrow(schema) => schema.clone(),
@@ -150,7 +159,7 @@ impl TypeText {
     }
 }
 
-/// Checks a type text. `language` overrides what the text itself says.
+/// Checks a type text. `language` overrides the detection from the text.
 ///
 /// ```
 /// use pentaglot::{Limits, job};
@@ -168,7 +177,7 @@ pub fn parse_type(text: &str, language: Option<Language>, limits: &Limits) -> Re
     }
     let parsed = parse_in(own, rest, limits);
     let other = match own {
-        // A prefix leaves no doubt.
+        // With a prefix no other language is tried.
         _ if rest.len() < text.len() => return parsed,
         Language::Ds | Language::Sds => return parsed,
         Language::Arrow => Language::Dynd,
@@ -192,7 +201,7 @@ fn parse_in(language: Language, text: &str, limits: &Limits) -> Result<TypeText>
     Ok(TypeText { kind })
 }
 
-/// A bad type in an argument is the user's fault, not the file's.
+/// An error in a type argument is a usage error, not one of the file.
 pub(super) fn as_usage(argument: &str, error: Error) -> Error {
     match error.kind() {
         ErrorKind::Limit => error,
@@ -200,8 +209,8 @@ pub(super) fn as_usage(argument: &str, error: Error) -> Error {
     }
 }
 
-/// A type of any language as exact Arrow type text. Text without a prefix that is no type in the language it should be
-/// in is tried as Arrow's.
+/// A type of any language as exact Arrow type text. Text without a prefix that is not a type of the detected language
+/// is also tried as Arrow type text.
 pub(super) fn arrow_type_text(text: &str, limits: &Limits) -> Result<String> {
     let schema = match parse_type(text, None, limits).and_then(|kind| kind.schema()) {
         Ok(schema) => schema,
@@ -210,7 +219,7 @@ pub(super) fn arrow_type_text(text: &str, limits: &Limits) -> Result<String> {
             Err(_) => return Err(error),
         },
     };
-    // The type of a row will do.
+    // A single struct is accepted as the type of a row.
     let schema = match (Form::of(&schema), schema.fields().first().map(|field| field.data_type())) {
         (Form::Value, Some(DataType::Struct(fields))) => Arc::new(Schema::new(fields.clone())),
         _ => schema,
@@ -256,7 +265,7 @@ fn target_schema(schema: &Schema, target: &dyn Format) -> Result<SchemaRef> {
     Ok(shaped.schema)
 }
 
-/// The `.meta` text that DAPHNE wants beside a file of this content.
+/// The text of the `.meta` file that DAPHNE needs for a file of this content.
 #[cfg(feature = "dbdf")]
 pub fn daphne_meta(summary: &Summary) -> Result<String> {
     crate::formats::dbdf::meta_text(summary)

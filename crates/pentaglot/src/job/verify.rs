@@ -1,4 +1,5 @@
-//! `convert --verify`: what was written is read back before it gets its name, and must be the same data.
+//! Verification of a conversion: the output is read back before it gets its name, and must contain the same
+//! data.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{FormatInfo, OptionMap, Side, TypeLanguage, dynd};
 use crate::hub::type_text::print_exact_schema;
 use crate::hub::{Form, LossKinds, LossRecord, Rows, rows};
-use crate::identity::{self, Cid, RowHasher};
+use crate::identity::{Cid, RowHasher};
 use crate::registry::Registry;
 use crate::sink::Sink;
 use crate::source::{ReadAt, Source};
@@ -22,11 +23,11 @@ use crate::source::{ReadAt, Source};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// Of the rows that were read; `None` for a matrix that its file holds as a table.
+    /// The identity of the input; `None` for a matrix that its file holds as a table.
     pub source: Option<Cid>,
-    /// Of the rows that the writer got.
+    /// The identity of the rows passed to the writer.
     pub written: Cid,
-    /// Of what was read back; always the same as `written`.
+    /// The identity of the rows read back; always the same as `written`.
     pub read: Cid,
 }
 
@@ -34,22 +35,22 @@ pub struct Verified {
 pub(super) struct Verification {
     source: Option<Arc<Mutex<RowHasher>>>,
     written: RowHasher,
-    /// The identity of what was written, when it is complete, and of what was read back.
+    /// The identity of the rows written, once complete, and of those read back.
     found: Arc<Mutex<(Option<Cid>, Option<Cid>)>>,
 }
 
-/// How what is written is opened again.
+/// How the output is opened again.
 struct ReadBack {
     target: Target,
     schema: SchemaRef,
-    /// How many rows there are, where it was known in advance.
+    /// The number of rows, if known in advance.
     row_count: Option<u64>,
     options: OpenOptions,
     name: String,
 }
 
 impl Verification {
-    /// Starts to hash rows of these schemas, and has the sink checked before it is committed.
+    /// Starts hashing rows of these schemas, and sets the check of the sink.
     pub(super) fn start(
         options: &OpenOptions,
         target: &Target,
@@ -87,7 +88,7 @@ impl Verification {
         Ok((verification, sink))
     }
 
-    /// The rows of the input, hashed as they pass.
+    /// The rows of the input, hashed while they are read.
     pub(super) fn source(&self, stream: Rows) -> Rows {
         let Some(hasher) = self.source.clone() else { return stream };
         let schema = stream.schema();
@@ -99,12 +100,12 @@ impl Verification {
         rows::from_batches(schema, batches)
     }
 
-    /// Rows that the writer gets.
+    /// Hashes rows that are passed to the writer.
     pub(super) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         self.written.push(batch)
     }
 
-    /// All rows are written; the output may be finished.
+    /// Called when all rows are written, before the output is finished.
     pub(super) fn complete(self) -> Result<Complete> {
         let source = match self.source {
             Some(hasher) => match Arc::try_unwrap(hasher) {
@@ -156,11 +157,11 @@ impl ReadBack {
         let stream = opened.rows(&View::default())?;
         let stream = self.as_written(stream)?;
         let mut hasher = RowHasher::new(&stream.schema(), &options.identity())?;
-        identity::ReadAhead::new(stream, &options.identity())?.try_for_each(|batch| hasher.push(&batch?))?;
+        options.identity().overlapped(stream)?.try_for_each(|batch| hasher.push(&batch?))?;
         hasher.finish()?.cid()
     }
 
-    /// The type of what does not carry its own.
+    /// The type of the output, if its format does not store one.
     fn type_text(&self) -> Result<Option<String>> {
         let columns = Arc::new(Schema::new(self.schema.fields().clone()));
         let info = self.target.format.info();
@@ -171,15 +172,15 @@ impl ReadBack {
             }
             _ if matches!(info.type_language, TypeLanguage::Arrow) => Some(print_exact_schema(&columns)),
             ("dynd", Some("raw")) => Some(dynd::Type::of_rows(&self.schema, self.row_count)?.to_string()),
-            ("sds", None) => self.options.type_text.clone().filter(|text| text.starts_with("sds:")),
+            ("sds", None) => self.options.type_text.clone().filter(|text| Language::is_sds(text)),
             ("ds", Some("rows" | "rows-json")) => Some(types::print_type(&self.schema, Language::Ds)?),
             _ => None,
         })
     }
 
-    /// Rows that were read, in the form and the types of those that were written.
+    /// The rows read back, in the form and the types of the rows written.
     fn as_written(&self, stream: Rows) -> Result<Rows> {
-        // A table whose rows are a matrix is hashed as the table that it is.
+        // A matrix in a table form is hashed as a table.
         let form = |schema: &SchemaRef| match Form::of(schema) {
             Form::Columns | Form::Coo => Form::Table,
             form => form,
@@ -202,7 +203,7 @@ impl ReadBack {
     }
 }
 
-/// The options of the written side that reading knows, too.
+/// The options of the writer that its reader has, too.
 fn read_options(given: &OptionMap, info: &FormatInfo) -> OptionMap {
     let written = super::options::of_side(given, Side::Write, info);
     let mut own = OptionMap::default();
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Usage);
     }
 
-    /// An output whose medium changes a byte.
+    /// An output that changes a byte.
     struct Broken {
         bytes: Vec<u8>,
         committed: Arc<Mutex<bool>>,

@@ -1,4 +1,4 @@
-//! Arrays whose content needs a check, checked once and fast.
+//! Arrays whose content must be checked, with one fast check for the whole array.
 
 #![allow(unsafe_code, reason = "arrow's own checks take an element at a time, and would be a second pass")]
 
@@ -6,7 +6,7 @@ use arrow_array::types::ArrowDictionaryKeyType;
 use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, DictionaryArray, PrimitiveArray, StringArray};
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer};
 
-/// The parts as one slice, if each begins where the one before it ends: slices of one array in order.
+/// The parts as one slice, if they are adjacent slices of one array, in order.
 pub(crate) fn adjacent(parts: &[Buffer]) -> Option<&[u8]> {
     let mut parts = parts.iter().filter(|part| !part.is_empty());
     let Some(first) = parts.next() else { return Some(&[]) };
@@ -23,13 +23,14 @@ pub(crate) fn adjacent(parts: &[Buffer]) -> Option<&[u8]> {
     Some(unsafe { std::slice::from_raw_parts(first.as_ptr(), length) })
 }
 
-/// The dictionary array, if all keys, those of missing values too, lie within the dictionary; else both come back.
+/// The dictionary array, if all keys, including those of missing values, are within the dictionary; otherwise
+/// returns keys and dictionary.
 pub(crate) fn dictionary<K: ArrowDictionaryKeyType>(
     keys: PrimitiveArray<K>,
     values: ArrayRef,
 ) -> Result<DictionaryArray<K>, (PrimitiveArray<K>, ArrayRef)> {
     let zero = K::Native::usize_as(0);
-    // A dictionary that is longer than the keys can count leaves only their sign to look at.
+    // If the dictionary is longer than the largest key, only the sign of the keys must be checked.
     let within = match K::Native::from_usize(values.len()) {
         Some(end) => keys.values().iter().fold(true, |all, key| all & key.is_ge(zero) & key.is_lt(end)),
         None => keys.values().iter().fold(true, |all, key| all & key.is_ge(zero)),
@@ -41,7 +42,7 @@ pub(crate) fn dictionary<K: ArrowDictionaryKeyType>(
     Ok(unsafe { DictionaryArray::new_unchecked(keys, values) })
 }
 
-/// The strings, if all bytes are UTF-8 and no offset cuts a character; else all parts come back.
+/// The strings, if all bytes are UTF-8 and no offset is inside a character; otherwise returns all parts.
 ///
 /// # Panics
 ///
@@ -55,7 +56,7 @@ pub(crate) fn strings(
     assert!(usize::try_from(end).is_ok_and(|end| end <= bytes.len()));
     assert!(nulls.as_ref().is_none_or(|nulls| nulls.len() == offsets.len() - 1));
     let Ok(text) = simdutf8::basic::from_utf8(&bytes) else { return Err((offsets, bytes, nulls)) };
-    // A character starts at every place of text that is ASCII; else each offset is looked at.
+    // In ASCII text every offset is a character boundary; otherwise each offset is checked.
     let whole = text.is_ascii() || offsets.iter().all(|offset| text.is_char_boundary(*offset as usize));
     if !whole {
         return Err((offsets, bytes, nulls));
@@ -89,7 +90,7 @@ mod tests {
         for apart in [[part(3, 7), part(11, 4)], [part(3, 7), part(9, 4)], [part(10, 4), part(3, 7)]] {
             assert_eq!(adjacent(&apart), None);
         }
-        // The end of one allocation may be the start of the next: that is no reason to read over it.
+        // Two allocations may be adjacent by chance; they must not be read as one slice.
         let copies: Vec<Buffer> = (0..64).map(|_| Buffer::from_slice_ref([1u8; 64])).collect();
         assert!(copies.windows(2).all(|pair| adjacent(pair).is_none()));
     }

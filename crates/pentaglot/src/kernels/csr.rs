@@ -1,17 +1,17 @@
 //! Rows of interleaved (column, value) pairs to columns and values, and back.
 //!
-//! The plain version in words: a row is a u32 count and that many pairs of a u32 column and a value. Reading appends the
-//! columns to one vector and the values to another; writing does the reverse. The fast versions move 16 pairs at a
+//! The plain version in words: a row is a u32 count and that many pairs of a u32 column and a value. Reading appends
+//! the columns to one vector and the values to another; writing does the reverse. The fast versions move 16 pairs at a
 //! time with AVX-512 permutes, for values of 4 and 8 bytes. They load and store whole vectors also at the end of a row:
-//! what they read too much is never kept, and what they write too much the next row overwrites.
+//! surplus elements that are read are not kept, and surplus elements that are written are overwritten by the next row.
 
 #![allow(unsafe_code, reason = "vector intrinsics, and vectors that are filled before their length is set")]
 
 /// The bits of a value: only its size matters.
 pub(crate) trait Raw: Copy + Default + PartialEq + Send + Sync + 'static {
-    /// Bytes of it.
+    /// Its size in bytes.
     const SIZE: usize;
-    /// From the first bytes of a slice; zero where there are too few.
+    /// From the first bytes of a slice; zero if there are too few.
     fn get(bytes: &[u8]) -> Self;
 }
 
@@ -31,16 +31,17 @@ raw!(u8 u16 u32 u64 i128);
 /// How many rows to split, and what they may hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// Rows at most.
+    ///     /// Maximum number of rows.
     pub(crate) rows: usize,
-    /// Entries of all rows together at most.
+    ///     /// Maximum number of entries of all rows together.
     pub(crate) entries: usize,
-    /// Entries of one row at most.
+    ///     /// Maximum number of entries of one row.
     pub(crate) of_row: usize,
 }
 
-/// Appends the pairs of the rows in `bytes`, and the end of each row to `ends`. Stops when it has what is
-/// wanted, at a row that is not whole, and at one that holds more than is wanted; gives the bytes of the rows before.
+/// Appends the pairs of the rows in `bytes`, and the end of each row to `ends`. Stops when the wanted number is
+/// reached, before an incomplete row, and before a row with more entries than wanted; returns the bytes of the rows
+/// read.
 pub(crate) fn split_rows<V: Raw>(
     bytes: &[u8],
     wanted: Wanted,
@@ -79,7 +80,7 @@ fn split_rows_plain<V: Raw>(
     used
 }
 
-/// The pairs of each whole row.
+/// Iterates over the pairs of each complete row.
 struct Rows<'a> {
     rest: &'a [u8],
     pair: usize,
@@ -99,7 +100,8 @@ impl<'a> Iterator for Rows<'a> {
 }
 
 /// Appends rows of pairs, each with its count in front. `ends` are positions in `cols` and in the values, whose bytes
-/// are `values`; the start of the first row comes first. Stops at a row that is not there. Tells the order of the columns.
+/// are `values`; the start of the first row comes first. Stops at a row that is out of bounds. Returns the order of the
+/// columns.
 pub(crate) fn join_rows<V: Raw>(ends: &[i64], cols: &[u32], values: &[u8], out: &mut Vec<u8>) -> Order {
     #[cfg(target_arch = "x86_64")]
     if matches!(V::SIZE, 4 | 8) && std::arch::is_x86_feature_detected!("avx512f") {
@@ -124,16 +126,17 @@ fn join_rows_plain<V: Raw>(ends: &[i64], cols: &[u32], values: &[u8], out: &mut 
     }
 }
 
-/// What the columns of some rows are like.
+/// Properties of the columns of some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Order {
     /// The largest column; 0 if there are none.
     pub(crate) most: u32,
-    /// Whether the columns of every row rise.
+    /// Whether the columns of every row are strictly increasing.
     pub(crate) rising: bool,
 }
 
-/// Looks at the columns of rows; `ends` are positions in `cols`, the start of the first row comes first.
+/// Computes the order of the columns of rows; `ends` are positions in `cols`, the start of the first row
+/// comes first.
 pub(crate) fn order(ends: &[i64], cols: &[u32]) -> Order {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
@@ -152,7 +155,8 @@ pub(crate) fn order(ends: &[i64], cols: &[u32]) -> Order {
     order_plain(ends, cols)
 }
 
-/// Rows are in order if a column is not above the one before it only at the beginning of a row: two counts, without a branch per entry.
+/// Rows are in order if the only columns that are not greater than their predecessor are the first of a row. Comparing
+/// two counts avoids a branch per entry.
 #[inline(always)]
 fn order_plain(ends: &[i64], cols: &[u32]) -> Order {
     let (Some(first), Some(last)) = (ends.first(), ends.last()) else {
@@ -170,7 +174,7 @@ fn order_plain(ends: &[i64], cols: &[u32]) -> Order {
     let mut at_starts = 0u64;
     let mut before = *first;
     for end in ends.get(1..).unwrap_or_default() {
-        // A start that several empty rows share counts once.
+        // The common start of several empty rows counts once.
         if before > *first && before < *end {
             let start = (before - *first) as usize;
             at_starts += u64::from(all.get(start.wrapping_sub(1)) >= all.get(start));
@@ -212,7 +216,8 @@ mod tests {
             let all = Wanted { rows: rows.len(), entries: cols.len(), of_row: cols.len() };
             let used = split(bytes, all, &mut got_ends, &mut got_cols, &mut got);
             assert_eq!((used, &got_ends, &got_cols, &got), (bytes.len(), &ends, &cols, &wanted));
-            // Fewer rows, entries or bytes than there are: whole rows only, and what was used ends with the last.
+            // Limits below what is available: only complete rows are read, and the bytes used end with the last
+            // one.
             for short in [0, cols.len() / 2, cols.len().saturating_sub(1)] {
                 let few = [
                     (bytes, Wanted { entries: short, ..all }),
@@ -229,7 +234,7 @@ mod tests {
                     );
                     assert_eq!((&some_ends[..], &some_cols[..]), (&ends[..=count], &cols[..some_cols.len()]));
                     assert_eq!(used, count * 4 + some.len() * (4 + V::SIZE));
-                    // It stopped for a reason.
+                    // It must not stop too early.
                     let next = rows.get(count).map(Vec::len);
                     assert!(next.is_none_or(|next| {
                         count == few.rows
@@ -271,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_lie_do_no_harm() {
+    fn wrong_ends_are_harmless() {
         for ends in [&[0, 5, 3][..], &[3, 1], &[-1, 2], &[0, i64::MAX], &[i64::MIN, i64::MAX], &[]] {
             let mut out = Vec::new();
             join_rows::<u64>(ends, &[1, 2, 3], &[0; 24], &mut out);

@@ -1,4 +1,5 @@
-//! LZ4 blocks into uninitialised memory. In plain words: what the functions of the `lz4` crate do into a slice.
+//! LZ4 blocks into uninitialised memory. The plain version: the functions of the `lz4` crate, which write into
+//! a slice.
 
 #![allow(unsafe_code, reason = "the C library writes into memory that was reserved and not zeroed")]
 
@@ -7,14 +8,15 @@ use std::ffi::c_int;
 use arrow_buffer::MutableBuffer;
 use lz4::liblz4::{LZ4_compress_default, LZ4_compressBound, LZ4_decompress_safe};
 
-/// Unpacks a block into the room of `memory`, which is empty; `None` unless it becomes exactly `length` bytes.
+/// Decompresses a block into the spare capacity of the empty `memory`; `None` unless the result has exactly
+/// `length` bytes.
 pub(crate) fn decompress(block: &[u8], length: usize, mut memory: MutableBuffer) -> Option<MutableBuffer> {
     let (from, to) = (c_int::try_from(block.len()).ok()?, c_int::try_from(length).ok()?);
     if !memory.is_empty() || memory.capacity() < length {
         return None;
     }
-    // SAFETY: the library reads `from` bytes at most and writes `to` bytes at most, whatever the block holds; both are
-    // there. It returns how many it has written from the start on, so that many are initialised.
+    // SAFETY: the library reads `from` bytes at most and writes `to` bytes at most, whatever the block contains; both
+    // slices have that size. It returns how many bytes it has written from the start on, so these are initialised.
     unsafe {
         let written = LZ4_decompress_safe(block.as_ptr().cast(), memory.as_mut_ptr().cast(), from, to);
         if written != to {
@@ -25,17 +27,17 @@ pub(crate) fn decompress(block: &[u8], length: usize, mut memory: MutableBuffer)
     Some(memory)
 }
 
-/// Appends the block of `plain`, as `LZ4_compress_default` makes it; `None` if that is more than it takes.
+/// Appends `plain` as a block, compressed by `LZ4_compress_default`; `None` if `plain` is too large for it.
 pub(crate) fn compress(plain: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let from = c_int::try_from(plain.len()).ok()?;
-    // SAFETY: a pure function of a number; 0 says that it is too large.
+    // SAFETY: a pure function of a number; it returns 0 if the number is too large.
     let bound = unsafe { LZ4_compressBound(from) };
     let room = usize::try_from(bound).ok().filter(|room| *room > 0)?;
-    #[expect(clippy::disallowed_methods, reason = "sized by the bytes at hand")]
+    #[expect(clippy::disallowed_methods, reason = "the size is that of bytes in memory")]
     out.reserve_exact(room);
     let start = out.len();
-    // SAFETY: the library reads `from` bytes and writes at most `bound`; both are there. It returns how many it has
-    // written, 0 for failure.
+    // SAFETY: the library reads `from` bytes and writes at most `bound`; both are available. It returns how many
+    // bytes it has written, 0 for failure.
     unsafe {
         let to = out.as_mut_ptr().add(start).cast();
         let written = LZ4_compress_default(plain.as_ptr().cast(), to, from, bound);
@@ -65,7 +67,8 @@ mod tests {
             let block = &packed[1..];
             let back = decompress(block, plain.len(), room(plain.len())).unwrap();
             prop_assert_eq!(back.as_slice(), &plain[..]);
-            // Another length, a cut block, other bytes: nothing, or what the slices give.
+            // For another length, a truncated block or other bytes: `None`, or the result of the plain
+            // version.
             prop_assert!(decompress(block, plain.len() + 1, room(plain.len() + 1)).is_none());
             prop_assert!(decompress(block, plain.len() - 1, room(plain.len())).is_none());
             let mut broken = block[..block.len().saturating_sub(cut)].to_vec();

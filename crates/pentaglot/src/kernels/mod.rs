@@ -1,7 +1,7 @@
-//! The hot loops that formats share, and the only place for this crate's unsafe code: loops that need run-time CPU dispatch,
-//! or writes into uninitialised memory. One file per family; each unsafe loop has a plain twin, which
-//! tests it and is what other processors run. Every function here is safe to call: what its unsafe blocks need is
-//! checked first.
+//! The hot loops that formats share, and the only place for this crate's unsafe code: loops that need run-time CPU
+//! dispatch, or writes into uninitialised memory. One file per family; each unsafe loop has a plain version, which
+//! tests compare it with and other processors run. Every function here is safe to call: the preconditions of its unsafe
+//! blocks are checked first.
 
 #[cfg(any(feature = "bsondf", feature = "dynd"))]
 pub(crate) mod arrays;

@@ -1,10 +1,10 @@
 //! Packed records (structs without padding, one after the other) to columns and back.
 //!
-//! In plain words: column `c` of record `r` is at `r * record_bytes + offset(c)` in the records and at
-//! `r * width(c)` in the column; [`split`] copies it one way, [`join`] the other. Both go through the records in
-//! pieces of 256, so that a piece stays in the first-level cache while each of its columns is copied in turn. A layout
-//! that is known only at run time would cost a bounds check and a `memcpy` call per value; here the common widths are
-//! loops over one load and one store each.
+//! The plain version: column `c` of record `r` is at `r * record_bytes + offset(c)` in the records and at
+//! `r * width(c)` in the column; [`split`] copies it one way, [`join`] the other. Both process 256 records at a time,
+//! which stay in the first-level cache while each of their columns is copied. A generic loop over a layout known only
+//! at run time would cost a bounds check and a `memcpy` call per value; here each common width has a loop with one
+//! load and one store.
 
 #![allow(unsafe_code, reason = "one load and one store per value; bounds are checked once per column")]
 
@@ -16,7 +16,8 @@ const PIECE: usize = 256;
 /// Copies columns out of packed records. `wanted` gives offset and width of each column within a record.
 ///
 /// # Panics
-/// If the records are no whole number of `record_bytes`, or a column leaves its record.
+/// If the length of the records is not a multiple of `record_bytes`, or a column extends past its
+/// record.
 pub(crate) fn split(records: &[u8], record_bytes: usize, wanted: &[(usize, usize)]) -> Vec<MutableBuffer> {
     let count = check(records.len(), record_bytes, wanted);
     let mut columns: Vec<MutableBuffer> =
@@ -45,7 +46,7 @@ pub(crate) fn split(records: &[u8], record_bytes: usize, wanted: &[(usize, usize
 /// `columns` are the bytes of each column, `widths` how many of them each record takes.
 ///
 /// # Panics
-/// If a column has other than `count * width` bytes.
+/// If a column does not have `count * width` bytes.
 pub(crate) fn join(columns: &[&[u8]], widths: &[usize], count: usize, records: &mut Vec<u8>) {
     let record_bytes: usize = widths.iter().sum();
     assert_eq!(columns.len(), widths.len(), "a width for each column");
@@ -54,7 +55,7 @@ pub(crate) fn join(columns: &[&[u8]], widths: &[usize], count: usize, records: &
     }
     let start = records.len();
     let total = count * record_bytes;
-    #[expect(clippy::disallowed_methods, reason = "the columns at hand are as long")]
+    #[expect(clippy::disallowed_methods, reason = "the columns in memory have the same size")]
     records.reserve(total);
     let mut done = 0;
     while done < count {
@@ -96,7 +97,7 @@ unsafe fn copy(from: *const u8, from_step: usize, to: *mut u8, to_step: usize, w
     macro_rules! each {
         ($type:ty) => {
             for index in 0..count {
-                // SAFETY: the caller's promise; unaligned access is asked for.
+                // SAFETY: guaranteed by the caller; the accesses are unaligned ones.
                 unsafe {
                     let value = from.add(index * from_step).cast::<$type>().read_unaligned();
                     to.add(index * to_step).cast::<$type>().write_unaligned(value);
@@ -113,7 +114,7 @@ unsafe fn copy(from: *const u8, from_step: usize, to: *mut u8, to_step: usize, w
         16 => each!(u128),
         _ => {
             for index in 0..count {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     let (from, to) = (from.add(index * from_step), to.add(index * to_step));
                     std::ptr::copy_nonoverlapping(from, to, width);
@@ -127,7 +128,7 @@ unsafe fn copy(from: *const u8, from_step: usize, to: *mut u8, to_step: usize, w
 mod tests {
     use super::*;
 
-    /// What `split` means, value by value.
+    /// The plain version of `split`, value by value.
     fn naive_split(records: &[u8], record_bytes: usize, wanted: &[(usize, usize)]) -> Vec<Vec<u8>> {
         let column = |(offset, width): &(usize, usize)| -> Vec<u8> {
             records.chunks(record_bytes).flat_map(|record| record[*offset..offset + width].to_vec()).collect()
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn split_and_join_do_what_their_naive_twins_do() {
+    fn split_and_join_equal_the_plain_versions() {
         let layouts: &[&[usize]] =
             &[&[1], &[4, 8], &[8, 4, 2, 1, 16], &[3, 0, 7, 8], &[1, 1, 1], &[5], &[16, 16, 1, 32]];
         for widths in layouts {

@@ -1,18 +1,15 @@
 //! Running sums and bit order, in place: one pass over memory that is still in the cache.
 
-#![allow(
-    unsafe_code,
-    reason = "vector loads and stores, and calls of functions for a processor that was asked for"
-)]
+#![allow(unsafe_code, reason = "vector loads and stores, and calls of functions for a detected processor")]
 
 /// Each number becomes the sum of itself and all before it, modulo 2^32.
 ///
-/// Gives whether all numbers and all sums are below 2^31. Then no sum has wrapped: the first that goes past 2^31
-/// is the sum of two numbers below it, so it shows before it could wrap.
+/// Returns whether all numbers and all sums are below 2^31. Then no sum has wrapped: the first sum of 2^31 or
+/// more is the sum of two smaller numbers, so it is below 2^32 and is detected.
 pub(crate) fn prefix_sums_u32(values: &mut [u32]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, as was asked just now.
+        // SAFETY: the processor has AVX2, checked above.
         return unsafe { avx2::prefix_sums_u32(values) };
     }
     plain::prefix_sums_u32(values, 0, 0)
@@ -22,7 +19,7 @@ pub(crate) fn prefix_sums_u32(values: &mut [u32]) -> bool {
 pub(crate) fn reverse_bits(bytes: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, as was asked just now.
+        // SAFETY: the processor has AVX2, checked above.
         return unsafe { avx2::reverse_bits(bytes) };
     }
     plain::reverse_bits(bytes);
@@ -52,7 +49,7 @@ mod avx2 {
     use std::arch::x86_64::*;
 
     /// Sums inside a vector in three steps (neighbours, pairs, halves), then adds the sum of all vectors before it:
-    /// only that last addition waits for the one before it.
+    /// only that last addition depends on the previous vector.
     #[target_feature(enable = "avx2")]
     pub(super) fn prefix_sums_u32(values: &mut [u32]) -> bool {
         let (chunks, rest) = values.as_chunks_mut::<8>();
@@ -92,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// All sums in numbers that cannot wrap.
+    /// The sums in a type that cannot wrap.
     fn naive_sums(values: &[u32]) -> Vec<u128> {
         let mut sum = 0u128;
         values
@@ -106,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_of_u32_equal_their_naive_twin(
+        fn sums_of_u32_equal_the_plain_version(
             values in prop_oneof![
                 prop::collection::vec(any::<u32>(), 0..70),
                 prop::collection::vec(0u32..1 << 26, 0..70),

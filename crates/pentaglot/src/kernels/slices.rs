@@ -1,9 +1,9 @@
 //! Rows of fixed-width values and slices (a varint and that many bytes) to columns, in one pass.
 //!
-//! In plain words: a row is its parts one after the other. A fixed part is copied to its column; of a slice the bytes
-//! are appended to the column's bytes and their end to its offsets. The walk goes on as long as whole rows are there. What makes
-//! it fast: room for all values of fixed width is made first, so such a part costs one check of what is left to read; and
-//! short slices are copied as 16 or 32 bytes, whatever their length, since what is written too much the next one overwrites.
+//! The plain version: a row is its parts one after the other. A fixed part is copied to its column; the bytes of a
+//! slice are appended to the column's bytes and their end to its offsets. The loop ends at the first incomplete row.
+//! It is fast because room for all values of fixed width is reserved first, so such a part needs one check of the
+//! bytes left; and short slices are copied as 16 or 32 bytes, since the next slice overwrites the surplus.
 
 #![allow(unsafe_code, reason = "writes into memory that was reserved and not zeroed")]
 
@@ -12,7 +12,7 @@ use arrow_buffer::MutableBuffer;
 /// One part of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// So many bytes.
+    ///     /// This many bytes.
     Fixed(usize),
     /// A varint, and as many bytes as it says.
     Slice,
@@ -23,13 +23,13 @@ pub(crate) enum Part {
 pub(crate) enum SliceColumn {
     /// The bytes of values of fixed width.
     Fixed(MutableBuffer),
-    /// Where each slice ends, a zero first, and the bytes.
+    /// The offsets of the slices, starting with 0, and the bytes.
     Slices(Vec<i32>, Vec<u8>),
     /// A part that is not wanted.
     Skipped,
 }
 
-/// What [`split`] found.
+/// The result of [`split`].
 #[derive(Debug)]
 pub(crate) struct Split {
     /// Whole rows.
@@ -45,16 +45,16 @@ const SHORT: usize = 32;
 
 /// Splits the whole rows at the start of `bytes`, at most `rows`. Stops before a row that is cut off, or whose varint
 /// is not in its shortest form or past 32 bits.
-#[expect(clippy::disallowed_methods, reason = "sized by the bytes at hand")]
+#[expect(clippy::disallowed_methods, reason = "the size is bounded by the bytes in memory")]
 pub(crate) fn split(bytes: &[u8], rows: usize, parts: &[(Part, bool)]) -> Split {
     let bytes = &bytes[..bytes.len().min(i32::MAX as usize)];
     let least = parts.iter().fold(0usize, |sum, (part, _)| match part {
         Part::Fixed(width) => sum.saturating_add(*width),
         Part::Slice => sum.saturating_add(1),
     });
-    // Rows without a byte are not for this walk.
+    // Rows of zero bytes are not read here.
     let rows = bytes.len().checked_div(least).map_or(0, |most| rows.min(most));
-    // All columns together get about as much room as there are bytes.
+    // The columns together reserve about as many bytes as the input has.
     let slices = parts.iter().filter(|part| **part == (Part::Slice, true)).count();
     let room = bytes.len() / slices.max(1) + SHORT;
     let mut columns: Vec<SliceColumn> = parts
@@ -91,7 +91,7 @@ pub(crate) fn split(bytes: &[u8], rows: usize, parts: &[(Part, bool)]) -> Split 
     Split { rows: row, bytes: at, columns }
 }
 
-/// Splits one row; gives where the next begins.
+/// Splits one row; returns the start of the next.
 #[inline(always)]
 fn split_row(
     bytes: &[u8],
@@ -146,7 +146,7 @@ fn split_row(
 
 /// Makes room for a slice, and [`SHORT`] bytes more.
 #[cold]
-#[expect(clippy::disallowed_methods, reason = "sized by a slice at hand")]
+#[expect(clippy::disallowed_methods, reason = "the size is that of a slice in memory")]
 fn more_room(out: &mut Vec<u8>, length: usize) {
     out.reserve(length + SHORT);
 }
@@ -155,7 +155,7 @@ fn more_room(out: &mut Vec<u8>, length: usize) {
 /// `to` has room for the value.
 #[inline(always)]
 unsafe fn copy_value(value: &[u8], to: *mut u8) {
-    // SAFETY: the caller's promise; the common widths are one load and one store.
+    // SAFETY: guaranteed by the caller; the common widths are one load and one store.
     unsafe {
         match value.len() {
             1 => std::ptr::copy_nonoverlapping(value.as_ptr(), to, 1),
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// A row by the words of the module, and its bytes.
+    /// Encodes a row as the module documentation describes.
     fn encode(row: &[(Part, Vec<u8>)], out: &mut Vec<u8>) {
         for (part, value) in row {
             if *part == Part::Slice {
@@ -298,7 +298,7 @@ mod tests {
             _ => 0,
         };
         assert!(found.columns.iter().map(room).sum::<usize>() < 1 << 21);
-        // Slices of one column that need the room of all.
+        // One column whose slices need the room reserved for both.
         let parts = [(Part::Slice, true), (Part::Slice, true)];
         let row: Vec<u8> = [&[0x00, 0xe8, 0x07][..], &[7; 1000]].concat();
         let found = split(&row.repeat(100), usize::MAX, &parts);

@@ -1,4 +1,4 @@
-//! The first and the last bytes of what was written, for a checksum of them.
+//! The first and the last bytes of an output, for a checksum of them.
 
 /// How many bytes of each end are kept.
 pub(crate) const END_BYTES: usize = 64 << 10;
@@ -7,7 +7,7 @@ pub(crate) const END_BYTES: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     first: Vec<u8>,
-    /// Up to twice as many bytes as asked for, so that small writes are not moved one by one.
+    /// Up to twice `END_BYTES`, so that not every small write has to move the bytes.
     last: Vec<u8>,
     len: u64,
 }

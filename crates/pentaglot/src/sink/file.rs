@@ -1,4 +1,4 @@
-//! A file that appears whole or not at all, with its side files.
+//! A file that appears complete or not at all, with its side files.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,19 +14,19 @@ use crate::source::{FileBytes, ReadAt};
 /// Side files that are complete and wait for the file that they belong to.
 type Waiting = Arc<Mutex<Vec<(Pending, PathBuf)>>>;
 
-/// A file beside its name until it is committed.
+/// A file that gets its name when it is committed.
 pub(super) struct FileOutput {
     pending: Pending,
     path: PathBuf,
     force: bool,
     siblings: Waiting,
     removals: Vec<PathBuf>,
-    /// Where a side file waits.
+    /// The list that a complete side file is added to.
     main: Option<Waiting>,
 }
 
 impl FileOutput {
-    /// A file that will be `path`; an existing one is replaced with `force` only.
+    /// A file that will be `path`; an existing one is replaced only with `force`.
     pub(super) fn create(path: &Path, force: bool) -> io::Result<Self> {
         let pending = Pending::beside(path).map_err(|error| fault(path, error))?;
         let (siblings, removals) = (Waiting::default(), Vec::new());
@@ -67,13 +67,13 @@ impl FileOutput {
                 }
             }
             if several {
-                // The order of names survives a power failure, too.
+                // So that the order of the renames also holds after a power failure.
                 sync_folder(&path).map_err(|error| fault(&path, error))?;
             }
             pending.place(&path, force).map_err(|error| fault(&path, error))
         };
         place_all().inspect_err(|_| {
-            // Side files that replaced nothing would be left without their data.
+            // Otherwise the new side files would remain without their data.
             if !force {
                 placed.iter().for_each(|path| drop(std::fs::remove_file(path)));
             }
@@ -158,26 +158,26 @@ impl ReadAt for Unnamed {
     }
 }
 
-/// Overwrites bytes of a file whose end is written next.
+/// Overwrites bytes of a file and returns to its end.
 pub(super) fn patch_file(file: &mut File, offset: u64, bytes: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(offset))?;
     file.write_all(bytes)?;
     file.seek(SeekFrom::End(0)).map(drop)
 }
 
-/// The path whose name is this one's and `suffix`.
+/// The path with `suffix` appended to its name.
 pub(super) fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name: OsString = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     path.with_file_name(name)
 }
 
-/// A file that is there already and may not be replaced.
+/// The error for a file that exists and may not be replaced.
 pub(super) fn exists(path: &Path) -> Error {
     Error::usage(format!("{} exists already", path.display())).hint(Hint::Force)
 }
 
-/// An error of the system with what was to be written where.
+/// An error of the system, with the path that could not be written.
 pub(super) fn fault(path: &Path, error: io::Error) -> io::Error {
     let folder = folder_of(path);
     let error = match error.kind() {
@@ -185,7 +185,7 @@ pub(super) fn fault(path: &Path, error: io::Error) -> io::Error {
         io::ErrorKind::NotFound if !folder.exists() => {
             Error::io(format_args!("the folder {} does not exist", folder.display()), error)
         }
-        // Only the reader of a pipe can go away; here it is a fault like any other.
+        // Only pipes have a reader that can close them; for a file this is an ordinary error.
         io::ErrorKind::BrokenPipe => {
             Error::new(ErrorKind::Io, format!("cannot write in {}: {error}", folder.display()))
         }

@@ -13,7 +13,8 @@ use crate::source::ReadAt;
 /// Files that are complete and wait for the others.
 type Waiting = Arc<Mutex<Vec<FileOutput>>>;
 
-/// Several files that get their names in one step, after the last is complete. Dropped before that, nothing is left.
+/// Several files that get their names in one step, after the last is complete. If the group is dropped before that,
+/// no file is left.
 pub(crate) struct SinkGroup {
     waiting: Waiting,
     force: bool,
@@ -21,12 +22,12 @@ pub(crate) struct SinkGroup {
 }
 
 impl SinkGroup {
-    /// No files yet; existing ones are replaced with `force` only.
+    /// An empty group; existing files are replaced only with `force`.
     pub(crate) fn new(force: bool) -> Self {
         SinkGroup { waiting: Waiting::default(), force, later: Later::default() }
     }
 
-    /// One more file. An existing one is refused at once, unless it may be replaced.
+    /// Adds a file. An existing one is an error at once, unless it may be replaced.
     pub(crate) fn create(&self, path: &Path) -> Result<Sink> {
         let name = path.display().to_string();
         let refused = match std::fs::metadata(path) {
@@ -46,7 +47,8 @@ impl SinkGroup {
         Ok(Sink { path, force: self.force, later, ..Sink::from_output(output) }.named(name))
     }
 
-    /// Gives all files their names. If one cannot have its name, the others lose theirs, and what they replaced is back.
+    /// Gives all files their names. If one rename fails, the others are undone and the files that they replaced are
+    /// restored.
     pub(crate) fn commit(self) -> Result<()> {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         let mut placed: Vec<(PathBuf, Option<tempfile::TempPath>)> = Vec::new();
@@ -58,14 +60,14 @@ impl SinkGroup {
             });
             let old: Vec<_> = old.collect::<io::Result<_>>()?;
             let done = file.place();
-            // What has no name of its own yet, or belongs to somebody else, is not taken away below.
+            // Files that have no name yet, or that we did not create, are not removed below.
             let is_ours = |path: &PathBuf| done.is_ok() || self.force && *path != data;
             placed.extend(old.into_iter().filter(|(path, old)| old.is_some() || is_ours(path)));
             done
         });
         if result.is_err() {
             for (path, old) in placed.into_iter().rev() {
-                // What cannot be undone is reported by the error that is on its way.
+                // The error that caused the rollback is the one that is reported.
                 let _ = match old {
                     Some(old) => old.persist(&path).map_err(|error| error.error),
                     None => std::fs::remove_file(&path),
@@ -174,7 +176,7 @@ mod tests {
                 sink.write_all(b"new").unwrap();
                 sink.finish().unwrap();
             }
-            // A folder can be replaced by no file, with or without force.
+            // No file can replace a folder, with or without force.
             std::fs::create_dir_all(path("b").join("inside")).unwrap();
             group.commit().unwrap_err();
             let expected: &[&str] = if force { &["a", "b"] } else { &["b"] };

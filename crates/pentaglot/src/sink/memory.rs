@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Output;
 use crate::source::{MemoryBytes, ReadAt};
 
-/// What a [`Sink::memory`](super::Sink::memory) wrote. Clones share the bytes.
+/// The bytes written by a [`Sink::memory`](super::Sink::memory). Clones share the bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Memory(Arc<Mutex<Vec<u8>>>);
 
 impl Memory {
-    /// Memory whose capacity is that of `room`; its content is dropped.
+    /// Empty memory that reuses the capacity of `room`.
     pub(super) fn with_room(mut room: Vec<u8>) -> Self {
         room.clear();
         Memory(Arc::new(Mutex::new(room)))

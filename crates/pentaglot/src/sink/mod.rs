@@ -1,4 +1,5 @@
-//! [`Sink`]: where bytes go. A file that appears whole or not at all, memory, a pipe, or any other [`Output`].
+//! [`Sink`]: the output of a writer. A file that appears complete or not at all, memory, a pipe, or any other
+//! [`Output`].
 //!
 //! A sink that is dropped unfinished leaves nothing behind. Side files ([`Sink::put_sibling`]) appear in the same step
 //! as the data, just before it.
@@ -32,10 +33,10 @@ use file::{FileOutput, exists, sibling_path};
 use pack::Encoder;
 use pipe::Pipe;
 
-/// Small writes are gathered up to this size; larger ones go through as they are.
+/// Small writes are buffered up to this size; larger ones are passed on directly.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Where bytes go.
+/// /// The output of a writer.
 ///
 /// ```
 /// use std::io::Write;
@@ -49,15 +50,15 @@ const BUFFER_BYTES: usize = 64 << 10;
 pub struct Sink {
     body: Body,
     position: u64,
-    /// What errors call the output.
+    /// The name of the output in errors.
     name: Option<String>,
     path: Option<PathBuf>,
     force: bool,
     packing: Option<Packing>,
     ends: Option<Box<Ends>>,
-    /// What is to be done before the commit.
+    /// A check of the complete bytes before the commit.
     check: Option<Check>,
-    /// Where [`Sink::append`] puts bytes together for a target that is not memory.
+    /// The buffer of [`Sink::append`] for a target that is not memory.
     piece: Vec<u8>,
     /// What waits until all files of a group have their names.
     later: Option<Later>,
@@ -69,14 +70,14 @@ pub(crate) type Later = Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>>;
 enum Body {
     Plain(Target),
     Packed(Box<Encoder<Target>>),
-    /// Bytes wait here, because the target cannot be patched; `finish` copies them on.
+    /// Bytes are spooled, because the target cannot be patched; `finish` copies them to it.
     Spool {
         spool: Box<Spool>,
         target: Target,
     },
 }
 
-/// Looks at the complete bytes of an output before it is committed; an error stops that.
+/// Checks the complete bytes of an output before it is committed; an error prevents the commit.
 pub type Check = Box<dyn FnOnce(Arc<dyn ReadAt>) -> Result<()> + Send>;
 
 /// Memory is an output like the others, but [`Sink::append`] reaches its bytes.
@@ -85,12 +86,12 @@ enum Target {
     Output(BufWriter<Raw>),
 }
 
-/// An output as a writer.
+/// Implements `Write` for an output.
 struct Raw(Box<dyn Output>);
 
 impl Sink {
-    /// A file. An existing one is replaced with `force`, at the end, and refused without it, at once.
-    /// A device or a named pipe is written directly.
+    /// A file. With `force`, an existing one is replaced at the end; without it, an existing one is an error
+    /// at once. A device or a named pipe is written directly.
     pub fn create(path: impl AsRef<Path>, force: bool) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -117,12 +118,12 @@ impl Sink {
         Ok(Sink { path: Some(path), force, ..sink })
     }
 
-    /// Memory; the bytes are there after [`finish`](Self::finish).
+    /// Memory; the bytes are complete after [`finish`](Self::finish).
     pub fn memory() -> (Self, Memory) {
         Sink::memory_in(Vec::new())
     }
 
-    /// Memory that is there already: what `room` holds is dropped, its capacity is used again.
+    /// Memory that reuses the capacity of `room`; its content is dropped.
     pub fn memory_in(room: Vec<u8>) -> (Self, Memory) {
         let memory = Memory::with_room(room);
         (Sink::new(Target::Memory(memory.clone())), memory)
@@ -164,7 +165,7 @@ impl Sink {
         }
     }
 
-    /// Any output in the place of a file that may replace another.
+    /// Any output, treated as a file that may replace an existing one.
     #[cfg(test)]
     pub(crate) fn in_place_of(path: PathBuf, output: Box<dyn Output>) -> Self {
         Sink { path: Some(path), force: true, ..Sink::from_output(output) }
@@ -177,7 +178,7 @@ impl Sink {
         self
     }
 
-    /// Packs what is written. Called before the first byte.
+    /// Compresses the bytes written. Called before the first byte.
     #[must_use]
     pub fn packed(mut self, packing: Packing) -> Self {
         debug_assert_eq!(self.position, 0);
@@ -185,7 +186,8 @@ impl Sink {
         self
     }
 
-    /// Packs what is written if a name has the extension of a packing. Called before the first byte.
+    /// Compresses the bytes written if a name has the extension of a compression. Called before the first
+    /// byte.
     #[must_use]
     pub fn packed_for(self, name: &str) -> Self {
         match Packing::of_name(name) {
@@ -194,7 +196,7 @@ impl Sink {
         }
     }
 
-    /// Has the complete bytes checked before they are committed. An output that cannot be read back is an error then.
+    /// Sets a check of the complete bytes before the commit. An output that cannot be read back is then an error.
     #[must_use]
     pub fn before_commit(mut self, check: Check) -> Self {
         self.check = Some(check);
@@ -216,17 +218,18 @@ impl Sink {
         self.force
     }
 
-    /// Whether what is written is packed.
+    /// Whether the output is compressed.
     pub(crate) fn is_packed(&self) -> bool {
         self.packing.is_some()
     }
 
-    /// How many bytes have been written so far (before packing).
+    /// How many bytes have been written so far, before compression.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Makes sure that earlier bytes can be patched: pipes and packing spool from here on. Called before the first byte.
+    /// Makes sure that earlier bytes can be patched: pipes and compressed outputs are spooled from here on. Called
+    /// before the first byte.
     pub fn enable_patching(&mut self) -> Result<()> {
         match &self.body {
             Body::Plain(target) if self.packing.is_none() && target.can_patch() => return Ok(()),
@@ -244,7 +247,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Puts the encoder in front of the target, when the first byte comes or at the end.
+    /// Inserts the encoder before the target, at the first byte or at the end.
     fn start_packing(&mut self) -> io::Result<()> {
         if let (Some(packing), Body::Plain(_)) = (self.packing, &self.body) {
             self.body =
@@ -256,8 +259,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Keeps the first and the last [`END_BYTES`] bytes (before packing), for [`ends`](Self::ends): of memory, nothing.
-    /// Called before the first byte.
+    /// Keeps the first and the last [`END_BYTES`] bytes (before compression), for [`ends`](Self::ends). A sink in
+    /// memory keeps none. Called before the first byte.
     pub(crate) fn keep_ends(&mut self) {
         debug_assert_eq!(self.position, 0);
         self.ends = self.output().is_some().then(Box::default);
@@ -276,7 +279,7 @@ impl Sink {
         }
     }
 
-    /// Says how many bytes come next, so that memory grows once.
+    /// Announces how many bytes come next, so that memory grows only once.
     #[expect(clippy::disallowed_methods, reason = "sized by bytes that are there already")]
     pub(crate) fn expect(&mut self, bytes: usize) {
         if let Some(memory) = self.open_memory() {
@@ -284,8 +287,8 @@ impl Sink {
         }
     }
 
-    /// Writes what `fill` appends. It is appended in place where the target is memory; elsewhere it is put together
-    /// first, so it should be of a size that a cache holds.
+    /// Writes what `fill` appends. If the target is memory, bytes are appended in place; otherwise they are
+    /// collected in a buffer first, so they should fit in a cache.
     pub(crate) fn append(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         if let Some(memory) = self.open_memory() {
             let mut bytes = memory.lock();
@@ -327,7 +330,8 @@ impl Sink {
         Some(sibling_path(self.path.as_deref()?, suffix))
     }
 
-    /// Errs if there is a side file that may not be replaced: one without its data, which a new file would adopt.
+    /// Returns an error if there is a side file that may not be replaced. Without its data it would be taken for
+    /// one of the new file.
     pub(crate) fn check_sibling(&self, suffix: &str) -> Result<()> {
         match self.sibling_path(suffix) {
             Some(path) if !self.force && path.symlink_metadata().is_ok() => {
@@ -337,8 +341,8 @@ impl Sink {
         }
     }
 
-    /// Writes a side file whose name is this file's and `suffix`; it appears together with the data.
-    /// Gives `false`, and writes nothing, if this output has no side files.
+    /// Writes a side file, named like this file with `suffix` appended; it appears together with the data.
+    /// Returns `false`, and writes nothing, if this output has no side files.
     pub fn put_sibling(&mut self, suffix: &str, bytes: &[u8]) -> Result<bool> {
         let put = |output: &mut dyn Output| match output.sibling(suffix)? {
             Some(mut sibling) => {
@@ -356,7 +360,7 @@ impl Sink {
         removed.map_err(|error| self.fault(error))
     }
 
-    /// The output behind everything else, unless it is memory.
+    /// The underlying output, unless it is memory.
     fn output(&mut self) -> Option<&mut dyn Output> {
         let target = match &mut self.body {
             Body::Plain(target) | Body::Spool { target, .. } => target,
@@ -368,7 +372,7 @@ impl Sink {
         }
     }
 
-    /// Ends the writing and commits the output. Gives the bytes written (before packing).
+    /// Completes and commits the output. Returns the number of bytes written, before compression.
     pub fn finish(mut self) -> Result<u64> {
         if let Err(error) = self.start_packing() {
             return Err(self.fault(error));
@@ -393,7 +397,7 @@ impl Sink {
     }
 }
 
-/// Sends on what waits in buffers and commits.
+/// Flushes the buffers and commits.
 fn finish(body: Body, packing: Option<Packing>, check: Option<Check>) -> io::Result<()> {
     let target = match body {
         Body::Plain(target) => target,
@@ -455,7 +459,8 @@ impl Write for Sink {
         Ok(count)
     }
 
-    /// Does nothing for what can be patched or is packed, which is flushed by [`Sink::finish`]; passes on to a pipe.
+    /// Flushes a pipe. Does nothing for outputs that can be patched or are compressed: [`Sink::finish`] flushes
+    /// them.
     fn flush(&mut self) -> io::Result<()> {
         let flushed = match &mut self.body {
             Body::Plain(Target::Output(output)) if !output.get_ref().0.can_patch() => output.flush(),

@@ -1,4 +1,4 @@
-//! Encoders of the packings.
+//! Encoders of the compressions around a file.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 
 use crate::source::Packing;
 
-/// Packs what is written.
+/// Compresses the bytes written.
 pub(super) enum Encoder<W: Write> {
     Gzip(GzEncoder<W>),
     Zstd(zstd::stream::write::Encoder<'static, W>),
@@ -35,7 +35,7 @@ impl<W: Write> Encoder<W> {
         }
     }
 
-    /// Ends the packed bytes and gives the target back.
+    /// Completes the compressed stream and returns the target.
     pub(super) fn finish(self) -> io::Result<W> {
         match self {
             Encoder::Gzip(encoder) => encoder.finish(),

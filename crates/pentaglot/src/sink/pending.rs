@@ -1,8 +1,8 @@
 //! A file that has no name yet, or a temporary one, until it is complete.
 //!
-//! On Linux it has no name at all (`O_TMPFILE`): whatever ends the process, the file system frees it. Elsewhere, and on
-//! file systems without such files, it is `.NAME.pentaglot-RANDOM.tmp` and locked; a later write to NAME removes what
-//! an interrupted one left: see [`sweep`].
+//! On Linux it has no name at all (`O_TMPFILE`), so the file system frees it however the process ends. Elsewhere, and
+//! on file systems without such files, it is `.NAME.pentaglot-RANDOM.tmp` and locked; a later write to NAME removes
+//! files of interrupted writes: see [`sweep`].
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,7 +15,8 @@ use tempfile::TempPath;
 /// A temporary file that is older than this and not locked belongs to a process that was killed.
 const STALE: Duration = Duration::from_secs(60);
 
-/// How many entries of a folder [`sweep`] looks at: one with very many files must not slow down every write to it.
+/// How many entries of a folder [`sweep`] examines, so that a folder with very many files does not slow down every
+/// write.
 const MOST_ENTRIES: usize = 10_000;
 
 /// A file that is being written.
@@ -32,19 +33,19 @@ impl Pending {
             Some(file) => Pending { file, name: None },
             None => Pending::named(path)?,
         };
-        // Where the file system has no locks, `sweep` gets none either and removes nothing.
+        // On a file system without locks, `sweep` gets no lock either and removes nothing.
         let _ = pending.file.try_lock();
         Ok(pending)
     }
 
-    /// One with a temporary name, where there are no unnamed files.
+    /// A file with a temporary name, for file systems without unnamed files.
     fn named(path: &Path) -> io::Result<Pending> {
         let create = |path: &Path| File::options().read(true).write(true).create_new(true).open(path);
         let (file, name) = make_temporary(path, create)?.into_parts();
         Ok(Pending { file, name: Some(name) })
     }
 
-    /// Gives the file its name. An existing file is replaced with `force` only.
+    /// Gives the file its name. An existing file is replaced only with `force`.
     pub(super) fn place(self, path: &Path, force: bool) -> io::Result<()> {
         let name = match self.name {
             Some(name) => name,
@@ -68,7 +69,7 @@ pub(super) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes the names of a folder durable, where the system can.
+/// Makes the names in a folder durable, where the system supports it.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     let synced =
         if cfg!(unix) { File::open(folder_of(path)).and_then(|folder| folder.sync_all()) } else { Ok(()) };
@@ -88,7 +89,7 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
 
 const SUFFIX: &str = ".tmp";
 
-/// What temporary names of a file begin with. Long names are cut: a file name has at most 255 bytes.
+/// The prefix of a file's temporary names. Long names are truncated, since a file name has at most 255 bytes.
 fn prefix(path: &Path) -> OsString {
     let name = path.file_name().unwrap_or_default();
     let mut prefix = OsString::from(".");
@@ -102,7 +103,7 @@ fn prefix(path: &Path) -> OsString {
     prefix
 }
 
-/// Makes something under a temporary name beside `path`.
+/// Creates something under a temporary name in the folder of `path`.
 fn make_temporary<R>(
     path: &Path,
     make: impl FnMut(&Path) -> io::Result<R>,
@@ -120,9 +121,9 @@ pub(super) fn backup(path: &Path) -> io::Result<Option<TempPath>> {
     make_temporary(path, |name: &Path| std::fs::hard_link(path, name)).map(|made| Some(made.into_temp_path()))
 }
 
-/// Removes temporary files that killed writes to `path` left: those that are old and not locked.
+/// Removes temporary files of killed writes to `path`: those that are old and not locked.
 ///
-/// Errors are ignored: they must not fail the write that comes next.
+/// Errors are ignored, so that the write itself does not fail.
 fn sweep(path: &Path) {
     let prefix = prefix(path);
     let Ok(entries) = std::fs::read_dir(folder_of(path)) else { return };
@@ -133,7 +134,7 @@ fn sweep(path: &Path) {
         if !random.is_some_and(|random| !random.is_empty() && random.iter().all(u8::is_ascii_alphanumeric)) {
             continue;
         }
-        // Of the entry itself: a link is not followed.
+        // Metadata of the entry itself: a link is not followed.
         let is_old = entry.metadata().is_ok_and(|meta| {
             meta.is_file() && meta.modified().is_ok_and(|time| time.elapsed().is_ok_and(|age| age >= STALE))
         });
@@ -165,20 +166,20 @@ mod unnamed {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666)) {
             Ok(file) => Ok(Some(File::from(file))),
-            // Old kernels and file systems say it in one of these ways.
+            // Kernels and file systems without `O_TMPFILE` return one of these.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Names the file; errs if the name is taken.
+    /// Gives the file a name. Returns an error if the name exists.
     pub(super) fn link(file: &File, path: &Path) -> io::Result<()> {
         let from = format!("/proc/self/fd/{}", file.as_raw_fd());
         Ok(rustix::fs::linkat(CWD, from, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
     }
 }
 
-/// Other systems have none.
+/// Other systems have no unnamed files.
 #[cfg(not(target_os = "linux"))]
 mod unnamed {
     use std::fs::File;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::Output;
 
-/// Bytes reach the writer as they come: they cannot be taken back.
+/// Bytes reach the writer at once and cannot be undone.
 pub(super) struct Pipe<W>(pub(super) W);
 
 impl<W: Write + Send> Output for Pipe<W> {

@@ -1,4 +1,4 @@
-//! What is there after every way a write can end.
+//! Which files exist after each way in which a write can end.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,9 +1,9 @@
-//! A cache in front of bytes whose every read is costly: many small reads become few large ones.
+//! A cache for bytes whose reads are costly: it turns many small reads into few large ones.
 //!
-//! Bytes are kept in blocks of [`BLOCK_BYTES`]. A read that misses fetches the missing blocks in one request. Where reads
-//! follow each other, each request fetches twice as much as the one before, up to [`MOST_AHEAD_BYTES`]; a few such
-//! sequences may be read by turns (the arrays of a sparse matrix). A large read elsewhere fetches exactly what it asks
-//! for and is not kept. A request that reaches the last block starts earlier, since a file's footer is read from its end.
+//! Bytes are kept in blocks of [`BLOCK_BYTES`]. A read that misses fetches the missing blocks in one request. While
+//! reads are sequential, each request fetches twice as much as the one before, up to [`MOST_AHEAD_BYTES`]; a few such
+//! sequences may be interleaved (the arrays of a sparse matrix). A large read elsewhere fetches exactly its range and
+//! is not kept. A request that reaches the last block starts earlier, since a file's footer is read from its end.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,16 +20,16 @@ const BLOCK_BYTES: u64 = 32 << 10;
 const KEPT_BYTES: u64 = 8 << 20;
 /// The most that is read ahead in one request.
 const MOST_AHEAD_BYTES: u64 = 2 << 20;
-/// A miss of this size that follows no other read is not kept.
+/// A miss of this size that does not continue a sequence is not kept.
 const LARGE_BYTES: u64 = 128 << 10;
 /// How much of the end of a file is fetched at least, if the end is fetched.
 const TAIL_BYTES: u64 = 64 << 10;
-/// How many sequences of reads are told apart.
+/// How many sequences of reads are tracked.
 const SEQUENCES: usize = 8;
 /// Ranges with a gap up to this size between them are fetched in one request.
 const GAP_BYTES: u64 = BLOCK_BYTES;
 
-/// Costly bytes behind a cache.
+/// Costly bytes with a cache.
 pub(super) struct Cached {
     inner: Arc<dyn ReadAt>,
     state: Mutex<State>,
@@ -38,7 +38,8 @@ pub(super) struct Cached {
 #[derive(Default)]
 struct State {
     blocks: HashMap<u64, Block>,
-    /// Where the latest sequences of reads go on and how much their last request fetched; the most recent one last.
+    /// The next offset of each recent sequence of reads, and how much its last request fetched; the most recent one
+    /// last.
     sequences: Vec<(u64, u64)>,
     clock: u64,
 }
@@ -65,7 +66,7 @@ impl State {
         self.blocks.insert(index, Block { bytes, used: self.clock });
     }
 
-    /// How much the last request of the sequence fetched that goes on at `offset`; forgets it.
+    /// Removes the sequence that continues at `offset`; returns how much its last request fetched.
     fn take_sequence(&mut self, offset: u64) -> Option<u64> {
         let found = self.sequences.iter().position(|(next, _)| *next == offset)?;
         Some(self.sequences.remove(found).1)
@@ -88,13 +89,13 @@ impl Cached {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The blocks to fetch where `wanted` begins in one that is missing; `None` if exactly `wanted` is to be read, and
-    /// nothing of it kept.
+    /// The blocks to fetch if the first block of `wanted` is missing; `None` if exactly `wanted` is read and not kept.
     fn plan(&self, state: &mut State, wanted: Range<u64>) -> Option<Range<u64>> {
         let len = self.inner.len();
         let first = wanted.start / BLOCK_BYTES;
         let last = wanted.end.div_ceil(BLOCK_BYTES);
-        // A sequence goes on where its last request ended: at the end of a block, or within one after an exact read.
+        // A sequence continues where its last request ended: at the end of a block, or within one after an exact
+        // read.
         let before = state.take_sequence(wanted.start).or_else(|| state.take_sequence(first * BLOCK_BYTES));
         let needed = wanted.end - wanted.start;
         if before.is_none() && needed >= LARGE_BYTES || needed >= MOST_AHEAD_BYTES {
@@ -142,7 +143,7 @@ impl Cached {
         let mut state = self.state();
         for (position, index) in (range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)).enumerate() {
             let start = position * BLOCK_BYTES as usize;
-            // A block of its own memory: one that is used often does not keep all that came with it.
+            // Each block has its own memory, so that a block in use does not keep the whole request alive.
             let block = &bytes[start..bytes.len().min(start + BLOCK_BYTES as usize)];
             state.insert(index, Buffer::from(block));
         }
@@ -170,7 +171,7 @@ impl ReadAt for Cached {
                 continue;
             }
             let fetch = self.plan(&mut state, at..end);
-            // Other threads go on while this one waits.
+            // Other threads can use the cache during the request.
             drop(state);
             match fetch {
                 Some(range) => self.fetch(&range)?,

@@ -1,6 +1,7 @@
-//! [`Source`]: where bytes come from: [`ReadAt`] (a file, memory, a spool, anybody's own) or a stream that is read once.
+//! [`Source`]: the input of a reader: [`ReadAt`] (a file, memory, a spool, or the caller's own) or a stream that is
+//! read once.
 //!
-//! Every byte that a format reads passes through here and is counted, so tests can say "touched only what it needs".
+//! Every byte that a format reads is counted here, so tests can assert that a reader reads only what it needs.
 
 mod cache;
 mod packing;
@@ -34,10 +35,10 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::{Budget, Limits};
 use crate::redact::redacted;
 
-/// How many bytes of a stream are looked at before it is read, for detection.
+/// How many bytes of a stream are read in advance, for detection.
 pub const HEAD_BYTES: usize = 64 << 10;
 
-/// Where bytes come from. Clones share the same file or stream, and the count of bytes read.
+/// The input of a reader. Clones share the same file or stream, and the count of bytes read.
 ///
 /// ```
 /// use pentaglot::Source;
@@ -56,7 +57,8 @@ struct Shared {
     name: String,
     path: Option<PathBuf>,
     bytes: Bytes,
-    /// The bytes that side files are named after, where these are not they: packing around them, or a copy of them.
+    /// The bytes whose name side files are derived from, if they differ: the compressed file, or the original of a
+    /// copy.
     beside: Option<Arc<dyn ReadAt>>,
     bytes_read: AtomicU64,
     /// The job that reads this source.
@@ -67,7 +69,7 @@ struct Shared {
 
 enum Bytes {
     At(Arc<dyn ReadAt>),
-    /// Costly bytes, behind a cache.
+    /// Costly bytes, with a cache.
     Cached(Arc<Cached>),
     Stream(Mutex<Stream>),
 }
@@ -79,7 +81,7 @@ impl Bytes {
 }
 
 impl Source {
-    /// Opens a file. What is not a regular file (a named pipe) becomes a stream.
+    /// Opens a file. Anything other than a regular file, such as a named pipe, becomes a stream.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -127,7 +129,7 @@ impl Source {
         }
     }
 
-    /// The bytes that side files are named after.
+    /// The bytes whose name side files are derived from.
     fn beside(&self) -> Option<Arc<dyn ReadAt>> {
         self.shared.beside.clone().or_else(|| match &self.shared.bytes {
             Bytes::At(bytes) => Some(Arc::clone(bytes)),
@@ -136,12 +138,12 @@ impl Source {
         })
     }
 
-    /// Makes a budget the one that a stream is spooled within (see [`Limits::max_spool`]); the first one stays.
+    /// Sets the budget for spooling a stream (see [`Limits::max_spool`]), unless one is already set.
     pub fn set_budget(&self, budget: &Budget) {
         let _ = self.shared.budget.set(budget.clone());
     }
 
-    /// The name that messages use: of an address what may be secret is `…` (see [`redacted`](crate::redacted)).
+    /// The name for messages, in which the secrets of an address are `…` (see [`redacted`](crate::redacted)).
     pub fn name(&self) -> &str {
         &self.shared.name
     }
@@ -162,7 +164,7 @@ impl Source {
         self.bytes().ok()?.memory()
     }
 
-    /// Whether each read has a price (see [`ReadAt::is_costly`]), so that few large reads are better than many small ones.
+    /// Whether reads are costly (see [`ReadAt::is_costly`]), so that few large reads are better than many small ones.
     pub fn is_costly(&self) -> bool {
         self.bytes().is_ok_and(|bytes| bytes.is_costly())
     }
@@ -172,13 +174,13 @@ impl Source {
         self.shared.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// Counts bytes that have been read; errs if the job that reads them is to end.
+    /// Counts bytes that have been read. Returns an error if the job has been cancelled.
     fn count(&self, bytes: u64) -> Result<()> {
         self.shared.bytes_read.fetch_add(bytes, Ordering::Relaxed);
         self.shared.control.get().map_or(Ok(()), |control| control.count_bytes(bytes))
     }
 
-    /// Makes this source an input of a job: its reads count as the job's progress, and end with the job.
+    /// Makes this source an input of a job: its reads count as progress, and fail once the job is cancelled.
     pub(crate) fn attach(&self, control: &Control) {
         // An error means that it is an input of a job already.
         let _ = self.shared.control.set(control.clone());
@@ -198,14 +200,14 @@ impl Source {
         }
     }
 
-    /// Reads at `offset` until `buffer` is full or the bytes end; gives how many were read.
+    /// Reads at `offset` until `buffer` is full or the bytes end; returns how many were read.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let count = read_full(self.bytes()?, offset, buffer).at(offset)?;
         self.count(count as u64)?;
         Ok(count)
     }
 
-    /// Fills `buffer` from `offset`, or errs with `Truncated`.
+    /// Fills `buffer` from `offset`; returns a `Truncated` error if there are not enough bytes.
     pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let count = self.read_at(offset, buffer)?;
         if count < buffer.len() {
@@ -215,8 +217,8 @@ impl Source {
         Ok(())
     }
 
-    /// `len` bytes from `offset` in aligned memory of their own (bytes in memory are shared, not copied).
-    /// The length is compared with the file and the budget first.
+    /// `len` bytes from `offset` in new aligned memory (bytes in memory are shared, not copied). The length
+    /// is compared with the file and the budget first.
     pub fn read_range(&self, offset: u64, len: u64, budget: &Budget) -> Result<Buffer> {
         self.check_range(offset, len)?;
         if let Some(memory) = self.memory() {
@@ -228,8 +230,7 @@ impl Source {
         Ok(memory.into())
     }
 
-    /// The bytes of several ranges, as [`read_range`](Self::read_range) gives those of one; for costly bytes in as few
-    /// reads as possible.
+    /// Like [`read_range`](Self::read_range) for several ranges; costly bytes are fetched in as few reads as possible.
     pub fn read_ranges(&self, ranges: &[Range<u64>], budget: &Budget) -> Result<Vec<Buffer>> {
         let mut total = 0u64;
         for range in ranges {
@@ -250,7 +251,8 @@ impl Source {
         Ok(parts)
     }
 
-    /// Says that the bytes of a range will be read next: where reads are costly they come in one, up to 4 MiB.
+    /// Announces that a range will be read next: if reads are costly, it is fetched in one request, up to 4
+    /// MiB.
     pub(crate) fn prefetch(&self, range: Range<u64>) -> Result<()> {
         match &self.shared.bytes {
             Bytes::Cached(bytes) => Ok(bytes.prefetch(range)?),
@@ -267,7 +269,8 @@ impl Source {
         Ok(())
     }
 
-    /// Errs if the bytes are no longer those that were opened: a file whose length or modification time is another.
+    /// Returns an error if the bytes are no longer those that were opened: the length or modification time of the
+    /// file has changed.
     pub fn check_unchanged(&self) -> Result<()> {
         if self.unchanged()? {
             return Ok(());
@@ -275,13 +278,13 @@ impl Source {
         Err(Error::new(ErrorKind::Io, "the file changed while it was read"))
     }
 
-    /// Whether the bytes are still those that were opened, as far as that can be told cheaply.
+    /// Whether the bytes are still those that were opened, as far as that can be determined cheaply.
     pub fn unchanged(&self) -> Result<bool> {
-        // Whatever reads the bytes of a stream looks itself whether they are unchanged.
+        // The reader of a stream checks its underlying bytes itself.
         Ok(self.bytes().map_or(Ok(true), |bytes| bytes.unchanged())?)
     }
 
-    /// All bytes from the start. A stream gives them once.
+    /// All bytes from the start. A stream returns them only once.
     pub fn reader(&self) -> Result<SourceReader> {
         self.reader_at(0)
     }
@@ -299,7 +302,8 @@ impl Source {
         Ok(SourceReader { source: self.clone(), offset, stream })
     }
 
-    /// This source if it can be read at any offset; else its bytes, spooled to memory or a temporary file.
+    /// This source if it can be read at any offset; otherwise its bytes, spooled to memory or a temporary
+    /// file.
     pub fn seekable(&self) -> Result<Source> {
         if self.is_seekable() {
             return Ok(self.clone());
@@ -310,8 +314,8 @@ impl Source {
         Ok(Source::new(name.clone(), path.clone(), Bytes::At(spool.into_read_at()?), beside.clone()))
     }
 
-    /// As [`seekable`](Self::seekable), after a look: a stream whose first bytes are not `plausible` is not spooled. The
-    /// source then ends with those bytes, so that their reader says what is wrong with them.
+    /// Like [`seekable`](Self::seekable), but a stream whose first bytes are not `plausible` is not spooled. The source
+    /// then ends after those bytes, so that the format's reader reports what is wrong with them.
     pub fn seekable_if(&self, plausible: impl FnOnce(&[u8]) -> bool) -> Result<Source> {
         if !self.is_seekable() {
             let head = self.head()?;
@@ -327,12 +331,12 @@ impl Source {
         self.bytes().is_ok()
     }
 
-    /// The unpacked bytes of a packed file, as a stream that can be started again if the file can.
+    /// The decompressed bytes of a compressed file, as a stream that can be restarted if the file can.
     pub fn unpack(&self, packing: Packing, limits: &Limits) -> Result<Source> {
         let own = limits.clone();
         let unpacked =
             self.through(Packing::strip(self.name()), move |reader| packing.unpack(reader, own.clone()))?;
-        // Unless the packed file has one already.
+        // No effect if the compressed file has a budget already.
         unpacked.set_budget(&limits.budget());
         Ok(unpacked)
     }
@@ -347,7 +351,7 @@ impl Source {
         Ok(unpacked)
     }
 
-    /// The bytes as `open` gives them from a reader of these bytes: a stream that can be started again if this source can.
+    /// The bytes that `open` produces from a reader of these bytes: a stream that can be restarted if this source can.
     pub(crate) fn through(
         &self,
         name: &str,
@@ -361,7 +365,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Whether this is a stream that can be started again.
+    /// Whether this is a stream that can be restarted.
     fn can_restart(&self) -> bool {
         match &self.shared.bytes {
             Bytes::Stream(stream) => stream.lock().unwrap_or_else(PoisonError::into_inner).can_restart(),
@@ -369,7 +373,7 @@ impl Source {
         }
     }
 
-    /// The file beside this one whose name is this name and `suffix`, if there is one.
+    /// The file in the same folder named like this one with `suffix` appended, if it exists.
     pub fn sibling(&self, suffix: &str) -> Result<Option<Source>> {
         let Some(beside) = self.beside() else { return Ok(None) };
         let Some(bytes) = beside.sibling(suffix)? else { return Ok(None) };
@@ -416,7 +420,7 @@ impl Read for SourceReader {
             }
             None => self.source.read_at(self.offset, buffer)?,
         };
-        // The end of a file that was cut or rewritten meanwhile is not the end of its content.
+        // A file that was truncated or rewritten meanwhile may end early.
         if count == 0 && !buffer.is_empty() {
             self.source.check_unchanged()?;
         }

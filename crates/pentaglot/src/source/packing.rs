@@ -1,4 +1,4 @@
-//! Packing around a file: how it is named and recognised, and the unpacked bytes.
+//! Compression around a file: its name, its detection and decompression.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::redact::without_query;
 
-/// A compression around a whole file, whatever the format of the file.
+/// A compression around a whole file of any format.
 ///
 /// ```
 /// use pentaglot::Packing;
@@ -51,18 +51,19 @@ impl Packing {
         }
     }
 
-    /// The packing that a file's name says.
+    /// The compression that the extension of a name indicates.
     pub fn of_name(name: &str) -> Option<Self> {
         let name = without_query(name);
         Packing::ALL.into_iter().find(|packing| packing.stem(name).is_some())
     }
 
-    /// The packing whose magic number these first bytes begin with.
+    /// The compression whose magic number these bytes begin with.
     pub fn of_magic(head: &[u8]) -> Option<Self> {
         match head {
             [0x1f, 0x8b, 8, ..] => Some(Packing::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Packing::Zstd),
-            // A text may begin with these letters: the first block, or the end, must follow.
+            // A text may begin with these letters, so the header of the first block, or of the end, must
+            // follow.
             [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..]
                 if rest.starts_with(b"1AY&SY") || rest.starts_with(b"\x17\x72\x45\x38\x50\x90") =>
             {
@@ -72,7 +73,7 @@ impl Packing {
         }
     }
 
-    /// The name without the extension of a packing, if it has one.
+    /// The name without the extension of a compression, if it has one.
     pub fn strip(name: &str) -> &str {
         Packing::ALL.into_iter().find_map(|packing| packing.stem(name)).unwrap_or(name)
     }
@@ -83,7 +84,7 @@ impl Packing {
         extension.eq_ignore_ascii_case(self.extension()).then_some(stem)
     }
 
-    /// The unpacked bytes. Several packed streams one after the other are one.
+    /// The decompressed bytes. Several concatenated streams are read as one.
     pub(super) fn unpack(self, packed: SourceReader, limits: Limits) -> Result<BoxRead> {
         let input = Arc::<Input>::default();
         let packed = Counting { inner: packed, input: Arc::clone(&input) };
@@ -96,11 +97,11 @@ impl Packing {
     }
 }
 
-/// What is known of the packed bytes.
+/// The state of the compressed bytes.
 #[derive(Default)]
 struct Input {
     count: AtomicU64,
-    /// Whether they could not be read.
+    /// Whether reading them failed.
     failed: AtomicBool,
 }
 
@@ -120,7 +121,7 @@ impl<R: Read> Read for Counting<R> {
     }
 }
 
-/// A decoder that compares its output with `max_ratio` and gives our errors.
+/// A decoder that checks its output against `max_ratio` and returns our errors.
 struct Unpacked {
     inner: BoxRead,
     packing: Packing,
@@ -154,7 +155,7 @@ impl Read for Unpacked {
             io::ErrorKind::UnexpectedEof => {
                 Error::truncated(format_args!("more {name} data"), "the end of the file").at(input()).into()
             }
-            _ => Error::malformed(format_args!("sound {name} data"), error).at(input()).into(),
+            _ => Error::malformed(format_args!("valid {name} data"), error).at(input()).into(),
         })?;
         self.output += count as u64;
         self.limits.check_ratio(input(), self.output)?;

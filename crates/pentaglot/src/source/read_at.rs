@@ -1,4 +1,4 @@
-//! [`ReadAt`]: bytes that can be read at any offset, and the two kinds that this library brings: files and memory.
+//! [`ReadAt`]: bytes that can be read at any offset, and its implementations for files and memory.
 
 use std::fs::File;
 use std::io;
@@ -43,38 +43,38 @@ pub trait ReadAt: Send + Sync {
     /// The length in bytes. It does not change.
     fn len(&self) -> u64;
 
-    /// Reads at `offset` until `buffer` is full or the bytes end; gives how many were read.
+    /// Reads at `offset` until `buffer` is full or the bytes end; returns how many were read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// The bytes of several ranges. A range that ends behind the last byte is an error.
+    /// The bytes of several ranges. A range past the last byte is an error.
     ///
-    /// The default reads one after the other; a store that can do more at a time should.
+    /// The default reads one after the other; a store that can fetch several at a time should do so.
     fn read_ranges(&self, ranges: &[Range<u64>]) -> io::Result<Vec<Buffer>> {
         ranges.iter().map(|range| read_whole(self, range)).collect()
     }
 
-    /// Whether each read has a price, such as a round trip to a server: a [`Source`](crate::Source) then puts a cache
-    /// in front that makes few large reads out of many small ones.
+    /// Whether each read is costly, such as a round trip to a server: a [`Source`](crate::Source) then adds a cache,
+    /// which turns many small reads into few large ones.
     fn is_costly(&self) -> bool;
 
-    /// Whether the bytes are still those that were opened, as far as that can be told cheaply.
+    /// Whether the bytes are still those that were opened, as far as that can be determined cheaply.
     fn unchanged(&self) -> io::Result<bool> {
         Ok(true)
     }
 
-    /// The bytes whose name is this one's name and `suffix`, if there are any.
+    /// The bytes named like these with `suffix` appended, if they exist.
     fn sibling(&self, suffix: &str) -> io::Result<Option<Arc<dyn ReadAt>>> {
         let _ = suffix;
         Ok(None)
     }
 
-    /// The bytes themselves, if they are in memory: then they are shared and not copied.
+    /// The bytes themselves, if they are in memory, so that they are shared and not copied.
     fn memory(&self) -> Option<&Buffer> {
         None
     }
 }
 
-/// Reads at `offset` until `buffer` is full or the bytes end, also where single reads are interrupted or give less.
+/// Reads at `offset` until `buffer` is full or the bytes end, also if single reads are interrupted or return less.
 pub(crate) fn read_full<R: ReadAt + ?Sized>(bytes: &R, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -84,7 +84,7 @@ pub(crate) fn read_full<R: ReadAt + ?Sized>(bytes: &R, offset: u64, buffer: &mut
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        // Nothing is asked for behind the end: another request may have its price.
+        // No read past the end, since a request may be costly.
         if offset.saturating_add(done as u64) >= bytes.len() {
             break;
         }
@@ -110,12 +110,12 @@ pub(crate) struct FileBytes {
     file: File,
     len: u64,
     modified: Option<SystemTime>,
-    /// Where it is, unless it has no name.
+    /// Its path, unless it has no name.
     path: Option<PathBuf>,
 }
 
 impl FileBytes {
-    /// An open regular file and where it is.
+    /// An open regular file and its path.
     pub(crate) fn new(file: File, path: Option<PathBuf>) -> io::Result<Self> {
         let meta = file.metadata()?;
         Ok(FileBytes { file, len: meta.len(), modified: meta.modified().ok(), path })
@@ -148,7 +148,7 @@ impl ReadAt for FileBytes {
     }
 
     fn unchanged(&self) -> io::Result<bool> {
-        // A file without a name is ours alone.
+        // A file without a name cannot be opened by others.
         if self.path.is_none() {
             return Ok(true);
         }
@@ -175,7 +175,7 @@ impl ReadAt for FileBytes {
     }
 }
 
-/// The path of the file beside `path` whose name has `suffix` at its end.
+/// The path with `suffix` appended to its name.
 pub(super) fn sibling_path(path: &Path, suffix: &str) -> Option<PathBuf> {
     let mut name = path.file_name()?.to_owned();
     name.push(suffix);

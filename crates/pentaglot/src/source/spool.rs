@@ -11,40 +11,40 @@ use super::read_at::{FileBytes, MemoryBytes, ReadAt};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{Budget, Reservation};
 
-/// More than this goes to a temporary file.
+/// A longer spool moves to a temporary file.
 const MEMORY_BYTES: u64 = 8 << 20;
 
 /// Small writes are collected up to this size.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Bytes are copied so many at a time: a multiple of the size of every number.
+/// Bytes copied at a time: a multiple of the size of every number.
 const COPY_BYTES: u64 = 1 << 20;
 
 /// How much of the temporary folder's free space is left for others.
 const MARGIN_BYTES: u64 = 256 << 20;
 
-/// Bytes that are kept until they can be read again. The temporary file has no name and vanishes with the spool.
+/// Bytes that are kept until they can be read again. The temporary file has no name and is freed with the spool.
 pub(crate) struct Spool {
     file: BufWriter<SpooledTempFile>,
     bytes: u64,
-    /// How many bytes are allowed, and how many of them in memory.
+    /// The maximum number of bytes, and how many of them may be in memory.
     most: u64,
     memory: u64,
-    /// Pays for the bytes in memory.
+    /// The reservation for the bytes in memory.
     held: Reservation,
-    /// How many bytes the disk has room for, once it was asked.
+    /// The free space of the disk, once it has been determined.
     room: Option<u64>,
 }
 
 impl Spool {
-    /// A spool that only the free space limits: for bytes on their way out.
+    /// A spool that is limited only by the free space: for output.
     pub(crate) fn new(budget: &Budget) -> Self {
         Spool::with_memory(MEMORY_BYTES, budget)
     }
 
-    /// A spool of which up to `memory` bytes stay in memory, or fewer if the budget is used up.
+    /// A spool that keeps up to `memory` bytes in memory, or fewer if the budget is used up.
     pub(crate) fn with_memory(memory: u64, budget: &Budget) -> Self {
-        // When it goes to the disk is decided here.
+        // `SpooledTempFile` never moves to the disk by itself: `fits_memory` decides that.
         let buffer = usize::try_from(memory).unwrap_or(usize::MAX).clamp(4 << 10, BUFFER_BYTES);
         let file = BufWriter::with_capacity(buffer, SpooledTempFile::new(usize::MAX));
         Spool { file, bytes: 0, most: u64::MAX, memory, held: budget.reservation(), room: None }
@@ -55,7 +55,7 @@ impl Spool {
         Spool { memory: 0, ..Spool::new(&Budget::default()) }
     }
 
-    /// Allows as many bytes as the budget's limits do: for bytes that come in.
+    /// Limits the spool to `max_spool`: for input.
     pub(crate) fn limited(self) -> Self {
         let most = self.held.budget().limits().max_spool;
         Spool { most, ..self }
@@ -75,7 +75,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Copies all bytes from the start, in pieces whose ends lie between numbers.
+    /// Copies all bytes from the start, in pieces that do not split numbers.
     pub(crate) fn copy_to(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
         let mut piece = Vec::new();
@@ -110,16 +110,17 @@ impl Spool {
         })
     }
 
-    /// Whether `bytes` in all stay in memory. A vector that grows is there twice for a moment.
+    /// Whether a total of `bytes` stays in memory. A growing vector takes twice its size for a moment.
     fn fits_memory(&mut self, bytes: u64) -> bool {
         let grown = bytes.saturating_mul(2).next_multiple_of(4 << 10);
         let budget = self.held.budget();
         let used = budget.used().saturating_add(grown.saturating_sub(self.held.bytes()));
-        // The rest of the budget is for what cannot wait on a disk.
+        // The rest of the budget is for structures that cannot be spooled.
         bytes <= self.memory && used <= budget.limits().max_alloc / 4 && self.held.grow_to(grown).is_ok()
     }
 
-    /// Errs if `bytes` in all are too many. The free space is looked at once, before the first byte goes to a disk.
+    /// Returns an error if a total of `bytes` is too many. The free space is determined once, before the first byte
+    /// is written to disk.
     fn check_most(&mut self, bytes: u64) -> Result<()> {
         if self.room.is_none() && bytes > self.memory {
             let free = free_bytes().unwrap_or(u64::MAX);
@@ -139,7 +140,7 @@ impl Spool {
     }
 }
 
-/// The free space in the folder of temporary files, where the system tells.
+/// The free space in the folder of temporary files, if the system reports it.
 fn free_bytes() -> Option<u64> {
     #[cfg(unix)]
     {
@@ -150,7 +151,7 @@ fn free_bytes() -> Option<u64> {
     None
 }
 
-/// An error of the temporary file; one of ours stays what it is.
+/// An error of the temporary file; our own errors are unchanged.
 fn cannot(error: io::Error) -> Error {
     match Error::from(error) {
         error if error.kind() == ErrorKind::Io => {

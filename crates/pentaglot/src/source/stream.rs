@@ -1,4 +1,4 @@
-//! Bytes that come in order and once.
+//! Bytes that can be read once, in order.
 
 use std::io::{self, Read};
 
@@ -7,15 +7,15 @@ use crate::error::{Error, Result};
 
 pub(super) type BoxRead = Box<dyn Read + Send>;
 
-/// Starts a stream again.
+/// Restarts a stream.
 type Reopen = Box<dyn Fn() -> Result<BoxRead> + Send>;
 
-/// Bytes in order, of which the first may have been looked at.
+/// A stream whose first bytes may have been read for detection.
 pub(super) struct Stream {
     /// Bytes read ahead for detection, not yet given to a reader.
     head: Vec<u8>,
     rest: Option<BoxRead>,
-    /// Starts the stream again, where that is possible (packing around a file).
+    /// Restarts the stream, where that is possible (compression around a file).
     reopen: Option<Reopen>,
 }
 
@@ -24,7 +24,7 @@ impl Stream {
         Stream { head: Vec::new(), rest: Some(Box::new(input)), reopen: None }
     }
 
-    /// The first bytes, without using them up.
+    /// The first bytes, which stay available to readers.
     pub(super) fn head(&mut self) -> Result<Vec<u8>> {
         let Stream { head, rest: Some(rest), .. } = self else {
             return Err(used_up());
@@ -45,7 +45,7 @@ impl Stream {
         Ok(Box::new(io::Cursor::new(head).chain(rest)))
     }
 
-    /// The bytes of a source as `open` gives them; they can be read again if the source can.
+    /// The bytes that `open` produces from a source; they can be read again if the source can.
     pub(super) fn through(
         source: &Source,
         open: impl Fn(SourceReader) -> Result<BoxRead> + Send + 'static,
@@ -57,7 +57,7 @@ impl Stream {
         Ok(Stream { head: Vec::new(), rest: Some(first), reopen: can_reopen.then_some(reopen) })
     }
 
-    /// Whether the stream can be started again.
+    /// Whether the stream can be restarted.
     pub(super) fn can_restart(&self) -> bool {
         self.reopen.is_some()
     }

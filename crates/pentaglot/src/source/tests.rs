@@ -67,12 +67,12 @@ fn a_costly_source_is_read_in_few_requests() {
         source.read_exact_at(offset * 8, &mut [0; 8]).unwrap();
     }
     assert_eq!(costly.requests.load(Relaxed), 1);
-    // In order, what a request fetches doubles up to 2 MiB.
+    // For sequential reads, the size of requests doubles up to 2 MiB.
     costly.reset();
     io::copy(&mut source.reader().unwrap(), &mut io::sink()).unwrap();
     assert!(costly.requests.load(Relaxed) <= 16, "{}", costly.requests.load(Relaxed));
     assert!(costly.bytes.load(Relaxed) <= 20 << 20);
-    // A large read elsewhere fetches exactly what it asks for.
+    // A large read elsewhere fetches exactly its range.
     costly.reset();
     source.read_range(1_000_003, 1 << 20, &Budget::default()).unwrap();
     assert_eq!((costly.requests.load(Relaxed), costly.bytes.load(Relaxed)), (1, 1 << 20));
@@ -110,7 +110,7 @@ fn the_cache_is_bounded() {
             source.read_exact_at(offset, &mut [0; 8]).unwrap();
         }
     }
-    // The second round finds nothing of what the first one read first.
+    // The second pass finds no block of the start of the first pass.
     assert_eq!(costly.requests.load(Relaxed), 2048);
 }
 
@@ -133,7 +133,7 @@ fn a_file_that_changes_while_it_is_read_is_an_error() {
         assert_eq!(error.to_string(), "the file changed while it was read", "{change}");
         assert!(!source.unchanged().unwrap(), "{change}");
     }
-    // Packed bytes are looked at in the same way.
+    // Decompressed bytes are checked in the same way.
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     packed.write_all(&pattern(1 << 20)).unwrap();
     std::fs::write(file.path(), packed.finish().unwrap()).unwrap();
@@ -153,7 +153,7 @@ fn spooling_ends_at_its_limit() {
     let error = limited.seekable().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert!(error.to_string().starts_with("needs more than "), "{error}");
-    // What does not look right is not spooled at all.
+    // An implausible stream is not spooled at all.
     let endless = Source::from_reader("zeros", io::repeat(0));
     let head = endless.seekable_if(|head| head.starts_with(b"MAGIC")).unwrap();
     assert_eq!(head.len(), Some(HEAD_BYTES as u64));
@@ -186,7 +186,7 @@ fn the_memory_of_a_spool_is_paid_for_until_its_source_is_dropped() {
     assert!((100_000..1 << 20).contains(&used), "{used}");
     let source = spool.into_source("x").unwrap();
     assert!(source.memory().is_some() && budget.used() >= 100_000);
-    // What the budget has no memory for goes to a file.
+    // Bytes that exceed the budget move to a file.
     let mut large = Spool::new(&budget);
     (0..20).for_each(|_| large.write_all(&pattern(100_000)).unwrap());
     assert_eq!(large.len(), 2_000_000);
@@ -229,7 +229,7 @@ fn a_window_grows_for_what_does_not_fit_and_says_when_nothing_follows() {
     }
     assert_eq!((sizes.first(), sizes.last()), (Some(&64), Some(&300)), "{sizes:?}");
     assert!(window.is_last());
-    // At the end the reader gets another turn, in which it knows that this is all.
+    // At the end `grow` succeeds once more, so that the reader sees `is_last`.
     let mut window = Window::new(&bytes[..64], 0, 64, Budget::default());
     assert!(window.grow().unwrap() && !window.is_last());
     assert!(window.grow().unwrap() && window.is_last());

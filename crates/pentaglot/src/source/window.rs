@@ -1,6 +1,7 @@
-//! [`Window`]: the part of a sequence of bytes that is in memory. It moves forward and grows as its reader needs.
+//! [`Window`]: the part of a sequence of bytes that is in memory. It moves forward and grows as needed.
 
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use arrow_buffer::Buffer;
 
@@ -14,13 +15,13 @@ use crate::limits::Budget;
 /// Bytes that are in memory already are not copied: the window is then all of them.
 pub(crate) struct Window<R = SourceReader> {
     input: R,
-    /// Bytes `position..end` have been read and not been used.
+    /// Bytes `position..end` have been read but not used.
     memory: Buffer,
     position: usize,
     end: usize,
     /// The offset in the file of the first byte of `memory`.
     base: u64,
-    /// The offset in the file at which the input ends at the latest.
+    /// The largest offset in the file at which the input may end.
     limit: u64,
     /// Whether nothing follows what is in memory.
     ended: bool,
@@ -48,7 +49,7 @@ impl<R> Window<R> {
         }
     }
 
-    /// A window that is bytes `start..end` of `memory`, which is a whole file; `input` is not read.
+    /// A window over bytes `start..end` of `memory`, which is a whole file; `input` is not read.
     pub(crate) fn shared(input: R, memory: &Buffer, start: u64, end: u64, budget: Budget) -> Self {
         let within = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(memory.len());
         let mut window = Window::new(input, 0, 0, budget);
@@ -57,7 +58,7 @@ impl<R> Window<R> {
         window
     }
 
-    /// Starts anew with other input, keeping the memory.
+    /// Starts again with other input, keeping the memory.
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.input = input;
         (self.position, self.end, self.base, self.ended) = (0, 0, offset, false);
@@ -86,7 +87,7 @@ impl<R> Window<R> {
         self.base + self.position as u64
     }
 
-    /// What is in memory and not used.
+    /// The unused bytes in memory.
     #[inline]
     pub(crate) fn rest(&self) -> &[u8] {
         self.memory.as_slice().get(self.position..self.end).unwrap_or_default()
@@ -105,13 +106,13 @@ impl<R> Window<R> {
         self.memory.as_slice().get(start..self.position).unwrap_or_default()
     }
 
-    /// Goes past `count` bytes that are in memory.
+    /// Advances past `count` bytes that are in memory.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize) {
         self.position = self.end.min(self.position.saturating_add(count));
     }
 
-    /// Goes past everything before `offset`, which a cursor has reached.
+    /// Advances to `offset`, which a cursor has reached.
     pub(crate) fn advance_to(&mut self, offset: u64) {
         self.advance(usize::try_from(offset.saturating_sub(self.offset())).unwrap_or(usize::MAX));
     }
@@ -121,6 +122,12 @@ impl<R> Window<R> {
         Cursor::at(self.rest(), self.offset())
     }
 
+    /// A part of what is in memory and not used, as a window of its own, whose offsets are not those in the file.
+    pub(crate) fn piece(&self, range: Range<usize>) -> Window<io::Empty> {
+        let at = |place: usize| self.position.saturating_add(place).min(self.end) as u64;
+        Window::shared(io::empty(), &self.memory, at(range.start), at(range.end), self.budget.clone())
+    }
+
     /// Whether nothing follows what is in memory.
     pub(crate) fn is_last(&self) -> bool {
         self.ended
@@ -128,13 +135,13 @@ impl<R> Window<R> {
 }
 
 impl<R: Read> Window<R> {
-    /// Reads once behind what is in memory; `false` if nothing follows. What was used makes room.
+    /// Reads once past the bytes in memory; `false` if nothing follows. The room of used bytes is reused.
     #[cold]
     pub(crate) fn more(&mut self) -> Result<bool> {
         self.read_some(0)
     }
 
-    /// Reads until at least `least` bytes are in memory and not used; `false` if the input ends before.
+    /// Reads until at least `least` unused bytes are in memory; `false` if the input ends before.
     pub(crate) fn fill(&mut self, least: usize) -> Result<bool> {
         while self.end - self.position < least {
             if !self.read_some(least)? {
@@ -144,15 +151,15 @@ impl<R: Read> Window<R> {
         Ok(true)
     }
 
-    /// Brings in as much again for a reader that needs more than is in memory. `false` if that is all there is, and the
-    /// reader has been able to know: [`is_last`](Self::is_last) was true before, or nothing is left.
+    /// Doubles the window for a reader that needs more than is in memory. `false` if there is no more input and the
+    /// reader could know it: [`is_last`](Self::is_last) was true before, or nothing is left.
     pub(crate) fn grow(&mut self) -> Result<bool> {
         let (held, was_last) = (self.rest().len(), self.ended);
         self.fill(held.saturating_mul(2).max(self.step))?;
         Ok(self.rest().len() > held || (self.ended && !was_last && held > 0))
     }
 
-    /// Reads to the end; gives how many bytes were left.
+    /// Reads to the end; returns how many bytes were left.
     pub(crate) fn drain(&mut self) -> Result<u64> {
         let mut count = self.rest().len() as u64;
         self.position = self.end;
@@ -240,13 +247,13 @@ impl Window {
         Ok(Window::with_input(source, input, start, end, step, budget))
     }
 
-    /// A window over the bytes of a source that can be read at any offset, up to `end`; it begins at the first.
+    /// A window over the bytes of a source that can be read at any offset, from 0 to `end`.
     pub(crate) fn anywhere(source: &Source, end: u64, step: usize, budget: Budget) -> Self {
         let input = SourceReader { source: source.clone(), offset: 0, stream: None };
         Window::with_input(source, input, 0, Some(end), step, budget)
     }
 
-    /// Goes to `offset`, which lies before the window's end.
+    /// Moves to `offset`, which is before the end of the input.
     pub(crate) fn seek(&mut self, offset: u64) -> Result<()> {
         let held = offset.checked_sub(self.base).and_then(|count| usize::try_from(count).ok());
         match held {
@@ -271,7 +278,7 @@ impl Window {
         Ok(self.rest())
     }
 
-    /// Whether the window is all of the bytes, which are in memory.
+    /// Whether the window is over bytes that are all in memory.
     fn is_whole(&self) -> bool {
         self.base == 0 && self.ended
     }

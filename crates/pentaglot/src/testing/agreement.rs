@@ -1,4 +1,4 @@
-//! `validate` and reading agree: what one calls broken, the other does not take for sound.
+//! `validate` and reading agree about which files are broken.
 //!
 //! Every file under `testdata`, as it is and damaged in many ways, is validated and read to its last row.
 
@@ -53,13 +53,13 @@ impl Case {
     }
 }
 
-/// What an operation says of a file.
+/// The verdict of an operation on a file.
 #[derive(Debug, PartialEq)]
 enum Opinion {
     Sound,
     /// Truncated or malformed: the rules that are broken, each with a message.
     Broken(Vec<(String, String)>),
-    /// Not a fault of the file: unsupported, past a limit.
+    /// Not an error of the file: unsupported, or past a limit.
     Refused(ErrorKind),
 }
 
@@ -141,7 +141,7 @@ fn validate_and_reading_agree_on_damaged_files() {
 /// The kind of difference and its details; `None` if validating and reading agree.
 fn difference(format: &dyn Format, case: &Case, bytes: Vec<u8>) -> Option<(String, String)> {
     let source = Source::from_bytes(case.name.clone(), bytes);
-    // What does not open is broken or refused for both.
+    // Both operations open the file first, so a failure to open is the same for both.
     let document = format.open(source.clone(), &case.options).ok()?;
     let validated = validated(document.as_ref());
     let read = read_all(format, &source, case, document.as_ref());
@@ -159,13 +159,14 @@ fn difference(format: &dyn Format, case: &Case, bytes: Vec<u8>) -> Option<(Strin
             Some((format!("broken but read [{rule}]"), message.clone()))
         }
         (Opinion::Sound, Opinion::Broken(_)) => Some(("valid but not read".to_owned(), said)),
-        // Rows are made by reading only: they may pass a limit.
+        // Only reading creates rows, which may exceed a limit.
         (_, Opinion::Refused(ErrorKind::Limit)) => None,
         (left, right) => Some((format!("{left:?} and {right:?}"), said)),
     }
 }
 
-/// The file itself, then damaged: cut, bits flipped, bytes and words replaced. The same ones in every run.
+/// The file itself, then damaged variants: truncated, bits flipped, bytes and words replaced. The same ones
+/// in every run.
 fn variants(case: &Case, count: usize) -> Vec<(String, Vec<u8>)> {
     let seed = case.name.bytes().fold(7u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
     let mut random = Random::new(seed);

@@ -62,7 +62,7 @@ impl Random {
         from[self.below(from.len())].clone()
     }
 
-    /// A number with many small ones and the ends of its range among them.
+    /// A number, often a small one or near the limits of its range.
     pub(super) fn edgy(&mut self) -> u64 {
         match self.below(6) {
             0 => 0,
@@ -73,7 +73,7 @@ impl Random {
         }
     }
 
-    /// Every type without parts.
+    /// Every type without children.
     pub(crate) fn leaves() -> Vec<DataType> {
         use DataType::*;
         let mut all = vec![
@@ -117,7 +117,7 @@ impl Random {
         all
     }
 
-    /// A random type; `depth` is how many levels of parts it may have.
+    /// A random type; `depth` is the maximum depth of nesting.
     pub(crate) fn data_type(&mut self, depth: usize) -> DataType {
         if depth == 0 || self.below(3) > 0 {
             let leaves = Random::leaves();
@@ -187,7 +187,7 @@ impl Random {
             return self.extension_field(name);
         }
         let data_type = self.data_type(depth);
-        // What has no validity of its own stays out of the question whether it may be null.
+        // Types without a validity bitmap are always nullable.
         let nullable = match data_type {
             DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..) => true,
             _ => self.below(3) > 0,
@@ -253,7 +253,7 @@ impl Random {
         self.schema_of(|_| true)
     }
 
-    /// A random schema of fields that `fits` likes.
+    /// A random schema of fields that satisfy `fits`.
     pub(crate) fn schema_of(&mut self, fits: impl Fn(&Field) -> bool) -> SchemaRef {
         let schema = match self.below(10) {
             0 => shape::array_schema(self.fitting("item", &fits)),
@@ -302,7 +302,7 @@ impl Random {
         rows::batch(Arc::clone(schema), columns, len).expect("arrays are made for their schema")
     }
 
-    /// Some random batches, an empty one perhaps among them; one row in all if the shape is a value.
+    /// Some random batches, which may include an empty one; a single row if the shape is a value.
     pub(crate) fn batches(&mut self, schema: &SchemaRef) -> Vec<RecordBatch> {
         if shape::Shape::of(schema) == shape::Shape::Value {
             return vec![self.batch(schema, 1)];

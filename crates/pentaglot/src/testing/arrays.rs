@@ -26,7 +26,7 @@ impl Random {
         self.pick(&TEXTS)
     }
 
-    /// A whole number below `limit` in size, either sign.
+    /// An integer of absolute value below `limit`.
     fn within(&mut self, limit: i64) -> i64 {
         match self.below(8) {
             0 => 0,
@@ -288,7 +288,7 @@ impl Random {
         len: usize,
     ) -> ArrayRef {
         let size = 1 + self.below(6);
-        // Distinct values: a dictionary that repeats one is legal, but no writer need keep it.
+        // Distinct values: a dictionary may repeat a value, but writers need not preserve that.
         let values = self.array(&Field::new("", value.clone(), false), size);
         let keys: Vec<i64> = (0..len).map(|_| self.below(size) as i64).collect();
         let keys: ArrayRef = Arc::new(PrimitiveArray::<Int64Type>::new(keys.into(), nulls));

@@ -1,4 +1,4 @@
-//! [`Asked`]: what a test asks of a document before it is open.
+//! [`Asked`]: the rows and columns that a test requests of a document.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ impl Asked {
         }
     }
 
-    /// The rows asked for of `total`.
+    /// The requested rows of `total`.
     pub(crate) fn range(&self, total: u64) -> Range<u64> {
         let range = self.rows.clone().unwrap_or(0..total);
         let end = range.end.min(total);
@@ -35,7 +35,7 @@ impl Asked {
 }
 
 impl dyn Document + '_ {
-    /// The rows that a test asks for.
+    /// The rows that a test requests.
     pub(crate) fn ask(&self, asked: &Asked) -> Result<Rows> {
         self.rows(&asked.of(self)?)
     }

@@ -34,7 +34,7 @@ pub(crate) fn read(format: &dyn Format, name: &str) -> RecordBatch {
     collect(rows).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Fails unless the columns are equal, whatever types hold them.
+/// Fails unless the columns have equal values, of any types.
 pub(crate) fn assert_same(name: &str, expected: &RecordBatch, found: &RecordBatch) {
     assert_eq!(expected.num_rows(), found.num_rows(), "{name}");
     assert_eq!(expected.num_columns(), found.num_columns(), "{name}");

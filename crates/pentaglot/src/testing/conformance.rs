@@ -1,4 +1,4 @@
-//! The suite that every format passes, whatever it is: what its plan promises is what comes back.
+//! The suite that every format passes: the data read back is what the plan says.
 //!
 //! ```text
 //! Suite::new(&Parquet).keeping_metadata().run(0..200);       // random schemas and data, kept where the plan allows
@@ -23,7 +23,7 @@ use crate::sink::Sink;
 use crate::source::Source;
 use crate::testing::writing::Writing as _;
 
-/// A format under test, and how it is to be opened and written.
+/// A format under test, and how it is opened and written.
 pub(crate) struct Suite<'a> {
     pub(crate) format: &'a dyn Format,
     pub(crate) read: ReadOptions,
@@ -46,32 +46,33 @@ impl<'a> Suite<'a> {
         self
     }
 
-    /// Its bytes may be anything: the format is always named.
+    /// Any bytes may be of this format, so it is never detected but always named.
     pub(crate) fn undetected(mut self) -> Self {
         self.detected = false;
         self
     }
 
-    /// Also of fields whose plan is lossy: with its type given, all of it comes back.
+    /// Also tests fields whose plan is lossy; reading with the type given must restore them.
     pub(crate) fn allowing_loss(mut self) -> Self {
         self.lossy = true;
         self
     }
 
-    /// With a dialect, on both ways.
+    /// Uses a dialect for writing and reading.
     pub(crate) fn dialect(mut self, name: &str) -> Self {
         self.read.dialect = Some(name.to_owned());
         self.write.dialect = Some(name.to_owned());
         self
     }
 
-    /// With an `-O` option for the writer.
+    /// Sets an option of the writer.
     pub(crate) fn option(mut self, key: &str, value: &str) -> Self {
         self.write.options.set(key, value);
         self
     }
 
-    /// Random cases, of fields that the plan can hold. Gives how many were written and read; fails if none.
+    /// Random cases of fields that the format can hold. Returns how many were written and read; fails if
+    /// none.
     pub(crate) fn run(&self, seeds: Range<u64>) -> usize {
         let mut done = 0;
         for seed in seeds {
@@ -94,7 +95,7 @@ impl<'a> Suite<'a> {
         done
     }
 
-    /// One case. Gives `false` if the plan, or a value that a checked step met, refuses it.
+    /// One case. Returns `false` if the plan, or a value in a checked step, does not allow it.
     pub(crate) fn check(&self, schema: &SchemaRef, batches: &[RecordBatch]) -> bool {
         let Some((plan, bytes)) = self.encode(schema, batches) else { return false };
         let expected = concat_batches(schema, batches).expect("random batches have one schema");
@@ -115,7 +116,7 @@ impl<'a> Suite<'a> {
         true
     }
 
-    /// The bytes of a case, with the plan they were written by; `None` where it is refused.
+    /// The bytes of a case, and the plan used; `None` if the case cannot be written.
     pub(crate) fn encode(&self, schema: &SchemaRef, batches: &[RecordBatch]) -> Option<(Plan, Vec<u8>)> {
         let plan = self.format.steps(schema, &self.write);
         if plan.verdict() == Verdict::Lossy && !self.lossy || plan.verdict() == Verdict::Impossible {
@@ -176,7 +177,7 @@ impl<'a> Suite<'a> {
             let (expected, found) = (expected.schema(), found.schema());
             let exact = plan.verdict() != Verdict::Widened;
             assert!(!exact || expected == found, "schema: expected {expected:#?}, found {found:#?}");
-            // Fields are equal whatever they say of their dictionaries' order.
+            // Equality of fields ignores whether dictionaries are ordered.
             let ordered = |schema: &SchemaRef| -> Vec<Option<bool>> {
                 schema.flattened_fields().iter().map(|field| field.dict_is_ordered()).collect()
             };
@@ -191,7 +192,8 @@ impl<'a> Suite<'a> {
                 left.data_type(),
                 right.data_type()
             );
-            // A dictionary may become its values; not all values can be packed again to compare them.
+            // A dictionary may become its values; Arrow cannot cast all values to a dictionary for the
+            // comparison.
             let left = match (left.data_type(), right.data_type()) {
                 (from, to) if from == to => Arc::clone(left),
                 (DataType::Dictionary(_, values), _) => arrow_cast::cast(left, values).expect("it unpacks"),
@@ -214,7 +216,7 @@ impl<'a> Suite<'a> {
         };
         let rows = document.all_rows().expect("a stream has rows");
         assert_eq!(&collect(rows).expect("a stream can be read"), found);
-        // A format that spools may give them again; none may give others.
+        // A format that spools may return the same rows again, but never others.
         match document.all_rows().and_then(collect) {
             Ok(again) => assert_eq!(&again, found),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Usage, "{error}"),
@@ -222,7 +224,7 @@ impl<'a> Suite<'a> {
     }
 
     /// Opens, validates and reads `bytes` cut at every `stride`-th place and with bits flipped: no panic, no large
-    /// allocation, and errors that blame the file or a limit.
+    /// allocation, and only errors about the file or a limit.
     pub(crate) fn bad_input(&self, bytes: &[u8], stride: usize) {
         for cut in (0..bytes.len()).step_by(stride) {
             self.try_all(bytes[..cut].to_vec(), &format!("cut at {cut}"));
@@ -234,7 +236,7 @@ impl<'a> Suite<'a> {
         }
     }
 
-    /// Everything that can be done with a file of these bytes; errors are sound ones.
+    /// All operations on a file of these bytes; checks the kinds of their errors.
     pub(crate) fn try_all(&self, bytes: Vec<u8>, what: &str) {
         let run = || -> Result<()> {
             let source = Source::from_bytes(self.name(), bytes);
@@ -264,7 +266,7 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// A widened column in its own type again; what Arrow does not cast goes by way of its numbers.
+/// Casts a widened column back to its own type; types that Arrow does not cast are cast through integers.
 fn cast_back(column: &ArrayRef, to: &DataType) -> ArrayRef {
     let number = if to.primitive_width() == Some(4) { DataType::Int32 } else { DataType::Int64 };
     let cast = |column: &ArrayRef, to: &DataType| arrow_cast::cast(column, to);
@@ -283,7 +285,7 @@ pub(crate) fn collect(rows: Rows) -> Result<RecordBatch> {
     Ok(concat_batches(&schema, &batches)?)
 }
 
-/// Every request gives what slicing the whole gives.
+/// Every selection equals the same slice of all rows.
 fn check_requests(document: &dyn Document, whole: &RecordBatch) {
     let total = whole.num_rows() as u64;
     let mut requests = Vec::new();
@@ -294,7 +296,7 @@ fn check_requests(document: &dyn Document, whole: &RecordBatch) {
     }
     for request in requests {
         let range = request.range(total);
-        let rows = document.ask(&request).expect("a range of rows can be asked for");
+        let rows = document.ask(&request).expect("a range of rows can be requested");
         let batches = rows.collect::<Result<Vec<_>, _>>().expect("a range of rows can be read");
         if request.batch_rows > 0 {
             assert!(batches.iter().all(|batch| batch.num_rows() <= request.batch_rows), "{request:?}");
@@ -311,12 +313,12 @@ fn check_requests(document: &dyn Document, whole: &RecordBatch) {
     if fields == 0 || !matches!(Form::of(&whole.schema()), Form::Table | Form::Columns) {
         return;
     }
-    // The last before the first; and half of the rows.
+    // The columns in another order, and half of the rows.
     let chosen = std::iter::once(fields - 1..fields).chain((fields > 1).then_some(0..1)).collect();
     let rows = Some(total / 4..total / 2 + 1);
     let request = Asked { columns: Some(chosen), rows, batch_rows: 0 };
     let range = request.range(total);
-    let found = collect(document.ask(&request).expect("columns can be asked for"));
+    let found = collect(document.ask(&request).expect("columns can be requested"));
     let found = found.expect("columns can be read");
     let slice = whole.slice(range.start as usize, (range.end - range.start) as usize);
     let chosen =
@@ -325,7 +327,7 @@ fn check_requests(document: &dyn Document, whole: &RecordBatch) {
     assert_eq!(slice.project(&chosen).unwrap().columns(), found.columns(), "{request:?}");
 }
 
-/// Nodes lie in the file, parts in their nodes.
+/// Nodes are within the file, children within their parents.
 fn check_outline(node: &Node, len: u64, depth: usize) {
     assert!(node.offset + node.bytes <= len, "{node:?} is in the file");
     let Some(parts) = node.parts.as_ref().filter(|_| depth > 0) else { return };
@@ -339,7 +341,7 @@ fn check_outline(node: &Node, len: u64, depth: usize) {
     }
 }
 
-/// Walks some of an outline; what is broken may end it.
+/// Walks a part of an outline; a broken file may end the walk.
 fn walk(node: &Node, depth: usize) {
     let Some(parts) = node.parts.as_ref().filter(|_| depth > 0) else { return };
     for part in parts.nodes(0).take(20).flatten() {

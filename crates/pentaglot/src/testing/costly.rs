@@ -1,4 +1,4 @@
-//! Bytes whose every read counts.
+//! Bytes that count their reads.
 
 use std::io;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::source::ReadAt;
 
-/// Bytes in memory that say they are costly, and count requests and bytes.
+/// Bytes in memory that claim to be costly, and count requests and bytes.
 pub(crate) struct Costly {
     content: Vec<u8>,
     sibling: Option<(&'static str, Arc<Costly>)>,
@@ -24,7 +24,7 @@ impl Costly {
         Arc::new(Costly { content, sibling, requests: AtomicU64::new(0), bytes: AtomicU64::new(0) })
     }
 
-    /// Counts from zero.
+    /// Sets the counts to zero.
     pub(crate) fn reset(&self) {
         self.requests.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);

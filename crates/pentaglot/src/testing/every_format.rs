@@ -43,7 +43,7 @@ fn every_format_and_dialect_passes_the_suite() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// A plan reads every option, so that `--dry-run` refuses what the run would refuse.
+/// A plan reads every option, so that planning fails wherever the run would fail.
 #[test]
 fn options_are_read_by_the_plan() {
     for format in Registry::default().formats() {
@@ -59,7 +59,7 @@ fn options_are_read_by_the_plan() {
             plans.min_by_key(Plan::verdict).unwrap()
         };
         assert!(plan(&WriteOptions::default()).verdict() < Verdict::Lossy, "{}: no schema fits", info.id);
-        // Any text may be what null is written as, or a name.
+        // Any text is a valid spelling of null, or a valid name.
         let is_free = |option: &OptionInfo| ["TEXT", "NAME"].iter().any(|word| option.values.contains(word));
         let checked = |option: &&OptionInfo| option.side.includes(Side::Write) && !is_free(option);
         for option in info.options.iter().filter(checked) {
@@ -72,7 +72,7 @@ fn options_are_read_by_the_plan() {
     }
 }
 
-/// Gives how many cases were written and read.
+/// Returns how many cases were written and read.
 fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Vec<String>) -> usize {
     let mut checked = 0;
     let mut small: Option<(Suite<'_>, Vec<u8>)> = None;
@@ -132,7 +132,7 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
     checked
 }
 
-/// Whether types are given: text does not tell them.
+/// Whether types are given, since text formats do not store them.
 fn is_text(format: &dyn Format) -> bool {
     matches!(format.info().id, "csv" | "jsonl" | "json")
 }
@@ -166,7 +166,7 @@ fn rows(random: &mut Random, form: Form, suite: &Suite<'_>) -> Option<(SchemaRef
     Some((schema, batches))
 }
 
-/// A field that the format takes without loss; `None` if none came up.
+/// A field that the format holds without loss; `None` if no random field was one.
 fn fitting(random: &mut Random, name: &str, suite: &Suite<'_>) -> Option<Field> {
     let fits = |field: &Field| {
         let alone = Schema::new(vec![field.clone()]);

@@ -1,7 +1,7 @@
-//! Where `validate` and reading differ on purpose. The fuzzer uses this file too.
+//! Intended differences between `validate` and reading. The fuzzer uses this file too.
 
-/// What `validate` checks and reading does not: a format, a rule or a part of the place, the reason. What reading refuses,
-/// `validate` refuses too.
+/// Checks of `validate` that reading does not make: a format, a rule or a part of the place, the reason. There is no
+/// exception in the other direction.
 pub(crate) const CHECKED_BY_VALIDATE_ONLY: &[(&str, &str, &str)] = &[
     ("arrow", "leading-schema", "the schema is taken from the footer, as by every reader of files"),
     ("ds", "image_size", "images are carried as they are unless they are decoded"),

@@ -1,4 +1,5 @@
-//! A fault at every single read: what can be mended is, the rest is an error of the system and never other data.
+//! A fault in each single read: recoverable faults are handled, others are I/O errors; the data read is never
+//! wrong.
 
 #![cfg(all(feature = "sds", feature = "dynd"))]
 
@@ -13,10 +14,10 @@ use crate::error::{ErrorKind, Result};
 use crate::formats::Findings;
 use crate::source::{ReadAt, Source};
 
-/// What goes wrong in one read.
+/// The fault in one read.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
-    /// Fewer bytes come than were asked for.
+    /// Fewer bytes are returned than requested.
     Short,
     /// A signal interrupts it.
     Interrupted,
@@ -56,7 +57,7 @@ impl ReadAt for Faulty {
     }
 }
 
-/// Validates and reads a file in which each read fails once; says what went wrong.
+/// Validates and reads a file once per read, with a fault in that read; returns what went wrong.
 pub(crate) fn every_read_fails(suite: &Suite<'_>, bytes: &[u8]) -> Vec<String> {
     let mut wrong = Vec::new();
     for costly in [false, true] {

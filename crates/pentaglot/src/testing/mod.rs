@@ -1,4 +1,5 @@
-//! What the tests of all formats share: random schemas and batches, and the suite that every format passes.
+//! Common parts of the tests of all formats: random schemas and batches, and the suite that every format
+//! passes.
 
 #![allow(dead_code, reason = "a build with few formats uses few of these")]
 #![allow(clippy::print_stderr, reason = "a failed case says which one it was")]

@@ -1,4 +1,5 @@
-//! Rows as plain JSON, for tests that hold them against what other programs say (`testdata/make_numeric.py`).
+//! Rows as plain JSON, for tests that compare them with the output of other programs
+//! (`testdata/make_numeric.py`).
 
 use std::path::PathBuf;
 
@@ -18,7 +19,8 @@ pub(crate) fn testdata(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(path)
 }
 
-/// The files of a folder of `testdata/` with one extension, and what must be read from each, if that is said.
+/// The files of a folder of `testdata/` with one extension, and the expected content of each, if there is
+/// one.
 pub(crate) fn expectations(folder: &str, extension: &str) -> Vec<(PathBuf, Option<Value>)> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(testdata(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();

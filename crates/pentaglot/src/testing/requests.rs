@@ -1,4 +1,4 @@
-//! What opening a file and reading a part of it costs where every read counts.
+//! The requests and bytes of opening a file and reading a part of it, where reads are costly.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn file(registry: &Registry, batch: &RecordBatch, to: &str, form: Option<&str>) 
     memory.take()
 }
 
-/// `(requests, bytes)` of opening a file, of reading what `view` says, and how many rows that gave.
+/// `(requests, bytes)` of opening a file and of reading `view`, and the number of rows.
 fn cost(registry: &Registry, name: &str, bytes: Vec<u8>, view: &View) -> (u64, u64, usize) {
     let costly = Costly::new(bytes);
     let source = Source::from_read_at(name, Arc::clone(&costly) as _);

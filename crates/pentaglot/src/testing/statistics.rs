@@ -1,4 +1,4 @@
-//! Holds what a document tells of its columns against their values.
+//! Compares the statistics of a document with the values of its columns.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use arrow_schema::{DataType, SortOptions};
 
 use crate::formats::Document;
 
-/// Fails unless counts are those of the rows and bounds hold for every value.
+/// Fails unless the counts are correct and the bounds hold for every value.
 pub(crate) fn check(document: &dyn Document, rows: &RecordBatch) {
     let statistics = document.statistics();
     assert!(statistics.rows.is_none_or(|count| count == rows.num_rows() as u64));

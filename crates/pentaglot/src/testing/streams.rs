@@ -1,4 +1,5 @@
-//! What holds for every way in: files, streams and packed ones; far rows, wrong beginnings, files that change.
+//! Tests for all kinds of input: files, streams and compressed ones; distant rows, wrong first bytes, files
+//! that change.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -84,7 +85,7 @@ fn a_stream_that_begins_wrong_is_not_spooled() {
             assert_ne!(error.kind(), ErrorKind::Limit, "{name}: {error}");
         }
     }
-    // What may be right is spooled up to the limit.
+    // A plausible stream is spooled up to the limit.
     options.spool = false;
     let endless = io::Read::chain(&b"PAR1"[..], io::repeat(0));
     let error = open_source(&registry, Source::from_reader("x", endless), None, &options).err().unwrap();
@@ -123,7 +124,7 @@ fn a_text_that_is_cut_while_it_is_read_is_an_error() {
         view.batch_rows = 100;
         let mut rows = opened.rows(&view).unwrap();
         assert_eq!(rows.next().unwrap().unwrap().num_rows(), 100);
-        // At the end of a row, so that what is left looks whole.
+        // Cut at the end of a row, so that the rest looks complete.
         let text = std::fs::read(file.path()).unwrap();
         let end =
             text.windows(2).rposition(|pair| pair == b"}\n" || pair == b"9\n").map_or(4 << 20, |at| at + 2);

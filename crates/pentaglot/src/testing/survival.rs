@@ -1,4 +1,4 @@
-//! Everything that the hub can say survives Arrow IPC and Parquet.
+//! Arrow IPC and Parquet preserve everything that the hub can represent.
 
 #![cfg(all(feature = "arrow_ipc", feature = "parquet"))]
 

@@ -9,7 +9,7 @@ use crate::formats::{Format, WriteOptions, Writer};
 use crate::hub::{Effect, Plan};
 use crate::sink::Sink;
 
-/// What tests ask of a format that writes.
+/// Shortcuts for tests of formats that write.
 pub(crate) trait Writing {
     /// The steps of a plan; a plan that cannot be made is one impossible step.
     fn steps(&self, schema: &Schema, options: &WriteOptions) -> Plan;

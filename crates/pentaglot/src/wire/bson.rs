@@ -1,5 +1,5 @@
-//! BSON, as far as a walk over its lengths needs it: documents are walked by positioned reads; values
-//! that are not asked for are not read.
+//! The part of BSON needed to walk documents by their lengths: with positioned reads, and without reading
+//! values that are not needed.
 //!
 //! ```text
 //! document := length:i32 element* 00        (the length counts itself and the 00)
@@ -25,7 +25,7 @@ impl BsonKind {
     pub(crate) const INT32: BsonKind = BsonKind(0x10);
     pub(crate) const INT64: BsonKind = BsonKind(0x12);
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self.0 {
             0x01 => "a double",
@@ -70,13 +70,13 @@ pub(crate) struct Element {
     pub key: String,
     /// The offset of the type byte.
     pub offset: u64,
-    /// Where the value begins.
+    /// The offset of the value.
     pub value_offset: u64,
     pub value_bytes: u64,
 }
 
 impl Element {
-    /// Errs unless the element has this type.
+    /// Returns an error unless the element has this type.
     pub(crate) fn expect(&self, kind: BsonKind) -> Result<()> {
         if self.kind == kind {
             return Ok(());
@@ -84,7 +84,7 @@ impl Element {
         Err(self.mistyped(kind.name()))
     }
 
-    /// The error of an element of another type.
+    /// The error for an element of another type.
     #[cold]
     pub(crate) fn mistyped(&self, expected: &str) -> Error {
         Error::malformed(expected, self.kind.name()).at(self.offset).rule("field-type")
@@ -96,10 +96,10 @@ impl Element {
     }
 }
 
-/// How much is read ahead: a few small elements come in one read, and little is read of what is skipped.
+/// How much is read ahead: enough for a few small elements, and little if they are skipped.
 const WINDOW_BYTES: usize = 512;
 
-/// Steps through the BSON of a source.
+/// Reads the BSON of a source element by element.
 pub(crate) struct Reader {
     window: Window,
 }
@@ -108,18 +108,6 @@ impl Reader {
     /// A reader of a source that can be read at any offset.
     pub(crate) fn new(source: &Source) -> Self {
         Reader { window: Window::anywhere(source, u64::MAX, WINDOW_BYTES, Budget::default()) }
-    }
-
-    /// The document that is the whole of a source of `total` bytes.
-    pub(crate) fn root(&mut self, total: u64) -> Result<Document> {
-        let document = self.document_at(0, total)?;
-        if document.bytes != total {
-            let more = format!("{} more bytes", total - document.bytes);
-            return Err(Error::malformed("the end of the file after the document", more)
-                .at(document.bytes)
-                .rule("trailing"));
-        }
-        Ok(document)
     }
 
     /// The document at `offset`, which must end at or before `end`.
@@ -178,10 +166,15 @@ impl Reader {
     /// The text of a string element.
     pub(crate) fn string(&mut self, element: &Element) -> Result<String> {
         element.expect(BsonKind::STRING)?;
-        // The shortest string is a length and a zero byte: `value_bytes` has seen to it.
-        let bytes = element.value_bytes.saturating_sub(5);
-        let mut text = self.bytes(element.value_offset + 4, bytes)?;
-        let end = element.value_offset + 4 + bytes;
+        self.text_at(element.value_offset, element.value_bytes)
+    }
+
+    /// The text at `offset`, which takes `bytes` bytes with its length and its zero byte.
+    pub(crate) fn text_at(&mut self, offset: u64, bytes: u64) -> Result<String> {
+        // A string has at least a length and a zero byte: `value_bytes` has checked it.
+        let bytes = bytes.saturating_sub(5);
+        let mut text = self.bytes(offset + 4, bytes)?;
+        let end = offset + 4 + bytes;
         if self.array(end)? != [0] {
             return Err(Error::malformed("0x00 at the end of the string", "another byte")
                 .at(end)
@@ -190,10 +183,28 @@ impl Reader {
         text.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         String::from_utf8(text).map_err(|error| {
             let place = error.utf8_error().valid_up_to() as u64;
-            Error::malformed("UTF-8 text", "bytes that are none")
-                .at(element.value_offset + 4 + place)
-                .rule("utf8")
+            Error::malformed("UTF-8 text", "other bytes").at(offset + 4 + place).rule("utf8")
         })
+    }
+
+    /// The pattern and the options of a regular expression.
+    pub(crate) fn pattern(&mut self, element: &Element) -> Result<(String, String)> {
+        let end = element.value_offset + element.value_bytes;
+        let pattern = self.key(element.value_offset, end)?;
+        let options = self.key(element.value_offset + pattern.len() as u64 + 1, end)?;
+        Ok((pattern, options))
+    }
+
+    /// The text and the scope of JavaScript code with scope.
+    pub(crate) fn scoped_code(&mut self, element: &Element) -> Result<(String, Document)> {
+        let end = element.value_offset + element.value_bytes;
+        let text_offset = element.value_offset + 4;
+        let length = match u64::try_from(i32::from_le_bytes(self.array(text_offset)?)) {
+            Ok(length) if length >= 1 && text_offset + 4 + length <= end => length,
+            _ => return Err(element.mistyped("code and its scope")),
+        };
+        let text = self.text_at(text_offset, length + 4)?;
+        Ok((text, self.document_at(text_offset + 4 + length, end)?))
     }
 
     /// The number of an int32 or int64 element.
@@ -205,7 +216,7 @@ impl Reader {
         }
     }
 
-    /// Where the content of a binary element of sub-type 0 begins, and its length.
+    /// The offset of the content of a binary element of sub-type 0, and its length.
     pub(crate) fn binary(&mut self, element: &Element) -> Result<(u64, u64)> {
         element.expect(BsonKind::BINARY)?;
         let [sub_type] = self.array(element.value_offset + 4)?;
@@ -222,7 +233,7 @@ impl Reader {
         Cursor::at(self.window.at(offset, N)?, offset).array()
     }
 
-    /// How many bytes the value takes that begins at `offset` and must end at or before `end`.
+    /// The size of the value at `offset`, which must end at or before `end`.
     fn value_bytes(&mut self, kind: BsonKind, element: u64, offset: u64, end: u64) -> Result<u64> {
         let left = end.saturating_sub(offset);
         let past = |bytes: u64| {
@@ -234,7 +245,7 @@ impl Reader {
             .rule("bson-length")
         };
         let fixed = |bytes: u64| if bytes <= left { Ok(bytes) } else { Err(past(bytes)) };
-        // A length of at least `least`, which is followed by itself and `extra` bytes.
+        // Reads a length of at least `least`, which is followed by that many and `extra` bytes.
         let mut counted = |least: i32, extra: u64| {
             fixed(4)?;
             let length = i32::from_le_bytes(self.array(offset)?);
@@ -288,12 +299,13 @@ impl Reader {
         }
         String::from_utf8(key).map_err(|error| {
             let place = error.utf8_error().valid_up_to() as u64;
-            Error::malformed("a UTF-8 key", "bytes that are none").at(offset + place).rule("utf8")
+            Error::malformed("a UTF-8 key", "other bytes").at(offset + place).rule("utf8")
         })
     }
 
-    /// `count` bytes at `offset`, which lie within the file; they are read as they come, so a lie costs nothing.
-    fn bytes(&mut self, offset: u64, count: u64) -> Result<Vec<u8>> {
+    /// `count` bytes at `offset`, which are within the file; memory grows with the bytes read, so a wrong count
+    /// allocates nothing.
+    pub(crate) fn bytes(&mut self, offset: u64, count: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < count {
             let position = offset + bytes.len() as u64;
@@ -304,17 +316,17 @@ impl Reader {
     }
 }
 
-/// How far a walk through a document has come.
+/// The position of a walk through a document.
 #[derive(Debug, Clone)]
 pub(crate) struct Elements {
     position: u64,
     end: u64,
 }
 
-/// BSON being written: pieces in order, so that a large block is never copied or cleared to make room.
+/// BSON being written: a list of pieces, so that a large block is never copied.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
-    /// Finished pieces, then the one that small things are added to.
+    /// Finished pieces, then the one that small elements are appended to.
     pieces: Vec<Vec<u8>>,
     bytes: u64,
 }
@@ -328,7 +340,7 @@ pub(crate) struct Open {
     start: u64,
 }
 
-/// A document and a binary are no longer than this.
+/// The maximum length of a document and of a binary.
 pub(crate) const MAX_BYTES: u64 = i32::MAX as u64;
 
 impl Writer {
@@ -340,6 +352,11 @@ impl Writer {
     /// The pieces, in order.
     pub(crate) fn into_pieces(self) -> Vec<Vec<u8>> {
         self.pieces
+    }
+
+    /// The pieces so far.
+    pub(crate) fn pieces(&self) -> &[Vec<u8>] {
+        &self.pieces
     }
 
     fn put(&mut self, bytes: &[u8]) {
@@ -374,6 +391,11 @@ impl Writer {
     /// Ends a document.
     pub(crate) fn end(&mut self, open: Open) -> Result<()> {
         self.put(&[0]);
+        self.end_counted(open)
+    }
+
+    /// Ends an element that has a length as a document has, but no zero byte at its end: code with scope.
+    pub(crate) fn end_counted(&mut self, open: Open) -> Result<()> {
         let bytes = self.bytes - open.start;
         let length = i32::try_from(bytes).map_err(|_| {
             Error::limit("the limit", MAX_BYTES, format!("{bytes} bytes for a BSON document"))
@@ -386,10 +408,20 @@ impl Writer {
     }
 
     pub(crate) fn string(&mut self, key: &str, text: &str) -> Result<()> {
+        self.text(BsonKind::STRING, key, text)
+    }
+
+    /// An element of another kind that is text: code, a symbol.
+    pub(crate) fn text(&mut self, kind: BsonKind, key: &str, text: &str) -> Result<()> {
+        self.head(kind, key);
+        self.bare_text(text)
+    }
+
+    /// Text without a key, as parts of some elements have it.
+    pub(crate) fn bare_text(&mut self, text: &str) -> Result<()> {
         let length = i32::try_from(text.len() + 1).map_err(|_| {
             Error::limit("the limit", MAX_BYTES, format!("{} bytes for a BSON string", text.len()))
         })?;
-        self.head(BsonKind::STRING, key);
         self.put(&length.to_le_bytes());
         self.put(text.as_bytes());
         self.put(&[0]);
@@ -401,19 +433,46 @@ impl Writer {
         self.put(&number.to_le_bytes());
     }
 
+    pub(crate) fn double(&mut self, key: &str, number: f64) {
+        self.element(BsonKind(0x01), key, &number.to_le_bytes());
+    }
+
     pub(crate) fn int64(&mut self, key: &str, number: i64) {
         self.head(BsonKind::INT64, key);
         self.put(&number.to_le_bytes());
     }
 
+    /// A pointer: the name of a collection and an object id.
+    pub(crate) fn pointer(&mut self, key: &str, place: &str, id: &[u8; 12]) -> Result<()> {
+        self.text(BsonKind(0x0c), key, place)?;
+        self.put(id);
+        Ok(())
+    }
+
+    /// An element whose value has a fixed length or ends itself.
+    pub(crate) fn element(&mut self, kind: BsonKind, key: &str, value: &[u8]) {
+        self.head(kind, key);
+        self.put(value);
+    }
+
     /// Binary of sub-type 0. A long one becomes a piece of its own.
     pub(crate) fn binary(&mut self, key: &str, content: Vec<u8>) -> Result<()> {
+        self.binary_of(key, 0, content)
+    }
+
+    /// Binary of any sub-type.
+    pub(crate) fn binary_of(&mut self, key: &str, sub_type: u8, mut content: Vec<u8>) -> Result<()> {
+        // Sub-type 2 has a second length in front of its bytes.
+        if sub_type == 2 {
+            let inner = i32::try_from(content.len()).unwrap_or(i32::MAX).to_le_bytes();
+            content.splice(0..0, inner);
+        }
         let length = i32::try_from(content.len()).map_err(|_| {
             Error::limit("the limit", MAX_BYTES, format!("{} bytes for a BSON binary", content.len()))
         })?;
         self.head(BsonKind::BINARY, key);
         self.put(&length.to_le_bytes());
-        self.put(&[0]);
+        self.put(&[sub_type]);
         if content.len() < WINDOW_BYTES {
             self.put(&content);
         } else {
@@ -424,7 +483,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds what another writer wrote.
+    /// Appends the bytes of another writer.
     pub(crate) fn append(&mut self, other: Writer) {
         self.bytes += other.bytes;
         self.pieces.extend(other.pieces);

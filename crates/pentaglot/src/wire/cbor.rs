@@ -1,5 +1,5 @@
-//! CBOR heads and floats in their one deterministic form (RFC 8949, section 4.2.1): shortest heads, definite lengths,
-//! shortest floats. Whatever is longer than need be is refused.
+//! CBOR heads and floats in deterministic encoding (RFC 8949, section 4.2.1): shortest heads, definite lengths,
+//! shortest floats. Longer encodings are errors.
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -20,19 +20,19 @@ pub(crate) mod major {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) major: u8,
-    /// The low five bits: how the argument is written.
+    /// The low five bits: the encoding of the argument.
     pub(crate) info: u8,
     pub(crate) argument: u64,
 }
 
-/// The error of an item in another form than the deterministic one, or where another is expected.
+/// The error for an item that is not in deterministic encoding, or not the expected one.
 #[cold]
 pub(crate) fn malformed(expected: impl std::fmt::Display, found: impl std::fmt::Display) -> Error {
     Error::malformed(expected, found).rule("cbor-form")
 }
 
-/// Reads a head; one that is not the shortest is refused (the argument of major type 7 is a float's bits: see
-/// [`widen_float`]).
+/// Reads a head; one that is not the shortest is an error (the argument of major type 7 is a float's bits:
+/// see [`widen_float`]).
 pub(crate) fn read_head(cursor: &mut Cursor<'_>) -> Result<Head> {
     let offset = cursor.offset();
     let first = cursor.u8()?;
@@ -91,7 +91,8 @@ fn layout(bits: u32) -> (u32, u32) {
     }
 }
 
-/// The bits of a float of `bits` bits (16 or 32) at twice the width. NaN payloads and the signalling bit survive.
+/// The bits of a float of `bits` bits (16 or 32) at twice the width. NaN payloads and the signalling bit are
+/// preserved.
 fn widen(value: u64, bits: u32) -> u64 {
     let (exponent_bits, mantissa_bits) = layout(bits);
     let (wide_exponent_bits, wide_mantissa_bits) = layout(2 * bits);
@@ -153,7 +154,7 @@ pub(crate) fn write_float(bits: u64, out: &mut Vec<u8>) {
     out.extend(value.to_be_bytes().iter().skip(8 - bytes));
 }
 
-/// The float64 bits of a float's head; a form that is not the shortest is refused.
+/// The float64 bits of a float's head; an encoding that is not the shortest is an error.
 pub(crate) fn widen_float(head: Head) -> Result<u64> {
     let bits = match head.info {
         25 => widen(widen(head.argument, 16), 32),
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(form(0x7ff0_0000_0000_07a2)[0], 0xfb);
         assert_eq!(form((-0.0f64).to_bits()), [0xf9, 0x80, 0]);
         assert_eq!(form(f64::from(f32::MIN_POSITIVE / 8.0).to_bits())[0], 0xfa);
-        // Every half and what it is as a double, by another road (quiet NaNs aside).
+        // Every float16, compared with another conversion to float64 (except for quiet NaNs).
         for half in 0..=u16::MAX {
             let float = half::f16::from_bits(half);
             let wide = widen(widen(half.into(), 16), 32);

@@ -1,4 +1,4 @@
-//! LZ4 blocks, by the C library: it alone writes the bytes that the C library wrote before.
+//! LZ4 blocks, with the C library: only it produces the same bytes as programs that use the C library.
 
 use lz4::block::{CompressionMode, compress_bound, compress_to_buffer, decompress_to_buffer};
 
@@ -9,14 +9,15 @@ use crate::error::{Error, Result};
 use crate::kernels::lz4 as kernel;
 use crate::limits::Budget;
 
-/// `LZ4_MAX_INPUT_SIZE`: the library neither packs nor unpacks more.
+/// `LZ4_MAX_INPUT_SIZE`: the library neither compresses nor decompresses more.
 pub(crate) const MAX_BYTES: u64 = 0x7e00_0000;
 
-/// The most bytes that one byte of a block can become: each further byte of a match length adds up to 255.
+/// The maximum number of bytes that one byte of a block can produce: each further byte of a match length adds
+/// up to 255.
 const MAX_RATIO: u64 = 255;
 
-/// Unpacks a block that must become exactly `length` bytes, into fresh memory. Nothing is allocated for a length that
-/// no block of this size can reach.
+/// Decompresses a block of exactly `length` bytes into new memory. Nothing is allocated for a length that no block of
+/// this size can have.
 pub(crate) fn decompress(block: &[u8], length: u64, budget: &Budget) -> Result<MutableBuffer> {
     if length > MAX_RATIO.saturating_mul(block.len() as u64) {
         let found = format!("{length}, which {} bytes of LZ4 cannot become", block.len());
@@ -32,10 +33,10 @@ pub(crate) fn decompress(block: &[u8], length: u64, budget: &Budget) -> Result<M
     kernel::decompress(block, size, words.into()).ok_or_else(|| fault(block, length, budget))
 }
 
-/// The first `length` bytes of what a block holds, from the first bytes of that block; `None` if those do not reach so
-/// far, or are damaged.
+/// The first `length` decompressed bytes of a block, from the first bytes of that block; `None` if these are too few
+/// or damaged.
 pub(crate) fn decompress_start(block: &[u8], length: usize) -> Option<Vec<u8>> {
-    /// A length of four bits, which goes on in bytes while it is as large as it can be.
+    /// A length of four bits, which continues in further bytes while they have their maximum value.
     fn long(rest: &mut &[u8], nibble: u8) -> Option<usize> {
         let mut length = usize::from(nibble);
         let mut more = nibble == 15;
@@ -62,7 +63,7 @@ pub(crate) fn decompress_start(block: &[u8], length: usize) -> Option<Vec<u8>> {
         rest = tail;
         let matched = long(&mut rest, token & 15)? + 4;
         let start = out.len().checked_sub(usize::from(u16::from_le_bytes(*distance)))?;
-        // A match may run into what it writes.
+        // A match may overlap the bytes that it writes.
         for index in start..start + matched.min(length - out.len()) {
             out.push(*out.get(index)?);
         }
@@ -72,7 +73,7 @@ pub(crate) fn decompress_start(block: &[u8], length: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// What is wrong with a block that did not become `length` bytes.
+/// The error for a block that did not decompress to `length` bytes.
 #[cold]
 fn fault(block: &[u8], length: u64, budget: &Budget) -> Error {
     let mut memory = match allocate_zeroed(length, budget) {
@@ -91,10 +92,11 @@ fn fault(block: &[u8], length: u64, budget: &Budget) -> Error {
     }
 }
 
-/// Packs `plain` behind its length as an int32. Level 0 is `LZ4_compress_default`, higher ones are `LZ4_compress_HC`.
+/// Compresses `plain`, preceded by its length as an int32. Level 0 is `LZ4_compress_default`, higher ones are
+/// `LZ4_compress_HC`.
 pub(crate) fn compress_with_length(plain: &[u8], level: i32) -> Result<Vec<u8>> {
-    // One block on all levels: a token without literals. The optimal parser (levels 10 to 12) reads before an empty
-    // input, so the library never sees one.
+    // The same block on all levels: a token without literals. The optimal parser (levels 10 to 12) reads before the
+    // start of an empty input, so the library is not called.
     if plain.is_empty() {
         return Ok(vec![0; 5]);
     }
@@ -133,7 +135,7 @@ mod tests {
                 assert_eq!(back.as_slice(), plain, "level {level}");
             }
         }
-        // What the library itself makes of nothing where it can.
+        // The library's own block of an empty input, where it supports one.
         let mut block = [9; 16];
         assert_eq!(compress_to_buffer(&[], None, true, &mut block).unwrap(), 5);
         assert_eq!(block[..5], [0; 5]);

@@ -6,8 +6,8 @@
 //! e0-ff -32..-1                      c1 not used      c7-c9 d4-d8 ext  d9-db string                    (big-endian)
 //! ```
 //!
-//! A value of another family than the one asked for has the rule `mismatch`. A length is checked against the bytes left
-//! before anything is done with it.
+//! A value of another family than the requested one is an error with the rule `mismatch`. A length is checked against
+//! the bytes left before it is used.
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -37,7 +37,7 @@ impl From<i64> for Integer {
     }
 }
 
-/// What family a code belongs to, in words.
+/// The family of a code, for messages.
 pub(crate) fn family(code: u8) -> &'static str {
     match code {
         0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff => "an integer",
@@ -143,7 +143,7 @@ pub(crate) fn read_bytes<'a>(cursor: &mut Cursor<'a>, expected: &str) -> Result<
     cursor.take(len)
 }
 
-/// Reads a string and holds it against UTF-8.
+/// Reads a string and checks that it is UTF-8.
 pub(crate) fn read_str<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str> {
     let bytes = read_bytes(cursor, "a string")?;
     std::str::from_utf8(bytes).map_err(|error| {
@@ -159,7 +159,7 @@ pub(crate) fn read_array(cursor: &mut Cursor<'_>) -> Result<usize> {
     cursor.check_count(u64::from(count), 1)
 }
 
-/// Reads the header of an array whose elements may lie beyond the bytes at hand.
+/// Reads the header of an array whose elements may extend past the bytes available.
 #[inline]
 pub(crate) fn read_array_count(cursor: &mut Cursor<'_>) -> Result<u32> {
     let offset = cursor.offset();
@@ -183,7 +183,7 @@ pub(crate) fn read_map(cursor: &mut Cursor<'_>) -> Result<usize> {
     cursor.check_count(count, 2)
 }
 
-/// Passes over one value, however deep, without recursion.
+/// Skips one value of any depth, without recursion.
 pub(crate) fn skip(cursor: &mut Cursor<'_>) -> Result<()> {
     let mut pending = 1u64;
     while pending > 0 {
@@ -216,7 +216,7 @@ pub(crate) fn skip(cursor: &mut Cursor<'_>) -> Result<()> {
                 cursor.skip(bytes)?;
             }
         }
-        // Each pending value takes a byte at the least.
+        // Each pending value takes at least one byte.
         if pending > cursor.remaining() as u64 {
             return Err(Error::truncated(
                 format_args!("{pending} more values"),
@@ -228,7 +228,8 @@ pub(crate) fn skip(cursor: &mut Cursor<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Bytes being written. Small tokens are stored whole and then cut, so that no length is looked at twice.
+/// Bytes being written. Small tokens are stored with a fixed size and then truncated, which needs no branch
+/// on the length.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     bytes: Vec<u8>,
@@ -236,7 +237,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// What was written since the last [`clear`](Self::clear).
+    /// The bytes written since the last [`clear`](Self::clear).
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
@@ -246,7 +247,7 @@ impl Output {
         self.len
     }
 
-    /// Forgets what was written; the memory stays.
+    /// Clears the bytes, keeping the memory.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
@@ -312,7 +313,7 @@ impl Output {
         self.sized(0xd0 + class, bits, 1 << class);
     }
 
-    /// Writes an integer in `size` (1, 2, 4 or 8) bytes whatever its value; `code` says which.
+    /// Writes an integer in `size` (1, 2, 4 or 8) bytes, for any value; `code` is that of the type.
     #[inline]
     pub(crate) fn fixed(&mut self, code: u8, bits: u64, size: u32) {
         self.sized(code, bits, size);
@@ -343,7 +344,7 @@ impl Output {
         self.put([0xc0], 1);
     }
 
-    /// Writes a string; errs past 2^32-1 bytes.
+    /// Writes a string; more than 2^32-1 bytes are an error.
     #[inline]
     pub(crate) fn str(&mut self, text: &[u8]) -> Result<()> {
         match text.len() {
@@ -354,7 +355,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes bytes; errs past 2^32-1 of them.
+    /// Writes bytes; more than 2^32-1 are an error.
     #[inline]
     pub(crate) fn bin(&mut self, bytes: &[u8]) -> Result<()> {
         self.length([0xc4, 0xc5, 0xc6], bytes.len())?;

@@ -1,12 +1,13 @@
-//! Base-128 varints in their one shortest form: little-endian groups of seven bits, the high bit says "more".
+//! Base-128 varints in their shortest form: little-endian groups of seven bits; the high bit is set if more
+//! follow.
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 
-/// The most bytes that a varint of 64 bits takes.
+/// The maximum number of bytes of a varint of 64 bits.
 pub(crate) const MAX_BYTES: usize = 10;
 
-/// Reads a varint. A padded form is refused (rule `varint-overlong`), as is one past 64 bits (`varint-overflow`).
+/// Reads a varint. A padded one is an error (rule `varint-overlong`), as is one past 64 bits (`varint-overflow`).
 #[inline]
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<u64> {
     match cursor.peek() {

@@ -11,7 +11,7 @@ Tables speak the Arrow PyCapsule interface, so pyarrow, Polars, pandas and DuckD
 needs no other package; what a method such as ``to_pandas`` needs is imported when it is called.
 """
 
-from pentaglot import dynd, succinct
+from pentaglot import dynd, store, succinct
 from pentaglot._convert import Plan, Report, Step, convert, plan, write
 from pentaglot._document import Document, open
 from pentaglot._errors import Error, LimitReached, Lossy, Malformed, Truncated, Unsupported, Usage
@@ -61,6 +61,7 @@ __all__ = [
     "read",
     "salvage",
     "scan",
+    "store",
     "succinct",
     "validate",
     "write",

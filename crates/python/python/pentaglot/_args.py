@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, BinaryIO, Protocol, TypeAlias, Union
+from typing import Any, BinaryIO, Protocol, TypeAlias, Union, runtime_checkable
 
 #: A path, several paths that are read as one, bytes, a buffer, or a file object that is open in binary mode.
 Source: TypeAlias = Union[
@@ -24,6 +24,11 @@ Limits: TypeAlias = Mapping[str, int]
 AllowLossy: TypeAlias = Union[bool, str, Iterable[str]]
 
 
+#: New types or names of columns: ``{"price": "float32"}``.
+Changes: TypeAlias = Mapping[str, str]
+
+
+@runtime_checkable
 class Bar(Protocol):
     """A progress bar such as tqdm's."""
 
@@ -100,9 +105,9 @@ def callback(progress: Progress | None) -> Callable[[int, int | None], object] |
     """A callable of any kind of progress."""
     if progress is None:
         return None
-    if not (hasattr(progress, "update") and hasattr(progress, "n")):
+    if not isinstance(progress, Bar):
         return progress
-    bar: Any = progress
+    bar = progress
 
     def update(done: int, total: int | None) -> None:
         bar.total = total

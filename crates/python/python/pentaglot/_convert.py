@@ -10,6 +10,7 @@ from typing import Any
 from pentaglot import _native
 from pentaglot._args import (
     AllowLossy,
+    Changes,
     Limits,
     Options,
     Progress,
@@ -96,6 +97,9 @@ def write(
     format: str | None = None,
     dialect: str | None = None,
     as_type: str | None = None,
+    exclude: Sequence[str] | str = (),
+    cast: Changes | None = None,
+    rename: Changes | None = None,
     options: Options | None = None,
     force: bool = False,
     allow_lossy: AllowLossy = False,
@@ -118,9 +122,9 @@ def write(
     >>> out.getvalue()
     b'{"a":1}\\n{"a":2}\\n'
     """
-    conversion = _of_data(
-        data, target, format, dialect, as_type, options, allow_lossy, verify, limits, threads, progress
-    )
+    choice = wanted(None, 0, None, None, progress=progress)
+    choice |= _target(target, format, dialect, as_type, exclude, cast, rename, allow_lossy, verify)
+    conversion = _of_data(data, target, choice, options, limits, threads)
     return _report(conversion.run(force))
 
 
@@ -138,6 +142,9 @@ def convert(
     dialect: str | None = None,
     type: str | None = None,
     as_type: str | None = None,
+    exclude: Sequence[str] | str = (),
+    cast: Changes | None = None,
+    rename: Changes | None = None,
     member: str | None = None,
     options: Options | None = None,
     force: bool = False,
@@ -149,7 +156,8 @@ def convert(
 ) -> Report:
     """Converts a file: rows pass through, they are not all held in memory.
 
-    ``from_format`` names the format of the source, ``format`` that of the target. With ``verify=True`` the file is read
+    ``from_format`` names the format of the source, ``format`` that of the target. Columns are left out by ``exclude``,
+    get other types by ``cast={"price": "float32"}`` and other names by ``rename={"px": "price"}``. With ``verify=True`` the file is read
     back before it gets its name, and must be the same data. See :func:`plan`.
 
     >>> import io, pentaglot as pg
@@ -159,10 +167,10 @@ def convert(
     >>> out.getvalue()
     b'{"b":2}\\n'
     """
-    conversion = _of_source(
-        source, target, columns, rows, start, stop, where, from_format, format, dialect, type, as_type, member,
-        options, allow_lossy, verify, limits, threads, progress,
-    )  # fmt: skip
+    choice = wanted(columns, *rows_of(rows, start, stop), where, progress=progress)
+    choice |= _target(target, format, dialect, as_type, exclude, cast, rename, allow_lossy, verify)
+    opening = settings(from_format, type, options, limits, threads)
+    conversion = _of_source(source, target, member, choice, opening)
     return _report(conversion.run(force))
 
 
@@ -180,6 +188,9 @@ def plan(
     dialect: str | None = None,
     type: str | None = None,
     as_type: str | None = None,
+    exclude: Sequence[str] | str = (),
+    cast: Changes | None = None,
+    rename: Changes | None = None,
     member: str | None = None,
     options: Options | None = None,
     limits: Limits | None = None,
@@ -192,10 +203,10 @@ def plan(
     >>> plan.verdict
     'exact'
     """
-    conversion = _of_source(
-        source, target, columns, rows, start, stop, where, from_format, format, dialect, type, as_type, member,
-        options, False, False, limits, threads, None,
-    )  # fmt: skip
+    choice = wanted(columns, *rows_of(rows, start, stop), where)
+    choice |= _target(target, format, dialect, as_type, exclude, cast, rename, False, False)
+    opening = settings(from_format, type, options, limits, threads)
+    conversion = _of_source(source, target, member, choice, opening)
     return Plan(conversion.steps())
 
 
@@ -218,26 +229,31 @@ def _to(format: str | None, dialect: str | None, target: Target) -> str | None:
     return f"{format}:{dialect}"
 
 
-def _of_source(
-    source: Any,
+def _target(
     target: Target,
-    columns: Sequence[str] | str | None,
-    rows: range | slice | None,
-    start: int,
-    stop: int | None,
-    where: str | None,
-    from_format: str | None,
     format: str | None,
     dialect: str | None,
-    type: str | None,
     as_type: str | None,
-    member: str | None,
-    options: Options | None,
+    exclude: Sequence[str] | str,
+    cast: Changes | None,
+    rename: Changes | None,
     allow_lossy: AllowLossy,
     verify: bool,
-    limits: Limits | None,
-    threads: int,
-    progress: Progress | None,
+) -> dict[str, Any]:
+    """What is written, as the native part takes it."""
+    return {
+        "to": _to(format, dialect, target),
+        "as_type": as_type,
+        "exclude": [exclude] if isinstance(exclude, str) else list(exclude),
+        "cast": list((cast or {}).items()),
+        "rename": list((rename or {}).items()),
+        "allow_lossy": allowed(allow_lossy),
+        "verify": verify,
+    }
+
+
+def _of_source(
+    source: Any, target: Target, member: str | None, choice: dict[str, Any], opening: dict[str, Any]
 ) -> _native.Conversion:
     _check_apart(source, target)
     if isinstance(source, Document):
@@ -245,33 +261,18 @@ def _of_source(
     elif hasattr(source, "__arrow_c_stream__") or as_document(source) is not None:
         raise Usage("data in memory is written by write; convert takes files")
     else:
-        document = _native.Document(
-            source, member, settings(from_format, type, options, limits, threads), False
-        )
-    start, stop = rows_of(rows, start, stop)
-    choice = wanted(columns, start, stop, where, progress=progress)
-    choice |= {"to": _to(format, dialect, target), "as_type": as_type, "allow_lossy": allowed(allow_lossy)}
-    choice["verify"] = verify
+        document = _native.Document(source, member, opening, False)
     return _native.Conversion.of_document(document, target, choice)
 
 
 def _of_data(
     data: Any,
     target: Target,
-    format: str | None,
-    dialect: str | None,
-    as_type: str | None,
+    choice: dict[str, Any],
     options: Options | None,
-    allow_lossy: AllowLossy,
-    verify: bool,
     limits: Limits | None,
     threads: int,
-    progress: Progress | None,
 ) -> _native.Conversion:
-    choice = wanted(None, 0, None, None, progress=progress)
-    choice |= {"to": _to(format, dialect, target), "as_type": as_type, "allow_lossy": allowed(allow_lossy)}
-    choice["verify"] = verify
-    given = settings(None, None, options, limits, threads)
     if isinstance(data, Table):
         data = data._native
     elif not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
@@ -284,6 +285,7 @@ def _of_data(
         return _native.Conversion.of_document(document, target, choice)
     # What has a length is in memory; what has none is a stream, whose rows pass through.
     whole = hasattr(data, "__len__") or hasattr(data, "num_rows")
+    given = settings(None, None, options, limits, threads)
     return _native.Conversion.of_arrow(data, whole, target, choice, given)
 
 

@@ -108,12 +108,14 @@ class Document:
         where: str | None = None,
         batch_rows: int = 0,
         form: str | None = None,
+        progress: Progress | None = None,
     ) -> Rows:
         """Rows as a stream, in batches of at most ``batch_rows`` (0: what suits the format).
 
-        ``form`` asks for a matrix in another form: ``columns``, ``coo``, ``dense``, ``sparse``.
+        ``form`` asks for a matrix in another form: ``columns``, ``coo``, ``dense``, ``sparse``. ``progress`` is called
+        after each batch.
         """
-        return Rows(self._native.rows(wanted(columns, start, stop, where, batch_rows, form)))
+        return Rows(self._native.rows(wanted(columns, start, stop, where, batch_rows, form, progress)))
 
     def read(
         self,

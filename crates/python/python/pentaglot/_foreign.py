@@ -38,7 +38,7 @@ def _sparse(matrix: Any) -> bytes:
     import scipy.sparse
 
     file = io.BytesIO()
-    if matrix.format not in ("csr", "csc", "coo", "bsr"):
+    if matrix.format not in ("csr", "csc", "coo", "bsr", "dia"):
         matrix = matrix.tocsr()
     scipy.sparse.save_npz(file, matrix, compressed=False)
     return file.getvalue()

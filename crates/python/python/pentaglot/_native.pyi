@@ -32,6 +32,7 @@ __all__ = [
     "raw_digest",
     "diff",
     "salvage",
+    "Store",
     "describe",
     "plot",
 ]
@@ -271,6 +272,25 @@ def salvage(
     settings: dict[str, Any],
     progress: Callable[[int, int | None], object] | None,
 ) -> str: ...
+@final
+class Store:
+    def __new__(cls, folder: str | os.PathLike[str], create: bool) -> Store: ...
+    def put(
+        self, document: Document, name: str | None, progress: Callable[[int, int | None], object] | None
+    ) -> str: ...
+    def put_arrow(
+        self,
+        data: object,
+        name: str | None,
+        settings: dict[str, Any],
+        progress: Callable[[int, int | None], object] | None,
+    ) -> str: ...
+    def document(self, id: str, format: str | None, settings: dict[str, Any]) -> Document: ...
+    def list(self) -> builtins.list[str]: ...
+    def remove(self, id: str) -> str: ...
+    def verify(self, progress: Callable[[int, int | None], object] | None) -> str: ...
+    def collect(self) -> str: ...
+
 def describe(
     document: Document,
     columns: list[str] | None,

@@ -123,7 +123,7 @@ class Table:
 
         form = self.schema.form
         if form == "sparse":
-            return self.to_scipy().toarray()  # type: ignore[no-any-return]
+            return self.to_scipy("csr").toarray()  # type: ignore[no-any-return]
         if form in ("columns", "coo"):
             return self.reshape("dense").to_numpy()
         if form == "table":
@@ -157,27 +157,37 @@ class Table:
                 values = values.transpose((0, *(axis + 1 for axis in order)))
         return values
 
-    def to_scipy(self) -> scipy.sparse.csr_array:
-        """A sparse matrix of SciPy, in CSR. Values and column numbers share memory with the table."""
+    def to_scipy(self, format: str | None = None) -> scipy.sparse.sparray:
+        """A sparse matrix of SciPy in a format such as ``"csr"`` or ``"csc"``: by default that of the file, or CSR.
+
+        In CSR, values and column numbers share memory with the table.
+        """
         import numpy
         import scipy.sparse
 
+        native = self._native_type("npz")
         if self.schema.form != "sparse":
             if self.schema.kind != "matrix":
                 raise Unsupported(f"a {self.schema.kind} is not a matrix")
-            return self.reshape("sparse").to_scipy()
+            return self.reshape("sparse").to_scipy(format or native.get("layout"))
         pointers, indices, values, shape = self._native.csr()
         columns = numpy.asarray(indices)
         # SciPy takes signed numbers; these have the same bits.
         signed = columns.view(columns.dtype.str.replace("u", "i"))
-        if shape[1] > 2**31 and columns.dtype.itemsize == 4:
+        if columns.dtype.itemsize == 4 and (shape[1] > 2**31 or native.get("index_bytes") == 8):
             signed = columns.astype(numpy.int64)
         ends = numpy.asarray(pointers)
         # SciPy wants row pointers and column numbers of the same type: the former are few.
         if signed.dtype == numpy.int32 and len(signed) < 2**31:
             ends = ends.astype(numpy.int32)
         parts = (numpy.asarray(values), signed, ends)
-        return scipy.sparse.csr_array(parts, shape=shape, copy=False)
+        matrix = scipy.sparse.csr_array(parts, shape=shape, copy=False)
+        return matrix.asformat(format or native.get("layout") or "csr")
+
+    def _native_type(self, format: str) -> dict[str, Any]:
+        """What the schema says of a format's own type, if the data was in that format."""
+        native = json.loads(self.schema.metadata.get("pentaglot.native", "{}"))
+        return native["type"] if native.get("format") == format and isinstance(native["type"], dict) else {}
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
         import numpy
@@ -213,7 +223,7 @@ class Table:
     def _spy(self) -> str:
         import numpy
 
-        matrix = self.to_scipy()
+        matrix: Any = self.to_scipy("csr")
         rows, cols = matrix.shape
         step = max(1, matrix.nnz // SPY_ENTRIES)
         places = numpy.arange(0, matrix.nnz, step)

@@ -1,4 +1,4 @@
-//! One pass over the words for everything that queries need.
+//! Builds everything that queries need in one pass over the words.
 
 use super::inventory::Inventory;
 use super::rank::{BLOCK, Counter};
@@ -6,7 +6,7 @@ use super::sampler::Sampler;
 use crate::bits::low_mask;
 use crate::cpu::{Isa, dispatch};
 
-/// What a pass has built.
+/// The result of a pass.
 #[derive(Default)]
 pub(crate) struct Built {
     /// Our own counts for rank.
@@ -34,7 +34,7 @@ fn pass<const PARTS: u8, I: Isa>(isa: I, words: &[u64], len: u64, ones: u64) -> 
         if PARTS & RANK != 0 {
             counter.take(isa, block);
         }
-        // Unused bits of a last word are neither ones nor zeros, whatever a damaged file has there.
+        // Unused bits of the last word are neither ones nor zeros, also in a damaged file.
         let bits = (len - position).min(BLOCK);
         let whole = bits == BLOCK;
         for (index, &word) in block.iter().enumerate() {

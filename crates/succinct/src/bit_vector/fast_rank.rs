@@ -10,10 +10,10 @@ use crate::cpu::{Bmi2, Isa, prefetch_at};
 /// Bits per large count.
 pub(crate) const PART: u64 = 64 * LARGE as u64;
 
-/// About how many ones there are before `index`, which must be below `len`, if there are `ones`. `before` tells how many
-/// there are before a part, for each that starts below `len`.
+/// An estimate of the number of ones before `index`, which must be below `len`, if there are `ones` in total. `before`
+/// returns the number before a part, for each part that starts below `len`.
 ///
-/// Where bits are as good as random this is off by some 50 on average: mostly in the right cache line.
+/// For random bits the error is about 50 on average, which is mostly within the right cache line.
 #[inline(always)]
 pub(crate) fn rank_between(index: u64, len: u64, ones: u64, before: impl Fn(u64) -> u64) -> u64 {
     let (part, last) = (index / PART, (len - 1) / PART);
@@ -24,9 +24,9 @@ pub(crate) fn rank_between(index: u64, len: u64, ones: u64, before: impl Fn(u64)
     start.wrapping_add(ones.wrapping_sub(start).wrapping_mul(index % PART) / (len - last * PART))
 }
 
-/// What rank on a fast processor needs, side by side, once there are counts of our own.
+/// The data of rank on a fast processor, next to each other, once our own counts exist.
 ///
-/// The pointers are to counts that stay in place as long as the vector lives.
+/// The pointers are to counts that do not move as long as the vector lives.
 #[derive(Debug, Default)]
 pub(crate) struct FastRank {
     // 0 until the pointers are set.
@@ -36,7 +36,7 @@ pub(crate) struct FastRank {
 }
 
 impl FastRank {
-    /// Remembers the counts of `len` bits; always the same ones.
+    /// Stores the counts of `len` bits; every call has the same ones.
     pub(crate) fn set(&self, _: Bmi2, len: u64, counts: Counts<'_>) {
         self.small.store(counts.small.as_ptr().cast_mut(), Ordering::Relaxed);
         self.large.store(counts.large.as_ptr().cast_mut(), Ordering::Relaxed);
@@ -51,8 +51,8 @@ impl FastRank {
 
     /// Ones before `index`, if the counts are known and `index` is below the length.
     ///
-    /// A query waits for two cache lines and nothing else, so what counts is how many queries the processor has under way:
-    /// that is, how few instructions each takes.
+    /// A query waits only for two cache lines, so the throughput depends on how many queries are in flight: that is, on
+    /// how few instructions each takes.
     ///
     /// # Safety
     ///
@@ -63,7 +63,7 @@ impl FastRank {
             return None;
         }
         let (small, large) = (self.small.load(Ordering::Relaxed), self.large.load(Ordering::Relaxed));
-        // SAFETY: the length was set by somebody who had this processor.
+        // SAFETY: the length is set only on this processor.
         let isa = unsafe { Bmi2::found_earlier() };
         // SAFETY: `index` is below the length that `words` and the counts have.
         Some(unsafe { rank_in_counts(isa, small, large, words, index) })
@@ -77,14 +77,14 @@ impl FastRank {
     #[inline(always)]
     pub(crate) unsafe fn bits<'a>(&'a self, words: &'a [u64]) -> Option<FastBits<'a>> {
         let last = self.len.load(Ordering::Acquire).checked_sub(1)?;
-        // SAFETY: the length was set by somebody who had this processor.
+        // SAFETY: the length is set only on this processor.
         let isa = unsafe { Bmi2::found_earlier() };
         let small = self.small.load(Ordering::Relaxed).cast();
         let large = self.large.load(Ordering::Relaxed);
         Some(FastBits { isa, words: words.as_ptr(), small, large, last, lifetime: PhantomData })
     }
 
-    /// About how many of all `ones` are before `index`; `None` if the counts are not known.
+    /// An estimate of how many of all `ones` are before `index`; `None` if the counts are not known.
     #[inline(always)]
     pub(crate) fn rank_roughly(&self, index: u64, ones: u64) -> Option<u64> {
         let len = self.len.load(Ordering::Acquire);
@@ -96,7 +96,7 @@ impl FastRank {
         Some(rank_between(index, len, ones, |part| unsafe { *large.add(part as usize) }))
     }
 
-    /// Asks for the counts that `rank(index)` will read.
+    /// Prefetches the counts that `rank(index)` will read.
     #[inline(always)]
     pub(crate) fn prefetch_counts(&self, index: u64) {
         prefetch_at(self.small.load(Ordering::Relaxed), (index / 256) as usize);
@@ -110,7 +110,7 @@ pub(crate) struct FastBits<'a> {
     words: *const u64,
     small: *const u16,
     large: *const u64,
-    // The last bit: words and counts are there up to it.
+    // The last bit: words and counts exist up to it.
     last: u64,
     lifetime: PhantomData<&'a [u64]>,
 }
@@ -142,7 +142,7 @@ impl FastBits<'_> {
         before.wrapping_add(self.isa.popcount(self.isa.low_bits_to_64(bits, index.wrapping_sub(64 * word))))
     }
 
-    /// Asks for the lines that a query for `index` reads.
+    /// Prefetches the lines that a query for `index` reads.
     #[inline(always)]
     pub(crate) fn prefetch(self, index: u64) {
         let word = (index / 64) as usize;
@@ -189,7 +189,7 @@ unsafe fn rank_in_counts(
     rank
 }
 
-/// As above, on processors of which none is called fast.
+/// Never called: other architectures have no fast processor.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn rank_in_counts(
     isa: Bmi2,

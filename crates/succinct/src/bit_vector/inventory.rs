@@ -1,4 +1,4 @@
-//! Select by inventory: where every so-many-th bit is.
+//! Select by inventory: the position of every k-th bit.
 
 use std::io;
 
@@ -13,17 +13,17 @@ use crate::layout::WordSink;
 use crate::storage::SharedWords;
 
 /// Samples of every 2^`log`-th bit of one kind, chosen so that a stride nearly always ends within the words that the
-/// processor looks at in one go: four, or eight with AVX-512.
+/// processor examines at once: four, or eight with AVX-512.
 ///
 /// A sample says in which word its bit is, and how many bits of the kind come before it in that word: both as one
-/// number, 64 times the word plus the count. So a query knows what to count to before it has seen the word. Strides come
-/// in groups: a group has the start of the word where it begins, a stride its sample relative to that, in 16 bits. A
-/// query reads both, which lie in the second-level cache up to some 10^8 bits, and counts words: one cache miss. A kind
-/// that is at most one bit in 64 has every bit sampled (`log` 0), by its position.
+/// number, 64 times the word plus the count. So a query knows its target count before it has loaded the word. Strides
+/// come in groups: a group has the start of the word where it begins, a stride its sample relative to that, in 16 bits.
+/// A query reads both, which are in the second-level cache up to about 10^8 bits, and counts words: one cache miss. A
+/// kind that is at most one bit in 64 has every bit sampled (`log` 0), by its position.
 ///
-/// Where the bits are clustered a stride may span much more, and its group says so: up to 512 bits per bit of the kind,
-/// the rank support is searched instead of the words; above, all positions of the group are listed, which costs less than
-/// an eighth of the bits they span.
+/// If the bits are clustered a stride may span much more, which its group indicates: up to 512 bits per bit of the
+/// kind, the rank support is searched instead of the words; above, all positions of the group are listed, which costs
+/// less than an eighth of the bits they span.
 #[derive(Debug, Clone)]
 pub(crate) struct Inventory {
     log: u32,
@@ -52,7 +52,8 @@ pub(crate) const LISTED: u64 = 3 << KIND_SHIFT;
 pub(crate) const VALUE: u64 = !LISTED;
 
 impl Inventory {
-    /// Takes over what a pass has found: one offset for each stride of `count` bits, one group for each so many.
+    /// The inventory of a pass: one offset for each stride of `count` bits, one group for each 2^`group_log`
+    /// strides.
     pub(crate) fn new(log: u32, count: u64, groups: Vec<u64>, offsets: Vec<u64>, listed: Vec<u64>) -> Self {
         assert_eq!(
             (groups.len() as u64, offsets.len() as u64),
@@ -185,7 +186,7 @@ impl Inventory {
         find::<ONE, I>(isa, words, (low * BLOCK / 64) as usize, rank.wrapping_sub(before(low)))
     }
 
-    /// Asks for the sample of `rank`.
+    /// Prefetches the sample of `rank`.
     #[inline(always)]
     pub(crate) fn prefetch_sample(&self, rank: u64) {
         let stride = rank >> self.log;
@@ -193,7 +194,7 @@ impl Inventory {
         prefetch(self.offsets.as_ref(), (stride / 4) as usize);
     }
 
-    /// Asks for the words where the search for `rank` will start.
+    /// Prefetches the words where the search for `rank` will start.
     #[inline(always)]
     pub(crate) fn prefetch_words(&self, words: &[u64], rank: u64, chunk: usize) {
         if rank < self.count && self.log > 0 {
@@ -206,7 +207,8 @@ impl Inventory {
         }
     }
 
-    /// About where the bit of rank `rank` is, from the starts of its group and the next; asks for what select will read.
+    /// An estimate of the position of the bit of rank `rank`, from the starts of its group and the next; prefetches
+    /// what select will read.
     #[inline(always)]
     pub(crate) fn select_roughly(&self, words: &[u64], rank: u64) -> u64 {
         let bits_log = self.log + self.group_log();

@@ -1,4 +1,4 @@
-//! Walking over set bits, unset bits and runs, a word at a time.
+//! Iterates over set bits, unset bits and runs, a word at a time.
 
 use crate::bits::{low_mask, scan_forward};
 
@@ -7,7 +7,7 @@ use crate::bits::{low_mask, scan_forward};
 pub struct Positions<'a> {
     // The words after the current one.
     rest: std::slice::Iter<'a, u64>,
-    // What is left of the current word, and the position of its first bit.
+    // The rest of the current word, and the position of its first bit.
     word: u64,
     base: u64,
     flip: u64,

@@ -15,7 +15,7 @@ use crate::storage::{Section, Words};
 
 const SLOT_NAMES: [&str; 3] = ["rank_support", "select_support", "select_zero_support"];
 
-/// What goes into the optional slots: rank, select, select0.
+/// Which optional slots are written: rank, select, select0.
 pub(crate) type Slots = [bool; 3];
 
 impl<W: Words> BitVector<W> {
@@ -46,7 +46,7 @@ impl<W: Words> BitVector<W> {
         let (words, len) = (self.bits.words(), self.bits.len());
         let support = match kind {
             0 => {
-                // Always from the bits: a file's own support is unverified.
+                // Always computed from the bits: a file's own support is unverified.
                 let pairs = dispatch!(isa => pairs_of(isa, words));
                 sink.put(&[1 + pairs.len() as u64, pairs.len() as u64 / 2])?;
                 return sink.put(&pairs);

@@ -30,7 +30,7 @@ use crate::layout::WordSink;
 use crate::raw_vector::RawVector;
 use crate::storage::{SharedWords, Words};
 
-/// A plain bit vector that answers rank, select and their relatives.
+/// A plain bit vector with rank, select and related queries.
 ///
 /// | | space (bits per bit) | cache misses per query |
 /// |---|---|---|
@@ -38,8 +38,8 @@ use crate::storage::{SharedWords, Words};
 /// | rank: rank9 (Vigna, *Broadword implementation of rank/select queries*, WEA 2008), if the file has it; else a 16-bit count for every word, in memory only | 0.25 | 2 at once |
 /// | select, select0: an inventory with adaptive strides (in the manner of Vigna's `SelectAdapt`), in memory only | 0.07 to 0.18 each; up to 0.31 for a kind that is one bit in 64 | 1 in the bits, after 1 in the inventory; only that one for a kind that is at most one bit in 64; up to 13 more steps in the rank support where bits are clustered |
 ///
-/// The rank support of a file is used in place. The rest is built when first needed, in one pass; until a few
-/// selects have been asked, a file's own select support answers them.
+/// The rank support of a file is used in place. The rest is built when first needed, in one pass; the first
+/// few selects are answered by a file's own select support.
 ///
 /// ```
 /// use pentaglot_succinct::{BitQueries, BitVector, Structure, Supports, WordCursor};
@@ -55,19 +55,19 @@ use crate::storage::{SharedWords, Words};
 pub struct BitVector<W = Vec<u64>> {
     ones: u64,
     bits: RawVector<W>,
-    // What the three optional slots held: rank, select, select0.
+    // The content of the three optional slots: rank, select, select0.
     slots: [Option<W>; 3],
     // The pairs of slot 0, if their number is right.
     pairs: Option<W>,
     index: Index,
 }
 
-/// What is not in the file, or faster than what is.
+/// Supports that are not in the file, or faster than those in the file.
 #[derive(Debug, Default)]
 struct Index {
     // Our own rank support, if the file has none.
     counts: OnceLock<SharedWords>,
-    // The same once it is there, if the processor is fast: it points into `counts`, which never change.
+    // The same once it is built, if the processor is fast: it points into `counts`, which never change.
     fast_rank: FastRank,
     ones: OnceLock<Inventory>,
     zeros: OnceLock<Inventory>,
@@ -75,7 +75,7 @@ struct Index {
     patience: AtomicU32,
 }
 
-/// So many selects are answered by the file's own support before an inventory is built.
+/// This many selects are answered by the file's own support before an inventory is built.
 const PATIENCE: u32 = 64;
 
 impl Clone for Index {
@@ -100,7 +100,7 @@ impl<W: Clone> Clone for BitVector<W> {
 }
 
 impl<W: Words> From<RawVector<W>> for BitVector<W> {
-    /// Counts the bits; supports come later.
+    /// Counts the bits; supports are built later.
     fn from(bits: RawVector<W>) -> Self {
         let ones = bits.count_ones();
         BitVector { ones, bits, slots: [const { None }; 3], pairs: None, index: Index::default() }
@@ -151,7 +151,7 @@ impl<W: Words> BitVector<W> {
         &self.bits
     }
 
-    /// What the optional slots of the file held: rank, select, select0 support.
+    /// The content of the file's optional slots: rank, select, select0 support.
     pub fn stored_supports(&self) -> [Option<&[u64]>; 3] {
         self.slots.each_ref().map(|slot| slot.as_ref().map(AsRef::as_ref))
     }
@@ -171,7 +171,7 @@ impl<W: Words> BitVector<W> {
         Counts::new(self.index.counts.get()?.as_ref(), self.bits.words().len())
     }
 
-    /// What batches of queries read, if the processor is fast and the counts are our own.
+    /// The data for batches of queries, if the processor is fast and the counts are our own.
     #[inline]
     pub(crate) fn fast_bits(&self) -> Option<FastBits<'_>> {
         if !self.index.fast_rank.is_set() {
@@ -182,7 +182,7 @@ impl<W: Words> BitVector<W> {
         unsafe { self.index.fast_rank.bits(self.bits.words()) }
     }
 
-    /// Makes [`Index::fast_rank`] ready if the processor is fast and the counts are there.
+    /// Sets [`Index::fast_rank`] if the processor is fast and the counts exist.
     fn remember_counts(&self) {
         let len = self.bits.len();
         if let (Some(isa), Some(counts)) = (fast(), self.ready_counts())
@@ -201,7 +201,7 @@ impl<W: Words> BitVector<W> {
         Counts::new(counts.as_ref(), words.len()).expect("a pass counts every word")
     }
 
-    /// The inventory of the ones or the zeros, built if need be.
+    /// The inventory of the ones or the zeros, built if necessary.
     #[inline]
     pub(crate) fn inventory<const ONE: bool>(&self) -> &Inventory {
         let slot = if ONE { &self.index.ones } else { &self.index.zeros };
@@ -215,7 +215,7 @@ impl<W: Words> BitVector<W> {
     #[inline(never)]
     fn build_inventory<const ONE: bool>(&self) -> &Inventory {
         let (words, len) = (self.bits.words(), self.bits.len());
-        let missing = "a pass builds the parts it is asked for";
+        let missing = "a pass builds the requested parts";
         if ONE {
             let make = || build::<ONES>(words, len, self.ones).ones.expect(missing);
             self.index.ones.get_or_init(make)
@@ -225,20 +225,20 @@ impl<W: Words> BitVector<W> {
         }
     }
 
-    /// Takes over an inventory of the ones, if there is none yet.
+    /// Sets the inventory of the ones, if there is none yet.
     pub(crate) fn attach_ones(&self, inventory: Inventory) {
-        // Another thread may have been faster: its inventory is as good.
+        // Another thread may have set the same inventory.
         let _ = self.index.ones.set(inventory);
     }
 
-    /// The inventory if it is there.
+    /// The inventory, if it exists.
     #[inline(always)]
     fn ready_inventory<const ONE: bool>(&self) -> Option<&Inventory> {
         let slot = if ONE { &self.index.ones } else { &self.index.zeros };
         slot.get()
     }
 
-    /// Select while there is no inventory: by the file's support, or by building one.
+    /// Select without an inventory: uses the file's support, or builds an inventory.
     #[cold]
     #[inline(never)]
     fn select_unprepared<const ONE: bool>(&self, rank: u64) -> Option<u64> {
@@ -271,7 +271,7 @@ impl<W: Words> BitVector<W> {
             build::<{ RANK | ONES | ZEROS }>(words, len, self.ones)
         };
         if self.pairs.is_none() {
-            // Another thread may have been faster: its parts are as good.
+            // Another thread may have set the same parts.
             let _ = self.index.counts.set(SharedWords::new(built.counts));
         }
         for (slot, inventory) in [(&self.index.ones, built.ones), (&self.index.zeros, built.zeros)] {
@@ -290,7 +290,7 @@ impl<W: Words> Indexed for BitVector<W> {
 
     fn write_index(&self, sink: &mut impl WordSink) -> io::Result<()> {
         self.build_index();
-        // The file's own rank support is as good as ours: then there is nothing to keep.
+        // If the file has its own rank support, ours is not needed.
         let counts = if self.pairs.is_some() { None } else { self.index.counts.get() };
         let counts = counts.map_or(&[][..], AsRef::as_ref);
         sink.put(&[self.bits.len(), self.ones, counts.len() as u64])?;

@@ -9,9 +9,9 @@ use crate::cpu::{Isa, Wide, dispatch, fast, prefetch, wide};
 use crate::queries::{BATCH, BitQueries};
 use crate::storage::Words;
 
-/// Vectors of fewer bits are taken to be in a cache near the processor.
+/// Vectors of fewer bits are assumed to be in a cache.
 const CACHED: u64 = 1 << 24;
-/// Predecessor and successor look at this many words before they use rank and select.
+/// Predecessor and successor examine this many words before they use rank and select.
 const NEARBY: usize = 8;
 
 impl<W: Words> BitVector<W> {
@@ -45,7 +45,8 @@ impl<W: Words> BitVector<W> {
         }
     }
 
-    /// Whether set bits are so few that the inventory lists them all: then rank and select beat a look around word by word.
+    /// Whether set bits are so few that the inventory lists them all: then rank and select are faster than a search
+    /// word by word.
     #[inline(always)]
     fn is_listed(&self) -> bool {
         self.ones <= self.bits.len() / 64
@@ -53,15 +54,16 @@ impl<W: Words> BitVector<W> {
             && self.ready_inventory::<true>().is_some()
     }
 
-    /// The processor, if it sees eight words at once, a set bit is nearly always among so many, and the words are not in
-    /// a near cache: then one miss is less than the two or three of rank and select.
+    /// The processor, if it examines eight words at once, these nearly always have a set bit, and the words are not
+    /// cached: then a search has one cache miss, rank and select have two or three.
     #[inline(always)]
     fn nearby(&self) -> Option<Wide> {
         let len = self.bits.len();
         if len > CACHED && self.ones >= len / 128 { wide() } else { None }
     }
 
-    /// Rank past the end, in a file's own rank support, on the first query, and on other processors.
+    /// The slow path of rank: past the end, in a file's own rank support, on the first query, and on other
+    /// processors.
     #[inline(never)]
     fn rank_slowly(&self, index: u64) -> u64 {
         if index >= self.bits.len() {
@@ -102,14 +104,14 @@ impl<W: Words> BitVector<W> {
         (bit, support.rank(isa, words, index))
     }
 
-    /// Asks for the lines that `rank(index)` will read.
+    /// Prefetches the lines that `rank(index)` will read.
     #[inline(always)]
     pub(crate) fn prefetch_rank(&self, support: RankSupport<'_>, index: u64) {
         support.prefetch((index / 64) as usize);
         prefetch(self.bits.words(), (index / 64) as usize);
     }
 
-    /// About how many ones there are before `index`, from counts so far apart that they are in a near cache; 0 if nothing
+    /// An estimate of the number of ones before `index`, from counts that are few enough to stay cached; 0 if nothing
     /// is known.
     #[inline(always)]
     pub(crate) fn rank_roughly(&self, index: u64) -> u64 {
@@ -124,7 +126,7 @@ impl<W: Words> BitVector<W> {
         rank_between(index, self.bits.len(), self.ones, |part| before(part).unwrap_or(0))
     }
 
-    /// Asks for the lines that `rank(index)` will read.
+    /// Prefetches the lines that `rank(index)` will read.
     #[inline(always)]
     pub(crate) fn prefetch_index(&self, index: u64) {
         prefetch(self.bits.words(), (index / 64) as usize);
@@ -134,7 +136,8 @@ impl<W: Words> BitVector<W> {
         }
     }
 
-    /// About where the bit of rank `rank` is, 0 if nothing is known; asks for the lines that select will read.
+    /// An estimate of the position of the bit of rank `rank`, 0 if nothing is known; prefetches the lines that
+    /// select will read.
     #[inline(always)]
     pub(crate) fn select_roughly<const ONE: bool>(&self, rank: u64) -> u64 {
         let words = self.bits.words();
@@ -279,7 +282,7 @@ impl<W: Words> BitQueries for BitVector<W> {
                 .or_else(|| self.select(self.rank(index)));
         }
         match scan_forward(self.bits.words(), index, true, NEARBY) {
-            // Set bits past the end are a damaged file's.
+            // A damaged file may have set bits past the end.
             Some(position) => (position < self.bits.len()).then_some(position),
             None => self.select(self.rank(index)),
         }

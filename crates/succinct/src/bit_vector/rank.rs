@@ -17,19 +17,19 @@ pub(crate) fn count_elements(words: usize) -> usize {
     words.div_ceil(4) + words.div_ceil(LARGE)
 }
 
-/// What the ones before a word are read from.
+/// The source of the number of ones before a word.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RankSupport<'a> {
     /// A file's own: block k of 512 bits has a pair, the ones before the block, and seven 9-bit counts of the ones before
     /// words 1 to 7 within it.
     Pairs(&'a [u64]),
-    /// Ours, in the same space but quicker to read: 16 bits for each word, the ones before it since the last large count;
-    /// every 1024 words a large count, the ones before it. The large counts stay in the first-level cache.
+    /// Ours, of the same size but faster: 16 bits for each word, the ones before it since the last large count; every
+    /// 1024 words a large count, the ones before it. The large counts stay in the first-level cache.
     Counts(Counts<'a>),
 }
 
 impl<'a> RankSupport<'a> {
-    /// Ones before the word of number `word`; some number past the last one.
+    /// Ones before the word of number `word`; an unspecified number past the last one.
     #[inline(always)]
     pub(crate) fn before(self, word: usize) -> u64 {
         match self {
@@ -56,7 +56,7 @@ impl<'a> RankSupport<'a> {
         self.before(word).wrapping_add(isa.popcount(bits))
     }
 
-    /// Asks for the line that the ones before a word are read from.
+    /// Prefetches the line that the ones before a word are read from.
     #[inline(always)]
     pub(crate) fn prefetch(self, word: usize) {
         match self {
@@ -85,7 +85,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// Takes our own counts in one pass, block by block.
+/// Computes our own counts in one pass, block by block.
 pub(crate) struct Counter {
     small: Vec<u64>,
     large: Vec<u64>,

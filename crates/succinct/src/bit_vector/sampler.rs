@@ -1,11 +1,11 @@
-//! Taking the samples of an inventory, in one pass over the words.
+//! Takes the samples of an inventory, in one pass over the words.
 
 use super::inventory::{FEW_GROUP, GROUP, Inventory, LISTED, SEARCH, VALUE};
 use super::rank::BLOCK;
 use crate::bits::scan_forward;
 use crate::cpu::{Isa, wide};
 
-/// Up to one bit of the kind in so many, every one is sampled.
+/// Every bit is sampled if at most one bit in this many is of the kind.
 const FEW: u64 = 64;
 /// The longest stride, as a logarithm: with the bits before it in its first word, less than 255.
 pub(crate) const LOG_LIMIT: u32 = 7;
@@ -21,14 +21,14 @@ pub(crate) struct Sampler {
     groups: Vec<u64>,
     offsets: Vec<u64>,
     strides: u64,
-    // What offsets of the current group count from; its last sample, and its widest stride.
+    // The origin of the offsets of the current group; its last sample, and its widest stride.
     origin: u64,
     last: u64,
     widest: u64,
 }
 
 impl Sampler {
-    /// For about `count` bits of the kind among `len`; the choice of strides is all that depends on it.
+    /// For about `count` bits of the kind among `len`; only the choice of strides depends on it.
     pub(crate) fn new(wanted: bool, count: u64, len: u64) -> Self {
         let log = log_of_strides(count, len);
         let strides = if wanted { (count.min(len) >> log) + 1 } else { 0 };
@@ -57,7 +57,7 @@ impl Sampler {
         self.count += count;
     }
 
-    /// Adds a sample that says `mark`; if it starts a group, offsets count from `origin` on.
+    /// Adds the sample `mark`; if it starts a group, offsets count from `origin`.
     #[inline(always)]
     fn push(&mut self, origin: u64, mark: u64) {
         if self.strides.is_multiple_of(self.group()) {
@@ -77,7 +77,7 @@ impl Sampler {
         self.strides += 1;
     }
 
-    /// Decides about the last group, which ends before `limit`.
+    /// Chooses the kind of the last group, which ends before `limit`.
     #[inline(always)]
     fn close(&mut self, limit: u64) {
         let widest = self.widest.max(limit - self.last);
@@ -96,7 +96,7 @@ impl Sampler {
         let bits = self.group() << self.log;
         for (index, group) in self.groups.iter_mut().enumerate().filter(|(_, group)| **group >= LISTED) {
             let mut at = *group & VALUE;
-            // Its first sample says how many bits of its word belong to the group before.
+            // Its first sample has the number of bits of its word that belong to the group before.
             let first = self.offsets[index * (bits >> self.log) as usize / 4] & 0xFFFF;
             for _ in 0..first {
                 at = scan_forward(words, at, ONE, 1).map_or(at, |position| position + 1);
@@ -114,8 +114,8 @@ impl Sampler {
     }
 }
 
-/// The longest strides, as a logarithm, that nearly always end within the words that the processor looks at in one go,
-/// with up to a word before them. Few bits are best all sampled: then nothing is counted at all.
+/// The longest strides, as a logarithm, that nearly always end within the words that the processor examines at once,
+/// with up to a word before them. If there are few bits, all are sampled, so that nothing is counted.
 fn log_of_strides(count: u64, len: u64) -> u32 {
     if count <= len / FEW {
         return 0;

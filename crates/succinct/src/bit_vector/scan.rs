@@ -1,4 +1,4 @@
-//! Counting words to the bit of a rank.
+//! Finds the bit of a rank by counting the bits of words.
 
 use std::hint::select_unpredictable;
 
@@ -12,7 +12,7 @@ pub(crate) fn find<const ONE: bool, I: Isa>(isa: I, words: &[u64], index: usize,
     if index.checked_add(I::CHUNK).is_none_or(|end| end > words.len()) {
         return find_slowly::<ONE, I>(isa, words, index, rank);
     }
-    // SAFETY: a chunk from `index` on is there.
+    // SAFETY: there is a complete chunk from `index` on.
     match unsafe { isa.find_in_chunk::<ONE>(words.as_ptr().add(index), rank) } {
         Some(position) => Some(64 * index as u64 + position),
         None => find_slowly::<ONE, I>(isa, words, index, rank),

@@ -1,4 +1,4 @@
-//! Select support as simple-sds lays it out: written exactly, and read where nothing faster is there yet.
+//! Select support in the layout of simple-sds: written exactly, and read if there is no inventory yet.
 //!
 //! Values (ones, or zeros) come in superblocks of 4096. A superblock that spans at least bit_len(n)^4 bits is
 //! *long*: all its positions are listed as offsets from its first. Otherwise it is *short*: every 64th is.
@@ -13,7 +13,7 @@ use crate::layout::Structure;
 const SUPERBLOCK: u64 = 4096;
 const BLOCK: u64 = 64;
 
-/// A select support over words of its own or of a file.
+/// A select support over owned words or those of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct SelectSupport<W> {
     pub(crate) samples: IntVector<W>,
@@ -66,7 +66,7 @@ fn positions_of_every_64th<const ONE: bool, I: Isa>(isa: I, words: &[u64], len: 
 }
 
 impl<'a> SelectSupport<&'a [u64]> {
-    /// The support in `words`, if they are one: three integer vectors and nothing after them.
+    /// The support in `words`, if they have that structure: three integer vectors and nothing after them.
     pub(crate) fn open(words: &'a [u64]) -> Option<Self> {
         let mut cursor = WordCursor::new(words);
         let samples = IntVector::from_words(&mut cursor).ok()?;

@@ -38,7 +38,7 @@ fn popcnt(_: Popcnt, word: u64) -> u64 {
 }
 
 impl Bmi2 {
-    /// The fast processor, found earlier.
+    /// The fast processor, which was detected earlier.
     ///
     /// # Safety
     ///
@@ -104,9 +104,8 @@ impl Isa for Bmi2 {
     #[inline(always)]
     unsafe fn popcount_at<const OFFSET: usize>(self, words: *const u64) -> u64 {
         let count: u64;
-        // SAFETY: a `Bmi2` value exists only after POPCNT was detected.
-        // SAFETY: the instruction reads the word, which the caller promises to be there, and writes one register and
-        // the flags.
+        // SAFETY: a `Bmi2` value exists only after POPCNT was detected. SAFETY: the instruction reads the word,
+        // which the caller guarantees to be readable, and writes one register and the flags.
         unsafe {
             std::arch::asm!("popcnt {0}, qword ptr [{1} + {2}]", lateout(reg) count, in(reg) words, const OFFSET,
                 options(pure, readonly, nostack));
@@ -114,7 +113,8 @@ impl Isa for Bmi2 {
         count
     }
 
-    /// Without a branch, which nobody could predict: subtract; without a borrow, take the difference and the next word.
+    /// Without a branch, which would be unpredictable: subtract; if there is no borrow, take the difference and the
+    /// next word.
     #[inline(always)]
     fn step<const ONE: bool, const BITS: u64>(
         self,

@@ -1,4 +1,4 @@
-//! The few instructions that an ordinary build may not use, found once at run time.
+//! Instructions that a build for any x86-64 processor may not use, detected once at run time.
 //!
 //! An ordinary x86-64 build uses neither POPCNT nor PDEP. Intrinsics need functions with `#[target_feature]`, which
 //! are not inlined into code without that feature. Instead the instructions are inline assembly behind an [`Isa`]
@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub(crate) trait Isa: Copy {
     /// Number of set bits.
     fn popcount(self, word: u64) -> u64;
-    /// Position of the set bit of rank `rank`; some position below 64 if there are not so many.
+    /// Position of the set bit of rank `rank`; an unspecified position below 64 if there are fewer set bits.
     fn select_in_word(self, word: u64, rank: u64) -> u64;
-    /// Position of the set bit of rank `rank`, which must be there.
+    /// Position of the set bit of rank `rank`, which must exist.
     #[inline(always)]
     fn select_present(self, word: u64, rank: u64) -> u64 {
         self.select_in_word(word, rank)
@@ -39,29 +39,29 @@ pub(crate) trait Isa: Copy {
     ///
     /// # Safety
     ///
-    /// That word must be there to read.
+    /// That word must be readable.
     #[inline(always)]
     unsafe fn popcount_at<const OFFSET: usize>(self, words: *const u64) -> u64 {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         self.popcount(unsafe { words.byte_add(OFFSET).read() })
     }
 
-    /// Words that [`find_in_chunk`](Self::find_in_chunk) looks at.
+    /// Words that [`find_in_chunk`](Self::find_in_chunk) examines.
     const CHUNK: usize = 4;
 
     /// The bit of the kind with `rank` others before it in the `CHUNK` words at `chunk`; `None` if it is not there.
-    /// A rank of 255 and more may be given up.
+    /// For a rank of 255 or more it may return `None`.
     ///
-    /// In words: go from word to word, subtracting counts, until the rank is below the next count; the bit is in that
-    /// word. How many words are passed nobody could predict: so all are counted, and the rank is compared with each sum of
-    /// counts, without a branch.
+    /// The plain version: go from word to word, subtracting counts, until the rank is below the next count; the bit is
+    /// in that word. A branch on the number of words would be unpredictable, so all words are counted, and the rank is
+    /// compared with each sum of counts without a branch.
     ///
     /// # Safety
     ///
-    /// So many words must be there to read.
+    /// `CHUNK` words must be readable.
     #[inline(always)]
     unsafe fn find_in_chunk<const ONE: bool>(self, chunk: *const u64, rank: u64) -> Option<u64> {
-        // SAFETY: four words are there; three of them are counted, and `place` is at most the fourth.
+        // SAFETY: four words are readable; three of them are counted, and `place` is at most the fourth.
         let (left, place, word) = unsafe {
             let one = self.popcount_at::<0>(chunk);
             let two = one + self.popcount_at::<8>(chunk);
@@ -78,9 +78,9 @@ pub(crate) trait Isa: Copy {
         Some(64 * place as u64 + self.select_present(word, left))
     }
 
-    /// One step of a search by counting. `found` is what is left of `rank` at some word, and that word's number. If the
-    /// bit of that rank is past the first `BITS` bits, `ones` of which are set, the same for the word there, which must be
-    /// the next one. Set bits are counted if `ONE`, else unset ones.
+    /// One step of a search by counting. `found` is the rest of `rank` at some word, and that word's number. If the bit
+    /// of that rank is past the first `BITS` bits, `ones` of which are set, returns the same for the next word, which
+    /// begins there. Set bits are counted if `ONE`, else unset ones.
     #[inline(always)]
     fn step<const ONE: bool, const BITS: u64>(
         self,
@@ -98,7 +98,7 @@ pub(crate) trait Isa: Copy {
         word >> (count % 64)
     }
 
-    /// The low three bits of each 4-bit unit, put together: what PEXT does with the mask 0x7777….
+    /// The low three bits of each 4-bit unit, concatenated: PEXT with the mask 0x7777….
     #[inline(always)]
     fn join_octal(self, units: u64) -> u64 {
         let mut value = units & 0x7777_7777_7777_7777;
@@ -125,7 +125,7 @@ pub(crate) struct Bmi2(());
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wide(());
 
-/// The processor we run on.
+/// The processor that runs this program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Level {
     Bmi2(Bmi2),
@@ -136,7 +136,7 @@ pub(crate) enum Level {
 // 0: not yet known; 1: portable; 2: POPCNT; 3: BMI2; 4: also AVX-512.
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// The processor we run on: one load and one or two predictable branches.
+/// The processor that runs this program: one load and one or two predictable branches.
 #[inline(always)]
 pub(crate) fn level() -> Level {
     match LEVEL.load(Ordering::Relaxed) {
@@ -150,7 +150,7 @@ pub(crate) fn level() -> Level {
 #[cold]
 #[inline(never)]
 fn detect() -> Level {
-    // Slower paths can be asked for, to test them.
+    // Slower paths can be selected, to test them.
     let limit = match std::env::var("PENTAGLOT_SUCCINCT_CPU").as_deref() {
         Ok("portable") => 1,
         Ok("popcnt") => 2,
@@ -211,8 +211,8 @@ macro_rules! dispatch {
 }
 pub(crate) use dispatch;
 
-/// The fast processor, if it is one: for queries whose other versions are kept out of line, so that the fast one is
-/// small enough to be inlined where it is asked.
+/// The fast processor, if it is one: for queries whose other versions are not inlined, so that the fast one is
+/// small enough to be inlined.
 #[inline(always)]
 pub(crate) fn fast() -> Option<Bmi2> {
     if LEVEL.load(Ordering::Relaxed) >= 3 { Some(Bmi2(())) } else { None }
@@ -225,13 +225,13 @@ pub(crate) fn wide() -> Option<Wide> {
     if LEVEL.load(Ordering::Relaxed) == 4 { Some(Wide(())) } else { None }
 }
 
-/// Asks for the cache line of `slice[index]`; an index out of bounds is harmless.
+/// Prefetches the cache line of `slice[index]`; an index out of bounds has no effect.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     prefetch_at(slice.as_ptr(), index);
 }
 
-/// Asks for the cache line of `start + index`; any address is harmless.
+/// Prefetches the cache line of `start + index`; any address is allowed.
 #[inline(always)]
 pub(crate) fn prefetch_at<T>(start: *const T, index: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,7 @@
 use super::{Bmi2, Isa, Wide};
 
 impl Wide {
-    /// The wide processor, found earlier.
+    /// The wide processor, which was detected earlier.
     ///
     /// # Safety
     ///
@@ -17,13 +17,13 @@ impl Wide {
     ///
     /// # Safety
     ///
-    /// So many words must be there to read.
+    /// Eight words must be readable.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) unsafe fn words_with_ones(self, chunk: *const u64) -> u64 {
         let words: u64;
         // SAFETY: a `Wide` value exists only after AVX-512 was detected.
-        // SAFETY: the caller promises eight words to read; nothing is written but the named registers.
+        // SAFETY: the caller guarantees that eight words are readable; nothing is written but the named registers.
         unsafe {
             std::arch::asm!(
                 "vmovdqu64 zmm16, zmmword ptr [{chunk}]", "vptestmq k1, zmm16, zmm16", "kmovb {words:e}, k1",
@@ -34,19 +34,19 @@ impl Wide {
         words
     }
 
-    /// As above, on processors of which none is called wide.
+    /// Never called: other architectures have no wide processor.
     #[cfg(not(target_arch = "x86_64"))]
     pub(crate) unsafe fn words_with_ones(self, chunk: *const u64) -> u64 {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         (0..8).map(|index| u64::from(unsafe { *chunk.add(index) } != 0) << index).sum()
     }
 }
 
 /// For each of eight words, whether the bit of rank `$rank` is past it, and the bits of the kind in those words.
 ///
-/// In words: count each word, narrow the counts to bytes, add them up from the left (sums stay at 255 once there; so
-/// does the rank, which is then past all words), compare with the rank, and add the counts of the words that are passed.
-/// Registers from 16 on leave the upper halves of the others alone, which older instructions would have to wait for.
+/// The plain version: count each word, narrow the counts to bytes, compute prefix sums (which saturate at 255; so does
+/// the rank, which is then past all words), compare with the rank, and add the counts of the words before the bit.
+/// Registers from 16 on do not dirty the upper halves of the others, which would slow down SSE instructions.
 #[cfg(target_arch = "x86_64")]
 macro_rules! pass {
     ($chunk:ident, $rank:ident, $($count:literal),+) => {{
@@ -83,12 +83,12 @@ macro_rules! pass {
 impl Isa for Wide {
     const CHUNK: usize = if cfg!(target_arch = "x86_64") { 8 } else { 4 };
 
-    /// All that waits for the words but the end waits in the vector unit, which leaves room for more queries under way.
+    /// Almost all instructions that wait for the words are in the vector unit, which allows more queries in flight.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn find_in_chunk<const ONE: bool>(self, chunk: *const u64, rank: u64) -> Option<u64> {
         // SAFETY: a `Wide` value exists only after all of these instructions were detected.
-        // SAFETY: the caller promises eight words to read; nothing is written but the named registers.
+        // SAFETY: the caller guarantees that eight words are readable; nothing is written but the named registers.
         let (passed, before) = unsafe {
             if ONE {
                 pass!(chunk, rank, "vpopcntq zmm16, zmmword ptr [{chunk}]")
@@ -106,7 +106,7 @@ impl Isa for Wide {
         if place == Self::CHUNK as u64 {
             return None;
         }
-        // SAFETY: less than eight words are passed.
+        // SAFETY: `place` is below eight.
         let word = unsafe { *chunk.add(place as usize) };
         let word = if ONE { word } else { !word };
         Some(64 * place + self.select_present(word, rank.wrapping_sub(before)))

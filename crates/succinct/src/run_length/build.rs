@@ -1,4 +1,4 @@
-//! Building a run-length encoded vector from runs.
+//! Builds a run-length encoded vector from runs.
 
 use super::RunLengthVector;
 use super::encode::{CodedBlock, Encoder, Joiner, sample_width};
@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::int_vector::IntVector;
 use crate::raw_vector::RawVector;
 
-/// Takes runs in order; runs that touch become one.
+/// Takes runs in order; adjacent runs are merged.
 ///
 /// ```
 /// use pentaglot_succinct::{BitQueries, RunLengthBuilder};
@@ -33,8 +33,8 @@ impl RunLengthBuilder {
         Self::default()
     }
 
-    /// Appends a run of set bits that starts at `start`, at or after the end of what there is; a run of length 0
-    /// only extends the vector to `start`.
+    /// Appends a run of set bits that starts at `start`, at or after the current end; a run of length 0 only
+    /// extends the vector to `start`.
     pub fn push_run(&mut self, start: u64, run: u64) -> Result<(), Error> {
         if let Some((start, run)) = self.joiner.push(start, run)?
             && let Some(block) = self.encoder.put(start, run)
@@ -60,7 +60,7 @@ impl RunLengthBuilder {
         if bit { self.push_run(len, 1) } else { self.extend_to(len.saturating_add(1)) }
     }
 
-    /// The vector of `len` bits, which must not be fewer than there are.
+    /// The vector of `len` bits, at least as many as were appended.
     pub fn finish(mut self, len: u64) -> Result<RunLengthVector, Error> {
         self.extend_to(len)?;
         if let Some((start, run)) = self.joiner.last()

@@ -1,4 +1,4 @@
-//! Decoding the runs of a block.
+//! Decodes the runs of a block.
 
 use crate::bits::{low_mask, read_int, read_window};
 use crate::cpu::Isa;
@@ -6,7 +6,7 @@ use crate::cpu::Isa;
 /// Units of 4 bits per block.
 pub(crate) const BLOCK_UNITS: u64 = 64;
 
-/// The continuation flags of the 15 units that a window is sure to hold.
+/// The continuation flags of the 15 units that a window always has.
 const FLAGS: u64 = 0x0888_8888_8888_8888;
 
 /// Decodes a block, run by run.
@@ -19,7 +19,7 @@ pub(crate) struct Block<'a> {
     pub(crate) ones: u64,
     /// The bit after the last run.
     pub(crate) tail: u64,
-    // What `ones` is after the last run: the units that follow are padding.
+    // The value of `ones` after the last run: the units that follow are padding.
     end_ones: u64,
 }
 
@@ -36,10 +36,10 @@ impl<'a> Block<'a> {
         Block { words, unit, limit, ones, tail, end_ones }
     }
 
-    /// The next run; `ones` and `tail` then are what they are after it.
+    /// The next run; updates `ones` and `tail`.
     ///
-    /// In words: an integer ends at the first unit without the flag; its value is the low three bits of its units,
-    /// lowest first. One load holds 15 units, mostly enough for the gap and the length both.
+    /// An integer ends at the first unit without the flag; its value is the low three bits of its units, lowest
+    /// first. One load has 15 units, which is mostly enough for both the gap and the length.
     #[inline(always)]
     pub(crate) fn next_run<I: Isa>(&mut self, isa: I) -> Option<Run> {
         if self.ones >= self.end_ones || self.unit >= self.limit {
@@ -47,8 +47,8 @@ impl<'a> Block<'a> {
         }
         let window = self.window();
         if window & 0x88 == 0 {
-            // Both in one unit. What follows need not wait for the window: the next unit is known if the branch is
-            // predicted.
+            // Both take one unit. If the branch is predicted, the next unit is known without waiting for the
+            // window.
             self.unit += 2;
             return Some(self.advance(window & 7, (window >> 4) & 7));
         }
@@ -56,7 +56,7 @@ impl<'a> Block<'a> {
         let gap_end = gap_stops & gap_stops.wrapping_neg();
         let run_stops = gap_stops ^ gap_end;
         let (gap, run) = if run_stops != 0 {
-            // Bits up to and with the flag of the last unit of each integer.
+            // Bits up to and including the flag of the last unit of each integer.
             let gap_bits = gap_end | (gap_end - 1);
             let run_end = run_stops.trailing_zeros();
             let gap = isa.join_octal(window & gap_bits);
@@ -101,7 +101,7 @@ impl<'a> Block<'a> {
 
 /// One integer, unit by unit, and the unit after it; bits past 64 are lost, units past the block are 0.
 ///
-/// It takes no reference to the decoder, so that loops keep that in registers.
+/// It takes no reference to the decoder, so that loops keep the decoder in registers.
 #[cold]
 #[inline(never)]
 fn long_integer(words: &[u64], mut unit: u64, limit: u64) -> (u64, u64) {

@@ -1,4 +1,4 @@
-//! From a value to the block that holds it, in one step and a short search.
+//! Finds the block of a value in one step and a short search.
 
 use std::io;
 
@@ -19,11 +19,11 @@ pub(crate) struct Directory {
     blocks: SharedWords,
 }
 
-/// Aimed-at blocks per entry.
+/// Target number of blocks per entry.
 const BLOCKS_PER_ENTRY: u64 = 4;
 
 impl Directory {
-    /// For `count` blocks over `total` values; `sample` gives the values before a block.
+    /// For `count` blocks over `total` values; `sample` returns the number of values before a block.
     pub(crate) fn build(count: u64, total: u64, sample: impl Fn(u64) -> u64) -> Self {
         let shift = bit_len(total / (count / BLOCKS_PER_ENTRY + 1)) - 1;
         let entries = if count > u64::from(u32::MAX) { 0 } else { (total >> shift) + 2 };

@@ -1,4 +1,4 @@
-//! Encoding runs, a block at a time.
+//! Encodes runs, a block at a time.
 
 use super::decode::BLOCK_UNITS;
 use crate::bits::bit_len;
@@ -7,19 +7,19 @@ use crate::error::Error;
 /// Words of a full block.
 pub(crate) const BLOCK_WORDS: usize = BLOCK_UNITS as usize / 16;
 
-/// Puts runs that touch together.
+/// Merges adjacent runs.
 #[derive(Debug, Default)]
 pub(crate) struct Joiner {
     // The run that may still grow, if its length is not 0.
     start: u64,
     run: u64,
-    /// Bits so far, unset ones at the end included.
+    /// Bits so far, including unset ones at the end.
     pub(crate) len: u64,
 }
 
 impl Joiner {
-    /// Takes a run at or after the end of what there is, or only unset bits before `start` if its length is 0; gives
-    /// the run before, if that is complete.
+    /// Adds a run at or after the current end, or only unset bits before `start` if its length is 0; returns the
+    /// previous run, if it is complete.
     pub(crate) fn push(&mut self, start: u64, run: u64) -> Result<Option<(u64, u64)>, Error> {
         let end = start.checked_add(run);
         let (true, Some(end)) = (start >= self.len, end) else {
@@ -45,7 +45,7 @@ impl Joiner {
     }
 }
 
-/// A block: what it is sampled with, and its units.
+/// A block: its sample and its units.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CodedBlock {
     /// Ones and bits before it.
@@ -64,14 +64,14 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Encodes a run; gives the block before, if the run did not fit there.
+    /// Encodes a run; returns the previous block, if the run did not fit in it.
     pub(crate) fn put(&mut self, start: u64, run: u64) -> Option<CodedBlock> {
         let numbers = [start - self.tail, run - 1];
         let needed: u64 = numbers.iter().map(|&number| u64::from(bit_len(number).div_ceil(3))).sum();
         let mut complete = None;
         if self.block.units == 0 || self.block.units + needed > BLOCK_UNITS {
             complete = self.last();
-            // What the old block has left is padding: units of 0.
+            // The rest of the old block is padding: units of 0.
             self.block = CodedBlock { sample: [self.ones, self.tail], ..CodedBlock::default() };
         }
         for mut number in numbers {

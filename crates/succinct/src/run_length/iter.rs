@@ -1,4 +1,4 @@
-//! Walking over runs, set bits and unset bits.
+//! Iterates over runs, set bits and unset bits.
 
 use super::decode::Block;
 use super::{Key, RunLengthVector};
@@ -19,7 +19,7 @@ impl<W: Words> RunLengthVector<W> {
     }
 
     fn find_bits(&self, from: u64) -> u64 {
-        // The samples alone: iteration does not pay for directories.
+        // Uses only the samples, so that iteration does not build the directories.
         let (mut low, mut high) = (0, self.blocks());
         while low + 1 < high {
             let middle = low + (high - low) / 2;

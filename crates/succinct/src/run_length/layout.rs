@@ -47,7 +47,7 @@ impl<W: Words> Structure<W> for RunLengthVector<W> {
 }
 
 impl<W: Words> RunLengthVector<W> {
-    /// Follows the runs from block to block and holds the samples against them.
+    /// Follows the runs from block to block and compares the samples with them.
     fn check(&self, walk: &mut Walk, start: u64, samples_start: u64, data_start: u64) {
         let (mut ones, mut tail) = (0_u64, 0_u64);
         for block in 0..self.blocks() {

@@ -25,11 +25,11 @@ use crate::storage::{SharedWords, Words};
 
 /// A run-length encoded bit vector: for each maximal run of set bits the zeros before it and its length.
 ///
-/// Both are written in units of 4 bits, 3 of them data, in blocks of 64 units that hold whole runs; for each block
-/// the bits and ones before it are sampled (as in the RLE vectors of Sirén, *Compressed Full-Text Indexes for
-/// Highly Repetitive Collections*, 2012).
+/// Both are written in units of 4 bits, 3 of them data, in blocks of 64 units that contain whole runs; for each
+/// block the bits and ones before it are sampled (as in the RLE vectors of Sirén, *Compressed Full-Text Indexes
+/// for Highly Repetitive Collections*, 2012).
 ///
-/// Space: 8 to 30 bits per run where gaps and runs are below a thousand, samples included; our directory over the
+/// Space: 8 to 30 bits per run if gaps and runs are below a thousand, including samples; our directory over the
 /// blocks adds a fifth. Cache misses: 3 per query (directory, sample, block), then half a block is decoded, the two
 /// numbers of a run at a time.
 ///
@@ -61,10 +61,10 @@ struct Directories {
     zeros: Directory,
 }
 
-/// So many queries are answered by binary search over the samples before directories are built.
+/// This many queries are answered by binary search over the samples before directories are built.
 const PATIENCE: u32 = 64;
 
-/// What a sample is asked for.
+/// Which number of a sample is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     Bits,
@@ -86,7 +86,7 @@ impl<W: Clone> Clone for RunLengthVector<W> {
 }
 
 impl<W: Words> RunLengthVector<W> {
-    /// Puts a vector together; widths and lengths must agree as the format demands.
+    /// A vector from its parts; widths and lengths must be consistent as the format requires.
     pub fn try_from_parts(
         len: u64,
         ones: u64,
@@ -96,7 +96,7 @@ impl<W: Words> RunLengthVector<W> {
         Self::check_parts(len, ones, samples, data, [0; 3])
     }
 
-    /// The places are where the vector, its samples and its data start, for errors.
+    /// The offsets of the vector, its samples and its data are for errors.
     fn check_parts(
         len: u64,
         ones: u64,
@@ -135,7 +135,7 @@ impl<W: Words> RunLengthVector<W> {
         self.samples.len() / 2
     }
 
-    /// What block `block` is sampled with; the totals for the block after the last.
+    /// The sample of block `block`; the totals for the block after the last.
     #[inline(always)]
     fn sample(&self, block: u64, key: Key) -> u64 {
         if block >= self.blocks() {

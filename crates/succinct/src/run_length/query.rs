@@ -7,7 +7,7 @@ use crate::cpu::{Isa, dispatch, prefetch};
 use crate::queries::{BATCH, BitQueries};
 use crate::storage::Words;
 
-/// A directory's entry mostly leaves this many blocks to choose from, and one.
+/// An entry of a directory mostly leaves this many blocks plus one to choose from.
 const FEW: u64 = 4;
 
 impl<W: Words> RunLengthVector<W> {
@@ -18,7 +18,7 @@ impl<W: Words> RunLengthVector<W> {
             Some(directories) => self.directory_of(directories, key).range(value),
             None => self.range_without_directories(key, value),
         };
-        // The block is among a few: ask for their data while the samples decide.
+        // The block is one of a few: prefetch their data while the samples are compared.
         let words = self.data.bits().words();
         for line in 0..4 {
             prefetch(words, (first.wrapping_mul(4) as usize).wrapping_add(8 * line));
@@ -38,7 +38,7 @@ impl<W: Words> RunLengthVector<W> {
     /// The last of the blocks from `first` to `last` sampled with at most `value`, or `first`.
     #[inline(always)]
     fn search(&self, key: Key, value: u64, first: u64, last: u64) -> u64 {
-        // Samples are in order, so those of few blocks are counted: that has no branches to guess wrong.
+        // Samples are sorted, so those of few blocks are counted, which has no unpredictable branches.
         let few = last.wrapping_sub(first);
         if few <= FEW && last < self.blocks() {
             let fits =
@@ -82,7 +82,7 @@ impl<W: Words> RunLengthVector<W> {
         (before, false)
     }
 
-    /// Bit `index`, the ones before it, and how many bits equal to it follow, itself included.
+    /// Bit `index`, the ones before it, and how many bits equal to it follow, including itself.
     pub(crate) fn run_at(&self, index: u64) -> (bool, u64, u64) {
         if index >= self.len {
             return (false, self.ones, 0);

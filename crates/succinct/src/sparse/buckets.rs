@@ -1,4 +1,4 @@
-//! Where buckets start in the high part, and how their values are searched.
+//! Finds the start of buckets in the high part, and searches their values.
 
 use std::io;
 
@@ -12,8 +12,8 @@ use crate::storage::SharedWords;
 /// The start of every 16th bucket.
 ///
 /// A record of 64 bits is for 64 buckets: in the upper 40 bits the values before them, below in 8 bits each the values
-/// before their second, third and fourth quarter. The zeros that end 15 buckets are in the 57 bits of one load, except
-/// where values are in clusters; then there is no answer, and the high part's own select is asked.
+/// before their second, third and fourth quarter. The zeros that end 15 buckets are in the 57 bits of one load, unless
+/// values are clustered; then the high part's own select is used.
 ///
 /// Space: one bit per bucket, 1 to 2 per value. Cache misses: 2 that depend on each other, the record and the high part.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// `zeros` is what the window has no values in, from the zero before the quarter on, `earlier` bits after `from`.
+    /// `zeros` has the unset bits of the window, from the zero before the quarter on, `earlier` bits after `from`.
     #[inline(always)]
     fn new(isa: Bmi2, bucket: u64, window: u64, zeros: u64, from: u64, earlier: u64) -> Option<Self> {
         // The zero before the bucket, and the one that ends it.
@@ -44,7 +44,7 @@ impl Found {
         Some(Found { window, from, start, end: earlier + u64::from(end.trailing_zeros()) })
     }
 
-    /// A bucket of the first quarter: its window is the first word, after a zero that is not there.
+    /// A bucket of the first quarter: its window is the first word, after a virtual zero.
     #[cold]
     fn first(isa: Bmi2, word: u64, bucket: u64) -> Option<Self> {
         Found::new(isa, bucket, word << 1, !(word << 1), u64::MAX, 0)
@@ -55,7 +55,7 @@ impl Found {
 const RECORD: u64 = 64;
 /// Buckets per quarter.
 const QUARTER: u64 = 16;
-/// The upper bits of a record that says nothing: more values than there can be.
+/// The upper bits of a record that is not usable: more values than there can be.
 const UNKNOWN: u64 = (1 << 40) - 1;
 /// Low parts up to this width are read by one load.
 const WINDOW: u32 = 57;
@@ -64,7 +64,7 @@ impl Buckets {
     /// For the `len` bits of a high part with `count` buckets, and low parts of `width` bits.
     pub(super) fn build<I: Isa>(isa: I, words: &[u64], len: u64, count: u64, width: u32) -> Self {
         let mut records = Vec::new();
-        // The next bucket to note, and how many have ended.
+        // The next bucket to record, and how many have ended.
         let (mut next, mut ended) = (0, 0);
         let (mut record, mut first) = (0, 0);
         let mut note = |bucket: u64, start: u64| {
@@ -107,12 +107,13 @@ impl Buckets {
 
     /// The bits of bucket `bucket`, and some before and after.
     ///
-    /// In words: from the zero before the quarter on, skip a zero for each bucket of the quarter; the next zero ends the
-    /// bucket. For the first buckets of a quarter the window starts a byte earlier, so that it has some values before.
+    /// The plain version: from the zero before the quarter on, skip a zero for each bucket of the quarter; the next
+    /// zero ends the bucket. For the first buckets of a quarter the window starts a byte earlier, so that it has some
+    /// values before.
     #[inline(always)]
     pub(super) fn find(&self, isa: Bmi2, words: &[u64], low: &[u64], bucket: u64) -> Option<Found> {
         let zero = self.quarter(isa, bucket)?;
-        // Their line comes while the high part's is waited for.
+        // Their line is fetched while the high part's is waited for.
         self.prefetch_low_from(low, zero, bucket);
         let earlier = if bucket % QUARTER < 4 { 8 } else { 0 };
         let from = zero.wrapping_sub(earlier);
@@ -133,19 +134,19 @@ impl Buckets {
         Some(((record >> 24) + within + bucket / QUARTER * QUARTER).wrapping_sub(1))
     }
 
-    /// Asks for the record of `bucket`.
+    /// Prefetches the record of `bucket`.
     #[inline(always)]
     pub(super) fn prefetch(&self, bucket: u64) {
         self.prefetch_record(bucket / RECORD);
     }
 
-    /// Asks for record `record`.
+    /// Prefetches record `record`.
     #[inline(always)]
     pub(super) fn prefetch_record(&self, record: u64) {
         prefetch(self.records.as_ref(), record as usize);
     }
 
-    /// Asks for the words that `find` will read.
+    /// Prefetches the words that `find` will read.
     #[inline(always)]
     pub(super) fn prefetch_words(&self, isa: Bmi2, words: &[u64], bucket: u64) {
         if let Some(zero) = self.quarter(isa, bucket) {
@@ -154,7 +155,7 @@ impl Buckets {
         }
     }
 
-    /// Asks for low parts of the quarter of `bucket`, among which or next to which its own are.
+    /// Prefetches low parts of the quarter of `bucket`, which include its own or are next to them.
     #[inline(always)]
     pub(super) fn prefetch_low(&self, isa: Bmi2, low: &[u64], bucket: u64) {
         if let Some(zero) = self.quarter(isa, bucket) {
@@ -170,7 +171,7 @@ impl Buckets {
         );
     }
 
-    /// The first bucket of record `record` and the values before it; `start` finds where it starts if that is not known.
+    /// The first bucket of record `record` and the values before it; `start` finds its start if that is not known.
     pub(super) fn record(&self, record: u64, start: impl Fn(u64) -> Option<u64>) -> Option<(u64, u64)> {
         let values = *self.records.as_ref().get(usize::try_from(record).ok()?)? >> 24;
         let bucket = record * RECORD;
@@ -198,7 +199,7 @@ impl Buckets {
         Ok(Buckets { records, lanes: Lanes::new(width) })
     }
 
-    /// One for bucket 0 and for each 64th, up to that after the last; none if [`Lanes`] are of no use.
+    /// One for bucket 0 and for each 64th, up to that after the last; none if [`Lanes`] cannot be used.
     fn records_for(count: u64, width: u32) -> u64 {
         if count == 0 || width > WINDOW { 0 } else { count / RECORD + 1 }
     }
@@ -206,9 +207,9 @@ impl Buckets {
 
 /// How low parts of some width are compared, several at a time.
 ///
-/// In words: count the low parts from some rank on that are below a limit, until one is not. As many as one load holds
-/// are put into lanes of 8, 16, 32 or 64 bits, wider than they are; a subtraction in all lanes at once leaves the top
-/// bit of those that are not below.
+/// The plain version: count the low parts from some rank on that are below a limit, until one is not. As many as one
+/// load contains are put into lanes of 8, 16, 32 or 64 bits, wider than they are; a subtraction in all lanes at once
+/// keeps the top bit of those that are not below.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lanes {
     width: u64,
@@ -235,7 +236,7 @@ impl Lanes {
         Lanes { width: u64::from(width), items, lows, tops, log, per_load: 64 >> log }
     }
 
-    /// How many of the `count` low parts from `rank` on are below `limit`, of those at the front.
+    /// How many of the `count` low parts from `rank` on are below `limit`, up to the first that is not.
     #[inline(always)]
     pub(super) fn count_below(
         &self,
@@ -266,7 +267,7 @@ impl Lanes {
         Some(count)
     }
 
-    /// How many of the low parts in one load are below `limit`, of those at the front.
+    /// How many of the low parts in one load are below `limit`, up to the first that is not.
     #[inline(always)]
     fn count_in_load(&self, isa: Bmi2, low: &[u64], rank: u64, limit: u64) -> Option<u64> {
         let bit = rank.wrapping_mul(self.width);

@@ -1,4 +1,4 @@
-//! Building a sparse vector from sorted positions.
+//! Builds a sparse vector from sorted positions.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ use crate::raw_vector::RawVector;
 pub struct SparseOptions {
     /// Whether positions may repeat.
     pub multiset: bool,
-    /// Bits of the low parts; simple-sds's choice if `None`.
+    /// Bits of the low parts; as simple-sds chooses if `None`.
     pub width: Option<u32>,
 }
 
@@ -34,7 +34,7 @@ impl SparseOptions {
     }
 }
 
-/// The high part of a vector with no positions has a bit for every bucket: more than this is refused.
+/// The high part of a vector without positions has a bit for every bucket; more than this is an error.
 const HIGH_BITS_LIMIT: u64 = 1 << 36;
 
 /// Takes positions in order.
@@ -119,7 +119,7 @@ impl SparseBuilder {
         Error::malformed(0, path, format!("{} to {}", self.next, self.universe.saturating_sub(1)), position)
     }
 
-    /// The vector, if as many positions came as were announced.
+    /// The vector, if as many positions were appended as announced.
     pub fn finish(self) -> Result<SparseVector, Error> {
         if self.count != self.ones {
             return Err(Error::malformed(0, "positions", format!("{} positions", self.ones), self.count));
@@ -136,7 +136,7 @@ impl SparseVector {
         Self::from_sorted_with(universe, positions.iter().copied(), SparseOptions::default())
     }
 
-    /// The vector of `positions`, as `options` say.
+    /// The vector of `positions`, with `options`.
     pub fn from_sorted_with<I>(universe: u64, positions: I, options: SparseOptions) -> Result<Self, Error>
     where
         I: IntoIterator<Item = u64, IntoIter: ExactSizeIterator>,

@@ -1,6 +1,7 @@
-//! Queries without branches that depend on the data: what is asked nearly always, on a fast processor.
+//! Queries without branches that depend on the data: the common cases, on a fast processor.
 //!
-//! Each function answers or says that the plain way has to: near the ends, in full buckets, before the index is built.
+//! Each function returns `None` if the plain version has to answer: near the ends, in full buckets, before the index
+//! is built.
 
 use super::SparseVector;
 use super::buckets::Lanes;
@@ -8,7 +9,7 @@ use crate::cpu::{Bmi2, Isa, fast};
 use crate::queries::BitQueries;
 use crate::storage::Words;
 
-/// Buckets of more values are searched by halves.
+/// Buckets of more values are searched by bisection.
 const FEW: u64 = 16;
 
 /// Between two values: the rank of the second, and bits of the high part around the place.

@@ -1,4 +1,4 @@
-//! Values of a sparse vector in order: the high part a word at a time, the low parts in step.
+//! Values of a sparse vector in order: the high part a word at a time, the low parts in parallel.
 
 use std::marker::PhantomData;
 
@@ -12,12 +12,13 @@ use crate::storage::Words;
 /// Nothing in `next` takes the address of the state, so that a loop keeps it in registers.
 #[derive(Debug, Clone)]
 pub struct SparseValues<'a, W> {
-    // Words of the high part after the current one, and what is left of that one.
+    // Words of the high part after the current one, and the rest of that one.
     rest: std::slice::Iter<'a, u64>,
     word: u64,
     // The position of the current word's first bit, less the rank of the next value.
     base: u64,
-    // The low parts: where the next one is, where they end, and up to where one load of eight bytes will do.
+    // The low parts: the bit of the next one, their end, and the end of the part where one load of eight
+    // bytes is enough.
     low: &'a [u64],
     width: u32,
     mask: u64,
@@ -38,7 +39,7 @@ impl<'a, W: Words> SparseValues<'a, W> {
             rest = vector.high().bits().words().get((position / 64) as usize..).unwrap_or_default().iter();
             word = rest.next().map_or(0, |word| word & (u64::MAX << (position % 64)));
         }
-        // Opening has seen that all low parts together have fewer than 2^64 bits.
+        // Opening has checked that all low parts together have fewer than 2^64 bits.
         let (bit, end) = (rank * u64::from(width), count * u64::from(width));
         let window_end = if width <= 57 { (low.len() as u64).saturating_sub(1) * 64 } else { 0 };
         let (mask, window_end) = (low_mask(width), window_end.min(end));

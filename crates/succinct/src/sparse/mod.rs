@@ -29,17 +29,17 @@ use crate::storage::{SharedWords, Words};
 
 /// A sparse bit vector: the Elias-Fano code of the positions of its set bits, or of any sorted integers.
 ///
-/// Each of the m positions below n is split: its low `w ≈ log2(n ln 2 / m)` bits are stored as they are, the rest
-/// as a unary count per value (Elias, *Efficient storage and retrieval by content and address of static files*,
-/// JACM 1974; Fano 1971; the width after Ma, Puglisi, Raman and Zhukova, DCC 2021).
+/// Each of the m positions below n is split: its low `w ≈ log2(n ln 2 / m)` bits are stored directly, the rest as
+/// a unary count per value (Elias, *Efficient storage and retrieval by content and address of static files*, JACM
+/// 1974; Fano 1971; the width after Ma, Puglisi, Raman and Zhukova, DCC 2021).
 ///
-/// Space: about `w + 2.4` bits per position; about a quarter of a bit for the index of `select`, 1 to 2 bits for that of
-/// the other queries, each built when first needed. Cache misses: 3 per query (index, high part, low parts; for `select`
-/// the last two do not depend on each other), iteration sequential. Where values are in clusters, buckets are found by
-/// the high part's own select.
+/// Space: about `w + 2.4` bits per position; about a quarter of a bit for the index of `select`, 1 to 2 bits for that
+/// of the other queries, each built when first needed. Cache misses: 3 per query (index, high part, low parts; for
+/// `select` the last two do not depend on each other), iteration sequential. If values are clustered, buckets are found
+/// by the high part's own select.
 ///
-/// With equal values it is a *multiset*, see [`BitQueries`]; nothing in a file tells, so the first query that
-/// needs to know reads all values once.
+/// With equal values it is a *multiset*, see [`BitQueries`]; a file does not record it, so the first query
+/// that needs to know reads all values once.
 ///
 /// ```
 /// use pentaglot_succinct::{BitQueries, SparseVector};
@@ -60,7 +60,7 @@ pub struct SparseVector<W = Vec<u64>> {
     index: Index,
 }
 
-/// What is not in the file: where buckets are in the high part. Where values are, the high part knows by itself.
+/// The index of buckets in the high part, which is not in the file. The high part has its own index of values.
 #[derive(Debug, Default)]
 struct Index {
     buckets: OnceLock<Buckets>,
@@ -68,7 +68,7 @@ struct Index {
     patience: AtomicU32,
 }
 
-/// So many queries are answered by the file's own select supports before an index is built.
+/// This many queries are answered by the file's own select supports before an index is built.
 const PATIENCE: u32 = 64;
 
 impl Clone for Index {
@@ -85,7 +85,7 @@ pub(crate) fn bucket_count(universe: u64, width: u32) -> u64 {
 }
 
 impl<W: Words> SparseVector<W> {
-    /// Puts a vector together; lengths must agree as the format demands.
+    /// A vector from its parts; lengths must be consistent as the format requires.
     pub fn try_from_parts(universe: u64, high: BitVector<W>, low: IntVector<W>) -> Result<Self, Error> {
         Self::check_parts(universe, high, low, 0, 0)
     }

@@ -10,7 +10,7 @@ use crate::storage::Words;
 
 /// Values of one bucket are searched one by one up to this many.
 const FEW: u64 = 8;
-/// Neighbouring buckets are looked for in this many words.
+/// Adjacent buckets are searched for in this many words.
 const NEARBY: usize = 8;
 
 /// The values whose high part is `high`: ranks `start..end`, at the bits from `position` on.
@@ -27,18 +27,18 @@ impl<W: Words> SparseVector<W> {
         high.checked_shl(self.low.width()).unwrap_or(0) | self.low.read(rank)
     }
 
-    /// Whether an index of buckets is worth its building: the file has no support, or has been asked often.
-    fn is_impatient(&self) -> bool {
+    /// Whether to build an index of buckets: the file has no support, or there were many queries.
+    fn should_build_index(&self) -> bool {
         self.high.stored_supports()[2].is_none()
             || self.index.patience.fetch_add(1, Ordering::Relaxed) >= PATIENCE
     }
 
-    /// Where the bucket `high` starts in the high part, whatever the processor and the data.
+    /// The start of the bucket `high` in the high part, for any processor and data.
     fn bucket_start(&self, high: u64) -> Option<u64> {
         if high == 0 {
             return Some(0);
         }
-        if self.index.buckets.get().is_none() && self.is_impatient() {
+        if self.index.buckets.get().is_none() && self.should_build_index() {
             self.build_buckets();
         }
         let buckets = fast().zip(self.index.buckets.get());
@@ -128,7 +128,7 @@ impl<W: Words> SparseVector<W> {
         Some((rank, self.select(rank)?))
     }
 
-    /// Answers values one by one, after the lines of [`BATCH`] of them were asked for.
+    /// Answers queries one by one, after the lines of [`BATCH`] of them were prefetched.
     fn by_bucket<T>(&self, values: &[u64], answers: &mut [T], answer: impl Fn(u64) -> T) {
         let (answers, words) = (&mut answers[..values.len()], self.high.bits().words());
         if values.len() >= BATCH {
@@ -174,7 +174,7 @@ impl<W: Words> SparseVector<W> {
         self.bucket(value).and_then(|bucket| self.successor_in(&bucket, value))
     }
 
-    /// Whether there are at most `rank` zeros before a bucket that has so many values before it.
+    /// Whether there are at most `rank` zeros before a bucket that has `values` values before it.
     fn has_at_most(&self, rank: u64, bucket: u64, values: u64) -> bool {
         let zeros = (u128::from(bucket) << self.low.width()).saturating_sub(u128::from(values));
         zeros <= u128::from(rank)
@@ -248,12 +248,12 @@ impl<W: Words> SparseVector<W> {
         SparseRuns::new(self.ones_from(from))
     }
 
-    /// Positions that are no values, in order.
+    /// Positions that are not values, in order.
     pub fn zeros(&self) -> Zeros<SparseRuns<'_, W>> {
         self.zeros_from(0)
     }
 
-    /// Positions that are no values at or after `from`, in order.
+    /// Positions that are not values, at or after `from`, in order.
     pub fn zeros_from(&self, from: u64) -> Zeros<SparseRuns<'_, W>> {
         Zeros::new(self.runs_from(from), from, self.universe)
     }
@@ -404,7 +404,8 @@ impl<W: Words> BitQueries for SparseVector<W> {
         for (ranks, answers) in ranks.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             let mut ranges = [(0, buckets.record_count()); BATCH];
             let ranges = &mut ranges[..ranks.len()];
-            // All searches side by side: each asks for its next record before the first of them needs one.
+            // All searches advance together: each prefetches its next record before the first of them needs
+            // one.
             while ranges.iter().any(|range| range.0 < range.1) {
                 ranges.iter().for_each(|range| buckets.prefetch_record(range.0.midpoint(range.1)));
                 for (range, &rank) in ranges.iter_mut().zip(ranks).filter(|(range, _)| range.0 < range.1) {

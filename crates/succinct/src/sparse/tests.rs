@@ -1,4 +1,4 @@
-//! The fast ways against sorted arrays: that they are right, and that they are taken.
+//! Compares the fast paths with sorted arrays, and checks that they are used.
 
 use super::buckets::{Buckets, Lanes};
 use super::*;
@@ -19,7 +19,7 @@ fn low_parts_are_counted_as_by_a_plain_loop() {
     let Some(isa) = fast() else { return };
     for width in 1..=57 {
         let mut next = random(u64::from(width));
-        // Sorted stretches, in which all values are small half of the time.
+        // Sorted sequences, in half of which all values are small.
         let shift = next() % 2 * u64::from(width / 2);
         let mut items: Vec<u64> = (0..40).map(|_| (next() & low_mask(width)) >> shift).collect();
         items.chunks_mut(10).for_each(<[u64]>::sort_unstable);

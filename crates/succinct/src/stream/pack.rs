@@ -1,4 +1,4 @@
-//! Integers packed into words on their way out.
+//! Packs integers into words for an output.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! Writing from elements that can be read several times, such as a scratch file: the output only moves forward, supports
-//! included, and memory is constant.
+//! Writes vectors from elements that can be read several times, such as a scratch file: the output, including supports,
+//! is written sequentially, and memory is constant.
 
 use std::io;
 
@@ -13,9 +13,9 @@ use crate::sparse::{SparseOptions, bucket_count, low_width};
 
 /// Elements that can be read more than once, each time from the first to the last.
 ///
-/// Closures that hand every element to the function they are given are such elements.
+/// Implemented for closures that pass every element to the given function.
 pub trait Replay {
-    /// Hands every element to `take`, in order.
+    /// Passes every element to `take`, in order.
     fn replay(&mut self, take: &mut dyn FnMut(u64) -> io::Result<()>) -> io::Result<()>;
 }
 
@@ -66,8 +66,8 @@ pub fn write_raw(len: u64, mut words: impl Replay, sink: &mut impl WordSink) -> 
     check_count("bits.words", len.div_ceil(64), count)
 }
 
-/// Writes a [`BitVector`](crate::BitVector) of `len` bits, `ones` of them set, from its words, with the supports `rank`,
-/// `select` and `select0` as simple-sds writes them, where they are wanted.
+/// Writes a [`BitVector`](crate::BitVector) of `len` bits, `ones` of them set, from its words, with the supports
+/// `rank`, `select` and `select0` as simple-sds writes them, if they are wanted.
 ///
 /// ```
 /// use pentaglot_succinct::{BitVector, Structure, Supports, write_bits};
@@ -214,7 +214,7 @@ fn put_select(len: u64, one: bool, words: &mut impl Replay, sink: &mut impl Word
     Ok(())
 }
 
-/// Hands the items of a select support to `emit`, with the vector they belong to.
+/// Passes the items of a select support to `emit`, with the vector they belong to.
 fn scan(
     len: u64,
     one: bool,

@@ -1,4 +1,4 @@
-//! Writing a run-length encoded vector that is larger than memory.
+//! Writes a run-length encoded vector that is larger than memory.
 
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
@@ -11,9 +11,9 @@ const RECORD: usize = 8 * (2 + BLOCK_WORDS);
 
 /// Writes a [`RunLengthVector`](crate::RunLengthVector) run by run.
 ///
-/// In the file the samples come first, and nothing about them is known before the last run: so blocks go to a scratch
-/// file (a temporary one, say), 48 bytes each, which [`finish`](Self::finish) reads twice: for the samples, then for
-/// the data. Memory is constant, the output is written from start to end.
+/// In the file the samples come first, and they are not known before the last run: so blocks are written to a scratch
+/// file (such as a temporary one), 48 bytes each, which [`finish`](Self::finish) reads twice: for the samples, then
+/// for the data. Memory is constant, the output is written from start to end.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -39,7 +39,7 @@ pub struct RunLengthVectorWriter<O, S: Write> {
 }
 
 impl<O: Write, S: Read + Write + Seek> RunLengthVectorWriter<O, S> {
-    /// Starts a vector that will go to `output`; what `scratch` holds from its position on is overwritten.
+    /// Starts a vector that will be written to `output`; `scratch` is overwritten from its position on.
     pub fn new(output: O, mut scratch: S) -> io::Result<Self> {
         let start = scratch.stream_position()?;
         let (scratch, joiner, encoder) = (BufWriter::new(scratch), Joiner::default(), Encoder::default());
@@ -56,8 +56,8 @@ impl<O: Write, S: Read + Write + Seek> RunLengthVectorWriter<O, S> {
         self.joiner.len == 0
     }
 
-    /// Appends a run of set bits that starts at `start`, at or after the end of what there is; runs that touch become
-    /// one, and a run of length 0 only extends the vector to `start`.
+    /// Appends a run of set bits that starts at `start`, at or after the current end; adjacent runs are merged, and a
+    /// run of length 0 only extends the vector to `start`.
     pub fn push_run(&mut self, start: u64, run: u64) -> io::Result<()> {
         match self.joiner.push(start, run).map_err(io::Error::other)? {
             Some((start, run)) => self.put(start, run),
@@ -78,7 +78,7 @@ impl<O: Write, S: Read + Write + Seek> RunLengthVectorWriter<O, S> {
         elements.try_for_each(|element| self.scratch.write_all(&element.to_le_bytes()))
     }
 
-    /// Completes a vector of `len` bits, which must not be fewer than there are, and leaves the output after it.
+    /// Completes a vector of `len` bits, at least as many as were appended, and leaves the output after it.
     pub fn finish(mut self, len: u64) -> io::Result<O> {
         self.push_run(len, 0)?;
         if let Some((start, run)) = self.joiner.last() {

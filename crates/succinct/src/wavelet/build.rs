@@ -1,4 +1,4 @@
-//! Building wavelet matrices from values and from runs of them.
+//! Builds wavelet matrices from values and from runs of values.
 
 use super::partition::{Lane, partition};
 use super::{RunLengthWaveletMatrix, Wavelet, WaveletCore, WaveletMatrix};
@@ -9,7 +9,7 @@ use crate::int_vector::IntVector;
 use crate::raw_vector::RawVector;
 use crate::run_length::RunLengthBuilder;
 
-/// `first` has an item for every value from 0 to the largest: larger alphabets are refused by default.
+/// `first` has an item for every value from 0 to the largest, so larger alphabets are an error by default.
 pub const DEFAULT_ALPHABET_LIMIT: u64 = 1 << 30;
 
 fn check_alphabet(max: u64, limit: u64) -> Result<(), Error> {
@@ -47,7 +47,7 @@ fn levels<T: Lane>(values: &mut [T], max: u64) -> Vec<BitVector> {
 }
 
 impl WaveletCore<BitVector> {
-    /// The levels of a matrix of `values`. Without `first` there is no limit to the alphabet.
+    /// The levels of a matrix of `values`. Without `first` the alphabet is not limited.
     ///
     /// ```
     /// use pentaglot_succinct::WaveletCore;
@@ -135,7 +135,7 @@ impl RunLengthWaveletMatrix {
                 runs.iter().partition(|(value, _)| value >> bit & 1 == 0);
             zeros.extend(ones);
             runs = zeros;
-            // Runs that have become neighbours are one.
+            // Merge runs that have become adjacent.
             runs.dedup_by(|next, last| {
                 let same = next.0 == last.0;
                 last.1 += if same { next.1 } else { 0 };

@@ -1,4 +1,5 @@
-//! Queries on the levels alone: without `first`, a value's place in the reordered sequence is found by going down.
+//! Queries on the levels alone: without `first`, the start of a value in the reordered sequence is found by going
+//! down the levels.
 
 use std::ops::Range;
 
@@ -104,7 +105,7 @@ impl<L: Level> WaveletCore<L> {
         (0..self.count(value)).map_while(move |rank| self.select(rank, value))
     }
 
-    /// How many of the values at `positions` lie in `values`; both ranges may reach past what there is.
+    /// How many of the values at `positions` lie in `values`; both ranges may extend past the end.
     pub fn range_count(&self, positions: Range<u64>, values: Range<u64>) -> u64 {
         let positions = self.clamp(positions);
         if values.start >= values.end || positions.start >= positions.end {
@@ -120,7 +121,7 @@ impl<L: Level> WaveletCore<L> {
         self.rank(positions.end, value).saturating_sub(self.rank(positions.start, value))
     }
 
-    /// The value of rank `rank` (from 0) among the values at `positions`, sorted; `None` if there are not so many.
+    /// The value of rank `rank` (from 0) among the values at `positions`, sorted; `None` if there are fewer.
     pub fn quantile(&self, positions: Range<u64>, mut rank: u64) -> Option<u64> {
         let mut range = self.clamp(positions);
         if rank >= range.end - range.start {
@@ -204,7 +205,7 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         })
     }
 
-    /// How many of the values at `positions` lie in `values`; both ranges may reach past what there is.
+    /// How many of the values at `positions` lie in `values`; both ranges may extend past the end.
     pub fn range_count(&self, positions: Range<u64>, values: Range<u64>) -> u64 {
         self.core.range_count(positions, values)
     }
@@ -215,7 +216,7 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         self.rank(end, value).saturating_sub(self.rank(positions.start.min(end), value))
     }
 
-    /// The value of rank `rank` (from 0) among the values at `positions`, sorted; `None` if there are not so many.
+    /// The value of rank `rank` (from 0) among the values at `positions`, sorted; `None` if there are fewer.
     pub fn quantile(&self, positions: Range<u64>, rank: u64) -> Option<u64> {
         self.core.quantile(positions, rank)
     }

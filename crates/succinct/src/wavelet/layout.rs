@@ -79,8 +79,8 @@ impl<W: Words, L: Level + Structure<W>> Structure<W> for Wavelet<L, W> {
 }
 
 impl<W: Words, L: Level> Wavelet<L, W> {
-    /// Follows the whole sequence down, one group of equal high bits at a time, and compares where each value
-    /// starts; reads nothing twice, so the cost is that of the alphabet that occurs.
+    /// Follows the whole sequence down, one group of equal high bits at a time, and compares the start of
+    /// each value; nothing is read twice, so the cost depends on the number of distinct values.
     fn check_first(&self, walk: &mut Walk, start: u64) {
         let place = |value: u64| start + 4 + value * u64::from(self.first.width()) / 64;
         // Groups of the reordered sequence: (high bits of the value, first position, last position).
@@ -101,7 +101,7 @@ impl<W: Words, L: Level> Wavelet<L, W> {
             zero_groups.extend(ones_groups);
             groups = zero_groups;
             if groups.len() as u64 > self.len() {
-                // Only with supports that are wrong, which has been reported.
+                // Only with wrong supports, which have been reported.
                 return;
             }
         }

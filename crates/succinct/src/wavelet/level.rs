@@ -1,4 +1,4 @@
-//! What a wavelet matrix asks of the bit vectors on its levels.
+//! The operations that a wavelet matrix needs of the bit vectors on its levels.
 
 use std::hint::select_unpredictable;
 
@@ -16,7 +16,7 @@ mod sealed {
 
 /// A bit vector that can be a level of a wavelet matrix: [`BitVector`] and [`RunLengthVector`].
 pub trait Level: BitQueries + Sized + sealed::Sealed {
-    /// Whether the guesses below mean anything.
+    /// Whether the estimates below are useful.
     #[doc(hidden)]
     const FORESEES: bool;
 
@@ -24,15 +24,15 @@ pub trait Level: BitQueries + Sized + sealed::Sealed {
     #[doc(hidden)]
     fn bit_and_rank(&self, index: u64) -> (bool, u64);
 
-    /// About how many ones there are before `index`: a guess from what is in a near cache.
+    /// An estimate of the number of ones before `index`, from cached counts.
     #[doc(hidden)]
     fn rank_roughly(&self, index: u64) -> u64;
 
-    /// Asks for what `bit_and_rank(index)` will read.
+    /// Prefetches what `bit_and_rank(index)` will read.
     #[doc(hidden)]
     fn prefetch(&self, index: u64);
 
-    /// About where the bit of a kind and a rank is; asks for what select will read.
+    /// An estimate of the position of the bit of a kind and a rank; prefetches what select will read.
     #[doc(hidden)]
     fn select_roughly(&self, bit: bool, rank: u64) -> u64;
 
@@ -118,7 +118,7 @@ impl<W: Words> BitVector<W> {
         });
     }
 
-    /// One level of [`Level::descend_with`], likewise.
+    /// The same for [`Level::descend_with`].
     fn descend_with_slowly(&self, positions: &mut [u64], values: &[u64], mask: u64) {
         let (support, words) = (self.rank_support(), self.bits().words());
         let (len, zeros, ones) = (self.len(), self.count_zeros(), self.count_ones());
@@ -131,7 +131,7 @@ impl<W: Words> BitVector<W> {
     }
 }
 
-/// Moves each position, with what goes with it, and asks for what `next` will be asked there.
+/// Moves each position with its item, and prefetches what the query on `next` will read.
 #[inline(always)]
 fn for_each_prefetched<T>(
     positions: &mut [u64],

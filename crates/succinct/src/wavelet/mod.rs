@@ -46,7 +46,7 @@ pub type WaveletMatrix<W = Vec<u64>> = Wavelet<BitVector<W>, W>;
 /// ```
 pub type RunLengthWaveletMatrix<W = Vec<u64>> = Wavelet<RunLengthVector<W>, W>;
 
-/// The levels of a wavelet matrix: what reorders a sequence by the reversed bits of its values.
+/// The levels of a wavelet matrix, which reorder a sequence by the reversed bits of its values.
 ///
 /// Level 0 holds the highest bit of each value; the values are then partitioned by it, those with 0 first, and
 /// level 1 holds the next bit of each in the new order, and so on (Claude, Navarro and Ordóñez, *The wavelet
@@ -59,20 +59,20 @@ pub struct WaveletCore<L> {
 /// A wavelet matrix: an immutable sequence that answers access, rank, select and range queries.
 ///
 /// Space: `width` bits per value, plus the supports of each level (0.25 for rank; up to 0.18 for each of select and
-/// select0 once they are used), plus one position per value of the alphabet, which is therefore limited when
-/// building. Cache misses: 2 per level for access and rank, 3 for select. Large matrices of plain bit vectors foresee
-/// them: counts 65,536 bits apart, which stay in a near cache, tell about where a position goes, so that its lines are
-/// asked for before it is known, for rank on all levels at once. Where values are as good as random this is mostly the
-/// right line; elsewhere nothing is lost but the asking. Batched queries go through the levels together, 32 at a time.
+/// select0 once they are used), plus one position per value of the alphabet, which is therefore limited when building.
+/// Cache misses: 2 per level for access and rank, 3 for select. Large matrices of plain bit vectors prefetch them:
+/// counts 65,536 bits apart, which stay cached, give an estimate of the next position, so that its lines are
+/// prefetched before it is known, for rank on all levels at once. For random values this is mostly the right line;
+/// otherwise only the prefetch is wasted. Batched queries go through the levels together, 32 at a time.
 #[derive(Debug, Clone)]
 pub struct Wavelet<L, W> {
     core: WaveletCore<L>,
-    // Where each value starts in the reordered sequence; the length for values that do not occur.
+    // The start of each value in the reordered sequence; the length for values that do not occur.
     first: IntVector<W>,
 }
 
 impl<L: BitQueries> WaveletCore<L> {
-    /// Takes `levels`, which must be 1 to 64 vectors of equal length.
+    /// A matrix of these `levels`, which must be 1 to 64 vectors of equal length.
     pub fn try_from_levels(levels: Vec<L>) -> Result<Self, Error> {
         if !(1..=64).contains(&levels.len()) {
             return Err(Error::malformed(0, "width", "1 to 64", levels.len()));
@@ -109,7 +109,7 @@ impl<L: BitQueries> WaveletCore<L> {
 }
 
 impl<L: BitQueries, W: Words> Wavelet<L, W> {
-    /// Puts a matrix together; lengths must agree as the format demands.
+    /// A matrix from its parts; lengths must be consistent as the format requires.
     pub fn try_from_parts(core: WaveletCore<L>, first: IntVector<W>) -> Result<Self, Error> {
         Self::check_parts(core.len(), core, first, 0, 0)
     }
@@ -153,7 +153,7 @@ impl<L: BitQueries, W: Words> Wavelet<L, W> {
         &self.core
     }
 
-    /// Where each value of the alphabet starts in the reordered sequence.
+    /// The start of each value of the alphabet in the reordered sequence.
     pub fn first(&self) -> &IntVector<W> {
         &self.first
     }

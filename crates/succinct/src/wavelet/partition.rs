@@ -1,4 +1,4 @@
-//! Stable partition by a bit, and its inverse: how a wavelet matrix is built and read as a whole.
+//! Stable partition by a bit, and its inverse: used to build and to decode a whole wavelet matrix.
 
 use crate::cpu::{Bmi2, Isa, Level, level};
 
@@ -7,8 +7,8 @@ pub(super) trait Lane: Copy + Default {
     fn from_u64(value: u64) -> Self;
     fn to_u64(self) -> u64;
 
-    /// Undoes one partition: `to[i]` takes the next of `from[..zeros]` or `from[zeros..]` by bit i of `words`, with
-    /// that bit put in at `bit`.
+    /// Inverts one partition: `to[i]` is the next of `from[..zeros]` or `from[zeros..]` by bit i of `words`, with
+    /// that bit inserted at `bit`.
     fn merge(words: &[u64], zeros: usize, from: &[Self], to: &mut [Self], bit: u32) {
         merge_from(words, zeros, 0, from, to, bit);
     }
@@ -61,8 +61,8 @@ impl Packed<4> for u16 {
     }
 }
 
-/// Values of one or two bytes, eight bytes at a time: the bits of the level become a mask of whole lanes, and the
-/// zeros and ones that come next are dealt out to their lanes by PDEP.
+/// Values of one or two bytes, eight bytes at a time: the bits of the level become a mask of whole lanes, and
+/// PDEP distributes the next zeros and ones to their lanes.
 fn merge_lanes<T: Packed<LANES>, const LANES: usize>(
     isa: Bmi2,
     words: &[u64],
@@ -150,7 +150,7 @@ impl Lane for u64 {
 /// Partitions `values` by bit `bit`, zeros first, each kind in its order; returns the bits as words.
 ///
 /// Without branches: every value is written to both the zeros, which are packed in place, and the ones in `spare`;
-/// only one of the two places moves on.
+/// only one of the two positions advances.
 pub(super) fn partition<T: Lane>(values: &mut [T], spare: &mut [T], bit: u32) -> Vec<u64> {
     let mut words = Vec::with_capacity(values.len().div_ceil(64));
     let (mut zeros, mut ones) = (0, 0);

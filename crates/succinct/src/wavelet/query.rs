@@ -6,10 +6,11 @@ use super::{Level, Wavelet};
 use crate::queries::BATCH;
 use crate::storage::Words;
 
-/// Matrices of fewer bits are taken to be in a cache near the processor.
+/// Matrices of fewer bits are assumed to be in a cache.
 const CACHED: u64 = 1 << 22;
 
-/// Where a position of a level goes on the next one, if its bit is not set and if it is; `rank` ones are before it.
+/// The position on the next level of a position on this one, if its bit is not set and if it is; `rank` ones are
+/// before it.
 #[inline(always)]
 fn children(level: &impl Level, position: u64, rank: u64) -> [u64; 2] {
     [position.wrapping_sub(rank), level.count_zeros().wrapping_add(rank)]
@@ -22,13 +23,13 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         self.map_down(index).map(|(_, value)| value)
     }
 
-    /// Bits on all levels that can foresee.
+    /// Bits on all levels, if the levels give estimates.
     #[inline(always)]
     fn bits(&self) -> u64 {
         if L::FORESEES { self.len().saturating_mul(u64::from(self.width())) } else { 0 }
     }
 
-    /// Where `index` ends up in the reordered sequence, and its value.
+    /// The position of `index` in the reordered sequence, and its value.
     #[inline]
     pub fn map_down(&self, index: u64) -> Option<(u64, u64)> {
         if index >= self.len() {
@@ -37,10 +38,10 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         Some(if self.bits() < CACHED { self.follow::<false>(index) } else { self.follow::<true>(index) })
     }
 
-    /// Goes down by the bits on the way, each as good as random.
+    /// Goes down the levels by the bits of the value, which are unpredictable.
     ///
-    /// Each level has to be waited for, since the position on the next depends on it. But about where that will be, for a
-    /// set and for an unset bit, is known earlier: with `AHEAD`, both are asked for meanwhile.
+    /// The position on each level depends on the level before. But estimates of it, for a set and for an unset bit, are
+    /// known earlier: with `AHEAD`, both are prefetched meanwhile.
     #[inline(always)]
     fn follow<const AHEAD: bool>(&self, index: u64) -> (u64, u64) {
         let (mut position, mut value) = (index, 0);
@@ -76,7 +77,7 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         levels().fold(start, |position, (level, bit)| down(level, bit, position, level.rank(position)))
     }
 
-    /// Where `value` starts in the reordered sequence; `None` if it does not occur.
+    /// The start of `value` in the reordered sequence; `None` if it does not occur.
     #[inline]
     fn start(&self, value: u64) -> Option<u64> {
         self.first.get(value).filter(|&start| start < self.len())
@@ -98,7 +99,7 @@ impl<L: Level, W: Words> Wavelet<L, W> {
         let mut position = self.start(value)?.checked_add(rank)?;
         let (levels, ahead) = (&self.core.levels, self.bits() >= CACHED);
         let is_set = |bit: usize| value >> bit & 1 == 1;
-        // A position in the wrong half of some level belongs to another value: its rank is more than there are.
+        // A position in the wrong half of some level belongs to another value: its rank is too large.
         let rank_of = |level: &L, bit: usize, position: u64| {
             position.wrapping_sub(if is_set(bit) { level.count_zeros() } else { 0 })
         };
@@ -139,7 +140,7 @@ impl<L: Level, W: Words> Wavelet<L, W> {
     ///
     /// # Panics
     ///
-    /// If there are fewer places for answers than questions, as do the other batched forms.
+    /// If `answers` is shorter than the queries, as do the other batched forms.
     pub fn access_many(&self, indexes: &[u64], answers: &mut [Option<u64>]) {
         let answers = &mut answers[..indexes.len()];
         let (mut positions, mut values) = ([0; BATCH], [0; BATCH]);
@@ -202,7 +203,8 @@ impl<L: Level, W: Words> Wavelet<L, W> {
                 *answer = self.start(value).and_then(|start| start.checked_add(rank));
             }
             for (level, bit) in self.core.levels.iter().rev().zip(0..) {
-                // Split into two batches by the bit; those without an answer ask for what is not there.
+                // Split into two batches by the bit; queries without an answer have a rank that does not
+                // exist.
                 let (mut one_count, mut zero_count) = (0, 0);
                 for (answer, &(_, value)) in answers.iter().zip(queries) {
                     if value >> bit & 1 == 1 {
@@ -232,11 +234,12 @@ impl<L: Level, W: Words> Wavelet<L, W> {
 
     /// [`successor`](Self::successor) for many pairs of an index and a value.
     pub fn successor_many(&self, queries: &[(u64, u64)], answers: &mut [Option<(u64, u64)>]) {
-        // Past the end there is none: the rank there is that of no occurrence.
+        // Past the end there is none: no occurrence has that rank.
         self.neighbours(queries, answers, |index| index, Some);
     }
 
-    /// Rank and position of the occurrence whose rank `choose` makes of that `before` some index.
+    /// Rank and position of an occurrence, whose rank `choose` computes from the rank at `before` of the
+    /// index.
     fn neighbours(
         &self,
         queries: &[(u64, u64)],
@@ -253,7 +256,7 @@ impl<L: Level, W: Words> Wavelet<L, W> {
             }
             self.rank_many(pairs, &mut ranks);
             for (pair, rank) in pairs.iter_mut().zip(ranks) {
-                // What is not chosen is not there either.
+                // A rank that does not exist.
                 pair.0 = choose(rank).unwrap_or(u64::MAX);
             }
             self.select_many(pairs, &mut positions);

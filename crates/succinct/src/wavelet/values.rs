@@ -1,4 +1,4 @@
-//! Reading a whole wavelet matrix, or from a position on.
+//! Decodes a whole wavelet matrix, or from a position on.
 
 use super::partition::Lane;
 use super::{Level, RunLengthWaveletMatrix, Wavelet, WaveletMatrix};
@@ -49,7 +49,7 @@ impl ExactSizeIterator for Values {}
 
 impl<W: Words> WaveletMatrix<W> {
     /// All values in order, decoded at once: the levels are merged from the last to the first, each in one
-    /// sequential pass. Takes up to twice 1, 2, 4 or 8 bytes per value while it works.
+    /// sequential pass. Takes up to twice 1, 2, 4 or 8 bytes per value during decoding.
     ///
     /// ```
     /// use pentaglot_succinct::WaveletMatrix;
@@ -94,7 +94,7 @@ impl<W: Words> RunLengthWaveletMatrix<W> {
         })
     }
 
-    /// The value at `index`, and how many values equal to it follow without a break, itself included.
+    /// The value at `index`, and the length of the run of equal values that begins with it.
     pub fn run_at(&self, index: u64) -> Option<(u64, u64)> {
         let (mut position, mut value) = (index, 0);
         let mut run = self.len().checked_sub(index).filter(|&left| left > 0)?;

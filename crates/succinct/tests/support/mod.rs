@@ -1,4 +1,4 @@
-//! What the tests share: words, vectors, and naive twins.
+//! Common parts of the tests: words, vectors, and naive versions.
 #![allow(dead_code)]
 
 use std::fs;
@@ -67,7 +67,7 @@ pub(crate) fn arguments(len: u64) -> Vec<u64> {
     all
 }
 
-/// The sorted positions and the universe, asked the slow way.
+/// The sorted positions and the universe, with naive queries.
 pub(crate) struct NaiveBits {
     pub(crate) len: u64,
     pub(crate) ones: Vec<u64>,
@@ -86,7 +86,7 @@ impl NaiveBits {
         (0..self.len).filter(|index| ones.next_if(|one| *one == index).is_none()).collect()
     }
 
-    /// Holds every query of `bits`, single and batched, against the plain definition.
+    /// Compares every query of `bits`, single and batched, with the plain definition.
     pub(crate) fn check(&self, bits: &impl BitQueries) {
         let (len, ones) = (self.len, &self.ones);
         let zeros = if self.multiset || len > 1 << 20 { None } else { Some(self.zeros()) };
@@ -150,7 +150,7 @@ impl NaiveBits {
     }
 }
 
-/// Holds every query of a wavelet matrix against the plain definition.
+/// Compares every query of a wavelet matrix with the plain definition.
 pub(crate) fn check_wavelet<L: Level, W: Words>(values: &[u64], matrix: &Wavelet<L, W>) {
     let len = values.len() as u64;
     assert_eq!(matrix.len(), len);

@@ -14,8 +14,8 @@ use crate::error::{Error, Hint, Result};
 use crate::hub::type_text::print_type;
 use crate::hub::{LossKind, LossKinds, LossRecord, relax};
 
-/// Where values are, for messages, and what may be lost of them: a column, the row of an element, and whether anybody
-/// sees the element (what is under a null list or struct is a placeholder, not a value).
+/// The place of values, for messages, and the losses that are allowed: a column, the row of an element, and
+/// whether the element is visible (an element under a null list or struct is a placeholder, not a value).
 pub(super) struct Place<'a> {
     pub(super) column: &'a str,
     pub(super) row: &'a dyn Fn(usize) -> u64,
@@ -30,8 +30,8 @@ impl Place<'_> {
     }
 }
 
-/// A null where none is wanted ends the run, or becomes NaN if that is allowed.
-pub(super) fn settle_nulls(array: ArrayRef, field: &Field, place: &Place<'_>) -> Result<ArrayRef> {
+/// A null in a target that is not nullable is an error, or becomes NaN if that is allowed.
+pub(super) fn resolve_nulls(array: ArrayRef, field: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     if field.is_nullable() || field.data_type() == &DataType::Null || array.null_count() == 0 {
         return Ok(array);
     }
@@ -77,7 +77,7 @@ pub(super) fn cast(array: &ArrayRef, cast: &Cast, to: &Field, place: &Place<'_>)
             };
             image.pack(numbers.as_ref(), array.as_ref())
         }
-        Cast::Forget => {
+        Cast::Drop => {
             let values = array.len() - array.logical_null_count();
             let first = (0..array.len()).find(|index| array.is_valid(*index));
             let example = || first.map(|index| scalar::shown(array, index));
@@ -98,7 +98,7 @@ fn items(array: &ArrayRef, inner: &Cast, to: &Field, place: &Place<'_>) -> Resul
             is_live: &|index| array.is_valid(row(index)) && (place.is_live)(row(index)),
             ..*place
         };
-        settle_nulls(cast(values, inner, item, &place)?, item, &place)
+        resolve_nulls(cast(values, inner, item, &place)?, item, &place)
     };
     let (values, offsets): (ArrayRef, Option<Vec<usize>>) = match array.data_type() {
         DataType::FixedSizeList(_, size) => {
@@ -166,7 +166,7 @@ fn fields(array: &ArrayRef, casts: &[(usize, Cast)], to: &Field, place: &Place<'
         .iter()
         .zip(wanted)
         .map(|((index, inner), field)| {
-            settle_nulls(cast(source.column(*index), inner, field, place)?, field, place)
+            resolve_nulls(cast(source.column(*index), inner, field, place)?, field, place)
         })
         .collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(StructArray::try_new_with_length(
@@ -199,7 +199,7 @@ fn unwrap(array: &ArrayRef, inner: &Cast, to: &Field, place: &Place<'_>) -> Resu
         DataType::Struct(_) => Arc::clone(array.as_struct().column(0)),
         _ => Arc::clone(array.as_fixed_size_list().values()),
     };
-    // What is null outside is null inside.
+    // A null outer value makes the inner value null.
     let nulls = NullBuffer::union(array.nulls(), values.nulls());
     let values = arrow_array::make_array(values.to_data().into_builder().nulls(nulls).build()?);
     cast(&values, inner, to, place)

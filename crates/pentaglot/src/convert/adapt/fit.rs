@@ -1,11 +1,12 @@
-//! Values that may not survive a cast: which do, what the others become if that is allowed, and how many there are.
+//! Casts that may change values: which values are kept, what the others become if that is allowed, and how many
+//! there are.
 //!
 //! | from, to | kind | with the kind allowed |
 //! |---|---|---|
 //! | a number or time with more digits than the target has | precision | rounded to nearest even; float to integer: cut towards zero; timestamp to date: the day it is in |
 //! | a number, time or text outside the target's values; NaN and infinities to integers | range | null, if the target is nullable |
 //!
-//! Nothing wraps and nothing saturates.
+//! Values never wrap around or saturate.
 
 use std::sync::Arc;
 
@@ -22,14 +23,15 @@ use crate::error::{Hint, Result};
 use crate::hub::LossKind;
 use crate::hub::type_text::print_type;
 
-/// What one value becomes.
+/// The result of casting one value.
 pub(super) enum Fit<T> {
     Exact(T),
     Rounded(T),
     Misfit,
 }
 
-/// Decides about the values of one array that do not survive, and counts those that are changed.
+/// Decides what happens to the values of one array that the target cannot hold, and counts those that are
+/// changed.
 pub(super) struct Judge<'a> {
     array: &'a ArrayRef,
     to: &'a Field,
@@ -44,7 +46,7 @@ impl<'a> Judge<'a> {
         Judge { array, to, place, rounded: 0, first_rounded: 0, misfits: Vec::new() }
     }
 
-    /// Errs unless a value may be rounded.
+    /// Returns an error unless values may be rounded.
     #[cold]
     pub(super) fn rounded(&mut self, index: usize) -> Result<()> {
         if !(self.place.is_live)(index) {
@@ -60,7 +62,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Errs unless a value may become null.
+    /// Returns an error unless values may become null.
     #[cold]
     pub(super) fn misfit(&mut self, index: usize) -> Result<()> {
         if !(self.place.is_live)(index) {
@@ -81,7 +83,8 @@ impl<'a> Judge<'a> {
         self.place.refuse(index, format!("{:?} does not become {kind}", scalar::shown(self.array, index)))
     }
 
-    /// Records what was changed and gives the nulls of the result: those of the array and the values that do not fit.
+    /// Records what was changed and returns the nulls of the result: those of the array and the values that do not
+    /// fit.
     pub(super) fn finish(self) -> Option<NullBuffer> {
         let lost = |kind, values: u64, first: Option<usize>| {
             self.place
@@ -103,7 +106,7 @@ impl<'a> Judge<'a> {
         Some(NullBuffer::new(valid.finish()))
     }
 
-    /// One value for each of the array; null ones are not looked at.
+    /// One result per value of the array; null values are skipped.
     fn collect<T: Default>(&mut self, fit: impl Fn(usize) -> Fit<T>) -> Result<Vec<T>> {
         let nulls = self.array.nulls().cloned();
         let mut out = Vec::new();
@@ -128,7 +131,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// A type that any number may have to become.
+/// A numeric type that numbers are cast to.
 trait Number: ArrowPrimitiveType {
     fn of_integer(value: i128) -> Fit<Self::Native>;
     fn of_float(value: f64) -> Fit<Self::Native>;
@@ -145,10 +148,10 @@ macro_rules! integers {
                 if !value.is_finite() {
                     return Fit::Misfit;
                 }
-                // Saturates at 2^127, which no type here holds.
+                // The cast saturates at 2^127, which is out of range for every target type.
                 let cut = value as i128;
                 match Self::Native::try_from(cut) {
-                    // Bits, not values: -0.0 is no integer.
+                    // Compares bits, not values: -0.0 is not an integer.
                     Ok(integer) if (cut as f64).to_bits() == value.to_bits() => Fit::Exact(integer),
                     Ok(integer) => Fit::Rounded(integer),
                     Err(_) => Fit::Misfit,
@@ -168,7 +171,7 @@ macro_rules! floats {
                 match $wide(narrow) {
                     wide if wide.is_infinite() => Fit::Misfit,
                     wide if wide as i128 == value => Fit::Exact(narrow),
-                    // Rounded once: what float16 holds, float64 holds exactly.
+                    // Rounded only once, since float64 holds every float16 exactly.
                     _ => Fit::Rounded(narrow),
                 }
             }
@@ -192,7 +195,7 @@ floats! {
 
 impl Number for Float32Type {
     fn of_integer(value: i128) -> Fit<f32> {
-        // Not by way of float64, which would round twice.
+        // Not through float64, which would round twice.
         let narrow = value as f32;
         if narrow as i128 == value { Fit::Exact(narrow) } else { Fit::Rounded(narrow) }
     }
@@ -207,7 +210,7 @@ impl Number for Float32Type {
     }
 }
 
-/// The numbers of an array: every type's values are among these.
+/// The numbers of an array, as the widest type of their kind.
 enum Numbers {
     Integers(Vec<i128>),
     Floats(Vec<f64>),
@@ -252,7 +255,7 @@ impl Numbers {
     }
 }
 
-/// Numbers to numbers or truth values that may not hold them.
+/// Casts numbers to numeric types or booleans that may not hold them.
 pub(super) fn numbers(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     let numbers = Numbers::of(array)?;
     let mut judge = Judge::new(array, to, place);
@@ -275,7 +278,7 @@ pub(super) fn numbers(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result
         DataType::Float32 => fitted!(Float32Type),
         DataType::Float64 => fitted!(Float64Type),
         DataType::Boolean => {
-            // Truth values are the integers 0 and 1.
+            // Booleans are the integers 0 and 1.
             let bits = judge.collect(|index| match numbers.fit::<UInt8Type>(index) {
                 Fit::Exact(bit @ 0..=1) => Fit::Exact(bit == 1),
                 Fit::Rounded(bit @ 0..=1) => Fit::Rounded(bit == 1),
@@ -289,7 +292,7 @@ pub(super) fn numbers(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result
 
 const DAY: i128 = 86_400_000_000_000;
 
-/// Nanoseconds per tick of a type of dates, times or durations.
+/// Nanoseconds per tick of a date, time or duration type.
 pub(super) fn tick(kind: &DataType) -> Option<i128> {
     let unit = |unit: &TimeUnit| match unit {
         TimeUnit::Second => 1_000_000_000,
@@ -308,7 +311,7 @@ pub(super) fn tick(kind: &DataType) -> Option<i128> {
     })
 }
 
-/// Dates, times and durations in other units.
+/// Casts dates, times and durations to other units.
 pub(super) fn times(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     let (Some(from_tick), Some(to_tick)) = (tick(array.data_type()), tick(to.data_type())) else {
         return Err(unplanned());
@@ -321,7 +324,7 @@ pub(super) fn times(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<A
     };
     let is_date = matches!(to.data_type(), DataType::Date32 | DataType::Date64);
     let is_time = matches!(to.data_type(), DataType::Time32(_) | DataType::Time64(_));
-    // A date64 counts milliseconds, of whole days.
+    // A date64 counts milliseconds, but holds whole days.
     let step = if is_date { DAY } else { to_tick };
     let fit = |index: usize| -> Fit<i64> {
         let nanoseconds = i128::from(values[index]) * from_tick;
@@ -350,7 +353,7 @@ pub(super) fn times(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<A
     Ok(make_array(data.build()?))
 }
 
-/// Decimals of another scale or with fewer digits.
+/// Casts decimals to another scale or to fewer digits.
 pub(super) fn decimals(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     let scale = |kind: &DataType| match kind {
         DataType::Decimal32(precision, scale)
@@ -399,8 +402,9 @@ pub(super) fn decimals(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Resul
     Ok(arrow_cast::cast(&scaled, to.data_type())?)
 }
 
-/// Arrow's own cast, looked at from both ends: what becomes null does not fit, what does not come back was rounded.
-pub(super) fn there_and_back(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
+/// Arrow's own cast, checked by casting back: a value that becomes null does not fit, one that comes back different
+/// was rounded.
+pub(super) fn cast_and_compare(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     let there = arrow_cast::cast(array, to.data_type())?;
     let back = match arrow_cast::can_cast_types(to.data_type(), array.data_type()) {
         true => Some(arrow_cast::cast(&there, array.data_type())?),

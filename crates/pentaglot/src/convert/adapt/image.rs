@@ -1,5 +1,5 @@
-//! Plain images whose components have one type as arrays of numbers: big-endian, row by row, the components of a pixel
-//! together. The tensor of an image is `[height, width]` or `[height, width, components]`, or a reshaped one.
+//! Plain images whose components have one type, as arrays of numbers: big-endian, row by row, the components of a
+//! pixel together. The tensor of an image is `[height, width]` or `[height, width, components]`, or a reshaped one.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::hub::extension;
 
-/// What the metadata of a `pentaglot.image` field says.
+/// The metadata of a `pentaglot.image` field.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Image {
     pub(super) width: u64,
@@ -41,7 +41,7 @@ impl Image {
         })
     }
 
-    /// Why its bytes are no array of numbers; `None` if they are.
+    /// Why its bytes are not an array of numbers; `None` if they are.
     pub(super) fn obstacle(&self) -> Option<&'static str> {
         let Some(first) = self.components.first() else { return Some("the image has no components") };
         if !self.plain {
@@ -53,12 +53,12 @@ impl Image {
         (!uniform).then_some("the components of the image have several types")
     }
 
-    /// Whether pixels have the same channels, or one each.
+    /// Whether both images have the same channels, or one channel each.
     pub(super) fn has_channels_of(&self, other: &Image) -> bool {
         self.channels == other.channels || (self.channels.len() == 1 && other.channels.len() == 1)
     }
 
-    /// How many numbers it has.
+    /// The number of components of all pixels.
     pub(super) fn numbers(&self) -> u64 {
         self.width.saturating_mul(self.height).saturating_mul(self.components.len() as u64)
     }

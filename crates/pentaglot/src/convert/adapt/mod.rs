@@ -1,22 +1,23 @@
-//! Adapters: from the type that data has to the type that is wanted, by matching the two.
+//! Adapters: convert data from the type that it has to a requested type, by matching the two.
 //!
 //! | from, to | what happens | verdict |
 //! |---|---|---|
-//! | table, table | columns by name; a missing nullable one is filled with nulls; one left over on each side is paired | the worst of the columns |
-//! | a column that the table wanted does not have | dropped | lossy |
+//! | table, table | columns by name; a missing nullable one is filled with nulls; if one column is left over on each side, the two are matched | the worst of the columns |
+//! | a column that the target table does not have | dropped | lossy |
 //! | number, wider number | widened | widened |
-//! | number, narrower number | a value that does not fit ends the run, or becomes what `fit` says | checked |
+//! | number, narrower number | a value that does not fit is an error, or is changed as `fit` describes | checked |
 //! | time, time in a coarser unit | as numbers | checked |
 //! | anything, text | its text | widened |
-//! | text, anything | parsed; text that does not parse ends the run | checked |
-//! | nullable, not nullable | a null ends the run | checked |
+//! | text, anything | parsed; text that does not parse is an error | checked |
+//! | nullable, not nullable | a null is an error | checked |
 //! | tensor, tensor | reshaped if the element counts agree | as the elements |
 //! | single element, tensor or struct of one | wrapped, or unwrapped | as the element |
 //! | plain image with components of one type, tensor (components last) | unpacked, or packed | as the elements |
 //! | list, struct | element by element; a struct by name, else by position | the worst of the elements |
-//! | anything, void | forgotten | lossy |
+//! | anything, void | dropped | lossy |
 //!
-//! A cast is safe if it preserves every value. All of it works on Arrow types, so every format has it.
+//! A cast is safe if it preserves every value. Casts work on Arrow types, so they are available for every
+//! format.
 
 mod apply;
 mod fit;
@@ -36,15 +37,15 @@ use crate::hub::rows::{self, Rows};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, LossKinds, LossRecord, Plan, Shape, Verdict, extension};
 
-/// A planned adaptation: `plan` can be shown, [`Adapter::adapt`] obeys it.
+/// A planned adaptation: `plan` describes it, [`Adapter::adapt`] carries it out.
 #[derive(Debug, Clone)]
 pub struct Adapter {
     columns: Vec<ColumnCast>,
     /// Columns that are dropped.
     dropped: Vec<usize>,
-    /// What comes out.
+    /// The schema of the result.
     pub schema: SchemaRef,
-    /// What that does, column by column.
+    /// The effect on each column.
     pub plan: Plan,
 }
 
@@ -69,10 +70,11 @@ enum Cast {
     Unwrap(Box<Cast>),
     FromImage(Image, Box<Cast>),
     ToImage(Box<Cast>, Image),
-    Forget,
+    Drop,
 }
 
-/// Computes the adapter from one schema to another. What cannot be is `Impossible` in its plan.
+/// Computes the adapter from one schema to another. A conversion that does not exist is an `Impossible` step
+/// of its plan.
 pub fn adapter(from: &SchemaRef, to: &SchemaRef) -> Adapter {
     let mut plan = Plan::default();
     let mut dropped = Vec::new();
@@ -84,7 +86,7 @@ pub fn adapter(from: &SchemaRef, to: &SchemaRef) -> Adapter {
             vec![ColumnCast::From(0, cast)]
         }
         (a, b) => {
-            let effect = Effect::impossible(format!("a {a} is no {b}"));
+            let effect = Effect::impossible(format!("expected the shape {b}, found {a}"));
             plan.step("", format!("{a} of {}", words(from.fields())), b.name(), effect);
             Vec::new()
         }
@@ -93,8 +95,8 @@ pub fn adapter(from: &SchemaRef, to: &SchemaRef) -> Adapter {
 }
 
 impl Adapter {
-    /// Adapts a stream. Called only if the plan has no `Impossible` step. What does not fit is changed as far as
-    /// `allowed`, and what is lost is added to `lost`.
+    /// Adapts a stream. Called only if the plan has no `Impossible` step. Values that do not fit are changed if
+    /// the kind of loss is `allowed`, and each loss is added to `lost`.
     pub fn adapt(self, stream: Rows, allowed: LossKinds, lost: LossRecord) -> Rows {
         let schema = Arc::clone(&self.schema);
         let mut start = 0;
@@ -121,7 +123,7 @@ impl Adapter {
                             lost: &lost,
                         };
                         let array = apply::cast(batch.column(*index), cast, field, &place)?;
-                        apply::settle_nulls(array, field, &place)
+                        apply::resolve_nulls(array, field, &place)
                     }
                 })
                 .collect::<Result<Vec<_>>>()?;
@@ -152,7 +154,8 @@ fn table(from: &Fields, to: &Fields, plan: &mut Plan, dropped: &mut Vec<usize>) 
     let missing: Vec<usize> = (0..to.len()).filter(|index| sources[*index].is_none()).collect();
     if let ([source], [target]) = (left_over.as_slice(), missing.as_slice()) {
         let (_, Effect { verdict, .. }) = field_cast(&from[*source], &to[*target]);
-        // A nullable column can also be filled with nulls: pair it only if nothing can go wrong.
+        // A nullable column could also be filled with nulls, so it is matched only if every value is
+        // preserved.
         if !to[*target].is_nullable() || verdict <= Verdict::Widened {
             sources[*target] = Some(*source);
         }
@@ -164,8 +167,12 @@ fn table(from: &Fields, to: &Fields, plan: &mut Plan, dropped: &mut Vec<usize>) 
                 let source = &from[*index];
                 let (cast, mut effect) = field_cast(source, field);
                 if source.name() != field.name() {
+                    let origin = format!("from column {:?}", source.name());
                     effect = effect.and(Effect::widened());
-                    effect.note.get_or_insert_with(|| format!("from column {:?}", source.name()));
+                    effect.note = Some(match effect.note {
+                        Some(note) => format!("{origin}; {note}"),
+                        None => origin,
+                    });
                 }
                 plan.step(field.name(), kind(source), kind(field), effect);
                 columns.push(ColumnCast::From(*index, cast));
@@ -176,7 +183,7 @@ fn table(from: &Fields, to: &Fields, plan: &mut Plan, dropped: &mut Vec<usize>) 
                 columns.push(ColumnCast::Nulls);
             }
             None => {
-                let effect = Effect::impossible("there is no such column, and nulls have no place in it");
+                let effect = Effect::impossible("the input has no such column, and it is not nullable");
                 plan.step(field.name(), "missing", kind(field), effect);
             }
         }
@@ -193,14 +200,14 @@ fn table(from: &Fields, to: &Fields, plan: &mut Plan, dropped: &mut Vec<usize>) 
 type Planned = (Cast, Effect);
 
 fn impossible(note: impl Into<String>) -> Planned {
-    (Cast::Forget, Effect::impossible(note))
+    (Cast::Drop, Effect::impossible(note))
 }
 
-/// How a field becomes another, and what that does.
+/// The cast from one field to another, and its effect.
 fn field_cast(from: &Field, to: &Field) -> Planned {
     let (cast, effect) = value_cast(from, to);
     let nulls = match (from.is_nullable(), to.is_nullable()) {
-        (true, false) => Effect::checked(LossKind::Nulls).because("a null ends the run"),
+        (true, false) => Effect::checked(LossKind::Nulls).because("a null is an error"),
         (false, true) => Effect::widened(),
         _ => Effect::exact(),
     };
@@ -225,8 +232,8 @@ fn value_cast(from: &Field, to: &Field) -> Planned {
             (Cast::Scalar(ScalarCast::Nulls), Effect::widened())
         }
         (Null, DataType::Utf8) => (Cast::Scalar(ScalarCast::VoidText), Effect::widened()),
-        (Null, _) => impossible("there is no value to become it"),
-        (_, Null) => (Cast::Forget, Effect::lossy(LossKind::Dropped).because("every value is forgotten")),
+        (Null, _) => impossible("the input has only nulls"),
+        (_, Null) => (Cast::Drop, Effect::lossy(LossKind::Dropped).because("every value is dropped")),
         (FixedSizeList(a, count), FixedSizeList(b, wanted)) => {
             // Tensors are reshaped: elements stay in their order.
             if count != wanted {
@@ -259,7 +266,7 @@ fn value_cast(from: &Field, to: &Field) -> Planned {
             None => return impossible("no value of one is a value of the other"),
         },
     };
-    // Another type, or the same under another name.
+    // The types differ, at least in their names, so the effect is never exact.
     (cast, effect.and(Effect::widened()))
 }
 
@@ -327,5 +334,5 @@ fn to_image(from: &Field, image: Image) -> Planned {
 }
 
 fn unplanned() -> Error {
-    Error::unsupported("a cast that the plan refuses")
+    Error::unsupported("a cast that the plan does not allow")
 }

@@ -18,15 +18,15 @@ use crate::hub::{Effect, LossKind};
 /// How single values are cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScalarCast {
-    /// Every value survives: Arrow's own cast.
+    /// Every value is preserved: Arrow's own cast.
     Plain,
-    /// Numbers to types that may not hold them.
+    /// Numbers to types that may not hold all of them.
     Numbers,
     /// Dates, times and durations in other units.
     Times,
     /// Decimals of another scale or with fewer digits.
     Decimals,
-    /// Arrow's own cast, compared with the way back.
+    /// Arrow's own cast, checked by casting back.
     Compared,
     /// The shortest text.
     Text,
@@ -35,7 +35,7 @@ pub(super) enum ScalarCast {
     VoidText,
 }
 
-/// The cast from one type to another and what it does, if there is one.
+/// The cast from one type to another and its effect, if there is such a cast.
 pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, Effect)> {
     use DataType::{
         Binary, Boolean, Dictionary, LargeBinary, LargeUtf8, Time32, Time64, Timestamp, Utf8, Utf8View,
@@ -46,7 +46,7 @@ pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, Effect
     Some(match (from, to) {
         (a, b) if number(a) && number(b) && holds(b, a) => (ScalarCast::Plain, Effect::widened()),
         (a, b) if a.is_integer() && b.is_integer() => (ScalarCast::Numbers, Effect::checked(range)),
-        // float16 ends at 65504.
+        // The largest float16 is 65504.
         (a, b) if a.is_integer() && b.is_floating() && *b != DataType::Float16 => {
             (ScalarCast::Numbers, Effect::checked(precision))
         }
@@ -79,7 +79,8 @@ fn has_negative_scale(kind: &DataType) -> bool {
     matches!(kind, Decimal32(_, ..0) | Decimal64(_, ..0) | Decimal128(_, ..0) | Decimal256(_, ..0))
 }
 
-/// What becomes of decimals: the target needs as many digits on both sides of the point.
+/// The effect of casting decimals: exact if the target has at least as many digits on both sides of the
+/// point.
 fn decimals(from: &DataType, to: &DataType) -> Effect {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     let digits = |kind: &DataType| match kind {
@@ -97,7 +98,7 @@ fn decimals(from: &DataType, to: &DataType) -> Effect {
     }
 }
 
-/// What becomes of dates, times and durations.
+/// How dates, times and durations are cast, and the effect.
 fn times(from: &DataType, to: &DataType) -> (ScalarCast, Effect) {
     use DataType::{Date32, Date64, Timestamp};
     let is_date = |kind: &DataType| matches!(kind, Date32 | Date64);
@@ -140,7 +141,7 @@ pub(super) fn cast(array: &ArrayRef, how: ScalarCast, to: &Field, place: &Place<
         ScalarCast::Numbers => fit::numbers(array, to, place),
         ScalarCast::Times => fit::times(array, to, place),
         ScalarCast::Decimals => fit::decimals(array, to, place),
-        ScalarCast::Compared => fit::there_and_back(array, to, place),
+        ScalarCast::Compared => fit::cast_and_compare(array, to, place),
         ScalarCast::Text => text(array, to.data_type()),
         ScalarCast::Parse => parse(array, to, place),
         ScalarCast::Nulls => Ok(new_null_array(to.data_type(), array.len())),
@@ -172,7 +173,7 @@ macro_rules! for_integers {
     };
 }
 
-/// The shortest text that reads back to the same value.
+/// The shortest text that parses back to the same value.
 fn text(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let options = FormatOptions::default();
     let formatter = ArrayFormatter::try_new(array, &options)?;
@@ -181,7 +182,7 @@ fn text(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(arrow_cast::cast(&texts, to)?)
 }
 
-/// Text to numbers and truth values. No spaces; `true`, `false`, `t`, `f`, `1`, `0` in any case.
+/// Parses text as numbers and booleans. No spaces; `true`, `false`, `t`, `f`, `1`, `0` in any case.
 fn parse(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     use arrow_array::types::*;
     let texts = arrow_cast::cast(array, &DataType::Utf8)?;
@@ -209,7 +210,7 @@ fn parse(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
             values!(PrimitiveBuilder::<$type>::new(), |text: &str| text.parse().ok())
         };
     }
-    // A number past the largest parses as an infinity, which it is not.
+    // `str::parse` turns a number past the largest float into an infinity.
     let float = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite() || is_infinity(text));
     Ok(match to.data_type() {
         DataType::Float64 => values!(PrimitiveBuilder::<Float64Type>::new(), float),
@@ -231,7 +232,7 @@ fn parse(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     })
 }
 
-/// Whether a text that parses as a float says itself that it is infinite, or no number.
+/// Whether a text that parses as a float spells an infinity or NaN.
 fn is_infinity(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'+' | b'-'))
 }

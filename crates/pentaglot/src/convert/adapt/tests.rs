@@ -41,7 +41,7 @@ fn run_allowing(
     Ok((adapted.map_err(Error::from)?, lost.lost()))
 }
 
-/// Casts one column; nulls in the result are `None`, values their texts.
+/// Casts one column; the result has the text of each value, `None` for nulls.
 fn cast(
     column: ArrayRef,
     from: &str,
@@ -138,7 +138,7 @@ fn nothing_wraps_or_saturates() {
     let (values, lost) = cast(integers(), "int32", "?int8", range).unwrap();
     assert_eq!(values, texts(&["7", "-", "-"]));
     assert_eq!((lost[0].kind, lost[0].values, lost[0].example.as_deref()), (LossKind::Range, 2, Some("200")));
-    // Without a null to become, nothing helps.
+    // A value out of range can only become null, and the target is not nullable.
     let error = cast(integers(), "int32", "int8", LossKinds::ALL).unwrap_err();
     assert_eq!((error.kind(), error.advice()), (ErrorKind::Lossy, None));
 
@@ -287,7 +287,7 @@ fn colour_images_become_tensors_with_the_components_last() {
     assert_eq!(values.as_primitive::<Float32Type>().values().to_vec(), [1.0, 2.0, 3.0, 4.0, 5.0, 255.0]);
     let back = run(&floats, out.columns().to_vec(), &images).unwrap();
     assert_eq!(back.column(0).as_ref(), bytes.as_ref());
-    // Planes are another order of the numbers; files are no numbers; other channels are other numbers.
+    // Planar images order the numbers differently; encoded files are not numbers; channels must be the same.
     let refused = |from: &SchemaRef, to: &SchemaRef| adapter(from, to).plan.verdict() == Verdict::Impossible;
     assert!(refused(&images, &tensor(arrow_schema::DataType::UInt8, &[3, 1, 2])));
     assert!(refused(&images, &tensor(arrow_schema::DataType::UInt8, &[1, 2])));

@@ -80,9 +80,13 @@ impl BsonColumn {
 pub fn read_document(document: impl Into<Buffer>, options: &ReadOptions) -> Result<Vec<BsonColumn>> {
     let source = Source::from_bytes("document", document);
     let document = BsondfDocument::open(&source, options).in_format(ID)?;
-    document.layout.rows().in_format(ID)?;
+    let [piece] = &document.frames.pieces[..] else {
+        return Err(Error::malformed("one document", "several").in_format(ID));
+    };
+    let layout = document.frames.layout(&source, piece, &options.budget).in_format(ID)?;
+    layout.rows().in_format(ID)?;
     let decoder = Decoder { source, budget: options.budget.clone(), first_rows: None };
-    let layouts: Vec<_> = document.layout.columns.iter().collect();
+    let layouts: Vec<_> = layout.columns.iter().collect();
     let decoded = read::decode(&decoder, layouts.clone(), &options.control).in_format(ID)?;
     let columns = layouts.iter().zip(decoded).map(|(layout, values)| BsonColumn {
         name: layout.name.clone(),

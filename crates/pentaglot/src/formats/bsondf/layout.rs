@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use super::documents::is_column;
 use super::schema::Type;
 use crate::error::{Context, Error, Result};
 use crate::limits::Limits;
@@ -100,27 +101,32 @@ pub(super) struct ColumnLayout {
     pub array: Array,
 }
 
-/// A whole document.
+/// A whole frame.
 #[derive(Debug)]
 pub(super) struct BsondfLayout {
     pub columns: Vec<ColumnLayout>,
+    /// Fields that are not columns.
+    pub others: Vec<Element>,
     /// What the last text of the spec forbids and the programs read.
     pub warnings: Vec<Error>,
 }
 
 impl BsondfLayout {
-    /// Walks over the document that a source of `total` bytes holds.
+    /// Walks over a frame: a document of a source of `total` bytes.
     ///
-    /// Of a damaged document, the columns before the fault are kept.
-    pub(super) fn read(source: &Source, total: u64, limits: &Limits, damaged: bool) -> Result<Self> {
+    /// Of a damaged frame, the columns before the fault are kept.
+    pub(super) fn read(
+        source: &Source,
+        frame: Document,
+        total: u64,
+        limits: &Limits,
+        damaged: bool,
+    ) -> Result<Self> {
         let mut walk = Walk { reader: Reader::new(source), limits, warnings: Vec::new() };
-        let root = match damaged {
-            true => walk.reader.document_at(0, u64::MAX)?,
-            false => walk.reader.root(total)?,
-        };
         let mut columns: Vec<ColumnLayout> = Vec::new();
+        let mut others = Vec::new();
         let mut names = HashSet::new();
-        let mut elements = walk.reader.elements(root);
+        let mut elements = walk.reader.elements(frame);
         while let Some(element) = match walk.reader.next(&mut elements).field("columns") {
             Err(_) if damaged => None,
             element => element?,
@@ -128,6 +134,10 @@ impl BsondfLayout {
             let end = element.value_offset.saturating_add(element.value_bytes);
             if damaged && end > total {
                 break;
+            }
+            if !is_column(&mut walk.reader, &element) {
+                others.push(element);
+                continue;
             }
             let array = walk.within("columns", |walk| {
                 walk.within(element.key.clone(), |walk| {
@@ -147,7 +157,7 @@ impl BsondfLayout {
             let bytes = element.value_offset + element.value_bytes - element.offset;
             columns.push(ColumnLayout { name: element.key, offset: element.offset, bytes, array });
         }
-        Ok(BsondfLayout { columns, warnings: walk.warnings })
+        Ok(BsondfLayout { columns, others, warnings: walk.warnings })
     }
 
     /// The number of rows that all columns agree on; 0 if there are no columns.

@@ -23,6 +23,15 @@
 //! | `list` | items, with lengths `o` | type | List |
 //! | `struct` | `{l: rows, f: {name: array}}` | `[{n, t, p}]` | Struct |
 //!
+//! Around this table, as databases have it:
+//!
+//! * Fields that are not columns (`_id`, a symbol) are kept as metadata; `-O fields=strict` refuses them.
+//! * A frame may be a field of a document: `FILE::df`.
+//! * A file may hold several documents (as `mongodump` writes): they are read as one table, or one by one as `FILE::0`.
+//! * `-O max-bytes=15M` writes chunks: `{_id: {v, n}, k, first, rows, min, max, df: {frame}}`. `v` is the same in all, `n`
+//!   counts them; they are joined by `n`, whatever their order in the file.
+//! * The dialect `json` is MongoDB's Extended JSON of these documents.
+//!
 //! Where the spec, its later texts and the two original programs differ:
 //!
 //! * Times are stored as they are. The first text calls them difference encoded, which no program ever did.
@@ -36,9 +45,15 @@
 //! * What the last text forbids and the programs read (bits after the last row, unknown fields, int32 for int64, a bool
 //!   other than 0 and 1) is a warning, and an error in the strict profile.
 
+mod chunk;
 mod column;
+mod decimal;
 mod decode;
+mod documents;
 mod encode;
+mod frames;
+mod json_read;
+mod json_write;
 mod layout;
 mod outline;
 mod read;
@@ -58,13 +73,18 @@ use std::sync::Arc;
 pub use column::{BsonColumn, read_document, write_document};
 pub use schema::Type;
 
-use super::{Confidence, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions};
+use super::{
+    Confidence, DialectInfo, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, WriteOptions,
+};
 use crate::error::{Context, Result};
 use crate::hub::Form;
 use crate::source::Source;
 use crate::wire::bson::{self, BsonKind, Reader};
 
 const ID: &str = "bsondf";
+
+/// The dialect that is text.
+const JSON: &str = "json";
 
 /// MongoDB takes documents up to this size.
 const MONGODB_BYTES: u64 = 16 << 20;
@@ -87,8 +107,23 @@ pub struct Bsondf;
 static INFO: FormatInfo = FormatInfo {
     id: ID,
     title: "BSON DataFrame",
-    dialects: &[],
-    extensions: &["bson", "bsondf"],
+    dialects: &[
+        DialectInfo {
+            name: "bson",
+            title: "BSON documents",
+            read: true,
+            write: true,
+            takes_any_bytes: false,
+        },
+        DialectInfo {
+            name: JSON,
+            title: "Extended JSON of the same documents, canonical or relaxed",
+            read: true,
+            write: true,
+            takes_any_bytes: false,
+        },
+    ],
+    extensions: &["bson", "bsondf", "bson.json"],
     media_types: &["application/bson"],
     forms: &[Form::Table, Form::Columns, Form::Coo, Form::Array, Form::Value],
     options: &[
@@ -120,9 +155,44 @@ static INFO: FormatInfo = FormatInfo {
             default: "zero",
             help: "placeholder of missing values: zero, or the value before, which packs better in dates and times",
         },
+        OptionInfo {
+            key: "fields",
+            side: super::Side::Read,
+            values: "keep|strict",
+            default: "keep",
+            help: "fields that are not columns: kept as metadata, or refused",
+        },
+        OptionInfo {
+            key: "max-bytes",
+            side: super::Side::Write,
+            values: "N[K|M|G]",
+            default: "one document",
+            help: "write chunks: documents of at most so many bytes (15M suits MongoDB), which are read as one table",
+        },
+        OptionInfo {
+            key: "key",
+            side: super::Side::Write,
+            values: "TEXT",
+            default: "none",
+            help: "what chunks have as k: the name of the table that they are parts of",
+        },
+        OptionInfo {
+            key: "order",
+            side: super::Side::Write,
+            values: "COLUMN",
+            default: "none",
+            help: "the column whose least and greatest value each chunk has as min and max",
+        },
+        OptionInfo {
+            key: "json",
+            side: super::Side::Write,
+            values: "canonical|relaxed",
+            default: "canonical",
+            help: "how bsondf:json writes numbers and dates: with their types, or as plain JSON",
+        },
     ],
     type_language: TypeLanguage::None,
-    has_members: false,
+    has_members: true,
     index: None,
     gzip_by_magic: true,
     spec: "https://github.com/fairtide/DataFrame (docs/source/bson_format.rst)",
@@ -133,15 +203,29 @@ impl Format for Bsondf {
         &INFO
     }
 
-    /// A document as long as the file, whose first columns hold the fields `d` and `t`.
+    /// Documents as long as the file, of which the first holds a column with the fields `d` and `t`; or such text.
     fn detect(&self, head: &Head<'_>) -> Confidence {
+        let text = json_read::detect(head.bytes());
+        if text != Confidence::No {
+            return text;
+        }
         let Some(length) = head.bytes().first_chunk().map(|bytes| i32::from_le_bytes(*bytes)) else {
             return Confidence::No;
         };
         if head.bytes() == [5, 0, 0, 0, 0] {
             return Confidence::Likely;
         }
-        let is_whole = head.len().is_none_or(|total| u64::try_from(length) == Ok(total));
+        let is_whole = head.len().is_none_or(|total| match u64::try_from(length) {
+            // Another document may follow.
+            Ok(length) if length < total => {
+                let next = head.read_at(length, 5);
+                let bytes = next.first_chunk().map(|bytes| i64::from(i32::from_le_bytes(*bytes)));
+                bytes.is_some_and(|bytes| {
+                    bytes >= 5 && u64::try_from(bytes).is_ok_and(|next| next <= total - length)
+                })
+            }
+            length => length == Ok(total),
+        });
         match detect_columns(head.bytes(), length) {
             Confidence::Certain if !is_whole => Confidence::Likely,
             Confidence::Likely if !is_whole => Confidence::Possible,
@@ -167,25 +251,49 @@ fn detect_columns(head: &[u8], length: i32) -> Confidence {
     let mut elements = reader.elements(bson::Document { offset: 0, bytes });
     let mut confidence = Confidence::No;
     for _ in 0..DETECT_COLUMNS {
-        let Ok(Some(column)) = reader.next(&mut elements) else { break };
-        if column.kind != BsonKind::DOCUMENT {
-            return Confidence::No;
+        let Ok(Some(field)) = reader.next(&mut elements) else { break };
+        if field.kind != BsonKind::DOCUMENT {
+            // Fields that are not columns: `_id`, a symbol.
+            continue;
         }
-        let mut fields = reader.elements(column.document());
-        let (mut has_data, mut has_type) = (false, false);
-        loop {
-            match reader.next(&mut fields) {
-                Ok(Some(field)) => {
-                    has_data |= field.key == "d";
-                    has_type |= field.key == "t" && field.kind == BsonKind::STRING;
-                }
-                Ok(None) if has_data && has_type => break,
-                Ok(None) => return Confidence::No,
-                // Here ends what can be seen.
-                Err(_) => return confidence.max(if has_data { Confidence::Likely } else { Confidence::No }),
+        match detect_column(&mut reader, &field) {
+            Confidence::No => {}
+            Confidence::Certain => confidence = Confidence::Certain,
+            // Here ends what can be seen.
+            seen => return confidence.max(seen),
+        }
+        // A frame under a field.
+        let mut inner = reader.elements(field.document());
+        while confidence == Confidence::No
+            && let Ok(Some(column)) = reader.next(&mut inner)
+        {
+            if column.kind != BsonKind::DOCUMENT {
+                break;
+            }
+            match detect_column(&mut reader, &column) {
+                Confidence::No => break,
+                seen => confidence = seen,
             }
         }
-        confidence = Confidence::Certain;
     }
     confidence
+}
+
+/// How much a field looks like a column.
+fn detect_column(reader: &mut Reader, column: &bson::Element) -> Confidence {
+    let mut fields = reader.elements(column.document());
+    let (mut has_data, mut has_type) = (false, false);
+    loop {
+        match reader.next(&mut fields) {
+            Ok(Some(field)) => {
+                has_data |= field.key == "d";
+                has_type |= field.key == "t" && field.kind == BsonKind::STRING;
+            }
+            Ok(None) if has_data && has_type => return Confidence::Certain,
+            Ok(None) => return Confidence::No,
+            // Here ends what can be seen.
+            Err(_) if has_data => return Confidence::Likely,
+            Err(_) => return Confidence::No,
+        }
+    }
 }

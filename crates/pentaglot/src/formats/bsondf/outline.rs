@@ -1,28 +1,71 @@
-//! The named byte ranges of a document: BSON elements in file order, each expanded when it is asked for.
+//! The named byte ranges of a file: BSON elements in file order, each expanded when it is asked for.
 
+use super::read::BsondfDocument;
 use crate::error::{Error, Result};
-use crate::formats::{Expand, Node, Outline};
+use crate::formats::{Document as _, Expand, Node, Outline};
 use crate::source::Source;
 use crate::wire::bson::{BsonKind, Document, Element, Elements, Reader};
 
-/// The outline of a whole document.
-pub(super) fn outline(source: &Source) -> Outline {
+/// The outline of a file: one document, or several. Text has no parts.
+pub(super) fn outline(document: &BsondfDocument) -> Outline {
+    let source = &document.source;
     let bytes = source.len().unwrap_or(0);
-    let root = Node::new("document", 0, bytes);
+    if document.is_text {
+        return Node::new("text", 0, document.summary().bytes.unwrap_or(0));
+    }
+    match Reader::new(source).document_at(0, bytes) {
+        Ok(first) if first.bytes < bytes => {
+            Node::new("documents", 0, bytes).expand(Listed { source: source.clone(), total: bytes })
+        }
+        _ => one("document".to_owned(), source, Document { offset: 0, bytes }),
+    }
+}
+
+/// A document and its parts.
+fn one(name: String, source: &Source, document: Document) -> Node {
+    let Document { offset, bytes } = document;
+    let root = Node::new(name, offset, bytes);
     if bytes < 5 {
         return root;
     }
-    let document = Document { offset: 0, bytes };
     root.parts(vec![
-        Node::new("length", 0, 4).value(bytes),
-        Node::new("columns", 4, bytes - 5).expand(Parts {
+        Node::new("length", offset, 4).value(bytes),
+        Node::new("columns", offset + 4, bytes - 5).expand(Parts {
             source: source.clone(),
             document,
             is_array: false,
             is_whole: false,
         }),
-        Node::new("end", bytes - 1, 1).value(0),
+        Node::new("end", offset + bytes - 1, 1).value(0),
     ])
+}
+
+/// The documents of a file.
+struct Listed {
+    source: Source,
+    total: u64,
+}
+
+impl Expand for Listed {
+    fn nodes(&self, from: u64) -> Box<dyn Iterator<Item = Result<Node>> + '_> {
+        let mut reader = Reader::new(&self.source);
+        let (mut offset, mut index) = (0, 0u64);
+        let nodes = std::iter::from_fn(move || {
+            if offset >= self.total {
+                return None;
+            }
+            let node = reader.document_at(offset, self.total).map(|document| {
+                offset += document.bytes;
+                index += 1;
+                one(format!("[{}]", index - 1), &self.source, document)
+            });
+            if node.is_err() {
+                offset = self.total;
+            }
+            Some(node)
+        });
+        Box::new(nodes.skip(usize::try_from(from).unwrap_or(usize::MAX)))
+    }
 }
 
 /// The elements of a document, framed by its length and end if it is shown whole.

@@ -1,96 +1,145 @@
-//! An open document: its summary, and rows from the columns that are asked for.
+//! An open file: its summary, and rows from the columns that are asked for, document by document.
 
-use crate::hub::Selection;
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_array::{Array as _, ArrayRef, new_null_array};
+use arrow_schema::SchemaRef;
 
 use super::decode::Decoder;
+use super::documents::{self, Documents};
+use super::frames::{Frames, Piece};
 use super::layout::{BsondfLayout, ColumnLayout};
-use super::schema::{Type, arrow_fields};
-use super::{ID, MONGODB_BYTES, outline, validate};
+use super::{ID, JSON, MONGODB_BYTES, json_read, outline, validate};
 use crate::control::Control;
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
-use crate::hub::{Rows, distinct, native, rows};
+use crate::error::{self, Context, Error, Result};
+use crate::formats::{Document, Findings, Outline, ReadOptions, Split, Summary};
+use crate::hub::{Rows, Selection, distinct, rows};
 use crate::limits::Budget;
 use crate::source::Source;
 
 /// Rows of a batch, unless a user asks for another number: batches are slices and cost nothing.
 const BATCH_ROWS: usize = 64 << 10;
 
-/// An open BSON DataFrame document.
+/// So many documents are listed as members and parts.
+const LISTED: u64 = 64 << 10;
+
+/// An open file of BSON DataFrame documents.
 pub(super) struct BsondfDocument {
     pub(super) source: Source,
-    pub(super) layout: Arc<BsondfLayout>,
+    pub(super) frames: Arc<Frames>,
     pub(super) budget: Budget,
     pub(super) control: Control,
+    /// Whether the file is text: places in its translation mean nothing to a user.
+    pub(super) is_text: bool,
+    /// The length of the longest document.
+    pub(super) longest: u64,
     summary: Summary,
 }
 
 impl BsondfDocument {
-    /// Walks over the document's lengths; no buffer is read, unless text is to be told from bytes.
+    /// Walks over the lengths of the documents; no buffer is read, unless text is to be told from bytes.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
-        let utf8 = options.options.word("utf8", &["text", "bytes"])?;
-        // A length of at least 5, then a column or the end.
-        let plausible = |head: &[u8]| matches!(head, [5, 0, 0, 0, 0] | [_, _, _, 0..=0x7f, 3, ..]);
-        let source = source.seekable_if(plausible)?;
-        let bytes = source.len().unwrap_or(0);
-        let mut layout = BsondfLayout::read(&source, bytes, options.budget.limits(), options.damaged)?;
-        let mut notes = Vec::new();
-        if utf8 == Some("bytes") {
-            demote_text(&mut layout, &source, &options.budget, &mut notes)?;
+        let is_text = match options.dialect.as_deref() {
+            Some(dialect) => dialect == JSON,
+            None => json_read::is_text(source)?,
+        };
+        let bytes = source.len();
+        if is_text {
+            let translated = json_read::translate(source, &options.budget)?;
+            let mut document = Self::open_bson(&translated, options, true).map_err(Error::without_offset)?;
+            document.summary.dialect = Some(JSON);
+            document.summary.bytes = bytes;
+            document.summary.parts.clear();
+            return Ok(document);
         }
-        let mut summary = Summary::new(ID, Arc::new(schema(&layout)));
+        // A length of at least 5, then an element or the end.
+        let plausible = |head: &[u8]| {
+            matches!(head, [5, 0, 0, 0, 0, ..] | [_, _, _, 0..=0x7f, 1..=0x13 | 0x7f | 0xff, ..])
+        };
+        Self::open_bson(&source.seekable_if(plausible)?, options, false)
+    }
+
+    fn open_bson(source: &Source, options: &ReadOptions, is_text: bool) -> Result<Self> {
+        let as_bytes = options.options.word("utf8", &["text", "bytes"])? == Some("bytes");
+        let strict = options.options.word("fields", &["keep", "strict"])? == Some("strict");
+        let source = source.clone();
+        let bytes = source.len().unwrap_or(0);
+        let (budget, control) = (options.budget.clone(), options.control.clone());
+        let member = options.member.as_deref();
+        let mut found = documents::find(&source, bytes, member, budget.limits(), options.damaged)?;
+        let mut notes = Vec::new();
+        let longest = found.frames.iter().map(|frame| frame.document.bytes).max().unwrap_or(0);
+        let frames = Frames::read(&source, &mut found, &budget, options.damaged, as_bytes, &mut notes)?;
+        others(&source, &frames, &mut found, &budget)?;
+        if strict && let Some((name, _)) = found.metadata.first() {
+            return Err(Error::malformed("columns only", "another field")
+                .rule("extra-field")
+                .field(name.clone()));
+        }
+        let mut schema = frames.schema();
+        schema
+            .metadata
+            .extend(found.metadata.iter().filter(|(key, _)| !key.starts_with("pentaglot")).cloned());
+        let mut summary = Summary::new(ID, Arc::new(schema));
         summary.bytes = Some(bytes);
-        match layout.rows() {
-            Ok(rows) => summary.rows = Some(rows),
+        match &frames.rows {
+            // A choice of several frames has no rows of its own.
+            Ok(_) if frames.pieces.is_empty() => {}
+            Ok(rows) => summary.rows = Some(*rows),
             Err(error) => notes.push(error.to_string()),
         }
-        if bytes > MONGODB_BYTES {
-            notes
-                .push(format!("{bytes} bytes are more than MongoDB takes in one document ({MONGODB_BYTES})"));
+        if !found.metadata.is_empty() {
+            let names = error::list(found.metadata.iter().map(|(name, _)| format!("{name:?}")));
+            notes.push(format!("fields that are not columns are kept as metadata: {names}"));
         }
+        if !found.choices.is_empty() && !frames.pieces.is_empty() {
+            let names = error::list(found.choices.iter().map(|name| format!("{name:?}")));
+            notes.push(format!("data frames under fields are read as members: {names}"));
+        }
+        if longest > MONGODB_BYTES {
+            notes.push(format!(
+                "{longest} bytes are more than MongoDB takes in one document ({MONGODB_BYTES})"
+            ));
+        }
+        let key = frames.pieces.first().and_then(|piece| piece.frame.chunk.as_ref()?.key.clone());
+        summary.metadata = key.map(|key| ("k".to_owned(), key)).into_iter().collect();
+        summary.metadata.append(&mut found.metadata);
         summary.notes = notes;
-        for column in &layout.columns {
-            summary.part(format!("columns.{}", column.name), column.offset, column.bytes);
+        if found.count > 1 && member.is_none() {
+            summary.members = (0..found.count.min(LISTED)).map(|index| index.to_string()).collect();
+            for piece in frames.pieces.iter().take(usize::try_from(LISTED).unwrap_or(usize::MAX)) {
+                let Piece { frame, .. } = piece;
+                summary.part(
+                    format!("documents[{}]", frame.index),
+                    frame.document.offset,
+                    frame.document.bytes,
+                );
+            }
+        } else if let [piece] = &frames.pieces[..] {
+            for column in &frames.layout(&source, piece, &budget)?.columns {
+                summary.part(format!("columns.{}", column.name), column.offset, column.bytes);
+            }
         }
-        let (budget, control) = (options.budget.clone(), options.control.clone());
-        Ok(BsondfDocument { source, layout: Arc::new(layout), budget, control, summary })
+        summary.members.extend(std::mem::take(&mut found.choices));
+        Ok(BsondfDocument { source, frames: Arc::new(frames), budget, control, is_text, longest, summary })
+    }
+
+    /// An error as a user can use it.
+    pub(super) fn told(&self, error: Error) -> Error {
+        if self.is_text { error.without_offset() } else { error }
     }
 }
 
-/// The schema of all columns, with the format's own types.
-fn schema(layout: &BsondfLayout) -> Schema {
-    let columns: Vec<(String, Type)> =
-        layout.columns.iter().map(|column| (column.name.clone(), column.array.kind.clone())).collect();
-    let native = Type::Struct(columns.clone()).to_json();
-    native::with(Schema::new(arrow_fields(&columns)), ID, native)
-}
-
-/// Changes the type of text that is not UTF-8 to bytes; for that it must be read.
-fn demote_text(
-    layout: &mut BsondfLayout,
-    source: &Source,
-    budget: &Budget,
-    notes: &mut Vec<String>,
-) -> Result<()> {
-    for column in &mut layout.columns {
-        let name = column.name.clone();
-        let mut is_text = |array: &super::layout::Array| {
-            let decoder = Decoder { source: source.clone(), budget: budget.clone(), first_rows: None };
-            match decoder.array(array) {
-                Err(error) if error.rule_name() == "utf8" => {
-                    notes.push(format!("column {name:?}: text that is not UTF-8 is read as bytes"));
-                    Ok(false)
-                }
-                // Another fault is reported when the rows are read.
-                Err(error) if error.kind() != ErrorKind::Malformed => Err(error),
-                _ => Ok(true),
-            }
-        };
-        column.array.demote_text(&mut is_text).field(column.name.clone()).field("columns")?;
+/// Adds the fields between the columns of the first frame to the metadata, where the frame is a field.
+fn others(source: &Source, frames: &Frames, found: &mut Documents, budget: &Budget) -> Result<()> {
+    let Some(piece) = frames.pieces.first().filter(|piece| piece.frame.field.is_some()) else {
+        return Ok(());
+    };
+    for element in &frames.layout(source, piece, budget)?.others {
+        let reader = crate::wire::bson::Reader::new(source);
+        let text = super::json_write::element_text(reader, element, budget.limits())?;
+        found.metadata.push((element.key.clone(), text));
     }
     Ok(())
 }
@@ -100,8 +149,19 @@ impl Document for BsondfDocument {
         &self.summary
     }
 
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        if self.is_text || self.frames.pieces.len() < 2 || self.frames.rows.is_err() {
+            return Split::whole(&self.summary);
+        }
+        let pieces = self.frames.pieces.iter().filter(|piece| !piece.rows.is_empty()).map(|piece| {
+            let document = piece.frame.document;
+            Split { rows: piece.rows.clone(), bytes: document.offset..document.offset + document.bytes }
+        });
+        Split::joined(pieces, wanted)
+    }
+
     fn outline(&self) -> Outline {
-        outline::outline(&self.source)
+        outline::outline(self)
     }
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
@@ -109,50 +169,108 @@ impl Document for BsondfDocument {
     }
 
     fn rows(&self, request: &Selection) -> Result<Rows> {
-        let total = self.layout.rows().in_format(ID)?;
+        let total = match &self.frames.rows {
+            Ok(total) => *total,
+            Err(_) => self.check_rows()?,
+        };
         let range = request.range(total);
         let schema = Arc::clone(request.schema());
         let decode = Decode {
-            decoder: Decoder {
-                source: self.source.clone(),
-                budget: self.budget.clone(),
-                first_rows: self.source.is_costly().then_some(range.end),
-            },
-            layout: Arc::clone(&self.layout),
+            source: self.source.clone(),
+            budget: self.budget.clone(),
+            frames: Arc::clone(&self.frames),
             wanted: request.fields(),
             control: self.control.clone(),
+            is_text: self.is_text,
         };
         let batch_rows = request.batch_rows_or(BATCH_ROWS) as u64;
         let inner = Arc::clone(&schema);
-        // Nothing is decoded before the first batch is asked for.
-        let whole = std::iter::once_with(move || decode.columns().in_format(ID));
-        let batches = whole.flat_map(move |columns| match columns {
+        let local = |(index, piece): (usize, &Piece)| {
+            let (start, end) = (range.start.max(piece.rows.start), range.end.min(piece.rows.end));
+            (start < end).then(|| (index, start - piece.rows.start..end - piece.rows.start))
+        };
+        let mut parts: Vec<(usize, Range<u64>)> =
+            self.frames.pieces.iter().enumerate().filter_map(local).collect();
+        if parts.is_empty() && !self.frames.pieces.is_empty() {
+            // A batch without rows has the dictionaries of the first frame.
+            parts.push((0, 0..0));
+        }
+        // Nothing is decoded before its first batch is asked for.
+        let batches = parts.into_iter().flat_map(move |(index, range)| match decode.columns(index, &range) {
             Ok(columns) => {
-                let range = range.clone();
                 Slices::Good { columns, schema: Arc::clone(&inner), range, batch_rows, first: true }
             }
-            Err(error) => Slices::Bad(Some(error)),
+            Err(error) => Slices::Bad(Some(error.in_format(ID))),
         });
         Ok(rows::from_batches(schema, batches))
     }
 }
 
-/// What it takes to decode some columns.
+impl BsondfDocument {
+    /// The error of the frame whose columns do not agree in length.
+    fn check_rows(&self) -> Result<u64> {
+        for piece in &self.frames.pieces {
+            let layout = self.frames.layout(&self.source, piece, &self.budget)?;
+            let fault = |error| self.told(self.frames.place(&piece.frame, error)).in_format(ID);
+            layout.rows().map_err(fault)?;
+        }
+        Ok(0)
+    }
+}
+
+/// What it takes to decode some columns of a frame.
 struct Decode {
-    decoder: Decoder,
-    layout: Arc<BsondfLayout>,
+    source: Source,
+    budget: Budget,
+    frames: Arc<Frames>,
     wanted: Vec<usize>,
     control: Control,
+    is_text: bool,
 }
 
 impl Decode {
-    /// The wanted columns, each decoded once, however often it is wanted.
-    fn columns(&self) -> Result<Vec<ArrayRef>> {
+    /// The wanted columns of a piece, each decoded once, however often it is wanted.
+    fn columns(&self, index: usize, range: &Range<u64>) -> Result<Vec<ArrayRef>> {
+        let Some(piece) = self.frames.pieces.get(index) else { return Ok(Vec::new()) };
+        let decoded = self.decode(piece, range).map_err(|error| self.frames.place(&piece.frame, error));
+        decoded.map_err(|error| if self.is_text { error.without_offset() } else { error })
+    }
+
+    fn decode(&self, piece: &Piece, range: &Range<u64>) -> Result<Vec<ArrayRef>> {
+        self.control.check()?;
+        let layout = self.frames.layout(&self.source, piece, &self.budget)?;
+        let decoder = Decoder {
+            source: self.source.clone(),
+            budget: self.budget.clone(),
+            first_rows: self.source.is_costly().then_some(range.end),
+        };
         let (once, places) = distinct(&self.wanted);
-        let columns: Vec<&ColumnLayout> =
-            once.iter().filter_map(|index| self.layout.columns.get(*index)).collect();
-        let decoded = decode(&self.decoder, columns, &self.control)?;
-        Ok(places.iter().filter_map(|place| decoded.get(*place)).map(Arc::clone).collect())
+        let wanted: Vec<Option<&ColumnLayout>> =
+            once.iter().map(|index| self.find(&layout, *index)).collect();
+        let present = decode(&decoder, wanted.iter().flatten().copied().collect(), &self.control)?;
+        let rows = match present.first() {
+            Some(column) => column.len(),
+            None => usize::try_from(piece.rows.end - piece.rows.start).unwrap_or(usize::MAX),
+        };
+        let mut present = present.into_iter();
+        let columns: Vec<ArrayRef> = once
+            .iter()
+            .zip(&wanted)
+            .filter_map(|(index, wanted)| match wanted {
+                Some(_) => present.next(),
+                None => {
+                    self.frames.columns.get(*index).map(|(_, kind)| new_null_array(&kind.to_arrow(), rows))
+                }
+            })
+            .collect();
+        Ok(places.iter().filter_map(|place| columns.get(*place)).map(Arc::clone).collect())
+    }
+
+    /// The column of a frame that is this column of the table.
+    fn find<'l>(&self, layout: &'l BsondfLayout, index: usize) -> Option<&'l ColumnLayout> {
+        let (name, _) = self.frames.columns.get(index)?;
+        let same_place = layout.columns.get(index).filter(|column| column.name == *name);
+        same_place.or_else(|| layout.columns.iter().find(|column| column.name == *name))
     }
 }
 
@@ -166,7 +284,6 @@ pub(super) fn decode(
         |column: &ColumnLayout| decoder.array(&column.array).field(column.name.clone()).field("columns");
     control.map(columns, column)?.into_iter().collect()
 }
-
 /// The batches of decoded columns.
 enum Slices {
     Good {

@@ -110,6 +110,11 @@ impl Type {
         PLAIN.iter().find(|(known, _)| *known == name).map(|(_, kind)| kind.clone())
     }
 
+    /// Whether field `t` can hold this.
+    pub(super) fn is_name(name: &str) -> bool {
+        matches!(name, "opaque" | "factor" | "ordered" | "list" | "struct") || Type::plain(name).is_some()
+    }
+
     /// The name in field `t`.
     pub fn name(&self) -> &'static str {
         match self {

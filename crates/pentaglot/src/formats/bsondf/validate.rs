@@ -4,27 +4,45 @@ use arrow_array::ArrayRef;
 
 use super::MONGODB_BYTES;
 use super::decode::Decoder;
+use super::frames::Piece;
 use super::layout::{Array, Block, Data};
 use super::read::BsondfDocument;
 use super::schema::Type;
 use crate::error::{Error, ErrorKind, Result};
-use crate::formats::{Document as _, Findings};
+use crate::formats::Findings;
 
-/// Checks all rules for a document.
+/// Checks all rules for all documents.
 pub(super) fn validate(document: &BsondfDocument, findings: &mut Findings) -> Result<()> {
-    for warning in &document.layout.warnings {
-        findings.warning(warning);
+    for piece in &document.frames.pieces {
+        validate_piece(document, piece, findings)?;
     }
-    if let Err(error) = document.layout.rows() {
-        findings.error(&error);
+    if document.longest > MONGODB_BYTES {
+        let expected = format_args!("at most {MONGODB_BYTES} bytes, which MongoDB takes");
+        findings.note(&Error::malformed(expected, document.longest).rule("mongodb-size"));
     }
-    for column in &document.layout.columns {
+    Ok(())
+}
+
+fn validate_piece(document: &BsondfDocument, piece: &Piece, findings: &mut Findings) -> Result<()> {
+    let frames = &document.frames;
+    let layout = frames.walk(&document.source, &piece.frame, &document.budget, &mut Vec::new())?;
+    let rows = layout.rows().err();
+    let placed = |error: Error| document.told(frames.place(&piece.frame, error));
+    // In text a number does not show its width.
+    let is_fault = |warning: &Error| !(document.is_text && warning.rule_name() == "integer-type");
+    for warning in layout.warnings.into_iter().filter(is_fault) {
+        findings.warning(&placed(warning));
+    }
+    if let Some(error) = rows {
+        findings.error(&placed(error));
+    }
+    for column in &layout.columns {
         document.control.check()?;
         let (source, budget) = (document.source.clone(), document.budget.clone());
         let decoder = Decoder { source, budget, first_rows: None };
         let mut check = Check { decoder, errors: Vec::new(), warnings: Vec::new() };
         check.array(&column.array);
-        let placed = |error: Error| error.field(column.name.clone()).field("columns");
+        let placed = |error: Error| placed(error.field(column.name.clone()).field("columns"));
         for error in check.errors.into_iter().map(placed) {
             if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) {
                 findings.error(&error);
@@ -35,11 +53,6 @@ pub(super) fn validate(document: &BsondfDocument, findings: &mut Findings) -> Re
         for warning in check.warnings.into_iter().map(placed) {
             findings.warning(&warning);
         }
-    }
-    if let Some(bytes) = document.summary().bytes.filter(|bytes| *bytes > MONGODB_BYTES) {
-        let note =
-            Error::malformed(format_args!("at most {MONGODB_BYTES} bytes, which MongoDB takes"), bytes);
-        findings.note(&note.rule("mongodb-size"));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! What a schema becomes, and a document being written: batches are held until the last has come, then the columns
-//! are compressed side by side.
+//! What a schema becomes, and documents being written: batches are held until the last has come, or until they fill a
+//! chunk; then the columns are compressed side by side.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -8,23 +8,51 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
 
+use super::chunk::{SplitOptions, Splitter};
 use super::encode::Encoder;
+use super::json_write::JsonPrinter;
 use super::schema::{Type, arrow_fields, check_name, is_same_field};
-use super::{ID, MONGODB_BYTES};
+use super::{ID, JSON, MONGODB_BYTES};
 use crate::control::Control;
+use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan, extension, native, shape};
-use crate::limits::Reservation;
+use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
+use crate::source::Source;
 use crate::wire::bson;
 
 /// What writing this schema will do, and the writer that does it.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let encoder = Encoder::new(&options.options, options.budget.clone()).in_format(ID)?;
     let (columns, control) = (column_types(schema).in_format(ID), options.control.clone());
-    Ok(planned(steps(schema), move |sink| Ok(Box::new(BsondfWriter::new(sink, columns?, encoder, control)))))
+    let split = match &columns {
+        Ok(columns) => SplitOptions::new(&options.options, columns).in_format(ID)?,
+        Err(_) => None,
+    };
+    let relaxed = options.options.word("json", &["canonical", "relaxed"])? == Some("relaxed");
+    let is_text = match options.dialect.as_deref() {
+        Some(dialect) => dialect == JSON,
+        None => options
+            .name
+            .as_deref()
+            .is_some_and(|name| crate::source::Packing::strip(&name.to_lowercase()).ends_with(".bson.json")),
+    };
+    if !is_text && options.options.get("json").is_some() {
+        return Err(Error::usage("option json is for bsondf:json").in_format(ID));
+    }
+    let text = is_text.then_some(relaxed);
+    Ok(planned(steps(schema), move |sink| {
+        Ok(Box::new(BsondfWriter::new(
+            DocumentSink { sink, text, budget: encoder.budget.clone(), longest: 0 },
+            columns?,
+            split,
+            encoder,
+            control,
+        )))
+    }))
 }
 
 /// What each field becomes.
@@ -99,23 +127,52 @@ fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
     }
 }
 
-/// A document being written.
+/// Documents being written.
 struct BsondfWriter {
-    sink: Sink,
+    sink: DocumentSink,
     columns: Vec<(String, Type)>,
     /// The chunks of each column.
     chunks: Vec<Vec<ArrayRef>>,
     rows: u64,
-    /// The columns of a batch without rows: should no other come, its dictionaries are the document's.
-    empty: Option<Vec<ArrayRef>>,
+    /// A batch without rows: should no other come, its dictionaries are the document's.
+    empty: Option<RecordBatch>,
+    splitter: Option<Splitter>,
     encoder: Encoder,
     control: Control,
 }
 
 impl BsondfWriter {
-    fn new(sink: Sink, columns: Vec<(String, Type)>, encoder: Encoder, control: Control) -> Self {
+    fn new(
+        sink: DocumentSink,
+        columns: Vec<(String, Type)>,
+        split: Option<SplitOptions>,
+        encoder: Encoder,
+        control: Control,
+    ) -> Self {
         let chunks = columns.iter().map(|_| Vec::new()).collect();
-        BsondfWriter { sink, columns, chunks, rows: 0, empty: None, encoder, control }
+        let splitter = split.map(Splitter::new);
+        BsondfWriter { sink, columns, chunks, rows: 0, empty: None, splitter, encoder, control }
+    }
+
+    fn push(&mut self, rows: &RecordBatch) {
+        match &mut self.splitter {
+            Some(splitter) => splitter.push(rows.clone()),
+            None => {
+                let columns = self.chunks.iter_mut().zip(rows.columns());
+                columns.for_each(|(chunks, column)| chunks.push(Arc::clone(column)));
+            }
+        }
+    }
+
+    /// Writes the chunks that are complete, or with `last` all that is left.
+    fn write_chunks(&mut self, last: bool) -> Result<()> {
+        let Some(splitter) = &mut self.splitter else { return Ok(()) };
+        while let Some((document, _held)) =
+            splitter.next(&self.columns, &self.encoder, &self.control, last)?
+        {
+            self.sink.document(document)?;
+        }
+        Ok(())
     }
 }
 
@@ -124,7 +181,7 @@ impl Writer for BsondfWriter {
         if rows.num_rows() == 0 {
             if self.rows == 0 && self.empty.is_none() {
                 self.encoder.budget.charge(rows).in_format(ID)?;
-                self.empty = Some(rows.columns().to_vec());
+                self.empty = Some(rows.clone());
             }
             return Ok(());
         }
@@ -132,45 +189,116 @@ impl Writer for BsondfWriter {
             return Err(Error::lossy("row 0: a document without columns has no rows").in_format(ID));
         }
         self.encoder.budget.charge(rows).in_format(ID)?;
-        for (chunks, column) in self.chunks.iter_mut().zip(rows.columns()) {
-            chunks.push(Arc::clone(column));
-        }
+        self.push(rows);
         self.rows += rows.num_rows() as u64;
-        Ok(())
+        self.write_chunks(false).in_format(ID)
     }
 
     fn finish(mut self: Box<Self>) -> Result<Written> {
-        if let (0, Some(empty)) = (self.rows, self.empty.take()) {
-            self.chunks.iter_mut().zip(empty).for_each(|(chunks, column)| chunks.push(column));
+        if self.rows == 0 {
+            // A table without rows is a document, too.
+            let fields = arrow_fields(&self.columns);
+            let empty = self.empty.take();
+            self.push(&empty.unwrap_or_else(|| RecordBatch::new_empty(Arc::new(Schema::new(fields)))));
         }
-        let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.chunks)).collect();
-        let (encoded, _held) = encode(&self.encoder, columns, &self.control).in_format(ID)?;
-        let bytes: usize = encoded.iter().map(Vec::len).sum();
-        self.sink.expect(bytes);
-        for piece in encoded {
-            self.sink.write_all(&piece)?;
+        if self.splitter.is_some() {
+            self.write_chunks(true).in_format(ID)?;
+        } else {
+            let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.chunks)).collect();
+            let (encoded, _held) = encode(&self.encoder, columns, &self.control).in_format(ID)?;
+            self.sink.document(encoded).in_format(ID)?;
         }
-        let bytes = bytes as u64;
-        self.sink.finish()?;
+        let (bytes, longest) = self.sink.finish()?;
         let mut written = Written::new(self.rows, bytes);
-        if bytes > MONGODB_BYTES {
-            written
-                .notes
-                .push(format!("{bytes} bytes are more than MongoDB takes in one document ({MONGODB_BYTES})"));
+        if longest > MONGODB_BYTES {
+            written.notes.push(format!(
+                "{longest} bytes are more than MongoDB takes in one document ({MONGODB_BYTES})"
+            ));
         }
+        written.notes.extend(self.columns.iter().filter_map(|(name, _)| name_note(name)));
         Ok(written)
+    }
+}
+
+/// What the name of a column means in a database, where it means more than a name.
+fn name_note(name: &str) -> Option<String> {
+    let reason = match name {
+        "_id" => "MongoDB has a field of this name in every document of its own",
+        _ if name.starts_with('$') => "MongoDB takes a name that begins with $ for an operator",
+        _ if name.contains('.') => "MongoDB takes . in a name for a path, so the column cannot be projected",
+        _ => return None,
+    };
+    Some(format!("column {name:?}: {reason}"))
+}
+
+/// Where documents go: as they are, or as lines of text.
+struct DocumentSink {
+    sink: Sink,
+    /// Extended JSON; whether it is relaxed.
+    text: Option<bool>,
+    budget: Budget,
+    longest: u64,
+}
+
+impl DocumentSink {
+    fn document(&mut self, pieces: Vec<Vec<u8>>) -> Result<()> {
+        let bytes: usize = pieces.iter().map(Vec::len).sum();
+        self.longest = self.longest.max(bytes as u64);
+        match self.text {
+            None => {
+                self.sink.expect(bytes);
+                for piece in pieces {
+                    self.sink.write_all(&piece)?;
+                }
+            }
+            Some(relaxed) => {
+                let mut document = allocate(bytes as u64, &self.budget)?;
+                pieces.iter().for_each(|piece| document.extend_from_slice(piece));
+                let source = Source::from_bytes("", document);
+                let mut reader = bson::Reader::new(&source);
+                let root = reader.document_at(0, bytes as u64)?;
+                let mut out = std::io::BufWriter::with_capacity(64 << 10, &mut self.sink);
+                JsonPrinter { reader, relaxed, limits: self.budget.limits(), out: &mut out }
+                    .document(root)?;
+                out.write_all(b"\n")?;
+                out.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes were written, and how many the longest document has.
+    fn finish(self) -> Result<(u64, u64)> {
+        let bytes = self.sink.position();
+        self.sink.finish()?;
+        Ok((bytes, self.longest))
     }
 }
 
 /// A name and type, and the chunks of that column.
 type Chunked<'c> = (&'c (String, Type), Vec<ArrayRef>);
 
-/// The document of some columns, in pieces, and what pays for them. The chunks of a column are dropped as soon as it is encoded.
+/// The document of some columns, in pieces, and what pays for them.
 pub(super) fn encode(
     encoder: &Encoder,
     columns: Vec<Chunked<'_>>,
     control: &Control,
 ) -> Result<(Vec<Vec<u8>>, Reservation)> {
+    let (encoded, held) = encode_columns(encoder, columns, control)?;
+    let mut out = bson::Writer::default();
+    let document = out.begin(None);
+    encoded.into_iter().for_each(|column| out.append(column));
+    out.end(document)?;
+    Ok((out.into_pieces(), held))
+}
+
+/// The elements of some columns, encoded side by side, and what pays for them. The chunks of a column are dropped as soon
+/// as it is encoded.
+pub(super) fn encode_columns(
+    encoder: &Encoder,
+    columns: Vec<Chunked<'_>>,
+    control: &Control,
+) -> Result<(Vec<bson::Writer>, Reservation)> {
     let column = |((name, kind), chunks): Chunked<'_>| {
         let mut out = bson::Writer::default();
         encoder.array(&mut out, name, kind, &chunks).field(name.clone()).field("columns")?;
@@ -180,13 +308,8 @@ pub(super) fn encode(
     };
     let encoded: Vec<(bson::Writer, Reservation)> =
         control.map(columns, column)?.into_iter().collect::<Result<_>>()?;
-    let mut out = bson::Writer::default();
-    let document = out.begin(None);
     let mut held = encoder.budget.reservation();
-    for (column, more) in encoded {
-        out.append(column);
-        held.merge(more);
-    }
-    out.end(document)?;
-    Ok((out.into_pieces(), held))
+    let (columns, reservations): (Vec<_>, Vec<_>) = encoded.into_iter().unzip();
+    reservations.into_iter().for_each(|more| held.merge(more));
+    Ok((columns, held))
 }

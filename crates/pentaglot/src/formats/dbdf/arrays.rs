@@ -1,4 +1,4 @@
-//! DAPHNE's CSR on its way out: three arrays, of which none can be written before the last row is seen.
+//! Writes DAPHNE's CSR: three arrays, none of which can be written before the last row.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::source::Spool;
 
 use super::write::{Object, sparse_rows};
 
-/// The arrays so far: where each row begins, and the columns and values of entries.
+/// The arrays so far: the offsets of rows, and the columns and values of entries.
 pub(super) struct Arrays {
     budget: Budget,
     offsets: Vec<u64>,
@@ -24,7 +24,7 @@ pub(super) struct Arrays {
 impl Arrays {
     pub(super) fn new(options: &WriteOptions, rows: Option<u64>) -> Result<Self> {
         let budget = options.budget.clone();
-        // Where every row begins is kept until the end.
+        // The row offsets are kept in memory until the end.
         budget.check(rows.unwrap_or(0).saturating_mul(8))?;
         let spool = || Spool::with_memory(budget.limits().max_alloc / 4, &budget);
         let (cols, values) = (spool(), spool());

@@ -1,4 +1,4 @@
-//! One batch from the blocks under its rows: dense rows, sparse rows, or columns of a table.
+//! Assembles one batch from the blocks of its rows: dense rows, sparse rows, or columns of a table.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -25,13 +25,13 @@ use super::types::ValueType;
 /// Rows of a block are copied through a buffer of about this size.
 const SLAB_BYTES: u64 = 256 << 10;
 
-/// What is wanted of an object.
+/// The selected part of an object.
 pub(super) struct Projection {
     form: Form,
     pub(super) schema: SchemaRef,
     pub(super) columns: Columns,
     width: u64,
-    /// The offsets of rows without entries, for all batches of such rows.
+    /// The offsets of rows without entries, shared by all batches of such rows.
     no_entries: OnceLock<OffsetBuffer<i64>>,
 }
 
@@ -49,7 +49,7 @@ impl Projection {
                 let bytes = rows.saturating_add(1).saturating_mul(8);
                 let zeros = Buffer::from(allocate_zeroed(bytes, budget)?);
                 let zeros = OffsetBuffer::new(ScalarBuffer::from(zeros));
-                // Batches shrink towards the end only, so the first is the one to share.
+                // Only the last batches are smaller, so all can share the offsets of the first.
                 self.no_entries.get_or_init(|| zeros.clone());
                 zeros
             }
@@ -57,7 +57,7 @@ impl Projection {
         Ok(shared.slice(0, index(rows)))
     }
 
-    /// The runs of a block's columns that are wanted: (column in the block, place in the output, length).
+    /// The selected runs of a block's columns: (column in the block, position in the output, length).
     pub(super) fn spans(&self, block: &Block) -> Vec<Span> {
         let mut place = 0;
         let mut spans = Vec::new();
@@ -117,7 +117,7 @@ impl Build<'_> {
         self.chunk.rows.end - self.chunk.rows.start
     }
 
-    /// An error of the value of a cell, with the place where its block stores it.
+    /// Adds the file offset of a cell's value to an error.
     pub(super) fn place(&self, row: u64, col: u64, error: Error) -> Error {
         let layout = &self.file.layout;
         for number in &self.chunk.blocks {
@@ -129,7 +129,7 @@ impl Build<'_> {
             let offset = locate::value_offset(self.file, block, row, col);
             let error = error.index(col).field("col").index(row).field("row");
             let error = error.index(*number as u64).field("block");
-            // A block that cannot be read again says nothing more.
+            // If the block cannot be read again, the error gets no offset.
             return match offset {
                 Ok(Some(offset)) => error.at(offset),
                 _ => error,
@@ -138,7 +138,7 @@ impl Build<'_> {
         error
     }
 
-    /// Calls `each` for the blocks of this chunk that hold plain cells, with the rows that are wanted of them.
+    /// Calls `each` for the blocks of this chunk that store plain cells, with their selected rows.
     pub(super) fn plain_blocks(
         &self,
         mut each: impl FnMut(u64, &Block, Range<u64>) -> Result<()>,
@@ -327,7 +327,7 @@ impl Build<'_> {
             let offset = block.data_offset + (rows.start - block.row) * size as u64;
             return self.file.source.read_exact_at(offset, place.unwrap_or_default());
         }
-        // Where each column of the block is in a row of cells.
+        // The offset of each column of the block in a row of cells.
         let mut places: Vec<usize> = vec![0];
         for col in block.col..block.col_end() {
             let size = block.value_type.or(header.value_type(col)).map_or(0, ValueType::size);
@@ -385,7 +385,7 @@ fn copy_column<'a>(
     to: ValueType,
     out: &mut [u8],
 ) -> Result<(), (u64, Error)> {
-    // Sizes are settled here, so that the loops copy words and not slices.
+    // Dispatches on the size once, so that the loops copy words and not slices.
     fn words<'a, const N: usize>(cells: impl Iterator<Item = &'a [u8]>, out: &mut [u8]) {
         let (out, _) = out.as_chunks_mut::<N>();
         for (cell, out) in cells.zip(out) {
@@ -410,7 +410,7 @@ fn copy_column<'a>(
     Ok(())
 }
 
-/// One value, cast if it survives.
+/// Writes one value, cast if that is exact.
 fn put(value: &[u8], from: ValueType, to: ValueType, out: &mut [u8]) -> Result<()> {
     if from == to {
         out.copy_from_slice(value);
@@ -425,7 +425,7 @@ pub(super) fn does_not_survive(value: &[u8], from: ValueType, to: ValueType) -> 
     Error::malformed(format_args!("a value that {to} holds"), found).rule("value-range")
 }
 
-/// An array of values from their bytes; `place` adds to an error where the value with an index is.
+/// An array of values from their bytes; `place` adds the place of the value with an index to an error.
 pub(super) fn array_of(
     value_type: ValueType,
     memory: Buffer,
@@ -461,5 +461,5 @@ pub(super) fn fixed_text(cell: &[u8]) -> Result<&str, &'static str> {
     if rest.iter().any(|byte| *byte != 0) {
         return Err("bytes after the NUL");
     }
-    std::str::from_utf8(text).map_err(|_| "bytes that are no UTF-8")
+    std::str::from_utf8(text).map_err(|_| "bytes that are not UTF-8")
 }

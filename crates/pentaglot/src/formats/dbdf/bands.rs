@@ -1,4 +1,5 @@
-//! Rows on their way to blocks of the document: gathered until a band is full, then cut into blocks by columns.
+//! Writes rows as blocks of the document: rows are collected until a band is full, which is then divided into
+//! blocks by columns.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +14,20 @@ use super::encode::{self, BlockOptions, Entries, Place};
 use super::types::{DataType, ValueType};
 use super::write::{Object, SparseRows};
 
-/// Bytes of a band whose height nobody has chosen.
+/// Default size of a band.
 const BAND_BYTES: u64 = 16 << 20;
 
-/// Rows of a sparse band whose height nobody has chosen, at the most.
+/// Default maximum number of rows of a sparse band.
 const SPARSE_BAND_ROWS: u64 = 1 << 20;
 
-/// The band that is being filled. Arrays are kept as they came: nothing is copied.
+/// The band that is being filled. Arrays are kept without copying.
 pub(super) struct Bands {
     options: BlockOptions,
     /// Rows before this band.
     row: u64,
     /// Rows in it.
     rows: u64,
-    /// Rows it may have.
+    /// Its maximum number of rows.
     height: u64,
     cells: Vec<Vec<Buffer>>,
     sparse: Vec<SparseRows>,
@@ -61,7 +62,7 @@ impl Bands {
         }
     }
 
-    /// Takes `rows` rows of plain columns (one buffer per column of a table, one for a matrix).
+    /// Adds `rows` rows of plain columns (one buffer per column of a table, one for a matrix).
     pub(super) fn push_cells(
         &mut self,
         sink: &mut Sink,
@@ -87,7 +88,7 @@ impl Bands {
         Ok(())
     }
 
-    /// Takes rows of a sparse matrix.
+    /// Adds rows of a sparse matrix.
     pub(super) fn push_entries(&mut self, sink: &mut Sink, object: &Object, rows: SparseRows) -> Result<()> {
         let most = BAND_BYTES / (4 + object.value_type().size() as u64);
         let mut from = 0;
@@ -96,15 +97,16 @@ impl Bands {
         if free && self.sparse_entries == 0 && rows.ends.first() == rows.ends.last() {
             return self.push_empty(sink, object, total as u64);
         }
-        // Empty rows may have made the band higher than one with entries is.
+        // A band of empty rows may be higher than one with entries.
         if self.rows >= self.height {
             self.flush(sink, object)?;
         }
-        self.spell_out_empty();
+        self.add_empty_offsets();
         while from < total {
             let ends = rows.ends.get(from..).unwrap_or_default();
             let start = ends.first().copied().unwrap_or(0);
-            // Rows until the band is full; where its height is free, that is also when it has enough entries.
+            // Rows until the band is full; if its height is not set by the user, it is also full when it has
+            // enough entries.
             let by_entries = if self.options.rows.is_some() {
                 usize::MAX
             } else {
@@ -127,7 +129,7 @@ impl Bands {
         Ok(())
     }
 
-    /// Takes rows without entries, after none that have some: one block holds as many as it can count.
+    /// Adds rows without entries to a band without entries: one block holds as many as its row count allows.
     fn push_empty(&mut self, sink: &mut Sink, object: &Object, mut rows: u64) -> Result<()> {
         while rows > 0 {
             let count = (u64::from(u32::MAX) - self.rows).min(rows);
@@ -140,8 +142,8 @@ impl Bands {
         Ok(())
     }
 
-    /// Rows that were only counted, as entries follow them in the band.
-    fn spell_out_empty(&mut self) {
+    /// Adds the offsets of empty rows that were only counted, since entries follow them in the band.
+    fn add_empty_offsets(&mut self) {
         if self.sparse.is_empty() && self.rows > 0 {
             let ends = vec![0; index(self.rows) + 1].into();
             self.sparse.push(SparseRows {
@@ -152,7 +154,7 @@ impl Bands {
         }
     }
 
-    /// Writes what is left; an object without cells becomes one empty block.
+    /// Writes the remaining rows; an object without cells becomes one empty block.
     pub(super) fn finish(&mut self, sink: &mut Sink, object: &Object, rows: u64) -> Result<()> {
         self.flush(sink, object)?;
         let void = rows == 0 || object.cols == 0;
@@ -229,7 +231,7 @@ impl Bands {
         row: u64,
         rows: u32,
     ) -> Result<()> {
-        // A block has one value type: a run of columns ends where theirs changes.
+        // A block has one value type, so a run of columns ends where the type changes.
         let most = index(self.options.cols.unwrap_or(1));
         let mut first = 0;
         while let Some(value_type) = object.value_types.get(first).copied() {
@@ -279,7 +281,7 @@ impl Bands {
             }
             return Ok(());
         }
-        // A dense matrix that came as sparse rows has no stored zeros to keep.
+        // A dense matrix that is read as sparse rows has no explicit zeros.
         debug_assert!(matches!(object.data_type, DataType::CsrMatrix | DataType::DenseMatrix));
         let mut tiles = self.tiles(object.cols)?.peekable();
         let narrow: Option<Vec<Entries<'_>>> = parts

@@ -1,10 +1,10 @@
-//! Which `.meta` file is believed, and how one is replaced together with its data.
+//! Which `.meta` file is used, and how one is replaced together with its data.
 //!
-//! A `.meta` of ours has a stamp of the data it belongs to: beside other data it is ignored. One without a stamp, as
-//! DAPHNE writes it, is believed where the file has no readable labels of its own, or agrees with them.
+//! A `.meta` written by this library has a stamp of the data it belongs to: with other data it is ignored. One
+//! without a stamp, as DAPHNE writes it, is used if the file has no readable labels, or the same ones.
 //!
-//! While data that has a `.meta` is replaced, three steps follow each other, and whatever ends the process between two
-//! of them, old data is read with the old `.meta` and new data with the new one:
+//! Data with a `.meta` is replaced in three steps. If the process ends between two of them, old data is still read
+//! with the old `.meta` and new data with the new one:
 //!
 //! ```text
 //! 1. the .meta file gets the stamp of the old data; if the new data has a .meta, it is in the same file
@@ -24,10 +24,10 @@ use super::meta::{Meta, SUFFIX};
 use super::stamp::Stamp;
 use super::types::Dialect;
 
-/// A side file longer than this is refused.
+/// Maximum length of a side file.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The `.meta` beside a file, as far as it is believed, and why not.
+/// The `.meta` of a file if it is used, or the reason why it is not.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
     meta: Option<Result<Meta>>,
@@ -35,7 +35,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Reads the side file of `source`; one that is stamped for other data is left out.
+    /// Reads the side file of `source`; one with the stamp of other data is ignored.
     pub(super) fn read(source: &Source) -> Result<Beside> {
         let meta = match read_meta(source)? {
             None => return Ok(Beside::default()),
@@ -54,14 +54,15 @@ impl Beside {
         })
     }
 
-    /// What may decide between dialects.
+    /// The `.meta` that may decide between dialects.
     pub(super) fn candidate(&self) -> Option<&Meta> {
         self.meta.as_ref()?.as_ref().ok()
     }
 
-    /// What is believed of a file with this header, and a note where something is not.
+    /// The `.meta` that is used for a file with this header, and a note if one is ignored.
     ///
-    /// A file in the document's dialect needs no `.meta`: one that disagrees is ignored. DAPHNE's need it.
+    /// A file in the document's dialect needs no `.meta`: one that contradicts it is ignored. DAPHNE's
+    /// dialects need it.
     pub(super) fn settle(self, header: &Header) -> Result<(Option<Meta>, Option<String>)> {
         let checked = match self.meta {
             None => return Ok((None, self.note)),
@@ -85,7 +86,7 @@ fn ignored(why: &str) -> String {
     format!("the .meta file beside it is ignored: {why}")
 }
 
-/// Errs where a label that can be read is another than the `.meta` says.
+/// Returns an error if a readable label differs from the one in the `.meta`.
 fn check_labels(meta: &Meta, header: &Header) -> Result<()> {
     let (Dialect::Spec, Some(columns)) = (header.dialect, &meta.columns) else { return Ok(()) };
     for (index, (own, (label, _))) in (0u64..).zip(header.labels.iter().zip(columns)) {
@@ -119,8 +120,8 @@ pub(super) enum Last {
     Write(PathBuf, String),
 }
 
-/// Step 1: puts what the `.meta` is to be while the data is replaced, and gives what is left to do afterwards.
-/// `new` is the stamped `.meta` of the new data, if it is to have one. Gives `None` if side files are not possible.
+/// Step 1: writes the `.meta` for the time of the replacement, and returns step 3. `new` is the stamped `.meta` of
+/// the new data, if it has one. Returns `None` if side files are not possible.
 pub(super) fn replace(sink: &mut Sink, new: Option<Meta>) -> Result<Option<Last>> {
     let old = match sink.path().filter(|_| sink.is_forced()) {
         Some(path) => old_meta(path, sink.is_packed())?,
@@ -144,7 +145,7 @@ pub(super) fn replace(sink: &mut Sink, new: Option<Meta>) -> Result<Option<Last>
 }
 
 impl Last {
-    /// Does the step. Without it the files still read correctly, so an error becomes a note.
+    /// Carries out the step. Without it the files are still read correctly, so an error becomes a note.
     pub(super) fn run(self) -> Option<String> {
         let (done, what) = match self {
             Last::Nothing => return None,
@@ -167,7 +168,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 /// The `.meta` of the data that is replaced.
 enum Old {
     None,
-    /// It does not describe any data, so it can be dropped before the new data appears.
+    /// It describes no data, so it can be removed before the new data appears.
     Unusable,
     /// With a stamp.
     Usable(Box<Meta>),

@@ -1,4 +1,4 @@
-//! Values from one type to another, each of them surviving to the bit or not at all.
+//! Casts values from one type to another; every cast is exact to the bit, or fails.
 
 use super::types::ValueType;
 use crate::hub::matrix::widen;
@@ -35,8 +35,8 @@ impl Number {
         })
     }
 
-    /// Writes the value as another type into `out`, which has that type's length, or gives `None` where it would not
-    /// survive.
+    /// Writes the value as another type into `out`, which has that type's length; returns `None` if the cast is not
+    /// exact.
     #[inline]
     pub(super) fn write(self, value_type: ValueType, out: &mut [u8]) -> Option<()> {
         macro_rules! integer {
@@ -61,20 +61,20 @@ impl Number {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the way back is compared")]
+    #[expect(clippy::cast_possible_truncation, reason = "the result of casting back is compared")]
     fn integer(self) -> Option<i128> {
         match self {
             Number::Int(integer) => Some(integer),
             Number::Float(bits) => {
                 let integer = f64::from_bits(bits) as i128;
-                // Bits, not values: -0.0 is no integer.
+                // Compares bits, not values: -0.0 is not an integer.
                 ((integer as f64).to_bits() == bits).then_some(integer)
             }
         }
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the way back is compared")]
+    #[expect(clippy::cast_possible_truncation, reason = "the result of casting back is compared")]
     fn float(self) -> Option<u64> {
         match self {
             Number::Int(integer) => {
@@ -97,7 +97,7 @@ impl std::fmt::Display for Number {
 
 const NAN32: u32 = 0x7f80_0000;
 
-/// float32 bits to float64 bits; a NaN keeps its payload, which `as` would quieten.
+/// float32 bits to float64 bits; a NaN keeps its payload and signalling bit, which `as` would change.
 fn widen(bits: u32) -> u64 {
     if bits & NAN32 != NAN32 {
         return f64::from(f32::from_bits(bits)).to_bits();
@@ -105,8 +105,8 @@ fn widen(bits: u32) -> u64 {
     u64::from(bits >> 31) << 63 | 0x7ff << 52 | u64::from(bits & 0x007f_ffff) << 29
 }
 
-/// float64 bits to the float32 bits that widen to them, if there are any.
-#[expect(clippy::cast_possible_truncation, reason = "the way back is compared")]
+/// The float32 bits that widen to these float64 bits, if there are any.
+#[expect(clippy::cast_possible_truncation, reason = "the result of casting back is compared")]
 fn narrow(bits: u64) -> Option<u32> {
     let narrow = if f64::from_bits(bits).is_nan() {
         ((bits >> 63) as u32) << 31 | NAN32 | ((bits >> 29) as u32 & 0x007f_ffff)
@@ -122,9 +122,9 @@ pub(super) fn always_fits(from: ValueType, to: ValueType) -> bool {
         || !matches!(from, ValueType::FixedStr16 | ValueType::Str) && widen::holds(&to.arrow(), &from.arrow())
 }
 
-/// Casts values one by one; `Err` is the index of the first that does not survive.
+/// Casts values one by one; `Err` is the index of the first that cannot be cast exactly.
 pub(super) fn cast(bytes: &[u8], from: ValueType, to: ValueType, out: &mut [u8]) -> Result<(), u64> {
-    // The pair of types is settled here, so that each arm's loop is straight.
+    // Dispatches on the pair of types once, outside the loops.
     macro_rules! to {
         ($from:expr) => {
             match to {

@@ -1,4 +1,5 @@
-//! Which dialect a file has. All three say version 1; the exact length and the structure tell them apart.
+//! Detects the dialect of a file. All three have version 1; the exact length and the structure distinguish
+//! them.
 
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::limits::Budget;
@@ -9,7 +10,7 @@ use super::meta::Meta;
 use super::tiling;
 use super::types::{DataType, Dialect, ValueType};
 
-/// A file's layout and why it is read that way.
+/// A file's layout and the reason for its dialect.
 pub(super) struct Chosen {
     pub(super) layout: DbdfLayout,
     pub(super) reason: String,
@@ -17,7 +18,8 @@ pub(super) struct Chosen {
     pub(super) note: Option<String>,
 }
 
-/// Finds the dialect of a file, or errs as the dialect does in which it made sense for longest.
+/// Detects the dialect of a file. If none fits, returns the error of the dialect in which most of the file is
+/// valid.
 pub(super) fn choose(
     source: &Source,
     forced: Option<Dialect>,
@@ -29,13 +31,18 @@ pub(super) fn choose(
             Err(fault) if damaged => beginning(source, dialect, budget).ok_or(fault)?,
             layout => layout?,
         };
-        return Ok(Chosen { layout, reason: "as asked for".to_owned(), also_fits: Vec::new(), note: None });
+        return Ok(Chosen {
+            layout,
+            reason: "named by the user".to_owned(),
+            also_fits: Vec::new(),
+            note: None,
+        });
     }
     let mut fitting: Vec<DbdfLayout> = Vec::new();
     let mut best: Option<Fault> = None;
     for dialect in Dialect::ALL {
-        // Anything passes for the padding of 0.1: it is the last resort. And where DAPHNE's one block holds every cell,
-        // the document's could only be followed by blocks without any.
+        // Any bytes are valid padding in 0.1, so it is tried last. And if DAPHNE's single block has every cell, a block
+        // of the document could only be followed by empty blocks.
         if fitting.iter().any(is_settled) || (dialect == Dialect::Daphne01 && !fitting.is_empty()) {
             break;
         }
@@ -44,8 +51,12 @@ pub(super) fn choose(
             Err(fault) if matches!(fault.error.kind(), ErrorKind::Io | ErrorKind::Usage) => {
                 return Err(fault.error);
             }
-            // What made sense for longest is what the file was meant to be; DAPHNE's own at a draw.
-            Err(fault) if best.as_ref().is_none_or(|best| sense(&fault, dialect, source) > best.sense) => {
+            // The dialect in which most of the file is valid is the most likely one; at a tie, DAPHNE's.
+            Err(fault)
+                if best
+                    .as_ref()
+                    .is_none_or(|best| plausible_bytes(&fault, dialect, source) > best.valid_bytes) =>
+            {
                 best = Some(fault);
             }
             Err(_) => {}
@@ -56,7 +67,7 @@ pub(super) fn choose(
         if !is_tiled(spec) {
             fitting.truncate(1);
         } else if frame && spec.header.rows > 0 {
-            // Block headers that fit say more than a length that happens to.
+            // Valid block headers are stronger evidence than a length that fits by chance.
             fitting.remove(0);
         }
     }
@@ -152,16 +163,16 @@ fn is_settled(layout: &DbdfLayout) -> bool {
         }
 }
 
-/// How far a file made sense in a dialect that it does not fit.
-fn sense(fault: &Fault, dialect: Dialect, source: &Source) -> u64 {
+/// How much of a file is valid in a dialect that it does not fit.
+fn plausible_bytes(fault: &Fault, dialect: Dialect, source: &Source) -> u64 {
     let mut code = [0];
     let code = source.read_at(18, &mut code).map_or(0, |_| u8::from_le_bytes(code));
     match dialect {
         // Strings are rare, and their codes are the document's int64 and float.
-        Dialect::Daphne if matches!(code, 8 | 9) => fault.sense.min(18),
-        // Anything passes for its padding; what counts is a position of zero.
-        Dialect::Daphne01 if fault.sense < 41 => 0,
-        _ => fault.sense,
+        Dialect::Daphne if matches!(code, 8 | 9) => fault.valid_bytes.min(18),
+        // Any bytes are valid padding, so only a position of zero is evidence.
+        Dialect::Daphne01 if fault.valid_bytes < 41 => 0,
+        _ => fault.valid_bytes,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Blocks of the document, as they are written: the smallest type that holds their cells, or the one that is forced.
+//! Writes blocks of the document: with the smallest block type for their cells, or a given one.
 
 use std::io::Write;
 
@@ -11,13 +11,13 @@ use super::cast::{self, Number};
 use super::sparse::{by_size, repeated};
 use super::types::{BlockType, Dialect, ValueType};
 
-/// Rows are put together in pieces of about this size: they stay in a cache, and a sink takes them as they are.
+/// Rows are assembled in pieces of about this size: they stay in a cache, and a sink writes them unbuffered.
 const PIECE_BYTES: usize = 192 << 10;
 
-/// How blocks are to be written.
+/// How blocks are written.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BlockOptions {
-    /// The block type that is forced; `None`: the smallest.
+    /// The block type set by the user; `None` for the smallest.
     pub(super) forced: Option<BlockType>,
     pub(super) narrow: bool,
     pub(super) rows: Option<u64>,
@@ -44,7 +44,7 @@ impl BlockOptions {
     }
 }
 
-/// Where a block is.
+/// /// The position of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) row: u64,
@@ -83,7 +83,7 @@ impl Place {
         Ok(sink.write_all(&bytes)?)
     }
 
-    /// The block type that takes the fewest bytes; at a draw the earlier of the list.
+    /// The block type that takes the fewest bytes; at a tie the first in the list.
     fn smallest(&self, entries: u64, size: u64, dense: bool) -> BlockType {
         let pair = 4 + size;
         let triple = if self.cols == 1 { pair } else { pair + 4 };
@@ -111,7 +111,7 @@ pub(super) fn write_void(sink: &mut Sink, place: Place) -> Result<()> {
     place.write(sink, BlockType::Empty, ValueType::UInt8, 0)
 }
 
-/// Writes a block of cells, which come row by row in parts.
+/// Writes a block of cells, given row by row in parts.
 pub(super) fn write_cells(
     sink: &mut Sink,
     place: Place,
@@ -141,7 +141,7 @@ pub(super) fn write_cells(
                 for piece in part.chunks(PIECE_BYTES) {
                     out.clear();
                     out.resize(piece.len() / value_type.size() * to.size(), 0);
-                    // Every value has been seen to fit.
+                    // Every value was checked to fit.
                     cast::cast(piece, value_type, to, &mut out)
                         .map_err(|_| Error::lossy("a value that changed"))?;
                     sink.write_all(&out)?;
@@ -161,7 +161,7 @@ fn count_nonzero<V: Raw>(bytes: &[u8]) -> u64 {
     bytes.chunks_exact(V::SIZE).map(|cell| u64::from(V::get(cell) != V::default())).sum()
 }
 
-/// The cells that are not zero to the bit, as rows of pairs or as triples.
+/// The cells with a non-zero bit, as rows of pairs or as triples.
 fn write_nonzeros<V: Raw>(
     sink: &mut Sink,
     place: Place,
@@ -206,7 +206,8 @@ fn write_nonzeros<V: Raw>(
     Ok(sink.write_all(&out)?)
 }
 
-/// Rows of a sparse matrix: `ends` are positions in `cols` and `values`, the start of the first row in front.
+/// Rows of a sparse matrix: `ends` are positions in `cols` and `values`, beginning with the start of the
+/// first row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entries<'a> {
     pub(super) ends: &'a [i64],
@@ -246,7 +247,7 @@ pub(super) fn write_entries(
     options: &BlockOptions,
 ) -> Result<()> {
     let size = value_type.size();
-    // Where nothing depends on the order, the rows are checked as they are written.
+    // If nothing depends on the order, the rows are checked while they are written.
     let late = options.forced == Some(BlockType::Sparse) && !options.narrow;
     let sorted = !late && check_entries(place, parts)?;
     let entries: u64 = parts.iter().map(Entries::count).sum();
@@ -255,14 +256,14 @@ pub(super) fn write_entries(
     let block_type = match options.forced {
         Some(BlockType::Dense) => {
             if let Some((row, col)) = stored_zero() {
-                let found = "a stored zero has no place in a dense block (blocks=sparse keeps it)";
+                let found = "a dense block cannot hold an explicit zero (blocks=sparse keeps it)";
                 return Err(Error::lossy(format!("row {row}, column \"col_{col}\": {found}")));
             }
             BlockType::Dense
         }
         Some(forced) => forced,
         None => {
-            // Dense cells would forget the order of entries and which zeros were stored.
+            // Dense cells would lose the order of entries and the explicit zeros.
             match place.smallest(entries, to.size() as u64, sorted) {
                 BlockType::Dense if stored_zero().is_some() => {
                     place.smallest(entries, to.size() as u64, false)
@@ -315,9 +316,9 @@ pub(super) fn write_entries(
     Ok(sink.write_all(&out)?)
 }
 
-/// Writes rows of pairs, which begin at a row of the object; errs as [`check_entries`] does.
+/// Writes rows of pairs, which begin at a row of the object; returns the same errors as [`check_entries`].
 fn join_rows<V: Raw>(sink: &mut Sink, part: &Entries<'_>, mut place: Place) -> Result<()> {
-    // So many rows at a time that a piece stays in a cache.
+    // Few enough rows at a time for a piece to stay in a cache.
     let mut ends = part.ends;
     while ends.len() > 1 {
         let start = position(ends.first());
@@ -355,7 +356,8 @@ fn dense_row<'a>(
     }
 }
 
-/// Errs at a column outside or one that repeats in its row; tells whether the columns of every row rise.
+/// Returns an error for a column out of range or repeated in its row; otherwise whether the columns of every
+/// row are increasing.
 fn check_entries(place: Place, parts: &[Entries<'_>]) -> Result<bool> {
     let mut sorted = true;
     let mut row = place.row;
@@ -400,7 +402,7 @@ fn find_zero<V: Raw>(place: Place, parts: &[Entries<'_>]) -> Option<(u64, u64)> 
     None
 }
 
-/// The smallest type that holds every value; the type itself unless narrowing is asked for.
+/// The smallest type that holds every value; the type itself unless narrowing is enabled.
 fn narrowest<'a>(
     value_type: ValueType,
     parts: impl Iterator<Item = &'a [u8]> + Clone,
@@ -426,7 +428,7 @@ fn narrowest<'a>(
     smaller.into_iter().find(|to| fits(*to)).unwrap_or(value_type)
 }
 
-/// A value as another type, which is known to hold it.
+/// Appends a value as another type, which is known to hold it.
 fn put(value: &[u8], from: ValueType, to: ValueType, out: &mut Vec<u8>) {
     if from == to {
         out.extend_from_slice(value);

@@ -1,4 +1,4 @@
-//! Where everything is in a file: the header and the list of blocks, found by a walk that reads no value.
+//! The layout of a file: the header and the list of blocks, found by a walk that reads no values.
 //!
 //! A walk assumes one dialect and succeeds only if the file is consumed to its last byte.
 
@@ -10,7 +10,7 @@ use crate::source::Source;
 use super::tiling;
 use super::types::{BlockType, DataType, Dialect, ValueType};
 
-/// What comes before the body.
+/// The part of a file before the body.
 ///
 /// ```
 /// use pentaglot::formats::dbdf::{Dialect, DbdfLayout, ValueType};
@@ -29,9 +29,9 @@ use super::types::{BlockType, DataType, Dialect, ValueType};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
-    /// Which bytes mean what.
+    /// The dialect, which determines the meaning of codes and the layout.
     pub dialect: Dialect,
-    /// What the file holds.
+    /// The kind of object in the file.
     pub data_type: DataType,
     /// Number of rows.
     pub rows: u64,
@@ -39,13 +39,13 @@ pub struct Header {
     pub cols: u64,
     /// One for a matrix, one per column for a frame.
     pub value_types: Vec<ValueType>,
-    /// The label bytes of a frame's columns. DAPHNE writes memory there, not text.
+    /// The label bytes of a frame's columns. DAPHNE writes raw memory there, not text.
     pub labels: Vec<Vec<u8>>,
-    /// How many bytes the header takes.
+    /// The length of the header in bytes.
     pub bytes: u64,
 }
 
-/// A rectangle of cells and where its bytes are.
+/// A rectangle of cells and the location of its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Block {
@@ -63,11 +63,11 @@ pub struct Block {
     pub value_type: Option<ValueType>,
     /// How many entries a sparse or ultra-sparse block stores.
     pub entries: u64,
-    /// Where the block begins, with its row and column index.
+    /// The offset of the block, which begins with its row and column index.
     pub offset: u64,
-    /// Where its values begin (after the count of entries, where there is one).
+    /// The offset of its values (after the count of entries, if there is one).
     pub data_offset: u64,
-    /// How many bytes its values take.
+    /// The length of its values in bytes.
     pub data_bytes: u64,
 }
 
@@ -96,11 +96,11 @@ pub(super) enum Encoding {
     Dense,
     /// Per row a u32 count, then (u32 column, value) pairs.
     Sparse,
-    /// (u32 row, u32 column, value) triples, the column left out where there is one only.
+    /// (u32 row, u32 column, value) triples, without the column if there is only one.
     UltraSparse,
     /// DAPHNE: u64 row offsets, u64 columns, values.
     CsrArrays,
-    /// DAPHNE 0.1: as `Sparse` with u64 counts and columns.
+    /// DAPHNE 0.1: like `Sparse`, with u64 counts and columns.
     WideSparse,
     /// DAPHNE: cells of a frame, row by row, each of its column's type.
     FrameRows,
@@ -110,7 +110,7 @@ pub(super) enum Encoding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DbdfLayout {
-    /// What comes before the body.
+    /// The part of a file before the body.
     pub header: Header,
     /// The blocks, in file order.
     pub blocks: Vec<Block>,
@@ -119,8 +119,8 @@ pub struct DbdfLayout {
 }
 
 impl DbdfLayout {
-    /// Walks a file of the given dialect; errs unless it fits to the last byte.
-    /// Reads headers only. Whether blocks cover the object without overlap is not looked at.
+    /// Walks a file of the given dialect; returns an error unless it fits to the last byte. Reads only
+    /// headers. Does not check that blocks cover the object without overlap.
     pub fn read(source: &Source, dialect: Dialect, budget: &Budget) -> Result<DbdfLayout> {
         DbdfLayout::walk(source, dialect, budget, false).map_err(|fault| fault.error)
     }
@@ -175,14 +175,14 @@ impl DbdfLayout {
 /// Why a walk failed.
 pub(super) struct Fault {
     pub(super) error: Error,
-    /// How many bytes made sense before.
-    pub(super) sense: u64,
+    /// How many bytes before the fault are valid.
+    pub(super) valid_bytes: u64,
 }
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        let sense = error.offset().unwrap_or(0);
-        Fault { error, sense }
+        let valid_bytes = error.offset().unwrap_or(0);
+        Fault { error, valid_bytes }
     }
 }
 
@@ -207,14 +207,14 @@ impl Header {
     }
 }
 
-/// A place in the file that moves forward over small numbers and jumps over values.
+/// A position in the file that reads headers and skips values.
 struct Walk<'a> {
     source: &'a Source,
     len: u64,
     offset: u64,
     window: Vec<u8>,
     window_at: u64,
-    /// How much to read next: grows while headers follow each other closely.
+    /// How much to read next: grows while headers are close to each other.
     reach: usize,
     /// Whether values may be missing at the end of the file.
     damaged: bool,
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
         self.len - self.offset
     }
 
-    /// Errs unless `count` bytes are left.
+    /// Returns an error unless `count` bytes are left.
     fn check(&self, count: Option<u64>) -> Result<u64> {
         match count {
             Some(count) if count <= self.left() => Ok(count),
@@ -320,7 +320,7 @@ fn value_type(dialect: Dialect, code: u8, at: u64) -> Result<ValueType> {
         .ok_or_else(|| Error::malformed(ValueType::codes(dialect), code).at(at).rule("value-type"))
 }
 
-/// A frame of this many columns costs about that much memory for each (its field, its label).
+/// The approximate memory of each column of a frame (its field, its label).
 const COLUMN_COST: u64 = 512;
 
 fn read_header(walk: &mut Walk<'_>, dialect: Dialect, budget: &Budget) -> Result<Header> {
@@ -330,7 +330,7 @@ fn read_header(walk: &mut Walk<'_>, dialect: Dialect, budget: &Budget) -> Result
     }
     let code = walk.u8().field("data_type")?;
     let data_type = DataType::from_code(code)
-        // The wire scalar is DAPHNE's alone.
+        // Only DAPHNE's dialect has single values.
         .filter(|data_type| *data_type != DataType::Scalar || dialect == Dialect::Daphne)
         .ok_or_else(|| {
             let known = if dialect == Dialect::Daphne { "1..=4" } else { "1..=3" };
@@ -338,7 +338,7 @@ fn read_header(walk: &mut Walk<'_>, dialect: Dialect, budget: &Budget) -> Result
             Error::malformed(expected, code).at(1).field("data_type").rule("data-type")
         })?;
     if dialect == Dialect::Daphne01 {
-        // The compiler aligned the row count; what lies between is uninitialised memory.
+        // The compiler aligned the row count; the padding is uninitialised memory.
         walk.skip(Some(6))?;
     }
     let mut rows = walk.u64().field("rows")?;
@@ -390,7 +390,7 @@ fn scalar(walk: &mut Walk<'_>, header: &Header) -> Result<Block> {
     })
 }
 
-/// DAPHNE writes zero for both indices and ignores them on reading; anything else is no file of its.
+/// DAPHNE writes zero for both indices and ignores them on reading; other values mean another dialect.
 fn check_origin(walk: &mut Walk<'_>) -> Result<()> {
     for name in ["row", "col"] {
         let at = walk.offset;
@@ -402,7 +402,7 @@ fn check_origin(walk: &mut Walk<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The one block of a matrix that DAPHNE wrote.
+/// The single block of a matrix that DAPHNE wrote.
 fn daphne_block(walk: &mut Walk<'_>, header: &Header) -> Result<Block> {
     let offset = walk.offset;
     check_origin(walk)?;
@@ -493,7 +493,8 @@ fn spec_blocks(walk: &mut Walk<'_>, header: &Header, budget: &Budget) -> Result<
     let mut blocks: Vec<Block> = Vec::new();
     let cells = u128::from(header.rows) * u128::from(header.cols);
     let mut covered = 0u128;
-    // Garbage after a block reads as a block that lies outside; if the walk fails after it, that is where it went wrong.
+    // Garbage after a block is parsed as a block outside the object; if the walk fails later, that block is the actual
+    // fault.
     let mut outside: Option<Fault> = None;
     while walk.left() > 0 {
         let index = blocks.len() as u64;
@@ -519,12 +520,13 @@ fn spec_blocks(walk: &mut Walk<'_>, header: &Header, budget: &Budget) -> Result<
                 outside.get_or_insert(if complete {
                     trailing(start, left)
                 } else {
-                    Fault { error, sense: start }
+                    Fault { error, valid_bytes: start }
                 });
                 blocks.push(block);
             }
             (Err(error), _) => {
-                let here = || if complete { trailing(start, left) } else { Fault { error, sense: start } };
+                let here =
+                    || if complete { trailing(start, left) } else { Fault { error, valid_bytes: start } };
                 return Err(outside.unwrap_or_else(here));
             }
         }
@@ -532,10 +534,10 @@ fn spec_blocks(walk: &mut Walk<'_>, header: &Header, budget: &Budget) -> Result<
     Ok(blocks)
 }
 
-/// Bytes after the last cell speak against the dialect as much as for damage.
+/// Bytes after the last cell may mean another dialect as well as damage.
 fn trailing(offset: u64, bytes: u64) -> Fault {
     let error = Error::malformed("the end", format_args!("{bytes} more bytes")).at(offset).rule("trailing");
-    Fault { error, sense: 19 }
+    Fault { error, valid_bytes: 19 }
 }
 
 fn spec_block(walk: &mut Walk<'_>, header: &Header) -> Result<Block> {

@@ -1,4 +1,4 @@
-//! Where the value of one cell is in its block: looked up when the value turns out to be wrong.
+//! Finds the file offset of a cell's value, for errors about that value.
 
 use crate::error::Result;
 
@@ -50,7 +50,7 @@ fn number(window: &mut BlockWindow, offset: u64, bytes: u64) -> Result<u64> {
         .fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
-/// Rows of a count and pairs, of which the first have to be passed; counts and columns have `word` bytes.
+/// Rows of a count and pairs; earlier rows have to be skipped. Counts and columns have `word` bytes.
 fn in_rows(file: &File, block: &Block, row: u64, col: u64, word: u64) -> Result<Option<u64>> {
     let pair = word + block.value_type.map_or(0, ValueType::size) as u64;
     let mut window = BlockWindow::new(&file.source, block, &file.budget);

@@ -1,4 +1,4 @@
-//! The typed door: a whole matrix in memory.
+//! The typed interface: a whole matrix in memory.
 
 use crate::hub::Selection;
 use std::sync::Arc;
@@ -17,8 +17,24 @@ use crate::source::Source;
 use super::types::{DataType, ValueType};
 use super::{Dbdf, ID, open, read};
 
-/// A matrix in memory.
-#[derive(Debug, Clone)]
+/// A matrix in memory. Cells and entries are Arrow arrays (`pentaglot::arrow`), which share memory.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pentaglot::arrow::{array::{Float64Array, UInt32Array}, buffer::OffsetBuffer};
+/// use pentaglot::formats::dbdf::Matrix;
+/// // 0 7 0
+/// // 5 6 0
+/// let matrix = Matrix::Sparse {
+///     rows: 2,
+///     cols: 3,
+///     row_offsets: OffsetBuffer::new(vec![0, 1, 3].into()),
+///     column_indices: Arc::new(UInt32Array::from(vec![1, 0, 1])),
+///     values: Arc::new(Float64Array::from(vec![7.0, 5.0, 6.0])),
+/// };
+/// assert_eq!(matrix.size(), (2, 3));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Matrix {
     /// Every cell, row by row.
@@ -36,7 +52,7 @@ pub enum Matrix {
         rows: u64,
         /// Number of columns.
         cols: u64,
-        /// Where the entries of each row begin, and of the last one end.
+        /// The offset of the first entry of each row, and the end of the last row.
         row_offsets: OffsetBuffer<i64>,
         /// The column of each entry, UInt32 (UInt64 past 2^32 columns).
         column_indices: ArrayRef,
@@ -88,7 +104,7 @@ impl Matrix {
     }
 }
 
-/// Writes a matrix as a file, in the dialect and the blocks that the options say.
+/// Writes a matrix as a file, with the dialect and block options given.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -98,9 +114,10 @@ impl Matrix {
 /// use pentaglot::{Sink, Source};
 /// let values = Arc::new(Float64Array::from(vec![1.5, 0.0, -2.0, 4.0]));
 /// let (sink, memory) = Sink::memory();
-/// write_matrix(sink, &Matrix::Dense { rows: 2, cols: 2, values }, &WriteOptions::default())?;
+/// let matrix = Matrix::Dense { rows: 2, cols: 2, values };
+/// write_matrix(sink, &matrix, &WriteOptions::default())?;
 /// let back = read_matrix(&Source::from_bytes("back", memory.take()), &ReadOptions::default())?;
-/// assert_eq!(back.size(), (2, 2));
+/// assert_eq!(back, matrix);
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 pub fn write_matrix(sink: Sink, matrix: &Matrix, options: &WriteOptions) -> Result<Written> {
@@ -114,7 +131,7 @@ pub fn write_matrix(sink: Sink, matrix: &Matrix, options: &WriteOptions) -> Resu
     writer.finish()
 }
 
-/// Reads the matrix of a file, in whatever dialect and blocks it is stored. A frame is an `Unsupported` error.
+/// Reads the matrix of a file of any dialect and any block types. A frame is an `Unsupported` error.
 ///
 /// ```
 /// use pentaglot::formats::dbdf::{Matrix, read_matrix};
@@ -142,7 +159,7 @@ fn whole(source: &Source, options: &ReadOptions) -> Result<Matrix> {
     }
     let (rows, cols) = (header.rows, header.cols);
     let form = Form::of(&file.summary.schema);
-    // One batch: dense cells are read into place, with no copy after.
+    // One batch, so that dense cells are read without a further copy.
     let batch_rows = usize::try_from(rows)
         .map_err(|_| Error::limit("the address space", usize::MAX, format!("{rows} rows")))?;
     let request = Selection::new(&file.summary.schema, file.summary.rows).with_batch_rows(batch_rows);

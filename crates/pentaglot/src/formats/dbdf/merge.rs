@@ -74,7 +74,7 @@ impl Build<'_> {
         Ok(out.into())
     }
 
-    /// Cells to entries: what is not zero to the bit.
+    /// Converts cells to entries: those with a non-zero bit.
     fn entries_of_cells(&self, block: &Block, rows: Range<u64>) -> Result<Piece> {
         let value_type = block.value_type.unwrap_or(ValueType::Float64);
         let size = value_type.size();
@@ -98,7 +98,8 @@ impl Build<'_> {
         Ok(Piece { rows, col: block.col, ends, cols, value_type, values: values.into() })
     }
 
-    /// Pieces side by side (in order of their columns) and above each other, as one run of rows.
+    /// Merges pieces with adjacent columns (in order of their columns) and adjacent rows into one run of
+    /// rows.
     fn merge(&self, pieces: &[Piece], to: ValueType) -> Result<(OffsetBuffer<i64>, Indices, Buffer)> {
         let total: u64 = pieces.iter().map(|piece| piece.cols.len() as u64).sum();
         let budget = &self.file.budget;
@@ -130,7 +131,7 @@ impl Build<'_> {
         };
         let rows = self.chunk.rows.clone();
         if pieces.is_sorted_by(|above, below| above.rows.end <= below.rows.start) {
-            // None beside another: each goes over whole.
+            // No two pieces share rows, so each is copied as a whole.
             for (piece, from) in pieces.iter().zip(&cast) {
                 let before = ends.last().copied().unwrap_or(0);
                 ends.resize(index(piece.rows.start - rows.start) + 1, before);
@@ -139,7 +140,8 @@ impl Build<'_> {
             }
             ends.resize(index(self.row_count()) + 1, total.cast_signed());
         } else {
-            // Those that the row goes through, in order of their columns; the others wait, the first at the end.
+            // The pieces of the current row, in order of their columns; pieces of later rows are in `waiting`,
+            // the next one last.
             let mut waiting: Vec<_> = pieces.iter().zip(&cast).enumerate().collect();
             waiting.sort_by_key(|(_, (piece, _))| Reverse(piece.rows.start));
             let mut active: Vec<(usize, (&Piece, &Buffer))> = Vec::new();

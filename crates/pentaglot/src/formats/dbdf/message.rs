@@ -6,8 +6,8 @@
 //! chunk    the 45 or 53 bytes before an object's values | start u64 | bytes of the object from there on   DAPHNE only
 //! ```
 //!
-//! An object is its header and its blocks, whatever their order. So a [`Joiner`] keeps blocks as they come, and reading
-//! what it has put together is reading a file.
+//! An object is a header and blocks in any order. So a [`Joiner`] stores blocks in order of arrival, and its result is
+//! read like a file.
 
 use arrow_array::{Array, ArrayRef};
 
@@ -27,7 +27,7 @@ use super::{ID, tiling};
 /// Bytes of a matrix's header.
 const HEADER_BYTES: usize = 19;
 
-/// A block and its place in the object.
+/// A block and its position in the object.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PlacedBlock {
@@ -39,8 +39,8 @@ pub struct PlacedBlock {
     pub cells: Matrix,
 }
 
-/// Encodes one block of an object as the document has it, with its place in front. The options say how its cells are
-/// stored (`blocks`, `narrow`), as for a file.
+/// Encodes one block of an object in the document's layout, preceded by its position. The options `blocks` and
+/// `narrow` determine how its cells are stored, as for a file.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -83,7 +83,7 @@ pub fn read_block(message: &[u8], options: &ReadOptions) -> Result<PlacedBlock> 
     Ok(PlacedBlock { row, col, cells })
 }
 
-/// The place of a block, and the bytes of a file that holds nothing else.
+/// The position of a block, and the bytes of a file that holds only this block.
 fn alone(message: &[u8]) -> Result<(u64, u64, Vec<u8>)> {
     let mut cursor = Cursor::new(message);
     let row = cursor.u64_le().field("row")?;
@@ -137,7 +137,7 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// A matrix of this type and size, of which no block is there yet. A frame or a single value is refused.
+    /// A matrix of this type and size, without blocks. A frame or a single value is an error.
     pub fn new(data_type: DataType, value_type: ValueType, rows: u64, cols: u64) -> Result<Self> {
         let matrix = matches!(data_type, DataType::DenseMatrix | DataType::CsrMatrix);
         let (true, Some(code)) = (matrix, value_type.code(Dialect::Spec)) else {
@@ -151,7 +151,7 @@ impl Joiner {
         Ok(Joiner { rows, cols, bytes, blocks: 0, covered: 0 })
     }
 
-    /// Takes a block. One that is malformed, or reaches outside the matrix, is refused and not kept.
+    /// Adds a block. A block that is malformed, or extends outside the matrix, is an error and is not added.
     pub fn push(&mut self, message: &[u8]) -> Result<()> {
         let (_, _, file) = alone(message).in_format(ID)?;
         let source = Source::from_bytes("block", file);
@@ -176,12 +176,12 @@ impl Joiner {
         self.covered >= u128::from(self.rows) * u128::from(self.cols)
     }
 
-    /// The file that the header and the blocks so far are.
+    /// The header and the blocks so far, as a file.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// The matrix. A cell that is in no block or in two is an error, and so is a value that its type does not hold.
+    /// The matrix. A cell that is in no block or in two is an error, and so is a value that its type cannot hold.
     pub fn finish(self, options: &ReadOptions) -> Result<Matrix> {
         let mut options = options.clone();
         options.dialect = Some(Dialect::Spec.name().to_owned());
@@ -257,8 +257,8 @@ fn scalar(message: &[u8]) -> Result<Scalar> {
     })
 }
 
-/// Joins the chunks of DAPHNE's out-of-order transfer, in any order: each has the bytes before the object's values, where
-/// its own bytes begin in the object, and those bytes.
+/// Joins the chunks of DAPHNE's out-of-order transfer, in any order: each has the bytes before the object's values, the
+/// offset of its own bytes in the object, and those bytes.
 pub fn join_chunks(chunks: &[impl AsRef<[u8]>], options: &ReadOptions) -> Result<Matrix> {
     let mut pieces = Vec::new();
     for (index, chunk) in (0u64..).zip(chunks.iter().map(AsRef::as_ref)) {

@@ -1,5 +1,5 @@
-//! The `.meta` file beside the data: DAPHNE cannot read a file without it, and it is the only place where the labels of
-//! a DAPHNE frame are text.
+//! The `.meta` file beside the data: DAPHNE cannot read a file without it, and only it has the labels of a DAPHNE frame
+//! as text.
 
 use arrow_schema::{DataType as ArrowType, Schema};
 use serde_json::{Value, json};
@@ -15,10 +15,10 @@ use super::types::{DataType, ValueType};
 /// The suffix of the side file.
 pub(super) const SUFFIX: &str = ".meta";
 
-/// The key of what describes the data that is being replaced, if that is not finished: see [`super::beside`].
+/// The key of the description of data that is being replaced: see [`super::beside`].
 const PREVIOUS_KEY: &str = "pentaglotPrevious";
 
-/// What a `.meta` file says.
+/// The content of a `.meta` file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Meta {
     pub(super) rows: u64,
@@ -28,14 +28,14 @@ pub(super) struct Meta {
     /// Label and type of each column of a frame.
     pub(super) columns: Option<Vec<(String, Option<String>)>>,
     pub(super) nonzeros: Option<u64>,
-    /// The data that it belongs to, where it says so.
+    /// The stamp of the data that it belongs to, if it has one.
     pub(super) stamp: Option<Stamp>,
-    /// What describes the data that is being replaced.
+    /// The description of the data that is being replaced.
     pub(super) previous: Option<Box<Meta>>,
 }
 
 impl Meta {
-    /// Parses JSON, or the comma style of the time before it.
+    /// Parses JSON, or the older comma-separated style.
     pub(super) fn parse(text: &[u8]) -> Result<Meta> {
         let text = std::str::from_utf8(text)
             .map_err(|error| Error::malformed("UTF-8 text", error).at(error.valid_up_to() as u64))?;
@@ -63,7 +63,7 @@ impl Meta {
             None => None,
             Some(Value::Array(entries)) => {
                 let column = |(index, entry): (usize, &Value)| {
-                    // DAPHNE's own parser demands the label, too.
+                    // DAPHNE's own parser requires the label, too.
                     let label = text_of(entry, "label").ok_or_else(|| {
                         Error::malformed("a label", "none").index(index as u64).field("schema")
                     })?;
@@ -117,7 +117,7 @@ impl Meta {
         Ok(Meta { rows, cols, columns: Some(columns.collect()), nonzeros, ..Meta::default() })
     }
 
-    /// The types of `count` columns, where the file names known ones.
+    /// The types of `count` columns, if the file names known ones.
     fn value_types(&self, count: usize) -> impl Iterator<Item = Option<ValueType>> + '_ {
         let default = || self.value_type.as_deref().and_then(ValueType::from_name);
         (0..count).map(move |index| {
@@ -134,7 +134,7 @@ impl Meta {
             .all(|(ours, theirs)| ours.is_none_or(|ours| ours == *theirs))
     }
 
-    /// Errs, naming both, where it disagrees with the header.
+    /// Returns an error that names both values if it contradicts the header.
     pub(super) fn check(&self, header: &Header) -> Result<()> {
         let disagree = |key: &'static str, header: &dyn std::fmt::Display, meta: &dyn std::fmt::Display| {
             Error::malformed(format_args!("{header} as in the header"), meta)
@@ -211,14 +211,15 @@ pub(super) fn type_name(value_type: ValueType) -> Option<String> {
     (value_type != ValueType::FixedStr16).then(|| value_type.name().to_owned())
 }
 
-/// Whether DAPHNE knows a type: it has no integers of 16 bits, and takes their names for no type at all.
+/// Whether DAPHNE has a type: it has no integers of 16 bits and does not accept their names.
 pub(super) fn is_known(value_type: ValueType) -> bool {
     !matches!(value_type, ValueType::UInt16 | ValueType::Int16)
 }
 
 /// The `.meta` text that DAPHNE needs beside a file with these rows.
 ///
-/// Errs with `Unsupported` for what DAPHNE has no name for, and where the number of rows is not known.
+/// Returns an `Unsupported` error for types that DAPHNE does not have, and if the number of rows is not
+/// known.
 pub fn meta_text(summary: &Summary) -> Result<String> {
     let schema: &Schema = &summary.schema;
     let rows = summary.rows.or_else(|| shape::matrix_rows(schema)).ok_or_else(|| {

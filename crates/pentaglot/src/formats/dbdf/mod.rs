@@ -24,9 +24,9 @@
 //! | a single value (data type 4) | – | read | – |
 //! | labels | text | memory that is not text; the `.meta` file has them | as `daphne` |
 //!
-//! Four doors, each usable alone: the bytes ([`DbdfLayout`], [`Header`], [`Block`], [`ValueType`]), parts of an object as
-//! messages ([`write_block`], [`read_block`], [`Joiner`], [`write_scalar`], [`read_scalar`]), matrices ([`read_matrix`],
-//! [`write_matrix`]), and rows ([`Dbdf`], as every format).
+//! Four interfaces, each usable alone: the bytes ([`DbdfLayout`], [`Header`], [`Block`], [`ValueType`]), parts of an
+//! object as messages ([`write_block`], [`read_block`], [`Joiner`], [`write_scalar`], [`read_scalar`]), matrices
+//! ([`read_matrix`], [`write_matrix`]), and rows ([`Dbdf`], as every format).
 
 mod arrays;
 mod assemble;
@@ -181,8 +181,8 @@ impl Format for Dbdf {
         let Some(source) = known else {
             return if header_is_plausible(bytes) { Confidence::Likely } else { Confidence::No };
         };
-        // A walk over millions of blocks costs their headers only, and memory within this; where each header may be a
-        // request, a few must do.
+        // A walk over millions of blocks reads only their headers, with memory up to this limit; if each header may
+        // be a request, only a few are read.
         let max_alloc = if source.is_costly() { 8 << 10 } else { 16 << 20 };
         let limits = Limits { max_alloc, ..Limits::default() };
         let fits = |dialect: &Dialect| match DbdfLayout::read(&source, *dialect, &limits.budget()) {
@@ -207,7 +207,8 @@ impl Format for Dbdf {
     }
 }
 
-/// Whether the first block of a matrix, or the header of a frame, looks like one, so that a broken file is told as such.
+/// Whether the first block of a matrix, or the header of a frame, is plausible, so that a broken file is still detected
+/// as dbdf.
 fn header_is_plausible(bytes: &[u8]) -> bool {
     let zeros = |range: std::ops::Range<usize>| {
         bytes.get(range).is_some_and(|part| part.iter().all(|byte| *byte == 0))
@@ -222,7 +223,7 @@ fn header_is_plausible(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether a file of any dialect may begin so: with its version and data type.
+/// Whether the first bytes can be the version and data type of a file.
 fn header_may_be(bytes: &[u8]) -> bool {
     matches!(bytes, [1, code, ..] if DataType::from_code(*code).is_some())
 }

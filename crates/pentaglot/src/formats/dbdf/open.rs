@@ -1,4 +1,4 @@
-//! From bytes to an open file: its dialect, its headers, its `.meta`, and what they say.
+//! Opens a file: its dialect, its headers, its `.meta`, and the summary.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::read::{self, File};
 use super::types::{BlockType, DataType, Dialect};
 use super::{ID, dialect, header_may_be, schema, tiling};
 
-/// Opens a file: finds its dialect, walks its headers, reads its `.meta`.
+/// Opens a file: detects its dialect, walks its headers, reads its `.meta`.
 pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
     let forced = match &options.dialect {
         None => None,
@@ -21,7 +21,7 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
             Error::usage(format!("expected a dialect (spec, daphne, daphne01), found {name:?}"))
         })?),
     };
-    // The exact length decides the dialect, so a stream must end before it can be read.
+    // The dialect depends on the exact length, so a stream is read to its end first.
     let source = source.seekable_if(header_may_be)?;
     let budget = options.budget.clone();
     let beside = match options.options.bool("meta")? {
@@ -50,7 +50,7 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
     Ok(File { source, layout, summary, ignored_meta, budget, control, damaged })
 }
 
-/// Blocks past this many share one part of the summary.
+/// The summary lists this many blocks; the others are one part.
 const MOST_PARTS: usize = 1000;
 
 fn describe(summary: &mut Summary, layout: &DbdfLayout, has_meta: bool) {
@@ -80,7 +80,7 @@ fn describe(summary: &mut Summary, layout: &DbdfLayout, has_meta: bool) {
         summary.notes.push(note.to_owned());
     }
     if header.data_type == DataType::DenseMatrix && Form::of(&summary.schema) == Form::Sparse {
-        summary.notes.push("its rows are too wide for dense ones and come as sparse rows".to_owned());
+        summary.notes.push("its rows are too wide for dense rows and are read as sparse rows".to_owned());
     }
     let mut fault = None;
     tiling::check(layout, |error| {

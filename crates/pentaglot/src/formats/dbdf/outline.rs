@@ -1,4 +1,4 @@
-//! The named byte ranges of a file: header, labels, every block header and, when asked for, rows and entries.
+//! The named byte ranges of a file: header, labels, every block header and, on demand, rows and entries.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! An open file, and its rows: batch by batch, several batches at a time where threads allow, from the blocks that
-//! the request needs and no others.
+//! An open file, and its rows: batch by batch, several batches in parallel, from only the blocks that the
+//! selection needs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -24,11 +24,10 @@ use super::sparse::{self, Piece, State};
 use super::types::{DataType, ValueType};
 use super::{ID, outline, splits, tiling, validate};
 
-/// Bytes of a batch that we choose ourselves.
+/// Default size of a batch.
 const BATCH_BYTES: u64 = 4 << 20;
 
-/// Rows of a sparse matrix over which no block stores anything come in batches of this size at the most, which share
-/// their offsets.
+/// Maximum number of rows in a batch of rows without any stored entries; such batches share their offsets.
 pub(super) const EMPTY_ROWS: u64 = 1 << 22;
 
 /// An open file.
@@ -69,7 +68,7 @@ impl Document for Open {
     }
 }
 
-/// The rows that a request asks for.
+/// The selected rows.
 pub(super) fn read(file: &Arc<File>, request: &Selection) -> Result<Rows> {
     let header = &file.layout.header;
     let mut range = request.range(header.rows);
@@ -93,7 +92,7 @@ pub(super) fn read(file: &Arc<File>, request: &Selection) -> Result<Rows> {
         check_void_blocks(file)?;
     }
     let form = Form::of(&file.summary.schema);
-    // Sparse rows are cut to the chosen columns after decoding; everything else is decoded that way.
+    // Columns of sparse rows are selected after decoding, all others during decoding.
     let schema = if form == Form::Sparse { request.row_schema() } else { request.schema() };
     let columns = request.columns().cloned().unwrap_or_else(|| Columns::first(header.cols));
     check_free(file, form, &range, columns.count())?;
@@ -112,7 +111,7 @@ pub(super) fn read(file: &Arc<File>, request: &Selection) -> Result<Rows> {
     if form == Form::Sparse { request.project(rows) } else { Ok(rows) }
 }
 
-/// A sparse block without cells gives no rows, but what it stores must agree with that.
+/// A sparse block without cells has no rows, but its stored counts must be consistent with that.
 fn check_void_blocks(file: &File) -> Result<()> {
     for (index, block) in file.layout.blocks.iter().enumerate().filter(|(_, block)| block.is_void()) {
         let encoding = file.layout.encoding(block);
@@ -139,7 +138,7 @@ fn own_batch_rows(file: &File, form: Form, columns: &Columns) -> usize {
         Form::Sparse => {
             let pair = 4 + header.value_type(0).map_or(8, ValueType::size) as u64;
             let rows = header.rows.max(1);
-            // What blocks store plainly counts as bytes in the file do.
+            // Cells that blocks store count like bytes in the file.
             8 + (file.layout.bytes / rows).min(header.cols.saturating_mul(pair))
         }
         Form::Table => columns
@@ -158,9 +157,10 @@ struct Reader {
     selection: Arc<Projection>,
     rows: Range<u64>,
     batch_rows: u64,
-    /// The same where no block stores anything.
+    /// The number of rows in a batch without stored entries.
     empty_rows: u64,
-    /// Blocks that the request needs and that store something, by their first row; those before `next` have been met.
+    /// Blocks that the selection needs and that store something, by their first row; those before `next` have been
+    /// reached.
     order: Vec<usize>,
     next: usize,
     /// Blocks under the current rows.
@@ -176,7 +176,7 @@ pub(super) struct Chunk {
     pub(super) blocks: Vec<usize>,
 }
 
-/// Rows of one sparse block, for the chunks that they are for; decoded one after the other.
+/// Rows of one sparse block for several chunks, decoded one after the other.
 struct Task {
     block: usize,
     state: State,
@@ -205,7 +205,7 @@ impl Reader {
         let mut order: Vec<usize> =
             (0..blocks.len()).filter(|index| blocks.get(*index).is_some_and(needed)).collect();
         order.sort_by_key(|index| blocks.get(*index).map(|block| block.row));
-        // Each batch in the making takes memory.
+        // Each batch that is being decoded takes memory.
         let room = file.budget.limits().max_alloc / (4 * BATCH_BYTES);
         let lanes = file.control.threads().min(usize::try_from(room).unwrap_or(usize::MAX)).max(1);
         Reader {
@@ -250,7 +250,7 @@ impl Reader {
             self.batch_rows
         };
         let mut end = start.saturating_add(count).min(self.rows.end);
-        // Where a block ends before, the batch ends with it: rows of two blocks would have to be put together.
+        // The batch ends with the first block that ends, so that rows of two blocks need not be merged.
         let seams = self.active.iter().filter_map(|index| blocks.get(*index)).map(Block::row_end);
         let near = start.saturating_add(count / 8)..end;
         end = seams.filter(|seam| near.contains(seam)).max().unwrap_or(end);
@@ -265,7 +265,7 @@ impl Reader {
         Some(Chunk { rows, blocks: self.active.clone() })
     }
 
-    /// Decodes the next few chunks: first the sparse blocks, each a task of its own, then the batches.
+    /// Decodes the next few chunks: first the sparse blocks, each as a task, then the batches.
     fn fill(&mut self) {
         let mut chunks: Vec<Chunk> = Vec::new();
         while chunks.len() < self.lanes
@@ -319,7 +319,7 @@ impl Reader {
                 let rows = chunk.rows.start.max(block.row)..chunk.rows.end.min(block.row_end());
                 match layout.encoding(block) {
                     Encoding::Empty | Encoding::Dense | Encoding::FrameRows => {}
-                    // Any rows can be read on their own.
+                    // Any rows can be read separately.
                     Encoding::CsrArrays => {
                         tasks.push(Task {
                             block: *index,

@@ -14,7 +14,7 @@ use super::layout::Header;
 use super::meta::Meta;
 use super::types::{DataType, Dialect, ValueType};
 
-/// What the hub calls the columns of a frame.
+/// The names of the columns of a frame in the hub.
 pub(super) fn column_names(header: &Header, meta: Option<&Meta>) -> Vec<String> {
     let labels = meta.and_then(|meta| meta.columns.as_ref());
     let name = |(index, label): (usize, &Vec<u8>)| {
@@ -24,17 +24,17 @@ pub(super) fn column_names(header: &Header, meta: Option<&Meta>) -> Vec<String> 
     header.labels.iter().enumerate().map(name).collect()
 }
 
-/// What a label alone calls its column.
+/// The name of a column by its label alone.
 fn own_name(header: &Header, index: usize, label: &[u8]) -> String {
     let text = match header.dialect {
         Dialect::Spec => std::str::from_utf8(label).ok().map(str::to_owned),
-        // DAPHNE dumps the memory of its string objects: never text.
+        // DAPHNE writes the memory of its string objects, which is never text.
         Dialect::Daphne | Dialect::Daphne01 => None,
     };
     text.unwrap_or_else(|| shape::column_name(index as u64))
 }
 
-/// Whether a matrix comes as dense rows: they must be countable by Arrow and fit the budget.
+/// Whether a matrix is read as dense rows: their width must fit in an Arrow list and in the budget.
 pub(super) fn is_dense(header: &Header, limits: &Limits) -> bool {
     header.data_type == DataType::DenseMatrix
         && i32::try_from(header.cols).is_ok()
@@ -72,7 +72,8 @@ fn native_type(header: &Header, names: &[String]) -> Value {
     }
     let column = |(index, ((name, value_type), label)): (usize, ((&String, &ValueType), &Vec<u8>))| {
         let mut column = json!({ "name": name, "valueType": value_type.name() });
-        // The bytes of a label count only where they name the column: a name from `.meta` replaces them.
+        // The bytes of a label are kept only if they are the column's name: a name from `.meta` replaces
+        // them.
         if let Some(column) = column.as_object_mut()
             && own_name(header, index, label) == *name
         {
@@ -85,16 +86,17 @@ fn native_type(header: &Header, names: &[String]) -> Value {
     json!({ "dataType": data_type, "dialect": header.dialect.name(), "columns": columns })
 }
 
-/// What a writer makes of a schema: the object and, for a frame, its labels.
+/// The object that a writer creates for a schema, with the labels of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) data_type: DataType,
-    /// One for a matrix, one per column for a frame; `None` where the format has no type for it.
+    /// One for a matrix, one per column for a frame; `None` if the format has no such type.
     pub(super) value_types: Vec<Option<ValueType>>,
     pub(super) labels: Vec<Vec<u8>>,
 }
 
-/// What a writer of a dialect makes of a schema; `None` for shapes that the format does not hold.
+/// The object that a writer of a dialect creates for a schema; `None` for shapes that the format does not
+/// have.
 pub(super) fn target(schema: &Schema, dialect: Dialect) -> Option<Target> {
     let mut target = match Form::of(schema) {
         Form::Table => Target {
@@ -115,14 +117,15 @@ pub(super) fn target(schema: &Schema, dialect: Dialect) -> Option<Target> {
     Some(target)
 }
 
-/// Takes over what the native type adds, if it is the type of this very schema.
+/// Applies the native type, if it is the type of exactly this schema.
 fn apply_native(target: &mut Target, schema: &Schema, native: &Value, dialect: Dialect) -> Option<()> {
     let text = |value: &Value, key: &str| Some(value.get(key)?.as_str()?.to_owned());
     let data_type = DataType::from_name(&text(native, "dataType")?)?;
     match (target.data_type, data_type) {
         (DataType::Frame, DataType::Frame) => {
             let columns = native.get("columns")?.as_array()?;
-            // Bytes that are not the column's name mean nothing in another dialect: in DAPHNE's they are memory.
+            // Label bytes that are not the column's name are meaningless in another dialect: in DAPHNE's they
+            // are memory.
             let same_dialect = text(native, "dialect").is_some_and(|name| name == dialect.name());
             let mut value_types = Vec::new();
             let mut labels = Vec::new();
@@ -141,7 +144,7 @@ fn apply_native(target: &mut Target, schema: &Schema, native: &Value, dialect: D
                 (target.value_types, target.labels) = (value_types, labels);
             }
         }
-        // A dense matrix that was too wide for dense rows came as sparse ones.
+        // A dense matrix that is too wide for dense rows is read as sparse rows.
         (DataType::CsrMatrix, DataType::DenseMatrix | DataType::CsrMatrix)
         | (DataType::DenseMatrix, DataType::DenseMatrix) => {
             let value_type = ValueType::from_name(&text(native, "valueType")?)?;

@@ -1,5 +1,5 @@
-//! Sparse blocks to pieces of CSR: the interleaved rows of the document and of DAPHNE 0.1, DAPHNE's three arrays,
-//! and coordinates.
+//! Decodes sparse blocks to pieces of CSR: the interleaved rows of the document and of DAPHNE 0.1, DAPHNE's three
+//! arrays, and coordinates.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::source::{Source, Window};
 use super::layout::{Block, Encoding};
 use super::types::ValueType;
 
-/// Rows are decoded from windows of this size: small enough for the second level of a cache.
+/// Rows are decoded from windows of this size, which fit in the second-level cache.
 const WINDOW_BYTES: usize = 256 << 10;
 
 /// Some rows of a block as CSR. Columns count from the block's first.
@@ -25,7 +25,7 @@ pub(super) struct Piece {
     pub(super) rows: Range<u64>,
     /// First column of the block.
     pub(super) col: u64,
-    /// Where each row ends; a zero comes first. A piece without entries may leave the rows out.
+    /// The end of each row, preceded by a zero. May be empty for a piece without entries.
     pub(super) ends: Vec<i64>,
     pub(super) cols: Vec<u32>,
     pub(super) value_type: ValueType,
@@ -33,10 +33,10 @@ pub(super) struct Piece {
     pub(super) values: Buffer,
 }
 
-/// What decoding some rows of a block leaves for the next.
+/// The state of decoding between calls for one block.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The next row of an interleaved block, where it begins, and the entries before it.
+    /// The next row of an interleaved block, its offset, and the number of entries before it.
     row: u64,
     offset: u64,
     entries: u64,
@@ -72,7 +72,7 @@ macro_rules! by_size {
 }
 pub(super) use by_size;
 
-/// Decodes `rows` (of the object) of a sparse block. Rows of an interleaved block must be asked for in order.
+/// Decodes `rows` (of the object) of a sparse block. Rows of an interleaved block must be requested in order.
 pub(super) fn decode(
     source: &Source,
     budget: &Budget,
@@ -112,7 +112,7 @@ struct CsrRows<V> {
 
 impl Decoder<'_> {
     fn room<V: Raw>(&self, rows: u64) -> Result<CsrRows<V>> {
-        // The average is a guess that the file's length justifies; vectors grow if it is short.
+        // The estimate is the average, which the file's length bounds; vectors grow if it is too small.
         let share = u128::from(self.block.entries) * u128::from(rows) / u128::from(self.block.rows.max(1));
         let entries = u64::try_from(share).unwrap_or(u64::MAX);
         let entries = (entries + entries / 16 + 64).min(self.block.entries + 64);
@@ -136,7 +136,7 @@ impl Decoder<'_> {
             let bytes = window.at(state.offset, WORD as u64)?;
             let mut taken = self.take_rows::<V, WORD>(bytes, &rows, state, &mut out)?;
             if taken.rows == 0 {
-                // The row is longer than the window, or not as it should be.
+                // The row is longer than the window, or malformed.
                 let row = self.whole_rows::<WORD>(bytes, WORD + V::SIZE, 1, state)?;
                 let bytes = window.at(state.offset, row.bytes)?;
                 taken = self.take_rows::<V, WORD>(bytes, &rows, state, &mut out)?;
@@ -232,8 +232,8 @@ impl Decoder<'_> {
         Ok(whole)
     }
 
-    /// Holds the columns of rows with these ends against the block's width and each other. `base` is the number of the
-    /// first row; `place` gives the offset of an entry of a row, both counted from there.
+    /// Checks that the columns of rows with these ends are within the block and do not repeat. `base` is the number of
+    /// the first row; `place` returns the offset of an entry of a row, both counted from there.
     fn check_columns(
         &self,
         ends: &[i64],
@@ -273,7 +273,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// DAPHNE's arrays: any rows can be read on their own.
+    /// DAPHNE's arrays: any rows can be read separately.
     fn arrays(&self, rows: Range<u64>, size: u64) -> Result<(Vec<i64>, Vec<u32>, Buffer)> {
         let block = self.block;
         let offsets_at = block.data_offset + rows.start * 8;
@@ -307,7 +307,7 @@ impl Decoder<'_> {
         let cols = self.narrow_columns(cols_at, entries)?;
         let values_at = all_cols_at + block.entries * 8 + first * size;
         let values = read_aligned(self.source, values_at, entries * size, self.budget)?;
-        // Below the number of entries, which the file's length bounds.
+        // At most the number of entries, which the file's length bounds.
         let ends: Vec<i64> = offsets.iter().map(|end| (end - first).cast_signed()).collect();
         self.check_columns(&ends, &cols, rows.start, |row, entry| {
             cols_at + (ends.get(row).copied().map_or(0, to_index) + entry) as u64 * 8
@@ -342,7 +342,7 @@ impl Decoder<'_> {
         Ok(cols)
     }
 
-    /// Rows of an ultra-sparse block, whose entries are read and put in order once.
+    /// Rows of an ultra-sparse block, whose entries are read and sorted once.
     fn coordinates<V: Raw>(&self, rows: Range<u64>, state: &mut State) -> Result<CsrRows<V>> {
         let all = match &state.coordinates {
             Some(all) => Arc::clone(all),
@@ -355,7 +355,8 @@ impl Decoder<'_> {
         let from = all.entries.partition_point(|entry| u64::from(entry.row) < rows.start);
         let to = all.entries.partition_point(|entry| u64::from(entry.row) < rows.end);
         let chosen = all.entries.get(from..to).unwrap_or_default();
-        // Rows without entries need no ends; so a block costs what it stores, however high it is.
+        // Without entries no ends are needed, so the cost depends on what the block stores, not on its number
+        // of rows.
         if chosen.is_empty() {
             return Ok(CsrRows { ends: vec![0], cols: Vec::new(), values: Vec::new() });
         }
@@ -383,7 +384,7 @@ struct Whole {
     entries: u64,
 }
 
-/// The entries of an ultra-sparse block, by row, within a row as they are stored.
+/// The entries of an ultra-sparse block, sorted by row; within a row in stored order.
 #[derive(Debug)]
 struct Coordinates {
     entries: Vec<Coordinate>,
@@ -480,7 +481,7 @@ pub(super) fn for_each_coordinate(
     Ok(())
 }
 
-/// The bytes of a block, a window at a time; bytes in memory are lent, not copied.
+/// The bytes of a block, a window at a time; bytes in memory are borrowed, not copied.
 pub(super) struct BlockWindow {
     window: Window,
     end: u64,
@@ -492,7 +493,7 @@ impl BlockWindow {
         BlockWindow { window: Window::anywhere(source, end, WINDOW_BYTES, budget.clone()), end }
     }
 
-    /// At least `least` bytes from `offset`, and as many more as are at hand.
+    /// At least `least` bytes from `offset`, and as many more as are in memory.
     pub(super) fn at(&mut self, offset: u64, least: u64) -> Result<&[u8]> {
         if offset.checked_add(least).is_none_or(|end| end > self.end) {
             let left = self.end.saturating_sub(offset);
@@ -513,7 +514,7 @@ fn word<const WORD: usize>(bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// As the kernel does, for the u64 counts and columns of DAPHNE 0.1.
+/// The same as the kernel, for the u64 counts and columns of DAPHNE 0.1.
 fn split_wide_rows<V: Raw>(bytes: &[u8], wanted: Wanted, out: &mut CsrRows<V>) -> usize {
     let most = out.cols.len().saturating_add(wanted.entries);
     let mut rest = bytes;
@@ -525,7 +526,7 @@ fn split_wide_rows<V: Raw>(bytes: &[u8], wanted: Wanted, out: &mut CsrRows<V>) -
         }
         let Some((row, tail)) = tail.split_at_checked(count.saturating_mul(8 + V::SIZE)) else { break };
         for pair in row.chunks_exact(8 + V::SIZE) {
-            // A column past 32 bits is past any block, and so is the largest one.
+            // A column past 32 bits is outside any block, and so is `u32::MAX`.
             out.cols.push(u32::try_from(u64::get(pair)).unwrap_or(u32::MAX));
             out.values.push(V::get(pair.get(8..).unwrap_or_default()));
         }
@@ -535,7 +536,7 @@ fn split_wide_rows<V: Raw>(bytes: &[u8], wanted: Wanted, out: &mut CsrRows<V>) -
     bytes.len() - rest.len()
 }
 
-/// Where an entry is in whole rows of pairs.
+/// The offset of an entry in complete rows of pairs.
 fn entry_offset<const WORD: usize>(bytes: &[u8], pair: usize, row: usize, entry: usize) -> Option<u64> {
     let mut at = 0usize;
     for _ in 0..row {
@@ -545,7 +546,7 @@ fn entry_offset<const WORD: usize>(bytes: &[u8], pair: usize, row: usize, entry:
     Some((at + WORD + entry * pair) as u64)
 }
 
-/// The index of an entry whose column an earlier one has, if there is one.
+/// The index of an entry whose column is a repeat, if there is one.
 pub(super) fn repeated(columns: &[u32]) -> Option<usize> {
     let mut order: Vec<usize> = (0..columns.len()).collect();
     let col = |index: &usize| columns.get(*index).copied();

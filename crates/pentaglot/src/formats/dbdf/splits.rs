@@ -1,5 +1,5 @@
-//! Ranges of rows that can be read side by side: bands that no block crosses, cut further where all blocks of a band can
-//! be read from any row on.
+//! Ranges of rows that can be read in parallel: bands that no block crosses, divided further if all blocks of a band
+//! can be read from any row on.
 
 use std::ops::Range;
 
@@ -55,18 +55,18 @@ fn cut_at(split: Split, ranges: &[Range<u64>]) -> Vec<Split> {
         .collect()
 }
 
-/// Rows such that every block lies in them or outside them.
+/// A range of rows such that every block is inside it or outside it.
 struct Band {
     rows: Range<u64>,
     /// The bytes of its blocks.
     bytes: Range<u64>,
     /// Whether all blocks can be read from any row on.
     is_seekable: bool,
-    /// Where the cells begin and the bytes of a row, if there is one block of rows that all have the same size.
+    /// The offset of the cells and the bytes per row, if the band is one block of rows of constant size.
     cells: Option<(u64, u64)>,
 }
 
-/// The bands, which tile all rows even if the blocks do not.
+/// The bands, which cover all rows even if the blocks do not.
 fn bands(layout: &DbdfLayout) -> Vec<Band> {
     let rows = layout.header.rows;
     let mut blocks: Vec<&Block> =

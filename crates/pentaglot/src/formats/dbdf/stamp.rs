@@ -1,6 +1,7 @@
-//! Which data a `.meta` file of ours belongs to.
+//! The stamp in our `.meta` files, which identifies the data that they belong to.
 //!
-//! Two files cannot be renamed in one step, so data and `.meta` may differ in age. Length and checksums of the data tell.
+//! Two files cannot be renamed in one step, so data and `.meta` may be of different versions. Length and checksums of
+//! the data detect this.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::error::Result;
 use crate::sink::{END_BYTES, Ends};
 use crate::source::Source;
 
-/// The key of the stamp in a `.meta` file; DAPHNE ignores keys that it does not know.
+/// The key of the stamp in a `.meta` file; DAPHNE ignores unknown keys.
 pub(super) const KEY: &str = "pentaglotData";
 
 /// The length of the data, and the CRC-32 of its first and its last 64 KiB.
@@ -20,7 +21,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of what was written.
+    /// The stamp of the data written.
     pub(super) fn of_written(ends: &Ends) -> Stamp {
         let (bytes, first, last) = ends.parts();
         Stamp { bytes, first: crc(first), last: crc(last) }
@@ -39,7 +40,7 @@ impl Stamp {
         Ok(Some(Stamp { bytes, first, last }))
     }
 
-    /// Reads the value of [`KEY`]. One in another form belongs to no data.
+    /// Reads the value of [`KEY`]. An unknown form matches no data.
     pub(super) fn parse(value: &Value) -> Stamp {
         let number = |key: &str| value.get(key).and_then(Value::as_u64);
         let sum = |key: &str| number(key).and_then(|sum| u32::try_from(sum).ok());

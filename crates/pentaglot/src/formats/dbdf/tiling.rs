@@ -1,8 +1,8 @@
-//! Whether blocks cover an object: each cell in exactly one block.
+//! Checks that blocks cover an object: each cell is in exactly one block.
 //!
-//! A line sweeps over the rows. Blocks enter at their first row and leave after their last; those under the line are
-//! kept in order of their columns, so that an overlap shows against a neighbour and a gap shows as missing width.
-//! Time follows the number of blocks, never the number of cells.
+//! A sweep line over the rows. Blocks enter at their first row and leave after their last; those on the line are
+//! ordered by column, so that an overlap is one with a neighbour and a gap is missing width. The time depends on the
+//! number of blocks, not of cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,15 +13,15 @@ use crate::hub::Columns;
 use super::layout::{Block, DbdfLayout};
 use super::types::Dialect;
 
-/// Reports every block that leaves the object or overlaps another, and the first gap, in file order of no promise.
-/// Stops when `report` gives `false`.
+/// Reports every block that extends outside the object or overlaps another, and the first gap, in no particular
+/// order. Stops when `report` returns `false`.
 pub(super) fn check(layout: &DbdfLayout, mut report: impl FnMut(Error) -> bool) {
     // DAPHNE's dialects have one block, which the walk has checked against the header.
     if layout.header.dialect != Dialect::Spec {
         return;
     }
     let (rows, cols) = (layout.header.rows, layout.header.cols);
-    // (row, enters, block): those that leave come before those that enter.
+    // (row, enters, block): blocks leave before others enter.
     let mut events: Vec<(u64, bool, usize)> = Vec::new();
     for (index, block) in layout.blocks.iter().enumerate() {
         if let Some(error) = outside(block, index, rows, cols) {
@@ -41,7 +41,7 @@ pub(super) fn check(layout: &DbdfLayout, mut report: impl FnMut(Error) -> bool) 
     let mut complete = true;
     let mut reached = 0;
     for (row, enters, index) in events {
-        // Everything between the last event and this one is as the line says.
+        // The line is the same for all rows between the last event and this one.
         if row > reached {
             if complete && sweep.width < cols {
                 complete = false;
@@ -54,7 +54,7 @@ pub(super) fn check(layout: &DbdfLayout, mut report: impl FnMut(Error) -> bool) 
         if !enters {
             sweep.leave(index);
         } else if let Some(other) = sweep.enter(index) {
-            // An overlapping block stays out of the line: it would blame its neighbours.
+            // An overlapping block is not added to the line, so that its other neighbours are not reported.
             if !report(overlap(&layout.blocks, index, other)) {
                 return;
             }
@@ -140,7 +140,7 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// Puts a block on the line, unless it overlaps the block that is given back.
+    /// Adds a block to the line, unless it overlaps another, which is returned.
     fn enter(&mut self, index: usize) -> Option<usize> {
         let block = self.blocks.get(index)?;
         let before = self.line.range(..=block.col).next_back().map(|(_, other)| *other);
@@ -176,7 +176,7 @@ impl Sweep<'_> {
     }
 }
 
-/// What is wrong with a block that is not inside the object.
+/// The error for a block that is not inside the object.
 pub(super) fn outside(block: &Block, index: usize, rows: u64, cols: u64) -> Option<Error> {
     let rule = |error: Error| error.index(index as u64).field("block").rule("block-outside");
     if block.row.checked_add(block.rows).is_none_or(|end| end > rows) {
@@ -194,7 +194,7 @@ pub(super) fn outside(block: &Block, index: usize, rows: u64, cols: u64) -> Opti
 }
 
 fn overlap(blocks: &[Block], index: usize, other: usize) -> Error {
-    // Blame the later one in the file, whichever the line met first.
+    // The error names the later block in the file.
     let (late, early) = (index.max(other), index.min(other));
     let offset = blocks.get(late).map_or(0, |block| block.offset);
     Error::malformed("blocks that do not overlap", format_args!("an overlap with block {early}"))

@@ -1,25 +1,25 @@
-//! The words of the format: dialects, data types, value types, block types and their codes.
+//! The terms of the format: dialects, data types, value types, block types and their codes.
 
 use std::fmt;
 
 use arrow_schema::DataType as ArrowType;
 
-/// Which bytes mean what: the document and the programs disagree, and all of them say version 1.
+/// The dialects: the document and the programs differ, but all have version 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// The document.
     Spec,
-    /// What DAPHNE 0.2 to today writes.
+    /// DAPHNE from 0.2 to today.
     Daphne,
-    /// What DAPHNE 0.1 wrote: unpacked structs. Read only.
+    /// DAPHNE 0.1: unpacked structs. Read only.
     Daphne01,
 }
 
 impl Dialect {
-    /// All of them; where several fit the same bytes, the earlier one is taken.
+    /// All of them; if several fit the same bytes, the first one is used.
     pub const ALL: [Dialect; 3] = [Dialect::Daphne, Dialect::Spec, Dialect::Daphne01];
 
-    /// The word after the colon in `dbdf:spec`.
+    /// The name after the colon in `dbdf:spec`.
     pub fn name(self) -> &'static str {
         match self {
             Dialect::Spec => "spec",
@@ -40,7 +40,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// What kind of object a file holds.
+/// The kind of object in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DataType {
     /// A dense matrix.
@@ -49,7 +49,7 @@ pub enum DataType {
     CsrMatrix,
     /// A table.
     Frame,
-    /// A single value: DAPHNE's wire form, which the document does not have.
+    /// A single value: of DAPHNE's messages; not in the document.
     Scalar,
 }
 
@@ -75,7 +75,7 @@ impl DataType {
         }
     }
 
-    /// The document's word for it.
+    /// Its name in the document.
     pub fn name(self) -> &'static str {
         match self {
             DataType::DenseMatrix => "DenseMatrix",
@@ -179,7 +179,7 @@ impl ValueType {
         (0..=10).find(|code| ValueType::from_code(dialect, *code) == Some(self))
     }
 
-    /// The codes that a dialect knows, as a message says them.
+    /// The codes of a dialect, for messages.
     pub(super) fn codes(dialect: Dialect) -> &'static str {
         match dialect {
             Dialect::Spec => "a value type code 1..=10",
@@ -241,7 +241,7 @@ impl ValueType {
         }
     }
 
-    /// The numeric type of an Arrow type, if the format has it as it is.
+    /// The numeric type of an Arrow type, if the format has exactly that type.
     pub fn from_arrow(kind: &ArrowType) -> Option<Self> {
         ValueType::NUMERIC.into_iter().find(|value_type| value_type.arrow() == *kind)
     }
@@ -288,7 +288,7 @@ impl BlockType {
         }
     }
 
-    /// The document's word for it.
+    /// Its name in the document.
     pub fn name(self) -> &'static str {
         match self {
             BlockType::Empty => "empty",

@@ -1,19 +1,19 @@
-//! Every rule that an open file can still break, checked for every block and value.
+//! Checks every block and value against the rules that opening does not check.
 //!
 //! | rule | what it says |
 //! |---|---|
 //! | `block-outside`, `block-overlap`, `block-gap` | each cell of the object is in exactly one block |
-//! | `entry-count` | rows have as many entries as the block says, and at most one for each column |
-//! | `row-offsets` | begin at 0, never fall, end at the number of entries |
+//! | `entry-count` | rows have as many entries as the block declares, and at most one for each column |
+//! | `row-offsets` | begin at 0, never decrease, end at the number of entries |
 //! | `column-range`, `row-range` | an entry is inside its block |
-//! | `repeated-entry` | a cell has one entry at the most |
-//! | `value-range` | a block's value survives as the object's type |
+//! | `repeated-entry` | a cell has at most one entry |
+//! | `value-range` | a block's value can be cast exactly to the object's type |
 //! | `fixed-string` | a 16-byte string is UTF-8 text, padded with NUL |
-//! | `unsorted` (note) | the columns of a row rise |
-//! | `label-text`, `label-repeated`, `label-length` (warnings) | labels are text, differ, and DAPHNE can read them |
-//! | `meta-ignored` (warning) | a `.meta` file beside it belongs to it and agrees with it |
+//! | `unsorted` (note) | the columns of a row are increasing |
+//! | `label-text`, `label-repeated`, `label-length` (warnings) | labels are text, distinct, and DAPHNE can read them |
+//! | `meta-ignored` (warning) | a `.meta` file belongs to the data and is consistent with it |
 //!
-//! What keeps a file from being opened is reported under `version`, `data-type`, `value-type`, `block-type`,
+//! Errors that prevent opening have the rules `version`, `data-type`, `value-type`, `block-type`,
 //! `block-position`, `block-shape`, `block-value-type`, `truncated`, `trailing`, `meta`, `meta-disagrees`.
 
 use std::collections::HashSet;
@@ -49,7 +49,7 @@ pub(super) fn run(file: &File, findings: &mut Findings) -> Result<()> {
         let mut check = Check { file, block, index: index as u64, findings: &mut *findings };
         match check.block() {
             Ok(()) => {}
-            // A fault after which the rest of the block makes no sense.
+            // A fault after which the rest of the block cannot be parsed.
             Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
                 findings.error(&error.index(index as u64).field("block"));
             }
@@ -107,7 +107,7 @@ impl Check<'_> {
         self.findings.error(&error.index(self.index).field("block"));
     }
 
-    /// The type that a value of a column of this block must survive as, if that is in question.
+    /// The types from and to which values of a column must be cast, if that may fail.
     fn target(&self, col: u64) -> Option<(ValueType, ValueType)> {
         let to = self.file.layout.header.value_type(self.block.col.checked_add(col)?)?;
         let from = self.block.value_type.unwrap_or(to);
@@ -133,7 +133,7 @@ impl Check<'_> {
     fn cells(&mut self) -> Result<()> {
         let block = self.block;
         let header = &self.file.layout.header;
-        // A matrix asks the same question of every column.
+        // The columns of a matrix have the same types.
         let asked = match header.data_type {
             DataType::Frame => block.cols,
             _ => block.cols.min(1),
@@ -219,7 +219,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Repeats are errors; an order that does not rise is worth a note.
+    /// Repeats are errors; columns that are not increasing give a note.
     fn columns(
         &mut self,
         columns: &[u32],
@@ -280,7 +280,7 @@ impl Check<'_> {
                     continue;
                 }
             }
-            // Once the offsets are wrong, rows have no meaning any more; the columns still have a range.
+            // If the offsets are wrong, rows are not known; columns can still be checked against their range.
             if sound && index > 0 {
                 columns.clear();
                 for entry in before..offset {

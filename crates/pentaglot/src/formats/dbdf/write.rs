@@ -1,4 +1,4 @@
-//! Rows to a file: the plan, the header, and the body of each dialect.
+//! Writes rows to a file: the plan, the header, and the body of each dialect.
 
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
@@ -29,10 +29,10 @@ use super::types::{BlockType, DataType, Dialect, ValueType};
 /// DAPHNE's reader copies a label over a 32-byte object, and past it if the label is longer.
 const DAPHNE_LABEL_BYTES: usize = 32;
 
-/// What a user of DAPHNE must know of a file in the document's dialect.
+/// The note on a file in the document's dialect for users of DAPHNE.
 const SPEC_NOTE: &str = "written as dbdf:spec, the documented layout; DAPHNE itself reads dbdf:daphne";
 
-/// What the user asks for, read once.
+/// The parsed options.
 struct Wanted {
     dialect: Dialect,
     blocks: BlockOptions,
@@ -68,7 +68,7 @@ fn in_dialect(value_type: ValueType, dialect: Dialect) -> Option<ValueType> {
     [value_type, wider].into_iter().find(|found| found.code(dialect).is_some())
 }
 
-/// What writing rows of this schema does to each field, and the writer.
+/// The effect of writing rows of this schema on each field, and the writer.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let wanted = Wanted::read(options)?;
     options.options.word(NULLS.key, &["nan"])?;
@@ -80,7 +80,7 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     }))
 }
 
-/// What writing does to each field, and the object that is written, if it is one of dbdf's.
+/// The effect of writing on each field, and the object that is written, if dbdf can hold it.
 fn steps(schema: &Schema, wanted: &Wanted) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
     let dialect = wanted.dialect;
@@ -148,11 +148,9 @@ fn step(
     match value_type.and_then(|value_type| in_dialect(value_type, dialect)) {
         None => {
             let note = match kind {
-                ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => {
-                    "strings have no place in dbdf"
-                }
-                kind if kind.is_nested() => "nested values have no place in dbdf",
-                kind if kind.is_temporal() => "dates and times have no place in dbdf",
+                ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => "dbdf cannot hold strings",
+                kind if kind.is_nested() => "dbdf cannot hold nested values",
+                kind if kind.is_temporal() => "dbdf cannot hold dates and times",
                 _ => "dbdf holds integers and floats of 8 to 64 bits",
             };
             plan.step(name, from, ID, Effect::impossible(note));
@@ -160,7 +158,7 @@ fn step(
         Some(to) => {
             let mut effect = if to.arrow() == *kind { Effect::exact() } else { Effect::widened() };
             if nullable {
-                let nulls = Effect::checked(LossKind::Nulls).because("a null would have no place");
+                let nulls = Effect::checked(LossKind::Nulls).because("dbdf cannot hold a null");
                 effect = effect.and(nulls);
             }
             if to == ValueType::FixedStr16 {
@@ -183,7 +181,7 @@ fn check_label(plan: &mut Plan, field: &Field, label: &[u8], dialect: Dialect) {
     }
 }
 
-/// DAPHNE writes no readable labels: names are in the `.meta` beside the file, where there is one.
+/// DAPHNE writes no readable labels: names are only in the `.meta` file, if there is one.
 fn check_name(plan: &mut Plan, field: &Field, wanted: &Wanted) {
     let has_meta = wanted.meta.unwrap_or(true) && wanted.is_named;
     if wanted.dialect == Dialect::Daphne && !has_meta && !field.name().starts_with("col_") {
@@ -192,7 +190,7 @@ fn check_name(plan: &mut Plan, field: &Field, wanted: &Wanted) {
     }
 }
 
-/// A `.meta` that is asked for must name types that DAPHNE knows; its own dialect has no others.
+/// A requested `.meta` can only name types that DAPHNE has; its own dialect has no others.
 fn check_meta(plan: &mut Plan, name: &str, kind: &ArrowType, value_type: Option<ValueType>, wanted: &Wanted) {
     if let (Dialect::Spec, Some(true), Some(value_type)) = (wanted.dialect, wanted.meta, value_type)
         && !meta::is_known(value_type)
@@ -285,7 +283,7 @@ impl Object {
         bytes
     }
 
-    /// What DAPHNE writes between header and values: position and, for a matrix, the block header.
+    /// The bytes between header and values in DAPHNE's dialect: position and, for a matrix, the block header.
     fn daphne_block(&self, rows: u64) -> Vec<u8> {
         let mut bytes = vec![0; 16];
         if self.data_type != DataType::Frame {
@@ -308,7 +306,7 @@ enum Body {
     Bands(Box<Bands>),
     /// DAPHNE's cells, row by row.
     Plain,
-    /// DAPHNE's CSR: three arrays, of which none can be written before the last row is seen.
+    /// DAPHNE's CSR: three arrays, none of which can be written before the last row.
     Arrays(Box<Arrays>),
 }
 
@@ -406,7 +404,9 @@ impl DbdfWriter {
             }
             (Some(last), None) => notes.extend(last.run()),
             (None, _) => {
-                notes.push("no .meta is written beside what is no file; DAPHNE needs one".to_owned());
+                notes.push(
+                    "no .meta file is written, since the output is not a file; DAPHNE needs one".to_owned(),
+                );
             }
         }
         let mut written = Written::new(self.rows, bytes);
@@ -446,7 +446,7 @@ fn plain_columns(object: &Object, schema: &Schema, batch: &RecordBatch, first: u
     Ok(vec![cells(rows.values(), object.value_type(), &place)?])
 }
 
-/// Names row and column of a value by its index.
+/// Returns row and column of a value by its index.
 type Place<'a> = &'a dyn Fn(u64) -> (u64, String);
 
 fn check_nulls(array: &dyn Array, place: Place<'_>) -> Result<()> {
@@ -455,7 +455,7 @@ fn check_nulls(array: &dyn Array, place: Place<'_>) -> Result<()> {
     }
     let index = (0..array.len()).find(|index| array.is_null(*index)).unwrap_or(0);
     let (row, column) = place(index as u64);
-    let error = Error::lossy(format!("row {row}, column {column:?}: a null has no place in dbdf"));
+    let error = Error::lossy(format!("row {row}, column {column:?}: dbdf cannot hold a null"));
     Err(if array.data_type().is_floating() { error.hint(Hint::Option("nulls=nan".into())) } else { error })
 }
 
@@ -470,7 +470,7 @@ fn cells(array: &ArrayRef, value_type: ValueType, place: Place<'_>) -> Result<Bu
         kind if *kind == value_type.arrow() => array.clone(),
         ArrowType::Boolean | ArrowType::Float16 => arrow_cast::cast(array, &value_type.arrow())?,
         kind => {
-            // 16-bit integers on their way to DAPHNE.
+            // 16-bit integers, which DAPHNE's dialect does not have.
             let from = ValueType::from_arrow(kind)
                 .filter(|from| cast::always_fits(*from, value_type))
                 .ok_or_else(|| Error::unsupported(format!("{kind} as {value_type}")))?;
@@ -495,7 +495,7 @@ fn fixed_strings(array: &ArrayRef, place: Place<'_>) -> Result<Buffer> {
         if text.len() > 15 || text.contains('\0') {
             let (row, column) = place(index);
             let found = format!(
-                "row {row}, column {column:?}: {text:?} is no string of at most 15 bytes without NUL"
+                "row {row}, column {column:?}: expected a string of at most 15 bytes without NUL, found {text:?}"
             );
             return Err(Error::lossy(found));
         }

@@ -1,6 +1,6 @@
 //! Arrow arrays bound to DS types, from which cells are written one by one.
 //!
-//! Types are looked at once per batch; what DS has no form for is cast first, as the plan said.
+//! Types are matched once per batch; types that DS does not have are cast first, as planned.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -47,7 +47,7 @@ pub(super) enum Cells {
         names: Vec<String>,
         fields: Vec<Cells>,
     },
-    /// Values of which some are null; whether that is allowed.
+    /// Values with nulls, and whether nulls are allowed.
     Masked {
         nulls: NullBuffer,
         inner: Box<Cells>,
@@ -55,7 +55,7 @@ pub(super) enum Cells {
     },
 }
 
-/// An image column and what is done to it.
+/// An image column and its transformation.
 pub(super) struct Picture {
     bytes: BinaryArray,
     image: Image,
@@ -191,7 +191,7 @@ impl Cells {
         }
     }
 
-    /// What the quick loop writes; `None` if it cannot write all of these values.
+    /// The input of the fast loop; `None` if it cannot write all of these values.
     pub(super) fn plain(&self) -> Option<rows::Cells<'_>> {
         let values = match self {
             Cells::Bool(array) => Given::Bool(array.values()),
@@ -346,7 +346,7 @@ fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if array.data_type() == to {
         return Ok(std::sync::Arc::clone(array));
     }
-    // An unsafe cast would make a null of what does not fit.
+    // A safe cast would turn values that do not fit into nulls.
     let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
     arrow_cast::cast_with_options(array, to, &options).map_err(|error| Error::lossy(error.to_string()))
 }
@@ -378,7 +378,7 @@ fn number(text: &mut Vec<u8>, value: impl std::fmt::Display) {
     let _ = write!(text, "{value}");
 }
 
-/// The shortest text that reads back to the same value.
+/// The shortest text that parses back to the same value.
 fn float(text: &mut Vec<u8>, value: impl std::fmt::Debug, finite: bool, writing: &Writing) -> Result<()> {
     use std::io::Write;
     if finite {

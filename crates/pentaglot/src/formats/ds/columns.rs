@@ -1,8 +1,8 @@
-//! Columns being filled: plain vectors, cut back when a row turns out to be incomplete, and made into Arrow arrays.
+//! Columns being filled: plain vectors, truncated if a row is incomplete, and converted to Arrow arrays.
 //!
-//! How a column is decoded is chosen once, when it is made; `decode.rs` fills it.
-//! Room for a batch as large as the one before it is made when the next batch begins, not when the last one ends: by
-//! then whoever took that batch is mostly done with it, and its memory is used again.
+//! The decoder of a column is chosen once, when the column is created; `decode.rs` fills it. Room for a batch as
+//! large as the previous one is reserved when the next batch begins, not when the previous one ends: by then the
+//! previous batch has usually been freed, and the allocator reuses its memory.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::hub::type_text::print_type;
 use crate::kernels::rows::{self, Values};
 use crate::limits::{Budget, Limits};
 
-/// What a user allows, and what a batch has cost so far beyond its bytes in the file.
+/// The options of reading, and the memory of the batch so far beyond its bytes in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
-    /// Integers are taken in float columns, and base64 without padding.
+    /// Integers are accepted in float columns, and base64 without padding.
     pub(super) lenient: bool,
     /// `null` is read as NaN in float columns of JSON.
     pub(super) nan_null: bool,
@@ -41,7 +41,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// No wishes: values are taken as they are.
+    /// The default options.
     pub(super) fn plain(limits: &Limits) -> Self {
         let budget = limits.budget();
         Reading {
@@ -113,16 +113,16 @@ impl Blob {
     }
 }
 
-/// What an image must be, and whether it is decoded on the way.
+/// The expected encoding of an image, and whether it is decoded.
 #[derive(Debug)]
 pub(super) enum Picture {
-    /// So many bytes.
+    ///     /// This many bytes.
     Plain(u64),
-    /// A PNG file, carried.
+    /// A PNG file, not decoded.
     Png,
-    /// A JPEG file, carried.
+    /// A JPEG file, not decoded.
     Jpeg,
-    /// A file, carried, whose content is that of its type.
+    /// A file that is not decoded, but compared with its type.
     Checked(Image),
     /// A file, decoded to a plain image.
     Decoded(Image),
@@ -131,7 +131,7 @@ pub(super) enum Picture {
 impl Picture {
     fn new(image: &Image, reading: &Reading) -> Self {
         match image.format {
-            // A size past 2^64 is met by no byte string.
+            // No byte string has a size past 2^64.
             ImageFormat::Plain => Picture::Plain(image.plain_bytes().unwrap_or(u64::MAX)),
             _ if reading.decode => Picture::Decoded(image.clone()),
             _ if reading.check_images => Picture::Checked(image.clone()),
@@ -178,7 +178,7 @@ pub(super) fn offset(len: usize) -> Result<i32> {
     })
 }
 
-/// Takes the bits out; the memory stays.
+/// Returns the bits and clears the vector, keeping its memory.
 fn take_bits(values: &mut Vec<bool>) -> BooleanBuffer {
     let bits = BooleanBuffer::collect_bool(values.len(), |index| values.get(index) == Some(&true));
     values.clear();
@@ -206,7 +206,7 @@ impl ColumnBuilder {
             }
             Type::Struct(fields) => ColumnBuilder::structure(fields, reading),
             Type::Nullable(inner) => {
-                // Null is always the outer one: a nullable inside a nullable adds nothing.
+                // A null is always one of the outer type, so a nullable inside a nullable is ignored.
                 let mut inner = inner.as_ref();
                 while let Type::Nullable(deeper) = inner {
                     inner = deeper;
@@ -241,7 +241,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Where the quick loop puts values; `None` if it cannot read values of this type.
+    /// The output of the fast loop; `None` if it cannot read values of this type.
     pub(super) fn plain(&mut self) -> Option<rows::RowColumn<'_>> {
         let values = match self {
             ColumnBuilder::Bool(values) => Values::Bool(values),
@@ -288,7 +288,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Forgets all but the first `to` values, also what was begun of the next.
+    /// Truncates to the first `to` values, including an incomplete next one.
     pub(super) fn truncate(&mut self, to: usize) {
         match self {
             ColumnBuilder::Void(len) => *len = to.min(*len),
@@ -453,7 +453,7 @@ impl ColumnBuilder {
     }
 }
 
-/// Something done to each vector of a column, in order.
+/// An operation on each vector of a column, in order.
 trait Visit {
     fn visit<T: Copy>(&mut self, vector: &mut Vec<T>);
 }
@@ -463,15 +463,15 @@ trait Visit {
 pub(super) struct Lengths(Vec<usize>);
 
 impl Lengths {
-    /// Notes how long the vectors of `columns` are.
+    /// Records the lengths of the vectors of `columns`.
     pub(super) fn measure<'c>(columns: impl Iterator<Item = &'c mut ColumnBuilder>) -> Self {
         let mut lengths = Lengths::default();
         columns.for_each(|column| column.each_vector(&mut lengths));
         lengths
     }
 
-    /// Makes room in the same columns for as much again, and some more, since batches differ a little. Without effect
-    /// where the budget does not allow it.
+    /// Reserves the same lengths and some more, since batches differ slightly. Does nothing if the budget does not
+    /// allow it.
     pub(super) fn make_room<'c>(self, columns: impl Iterator<Item = &'c mut ColumnBuilder>, budget: &Budget) {
         let mut rooms = Rooms { lengths: self.0.into_iter(), budget };
         columns.for_each(|column| column.each_vector(&mut rooms));

@@ -1,4 +1,4 @@
-//! Cells from MessagePack and from JSON, read into columns.
+//! Decodes cells of MessagePack and JSON into columns.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ use crate::limits::Budget;
 use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack::{self, Float, Integer};
 
-/// From this many elements on it pays to read an array's elements many at a time.
+/// From this many elements on, the fast loop for an array's elements is worth its setup.
 const PLAIN_ELEMENTS: usize = 8;
 
 /// The error that a number does not fit its column.
@@ -42,7 +42,7 @@ fn integer<T: TryFrom<u64> + TryFrom<i64>>(cursor: &mut Cursor<'_>, kind: Fundam
     value.ok_or_else(|| out_of_range(kind, integer, offset))
 }
 
-/// Whether an integer comes next that is to be taken as a float.
+/// Whether an integer comes next that is read as a float.
 #[inline]
 fn lenient_integer(cursor: &Cursor<'_>, reading: &Reading) -> bool {
     reading.lenient && cursor.peek().is_some_and(msgpack::is_integer)
@@ -57,14 +57,14 @@ fn integer_as_float(cursor: &mut Cursor<'_>) -> Result<f64> {
 }
 
 /// The nearest single to a double; `None` if that is infinite while the double is not.
-#[expect(clippy::cast_possible_truncation, reason = "rounding is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "rounding is intended")]
 fn single(value: f64) -> Option<f32> {
     let single = value as f32;
     (single.is_finite() || !value.is_finite()).then_some(single)
 }
 
 impl ColumnBuilder {
-    /// Reads elements of an array for as long as they are plain; gives how many of the `count` that there are.
+    /// Reads elements of an array while they are simple; returns how many of the `count` were read.
     fn read_plain_msgpack(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -79,7 +79,7 @@ impl ColumnBuilder {
         Ok(taken.rows)
     }
 
-    /// Reads one value behind the others.
+    /// Appends one value.
     pub(super) fn read_msgpack(&mut self, cursor: &mut Cursor<'_>, reading: &mut Reading) -> Result<()> {
         match self {
             ColumnBuilder::Int32(values) => values.push(integer(cursor, Fundamental::Int32)?),
@@ -180,7 +180,7 @@ impl ColumnBuilder {
     }
 }
 
-/// Errs unless a value of this kind comes next.
+/// Returns an error unless a value of this kind comes next.
 #[inline]
 pub(super) fn expect<R: Read>(scanner: &mut Scanner<R>, kind: Kind) -> Result<()> {
     let found = scanner.peek()?;
@@ -216,14 +216,14 @@ fn unsigned<R: Read, T: TryFrom<u64> + TryFrom<i128>>(
     T::try_from(value).map_err(|_| out_of_range(kind, value, offset))
 }
 
-/// Whether a null comes next that means NaN.
+/// Whether a null comes next that is read as NaN.
 #[inline]
 fn null_as_nan<R: Read>(scanner: &mut Scanner<R>, reading: &Reading) -> Result<bool> {
     if reading.nan_null { scanner.skip_null() } else { Ok(false) }
 }
 
 impl ColumnBuilder {
-    /// Reads elements of an array for as long as they are plain and in the scanner's window: `limit` of them at the most.
+    /// Reads elements of an array while they are simple and in the scanner's window: at most `limit`.
     fn read_plain_json<R: Read>(
         &mut self,
         scanner: &mut Scanner<R>,
@@ -238,7 +238,7 @@ impl ColumnBuilder {
         Ok(taken.rows)
     }
 
-    /// Reads one value behind the others.
+    /// Appends one value.
     pub(super) fn read_json<R: Read>(
         &mut self,
         scanner: &mut Scanner<R>,
@@ -367,7 +367,8 @@ impl ColumnBuilder {
     }
 }
 
-/// Room for `more` bytes, twice as much as before where there is none: the decoder asks for just what it needs.
+/// Reserves room for `more` bytes, at least doubling the capacity: the decoder itself reserves only what it
+/// needs.
 fn make_room(bytes: &mut Vec<u8>, more: usize, budget: &Budget) -> Result<()> {
     if bytes.capacity() - bytes.len() < more {
         let size = (bytes.len() + more).max(bytes.capacity() * 2);
@@ -378,7 +379,7 @@ fn make_room(bytes: &mut Vec<u8>, more: usize, budget: &Budget) -> Result<()> {
     Ok(())
 }
 
-/// Begins the array of a row's or a struct's cells; gives its offset.
+/// Begins the array of a row's or a struct's cells; returns its offset.
 pub(super) fn begin_cells<R: Read>(scanner: &mut Scanner<R>) -> Result<u64> {
     expect(scanner, Kind::Array)?;
     let start = scanner.offset();

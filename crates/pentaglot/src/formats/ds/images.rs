@@ -1,9 +1,9 @@
-//! PNG and JPEG images to plain ones, and plain ones to PNG.
+//! Decodes PNG and JPEG images to plain ones, and encodes plain ones as PNG.
 //!
-//! A plain image that is decoded has `black` (grey, not inverted) or `red`, `green` and `blue` in any order, of any component
-//! type that holds the samples: 8 bits fit all but `int8`, 16 bits all but `uint8` and `int8`; values are not scaled. Grey
-//! samples of fewer than 8 bits are scaled to 8, as PNG asks; a palette is replaced by its colours. DS has no alpha channel:
-//! colours are taken as they are stored, and alpha is left out.
+//! A plain image that is decoded has `black` (grey, not inverted) or `red`, `green` and `blue` in any order, of any
+//! component type that holds the samples: 8 bits fit all but `int8`, 16 bits all but `uint8` and `int8`; values are not
+//! scaled. Grey samples of fewer than 8 bits are scaled to 8, as PNG requires; a palette is replaced by its colours. DS
+//! has no alpha channel: colours are unchanged, and alpha is dropped.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -46,10 +46,10 @@ fn is_encodable(image: &Image) -> bool {
     sample_indices(image).is_some() && (of(Fundamental::UInt8) || of(Fundamental::UInt32))
 }
 
-/// What is done to images on their way.
+/// The transformation of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transform {
-    /// They stay as they are.
+    /// Unchanged.
     Keep,
     /// PNG and JPEG become plain.
     Decode,
@@ -60,7 +60,7 @@ pub(super) enum Transform {
 }
 
 impl Transform {
-    /// The type that an image has afterwards. Errs if it cannot be decoded.
+    /// The type of an image afterwards. Returns an error if it cannot be decoded or encoded.
     pub(super) fn image(self, image: &Image) -> Result<Image> {
         let format = match (image.format, self) {
             (ImageFormat::Png | ImageFormat::Jpeg, Transform::Decode | Transform::Swap) => {
@@ -116,7 +116,7 @@ pub(super) fn holds_png(kind: &Type) -> bool {
     }
 }
 
-/// What the header of a PNG or JPEG file says.
+/// The header of a PNG or JPEG file.
 struct FileInfo {
     width: u32,
     height: u32,
@@ -127,7 +127,7 @@ struct FileInfo {
 }
 
 impl FileInfo {
-    /// Errs unless the file is what its type says, where a file can be that.
+    /// Returns an error unless the file matches its type, as far as files can.
     fn check(&self, image: &Image) -> Result<()> {
         let found = (self.width, self.height);
         if found != (image.width, image.height) {
@@ -159,12 +159,12 @@ struct Samples {
 
 #[cold]
 fn not_png(error: impl std::fmt::Display) -> Error {
-    Error::malformed("a sound PNG file", error).rule("image_size")
+    Error::malformed("a valid PNG file", error).rule("image_size")
 }
 
 #[cold]
 fn not_jpeg(error: impl std::fmt::Debug) -> Error {
-    Error::malformed("a sound JPEG file", format_args!("{error:?}")).rule("image_size")
+    Error::malformed("a valid JPEG file", format_args!("{error:?}")).rule("image_size")
 }
 
 type PngDecoder<'b> = png::Decoder<Cursor<&'b [u8]>>;
@@ -201,13 +201,14 @@ fn png_samples(mut decoder: PngDecoder<'_>, plain_bytes: u64, budget: &Budget) -
     Ok(Samples { bytes, per_pixel: frame.color_type.samples(), wide })
 }
 
-/// Errs unless a JPEG file goes to its end marker: its decoder fills what a cut file lacks.
+/// Returns an error unless a JPEG file has its end marker: the decoder would fill the missing part of a
+/// truncated file.
 fn check_jpeg_end(bytes: &[u8]) -> Result<()> {
-    let cut = || Error::malformed("a sound JPEG file", "one that ends too early").rule("image_size");
+    let cut = || Error::malformed("a valid JPEG file", "a truncated one").rule("image_size");
     let at = |position: usize| bytes.get(position).copied().ok_or_else(cut);
     let mut position = JPEG_SIGNATURE.len();
     loop {
-        // A marker follows any number of bytes ff.
+        // A marker is preceded by any number of ff bytes.
         while at(position)? != 0xff || at(position + 1)? == 0xff {
             position += 1;
         }
@@ -232,7 +233,7 @@ fn open_jpeg(bytes: &[u8]) -> Result<(JpegDecoder<ZCursor<&[u8]>>, FileInfo)> {
     if !bytes.starts_with(JPEG_SIGNATURE) {
         return Err(Error::malformed("a JPEG file", "another signature").rule("image_size"));
     }
-    // Strict: a file that ends too early is an error, not a grey area.
+    // Strict, so that a truncated file is an error instead of an image with a grey area.
     let options = DecoderOptions::default()
         .set_strict_mode(true)
         .set_max_width(usize::from(u16::MAX))
@@ -259,7 +260,7 @@ fn jpeg_samples(
     decoder.set_options(options);
     let size = u64::from(info.width) * u64::from(info.height) * per_pixel as u64;
     budget.limits().check_ratio(file_bytes as u64, size)?;
-    // A progressive file keeps its coefficients, of two bytes each, until the last scan.
+    // A progressive file needs memory for its coefficients, of two bytes each, until the last scan.
     budget.check(size.saturating_mul(4).saturating_add(plain_bytes))?;
     let mut bytes = allocate(size, budget)?;
     bytes.resize(usize::try_from(size).unwrap_or(usize::MAX), 0u8);
@@ -287,7 +288,8 @@ fn samples(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Samples> {
     })
 }
 
-/// Errs if a PNG or JPEG file is not sound, or not what its type says. The rows of a PNG file are decoded one by one.
+/// Returns an error if a PNG or JPEG file is invalid or does not match its type. The rows of a PNG file are decoded
+/// one by one.
 pub(super) fn check_file(bytes: &[u8], image: &Image, budget: &Budget) -> Result<()> {
     if image.format != ImageFormat::Png {
         return samples(bytes, image, budget).map(drop);
@@ -344,8 +346,8 @@ pub(crate) fn image_type_of_file(bytes: &[u8], budget: &Budget) -> Result<Image>
     Ok(Image { width: info.width, height: info.height, components, format })
 }
 
-/// The bytes of an image of this type from a file: decoded if the type is plain, else the file itself if it is such an
-/// image.
+/// The bytes of an image of this type from a file: decoded if the type is plain, otherwise the file itself if it
+/// matches the type.
 pub(crate) fn image_from_file(bytes: &[u8], image: &Image, budget: &Budget) -> Result<Vec<u8>> {
     if image.format != ImageFormat::Plain {
         check_file(bytes, image, budget)?;
@@ -382,7 +384,7 @@ pub(super) fn encode_png(bytes: &[u8], image: &Image) -> Result<Vec<u8>> {
     let component_bytes = if wide { 4 } else { 1 };
     let mut samples = Vec::new();
     for pixel in bytes.chunks_exact(indices.len() * component_bytes) {
-        // The sample at place `place` of the file is the component that names it.
+        // The sample at position `place` of the file is the component with that index.
         for place in 0..indices.len() {
             let from = indices.iter().position(|index| *index == place).unwrap_or(0);
             match pixel.get(from * component_bytes..(from + 1) * component_bytes) {

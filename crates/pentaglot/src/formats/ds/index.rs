@@ -1,4 +1,4 @@
-//! The side index of a stream: where every k-th row begins, and hashes that tell whether it still fits.
+//! The side index of a stream: the offset of every k-th row, and hashes to detect that the file has changed.
 //!
 //! ```text
 //! "PGDSIDX1"   header_bytes u64   bundle_bytes u64   row_count u64   every u64   hash of the header
@@ -6,9 +6,9 @@
 //! at the end:  hash of everything above                                   (little-endian; hashes are BLAKE3, 32 bytes)
 //! ```
 //!
-//! Header and segments are all of the bundle, so the last hash is a hash of the bundle. The index itself, the bundle's
-//! length and its header are checked when the file is opened; a segment is checked when it is read, before it is
-//! decoded. So a stale index is never believed, and a seek reads no more than the segments it needs.
+//! Header and segments cover the whole bundle, so the last hash is a hash of the bundle. The index itself, the
+//! bundle's length and its header are checked when the file is opened; a segment is checked when it is read, before it
+//! is decoded. So a stale index is never used, and a seek reads only the segments it needs.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -42,7 +42,7 @@ pub const INDEX_SUFFIX: &str = side_index::SUFFIX;
 
 type Hash = [u8; 32];
 
-/// Some whole rows and their place in the file.
+/// Some complete rows and their location in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
     pub(super) offset: u64,
@@ -66,7 +66,7 @@ impl Segment {
     }
 }
 
-/// A side index that fits its bundle as far as length and header tell.
+/// A side index that matches its bundle in length and header.
 #[derive(Debug)]
 pub(super) struct Index {
     pub(super) row_count: u64,
@@ -76,7 +76,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index beside a bundle: `None` if there is none, an error if it is no index or does not fit.
+    /// The index of a bundle: `None` if there is none, an error if it is not an index or does not match.
     pub(super) fn beside(layout: &DsLayout, budget: &Budget) -> Result<Option<Index>> {
         let Some(len) = layout.source.len() else { return Ok(None) };
         let Some(side) = layout.source.sibling(INDEX_SUFFIX)? else { return Ok(None) };
@@ -130,7 +130,7 @@ impl Index {
         let ends = self.entries.iter().skip(1).map(|(offset, _)| *offset).chain([self.end]);
         let segments = self.entries.iter().zip(ends).zip(0u64..).map(|(((offset, hash), end), number)| {
             let first = number * self.every;
-            let rows = first..(first + self.every).min(self.row_count);
+            let rows = first..first.saturating_add(self.every).min(self.row_count);
             Segment { offset: *offset, bytes: end - offset, rows, hash: Some(*hash) }
         });
         segments
@@ -139,10 +139,10 @@ impl Index {
     }
 }
 
-/// The content of the side index of a bundle: what `pentaglot index` writes beside it, with [`INDEX_SUFFIX`].
+/// The content of the side index of a bundle, whose name is that of the bundle with [`INDEX_SUFFIX`].
 ///
-/// Reads the file twice: once for the rows, by their lengths only, and once for the hashes. Only a table in a
-/// MessagePack stream that can be read at any offset has an index.
+/// Reads the file twice: once for the lengths of rows, and once for the hashes. Only a table in a seekable
+/// MessagePack stream can have an index.
 pub fn build_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     build(source, options).in_format(super::ID)
 }
@@ -241,7 +241,7 @@ fn write(
     Ok(content)
 }
 
-/// The rows of segments: some at a time, each on a thread of its own, handed out in order.
+/// The rows of segments: several are decoded at a time, each on its own thread, and returned in order.
 pub(super) struct SegmentRows<F> {
     pub(super) source: Source,
     pub(super) budget: Budget,

@@ -27,9 +27,9 @@ pub(super) struct DsLayout {
     pub(super) source: Source,
     pub(super) wire: Encoded,
     pub(super) kind: Type,
-    /// Where the elements (MessagePack) or the value (JSON) begin.
+    /// The offset of the elements (MessagePack) or the value (JSON).
     pub(super) body: u64,
-    /// Whether the file itself says its type.
+    /// Whether the file contains its type.
     pub(super) described: bool,
     /// In JSON: offset and length of the type.
     pub(super) type_place: Option<(u64, u64)>,
@@ -41,7 +41,7 @@ impl DsLayout {
         DsLayout { source, wire, kind, body: 0, described: false, type_place: None }
     }
 
-    /// The dialect of a file that does not say its type.
+    /// The dialect of a file without a type.
     pub(super) fn bare_dialect(&self) -> Option<&'static str> {
         match self.wire {
             _ if self.described => None,
@@ -60,7 +60,7 @@ fn sniff(head: &[u8], name: &str, given: Option<&Type>) -> Encoded {
     match (first, given) {
         (b'{', _) => Encoded::Json,
         (b'[' | b'"', None) => Encoded::Json,
-        // A number may be one in either; the name decides.
+        // A number may be valid in both; the name decides.
         (0x00..=0x7f, Some(Type::Fundamental(kind))) if !matches!(kind, Fundamental::String) && !named => {
             let word = matches!(kind, Fundamental::Bool | Fundamental::Void) && first.is_ascii_alphabetic();
             if word { Encoded::Json } else { Encoded::MsgPack }
@@ -95,7 +95,7 @@ fn open(source: Source, wire: Encoded, given: Option<Type>, budget: &Budget) -> 
     }
 }
 
-/// What breaks JSON itself has the rule `json`, unless it has one.
+/// Errors of JSON syntax have the rule `json`, unless they have another.
 pub(super) fn json_rule(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Malformed | ErrorKind::Truncated => error.rule("json"),
@@ -115,7 +115,7 @@ fn open_msgpack(mut source: Source, given: Option<Type>, budget: &Budget) -> Res
             let (kind, body) = loop {
                 let whole = (head.len() as u64) < size || source.len() == Some(head.len() as u64);
                 match read_header(&head, budget.limits()) {
-                    // The header goes on beyond what was looked at.
+                    // The header is longer than the bytes examined.
                     Err(error) if error.kind() == ErrorKind::Truncated && !whole => {
                         source = source.seekable()?;
                         size *= 2;
@@ -148,7 +148,7 @@ fn open_msgpack(mut source: Source, given: Option<Type>, budget: &Budget) -> Res
     }
 }
 
-/// The type that a header says, and where it ends.
+/// The type in a header, and the end of the header.
 fn read_header(head: &[u8], limits: &Limits) -> Result<(Type, u64)> {
     let mut cursor = Cursor::new(head);
     let Tree::Map(pairs) = Tree::read_msgpack(&mut cursor, limits, 0)? else {
@@ -167,7 +167,7 @@ fn open_json(mut source: Source, given: Option<Type>, budget: &Budget) -> Result
     let head = source.head()?;
     let found = match find_json(head.as_slice(), given.as_ref(), budget) {
         Err(error) if error.kind() == ErrorKind::Truncated && head.len() >= HEAD_BYTES => {
-            // The type lies beyond what was looked at, perhaps behind the value.
+            // The type is beyond the bytes examined, possibly after the value.
             source = source.seekable()?;
             find_json(source.reader()?, given.as_ref(), budget)?
         }
@@ -197,7 +197,7 @@ struct Found {
     body: u64,
 }
 
-/// Looks for type and value; `None` if this is no bundle but a value.
+/// Searches for type and value; `None` if this is a value, not a bundle.
 fn find_json<R: Read>(input: R, given: Option<&Type>, budget: &Budget) -> Result<Option<Found>> {
     let mut scanner = Scanner::new(input, budget.clone());
     scanner.skip_byte_order_mark()?;
@@ -205,7 +205,7 @@ fn find_json<R: Read>(input: R, given: Option<&Type>, budget: &Budget) -> Result
         return Ok(None);
     }
     scanner.begin_object()?;
-    // Scala writes void as {}: no bundle.
+    // Scala writes void as {}, which is not a bundle.
     let void = matches!(given, Some(Type::Fundamental(Fundamental::Void)));
     if void && scanner.skip_space()? == Some(b'}') {
         return Ok(None);
@@ -247,7 +247,7 @@ fn find_json<R: Read>(input: R, given: Option<&Type>, budget: &Budget) -> Result
 #[derive(Debug, Clone)]
 pub(super) struct Stride {
     pub(super) bytes: u64,
-    /// Codes that every row has at these places; the first few, which is enough to tell.
+    /// The first few codes that every row has at fixed offsets.
     codes: Vec<(u64, Code)>,
 }
 
@@ -358,22 +358,22 @@ impl Stride {
         })
     }
 
-    /// How many bytes of a row tell whether it fits.
-    fn telling_bytes(&self) -> u64 {
+    /// How many bytes of a row are examined.
+    fn examined_bytes(&self) -> u64 {
         self.codes.last().map_or(0, |(place, _)| place + 1)
     }
 
-    /// How many rows lie between `body` and `end`, if they are of this stride as far as some of them tell.
+    /// The number of rows between `body` and `end`, if a sample of them has this stride.
     pub(super) fn count(&self, source: &Source, body: u64, end: u64, also: &[u64]) -> Option<u64> {
         let bytes = end.checked_sub(body)?;
         if bytes == 0 || bytes % self.bytes != 0 {
             return None;
         }
         let count = bytes / self.bytes;
-        // Each is a request where reads are costly.
+        // Each sample is a request if reads are costly.
         let samples = if source.is_costly() { 3 } else { 8 };
         let samples = (0..samples).map(|index| index * (count - 1) / (samples - 1));
-        let mut head = vec![0; usize::try_from(self.telling_bytes()).ok()?];
+        let mut head = vec![0; usize::try_from(self.examined_bytes()).ok()?];
         let fits = |row: u64| {
             let start = body + row * self.bytes;
             source.read_exact_at(start, &mut head).is_ok() && self.fits(&head)
@@ -398,7 +398,7 @@ pub(super) fn fixed_form(kind: Fundamental) -> Option<(u8, u32)> {
 /// Which integer profile a stream has.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
-    /// Integers in their type's full width that would fit fewer bytes.
+    /// Integers in the full width of their type that would fit in fewer bytes.
     fixed: u64,
     /// Integers in the fewest bytes that are fewer than their type's full width.
     minimal: u64,
@@ -407,7 +407,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Looks at the elements that are complete in the first bytes.
+    /// Examines the elements that are complete in the first bytes.
     pub(super) fn of(kind: &Type, head: &[u8]) -> Profile {
         const ELEMENTS: usize = 64;
         let mut profile = Profile::default();
@@ -494,13 +494,13 @@ impl Profile {
 /// Whether a file looks like a bundle: a map with `format` that is a type, or an object with `type` and `value`.
 pub(super) fn detect(head: &Head<'_>) -> Confidence {
     let bytes = head.bytes();
-    // What is read is the head alone.
+    // Only the head is read.
     let budget = Budget::default();
     let Some(first) = bytes.first() else { return Confidence::No };
     if msgpack::is_map(*first) {
         return match read_header(bytes, budget.limits()) {
             Ok(_) => Confidence::Certain,
-            // A header that goes on beyond the first bytes, or that breaks a rule.
+            // A header that is longer than the first bytes, or invalid.
             Err(_) if bytes.get(1..8) == Some(b"\xa6format") => Confidence::Likely,
             Err(_) => Confidence::No,
         };
@@ -512,7 +512,7 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
     match find_json(bytes, None, &budget) {
         Ok(Some(_)) => Confidence::Certain,
         Ok(None) => Confidence::No,
-        // A bundle that breaks a rule, or whose type lies beyond what is seen.
+        // A bundle that is invalid, or whose type is beyond the bytes examined.
         Err(_) => {
             let keys = first_keys(bytes, &budget);
             let has = |name: &str| keys.iter().any(|key| key == name);
@@ -520,7 +520,7 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
             match first {
                 _ if has("type") && has("value") => Confidence::Likely,
                 Some("value") if bytes.len() >= HEAD_BYTES => Confidence::Likely,
-                // Half a bundle and nothing else, by our name: more likely one that lacks a key than one line of others.
+                // Only one key of a bundle, and our extension: more likely an incomplete bundle than a JSON line.
                 Some("type" | "value")
                     if keys.len() == 1 && head.has_extension(&["ds.json"]) && is_alone(bytes, &budget) =>
                 {
@@ -540,7 +540,7 @@ fn is_alone(text: &[u8], budget: &Budget) -> bool {
     value.and_then(|()| scanner.end()).is_ok()
 }
 
-/// The keys of the object that a text begins with, as far as it is sound.
+/// The keys of the object at the start of a text, up to the first error.
 fn first_keys(text: &[u8], budget: &Budget) -> Vec<String> {
     let mut scanner = Scanner::new(text, budget.clone());
     let mut keys = Vec::new();

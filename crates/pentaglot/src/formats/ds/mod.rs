@@ -6,9 +6,9 @@
 //! type          {"type": "tabular", "columns": {"n": "int32", "s": "string"}}   (JSON, YAML or MessagePack)
 //! ```
 //!
-//! At the root a table is rows; every other type is one element. Nothing says how many rows there are, unless the type
-//! has `rowCount`. There are two integer profiles: the fewest bytes, as Scala and Python write, and the full width of
-//! the type, as Go writes; every legal width is read.
+//! At the root a table is rows; every other type is one element. The number of rows is not stored, unless the type has
+//! `rowCount`. There are two integer profiles: the fewest bytes, as Scala and Python write, and the full width of the
+//! type, as Go writes; every valid width is read.
 //!
 //! | | read | written |
 //! |---|---|---|
@@ -18,9 +18,9 @@
 //! | MessagePack with header | any integer width | `msgpack` (fewest bytes), `msgpack-fixed` |
 //! | without a header, or a plain JSON value | with a given type | `rows`, `rows-json` |
 //! | JSON bundle | keys in either order | `json` |
-//! | PNG images | carried, or decoded (palettes, alpha left out, 1 to 16 bits) | carried, or encoded |
-//! | JPEG images | carried, or decoded | carried |
-//! | rows at random | by constant stride or side index ([`build_index`]) | |
+//! | PNG images | as files, or decoded (palettes, alpha dropped, 1 to 16 bits) | as files, or encoded |
+//! | JPEG images | as files, or decoded | as files |
+//! | random access | by constant stride or side index ([`build_index`]) | |
 
 mod cells;
 mod columns;
@@ -63,8 +63,8 @@ const ROWS: &str = "rows";
 /// The dialect of a JSON value alone.
 const ROWS_JSON: &str = "rows-json";
 
-/// The media type of each dialect, as Mantik's services use them, and other spellings that they take. The Scala and Go
-/// programs write the type of a JSON bundle without a slash.
+/// The media type of each dialect, as Mantik's services use them, and other spellings that they accept. The Scala and
+/// Go programs write the type of a JSON bundle without a slash.
 static MEDIA_TYPES: &[(&str, &str)] = &[
     ("msgpack", "application/x-mantik-bundle"),
     ("msgpack-fixed", "application/x-mantik-bundle"),

@@ -1,4 +1,4 @@
-//! The named byte ranges of a bundle: header and rows, or type and value; rows and cells are walked when asked for.
+//! The named byte ranges of a bundle: header and rows, or type and value; rows and cells are created on demand.
 
 use super::layout::Encoded;
 use super::read::{Bundle, WINDOW_BYTES};

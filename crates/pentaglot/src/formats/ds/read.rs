@@ -24,7 +24,7 @@ use crate::source::{Source, SourceReader, Window};
 use crate::wire::json::Scanner;
 use crate::wire::msgpack;
 
-/// A batch ends at this many rows, if nobody asks for another number …
+/// A batch ends at this many rows, unless the user sets another number …
 const BATCH_ROWS: usize = 64 << 10;
 /// … or when it has taken this many bytes.
 pub(super) const BATCH_BYTES: u64 = 4 << 20;
@@ -41,7 +41,7 @@ pub(super) struct Bundle {
     pub(super) control: Control,
 }
 
-/// Opens a bundle: reads its type, and where its elements begin.
+/// Opens a bundle: reads its type and finds the start of its elements.
 pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
     let reading = Reading {
         lenient: options.options.bool("lenient")?.unwrap_or(false),
@@ -147,18 +147,18 @@ impl Bundle {
         RowBuilder::new(&self.layout.kind, selection.columns(), schema, self.reading.clone(), 0)
     }
 
-    /// Decodes all columns, and images that are otherwise carried: for `validate`.
+    /// Decodes all columns, and images that are otherwise not decoded: for `validate`.
     pub(super) fn checking_builder(&self) -> Result<RowBuilder> {
         let reading = Reading { check_images: true, ..self.reading.clone() };
         RowBuilder::new(&self.layout.kind, None, Arc::clone(&self.summary.schema), reading, 0)
     }
 
-    /// The segments to read for the rows `wanted`, if seeking or more threads are of use.
+    /// The segments to read for the rows `wanted`, if seeking or parallel reading is useful.
     fn segments(&self, wanted: &Range<u64>, ranged: bool) -> Option<Vec<Segment>> {
         if let Some(index) = &self.index {
             return (ranged || self.control.threads() > 1).then(|| index.segments(wanted));
         }
-        // Without hashes a full read goes row by row, which trusts nothing.
+        // The stride is only a guess without hashes, so a full read decodes row by row.
         let stride = self.stride.as_ref().filter(|_| ranged)?;
         let (body, len) = (self.layout.body, self.layout.source.len()?);
         let edges = [wanted.start, wanted.end.saturating_sub(1)];
@@ -186,7 +186,7 @@ impl Document for Bundle {
         &self.summary
     }
 
-    /// The segments of the side index, joined. Without one, only a walk over all rows tells where they begin.
+    /// The segments of the side index, joined. Without one, the offsets of rows are not known.
     fn splits(&self, wanted: usize) -> Vec<Split> {
         let Some(index) = &self.index else { return Split::whole(&self.summary) };
         let segments = index.segments(&(0..index.row_count)).into_iter();
@@ -252,7 +252,7 @@ impl Document for Bundle {
     }
 }
 
-/// How many elements the root must have, if its type says so.
+/// How many elements the root must have, if its type declares it.
 pub(super) fn declared_rows(kind: &Type) -> Option<u64> {
     match kind {
         Type::Tabular(table) => table.row_count,
@@ -318,7 +318,8 @@ impl MsgPackRows {
         }
     }
 
-    /// Reads elements that are complete in the window; whether the batch is full or nothing more is wanted.
+    /// Reads elements that are complete in the window; returns whether the batch is full or the last selected
+    /// row was read.
     fn fill_from_window(&mut self, start: u64) -> Result<bool> {
         let MsgPackRows { window, builder, wanted, declared, shape, .. } = self;
         let declared = declared.unwrap_or(u64::MAX);
@@ -332,7 +333,7 @@ impl MsgPackRows {
                 break;
             }
             if builder.row >= wanted.end {
-                // Only the end of the elements is of interest from here on, and it is not far.
+                // Only the end of the elements is needed from here on, and it is near.
                 full = true;
                 break;
             }
@@ -366,7 +367,7 @@ impl MsgPackRows {
         }
     }
 
-    /// At the end of the stream: whether all elements have come.
+    /// At the end of the stream: checks that all elements were read.
     fn check_end(&self) -> Result<()> {
         let offset = self.window.offset();
         match (self.declared, self.shape) {
@@ -380,7 +381,7 @@ impl MsgPackRows {
     }
 }
 
-/// The error for bytes behind the last element.
+/// The error for bytes after the last element.
 #[cold]
 pub(super) fn too_many(shape: Shape, declared: u64, offset: u64, bytes: usize) -> Error {
     if shape == Shape::Table {
@@ -533,7 +534,7 @@ impl JsonRows {
     }
 }
 
-/// What may follow the value.
+/// The bytes that may follow the value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tail {
     /// Whether the value is a part of a bundle.
@@ -548,7 +549,7 @@ impl Tail {
         Tail { bundle: layout.described, typed }
     }
 
-    /// Reads what follows the value and errs if it should not be there.
+    /// Reads the bytes after the value; returns an error if they are not allowed.
     pub(super) fn check<R: std::io::Read>(self, scanner: &mut Scanner<R>) -> Result<()> {
         let mut typed = self.typed;
         if self.bundle {

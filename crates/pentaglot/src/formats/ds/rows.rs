@@ -41,7 +41,7 @@ pub(super) fn root_shape(kind: &Type) -> Shape {
     }
 }
 
-/// What a batch may still take.
+/// The remaining capacity of a batch.
 pub(super) struct BatchLimits {
     pub(super) rows: u64,
     pub(super) bytes: u64,
@@ -49,7 +49,7 @@ pub(super) struct BatchLimits {
 
 struct Slot {
     name: String,
-    /// `None` if nobody asked for it.
+    /// `None` if it is not selected.
     column: Option<ColumnBuilder>,
 }
 
@@ -66,16 +66,16 @@ pub(super) struct RowBuilder {
     /// The number of the next element in the file.
     pub(super) row: u64,
     plain: PlainRows,
-    /// How much the last batch held, until the next one begins.
+    /// The lengths of the last batch, until the next one begins.
     last_batch: Lengths,
 }
 
-/// When rows are tried many at a time.
+/// When to try the fast loop.
 #[derive(Debug, Default)]
 struct PlainRows {
-    /// So many rows are read one by one before the next trial …
+    /// Rows to read one by one before the next attempt …
     wait: u32,
-    /// … and this many after a trial that did not pay; more each time.
+    /// … and after an attempt that read few rows; grows each time.
     patience: u32,
 }
 
@@ -94,7 +94,7 @@ impl PlainRows {
 }
 
 impl RowBuilder {
-    /// A builder for the elements of `kind`, of which `columns` are wanted; `schema` is that of the result.
+    /// A builder for `columns` of the elements of `kind`; `schema` is that of the result.
     pub(super) fn new(
         kind: &Type,
         columns: Option<&Columns>,
@@ -121,7 +121,7 @@ impl RowBuilder {
         Ok(RowBuilder { shape, slots, order, schema, reading, len: 0, row, plain, last_batch })
     }
 
-    /// Makes builders like [`new`](Self::new) does, one for each thread.
+    /// Returns a function that creates builders like [`new`](Self::new), one for each thread.
     pub(super) fn maker(
         kind: &Type,
         columns: Option<Columns>,
@@ -140,7 +140,7 @@ impl RowBuilder {
         Ok(())
     }
 
-    /// Bytes that the batch takes beyond what it took in the file.
+    /// The memory of the batch beyond its bytes in the file.
     pub(super) fn placeholder_bytes(&self) -> u64 {
         self.reading.placeholder_bytes
     }
@@ -158,7 +158,7 @@ impl RowBuilder {
         }
     }
 
-    /// Reads rows many at a time, for as long as they are plain and within `limits`.
+    /// Reads rows with the fast loop while they are simple and within `limits`.
     fn read_plain(&mut self, wire: &mut impl Wire, limits: &BatchLimits) -> Result<usize> {
         self.begin();
         let columns = self.slots.iter_mut().map(|slot| match &mut slot.column {
@@ -179,7 +179,7 @@ impl RowBuilder {
         Ok(taken.rows)
     }
 
-    /// Reads one element, or many rows that are plain.
+    /// Reads one element, or many simple rows.
     pub(super) fn read_some_msgpack(&mut self, cursor: &mut Cursor<'_>, limits: &BatchLimits) -> Result<()> {
         if self.shape == Shape::Table && self.plain.due() {
             let mut wire = MsgPack::new(cursor.rest(), self.reading.lenient);
@@ -190,8 +190,8 @@ impl RowBuilder {
         self.read_msgpack(cursor)
     }
 
-    /// Reads rows of JSON that are plain, if they come next in the scanner; `memory` is all of its input, if that is
-    /// in memory. Gives how many.
+    /// Reads simple rows of JSON, if they come next in the scanner; `memory` is its whole input, if in memory.
+    /// Returns the number of rows.
     pub(super) fn read_plain_json<R: Read>(
         &mut self,
         scanner: &mut Scanner<R>,
@@ -294,20 +294,20 @@ impl RowBuilder {
         column.read_json(scanner, &mut self.reading).map_err(|error| place_cell(error, shape, row, name))
     }
 
-    /// Forgets what was begun of the next element.
+    /// Removes the incomplete next element.
     pub(super) fn undo(&mut self) {
         let len = self.len;
         self.columns().for_each(|column| column.truncate(len));
     }
 
-    /// Forgets all elements of the batch.
+    /// Removes all elements of the batch.
     pub(super) fn clear(&mut self) {
         self.len = 0;
         self.reading.placeholder_bytes = 0;
         self.undo();
     }
 
-    /// The batch; the builder is empty again.
+    /// Returns the batch and clears the builder.
     pub(super) fn finish(&mut self) -> Result<RecordBatch> {
         self.last_batch = Lengths::measure(self.columns());
         let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.slots.len()];

@@ -1,4 +1,4 @@
-//! DS types and Arrow schemas: each way, and what the way into DS does to a field.
+//! Maps DS types to Arrow schemas and back, with the effect of writing a field as DS.
 //!
 //! | DS | Arrow | shape |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | tensor | `arrow.fixed_shape_tensor` | |
 //! | image | Binary, `pentaglot.image` | |
 //! | nullable | a nullable field | |
-//! | void | Null (nullable inside lists and structs, where Arrow insists) | |
+//! | void | Null (nullable inside lists and structs, as Arrow requires) | |
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Type {
 
     fn native(&self) -> serde_json::Value {
         let text = self.to_string();
-        // A type too deep for serde_json travels as text.
+        // A type that is nested too deep for serde_json is stored as text.
         serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
     }
 
@@ -101,7 +101,7 @@ impl Type {
         })
     }
 
-    /// The DS type that rows of this schema are written as: the native one where it fits, else the nearest.
+    /// The DS type for rows of this schema: the native one if it matches, otherwise the nearest.
     pub fn from_schema(schema: &Schema) -> Result<Type> {
         let Derived { kind, plan, .. } = derive(schema, None);
         plan.check(crate::hub::LossKinds::ALL)?;
@@ -109,7 +109,7 @@ impl Type {
     }
 }
 
-/// The schema of the rows; decoded images are plain, and the native type says that they were decoded.
+/// The schema of the rows; decoded images are plain, which the native type records.
 pub(super) fn schema_of(kind: &Type, decode: bool) -> Result<Schema> {
     if !decode {
         return kind.to_schema();
@@ -180,8 +180,8 @@ fn field_image(field: &Field) -> Option<Image> {
     })
 }
 
-/// The native type that a schema carries, if it maps to exactly this schema, and whether its images were decoded. Of a
-/// selection of rows, `rowCount` is the number of those if it is known.
+/// The native type of a schema, if it maps to exactly this schema, and whether its images were decoded. For a
+/// selection of rows, `rowCount` is their number if known.
 fn native_type(schema: &Schema, row_count: Option<u64>) -> Option<(Type, bool)> {
     let mut native = native::of_sliced(schema, super::ID)?;
     let decoded = native.get_mut(super::DECODED_KEY).map(serde_json::Value::take);
@@ -208,12 +208,12 @@ fn same_fields(one: &Fields, other: &Fields) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_field(one, other))
 }
 
-/// Whether two fields say the same; of metadata only extensions count.
+/// Whether two fields are equal; of their metadata only extensions are compared.
 fn same_field(one: &FieldRef, other: &FieldRef) -> bool {
     one.name() == other.name() && same_item(one, other)
 }
 
-/// As [`same_field`], but the name of a list's item has no meaning.
+/// Like [`same_field`], but ignores the name of a list's item.
 fn same_item(one: &FieldRef, other: &FieldRef) -> bool {
     one.is_nullable() == other.is_nullable()
         && extension::name(one) == extension::name(other)
@@ -228,7 +228,7 @@ fn same_item(one: &FieldRef, other: &FieldRef) -> bool {
         }
 }
 
-/// Whether two fields of one extension have the same parameters, whatever the text of their metadata.
+/// Whether two fields of one extension have the same parameters, even if the metadata text differs.
 fn same_extension(one: &Field, other: &Field) -> bool {
     match extension::name(one) {
         Some(extension::IMAGE) => field_image(one) == field_image(other),
@@ -237,17 +237,17 @@ fn same_extension(one: &Field, other: &Field) -> bool {
     }
 }
 
-/// What a schema becomes in DS.
+/// The DS type of a schema.
 pub(super) struct Derived {
-    /// The type, unless there is none.
+    /// The type, if there is one.
     pub(super) kind: Option<Type>,
-    /// What that does to each field.
+    /// The effect on each field.
     pub(super) plan: Plan,
     /// Whether a reader of DS has decoded the images.
     pub(super) decoded: bool,
 }
 
-/// What a schema becomes in DS, and what that does to each field. `row_count`: how many rows there will be, if known.
+/// Derives the DS type of a schema, and the effect on each field. `row_count` is the number of rows, if known.
 pub(super) fn derive(schema: &Schema, row_count: Option<u64>) -> Derived {
     let mut plan = Plan::default();
     if let Some((kind, decoded)) = native_type(schema, row_count) {
@@ -306,7 +306,7 @@ fn from_text(field: &Field) -> String {
     type_text::print_field(field)
 }
 
-/// What one field becomes.
+/// The DS type of one field.
 struct ColumnPlan {
     kind: Type,
     effect: Effect,
@@ -317,7 +317,7 @@ impl ColumnPlan {
         ColumnPlan { kind, effect }
     }
 
-    /// This with a type round its own.
+    /// Wraps the type in another.
     fn wrap(self, wrap: impl FnOnce(Box<Type>) -> Type) -> Self {
         ColumnPlan { kind: wrap(Box::new(self.kind)), ..self }
     }
@@ -327,7 +327,7 @@ impl ColumnPlan {
     }
 }
 
-/// The DS type of a field; `Err` says why there is none. `path` holds the fields above, for depth.
+/// The DS type of a field; `Err` says why there is none. `path` has the enclosing fields, to limit the depth.
 fn column(field: &Field, path: &mut Vec<String>) -> std::result::Result<ColumnPlan, String> {
     if path.len() > Limits::default().max_depth as usize {
         return Err("the type nests too deeply".to_owned());
@@ -336,7 +336,7 @@ fn column(field: &Field, path: &mut Vec<String>) -> std::result::Result<ColumnPl
     let bare = bare_column(field, path);
     path.pop();
     let bare = bare?;
-    // Inside lists and structs Arrow wants Null to be nullable: that alone is no `nullable`.
+    // Inside lists and structs Arrow requires Null to be nullable: that alone is not a `nullable`.
     let void = bare.kind == Type::Fundamental(Fundamental::Void);
     if field.is_nullable() && (!void || path.is_empty()) { Ok(bare.wrap(Type::Nullable)) } else { Ok(bare) }
 }
@@ -378,7 +378,7 @@ fn fundamental(data_type: &DataType) -> Option<(Fundamental, Effect)> {
 fn bare_column(field: &Field, path: &mut Vec<String>) -> std::result::Result<ColumnPlan, String> {
     let extension = extension::name(field);
     if extension == Some(extension::IMAGE) && is_binary(field.data_type()) {
-        let image = field_image(field).ok_or("the image's metadata is not sound")?;
+        let image = field_image(field).ok_or("the image's metadata is not valid")?;
         let effect = Effect::checked(LossKind::Range).because("each must be such an image");
         return Ok(ColumnPlan::of(Type::Image(image), effect));
     }

@@ -1,6 +1,7 @@
-//! Ordered pairs: what JSON, YAML and MessagePack have in common. Types are read from them and printed to them.
+//! Ordered pairs: the common structure of JSON, YAML and MessagePack, from which types are read and to which
+//! they are printed.
 //!
-//! Never a map: the order of columns is the order of cells, and a repeated name must be seen to be refused.
+//! Not a map: the order of columns is the order of cells, and a repeated name must be detected as an error.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -28,7 +29,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// What it is, in words.
+    /// Its description, for messages.
     pub(super) fn describe(&self) -> String {
         match self {
             Tree::Null => "null".to_owned(),
@@ -41,7 +42,7 @@ impl Tree {
         }
     }
 
-    /// Reads the next value of a JSON text. Depth is held in check by the scanner.
+    /// Reads the next value of a JSON text. The scanner limits the depth.
     pub(super) fn read_json<R: Read>(scanner: &mut Scanner<R>) -> Result<Tree> {
         Ok(match scanner.peek()? {
             Kind::Null => {
@@ -124,7 +125,7 @@ impl Tree {
         let mut options = serde_saphyr::Options::default();
         options.strict_booleans = true;
         options.with_snippet = false;
-        // Our own errors would lose their kind on the way through the parser: they wait here.
+        // The parser would lose the kind of our own errors, so they are stored here.
         let failure = RefCell::new(None);
         let seed = Level { depth: 0, limits, failure: &failure };
         let mut tree = None;
@@ -137,7 +138,7 @@ impl Tree {
         }
         match (parsed, tree) {
             (Ok(()), Some(tree)) => Ok(tree),
-            // The first document counts: what follows it is not looked at.
+            // Only the first document is used; the rest is ignored.
             (Err(error), Some(tree)) if error.to_string().contains("multiple") => Ok(tree),
             (Ok(()), None) => Err(Error::malformed("a type", "an empty text").rule("type")),
             (Err(error), _) => {
@@ -210,7 +211,7 @@ impl Tree {
     }
 }
 
-/// Reads a value at some depth from what a YAML parser hands out.
+/// Reads a value at some depth from the events of a YAML parser.
 #[derive(Clone, Copy)]
 struct Level<'a> {
     depth: u32,
@@ -289,7 +290,7 @@ impl<'de> Visitor<'de> for Level<'_> {
             let Tree::Text(key) = key else {
                 let found = key.describe();
                 self.failure.replace(Some(Error::malformed("a text as key", found).rule("type")));
-                return Err(A::Error::custom("a key that is no text"));
+                return Err(A::Error::custom("a key that is not text"));
             };
             pairs.push((key, entries.next_value_seed(self.below())?));
         }

@@ -38,7 +38,7 @@ pub enum Type {
     Struct(Vec<(String, Type)>),
 }
 
-/// The types that are just a name.
+/// The types that consist of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Fundamental {
@@ -93,7 +93,7 @@ impl Fundamental {
         Fundamental::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// How many bytes a component of an image takes, where the type has a fixed byte length.
+    /// The bytes of an image component of this type, if it has a fixed byte length.
     pub fn component_bytes(self) -> Option<u64> {
         match self {
             Fundamental::UInt8 | Fundamental::Int8 => Some(1),
@@ -104,13 +104,13 @@ impl Fundamental {
     }
 }
 
-/// A table: its columns in order, and how many rows it has where the type says so.
+/// A table: its columns in order, and the number of its rows if the type declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tabular {
     /// Names and types; at least one, and no name twice.
     pub columns: Vec<(String, Type)>,
-    /// `rowCount`, which the rows must then obey.
+    /// `rowCount`, which must equal the number of rows.
     pub row_count: Option<u64>,
 }
 
@@ -220,7 +220,8 @@ impl Type {
     pub fn parse_within(text: &str, limits: &Limits) -> Result<Type> {
         let tree = match parse_json(text, limits) {
             Ok(tree) => tree,
-            // YAML holds all of JSON and more: what it takes is no error. Depth is one either way.
+            // YAML is a superset of JSON, so a text that it accepts is valid. A limit of depth is an error in
+            // both.
             Err(error) if error.kind() == crate::ErrorKind::Limit => return Err(error),
             Err(error) => match Tree::parse_yaml(text, limits) {
                 Ok(tree) => tree,
@@ -236,7 +237,7 @@ impl Type {
         read_type(tree, limits, 0)
     }
 
-    /// The canonical ordered pairs; their order is the order on the wire.
+    /// The canonical ordered pairs, in the order in which they are written.
     pub(super) fn tree(&self) -> Tree {
         let text = |text: &str| Tree::Text(text.to_owned());
         let map = |pairs: Vec<(&str, Tree)>| {

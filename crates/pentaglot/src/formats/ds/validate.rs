@@ -1,4 +1,5 @@
-//! Every rule against every value, going on after a finding: an element that is wrong is skipped by its length.
+//! Checks every value against every rule and continues after a finding: an invalid element is skipped by its
+//! length.
 //!
 //! Rules: `header`, `type`, `duplicate`, `arity`, `mismatch`, `range`, `utf8`, `truncated`, `trailing`, `row_count`,
 //! `image_size` (a plain image's bytes; a PNG file's pixels, channels, data), `base64`, `json`, `depth` (and `index` for a side index that does not fit).
@@ -19,7 +20,7 @@ use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack;
 
 pub(super) fn validate(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
-    // A side index that does not fit is not used: the bundle itself may be sound.
+    // A side index that does not match is not used: the bundle itself may be valid.
     match Index::beside(&bundle.layout, &bundle.reading.budget) {
         Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
             findings.warning(&error.rule("index").field("index"));
@@ -32,7 +33,7 @@ pub(super) fn validate(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
     }
 }
 
-/// Keeps what is the file's fault as a finding; gives back what is not.
+/// Adds errors of the file as findings; returns all others.
 fn report(result: Result<()>, findings: &mut Findings) -> Result<()> {
     match result {
         Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
@@ -72,7 +73,7 @@ fn validate_msgpack(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
             }
             let mut end = cursor.clone();
             if let Err(error) = msgpack::skip(&mut end) {
-                // What is wrong with the element may be known before it ends too early.
+                // An error in the element may come before its truncation.
                 failure = Some(match builder.read_msgpack(&mut cursor) {
                     Err(first) if window.is_last() => first,
                     _ => place(error, shape, builder.row),
@@ -114,7 +115,7 @@ fn check_count(shape: Shape, declared: Option<u64>, rows: u64, offset: u64) -> R
 }
 
 impl RowBuilder {
-    /// Reads one element that is complete behind the cursor, and reports what is wrong with each of its cells.
+    /// Reads one complete element at the cursor, and reports the errors of each of its cells.
     fn check_msgpack(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -141,7 +142,7 @@ impl RowBuilder {
 }
 
 fn validate_json(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
-    // To go on behind a finding the text must be read again from where it began.
+    // To continue after a finding, the element must be read again from its start.
     let source = bundle.layout.source.seekable()?;
     let kind = &bundle.layout.kind;
     let shape = root_shape(kind);
@@ -222,7 +223,7 @@ impl JsonWalk<'_> {
         Ok(())
     }
 
-    /// Reads something; if that fails for its value, skips it and goes on. What is no JSON ends the walk.
+    /// Reads a part; if its value is invalid, skips it and continues. An error of JSON syntax ends the walk.
     fn cell(
         &self,
         scanner: &mut JsonScanner,

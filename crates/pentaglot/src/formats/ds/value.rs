@@ -1,4 +1,5 @@
-//! The typed door: [`Value`]s of any DS type, read and written without Arrow, with or without their type.
+//! The typed interface: [`Value`]s of any DS type, read and written without Arrow, with or without their
+//! type.
 
 use std::sync::Arc;
 
@@ -95,7 +96,7 @@ pub fn read_bundle(bytes: &[u8], limits: &Limits) -> Result<(Type, Value)> {
     Ok((kind, value))
 }
 
-/// The bytes of a value alone: what services take whose type is agreed.
+/// The bytes of a value alone, for services where the type is known.
 pub fn write_value(kind: &Type, value: &Value, wire: Wire) -> Result<Vec<u8>> {
     match wire {
         Wire::MsgPack => write(kind, value, ROWS).in_format(ID),
@@ -138,7 +139,7 @@ fn read(source: Source, kind: &Type, options: &ReadOptions) -> Result<Value> {
     }
 }
 
-/// The type inside `nullable`, of which one inside another adds nothing.
+/// The type inside any number of `nullable`s.
 fn underlying(kind: &Type) -> &Type {
     let mut kind = kind;
     while let Type::Nullable(inner) = kind {
@@ -308,7 +309,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// What its values are, for messages.
+    /// The name of its values, for messages.
     fn noun(&self) -> &'static str {
         match self {
             ColumnBuilder::Void(_) => "void",

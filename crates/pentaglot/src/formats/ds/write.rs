@@ -1,4 +1,4 @@
-//! Record batches to a bundle, batch by batch.
+//! Writes record batches as a bundle, batch by batch.
 
 use std::io::Write;
 
@@ -21,9 +21,9 @@ use crate::sink::Sink;
 use crate::source::Spool;
 use crate::wire::msgpack::Output;
 
-/// What is written is handed on when there is this much of it.
+/// The size of the output buffer.
 const FLUSH_BYTES: usize = 256 << 10;
-/// Plain rows are written so many at a time.
+/// Simple rows are written this many at a time.
 const PLAIN_ROWS: usize = 4096;
 
 /// How elements are written.
@@ -38,7 +38,7 @@ fn is_bare(options: &WriteOptions) -> bool {
     matches!(options.dialect.as_deref(), Some(ROWS | ROWS_JSON))
 }
 
-/// The dialect to write: the one asked for, else by the name's extension.
+/// The dialect to write: the one requested, otherwise by the name's extension.
 fn encoding(options: &WriteOptions) -> Encoding {
     match options.dialect.as_deref() {
         Some("json" | ROWS_JSON) => Encoding::Json,
@@ -52,7 +52,8 @@ fn encoding(options: &WriteOptions) -> Encoding {
     }
 }
 
-/// What `-O images=` asks of a writer. What a reader has just decoded is not encoded again.
+/// The writer's transformation for the option `images`. Images that a reader has decoded are not encoded
+/// again.
 fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
     Ok(match options.word("images", &["decode", "encode"])? {
         Some("encode") => Transform::Encode,
@@ -62,11 +63,11 @@ fn transform(options: &OptionMap, decoded: bool) -> Result<Transform> {
     })
 }
 
-/// What a bundle becomes.
+/// How a bundle is written.
 struct Target {
-    /// The type of the rows as they come.
+    /// The type of the input rows.
     kind: Type,
-    /// The type in the file, where images may be of another format.
+    /// The type in the file, in which images may have another format.
     written: Type,
     transform: Transform,
     encoding: Encoding,
@@ -91,7 +92,7 @@ pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<Box<dyn Wr
     }))
 }
 
-/// What writing rows of this schema does to each field, and what the bundle becomes, if it can be written.
+/// The effect of writing rows of this schema on each field, and the target, if they can be written.
 fn steps(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Option<Target>)> {
     let Derived { kind, mut plan, decoded } = schema::derive(schema, options.row_count);
     let Some(kind) = kind else { return Ok((plan, None)) };
@@ -147,16 +148,16 @@ struct BundleWriter {
     /// Elements of an array, whose number must be written before them.
     spool: Option<Spool>,
     encoding: Encoding,
-    /// The type that the file does not say.
+    /// The type, if the file does not contain it.
     bare: Option<String>,
-    /// The type of the rows as they come; images may be of another encoding in the file.
+    /// The type of the input rows; images may have another encoding in the file.
     kind: Type,
     writing: Writing,
     rows: u64,
     /// How many rows there must be.
     declared: Option<u64>,
     output: Output,
-    /// What was written but not by way of `output`.
+    /// Output that is not written through `output`.
     text: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! `array[T]` as CBOR: straight CBOR where a type has exactly one such form, else a tag with type text and data.
+//! `array[T]` as CBOR: plain CBOR if a type has exactly one such form, otherwise a tag with type text and data.
 //!
 //! Native, decided by the type alone: `bool`, `int64`, `float64`, `string`, `bytes`, `void` (undefined), `?void` (null);
 //! `N * E` of numbers as RFC 8746 typed arrays, `N1 * … * Nk * E` under tag 40, or under tag 1040 if it is stored in column
@@ -14,12 +14,12 @@ use crate::limits::{Budget, Limits, Reservation};
 use crate::source::{HEAD_BYTES, Source};
 use crate::wire::cbor::{Head, major, malformed, read_head, widen_float, write_float, write_head};
 
-/// The tag of what has no native form: "dynd".
+/// The tag of values without a native form: "dynd".
 const TAG: u64 = 0x6479_6e64;
-/// How a file with that tag begins.
+/// The first bytes of a file with that tag.
 pub(super) const TAG_HEAD: [u8; 5] = [0xda, 0x64, 0x79, 0x6e, 0x64];
 const MULTI_DIM: u64 = 40;
-/// As [`MULTI_DIM`], with the first index fastest.
+/// Like [`MULTI_DIM`], with the first index varying fastest.
 const COLUMN_MAJOR: u64 = 1040;
 const HOMOGENEOUS: u64 = 41;
 
@@ -79,7 +79,7 @@ pub(super) fn is_native(ty: &Type) -> bool {
     }
 }
 
-/// Whether the data is stored with the first index fastest, as Fortran has it.
+/// Whether the data is stored with the first index varying fastest, as in Fortran.
 fn is_column_major(ty: &Type) -> bool {
     matches!(ty, Type::Storage { axis, .. } if axis.iter().copied().eq((0..axis.len()).rev()))
 }
@@ -97,7 +97,7 @@ fn key_order(name: &str) -> (usize, &[u8]) {
     (name.len(), name.as_bytes())
 }
 
-/// The one CBOR form of a typed value.
+/// The unique CBOR form of a typed value.
 ///
 /// ```
 /// use pentaglot::formats::dynd::{Type, Value, to_cbor};
@@ -117,7 +117,7 @@ pub fn to_cbor(ty: &Type, value: &Value) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The type and value of one deterministic CBOR item; every other form of it is refused.
+/// The type and value of one deterministic CBOR item; every other form of it is an error.
 pub fn from_cbor(bytes: &[u8], limits: &Limits) -> Result<(Type, Value)> {
     from_cbor_within(bytes, &limits.budget())
 }
@@ -130,7 +130,7 @@ fn from_cbor_within(bytes: &[u8], budget: &Budget) -> Result<(Type, Value)> {
     Ok(item)
 }
 
-/// What comes before the data of a typed array or of the general form.
+/// Writes the heads before the data of a typed array or of the general form.
 pub(super) fn write_data_head(ty: &Type, data_bytes: u64, out: &mut Vec<u8>) {
     let (dims, element) = array_dims(ty);
     match typed_tag(element) {
@@ -155,7 +155,7 @@ pub(super) fn write_data_head(ty: &Type, data_bytes: u64, out: &mut Vec<u8>) {
     write_head(major::BYTES, data_bytes, out);
 }
 
-/// Whether CBOR holds the data of the type as it is.
+/// Whether the CBOR form contains the data of the type unchanged.
 pub(super) fn holds_data(ty: &Type) -> bool {
     let (dims, element) = array_dims(ty);
     !is_native(ty) || (!dims.is_empty() && typed_tag(element).is_some())
@@ -218,8 +218,8 @@ fn write_native(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file of `len` bytes that begins so is a typed array or the general form, to the byte. Other CBOR has no
-/// mark of its own (one byte may be a number), so it must be named.
+/// Whether a file of `len` bytes with this head is exactly a typed array or the general form. Other CBOR has no
+/// signature (a single byte may be a number), so it must be named.
 pub(super) fn is_marked(head: &[u8], len: Option<u64>) -> bool {
     let mut cursor = Cursor::new(head);
     let located = locate(&mut cursor, &Limits::default()).ok().flatten();
@@ -227,7 +227,7 @@ pub(super) fn is_marked(head: &[u8], len: Option<u64>) -> bool {
         .is_some_and(|located| len.is_none_or(|len| cursor.offset().checked_add(located.bytes) == Some(len)))
 }
 
-/// Whether bytes that are all of a file, or its head, are an item as far as they go.
+/// Whether the bytes of a file, or its head, are a valid item or the start of one.
 pub(super) fn is_item_so_far(head: &[u8], len: Option<u64>) -> bool {
     match from_cbor_within(head, &Limits::default().budget()) {
         Ok(_) => true,
@@ -235,14 +235,15 @@ pub(super) fn is_item_so_far(head: &[u8], len: Option<u64>) -> bool {
     }
 }
 
-/// An item that holds its data as it is.
+/// An item that contains its data unchanged.
 struct Located {
     ty: Type,
     type_text: Option<(u64, u64)>,
     bytes: u64,
 }
 
-/// The heads before data that is held as it is; `None` if this is another item. Ends where the data begins.
+/// Reads the heads before data that is stored unchanged; `None` for other items. Ends at the start of the
+/// data.
 fn locate(cursor: &mut Cursor<'_>, limits: &Limits) -> Result<Option<Located>> {
     let start = cursor.offset();
     let head = read_head(cursor)?;
@@ -312,7 +313,7 @@ fn read_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u64>> {
     if count < 2 {
         return Err(malformed("two or more dimensions", count).at(offset));
     }
-    // The canonical type would nest as deep.
+    // The canonical type would be nested as deep.
     if count > 512 {
         return Err(Error::limit("the limit", 512, format!("{count} dimensions")).at(offset).rule("depth"));
     }
@@ -344,18 +345,19 @@ fn expect_argument(cursor: &mut Cursor<'_>, major: u8, argument: u64, what: &str
     }
 }
 
-/// A CBOR file as DyND data: its place in the file, or its own bytes.
+/// A CBOR file as DyND data: a range of the file, or bytes in memory.
 pub(super) struct Item {
     pub(super) ty: Type,
     pub(super) source: Source,
     pub(super) type_text: Option<(u64, u64)>,
     pub(super) data: u64,
     pub(super) bytes: u64,
-    /// Whether `source` is other bytes than the file's.
+    /// Whether `source` is not the file itself.
     pub(super) is_recoded: bool,
 }
 
-/// Reads a CBOR file: data that is held as it is stays there; the rest is small and becomes DyND data in memory.
+/// Reads a CBOR file: data that is stored unchanged is read from the file; other items are small and are
+/// converted to DyND data in memory.
 pub(super) fn read(source: &Source, budget: &Budget) -> Result<Item> {
     let len = source.len().unwrap_or(0);
     let limits = budget.limits();

@@ -1,4 +1,4 @@
-//! Rows to Arrow columns. Values of fixed size are gathered as bytes and become arrays at once
+//! Decodes rows to Arrow columns. Values of fixed size are collected as bytes and converted to arrays at once
 //! ([`unpack`](super::unpack::unpack)); the others are read value by value into one [`ColumnDecoder`] per field.
 
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use arrow_array::{ArrayRef, BinaryArray, StringArray};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
+use super::merkle::check_multihash;
 use super::schema::needs_some;
 use super::types::{Encoding, Type};
 use super::unpack::{list, structure, unpack, var_list};
@@ -14,7 +15,7 @@ use super::walk::{
     Care, Walker, check_array_type, free_elements, read_bytes, read_char, read_count, read_flag, read_type,
 };
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::hub::type_text::print_type;
 use crate::kernels::arrays;
 use crate::limits::{Budget, Reservation};
@@ -23,7 +24,7 @@ use crate::limits::{Budget, Reservation};
 pub(super) struct ColumnDecoder {
     kind: DecoderKind,
     len: usize,
-    /// Pays for placeholders: they take memory without a byte in the file.
+    /// The reservation for placeholders, which take memory but no bytes in the file.
     held: Reservation,
 }
 
@@ -52,7 +53,7 @@ enum DecoderKind {
         items: Box<ColumnDecoder>,
     },
     Struct(Vec<ColumnDecoder>),
-    /// `?T` with a flag byte; `some`: the value is in a struct of its own.
+    /// `?T` with a flag byte; with `some` the value is wrapped in a struct.
     Option {
         validity: BooleanBufferBuilder,
         value: Box<ColumnDecoder>,
@@ -65,7 +66,16 @@ enum DecoderKind {
         budget: Budget,
         last: Option<(Vec<u8>, Type)>,
     },
-    /// A field that nobody asked for.
+    /// Links: the types and the multihashes.
+    Merkle {
+        ty: Type,
+        types: Slices,
+        hashes: Slices,
+        budget: Budget,
+        /// The text of the last type, which is checked.
+        last: Option<Vec<u8>>,
+    },
+    /// A field that is not selected.
     Skipped(Type, Budget),
 }
 
@@ -108,7 +118,7 @@ impl Slices {
     }
 }
 
-/// The array of slices of a type, from where they end and their bytes.
+/// The array of slices of a type, from their offsets and bytes.
 pub(super) fn slice_array(ty: &Type, offsets: Vec<i32>, bytes: Vec<u8>) -> Result<ArrayRef> {
     let slices = Slices { offsets, bytes };
     Ok(match ty {
@@ -163,6 +173,13 @@ impl ColumnDecoder {
                 pattern: pattern.as_ref().clone(),
                 types: Slices::new(),
                 data: Slices::new(),
+                budget: budget.clone(),
+                last: None,
+            },
+            Type::Merkle(_) => DecoderKind::Merkle {
+                ty: ty.clone(),
+                types: Slices::new(),
+                hashes: Slices::new(),
                 budget: budget.clone(),
                 last: None,
             },
@@ -230,6 +247,21 @@ impl ColumnDecoder {
                 data.push(start.get(..left - cursor.remaining()).unwrap_or_default())?;
                 *last = Some((text, stored));
             }
+            DecoderKind::Merkle { ty, types, hashes, budget, last } => {
+                let mut link = cursor.clone();
+                let text = read_bytes(&mut link)?;
+                let start = link.offset();
+                let hash = read_bytes(&mut link)?;
+                if last.as_deref() == Some(text) {
+                    check_multihash(hash).at(start).field("hash")?;
+                    *cursor = link;
+                } else {
+                    Walker::new(budget.limits(), Care::Strict).value(ty, cursor)?;
+                    *last = Some(text.to_vec());
+                }
+                types.push(text)?;
+                hashes.push(hash)?;
+            }
             DecoderKind::Skipped(ty, budget) => {
                 Walker::new(budget.limits(), Care::Extent).value(ty, cursor)?
             }
@@ -260,7 +292,7 @@ impl ColumnDecoder {
         Ok(())
     }
 
-    /// Adds a placeholder for a missing value: its bytes are never looked at, but Arrow has them, so they are paid for.
+    /// Adds placeholders for missing values: their bytes are never used, but they take memory, so they are reserved.
     fn push_defaults(&mut self, count: usize) -> Result<()> {
         self.len = self.len.saturating_add(count);
         let held = &mut self.held;
@@ -295,7 +327,7 @@ impl ColumnDecoder {
                 validity.append_n(count, false);
                 value.push_defaults(count)?;
             }
-            DecoderKind::Array { types, data, .. } => {
+            DecoderKind::Array { types, data, .. } | DecoderKind::Merkle { types, hashes: data, .. } => {
                 pay(8)?;
                 types.repeat(count);
                 data.repeat(count);
@@ -305,12 +337,14 @@ impl ColumnDecoder {
         Ok(())
     }
 
-    /// The array of all values; `nulls` are those of an option round it.
+    /// The array of all values; `nulls` are those of an enclosing option.
     pub(super) fn finish(self, field: &Field, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let len = self.len;
         let fields = || match field.data_type() {
             DataType::Struct(fields) => Ok(fields),
-            other => Err(Error::unsupported(format!("no data of this type goes into {}", print_type(other)))),
+            other => {
+                Err(Error::unsupported(format!("no data of this type can be read as {}", print_type(other))))
+            }
         };
         Ok(match self.kind {
             DecoderKind::Packed { ty, bytes, .. } => unpack(&ty, field, bytes.into(), len, nulls)?,
@@ -320,7 +354,7 @@ impl ColumnDecoder {
             DecoderKind::Bytes(slices) => Arc::new(slices.binary(nulls)?),
             DecoderKind::Var { offsets, items, .. } => {
                 let DataType::List(item) = field.data_type() else {
-                    return Err(Error::unsupported("a dimension that is no list"));
+                    return Err(Error::unsupported("a dimension that is not a list"));
                 };
                 let values = items.finish(item, None)?;
                 var_list(field, self::offsets(offsets), nulls, values)?
@@ -344,7 +378,7 @@ impl ColumnDecoder {
                     value.finish(field, Some(nulls))?
                 }
             }
-            DecoderKind::Array { types, data, .. } => {
+            DecoderKind::Array { types, data, .. } | DecoderKind::Merkle { types, hashes: data, .. } => {
                 let columns: Vec<ArrayRef> = vec![Arc::new(types.text(None)?), Arc::new(data.binary(None)?)];
                 structure(fields()?, columns, len, nulls)?
             }

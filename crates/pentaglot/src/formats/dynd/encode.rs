@@ -1,4 +1,4 @@
-//! Arrow columns to rows. What has a fixed size is packed first; the rest is written value by value.
+//! Encodes Arrow columns as rows. Columns of fixed size are packed first; others are written value by value.
 
 use std::cell::RefCell;
 
@@ -7,6 +7,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray, StringArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 
+use super::merkle::check_multihash;
 use super::pack::{Pack, flat_tensor, pack, text};
 use super::parse::parse_canonical;
 use super::schema::needs_some;
@@ -19,7 +20,6 @@ use crate::limits::Limits;
 use crate::wire::varint;
 
 /// One column of a batch, ready to be written row by row.
-#[expect(clippy::large_enum_variant, reason = "there are as many as columns, and they are not moved")]
 pub(super) enum Encoder {
     Packed {
         size: usize,
@@ -52,6 +52,14 @@ pub(super) enum Encoder {
         limits: Limits,
         last: RefCell<Option<(String, Type)>>,
     },
+    Merkle {
+        pattern: Type,
+        types: StringArray,
+        hashes: BinaryArray,
+        limits: Limits,
+        /// The last type, which is checked.
+        last: RefCell<Option<String>>,
+    },
 }
 
 /// Offsets of either width.
@@ -76,7 +84,7 @@ impl Offsets {
     }
 }
 
-/// The Arrow type that the encoders take for a type: dictionaries, runs and views written out.
+/// The Arrow type that the encoders accept for a type: without dictionaries, runs and views.
 pub(super) fn plain_type(data_type: &DataType) -> DataType {
     let field =
         |field: &Field| std::sync::Arc::new(field.clone().with_data_type(plain_type(field.data_type())));
@@ -98,7 +106,7 @@ pub(super) fn plain_type(data_type: &DataType) -> DataType {
 impl Encoder {
     pub(super) fn new(ty: &Type, array: &ArrayRef, limits: &Limits) -> Result<Self> {
         let mismatch =
-            || Error::unsupported(format!("{} does not go into {ty}", print_type(array.data_type())));
+            || Error::unsupported(format!("{} cannot be written as {ty}", print_type(array.data_type())));
         if let Some(size) = ty.fixed_size() {
             let size = usize::try_from(size).map_err(|_| mismatch())?;
             return Ok(Encoder::Packed { size, pack: pack(ty, array)? });
@@ -163,19 +171,14 @@ impl Encoder {
             }
             Type::Pointer(of) => Encoder::new(of, array, limits)?,
             Type::Array(pattern) => {
-                let parts = array.as_struct_opt().map(|array| array.columns());
-                let Some([types, data]) = parts else { return Err(mismatch()) };
-                let (Some(types), Some(data)) = (types.as_string_opt::<i32>(), data.as_binary_opt::<i32>())
-                else {
-                    return Err(mismatch());
-                };
-                Encoder::Array {
-                    pattern: pattern.as_ref().clone(),
-                    types: types.clone(),
-                    data: data.clone(),
-                    limits: limits.clone(),
-                    last: RefCell::new(None),
-                }
+                let (types, data) = text_and_bytes(array).ok_or_else(mismatch)?;
+                let (pattern, limits) = (pattern.as_ref().clone(), limits.clone());
+                Encoder::Array { pattern, types, data, limits, last: RefCell::new(None) }
+            }
+            Type::Merkle(pattern) => {
+                let (types, hashes) = text_and_bytes(array).ok_or_else(mismatch)?;
+                let (pattern, limits) = (pattern.as_ref().clone(), limits.clone());
+                Encoder::Merkle { pattern, types, hashes, limits, last: RefCell::new(None) }
             }
             _ => return Err(mismatch()),
         })
@@ -204,7 +207,7 @@ impl Encoder {
                     (Some(c), None) if char_fits(c, *encoding) => out.extend_from_slice(text.as_bytes()),
                     _ => {
                         return Err(Error::lossy(format!(
-                            "{text:?} is no single char of {}",
+                            "{text:?} is not a single char of {}",
                             encoding.name()
                         )));
                     }
@@ -251,6 +254,21 @@ impl Encoder {
                 out.extend_from_slice(text.as_bytes());
                 out.extend_from_slice(bytes);
             }
+            Encoder::Merkle { pattern, types, hashes, limits, last } => {
+                let (text, hash) = (types.value(index), hashes.value(index));
+                let mut last = last.borrow_mut();
+                if last.as_deref() != Some(text) {
+                    let checked =
+                        parse_canonical(text, 0, limits).and_then(|ty| check_array_type(&ty, pattern));
+                    checked.map_err(|error| Error::lossy(error.message()))?;
+                    *last = Some(text.to_owned());
+                }
+                check_multihash(hash).map_err(|error| Error::lossy(error.message()))?;
+                for bytes in [text.as_bytes(), hash] {
+                    varint::write(bytes.len() as u64, out);
+                    out.extend_from_slice(bytes);
+                }
+            }
         }
         Ok(())
     }
@@ -261,6 +279,12 @@ impl Encoder {
             _ => (start..end).try_for_each(|index| self.write(index, out)),
         }
     }
+}
+
+/// The columns of a struct of text and bytes.
+fn text_and_bytes(array: &ArrayRef) -> Option<(StringArray, BinaryArray)> {
+    let [text, bytes] = array.as_struct_opt()?.columns() else { return None };
+    Some((text.as_string_opt::<i32>()?.clone(), bytes.as_binary_opt::<i32>()?.clone()))
 }
 
 #[inline]

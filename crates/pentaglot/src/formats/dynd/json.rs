@@ -24,7 +24,7 @@ pub fn array_json(ty: &str, data: &[u8], limits: &Limits) -> Result<String> {
     Ok(out)
 }
 
-/// Appends the JSON of an `array[T]` value's data alone: the hook that the hub's JSON writer takes
+/// Appends the JSON of an `array[T]` value's data alone: the function for the hub's JSON writer
 /// ([`JsonOptions::dynd_value`](crate::hub::json::JsonOptions)).
 pub fn write_value_json(ty: &str, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let limits = Limits::default();
@@ -125,12 +125,20 @@ fn write(ty: &Type, value: &Value, out: &mut String) {
             let (stored, value) = array.as_ref();
             write_array(stored, value, out);
         }
-        // A value that is not of its type: nothing that `deserialize` makes.
+        (_, Value::Merkle(link)) => {
+            let (stored, hash) = link.as_ref();
+            out.push_str("{\"type\":");
+            push_text(&stored.to_string(), out);
+            out.push_str(",\"hash\":\"");
+            out.push_str(&base64_simd::STANDARD.encode_to_string(hash));
+            out.push_str("\"}");
+        }
+        // A value that is not of its type, which `deserialize` never returns.
         _ => out.push_str("null"),
     }
 }
 
-/// The text of a float of any width; float128 has no number here, so it is its bits.
+/// The text of a float of any width; a float128 is printed as its bits.
 fn float(width: FloatWidth, bits: u128) -> String {
     fn text(value: impl Float) -> String {
         if let Some(special) = special_float(value.widen()) {

@@ -1,4 +1,4 @@
-//! Where the parts of a file are: type text, row count, rows; and how the data of a type is cut into rows.
+//! The parts of a file: type text, row count, rows; and how the data of a type is divided into rows.
 
 use std::io::Read;
 
@@ -38,14 +38,14 @@ impl Dialect {
         }
     }
 
-    /// The dialect that a file's name asks for, if it asks for one.
+    /// The dialect that the extension of a name indicates, if any.
     pub(super) fn by_name(name: &str) -> Option<Self> {
         let name = name.to_lowercase();
         let packed = [".gz", ".zst", ".bz2"].iter().find_map(|suffix| name.strip_suffix(suffix));
         packed.unwrap_or(&name).ends_with(".cbor").then_some(Dialect::Cbor)
     }
 
-    /// The dialect that a user names; `None`: by content.
+    /// The dialect that a user names; `None` to detect it by content.
     pub(super) fn named(name: Option<&str>) -> Result<Option<Self>> {
         let Some(name) = name else { return Ok(None) };
         let known = Dialect::ALL.into_iter().find(|dialect| dialect.name() == name);
@@ -55,18 +55,18 @@ impl Dialect {
     }
 }
 
-/// How a type's data shows as rows.
+/// How the data of a type is represented as rows.
 #[derive(Debug, Clone)]
 pub(super) struct RowLayout {
     pub(super) shape: Shape,
     pub(super) rows: RowCount,
     /// The type of one row's data.
     pub(super) row: Type,
-    /// The logical type and the axes, if all data is in another order than the rows.
+    /// The logical type and the axes, if the data is not in the order of rows.
     pub(super) stored: Option<(Type, Vec<usize>)>,
 }
 
-/// What says how many rows there are.
+/// Where the number of rows comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowCount {
     /// The type.
@@ -98,7 +98,7 @@ impl RowLayout {
         RowLayout { shape, rows, row: row.clone(), stored: stored.filter(|_| rows != RowCount::One) }
     }
 
-    /// All data as the one row of a single value, whatever its type.
+    /// All data as one row of a single value, for any type.
     pub(super) fn whole(ty: &Type) -> Self {
         RowLayout { shape: Shape::Value, rows: RowCount::One, row: ty.clone(), stored: None }
     }
@@ -124,25 +124,25 @@ impl RowLayout {
     }
 }
 
-/// What the beginning of a file says.
+/// The header of a file.
 #[derive(Clone)]
 pub(super) struct Header {
     pub(super) dialect: Dialect,
     pub(super) reason: String,
     pub(super) ty: Type,
     pub(super) layout: RowLayout,
-    /// The bytes that offsets refer to: the file, or what its CBOR means.
+    /// The bytes that offsets refer to: the file, or the data decoded from CBOR.
     pub(super) source: Source,
-    /// Offset and length of the type's text, in a file that has one.
+    /// Offset and length of the type's text, if the file has one.
     pub(super) type_text: Option<(u64, u64)>,
-    /// Where the data begins.
+    /// The offset of the data.
     pub(super) data: u64,
-    /// Where the rows begin: after the count, if there is one.
+    /// The offset of the first row: after the count, if there is one.
     pub(super) first_row: u64,
     pub(super) rows: u64,
-    /// Where the data ends, if that is known.
+    /// The end of the data, if known.
     pub(super) end: Option<u64>,
-    /// The bytes of a CBOR file that does not hold its data as it is: no offset refers to the file then.
+    /// The length of a CBOR file whose data was converted: offsets do not refer to the file then.
     pub(super) recoded: Option<u64>,
     /// Whether rows may be missing at the end.
     damaged: bool,
@@ -225,7 +225,7 @@ impl Header {
         let len = varint::read(&mut cursor).field("type")?;
         let start = cursor.offset();
         let mut source = source;
-        // A type longer than the head needs a source that can be read again.
+        // If the type is longer than the head, the source must be seekable.
         let reach = len.saturating_add(start);
         let text = if reach.saturating_add(varint::MAX_BYTES as u64) > head.len() as u64
             && head.len() >= HEAD_BYTES
@@ -280,7 +280,7 @@ impl Header {
         Ok(self)
     }
 
-    /// This header over the first bytes alone, with no more rows than they hold where all have one size.
+    /// This header for the first bytes alone; with rows of fixed size, only as many as are complete.
     pub(super) fn beginning(&self) -> Result<Header> {
         let head = self.source.head()?;
         let held = (head.len() as u64).saturating_sub(self.first_row);
@@ -305,12 +305,12 @@ impl Header {
         Ok(head.get(start..).unwrap_or_default().iter().copied().take(len).collect())
     }
 
-    /// The bytes of each row, if the type decides them.
+    /// The size of each row, if the type determines it.
     pub(super) fn row_bytes(&self) -> Option<u64> {
         self.layout.row.fixed_size()
     }
 
-    /// Errs unless rows of fixed size fill the data exactly.
+    /// Returns an error unless rows of fixed size fill the data exactly.
     pub(super) fn check_end(&self) -> Result<()> {
         let (Some(size), Some(end)) = (self.row_bytes(), self.end) else { return Ok(()) };
         let expected = size.checked_mul(self.rows).and_then(|bytes| bytes.checked_add(self.first_row));
@@ -326,7 +326,7 @@ impl Header {
         }
     }
 
-    /// All bytes from `offset` on, as far as the data goes.
+    /// All bytes from `offset` to the end of the data.
     pub(super) fn reader(&self, offset: u64) -> Result<Box<dyn Read + Send>> {
         let reader = self.source.reader_at(offset)?;
         Ok(match self.end {
@@ -336,12 +336,12 @@ impl Header {
     }
 }
 
-/// The error of bytes after the value.
+/// The error for bytes after the value.
 pub(super) fn trailing(more: u64) -> Error {
     Error::malformed("the end", format_args!("{more} more bytes")).rule("trailing")
 }
 
-/// The type that the user gives: their mistake, not the file's.
+/// The type given by the user: its errors are usage errors.
 pub(super) fn given_type(text: &str, limits: &Limits) -> Result<Type> {
     Type::parse_within(text, limits).map_err(|error| match error.kind() {
         ErrorKind::Limit => error,
@@ -352,7 +352,7 @@ pub(super) fn given_type(text: &str, limits: &Limits) -> Result<Type> {
 fn check_given(ty: &Type, given: Option<&Type>) -> Result<()> {
     let Some(given) = given else { return Ok(()) };
     check_array_type(ty, given).or_else(|error| match ty.pointee() {
-        // The order in which elements are stored is no part of what a user asks for.
+        // A requested type does not restrict the storage order of elements.
         Type::Storage { of, .. } if check_array_type(of, given).is_ok() => Ok(()),
         _ => Err(error),
     })

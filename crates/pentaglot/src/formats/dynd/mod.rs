@@ -10,20 +10,22 @@
 //! N * T                 T T … T                      var * T       varint(count) T T … T
 //! (T, U), {a: T, b: U}  T U, no padding              pointer[T]    T
 //! ?T                    T with a sentinel, or 00 | 01 T             array[T]      type T
+//! merkle[T]             type, varint(len) multihash: a link to data of that type
 //! ```
 //!
 //! | | |
 //! |---|---|
 //! | types | all of the profile in `docs/dynd-profile.md`: the spec's, the extension types, patterns, `storage[…]` |
 //! | dialects | `array` (default), `raw`, `cbor`; all read and written |
-//! | rows | streamed both ways; those of fixed size by positioned reads |
-//! | uniqueness | enforced both ways: one byte string per value, nothing else is read |
+//! | rows | read and written as streams; those of fixed size are read at any offset |
+//! | uniqueness | enforced on reading and writing: one byte string per value, others are errors |
 
 mod cbor;
 mod decode;
 mod encode;
 mod json;
 mod layout;
+mod merkle;
 mod outline;
 mod pack;
 mod parse;
@@ -49,6 +51,7 @@ use std::sync::Arc;
 
 pub use cbor::{from_cbor, to_cbor};
 pub use json::{array_json, write_value_json};
+pub use merkle::{BLAKE3_CODE, blake3_digest, blake3_multihash};
 pub use types::{Base, Callable, Encoding, FloatWidth, Pattern, Type, TypeKind, Width, Zone};
 pub use value::{Value, deserialize, is_nan_bits, serialize};
 
@@ -140,7 +143,7 @@ impl Format for Dynd {
             let named = head.has_extension(&["cbor"]);
             return match cbor::is_marked(bytes, head.len()) {
                 true => Confidence::Likely,
-                // Other CBOR has no mark of its own.
+                // Other CBOR has no signature.
                 false if named && cbor::is_item_so_far(bytes, head.len()) => Confidence::Likely,
                 false if named => Confidence::Possible,
                 false => Confidence::No,

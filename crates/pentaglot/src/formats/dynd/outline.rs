@@ -1,4 +1,4 @@
-//! The named byte ranges of a file: type, count, rows, and the fields of each, made when they are asked for.
+//! The named byte ranges of a file: type, count, rows, and the fields of each, created on demand.
 
 use super::layout::Header;
 use super::layout::RowCount;
@@ -12,7 +12,7 @@ use crate::limits::Budget;
 use crate::source::Source;
 use crate::wire::varint;
 
-/// Text of a value in an outline is cut here.
+/// Maximum length of a value's text.
 const SHOWN_CHARS: usize = 60;
 
 pub(super) fn outline(header: &Header, budget: &Budget) -> Outline {
@@ -58,7 +58,7 @@ pub(super) fn outline(header: &Header, budget: &Budget) -> Outline {
     Node::new("file", 0, end).value(&header.ty).parts(parts)
 }
 
-/// Where values are read for the outline.
+/// The source of values for the outline.
 #[derive(Clone)]
 struct Place {
     source: Source,
@@ -66,7 +66,7 @@ struct Place {
 }
 
 impl Place {
-    /// A value that begins at `offset` and ends at `end` at the latest.
+    /// A value that begins at `offset` and ends at or before `end`.
     fn node(&self, name: String, ty: Type, offset: u64, end: u64) -> Node {
         let bytes = match ty.fixed_size() {
             Some(size) => size.min(end.saturating_sub(offset)),
@@ -105,7 +105,7 @@ impl Place {
         }
     }
 
-    /// Where the value that begins at `offset` ends. Reads as little as it can.
+    /// The end of the value at `offset`. Reads as little as possible.
     fn end_of(&self, ty: &Type, offset: u64, end: u64) -> Result<u64> {
         let left = end.saturating_sub(offset);
         if let Some(size) = ty.fixed_size() {
@@ -129,7 +129,8 @@ impl Place {
 
 fn has_parts(ty: &Type) -> bool {
     match ty {
-        Type::Fixed(..) | Type::Var(_) | Type::Tuple(_) | Type::Struct(_) | Type::Array(_) => true,
+        Type::Fixed(..) | Type::Var(_) | Type::Tuple(_) | Type::Struct(_) => true,
+        Type::Array(_) | Type::Merkle(_) => true,
         Type::Option(of) => matches!(of.missing(), Missing::Flag) && has_parts(of),
         Type::Pointer(of) => has_parts(of),
         _ => false,
@@ -273,6 +274,10 @@ impl Parts {
                     Ok(Node::new("type", self.start, end - self.start).value(text)),
                     Ok(self.place.node("value".to_owned(), stored, end, self.end)),
                 ]
+            }
+            Type::Merkle(_) => {
+                let parts = [("type", Type::String), ("hash", Type::Bytes { align: 1 })];
+                self.fields(parts.into_iter().map(|(name, ty)| (name.to_owned(), ty)))
             }
             _ => Vec::new(),
         })

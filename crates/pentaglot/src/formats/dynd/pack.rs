@@ -1,4 +1,5 @@
-//! Arrow arrays to the bytes of fixed-size values, column by column: the inverse of [`unpack`](super::unpack::unpack).
+//! Converts Arrow arrays to the bytes of fixed-size values, column by column: the inverse of
+//! [`unpack`](super::unpack::unpack).
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ use crate::hub::type_text::print_type;
 use crate::kernels::records;
 
 /// The bytes of a column, and which of its values do not fit, with the reason. A value that does not fit is an error
-/// only if it is written: it may be in a slot that is missing as a whole.
+/// only if it is written: it may be a placeholder inside a missing value.
 #[derive(Default)]
 pub(super) struct Pack {
     pub(super) bytes: Buffer,
@@ -117,8 +118,8 @@ fn pack_plain(ty: &Type, array: &ArrayRef) -> Result<Pack> {
     })
 }
 
-/// The number of elements and their type where an array holds several dimensions of `ty` as one list, as a tensor of
-/// another program does.
+/// The number of elements and their type if an array has several dimensions of `ty` as one list, like a tensor of
+/// another program.
 pub(super) fn flat_tensor<'t>(ty: &'t Type, data_type: &DataType) -> Option<(u64, &'t Type)> {
     fn depth(data_type: &DataType) -> usize {
         match data_type {
@@ -138,7 +139,7 @@ pub(super) fn flat_tensor<'t>(ty: &'t Type, data_type: &DataType) -> Option<(u64
 
 #[cold]
 fn mismatch(ty: &Type, array: &ArrayRef) -> Error {
-    Error::unsupported(format!("{} does not go into {ty}", print_type(array.data_type())))
+    Error::unsupported(format!("{} cannot be written as {ty}", print_type(array.data_type())))
 }
 
 fn pack_bools(bits: &BooleanBuffer) -> Vec<u8> {
@@ -150,7 +151,7 @@ pub(super) fn text(array: &ArrayRef, index: usize) -> Result<&str> {
     match array.data_type() {
         DataType::Utf8 => Ok(array.as_string::<i32>().value(index)),
         DataType::LargeUtf8 => Ok(array.as_string::<i64>().value(index)),
-        other => Err(Error::unsupported(format!("{} is no text", print_type(other)))),
+        other => Err(Error::unsupported(format!("{} is not text", print_type(other)))),
     }
 }
 
@@ -159,7 +160,7 @@ fn numbers<T: ArrowPrimitiveType>(ty: &Type, array: &ArrayRef) -> Result<Pack> {
     Ok(array.values().inner().clone().into())
 }
 
-/// Elements of lists of one size: a value that does not fit spoils its list.
+/// Elements of lists of one size: a value that does not fit makes its list invalid.
 fn elements(of: &Type, size: u64, array: &ArrayRef) -> Result<Pack> {
     let list = array.as_fixed_size_list_opt().ok_or_else(|| mismatch(of, array))?;
     let mut pack = self::pack(of, list.values())?;
@@ -219,7 +220,7 @@ fn pack_option(of: &Type, array: &ArrayRef) -> Result<Pack> {
             put_sentinels(of, &sentinel, array, &mut pack);
             Ok(pack)
         }
-        // Of fixed size only if the value itself takes no bytes.
+        // The size is fixed only if the value itself takes no bytes.
         Missing::Flag => {
             debug_assert!(of.fixed_size() == Some(0) || needs_some(of));
             Ok((0..array.len()).map(|index| u8::from(!is_null(index))).collect::<Vec<u8>>().into())
@@ -227,12 +228,12 @@ fn pack_option(of: &Type, array: &ArrayRef) -> Result<Pack> {
     }
 }
 
-/// Writes the sentinel where a value is missing, and notes values that equal it.
+/// Writes the sentinel for missing values, and records values that equal it.
 fn put_sentinels(of: &Type, sentinel: &Sentinel, array: &ArrayRef, pack: &mut Pack) {
     fn find<const N: usize>(bytes: &[u8], sentinel: &[u8]) -> Vec<usize> {
         let Ok(sentinel) = <[u8; N]>::try_from(sentinel) else { return Vec::new() };
         let (values, _) = bytes.as_chunks::<N>();
-        // Most columns have none: count first, which the compiler vectorises.
+        // Most columns have none, so they are counted first in a loop that the compiler vectorises.
         match values.iter().filter(|value| **value == sentinel).count() {
             0 => Vec::new(),
             _ => (0..values.len()).filter(|index| values.get(*index) == Some(&sentinel)).collect(),
@@ -248,8 +249,10 @@ fn put_sentinels(of: &Type, sentinel: &Sentinel, array: &ArrayRef, pack: &mut Pa
     };
     for index in equal {
         if !array.is_null(index) {
-            pack.misfits
-                .insert(index, format!("the value is what stands for missing in ?{of} (the option options=flag has no such value)"));
+            pack.misfits.insert(
+                index,
+                format!("the value equals the sentinel of ?{of} (the option options=flag has no sentinel)"),
+            );
         }
     }
     if array.null_count() > 0 {
@@ -272,7 +275,7 @@ fn days(milliseconds: &[i64]) -> Pack {
         let days = i32::try_from(value.div_euclid(MILLISECONDS_PER_DAY));
         match days {
             Ok(_) if value % MILLISECONDS_PER_DAY == 0 => {}
-            _ => drop(pack.misfits.insert(index, format!("{value} ms is no whole number of days"))),
+            _ => drop(pack.misfits.insert(index, format!("{value} ms is not a whole number of days"))),
         }
         out.extend(days.unwrap_or(0).to_le_bytes());
     }
@@ -305,7 +308,7 @@ fn ticks(ty: &Type, array: &ArrayRef) -> Result<Pack> {
         let ticks =
             value.checked_mul(times).filter(|value| value % divisor == 0).map(|value| value / divisor);
         if ticks.is_none() {
-            misfits.insert(index, format!("{value} is no whole number of 100 ns in 64 bits"));
+            misfits.insert(index, format!("{value} is not a whole number of 100 ns in 64 bits"));
         }
         out.extend(ticks.unwrap_or(0).to_le_bytes());
     }

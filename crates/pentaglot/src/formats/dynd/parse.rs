@@ -15,7 +15,7 @@ use super::types::{Base, Callable, Encoding, FloatWidth, Pattern, Type, TypeKind
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
-/// No type nests deeper, whatever the limits say: the parser and everything after it recurse.
+/// Types are never nested deeper, even if the limits allow it: the parser and later code are recursive.
 const DEEPEST: u32 = 512;
 
 /// Reads a type's text, which is at `base` in the file.
@@ -29,7 +29,7 @@ pub(super) fn parse(text: &str, base: u64, limits: &Limits) -> Result<Type> {
     Ok(ty)
 }
 
-/// Reads a type's text that must be the canonical one, since every value has one serialization only.
+/// Reads a type's text that must be the canonical one, since every value has exactly one serialization.
 pub(super) fn parse_canonical(text: &str, base: u64, limits: &Limits) -> Result<Type> {
     let ty = parse(text, base, limits)?;
     let canonical = ty.to_string();
@@ -169,6 +169,7 @@ impl Parser<'_> {
                     _ => Type::Array(Box::new(Pattern::Kind(TypeKind::Any).into())),
                 }
             }
+            "merkle" => Type::Merkle(self.bracketed()?),
             "fixed" => {
                 self.need("[")?;
                 let size = self.need_number("a size")?;
@@ -409,7 +410,7 @@ impl Parser<'_> {
                     open_positional = true;
                     continue;
                 }
-                // What begins with dots but is no end of a list is a type: `... * T`.
+                // Dots that do not end a list begin a type: `... * T`.
                 self.position = place;
             }
             self.skip_space();

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::types::{Base, Pattern, Type, TypeKind};
 use crate::error::{Error, Result};
 
-/// How many comparisons one match may take: several `Dims...` in a row try every split of the dimensions.
+/// Maximum number of comparisons of one match: consecutive `Dims...` try every split of the dimensions.
 const MAX_STEPS: u32 = 1 << 16;
 
-/// What the variables of a pattern are bound to so far.
+/// The bindings of a pattern's variables so far.
 #[derive(Clone, Default)]
 struct Bindings<'a> {
     variables: HashMap<&'a str, Bound<'a>>,
@@ -50,7 +50,7 @@ impl Type {
         self.try_matches(ty).unwrap_or(false)
     }
 
-    /// As [`matches`](Self::matches), or an error if that takes too long to find out.
+    /// Like [`matches`](Self::matches), but returns an error if there are too many comparisons.
     pub(super) fn try_matches(&self, ty: &Type) -> Result<bool> {
         let mut bound = Bindings::default();
         let found = matches(self, ty, &mut bound);

@@ -1,4 +1,4 @@
-//! An open file and its rows. Rows of fixed size are read at their offsets; others pass through a window of the file.
+//! An open file and its rows. Rows of fixed size are read at their offsets; others are read through a window.
 
 use crate::hub::Selection;
 use std::io::Read;
@@ -28,16 +28,16 @@ use crate::source::{Source, Window};
 
 /// Bytes of a batch, unless one row is larger.
 const BATCH_BYTES: u64 = 1 << 20;
-/// As many, if the limits allow it.
+/// The same, or less if the limits require it.
 fn batch_bytes(limits: &Limits) -> u64 {
     BATCH_BYTES.min(limits.max_alloc / 4).max(1)
 }
 
-/// How many rows `times=auto` looks at.
+/// How many rows `times=auto` examines.
 const TIMES_ROWS: u64 = 10_000;
-/// Rows of a batch at the most.
+/// Maximum number of rows in a batch.
 const BATCH_ROWS: u64 = 1 << 17;
-/// Arrow bytes that rows of a batch take even where everything is missing.
+/// Maximum memory of a batch in which all values are missing.
 const MISSING_BYTES: u64 = 64 << 20;
 
 pub(super) struct DyndDocument {
@@ -65,8 +65,8 @@ impl DyndDocument {
         Ok(document)
     }
 
-    /// Whether a time in the first rows is too far from 1970 for 64 bits of nanoseconds. Other faults are for those who
-    /// read the rows. Of a stream only the rows in its head are looked at, so that it is not used up.
+    /// Whether a time in the first rows is too far from 1970 for 64 bits of nanoseconds. Other errors are reported when
+    /// rows are read. Of a stream only the rows in its head are examined, so that it is not consumed.
     fn begins_with_far_times(&self) -> Result<bool> {
         let is_far = |batch: std::result::Result<RecordBatch, arrow_schema::ArrowError>| {
             batch.err().map(|error| Error::from(error).kind() == ErrorKind::Lossy)
@@ -83,7 +83,7 @@ impl DyndDocument {
     fn rows_of(&self, header: &Header, request: &Selection) -> Result<Rows> {
         header.check_end().in_format(ID)?;
         let range = request.range(header.rows);
-        // Fields of a table are read one by one; columns of a matrix are cut out of what was read.
+        // Fields of a table are read separately; columns of a matrix are selected after reading.
         let schema = Arc::clone(request.decoded_schema());
         let decoder = Decoder {
             is_table: header.layout.shape == Shape::Table,
@@ -132,7 +132,7 @@ impl DyndDocument {
             None => BATCH_ROWS.min(8192),
         };
         let wanted = request.batch_rows_or(usize::try_from(suits).unwrap_or(1)) as u64;
-        // What a user asks for is still cut where Arrow's 32-bit offsets or memory would not hold.
+        // A requested size is reduced if it would exceed Arrow's 32-bit offsets or the memory limit.
         let memory = (MISSING_BYTES / row.hub_size().max(1)).max(1);
         if request.batch_rows() == 0 { wanted.min(memory) } else { wanted.min(memory.saturating_mul(16)) }
     }
@@ -143,7 +143,7 @@ impl Document for DyndDocument {
         &self.summary
     }
 
-    /// Rows of fixed size are cut anywhere, if they lie in the file as they are.
+    /// Rows of fixed size can be split anywhere, if they are stored unchanged in the file.
     fn splits(&self, wanted: usize) -> Vec<formats::Split> {
         let header = &self.header;
         let in_place =
@@ -167,13 +167,13 @@ impl Document for DyndDocument {
     }
 }
 
-/// Turns rows' bytes into batches.
+/// Decodes the bytes of rows to batches.
 struct Decoder {
     is_table: bool,
     row: Type,
     /// The types of all columns.
     types: Vec<Type>,
-    /// Which columns are wanted, in order.
+    /// The selected columns, in order.
     wanted: Vec<usize>,
     schema: SchemaRef,
     budget: Budget,
@@ -229,7 +229,7 @@ impl Decoder {
             .collect()
     }
 
-    /// The parts of a row and whether they are wanted, if each column is one of them.
+    /// The parts of a row and whether they are selected, if each column is one part.
     fn parts(&self) -> Option<Vec<(Part, bool)>> {
         let part = |ty: &Type| {
             let part = match ty {
@@ -266,7 +266,7 @@ impl Decoder {
         rows::batch(Arc::clone(&self.schema), self.in_order(&arrays)?, rows)
     }
 
-    /// The wanted ones of all arrays.
+    /// The selected ones of all arrays.
     fn in_order(&self, arrays: &[Option<ArrayRef>]) -> Result<Vec<ArrayRef>> {
         let array = |index: &usize| {
             let array = arrays.get(*index).cloned().flatten();
@@ -275,7 +275,7 @@ impl Decoder {
         self.wanted.iter().map(array).collect()
     }
 
-    /// The error of a batch, told again with its place by a careful walk.
+    /// The error of a batch, found again with its place by a careful walk.
     #[cold]
     fn locate(&self, error: Error, bytes: &Buffer, offset: u64, first: u64, count: usize) -> Error {
         if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) {
@@ -320,7 +320,7 @@ fn fixed_rows(
     let (mut source, mut first_row) = (header.source.clone(), header.first_row);
     let budget = decoder.budget.clone();
     if let Some((of, axis)) = &header.layout.stored {
-        // Another order than that of rows: all of it, in memory.
+        // In another order than that of rows, all data is read into memory.
         let source_bytes = source.seekable()?;
         let len = size.saturating_mul(header.rows);
         let stored = source_bytes.read_range(first_row, len, &budget)?;
@@ -341,7 +341,7 @@ fn fixed_rows(
     };
     let batches = std::iter::from_fn(move || {
         if position >= range.end {
-            // A stream with no rows may still have bytes.
+            // A stream without rows may still have bytes.
             let reader = reader.as_mut().filter(|_| rows == 0 && !std::mem::replace(&mut ended, true))?;
             return expect_end(reader, first_row).in_format(ID).err().map(Err);
         }
@@ -380,7 +380,7 @@ fn expect_end(reader: &mut impl Read, offset: u64) -> Result<()> {
     if more > 0 { Err(trailing(more).at(offset)) } else { Ok(()) }
 }
 
-/// Rows of any size: first where they end, then what they hold.
+/// Rows of any size: finds their ends first, then decodes them.
 fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows: u64) -> Result<Rows> {
     let mut window = RowWindow::open(header, &decoder.row, &decoder.budget)?;
     let parts = decoder.parts();
@@ -402,7 +402,7 @@ fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows:
                     let (offset, bytes) = window.bytes()?;
                     let most = usize::try_from(wanted).unwrap_or(usize::MAX);
                     let found = slices::split(bytes, most, parts);
-                    // If not one row is whole, the walk below makes the window larger, or tells what is wrong.
+                    // If no row is complete, the walk below enlarges the window, or reports the error.
                     if let (used, count @ 1..) = (found.bytes, found.rows) {
                         let batch = decoder.assemble(found).map_err(|error| {
                             let bytes = bytes.get(..used).unwrap_or_default();
@@ -436,7 +436,7 @@ fn window_rows(header: &Header, decoder: Decoder, range: Range<u64>, batch_rows:
 /// The rows of a file, some at a time.
 pub(super) struct RowWindow {
     window: Window<Box<dyn Read + Send>>,
-    /// How many bytes the rows take that were given last.
+    /// The size of the rows returned last.
     given: usize,
     passage: Passage,
     budget: Budget,
@@ -452,7 +452,7 @@ impl RowWindow {
         Ok(RowWindow { window, given: 0, passage: Passage::new(row), budget: budget.clone() })
     }
 
-    /// The next rows, up to `wanted`: how many, where they begin, their bytes. At least one.
+    /// The next rows, at least one and up to `wanted`: their number, offset and bytes.
     pub(super) fn rows(&mut self, ty: &Type, wanted: u64, first: u64) -> Result<(u64, u64, &[u8])> {
         let mut target = usize::try_from(batch_bytes(self.budget.limits())).unwrap_or(usize::MAX);
         loop {
@@ -469,7 +469,7 @@ impl RowWindow {
                         end = held - cursor.remaining();
                     }
                     Err(error) if error.kind() == ErrorKind::Truncated && !self.window.is_last() => break,
-                    // The rows before a broken one are still good.
+                    // The rows before a broken one are still valid.
                     Err(_) if count > 0 => break,
                     Err(error) => {
                         return Err(walker.row(first, ty, &mut start.clone()).err().unwrap_or(error));
@@ -485,7 +485,7 @@ impl RowWindow {
         }
     }
 
-    /// What is at hand of the next rows, and where it begins.
+    /// The bytes of the next rows in memory, and their offset.
     fn bytes(&mut self) -> Result<(u64, &[u8])> {
         self.window.fill(usize::try_from(batch_bytes(self.budget.limits())).unwrap_or(usize::MAX))?;
         let bytes = self.window.rest();
@@ -493,17 +493,17 @@ impl RowWindow {
         Ok((self.window.offset(), bytes.get(..most).unwrap_or(bytes)))
     }
 
-    /// Goes past so many bytes, which were whole rows.
+    /// Advances past this many bytes of complete rows.
     fn take(&mut self, bytes: usize) {
         self.window.advance(bytes);
     }
 
-    /// Goes past the rows that were given.
+    /// Advances past the rows returned last.
     pub(super) fn advance(&mut self) {
         self.window.advance(self.given);
     }
 
-    /// Errs if bytes are left.
+    /// Returns an error if bytes are left.
     pub(super) fn expect_end(&mut self) -> Result<()> {
         let offset = self.window.offset();
         let more = self.window.drain()?;

@@ -13,7 +13,7 @@ use crate::hub::extension::{self, FIXED_SHAPE_TENSOR};
 use crate::hub::type_text::print_type;
 use crate::hub::{Effect, LossKind, Shape, native, shape};
 
-/// The id under which the native type travels.
+/// The id of the native type.
 pub(super) const ID: &str = "dynd";
 
 impl Type {
@@ -62,7 +62,7 @@ impl Type {
         Type::of_rows(schema, None)
     }
 
-    /// As [`from_schema`](Self::from_schema), for so many rows: an array whose length is known is `N * T`.
+    /// Like [`from_schema`](Self::from_schema), for this many rows: an array of known length is `N * T`.
     ///
     /// ```
     /// use pentaglot::formats::dynd::Type;
@@ -78,8 +78,8 @@ impl Type {
     }
 }
 
-/// The schema with times as numbers of their ticks, which hold what 64 bits of nanoseconds do not. In a schema of
-/// [`Type::to_schema`] no other type than `time` and `datetime` becomes a time in nanoseconds.
+/// The schema with times as numbers of ticks, whose range is larger than that of 64-bit nanoseconds. In a schema
+/// of [`Type::to_schema`] no other type than `time` and `datetime` becomes a time in nanoseconds.
 pub(super) fn with_ticks(schema: &Schema) -> Schema {
     fn field(field: &Arc<Field>) -> Arc<Field> {
         Arc::new(field.as_ref().clone().with_data_type(data_type(field.data_type())))
@@ -131,12 +131,12 @@ pub(super) fn tensor(ty: &Type) -> Option<(Vec<u64>, &Type)> {
     (dims.len() >= 2 && plain_number(element).is_some()).then_some((dims, element))
 }
 
-/// Whether `?of` needs a struct round its value, since the value itself may be null.
+/// Whether the value of `?of` is wrapped in a struct, since the value itself may be null.
 pub(super) fn needs_some(of: &Type) -> bool {
     matches!(of, Type::Pointer(_)) && matches!(of.pointee(), Type::Option(_) | Type::Void)
 }
 
-/// The field of something inside a list or struct: Arrow wants Null to be nullable there.
+/// The field of something inside a list or struct: Arrow requires Null to be nullable there.
 fn inner_field_of(name: &str, ty: &Type) -> Result<Field> {
     let field = field_of(name, ty)?;
     let nullable = field.is_nullable() || field.data_type() == &DataType::Null;
@@ -212,11 +212,16 @@ pub(super) fn field_of(name: &str, ty: &Type) -> Result<Field> {
                 vec![Field::new("type", DataType::Utf8, false), Field::new("data", DataType::Binary, false)];
             extended(DataType::Struct(fields.into()), extension::DYND_ARRAY)
         }
+        Type::Merkle(_) => {
+            let fields =
+                vec![Field::new("type", DataType::Utf8, false), Field::new("hash", DataType::Binary, false)];
+            extended(DataType::Struct(fields.into()), extension::DYND_MERKLE)
+        }
         Type::Bool | Type::Pattern(_) => Err(Error::unsupported(format!("no Arrow type for {ty}"))),
     }
 }
 
-/// Whether two lists of fields are the same but for metadata.
+/// Whether two lists of fields are equal, ignoring metadata.
 pub(super) fn same_fields(a: &Fields, b: &Fields) -> bool {
     a.len() == b.len()
         && a.iter().zip(b.iter()).all(|(a, b)| {
@@ -256,12 +261,12 @@ pub(super) fn with_flags(ty: &Type) -> Type {
     }
 }
 
-/// Whether a value of the type may be the one that means "missing".
+/// Whether a value of the type may equal the sentinel.
 fn has_sentinel_value(ty: &Type) -> bool {
     matches!(ty.missing(), Missing::Sentinel(_)) && *ty != Type::Bool
 }
 
-/// What must be checked when rows of exactly this type are written.
+/// The checks when rows of exactly this type are written.
 pub(super) fn checks_of(ty: &Type) -> Effect {
     match ty {
         Type::Option(of) if has_sentinel_value(of) => {
@@ -275,7 +280,7 @@ pub(super) fn checks_of(ty: &Type) -> Effect {
         Type::Tuple(fields) => fields.iter().map(checks_of).fold(Effect::exact(), Effect::and),
         Type::Struct(fields) => fields.iter().map(|(_, ty)| checks_of(ty)).fold(Effect::exact(), Effect::and),
         Type::Time(_) | Type::Datetime(_) => Effect::checked(LossKind::Precision).because(TICKS),
-        Type::FixedString { .. } | Type::Char(_) | Type::Type | Type::Array(_) => {
+        Type::FixedString { .. } | Type::Char(_) | Type::Type | Type::Array(_) | Type::Merkle(_) => {
             Effect::checked(LossKind::Range).because(format!("each must be a {ty}"))
         }
         _ => Effect::exact(),
@@ -317,7 +322,7 @@ impl Derived {
             self.worse(Effect::checked(LossKind::Range), sentinel_note(&ty));
         }
         Ok(match ty {
-            // A dictionary or the like of a nullable field may have brought its own option.
+            // The values of a dictionary of a nullable field may already be an option.
             Type::Option(_) => ty,
             other => Type::Option(Box::new(other)),
         })
@@ -368,7 +373,7 @@ impl Derived {
             }
             DataType::FixedSizeBinary(size) => match u64::try_from(*size) {
                 Ok(size) if size > 0 => Type::FixedBytes { size, align: 1 },
-                _ => return Err("bytes[0] is no type".to_owned()),
+                _ => return Err("bytes[0] is not a type".to_owned()),
             },
             DataType::Date32 => Type::Date,
             DataType::Date64 => {
@@ -448,9 +453,13 @@ impl Derived {
                 let fields = fields.iter().map(|field| self.field(field));
                 Some(Type::Tuple(fields.collect::<Result<_, String>>()?))
             }
-            (extension::DYND_ARRAY, DataType::Struct(fields)) if is_dynd_array(fields) => {
+            (extension::DYND_ARRAY, DataType::Struct(fields)) if is_text_and_bytes(fields, "data") => {
                 self.worse(Effect::checked(LossKind::Range), "each must be data of its type");
                 Some(Type::Array(Box::new(Pattern::Kind(TypeKind::Any).into())))
+            }
+            (extension::DYND_MERKLE, DataType::Struct(fields)) if is_text_and_bytes(fields, "hash") => {
+                self.worse(Effect::checked(LossKind::Range), "each must be a type and a multihash");
+                Some(Type::Merkle(Box::new(Pattern::Kind(TypeKind::Any).into())))
             }
             (FIXED_SHAPE_TENSOR, DataType::FixedSizeList(item, _)) => {
                 let Some(shape) = extension::tensor_shape(field) else { return Ok(None) };
@@ -466,14 +475,15 @@ impl Derived {
             }
             (name, _) => {
                 let effect = extension::dropped(field);
-                self.worse(effect, format!("what {name} means is not kept"));
+                self.worse(effect, format!("the meaning of {name} is not kept"));
                 None
             }
         })
     }
 }
 
-fn is_dynd_array(fields: &Fields) -> bool {
+/// Whether the fields are a type and bytes of this name.
+fn is_text_and_bytes(fields: &Fields, bytes: &str) -> bool {
     matches!(fields.as_ref(), [ty, data] if ty.name() == "type" && *ty.data_type() == DataType::Utf8 && !ty.is_nullable()
-        && data.name() == "data" && *data.data_type() == DataType::Binary && !data.is_nullable())
+        && data.name() == bytes && *data.data_type() == DataType::Binary && !data.is_nullable())
 }

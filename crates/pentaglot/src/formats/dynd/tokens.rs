@@ -5,7 +5,7 @@ use std::fmt::Display;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
-/// The text of a type in messages: whole if it is short.
+/// The text of a type in messages, shortened if it is long.
 pub(super) fn excerpt(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default().escape_debug()),
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
                     digit.ok_or_else(|| self.error_at(place, format_args!("{hex_digits} hex digits")))?;
                 code = code.checked_mul(16).map_or(u32::MAX, |code| code | digit);
             }
-            // Surrogates are no characters, not even in pairs.
+            // Surrogates are not characters, not even in pairs.
             let c = char::from_u32(code).ok_or_else(|| self.error_at(place, "a Unicode scalar value"))?;
             out.push(c);
         }

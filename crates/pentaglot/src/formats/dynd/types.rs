@@ -1,4 +1,4 @@
-//! Datashape types: what they are, the one canonical text, and what their text alone decides (fixed size, sentinel).
+//! Datashape types: their kinds, the canonical text, and properties of the type alone (fixed size, sentinel).
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::limits::Limits;
 
 /// A datashape type: concrete ones, whose data can be serialized, and [`Pattern`]s, which match many.
 ///
-/// Made by [`Type::parse`], which holds all rules of the profile; printed in the one canonical form.
+/// Parsed by [`Type::parse`], which checks all rules of the profile; printed in the canonical form.
 ///
 /// ```
 /// use pentaglot::formats::dynd::Type;
@@ -80,6 +80,8 @@ pub enum Type {
     Pointer(Box<Type>),
     /// `array[T]`: a value with its own type, which matches `T`
     Array(Box<Type>),
+    /// `merkle[T]`: a link to data whose type matches `T`, as that type and a multihash
+    Merkle(Box<Type>),
     /// `storage[T, axis=[…]]`: fixed dimensions whose data is in the order of `axis`, slowest first
     Storage {
         /// The logical type: one fixed dimension per axis over a type of fixed size.
@@ -91,7 +93,7 @@ pub enum Type {
     Pattern(Box<Pattern>),
 }
 
-/// What matches many types.
+/// A type that matches many types.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Pattern {
@@ -101,7 +103,7 @@ pub enum Pattern {
     Fixed(Type),
     /// `Dim * T`: any dimension
     Dim(Type),
-    /// `T`: one type that is no dimension
+    /// `T`: one type that is not a dimension
     Variable(String),
     /// `N * T`: one dimension
     DimVariable(String, Type),
@@ -160,7 +162,7 @@ macro_rules! words {
             /// All of them, in order.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
-            /// The word in a type's text.
+            /// The name in a type's text.
             pub fn name(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
             }
@@ -247,7 +249,7 @@ impl Encoding {
     }
 }
 
-/// How `?T` says "missing".
+/// How `?T` represents a missing value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     /// `?void`: always missing, no bytes.
@@ -276,13 +278,13 @@ impl Sentinel {
 }
 
 impl Type {
-    /// Reads a type's text under the default limits; errors know their place in it and carry the rule `type-syntax` or
+    /// Reads a type's text under the default limits; errors have their place in it and the rule `type-syntax` or
     /// `depth`.
     pub fn parse(text: &str) -> Result<Self> {
         Type::parse_within(text, &Limits::default())
     }
 
-    /// As [`parse`](Self::parse), under these limits.
+    /// Like [`parse`](Self::parse), under these limits.
     pub fn parse_within(text: &str, limits: &Limits) -> Result<Self> {
         parse::parse(text, 0, limits)
     }
@@ -303,8 +305,8 @@ impl Type {
         }
     }
 
-    /// How many bytes every value takes, if that is decided by the type: then element `i` of `N * T` is at
-    /// `i * size`. `None` too where the product is past 2^64.
+    /// The size of every value in bytes, if the type determines it: then element `i` of `N * T` is at
+    /// `i * size`. Also `None` if the product exceeds 2^64.
     pub fn fixed_size(&self) -> Option<u64> {
         match self {
             Type::Bool => Some(1),
@@ -326,15 +328,17 @@ impl Type {
             },
             Type::Pointer(of) | Type::Storage { of, .. } => of.fixed_size(),
             Type::String | Type::Json | Type::Type | Type::Bytes { .. } | Type::Char(_) => None,
-            Type::Var(_) | Type::Array(_) | Type::Pattern(_) => None,
+            Type::Var(_) | Type::Array(_) | Type::Merkle(_) | Type::Pattern(_) => None,
         }
     }
 
-    /// The fewest bytes that a value takes; counts of elements are checked with it.
+    /// The minimum size of a value, used to check counts of elements.
     pub(super) fn least_size(&self) -> u64 {
         match self {
             Type::String | Type::Json | Type::Bytes { .. } | Type::Char(_) | Type::Var(_) => 1,
             Type::Type | Type::Array(_) => 1,
+            // The length of a type, its first letter, the length of a multihash, its code and its length.
+            Type::Merkle(_) => 5,
             Type::Fixed(count, of) => count.saturating_mul(of.least_size()),
             Type::Tuple(fields) => fields.iter().fold(0, |sum, ty| sum.saturating_add(ty.least_size())),
             Type::Struct(fields) => fields.iter().fold(0, |sum, (_, ty)| sum.saturating_add(ty.least_size())),
@@ -344,7 +348,7 @@ impl Type {
         }
     }
 
-    /// The fewest bytes that a value takes in Arrow memory, also where it is missing.
+    /// The minimum size of a value in Arrow memory, also if it is missing.
     pub(super) fn hub_size(&self) -> u64 {
         match self {
             Type::Fixed(count, of) => count.saturating_mul(of.hub_size()),
@@ -352,12 +356,12 @@ impl Type {
             Type::Struct(fields) => fields.iter().fold(0, |sum, (_, ty)| sum.saturating_add(ty.hub_size())),
             Type::Option(of) | Type::Pointer(of) => of.hub_size(),
             Type::String | Type::Json | Type::Type | Type::Bytes { .. } | Type::Char(_) | Type::Var(_) => 4,
-            Type::Array(_) => 8,
+            Type::Array(_) | Type::Merkle(_) => 8,
             other => other.fixed_size().unwrap_or(u64::MAX),
         }
     }
 
-    /// How `?self` says "missing": the frozen table of the profile.
+    /// How `?self` represents a missing value, by the table of the profile.
     pub(super) fn missing(&self) -> Missing {
         let minimum = |bytes: u8| Missing::Sentinel(Sentinel::of(1 << (8 * u32::from(bytes) - 1), bytes));
         match self {
@@ -382,7 +386,7 @@ impl Type {
         }
     }
 
-    /// The type behind any pointers, which do not show in the data.
+    /// The type without pointers, which have no bytes in the data.
     pub(super) fn pointee(&self) -> &Type {
         let mut ty = self;
         while let Type::Pointer(of) = ty {
@@ -455,6 +459,7 @@ impl fmt::Display for Type {
             Type::Option(of) => write!(f, "?{of}"),
             Type::Pointer(of) => write!(f, "pointer[{of}]"),
             Type::Array(of) => write!(f, "array[{of}]"),
+            Type::Merkle(of) => write!(f, "merkle[{of}]"),
             Type::Storage { of, axis } => {
                 write!(f, "storage[{of}, axis=")?;
                 print_list(f, "[", axis, |axis, f| write!(f, "{axis}"), false, "]]")
@@ -533,7 +538,7 @@ fn print_field((name, ty): &(String, Type), f: &mut fmt::Formatter<'_>) -> fmt::
     write!(f, ": {ty}")
 }
 
-/// A field's name: bare if it is one, else quoted and escaped so that the text is printable ASCII.
+/// A field's name: bare if possible, otherwise quoted and escaped so that the text is printable ASCII.
 pub(super) fn print_name(name: &str, f: &mut impl Write) -> fmt::Result {
     if is_bare_name(name) {
         return f.write_str(name);

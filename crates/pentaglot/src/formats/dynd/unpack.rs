@@ -1,4 +1,5 @@
-//! Bytes of fixed-size values to Arrow arrays, column by column: a number's bytes are its array's buffer.
+//! Converts bytes of fixed-size values to Arrow arrays, column by column: the bytes of numbers become the
+//! array's buffer.
 
 use std::sync::Arc;
 
@@ -103,7 +104,7 @@ fn unpack_option(of: &Type, field: &Field, bytes: Buffer, count: usize) -> Resul
             let nulls = available(&bytes, &sentinel);
             unpack(of, field, bytes, count, nulls)
         }
-        // Of fixed size only if the value itself takes no bytes.
+        // The size is fixed only if the value itself takes no bytes.
         Missing::Flag => {
             let nulls = Some(NullBuffer::new(unpack_bools(&bytes)?));
             if needs_some(of) {
@@ -163,7 +164,7 @@ pub(super) fn unpack_columns(
 
 #[cold]
 fn mapping(field: &Field) -> Error {
-    Error::unsupported(format!("no data of this type goes into {}", print_type(field.data_type())))
+    Error::unsupported(format!("no data of this type can be read as {}", print_type(field.data_type())))
 }
 
 fn times(count: usize, size: u64) -> Result<usize> {
@@ -173,7 +174,7 @@ fn times(count: usize, size: u64) -> Result<usize> {
     })
 }
 
-/// Numbers are their bytes; memory that is not aligned for them is copied.
+/// Numbers share their bytes; memory that is not aligned is copied.
 fn numbers<T: ArrowPrimitiveType>(bytes: Buffer, nulls: Option<NullBuffer>) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(scalars(bytes), nulls))
 }
@@ -249,7 +250,7 @@ fn available(bytes: &[u8], sentinel: &Sentinel) -> Option<NullBuffer> {
     }
 }
 
-/// Ticks of 100 ns as nanoseconds; what is missing becomes 0.
+/// Ticks of 100 ns as nanoseconds; missing values become 0.
 fn nanoseconds(bytes: Buffer, nulls: Option<&NullBuffer>) -> Result<ScalarBuffer<i64>> {
     let ticks: ScalarBuffer<i64> = scalars(bytes);
     let largest = i64::MAX / 100;
@@ -307,7 +308,7 @@ pub(super) fn to_storage_order(of: &Type, axis: &[usize], bytes: &[u8], count: u
     out
 }
 
-/// Whether the type contains a void, which is a null that is not nullable: Arrow's constructors refuse it.
+/// Whether the type contains a void, which is a Null that is not nullable: Arrow's constructors reject it.
 fn holds_void(field: &Field) -> bool {
     match field.data_type() {
         DataType::Null => true,
@@ -317,7 +318,7 @@ fn holds_void(field: &Field) -> bool {
     }
 }
 
-/// A list array of fixed size; `items` makes the elements.
+/// A list array of fixed size; `items` creates the elements.
 pub(super) fn list(
     field: &Field,
     count: usize,

@@ -1,4 +1,5 @@
-//! Every rule against every value; goes on after a finding wherever the type tells where the next value begins.
+//! Checks every value against every rule; continues after a finding if the type determines the start of the
+//! next value.
 
 use super::read::{DyndDocument, RowWindow};
 use super::walk::{Walker, is_free_of_rules};
@@ -9,12 +10,12 @@ use crate::formats::Findings;
 pub(super) fn validate(document: &DyndDocument, findings: &mut Findings) -> Result<()> {
     let (header, limits) = (&document.header, document.budget.limits());
     let row = match &header.layout.stored {
-        // The order of elements is no rule: the data is walked as it is.
+        // The rules do not depend on the order of elements, so the data is walked in storage order.
         Some(_) => &header.ty,
         None => &header.layout.row,
     };
     let rows = match (row.least_size(), &header.layout.stored) {
-        // Values of no bytes break no rule, but bytes after them do.
+        // Values without bytes break no rule, but bytes after them do.
         (0, _) => 0,
         (_, Some(_)) => 1,
         (_, None) => header.rows,
@@ -53,7 +54,7 @@ pub(super) fn validate(document: &DyndDocument, findings: &mut Findings) -> Resu
     Ok(())
 }
 
-/// What is the file's fault is a finding; the rest ends the search.
+/// Adds an error of the file as a finding; returns all others.
 fn report(error: Error, findings: &mut Findings) -> Result<()> {
     match error.kind() {
         ErrorKind::Malformed | ErrorKind::Truncated => {

@@ -1,16 +1,18 @@
-//! The typed door: [`Value`]s of any type, `serialize` and `deserialize`, without Arrow.
+//! The typed interface: [`Value`]s of any type, `serialize` and `deserialize`, without Arrow.
 
+use super::merkle::check_multihash;
 use super::types::{FloatWidth, Missing, Type};
 use super::walk::{
     char_fits, check_array_type, decode_fixed_string, encode_fixed_string, free_elements, read_bool,
-    read_bytes, read_char, read_count, read_flag, read_optional_bool, read_text, read_type, symbolic,
+    read_bytes, read_char, read_count, read_flag, read_multihash, read_optional_bool, read_text, read_type,
+    symbolic,
 };
 use crate::cursor::{Cursor, allocate};
 use crate::error::{Context, Error, Result};
 use crate::limits::{Budget, Limits, Reservation};
 use crate::wire::varint;
 
-/// A value of a datashape type. Floats are their bits, so that no NaN is touched.
+/// A value of a datashape type. Floats are stored as bits, so that NaNs are preserved.
 ///
 /// ```
 /// use pentaglot::Limits;
@@ -53,6 +55,8 @@ pub enum Value {
     Some(Box<Value>),
     /// `array[T]`: a type and a value of it
     Array(Box<(Type, Value)>),
+    /// `merkle[T]`: the type of what is linked, and the multihash of its serialization
+    Merkle(Box<(Type, Vec<u8>)>),
 }
 
 impl Value {
@@ -65,10 +69,15 @@ impl Value {
     pub fn array(ty: Type, value: Value) -> Self {
         Value::Array(Box::new((ty, value)))
     }
+
+    /// A link to data of a type, for `merkle[T]`.
+    pub fn merkle(ty: Type, multihash: Vec<u8>) -> Self {
+        Value::Merkle(Box::new((ty, multihash)))
+    }
 }
 
-/// The one serialization of a value. Refuses values that the type does not hold, and available values that equal
-/// the sentinel of their type; the rule of the error says which (`range`, `length`, `value`, `char`,
+/// The unique serialization of a value. Values that the type does not hold, and available values that equal the
+/// sentinel of their type, are errors; their rule says which (`range`, `length`, `value`, `char`,
 /// `sentinel-collision`, `symbolic`, `pattern`).
 pub fn serialize(ty: &Type, value: &Value) -> Result<Vec<u8>> {
     if !ty.is_concrete() {
@@ -79,7 +88,7 @@ pub fn serialize(ty: &Type, value: &Value) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The value of its one serialization; any other bytes are refused, with offset, path and rule.
+/// The value of its unique serialization; any other bytes are an error with offset, path and rule.
 pub fn deserialize(bytes: &[u8], ty: &Type, limits: &Limits) -> Result<Value> {
     if !ty.is_concrete() {
         return Err(symbolic(ty));
@@ -123,7 +132,7 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
         }
         (Type::Char(encoding), Value::Char(c)) => {
             if !char_fits(*c, *encoding) {
-                return Err(Error::lossy(format!("{c:?} is no char of {}", encoding.name())).rule("char"));
+                return Err(Error::lossy(format!("{c:?} is not a char of {}", encoding.name())).rule("char"));
             }
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
@@ -178,7 +187,7 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
                 }
             };
             if collides {
-                let message = format!("the available value {value:?} is what stands for missing in {ty}");
+                let message = format!("the available value {value:?} equals the sentinel of {ty}");
                 return Err(Error::lossy(message).rule("sentinel-collision"));
             }
         }
@@ -189,6 +198,13 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
             check_array_type(stored, pattern).field("type")?;
             write_bytes(stored.to_string().as_bytes(), out);
             write_value(stored, value, out).field("value")?;
+        }
+        (Type::Merkle(pattern), Value::Merkle(link)) => {
+            let (linked, hash) = link.as_ref();
+            check_array_type(linked, pattern).field("type")?;
+            check_multihash(hash).field("hash")?;
+            write_bytes(linked.to_string().as_bytes(), out);
+            write_bytes(hash, out);
         }
         _ => return Err(wrong(ty, value)),
     }
@@ -277,7 +293,7 @@ impl Iterator for StorageOrder {
     }
 }
 
-/// Reads values; what they hold in memory is taken from one budget.
+/// Reads values; their memory is taken from one budget.
 pub(super) struct ValueReader<'a> {
     limits: &'a Limits,
     held: Reservation,
@@ -363,6 +379,14 @@ impl<'a> ValueReader<'a> {
                 let value = self.read(&stored, cursor, depth + 1).field("value")?;
                 Value::array(stored, value)
             }
+            Type::Merkle(pattern) => {
+                let offset = cursor.offset();
+                let linked = read_type(cursor, self.limits).field("type")?;
+                check_array_type(&linked, pattern).at(offset).field("type")?;
+                let hash = read_multihash(cursor)?;
+                self.held.grow(hash.len() as u64)?;
+                Value::merkle(linked, hash.to_vec())
+            }
             Type::Pattern(_) => return Err(symbolic(ty)),
         })
     }
@@ -379,7 +403,7 @@ impl<'a> ValueReader<'a> {
         } else {
             cursor.check_count(count, of.least_size())?;
         }
-        // Paid for already, and not counted twice.
+        // The reservation is made here and not again by `allocate`.
         self.held.grow(count.saturating_mul(size_of::<Value>() as u64)).at(cursor.offset())?;
         allocate(count, &Budget::default())
     }
@@ -425,7 +449,8 @@ fn read_int(cursor: &mut Cursor<'_>, width: u8) -> Result<i128> {
     Ok(read_bits(cursor, width)?.cast_signed() << spare >> spare)
 }
 
-/// R's rule, which the wire format does not follow: any NaN counts as missing. For those who want it.
+/// Whether bits are a NaN. In R any NaN is a missing value; the serialization does not follow that rule, but
+/// callers may.
 ///
 /// ```
 /// use pentaglot::formats::dynd::{FloatWidth, is_nan_bits};

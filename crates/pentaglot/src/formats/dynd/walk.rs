@@ -1,7 +1,9 @@
-//! Walks data by its type without keeping it: where a value ends, and whether it is the one serialization of a value.
+//! Walks data by its type without storing it: finds the end of a value, and checks that it is the unique
+//! serialization.
 
 use std::borrow::Cow;
 
+use super::merkle::check_multihash;
 use super::parse::{parse, parse_canonical};
 use super::tokens::excerpt;
 use super::types::{Encoding, Missing, Type};
@@ -11,23 +13,23 @@ use crate::formats::Findings;
 use crate::limits::Limits;
 use crate::wire::varint;
 
-/// What is looked at on the way.
+/// What a walk checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Care {
-    /// Only where values end; what is skipped may be anything.
+    /// Only the ends of values; the bytes of values are not checked.
     Extent,
     /// Every rule.
     Strict,
 }
 
-/// Skips values of a type, with every error at its offset and path.
+/// Skips values of a type; errors have offset and path.
 pub(super) struct Walker<'a> {
     limits: &'a Limits,
     care: Care,
     free: u64,
-    /// Broken rules that were found, if the walk is to go on after one.
+    /// Broken rules found so far, if the walk continues after one.
     found: Option<Vec<Error>>,
-    /// The last type text of an `array[T]`, since neighbours mostly share it.
+    /// The last type text of an `array[T]`, since adjacent values usually have the same.
     last: Option<(String, Type)>,
 }
 
@@ -36,7 +38,7 @@ impl<'a> Walker<'a> {
         Walker { limits, care, free: 0, found: None, last: None }
     }
 
-    /// A strict walk that goes on after a broken rule, where the type tells how.
+    /// A strict walk that continues after a broken rule, if the type allows it.
     pub(super) fn collecting(limits: &'a Limits) -> Self {
         Walker { found: Some(Vec::new()), ..Walker::new(limits, Care::Strict) }
     }
@@ -125,7 +127,7 @@ impl<'a> Walker<'a> {
                 Missing::Flag => Ok(()),
             },
             Type::Pointer(of) => self.walk(of, cursor, depth + 1),
-            // The place of a value in storage order; its rules are those of its elements.
+            // A value in storage order; its rules are those of its elements.
             Type::Storage { of, .. } => {
                 let (dims, element) = of.fixed_dims();
                 let count = dims.iter().try_fold(1u64, |product, dim| product.checked_mul(*dim));
@@ -136,6 +138,14 @@ impl<'a> Walker<'a> {
                 let walked = self.part(&stored, cursor, depth + 1, |error| error.field("value"));
                 self.last = Some((text, stored));
                 walked
+            }
+            Type::Merkle(_) if self.care == Care::Extent => {
+                read_bytes(cursor)?;
+                read_bytes(cursor).map(drop)
+            }
+            Type::Merkle(pattern) => {
+                self.last = Some(self.array_type(pattern, cursor)?);
+                read_multihash(cursor).map(drop)
             }
             _ => cursor.skip(ty.fixed_size().unwrap_or(u64::MAX)),
         }
@@ -150,7 +160,7 @@ impl<'a> Walker<'a> {
         if let Some(size) = of.fixed_size()
             && (self.care == Care::Extent || is_free_of_rules(of))
         {
-            // The product is within the bytes left: that was just seen.
+            // The product is within the bytes left, as checked above.
             return cursor.skip(count.saturating_mul(size));
         }
         for index in 0..count {
@@ -195,12 +205,12 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The way past one value, prepared once for many: neighbours of fixed size are one step.
+/// A precompiled way to skip one value: adjacent parts of fixed size are one step.
 pub(super) struct Passage(Vec<Pass>);
 
 enum Pass {
     Skip(u64),
-    /// A varint and so many bytes.
+    /// A varint and that many bytes.
     Slice,
     Walk(Type),
 }
@@ -226,7 +236,7 @@ impl Passage {
         }
     }
 
-    /// Goes past one value. Errors have no path: [`Walker::row`] tells it.
+    /// Skips one value. Errors have no path: [`Walker::row`] finds it.
     #[inline]
     pub(super) fn pass(&self, walker: &mut Walker<'_>, cursor: &mut Cursor<'_>) -> Result<()> {
         self.0.iter().try_for_each(|step| match step {
@@ -248,7 +258,7 @@ pub(super) fn free_elements(ty: &Type) -> u64 {
     }
 }
 
-/// Whether any bytes of the right number are a value.
+/// Whether any bytes of the right length are a value.
 pub(super) fn is_free_of_rules(ty: &Type) -> bool {
     match ty {
         Type::Bool | Type::FixedString { .. } => false,
@@ -260,7 +270,7 @@ pub(super) fn is_free_of_rules(ty: &Type) -> bool {
     }
 }
 
-/// Errs unless `stored` is a type that data can have and that `array[pattern]` may hold.
+/// Returns an error unless `stored` is a type that data can have and that matches `array[pattern]`.
 pub(super) fn check_array_type(stored: &Type, pattern: &Type) -> Result<()> {
     if !stored.is_concrete() {
         return Err(symbolic(stored));
@@ -272,7 +282,7 @@ pub(super) fn check_array_type(stored: &Type, pattern: &Type) -> Result<()> {
     Ok(())
 }
 
-/// The error of data whose type is a pattern.
+/// The error for data whose type is a pattern.
 pub(super) fn symbolic(ty: &Type) -> Error {
     Error::malformed("a type that data can have", excerpt(&ty.to_string())).rule("symbolic")
 }
@@ -301,7 +311,7 @@ pub(super) fn read_optional_bool(cursor: &mut Cursor<'_>) -> Result<Option<bool>
     }
 }
 
-/// Whether a value with a flag byte is there.
+/// Reads a flag byte: whether the value is present.
 #[inline]
 pub(super) fn read_flag(cursor: &mut Cursor<'_>) -> Result<bool> {
     let offset = cursor.offset();
@@ -321,7 +331,7 @@ pub(super) fn read_count(cursor: &mut Cursor<'_>, of: &Type) -> Result<u64> {
     let offset = cursor.offset();
     let count = varint::read(cursor)?;
     cursor.check_count(count, of.least_size()).or_else(|error| {
-        // Elements of no bytes have a limit of their own.
+        // Elements without bytes have a separate limit.
         if of.least_size() == 0 { Ok(0) } else { Err(error.at(offset)) }
     })?;
     Ok(count)
@@ -384,6 +394,13 @@ pub(super) fn char_fits(c: char, encoding: Encoding) -> bool {
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+/// The multihash of a link.
+pub(super) fn read_multihash<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
+    let bytes = read_bytes(cursor).field("hash")?;
+    check_multihash(bytes).at(cursor.offset() - bytes.len() as u64).field("hash")?;
+    Ok(bytes)
 }
 
 /// A type as a value: its canonical text.

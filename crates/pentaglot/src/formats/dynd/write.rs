@@ -1,5 +1,5 @@
-//! What a file becomes ([`plan`]), and the file being written: rows go out as they come, or through a spool where what comes before them is known only at
-//! the end (the count of a `var` dimension, the length of a CBOR byte string).
+//! Plans ([`plan`]) and writes a file: rows are written directly, or through a spool if the bytes before them are known
+//! only at the end (the count of a `var` dimension, the length of a CBOR byte string).
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -27,7 +27,7 @@ use crate::sink::Sink;
 use crate::source::Spool;
 use crate::wire::varint;
 
-/// Rows are gathered to this many bytes before they go out.
+/// The size of the output buffer.
 const FLUSH_BYTES: usize = 256 << 10;
 
 /// Plans a file of rows of this schema.
@@ -43,13 +43,13 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     }))
 }
 
-/// A type for a schema, and what becomes of each field.
+/// A type for a schema, and the effect on each field.
 pub(super) struct Planned {
     pub(super) ty: Option<Type>,
     pub(super) plan: Plan,
 }
 
-/// The type that rows of `schema` are written as: the one `given`, else the native one where it fits, else derived.
+/// The type for rows of `schema`: the one `given`, else the native one if it matches, else a derived one.
 pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<u64>, flag: bool) -> Planned {
     let mut plan = Plan::default();
     let fits = |ty: &Type| {
@@ -65,7 +65,7 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
                     || same_fields(with_ticks(&own).fields(), schema.fields())
             })
     };
-    // `--type` is said of the input; it holds for the output too if these rows are of that type.
+    // The given type describes the input; it is also used for the output if it matches these rows.
     let given = given.and_then(|text| text.parse::<Type>().ok()).filter(fits);
     let native = || native::of_sliced(schema, ID).and_then(|native| native.as_str()?.parse().ok());
     let known = given.or_else(|| {
@@ -157,9 +157,9 @@ fn with_row_count(ty: Type, rows: Option<u64>) -> Type {
 /// A file being written.
 struct DyndWriter {
     sink: Sink,
-    /// Rows that cannot go out yet.
+    /// Rows that cannot be written yet.
     spool: Option<Spool>,
-    /// All rows, where they are to be put in another order.
+    /// All rows, if they must be reordered.
     stored: Option<Reserved<u8>>,
     dialect: Dialect,
     ty: Type,
@@ -216,7 +216,7 @@ impl DyndWriter {
         Ok(writer)
     }
 
-    /// What comes before the rows, if that can be known from the number of rows alone.
+    /// The bytes before the rows, if the number of rows determines them.
     fn head(&self, rows: Option<u64>) -> Option<Vec<u8>> {
         let mut head = Vec::new();
         let rows = match (rows, self.layout.rows) {
@@ -400,7 +400,7 @@ impl Writer for DyndWriter {
     }
 }
 
-/// Whether every option is to have a flag byte.
+/// Whether every option gets a flag byte.
 fn wants_flags(options: &WriteOptions) -> Result<bool> {
     Ok(options.options.word("options", &["sentinel", "flag"])? == Some("flag"))
 }

@@ -1,24 +1,24 @@
-//! The values of an entry: how each is read and mirrored.
+//! The values of entries: how each type is read and mirrored.
 
 use super::layout::Symmetry;
 use super::number_text::Scanner;
 use crate::hub::matrix::build::Value;
 
-/// A value as in a file.
+/// The type of a value in a file.
 pub(super) trait Cell: Value {
-    /// What a value is called in messages.
+    /// The name of a value in messages.
     const EXPECTED: &'static str;
 
     /// Reads one.
     fn scan(scanner: &mut Scanner<'_>) -> Option<Self>;
 
-    /// Its twin on the other side of the diagonal; `None` if that does not fit.
+    /// The value on the other side of the diagonal; `None` if it does not fit.
     fn mirror(self, symmetry: Symmetry) -> Option<Self>;
 
     /// Its bytes, least significant first.
     fn put(self, bytes: &mut Vec<u8>);
 
-    /// The value whose bytes come first; zero if there are too few.
+    /// The value of the first bytes; zero if there are too few.
     fn get(bytes: &[u8]) -> Self;
 }
 
@@ -115,7 +115,7 @@ impl Cell for [f64; 2] {
     }
 }
 
-/// An entry of a pattern, which has no text.
+/// An entry of a pattern, which has no value in the file.
 impl Cell for i8 {
     const EXPECTED: &'static str = "nothing";
 

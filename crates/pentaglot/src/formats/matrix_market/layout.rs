@@ -4,9 +4,9 @@ use super::number_text::Scanner;
 use crate::error::{Context, Error, Result};
 use crate::source::Source;
 
-/// What every file begins with, in any case.
+/// The first word of every file, in upper or lower case.
 pub(super) const BANNER: &str = "%%MatrixMarket";
-/// A longer line is no line of this format (the spec says 1024 bytes; real comments are longer).
+/// A longer line is an error (the spec allows 1024 bytes; comments in practice are longer).
 pub(super) const LINE_BYTES: usize = 1 << 20;
 
 macro_rules! words {
@@ -38,14 +38,14 @@ macro_rules! words {
 }
 
 words! {
-    /// Whether entries name their places.
+    /// Whether entries have row and column numbers.
     MarketLayout: "format",
     Coordinate "coordinate";
     Array "array";
 }
 
 words! {
-    /// What the values are.
+    /// The type of the values.
     MarketField: "field",
     Real "real" "double";
     Integer "integer";
@@ -55,7 +55,7 @@ words! {
 }
 
 words! {
-    /// Which entries count twice.
+    /// Which entries are mirrored.
     Symmetry: "symmetry",
     General "general";
     Symmetric "symmetric";
@@ -63,7 +63,7 @@ words! {
     Hermitian "hermitian";
 }
 
-/// What a file says before its entries.
+/// The part of a file before its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) layout: MarketLayout,
@@ -77,9 +77,9 @@ pub(super) struct Header {
     pub(super) banner_bytes: u64,
     /// The offset of the size line.
     pub(super) size_offset: u64,
-    /// Where the entries begin.
+    /// The offset of the first entry.
     pub(super) body_offset: u64,
-    /// The comments between banner and size line, as far as they are short.
+    /// The comments between banner and size line, up to a limit.
     pub(super) comments: Vec<String>,
 }
 
@@ -163,7 +163,7 @@ impl Header {
         Ok(())
     }
 
-    /// Holds the number of entries against the bytes that are there, each of which takes a line.
+    /// Checks the number of entries against the bytes left: each entry takes a line.
     fn check_length(&self, source: &Source) -> Result<()> {
         let value = match self.kind {
             MarketField::Pattern => 0,
@@ -215,7 +215,7 @@ fn parse_banner(text: &[u8]) -> Result<(MarketLayout, MarketField, Symmetry)> {
     Ok((layout, kind, symmetry))
 }
 
-/// The line at `offset` without its end, and where the next begins.
+/// The line at `offset` without its newline, and the offset of the next.
 pub(super) fn line(source: &Source, offset: u64) -> Result<Option<(Vec<u8>, u64)>> {
     let mut text = Vec::new();
     let mut block = [0; 4096];

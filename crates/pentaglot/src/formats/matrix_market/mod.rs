@@ -1,4 +1,4 @@
-//! Matrix Market: matrices as text, one entry a line.
+//! Matrix Market: matrices as text, one entry per line.
 //!
 //! ```text
 //! %%MatrixMarket matrix coordinate real general        the banner: object, format, field, symmetry
@@ -11,9 +11,9 @@
 //! | | read | written |
 //! |---|---|---|
 //! | `coordinate` | sparse rows; explicit zeros and stored order kept, repeats summed as SciPy does | from sparse rows |
-//! | `array` | dense rows; held, or spooled to disk | from dense rows |
-//! | `real`, `double` | Float64, correctly rounded | shortest text that reads back |
-//! | `integer`, `unsigned-integer` | Int64 (`-O integers=uint64`: UInt64); what does not fit is an error | yes |
+//! | `array` | dense rows; kept in memory, or spooled to disk | from dense rows |
+//! | `real`, `double` | Float64, correctly rounded | shortest text that parses back |
+//! | `integer`, `unsigned-integer` | Int64 (option `integers=uint64`: UInt64); values out of range are errors | yes |
 //! | `complex` | `pentaglot.complex` | yes |
 //! | `pattern` | Int8, each entry 1, as SciPy does | if it was read from one and every entry is 1 |
 //! | `general`, `symmetric`, `skew-symmetric`, `hermitian` | expanded | `general` |

@@ -1,7 +1,7 @@
-//! Numbers in text: a scanner that stays on one line and rounds correctly.
+//! Numbers in text: a scanner that does not cross the end of a line and rounds correctly.
 //!
-//! A decimal of at most 19 digits whose integer fits 53 bits and whose power of ten is at most 22 is one exact
-//! multiplication or division away from its float (Clinger's fast path). All others go to the standard library.
+//! A decimal of at most 19 digits whose integer fits 53 bits and whose power of ten is at most 22 needs one
+//! exact multiplication or division (Clinger's fast path). The standard library parses all others.
 
 #![allow(
     clippy::indexing_slicing,
@@ -9,7 +9,7 @@
     reason = "the position never passes the end, and powers are within the table"
 )]
 
-/// A place in text that is read token by token.
+/// A position in text that is read token by token.
 #[derive(Debug, Clone)]
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
@@ -37,7 +37,7 @@ impl<'a> Scanner<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Passes over spaces, tabs and carriage returns.
+    /// Skips spaces, tabs and carriage returns.
     #[inline]
     pub(crate) fn blanks(&mut self) {
         while let Some(b' ' | b'\t' | b'\r') = self.peek() {
@@ -45,7 +45,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over blanks, blank lines and lines that begin with `%`; whether anything is left.
+    /// Skips blanks, blank lines and lines that begin with `%`; returns whether anything is left.
     #[inline]
     pub(crate) fn next_line(&mut self) -> bool {
         loop {
@@ -59,7 +59,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over the rest of the line and its end.
+    /// Skips the rest of the line and its newline.
     pub(crate) fn skip_line(&mut self) {
         let rest = &self.bytes[self.at..];
         self.at += rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
@@ -79,7 +79,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The token here, without reading it.
+    /// The next token, without reading it.
     pub(crate) fn token(&self) -> &'a [u8] {
         let rest = &self.bytes[self.at.min(self.bytes.len())..];
         let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
@@ -91,7 +91,7 @@ impl<'a> Scanner<'a> {
         matches!(self.peek(), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
     }
 
-    /// A whole number from 0 on, after blanks. The scanner stays where it is if there is none.
+    /// An unsigned integer, after blanks. The scanner does not move if there is none.
     #[inline]
     pub(crate) fn unsigned(&mut self) -> Option<u64> {
         self.blanks();
@@ -124,7 +124,7 @@ impl<'a> Scanner<'a> {
         Some(value)
     }
 
-    /// A whole number, after blanks.
+    /// An integer, after blanks.
     #[inline]
     pub(crate) fn signed(&mut self) -> Option<i64> {
         self.blanks();

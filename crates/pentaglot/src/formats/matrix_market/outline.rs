@@ -1,4 +1,4 @@
-//! The lines of a file: banner, comments, size, entries. Entries are found by walking.
+//! The lines of a file: banner, comments, size, entries. Entries are found by scanning the lines.
 
 use super::layout::{Header, line};
 use crate::error::Result;

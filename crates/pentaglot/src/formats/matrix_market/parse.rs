@@ -1,4 +1,5 @@
-//! The entries, parsed in parallel: the file is cut into pieces, and a piece owns the lines that begin in it.
+//! The entries, parsed in parallel: the file is divided into pieces, and each piece has the lines that begin
+//! in it.
 
 use std::ops::Range;
 
@@ -26,7 +27,7 @@ pub(super) struct Body {
     pub(super) end: u64,
 }
 
-/// Where a line is and what is wrong with it.
+/// What is wrong with a line, and its place.
 pub(super) type Fault = Error;
 
 impl Body {
@@ -42,13 +43,13 @@ impl Body {
             .collect()
     }
 
-    /// How many pieces are parsed before their results are looked at: a few for each thread, fewer if memory is short.
+    /// How many pieces are parsed at a time: a few per thread, fewer if memory is short.
     pub(super) fn group(&self) -> usize {
         let room = self.budget.limits().max_alloc / (8 * PIECE_BYTES);
         usize::try_from(room).unwrap_or(usize::MAX).clamp(1, (4 * self.control.threads()).max(16))
     }
 
-    /// Does `work` for each piece, on as many threads as there may be; results come in the order of the pieces.
+    /// Applies `work` to each piece, in parallel; results are in the order of the pieces.
     pub(super) fn each<T: Send>(
         &self,
         pieces: &[Range<u64>],
@@ -58,7 +59,7 @@ impl Body {
             let (text, offset) = self.lines(piece)?;
             work(&text, offset)
         };
-        // All results first: the error of the earliest piece is the one to show.
+        // Waits for all results, since the error of the first piece is reported.
         self.control.map(pieces.iter().collect(), one)?.into_iter().collect()
     }
 
@@ -101,8 +102,8 @@ impl Body {
         Ok((text, from + skip as u64))
     }
 
-    /// The coordinate entries in `rows`, mirrored ones too, and how many lines there were. With `faults`, what is wrong
-    /// goes there and reading goes on.
+    /// The coordinate entries in `rows`, mirrored ones too, and the number of lines. With `faults`, errors are added
+    /// there and reading continues.
     pub(super) fn entries<I: Index, T: Cell>(
         &self,
         text: &[u8],
@@ -149,7 +150,7 @@ impl Body {
                     None => return Err(error),
                     Some(faults) => faults.push(error),
                 }
-                // A line whose end was read is behind us already.
+                // `diagonal` and `mirror` are found after the newline was read.
                 if !matches!(part, "diagonal" | "mirror") {
                     scanner.skip_line();
                 }
@@ -158,7 +159,7 @@ impl Body {
         Ok((entries, count))
     }
 
-    /// The values of an array, one a line.
+    /// The values of an array, one per line.
     pub(super) fn values<T: Cell>(
         &self,
         text: &[u8],
@@ -219,7 +220,7 @@ impl Body {
         error.field(if matches!(part, "end" | "diagonal" | "mirror") { "entry" } else { part })
     }
 
-    /// Holds the number of lines against the size line.
+    /// Compares the number of lines with the size line.
     pub(super) fn check_count(&self, found: u64) -> Result<()> {
         // The file may have been rewritten between two pieces.
         self.source.check_unchanged()?;

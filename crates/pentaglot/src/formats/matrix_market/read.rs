@@ -1,4 +1,5 @@
-//! Coordinate entries sorted into sparse rows; array values, which come column by column, turned into dense rows.
+//! Sorts coordinate entries into sparse rows; transposes array values, which are stored column by column, to
+//! dense rows.
 
 use std::io::Write;
 use std::ops::Range;
@@ -53,7 +54,8 @@ impl MarketDocument {
             ("symmetry".to_owned(), header.symmetry.word().to_owned()),
         ];
         if header.layout == MarketLayout::Coordinate {
-            // Entries off the diagonal of a symmetric matrix count twice; how many there are is not known yet.
+            // The entries of a symmetric matrix that are not on the diagonal are mirrored; their number is not
+            // known yet.
             summary.nonzeros = (header.symmetry == Symmetry::General).then_some(header.entries);
             summary.metadata.push(("entries".to_owned(), header.entries.to_string()));
             summary.metadata.push(("repeats".to_owned(), "summed, as SciPy does".to_owned()));
@@ -101,7 +103,7 @@ impl Document for MarketDocument {
     }
 }
 
-/// The rows that are asked for.
+/// The selected rows.
 fn read(body: &Body, request: &Selection) -> Result<Rows> {
     let range = request.range(body.header.rows);
     let schema = Arc::clone(request.row_schema());
@@ -119,7 +121,7 @@ fn typed<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &S
     let small = body.header.rows <= 1 << 32 && body.header.cols <= 1 << 32;
     match (body.header.layout, small) {
         (MarketLayout::Coordinate, true) => sparse::<u32, T>(body, schema, range, request),
-        // Only schemas that need them have wide column numbers.
+        // Only schemas of more than 2^32 columns have 64-bit column numbers.
         (MarketLayout::Coordinate, false) if body.header.cols > 1 << 32 => {
             sparse::<u64, T>(body, schema, range, request)
         }
@@ -139,8 +141,8 @@ fn sparse<I: Index, T: Cell>(
     let batch_rows = request.batch_rows_or(csr::BATCH_ROWS);
     body.budget.limits().check_free_rows((range.end - range.start).saturating_sub(body.header.entries))?;
     let mirrored = if body.header.symmetry == Symmetry::General { 1 } else { 2 };
-    // While a band is sorted its entries are held twice, the second time without their rows. A quarter of the budget is for
-    // what is parsed at a time and for the batches.
+    // While a band is sorted its entries are in memory twice, the second time without their rows. A quarter of the
+    // budget is for the pieces being parsed and for the batches.
     let entry_bytes = (3 * size_of::<I>() + 2 * size_of::<T>()) as u64 * mirrored;
     let held = body.budget.left() / 4 * 3;
     let (spill, bands) = if body.header.entries.saturating_mul(entry_bytes) <= held || range.is_empty() {
@@ -311,7 +313,8 @@ impl Store {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        // Columns before this one hold one value less each; together they fit, for the values were counted.
+        // Each column has one value less than the one before; their total fits, since the values were
+        // counted.
         let n =
             u128::from(if self.symmetry == Symmetry::Skew { self.matrix.rows - 1 } else { self.matrix.rows });
         let col128 = u128::from(col);

@@ -73,7 +73,7 @@ fn arrow(kind: MarketField) -> DataType {
     }
 }
 
-/// The name that the type of a field's values has beyond its storage.
+/// The extension name of the type of a field's values.
 fn extension_name(kind: MarketField) -> Option<&'static str> {
     (kind == MarketField::Complex).then_some(extension::COMPLEX)
 }

@@ -1,5 +1,5 @@
-//! Coordinate entries that are too many for memory: the text is parsed once, and the entries wait in temporary files,
-//! one for each range of rows, until their rows are read.
+//! Coordinate entries that do not fit in memory: the text is parsed once, and the entries are kept in temporary
+//! files, one per range of rows, until their rows are read.
 
 use std::io::Write;
 use std::marker::PhantomData;
@@ -12,11 +12,12 @@ use crate::error::Result;
 use crate::hub::matrix::build::{self as csr, Entries, Index};
 use crate::source::{Source, Spool};
 
-/// Temporary files. A band that shares one with others costs one more reading of it, so few would do for most files.
+/// Maximum number of temporary files. Each band in a file costs one more pass over that file, so a few files are
+/// enough in most cases.
 const MOST_BUCKETS: u64 = 64;
 /// Entries that are read at a time.
 const PIECE_ENTRIES: u64 = 1 << 16;
-/// Pieces that are read side by side.
+/// Pieces that are read in parallel.
 const GROUP: usize = 16;
 
 /// The entries of some rows, in the order of the file.
@@ -28,8 +29,8 @@ pub(super) struct Spill<I, T> {
 }
 
 impl<I: Index, T: Cell> Spill<I, T> {
-    /// Parses the file. Gives bands of rows too, each of which takes at most `band_bytes` of memory at `entry_bytes` an
-    /// entry, unless a single row takes more.
+    /// Parses the file. Also returns bands of rows, each of which takes at most `band_bytes` of memory at `entry_bytes`
+    /// per entry, unless a single row takes more.
     pub(super) fn fill(
         body: &Body,
         rows: Range<u64>,

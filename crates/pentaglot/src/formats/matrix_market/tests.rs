@@ -82,7 +82,7 @@ fn row_ranges_keep_their_entries() {
 #[test]
 fn a_file_past_the_budget_is_parsed_once_and_read_in_bands() {
     let (rows, entries) = (500, 20_000);
-    // All batches are held: of a symmetric matrix they have twice the entries.
+    // All batches are kept in memory: those of a symmetric matrix have twice the entries.
     for (symmetry, field, max_alloc) in [("general", "integer", 600_000), ("symmetric", "real", 1_000_000)] {
         let mut text =
             format!("%%MatrixMarket matrix coordinate {field} {symmetry}\n{rows} {rows} {entries}\n");
@@ -103,7 +103,7 @@ fn a_file_past_the_budget_is_parsed_once_and_read_in_bands() {
 
 #[test]
 fn pieces_meet_at_line_ends() {
-    // Several pieces, with lines of many lengths across their edges.
+    // Several pieces, with lines of many lengths across their boundaries.
     let entries = 400_000u64;
     let mut text = format!("%%MatrixMarket matrix coordinate integer general\n1000 1000 {entries}\n");
     for index in 0..entries {
@@ -263,7 +263,7 @@ fn truncations_and_flipped_bits_never_panic() {
     for name in ["odd", "scipy_hermitian_array", "scipy_complex", "pattern_symmetric", "scipy_skew_array"] {
         let bytes = std::fs::read(testdata(&format!("mtx/{name}.mtx"))).unwrap();
         for len in 0..bytes.len() {
-            // Text cut inside its last number may still be text.
+            // Text truncated inside its last number may still be valid.
             let _ = exhaust(bytes[..len].to_vec());
         }
         let last_line = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();

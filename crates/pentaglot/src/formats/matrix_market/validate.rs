@@ -1,13 +1,13 @@
-//! Every rule against every line.
+//! Checks every line against every rule.
 //!
 //! | rule | what |
 //! |---|---|
-//! | `row`, `column` | an index lies in the matrix, counted from 1 |
+//! | `row`, `column` | an index is within the matrix, counted from 1 |
 //! | `value`, `line-end` | a value of the field, and nothing after it |
 //! | `diagonal` | a skew-symmetric matrix stores no diagonal |
 //! | `entries` | as many entries as the size line says |
 //! | `line` | no line is longer than a mebibyte |
-//! | `repeat` | an entry is given once (note: repeats are summed) |
+//! | `repeat` | each entry occurs once (note: repeats are summed) |
 
 use super::cell::Cell;
 use super::layout::{MarketField, MarketLayout, Symmetry};
@@ -31,7 +31,7 @@ fn typed<T: Cell>(body: &Body, findings: &mut Findings) -> Result<()> {
     let all = 0..header.rows;
     let mut count = 0;
     let mut places: Vec<(u64, u64)> = Vec::new();
-    // Repeats are looked for among as many entries as fit the budget.
+    // Repeats are searched for only if the entries fit in the budget.
     let look = header.entries.saturating_mul(32) <= body.budget.limits().max_alloc;
     for group in body.pieces().chunks(body.group()) {
         let checked = body.each(group, |text, offset| {

@@ -1,7 +1,7 @@
 //! Sparse rows as coordinate entries, dense rows as an array.
 //!
-//! The numbers of rows and entries are known at the end only. They are in the size line; the comment line before it
-//! takes up the slack, so that the line can be patched without moving what follows.
+//! The numbers of rows and entries in the size line are known only at the end. The comment line before it is
+//! padded, so that the size line can be patched without moving the entries.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::source::Spool;
 
 /// Bytes of the comment line and the size line together: a `%`, two newlines and three numbers fit.
 const SIZE_BYTES: usize = 2 + 3 * 20 + 3;
-/// Text is handed on in pieces of this size.
+/// Text is written in pieces of this size.
 const TEXT_BYTES: usize = 256 << 10;
 
-/// What values become: the field of the banner, and what that does to them.
+/// The field of the banner for the values, and the effect on them.
 fn field_of(schema: &Schema) -> Result<(MarketField, Effect), String> {
     use DataType::*;
     let value = match Form::of(schema) {
@@ -61,7 +61,7 @@ fn field_of(schema: &Schema) -> Result<(MarketField, Effect), String> {
     Ok((kind, effect))
 }
 
-/// What writing rows of this schema does to each field, and the writer.
+/// The effect of writing rows of this schema on each field, and the writer.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     options.options.word(NULLS.key, &["nan"])?;
     let (steps, kind) = steps(schema);
@@ -73,7 +73,7 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     }))
 }
 
-/// What writing does to the matrix, and the field of the banner, if there is one.
+/// The effect of writing on the matrix, and the field of the banner, if there is one.
 fn steps(schema: &Schema) -> (Plan, Option<MarketField>) {
     let mut plan = Plan::default();
     let name = schema.fields().first().map(|field| field.name().clone()).unwrap_or_default();
@@ -107,7 +107,7 @@ struct MarketWriter {
 
 enum Body {
     Coordinate,
-    /// Values row by row, until all are there.
+    /// Values row by row, spooled until all rows are written.
     Array(Spool),
 }
 
@@ -212,7 +212,7 @@ impl MarketWriter {
         let source = spool.into_source("spool")?;
         writeln!(self.text, "{} {}", self.rows, self.cols)?;
         let item_bytes = if self.kind == MarketField::Complex { 16 } else { 8 };
-        // Seen from the other side, rows one after another are the columns of the transposed matrix.
+        // Adjacent rows are the columns of the transposed matrix.
         let matrix =
             ColumnMajor { source, offset: 0, rows: self.cols, cols: self.rows, item_bytes, order: None };
         let band = matrix.band_rows(&self.budget);
@@ -260,7 +260,7 @@ impl Writer for MarketWriter {
         let written = self.rows;
         if let Body::Coordinate = self.body {
             self.flush_text(1)?;
-            // Trailing rows that are empty may not come as rows.
+            // Empty trailing rows may be missing from the stream.
             let rows = self.rows.max(self.declared_rows.unwrap_or(0));
             let size = format!("{rows} {} {}\n", self.cols, self.entries);
             let slack = SIZE_BYTES.saturating_sub(2 + size.len());
@@ -282,16 +282,16 @@ fn lossy(row: u64, why: impl std::fmt::Display) -> Error {
     Error::lossy(format!("row {row}, column \"row\": {why}"))
 }
 
-/// The shortest text that reads back to the same float.
+/// The shortest text that parses back to the same float.
 fn put_float(value: f64, text: &mut Vec<u8>) {
-    // Memory takes all bytes.
+    // Writing to memory cannot fail.
     let _ = if value.is_nan() { write!(text, "nan") } else { write!(text, "{value:?}") };
     if text.ends_with(b".0") {
         text.truncate(text.len() - 2);
     }
 }
 
-/// Values on their way out, in the widest form of their kind.
+/// Values to be written, as the widest type of their kind.
 struct Numbers {
     array: ArrayRef,
     wide: Wide,

@@ -1,4 +1,5 @@
-//! From an array's bytes to Arrow arrays. Values that Arrow holds in the same form are not touched.
+//! Decodes the bytes of an array to Arrow arrays. Values with the same representation in Arrow are not
+//! copied.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Error, Result};
 use crate::limits::Budget;
 
-/// Where element `index` of what is decoded is in the file. Used only for errors.
+/// The file offset of element `index`. Used only for errors.
 pub(in crate::formats) type Place<'a> = &'a dyn Fn(u64) -> u64;
 
 /// `count` adjacent elements in `bytes`.
@@ -77,7 +78,7 @@ pub(in crate::formats) fn decode_members(
     Ok((fields, columns))
 }
 
-/// Wraps flat elements into the fixed lists that `field` asks for, `count` of the outermost.
+/// Wraps flat elements in the fixed lists of `field`, `count` of the outermost.
 pub(in crate::formats) fn fold(field: &Field, values: ArrayRef, count: usize) -> Result<ArrayRef> {
     let DataType::FixedSizeList(item, size) = field.data_type() else { return Ok(values) };
     if values.data_type() == field.data_type() && values.len() == count {
@@ -201,7 +202,7 @@ fn decode_scalar(
     })
 }
 
-/// What is wrong with one element (its bytes least significant first), if anything.
+/// The error of one element (given in little-endian bytes), if there is one.
 pub(in crate::formats) fn fault(scalar: Scalar, element: &[u8]) -> Option<Error> {
     let whole =
         || element.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)).filter(|value| *value != i64::MIN);
@@ -234,7 +235,7 @@ pub(in crate::formats) fn fault(scalar: Scalar, element: &[u8]) -> Option<Error>
     }
 }
 
-/// Whether elements of this kind can be at fault at all.
+/// Whether elements of this kind can be invalid at all.
 pub(in crate::formats) fn has_rules(scalar: Scalar) -> bool {
     match scalar.kind {
         DtypeKind::Bool | DtypeKind::Text => true,
@@ -276,12 +277,12 @@ fn code_points(element: &[u8]) -> impl Iterator<Item = u32> {
     element.chunks_exact(4).map(|chunk| chunk.iter().rev().fold(0, |code, byte| code << 8 | u32::from(*byte)))
 }
 
-/// Little-endian numbers as they are; copied only if their memory is not aligned.
+/// Little-endian numbers, copied only if their memory is not aligned.
 fn primitive(kind: DataType, bytes: &Buffer, count: usize) -> Result<ArrayRef> {
     Ok(make_array(ArrayData::builder(kind).len(count).add_buffer(bytes.clone()).align_buffers(true).build()?))
 }
 
-/// The bytes with every `unit` of them in reverse.
+/// The bytes with each group of `unit` bytes reversed.
 pub(in crate::formats) fn swap(bytes: &Buffer, unit: u64, budget: &Budget) -> Result<Buffer> {
     let mut out = allocate_zeroed(bytes.len() as u64, budget)?;
     let target = out.as_slice_mut();

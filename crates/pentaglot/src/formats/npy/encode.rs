@@ -1,4 +1,4 @@
-//! From Arrow arrays to NumPy's bytes.
+//! Encodes Arrow arrays as the bytes of NumPy arrays.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Date32Type;
@@ -32,7 +32,7 @@ impl Origin {
     }
 }
 
-/// The bytes that an array's elements take as `dtype` with `shape` each, one after another.
+/// The bytes of an array's elements, each of `dtype` and `shape`, one after another.
 pub(in crate::formats) fn encode(
     dtype: &Dtype,
     shape: &[u64],
@@ -65,7 +65,7 @@ pub(in crate::formats) fn encode(
     }
 }
 
-/// Whether an array holds the elements themselves, no longer lists of them.
+/// Whether an array holds the elements themselves, not lists of them.
 fn is_leaf(dtype: &Dtype, array: &ArrayRef) -> bool {
     let DataType::FixedSizeList(item, _) = array.data_type() else { return true };
     let complex = matches!(dtype, Dtype::Scalar(Scalar { kind: DtypeKind::Complex, .. }));
@@ -269,7 +269,7 @@ fn whole_values(array: &ArrayRef) -> Result<Box<dyn Iterator<Item = i64> + '_>> 
     Ok(Box::new(values.into_iter().copied().collect::<Vec<_>>().into_iter()))
 }
 
-/// The width that the values of a text or bytes column need, in bytes.
+/// The width of the longest value of a text or bytes column, in bytes.
 pub(in crate::formats) fn width(kind: DtypeKind, array: &ArrayRef) -> Result<u64> {
     Ok(match kind {
         DtypeKind::Bytes => binary_values(array)?.map(|value| value.len() as u64).max().unwrap_or(0),
@@ -280,7 +280,7 @@ pub(in crate::formats) fn width(kind: DtypeKind, array: &ArrayRef) -> Result<u64
     })
 }
 
-/// Widens the texts and bytes of `dtype` whose width is open (0) until the values of `array` fit.
+/// Widens the texts and bytes of `dtype` whose width is undetermined (0) so that the values of `array` fit.
 pub(in crate::formats) fn widen(dtype: &mut Dtype, shape: &[u64], array: &ArrayRef) -> Result<()> {
     if !is_open(dtype) {
         return Ok(());
@@ -304,7 +304,7 @@ pub(in crate::formats) fn widen(dtype: &mut Dtype, shape: &[u64], array: &ArrayR
     Ok(())
 }
 
-/// Whether a dtype has texts or bytes, whose width may be open.
+/// Whether a dtype has texts or bytes, whose width may be undetermined.
 pub(in crate::formats) fn is_open(dtype: &Dtype) -> bool {
     match dtype {
         Dtype::Scalar(scalar) => matches!(scalar.kind, DtypeKind::Bytes | DtypeKind::Text),
@@ -312,7 +312,7 @@ pub(in crate::formats) fn is_open(dtype: &Dtype) -> bool {
     }
 }
 
-/// NumPy has no texts or bytes of width 0: the least it makes is 1.
+/// NumPy has no texts or bytes of width 0: the minimum is 1.
 pub(in crate::formats) fn close(dtype: &mut Dtype) {
     match dtype {
         Dtype::Scalar(scalar) => match scalar.kind {

@@ -1,4 +1,5 @@
-//! Where an array is ([`Extent`]) and its header ([`Header`]): read strictly, written as NumPy writes it.
+//! The location of an array ([`Extent`]) and its header ([`Header`]): read strictly, written as NumPy writes
+//! it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -17,19 +18,19 @@ use crate::source::Source;
 pub(in crate::formats) const MAGIC: [u8; 6] = *b"\x93NUMPY";
 /// NumPy pads a header so that the values start at a multiple of this.
 const ALIGN: usize = 64;
-/// NumPy leaves room for this many digits in the dimension that may grow.
+/// NumPy reserves room for this many digits of the dimension that may grow.
 const GROWTH_DIGITS: usize = 21;
 
-/// A run of bytes of a source: a whole file, or a member of an archive.
+/// A range of bytes of a source: a whole file, or a member of an archive.
 #[derive(Debug, Clone)]
 pub(in crate::formats) struct Extent {
     pub(in crate::formats) source: Source,
     pub(in crate::formats) base: u64,
-    /// Bytes in the run, if known.
+    /// The length of the range, if known.
     pub(in crate::formats) len: Option<u64>,
-    /// The CRC-32 that the bytes must have, where an archive says so and nobody else checks it.
+    /// The expected CRC-32 of the bytes, if an archive stores one and no decoder checks it.
     pub(in crate::formats) crc: Option<u32>,
-    /// Whether the checksum has been compared, or will not be for a part of the bytes.
+    /// Whether the checksum has been compared, or is skipped because only a part of the bytes is read.
     pub(in crate::formats) checked: Arc<AtomicBool>,
 }
 
@@ -38,7 +39,7 @@ impl Extent {
         Extent { base: 0, len: source.len(), source, crc: None, checked: Arc::default() }
     }
 
-    /// `len` bytes at `offset`, counted from the run's start, without using up a stream.
+    /// `len` bytes at `offset`, counted from the start of the range, without consuming a stream.
     pub(in crate::formats) fn peek(&self, offset: u64, len: u64, budget: &Budget) -> Result<Buffer> {
         let at = self.base.saturating_add(offset);
         if let Some(total) = self.len
@@ -69,7 +70,7 @@ impl Extent {
 }
 
 impl Extent {
-    /// Compares the CRC-32 of all bytes, where an archive has one.
+    /// Compares the CRC-32 of all bytes, if an archive has one.
     pub(in crate::formats) fn check_crc(&self) -> Result<()> {
         let (Some(expected), Some(len)) = (self.crc, self.len) else { return Ok(()) };
         let mut reader = BufReader::with_capacity(1 << 16, self.source.reader_at(self.base)?.take(len));
@@ -95,7 +96,7 @@ impl Extent {
         Ok(())
     }
 
-    /// As [`check_crc`](Self::check_crc), for readers of a part: once, and not where all bytes have a price.
+    /// Like [`check_crc`](Self::check_crc), for readers of a part: only once, and not if reads are costly.
     pub(super) fn check_crc_once(&self) -> Result<()> {
         if self.crc.is_some() && !self.source.is_costly() && !self.checked.load(Ordering::Relaxed) {
             self.check_crc()?;
@@ -105,7 +106,7 @@ impl Extent {
     }
 }
 
-/// What a `.npy` file says before its values.
+/// The header of a `.npy` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::formats) struct Header {
     pub(in crate::formats) version: u8,
@@ -182,7 +183,7 @@ impl Header {
         }
         let latin = text.chars().all(|character| (character as u32) < 256);
         let len = if latin { text.chars().count() } else { text.len() } + 1;
-        // A header that is aligned already gets a whole line of padding more, as NumPy does.
+        // Like NumPy, adds `ALIGN` bytes of padding to a header that is aligned already.
         let padding = |prefix: usize| ALIGN - (prefix + len) % ALIGN;
         let fits_short = u16::try_from(len + padding(10)).is_ok();
         let (version, prefix) = match (latin, fits_short) {
@@ -211,7 +212,7 @@ impl Header {
         bytes
     }
 
-    /// Whether NumPy would write these very bytes.
+    /// Whether NumPy would write the same bytes.
     pub(in crate::formats) fn is_canonical(&self) -> bool {
         *self == Header::canonical(self.dtype.clone(), self.fortran_order, self.shape.clone())
     }

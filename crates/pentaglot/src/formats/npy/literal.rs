@@ -1,5 +1,5 @@
-//! The small part of Python's literals that a `.npy` header uses: strings, whole numbers, booleans, `None`, tuples,
-//! lists and dictionaries. Reading is strict about structure and lenient about white space; writing is Python's `repr`.
+//! The subset of Python's literals that a `.npy` header uses: strings, integers, booleans, `None`, tuples, lists and
+//! dictionaries. Reading is strict about structure and lenient about white space; writing is Python's `repr`.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub(in crate::formats) enum Literal {
 }
 
 impl Literal {
-    /// Parses `text`, which begins at `base` in the file, to its end (white space aside).
+    /// Parses `text`, which begins at `base` in the file, to its end (apart from white space).
     pub(in crate::formats) fn parse(text: &[u8], base: u64, limits: &Limits) -> Result<Literal> {
         let mut parser = Parser { cursor: Cursor::at(text, base), limits };
         let value = parser.value(0)?;
@@ -45,7 +45,7 @@ impl Parser<'_> {
     }
 
     fn bump(&mut self) {
-        // The byte was just seen.
+        // The byte was peeked above.
         let _ = self.cursor.u8();
     }
 
@@ -67,7 +67,7 @@ impl Parser<'_> {
         match self.peek("a Python value")? {
             b'\'' | b'"' => self.text(),
             b'(' => self.items(b')', depth).map(|(items, comma)| match (items.len(), comma) {
-                // Brackets round one value without a comma only group.
+                // Parentheses around one value without a comma are only grouping.
                 (1, false) => items.into_iter().next().unwrap_or(Literal::None),
                 _ => Literal::Tuple(items),
             }),
@@ -116,7 +116,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A comma, or else the closing bracket must follow.
+    /// Reads a comma if there is one; otherwise the closing bracket must follow.
     fn comma(&mut self, close: u8) -> Result<bool> {
         self.space();
         match self.peek("`,` or a closing bracket")? {

@@ -11,7 +11,7 @@ use crate::formats::{Node, Strided};
 use crate::limits::Budget;
 use crate::source::Source;
 
-/// The parts of an array that is stored in a file as it is.
+/// The parts of an array that is stored uncompressed in a file.
 pub(in crate::formats) fn parts(array: &ArrayFile) -> Vec<Node> {
     let header = &array.header;
     let base = array.extent.base;
@@ -57,7 +57,7 @@ fn data(array: &ArrayFile) -> Node {
     }
 }
 
-/// The runs of adjacent elements: what they are, how many, how long. None for a single run.
+/// The runs of adjacent elements: their name, number and length. `None` for a single run.
 fn runs(header: &Header) -> Option<(&'static str, u64, u64)> {
     match (header.is_column_major(), header.shape.as_slice()) {
         (_, [] | [_]) => None,

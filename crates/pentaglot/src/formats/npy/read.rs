@@ -1,4 +1,4 @@
-//! One array as rows: in C order straight from the file or a stream, in Fortran order band by band.
+//! Reads one array as rows: in C order directly from the file or a stream, in Fortran order band by band.
 
 use std::io::Read;
 use std::ops::Range;
@@ -24,12 +24,12 @@ use crate::hub::{Rows, native, rows};
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader};
 
-/// Bytes of values that a batch holds, unless the user says how many rows.
+/// Bytes of values in a batch, unless the user sets the number of rows.
 const BATCH_BYTES: u64 = 4 << 20;
-/// Rows of a batch at the most.
+/// Maximum number of rows in a batch.
 const BATCH_ROWS: u64 = 1 << 22;
 
-/// An array in a file or an archive, its header read.
+/// An array in a file or an archive, whose header has been read.
 #[derive(Debug, Clone)]
 pub(in crate::formats) struct ArrayFile {
     pub(in crate::formats) extent: Extent,
@@ -92,12 +92,12 @@ impl ArrayFile {
         Ok(ArrayFile { extent, header, schema, budget: budget.clone(), missing })
     }
 
-    /// Where the values begin.
+    /// The offset of the values.
     pub(in crate::formats) fn data_offset(&self) -> u64 {
         self.extent.base + self.header.bytes
     }
 
-    /// The rows that are asked for.
+    /// The selected rows.
     pub(in crate::formats) fn rows(&self, selection: &Selection) -> Result<Rows> {
         let range = selection.range(self.header.rows());
         let schema = Arc::clone(selection.row_schema());
@@ -129,7 +129,7 @@ impl ArrayFile {
         selection.project(rows::from_batches(schema, batches))
     }
 
-    /// Rows of one size, cut anywhere; `None` if they do not lie one after the other in a file that can be read anywhere.
+    /// Rows of constant size can be split anywhere; `None` if they are not contiguous in a seekable file.
     pub(in crate::formats) fn splits(&self, wanted: usize) -> Option<Vec<Split>> {
         if self.header.is_column_major() || !self.extent.source.is_seekable() {
             return None;
@@ -140,8 +140,8 @@ impl ArrayFile {
 
     /// The bytes of the rows in `range`, in C order, a band at a time.
     ///
-    /// Whoever reads all rows and then calls [`Bands::end`] has compared the member's checksum. For some rows of a
-    /// stored member it is compared first, once; not where reading all bytes has a price.
+    /// A caller that reads all rows and then calls [`Bands::end`] has compared the member's checksum. For some
+    /// rows of a stored member it is compared first, once, unless reads are costly.
     pub(in crate::formats) fn bands(&self, range: Range<u64>) -> Result<Bands> {
         let header = &self.header;
         let row_bytes = header.row_bytes().unwrap_or(0);
@@ -205,12 +205,12 @@ impl ArrayFile {
         rows::batch(Arc::clone(schema), vec![values], rows)
     }
 
-    /// Where an element, counted in C order, is in the file.
+    /// The file offset of an element, counted in C order.
     pub(in crate::formats) fn element_offset(&self, index: u64) -> u64 {
         let item = self.header.dtype.bytes().unwrap_or(0);
         let mut position = index;
         if self.header.is_column_major() {
-            // The last index of C order runs fastest; in Fortran order the first does.
+            // In C order the last index varies fastest, in Fortran order the first.
             let mut rest = index;
             let mut indices: Vec<u64> = Vec::new();
             for count in self.header.shape.iter().rev() {
@@ -243,7 +243,7 @@ fn without_last_columns(header: &mut Header, found: u64, start: u64, fault: Erro
     Ok(MissingPart { name, bytes, reason: fault.to_string() })
 }
 
-/// How the bytes of rows come.
+/// How the bytes of rows are read.
 enum Order {
     /// At this offset next, by positioned reads.
     Rows(u64),
@@ -296,7 +296,7 @@ impl Bands {
         self.end()
     }
 
-    /// After the last row: nothing may follow, and an archive's checksum must hold.
+    /// After the last row: checks that nothing follows, and the checksum of an archive.
     pub(in crate::formats) fn end(&mut self) -> Result<()> {
         if let Some((sum, expected)) = &self.crc
             && sum.sum() != *expected
@@ -346,7 +346,7 @@ fn read_stream(reader: &mut SourceReader, bytes: u64, budget: &Budget) -> Result
     Ok(memory.into())
 }
 
-/// Rows of a batch that holds [`BATCH_BYTES`]; elements without bytes count as four.
+/// The number of rows in a batch of [`BATCH_BYTES`]; elements without bytes count as four bytes.
 pub(in crate::formats) fn batch_rows(header: &Header) -> u64 {
     let item = header.dtype.bytes().unwrap_or(0).max(4);
     let row = header.row_elements().unwrap_or(0).saturating_mul(item).max(1);
@@ -354,7 +354,7 @@ pub(in crate::formats) fn batch_rows(header: &Header) -> u64 {
     (BATCH_BYTES / if exact == 0 { row } else { exact }).clamp(1, BATCH_ROWS)
 }
 
-/// Where each element of a row in Fortran order is in C order; none if that is the same.
+/// The position in C order of each element of a row in Fortran order; `None` if the orders are the same.
 fn fortran_order(inner: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
     if inner.len() < 2 {
         return Ok(None);
@@ -379,7 +379,7 @@ fn fortran_order(inner: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
     Ok(Some(order))
 }
 
-/// Where each element of a row in C order is in Fortran order; none if that is the same.
+/// The position in Fortran order of each element of a row in C order; `None` if the orders are the same.
 pub(in crate::formats) fn reversed_order(outer: &[u64], budget: &Budget) -> Result<Option<Vec<u32>>> {
     let reversed: Vec<u64> = outer.iter().rev().copied().collect();
     fortran_order(&reversed, budget)
@@ -399,7 +399,7 @@ impl NpyDocument {
     }
 }
 
-/// What an array says of itself.
+/// The summary of an array.
 pub(in crate::formats) fn summary(array: &ArrayFile, format: &'static str) -> Summary {
     let header = &array.header;
     let mut summary = Summary::new(format, SchemaRef::clone(&array.schema));

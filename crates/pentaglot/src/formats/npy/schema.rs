@@ -1,4 +1,4 @@
-//! NumPy's types as Arrow's, and back.
+//! Maps NumPy's types to Arrow's, and back.
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use serde_json::json;
@@ -41,7 +41,7 @@ pub(in crate::formats) fn arrow_schema(header: &Header) -> Result<Schema> {
     }
 }
 
-/// What lets the same bytes be written again.
+/// The native type, with which the same bytes can be written again.
 pub(super) fn native_type(header: &Header) -> serde_json::Value {
     let descr = header.dtype.descr().to_string();
     let mut native = json!({
@@ -58,7 +58,7 @@ pub(super) fn native_type(header: &Header) -> serde_json::Value {
     native
 }
 
-/// What an Arrow field becomes: a dtype, the dimensions of one value, and what that does to values.
+/// The NumPy type of an Arrow field: a dtype, the dimensions of one value, and the effect on values.
 #[derive(Debug, Clone)]
 pub(in crate::formats) struct Derived {
     pub(in crate::formats) dtype: Dtype,
@@ -78,8 +78,8 @@ impl Derived {
     }
 }
 
-/// What a field becomes; `Err` says why it cannot be. In a matrix (`pairs`), two floats are a complex number
-/// even where the extension's name was lost on the way.
+/// The NumPy type of a field; `Err` says why there is none. In a matrix (`pairs`), two floats are a complex
+/// number even if the extension name was lost.
 pub(in crate::formats) fn derive(field: &Field, pairs: bool) -> Result<Derived, String> {
     use DataType::*;
     let derived = match field.data_type() {
@@ -193,13 +193,13 @@ fn unit_of(unit: TimeUnit) -> Unit {
     })
 }
 
-/// What rows of a schema become, by their Arrow types alone; the outermost dimension is left out.
+/// The NumPy type of rows of a schema, from their Arrow types alone, without the outermost dimension.
 pub(in crate::formats) fn derive_rows(schema: &Schema) -> Result<Derived, String> {
     match Form::of(schema) {
         Form::Dense => {
             let field = schema.field(0);
             let DataType::FixedSizeList(item, cols) = field.data_type() else {
-                return Err("a matrix whose rows are no lists".to_owned());
+                return Err("a matrix whose rows are not lists".to_owned());
             };
             let value = derive(item, true)?;
             let cols = u64::try_from(*cols).unwrap_or(0);

@@ -85,7 +85,7 @@ fn arrays_come_back_byte_for_byte() {
         let document = open(&Npy, bytes.clone()).unwrap();
         let again = write(&Npy, document.as_ref(), &WriteOptions::default()).unwrap();
         if name.starts_with("big_") || name == "titled" {
-            // Most significant byte first is read, not written.
+            // Big-endian values are read, but not written.
             let twin = open(&Npy, again).unwrap();
             assert_eq!(all(twin.as_ref()).unwrap(), all(document.as_ref()).unwrap(), "{name}");
         } else {
@@ -347,7 +347,7 @@ fn bad_values_say_what_and_where() {
                 let here = findings.list().iter().filter(|finding| finding.offset == error.offset());
                 assert_eq!((here.count(), findings.is_valid()), (1, false));
             }
-            // Not the file's fault.
+            // The file is valid.
             Err(same) => assert_eq!((same.kind(), same.offset()), (ErrorKind::Unsupported, error.offset())),
         }
     }
@@ -389,7 +389,7 @@ fn fortran_order_stays_within_a_small_budget() {
     assert_eq!(next, rows * cols);
 }
 
-/// Opens and reads to the end whatever comes; the point is that nothing panics and nothing large is allocated.
+/// Opens and reads any bytes to the end; this must not panic or allocate much.
 fn exhaust(format: &dyn Format, bytes: Vec<u8>) -> Result<()> {
     let limits = Limits { max_alloc: 16 << 20, max_free_rows: 1 << 16, ..Limits::default() };
     let options = ReadOptions { budget: limits.budget(), ..ReadOptions::default() };
@@ -441,7 +441,7 @@ fn flipped_bits_never_panic_and_archives_notice() {
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            // Without a checksum a flipped value is a value.
+            // Without a checksum, a flipped bit in a value is not detected.
             let _ = exhaust(format_of(&path), flipped);
         }
     }
@@ -456,7 +456,7 @@ fn a_flipped_value_in_an_archive_breaks_its_checksum() {
     let document = open(&Npz, flipped).unwrap();
     let error = all(document.as_ref()).unwrap_err();
     assert_eq!((error.kind(), error.rule_name()), (ErrorKind::Malformed, "crc"));
-    // Also if other rows are asked for.
+    // Also if other rows are selected.
     let first = document.selection().with_rows(0..1);
     let error = document.rows(&first).and_then(plain).unwrap_err();
     assert_eq!(error.rule_name(), "crc");
@@ -495,7 +495,7 @@ proptest! {
     fn dense_matrices_come_back(cols in 1usize..6, rows in 0usize..9, seed: Vec<f64>, slice in 0usize..4) {
         let values: Vec<f64> = seed.iter().copied().cycle().take(if seed.is_empty() { 0 } else { rows * cols }).collect();
         let (schema, batch) = matrix(&values, cols);
-        // A slice must be written as the slice, not as what it is cut from.
+        // A slice must be written as the slice, not as the whole array.
         let from = slice.min(batch.num_rows());
         let cut = batch.slice(from, batch.num_rows() - from);
         for format in [&Npy as &dyn Format, &Npz] {

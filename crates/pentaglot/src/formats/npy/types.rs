@@ -1,4 +1,4 @@
-//! NumPy's data types as a `.npy` header names them, and what each becomes in Arrow.
+//! NumPy's data types as in a `.npy` header, and their Arrow types.
 //!
 //! | dtype | Arrow |
 //! |---|---|
@@ -37,7 +37,7 @@ pub(in crate::formats) struct Member {
     pub(in crate::formats) shape: Vec<u64>,
 }
 
-/// A type without parts.
+/// A type without fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::formats) struct Scalar {
     pub(in crate::formats) kind: DtypeKind,
@@ -46,7 +46,7 @@ pub(in crate::formats) struct Scalar {
     pub(in crate::formats) big_endian: bool,
 }
 
-/// What a scalar is.
+/// The kind of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::formats) enum DtypeKind {
     Bool,
@@ -61,14 +61,14 @@ pub(in crate::formats) enum DtypeKind {
     Timedelta(Unit),
 }
 
-/// A datetime unit: so many of a base unit.
+/// A datetime unit: a multiple of a base unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::formats) struct Unit {
     pub(in crate::formats) count: u32,
     pub(in crate::formats) base: &'static str,
 }
 
-/// The base units that have an Arrow form.
+/// The base units that have an Arrow type.
 const BASES: [&str; 10] = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"];
 
 impl Unit {
@@ -113,7 +113,8 @@ impl Unit {
         }
     }
 
-    /// How many of the Arrow unit (days for a date, else [`arrow`](Self::arrow)) one of this is; months of a calendar unit.
+    /// The length of this unit in Arrow units (days for a date, else [`arrow`](Self::arrow)), or in months for a
+    /// calendar unit.
     pub(in crate::formats) fn factor(self, date: bool) -> i64 {
         let one = match (self.base, date) {
             ("Y", _) => 12,
@@ -223,7 +224,7 @@ impl Scalar {
         format!("{order}{letter}{count}{unit}")
     }
 
-    /// Bytes that are swapped together.
+    /// The size of the groups of bytes that are swapped.
     pub(in crate::formats) fn unit_bytes(self) -> u64 {
         match self.kind {
             DtypeKind::Complex => self.bytes / 2,
@@ -232,12 +233,12 @@ impl Scalar {
         }
     }
 
-    /// Whether NaT makes nulls of some values.
+    /// Whether NaT values become nulls.
     pub(in crate::formats) fn is_nullable(self) -> bool {
         matches!(self.kind, DtypeKind::Datetime(_) | DtypeKind::Timedelta(_))
     }
 
-    /// What it becomes in Arrow.
+    /// Its Arrow type.
     pub(in crate::formats) fn arrow(self) -> DataType {
         let sized = |types: [DataType; 4]| {
             let [one, two, four, eight] = types;
@@ -271,7 +272,7 @@ pub(in crate::formats) fn complex(part: DataType) -> DataType {
 }
 
 impl Dtype {
-    /// The type that a header's `descr` says.
+    /// Parses the `descr` of a header.
     pub(in crate::formats) fn parse(descr: &Literal) -> Result<Dtype> {
         match descr {
             Literal::Text(text) => Scalar::parse(text).map(Dtype::Scalar),
@@ -318,7 +319,7 @@ impl Dtype {
         }
     }
 
-    /// Whether some value is stored with its most significant byte first.
+    /// Whether any field is stored big-endian.
     pub(in crate::formats) fn is_big_endian(&self) -> bool {
         match self {
             Dtype::Scalar(scalar) => scalar.big_endian,
@@ -326,7 +327,7 @@ impl Dtype {
         }
     }
 
-    /// The same type, stored with the least significant byte first.
+    /// The same type, stored little-endian.
     pub(in crate::formats) fn little_endian(&self) -> Dtype {
         match self {
             Dtype::Scalar(scalar) => Dtype::Scalar(Scalar { big_endian: false, ..*scalar }),
@@ -414,7 +415,7 @@ impl Member {
         self.name.is_empty() && matches!(self.dtype, Dtype::Scalar(Scalar { kind: DtypeKind::Void, .. }))
     }
 
-    /// Elements of the subarray; 1 if it is none.
+    /// Elements of the subarray; 1 if there is none.
     pub(in crate::formats) fn elements(&self) -> Option<u64> {
         self.shape.iter().try_fold(1u64, |product, count| product.checked_mul(*count))
     }
@@ -430,7 +431,7 @@ impl Member {
     }
 }
 
-/// A field that holds `shape` elements a row: a tensor, or nested fixed lists where elements may be null.
+/// A field with `shape` elements per row: a tensor, or nested fixed lists if elements are nullable.
 pub(in crate::formats) fn tensor(name: &str, item: Field, shape: &[u64]) -> Result<Field> {
     let too_many = || Error::unsupported(format!("{shape:?} elements a row (at most 2147483647 fit)"));
     if item.is_nullable() {

@@ -1,12 +1,12 @@
-//! Every rule of the format against every value of an array.
+//! Checks every value of an array against every rule of the format.
 //!
 //! | rule | what |
 //! |---|---|
-//! | `alignment` | values start at a multiple of 16, as every NumPy has written them (warning) |
+//! | `alignment` | values start at a multiple of 16, as in all versions of NumPy (warning) |
 //! | `newline` | the header ends in a newline (warning) |
 //! | `bool` | a bool is 0 or 1 |
 //! | `text` | `U` holds Unicode scalar values |
-//! | `truncated`, `trailing`, `crc` | the values are all there, nothing follows, the archive's checksum holds |
+//! | `truncated`, `trailing`, `crc` | all values are present, nothing follows, the archive's checksum matches |
 
 use super::decode;
 use super::read::{ArrayFile, batch_rows};
@@ -34,7 +34,7 @@ pub(in crate::formats) fn validate(array: &ArrayFile, findings: &mut Findings) -
     Ok(())
 }
 
-/// Whether an error is a finding, and no reason to stop.
+/// Whether an error is a finding, after which validation continues.
 pub(in crate::formats) fn is_files_fault(error: &Error) -> bool {
     matches!(error.kind(), crate::ErrorKind::Malformed | crate::ErrorKind::Truncated)
 }
@@ -50,7 +50,7 @@ fn values(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
     let item = header.dtype.bytes().unwrap_or(0);
     let row_elements = header.row_elements().unwrap_or(0);
     let ruled = has_rules(&header.dtype);
-    // A time that does not fit its Arrow type is no fault of the file: it cannot be read, as `rows` says too.
+    // A time that does not fit its Arrow type is not an error of the file: it is unsupported, as for `rows`.
     let mut refused = None;
     let mut next = 0;
     while next < total {
@@ -84,7 +84,7 @@ fn has_rules(dtype: &Dtype) -> bool {
     }
 }
 
-/// Reports each fault of one element with its place in the element.
+/// Reports each fault of one element with its offset in the element.
 fn check(dtype: &Dtype, element: &[u8], report: &mut dyn FnMut(u64, Error)) {
     match dtype {
         Dtype::Scalar(scalar) => {

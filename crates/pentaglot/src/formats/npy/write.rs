@@ -1,5 +1,5 @@
-//! An array from rows. In C order values pass straight through; Fortran order, and texts whose width nobody knows yet,
-//! wait until the last row has come.
+//! Writes an array from rows. In C order values are written directly; Fortran order, and texts of unknown width, are
+//! kept until the last row.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::limits::{Budget, Limits};
 use crate::sink::Sink;
 use crate::source::Spool;
 
-/// What an array will be written as.
+/// How an array will be written.
 #[derive(Debug, Clone)]
 pub(in crate::formats) struct Target {
     pub(in crate::formats) dtype: Dtype,
@@ -33,14 +33,15 @@ pub(in crate::formats) struct Target {
     pub(in crate::formats) inner: Vec<u64>,
     pub(in crate::formats) is_value: bool,
     fortran_order: bool,
-    /// The header that the native type had, if it was not what NumPy writes.
+    /// The header of the native type, if it differs from what NumPy writes.
     verbatim: Option<Header>,
-    /// Whether texts and bytes get the width that they need.
+    /// Whether the width of texts and bytes is determined by the values.
     open: bool,
 }
 
 impl Target {
-    /// What rows of `schema` become: the native type if it is `format`'s and still fits, else what Arrow says.
+    /// The target for rows of `schema`: the native type if it is of `format` and still fits, otherwise derived
+    /// from the Arrow types.
     pub(in crate::formats) fn of(schema: &Schema, format: &str) -> Result<Target> {
         if let Some(target) = native::of(schema, format).and_then(|native| Target::native(schema, &native)) {
             return Ok(target);
@@ -64,7 +65,7 @@ impl Target {
             return None;
         }
         let version = native.get("version")?.as_str()?.split('.').next()?.parse().ok()?;
-        // Values are written least significant byte first, so a header that says otherwise cannot be kept.
+        // Values are written little-endian, so the header of a big-endian file cannot be kept.
         let verbatim = match native.get("header").and_then(Value::as_str) {
             Some(text) if !dtype.is_big_endian() => {
                 let (again, order, shape) = layout::parse_text(text, 0, &limits.budget()).ok()?;
@@ -87,7 +88,7 @@ impl Target {
         Some(Target { dtype: canonical.dtype, inner, is_value, fortran_order, verbatim, open: false })
     }
 
-    /// The header for so many rows.
+    /// The header for this many rows.
     fn header(&self, rows: u64) -> Header {
         let shape: Vec<u64> = if self.is_value {
             self.inner.clone()
@@ -129,7 +130,7 @@ fn is_value(schema: &Schema) -> bool {
     Shape::of(schema) == Shape::Value
 }
 
-/// What writing rows of this schema does to each field, and the writer.
+/// The effect of writing rows of this schema on each field, and the writer.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     options.options.word(NULLS.key, &["nan"])?;
     let (steps, target) = (steps(schema, INFO.id), Target::of(schema, INFO.id));
@@ -143,7 +144,7 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     }))
 }
 
-/// What writing rows of `schema` does to each field.
+/// The effect of writing rows of `schema` on each field.
 pub(in crate::formats) fn steps(schema: &Schema, format: &str) -> Plan {
     let mut plan = Plan::default();
     let native = native::of(schema, format).and_then(|native| Target::native(schema, &native));
@@ -178,7 +179,7 @@ fn derive_column(schema: &Schema, field: &Field) -> Result<Derived, String> {
     derive(field, false)
 }
 
-/// A dtype for people: `<f8`, `<U?` where the width is not known yet.
+/// A dtype for messages: `<f8`, `<U?` if the width is not known yet.
 fn dtype_text(derived: &Derived) -> String {
     match &derived.dtype {
         Dtype::Scalar(scalar) if encode::is_open(&derived.dtype) && scalar.bytes == 0 => {
@@ -188,7 +189,7 @@ fn dtype_text(derived: &Derived) -> String {
     }
 }
 
-/// Whether two schemas have the same names, types and nullability, whatever their metadata.
+/// Whether two schemas have the same names, types and nullability; metadata is ignored.
 fn same_fields(one: &Schema, two: &Schema) -> bool {
     fn same(one: &Field, two: &Field) -> bool {
         one.is_nullable() == two.is_nullable()
@@ -209,7 +210,7 @@ fn same_fields(one: &Schema, two: &Schema) -> bool {
         && fields.into_iter().all(|(one, two)| one.name() == two.name() && same(one, two))
 }
 
-/// Collects the rows of one array; its bytes come at the end.
+/// Collects the rows of one array; its bytes are written at the end.
 pub(in crate::formats) struct Collector {
     target: Target,
     schema: SchemaRef,
@@ -246,7 +247,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Writes header and values. Gives the rows.
+    /// Writes header and values. Returns the number of rows.
     pub(in crate::formats) fn finish(mut self, out: &mut dyn Write) -> Result<u64> {
         check_value(&self.target, self.rows)?;
         match self.body {
@@ -273,8 +274,8 @@ impl Collector {
     }
 }
 
-/// Writes spooled C-order values in Fortran order. Seen from the other side this is reading the rows of a
-/// column-major matrix whose dimensions are reversed.
+/// Writes spooled C-order values in Fortran order. This is the same as reading the rows of a column-major
+/// matrix with reversed dimensions.
 fn transpose(header: &Header, spool: Spool, out: &mut dyn Write, budget: &Budget) -> Result<()> {
     let source = spool.into_source("spool")?;
     let last = header.shape.last().copied().unwrap_or(1);
@@ -327,7 +328,8 @@ impl NpyWriter {
         row_count: Option<u64>,
     ) -> Result<NpyWriter> {
         let expected = row_count.or_else(|| shape::matrix_rows(&schema));
-        // Where nobody knows, the header of the native type is the best guess: it is patched if it is wrong.
+        // If the number of rows is not known, that of the native type is the best guess: it is patched if it
+        // is wrong.
         let native_rows = target.verbatim.as_ref().and_then(|header| header.shape.first().copied());
         let header = target.header(expected.or(native_rows).unwrap_or(0));
         let direct = !target.open && (!target.fortran_order || target.inner.is_empty());

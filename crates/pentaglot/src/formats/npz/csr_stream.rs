@@ -1,4 +1,4 @@
-//! The rows of a compressed matrix, batch by batch from its arrays.
+//! The rows of a CSR matrix, read batch by batch from its arrays.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::hub::rows;
 use crate::hub::type_text::print_type;
 use crate::limits::Budget;
 
-/// Whole numbers of any width, one after another.
+/// A stream of integers of any width.
 pub(super) struct Numbers {
     bands: Bands,
     array: ArrayFile,
@@ -98,7 +98,7 @@ impl Numbers {
 }
 
 impl Numbers {
-    /// Reads what is left, such as entries that SciPy would prune, so that the checksum covers it.
+    /// Reads the rest, such as entries that SciPy would prune, so that the checksum can be compared.
     pub(super) fn end(&mut self) -> Result<()> {
         self.bands.drain()
     }
@@ -315,7 +315,7 @@ impl CsrStream {
     }
 }
 
-/// Sums repeats, whatever the type of the values.
+/// Sums repeated entries, for any type of values.
 fn summed<I: Index>(
     offsets: Vec<i64>,
     cols: Vec<I>,

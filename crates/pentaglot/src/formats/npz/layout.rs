@@ -1,7 +1,7 @@
-//! Zip archives, as far as `.npz` needs them: the central directory, stored and deflated members, zip64.
+//! The subset of zip archives that `.npz` needs: the central directory, stored and deflated members, zip64.
 //!
-//! Every offset and length is checked against the file before it is used; what a member unpacks to is checked against its
-//! declared size, its CRC-32 and `max_ratio`.
+//! Every offset and length is checked against the file before it is used; the decompressed bytes of a member are
+//! checked against its declared size, its CRC-32 and `max_ratio`.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) const END64_MAGIC: [u8; 4] = *b"PK\x06\x06";
 pub(super) const LOCATOR_MAGIC: [u8; 4] = *b"PK\x06\x07";
 pub(super) const STORED: u16 = 0;
 pub(super) const DEFLATED: u16 = 8;
-/// 1980-01-01, the earliest date of a zip archive: the same data gives the same bytes.
+/// 1980-01-01, the earliest date of a zip archive: a constant, so that the same data gives the same bytes.
 pub(super) const DATE: u16 = 0x21;
 
 /// One member of an archive.
@@ -41,7 +41,7 @@ pub(super) struct Entry {
     /// The offset of its bytes.
     pub(super) data_offset: u64,
     pub(super) flags: u16,
-    /// Whether the checksum of its bytes has been compared, by whoever reads a part of them.
+    /// Whether the checksum of its bytes has been compared by a reader of a part of them.
     pub(super) checked: Arc<AtomicBool>,
     /// Whether the archive is damaged: the checksum is compared before the first byte is used.
     pub(super) is_suspect: bool,
@@ -79,7 +79,7 @@ impl Entry {
         Ok(())
     }
 
-    /// The unpacked bytes. A deflated member is a stream of its own each time.
+    /// The decompressed bytes. Each call for a deflated member creates a new stream.
     pub(super) fn extent(&self, source: &Source, limits: &Limits) -> Result<Extent> {
         if self.flags & 1 != 0 {
             return Err(Error::unsupported("an encrypted member")
@@ -125,7 +125,7 @@ impl Entry {
     }
 }
 
-/// A deflated member that holds its output against what the directory promised.
+/// A decoder of a deflated member that checks its output against the directory.
 struct Inflated<R> {
     inner: DeflateDecoder<R>,
     crc: Crc,
@@ -140,7 +140,7 @@ impl<R: Read> Read for Inflated<R> {
         let packed = self.inner.total_in();
         let count = self.inner.read(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-                io::Error::from(Error::malformed("sound deflate data", error).at(at + packed).rule("deflate"))
+                io::Error::from(Error::malformed("valid deflate data", error).at(at + packed).rule("deflate"))
             }
             _ => error,
         })?;
@@ -214,7 +214,7 @@ impl Directory {
 
 /// `(offset, bytes, members)` of the central directory.
 fn end_record(source: &Source, total: u64, budget: &Budget) -> Result<(u64, u64, u64)> {
-    // The end record is the last thing in the file but for a comment of at most 65535 bytes.
+    // The end record is at the end of the file, followed only by a comment of at most 65535 bytes.
     let tail_bytes = total.min(22 + 0xffff);
     let start = total - tail_bytes;
     let tail = source.read_range(start, tail_bytes, budget)?;

@@ -9,8 +9,9 @@
 //! | archives | stored and deflated members, zip64; several members: `FILE::MEMBER`, or all at once | stored, or deflated with `compressed=true` |
 //! | sparse | csr, csc, coo, bsr, dia as one sparse matrix, repeats summed | csr |
 //!
-//! A member is what `formats/npy` reads and writes: the two formats share its codec.
+//! Members are read and written with the codec of `formats/npy`.
 
+mod by_column;
 mod csr_stream;
 mod damaged;
 mod layout;
@@ -50,6 +51,15 @@ use read::NpzDocument;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Npz;
 
+/// How a sparse matrix is written.
+const LAYOUT: OptionInfo = OptionInfo {
+    key: "layout",
+    side: Side::Write,
+    values: "csr|csc|coo",
+    default: "that of the input, else csr",
+    help: "how SciPy holds a sparse matrix",
+};
+
 static INFO: FormatInfo = FormatInfo {
     id: "npz",
     title: "NumPy archive, also SciPy sparse matrix",
@@ -65,6 +75,7 @@ static INFO: FormatInfo = FormatInfo {
             default: "false",
             help: "deflate the members on writing",
         },
+        LAYOUT,
         NULLS,
     ],
     type_language: TypeLanguage::None,
@@ -107,7 +118,7 @@ impl Format for Npz {
         write::plan(schema, options).in_format(INFO.id)
     }
 
-    fn archive(&self, options: &WriteOptions) -> Result<Option<ArchivePlan>> {
+    fn archive(&self, options: &WriteOptions) -> Result<Option<Box<dyn ArchivePlan>>> {
         write::archive(options).in_format(INFO.id).map(Some)
     }
 }

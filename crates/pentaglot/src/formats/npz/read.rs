@@ -1,11 +1,12 @@
-//! An open archive: one member is the document, or SciPy's sparse matrix, which is all of them.
+//! An open archive: the document is one member, or SciPy's sparse matrix, which consists of all members.
 
 use std::sync::Arc;
 
 use arrow_schema::Schema;
 
 use super::layout::{Directory, Entry};
-use super::scipy::{self, Sparse, SparseLayout};
+use super::schema::SparseLayout;
+use super::scipy::{self, Sparse};
 use super::{INFO, damaged, outline, validate};
 use crate::error::{self, Context, Error, Result};
 use crate::formats::npy::read::{ArrayFile, named, summary};
@@ -86,7 +87,7 @@ impl NpzDocument {
         let sparse = Sparse::open(source.clone(), directory.clone(), budget)?;
         let mut summary = Summary::new(INFO.id, Arc::clone(&sparse.schema));
         summary.rows = Some(sparse.rows);
-        // Diagonals hold zeros and cells outside, too.
+        // Diagonals also store zeros and cells outside the matrix.
         summary.nonzeros = (sparse.layout != SparseLayout::Dia).then_some(sparse.entries);
         summary.metadata = vec![
             ("layout".to_owned(), sparse.layout.name().to_owned()),

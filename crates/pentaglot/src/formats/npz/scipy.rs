@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::csr_stream::{CsrStream, Indices, Numbers, Pointers};
 use super::layout::{Directory, Entry};
-use super::schema::with_complex;
+use super::schema::{SparseLayout, with_complex};
 use crate::error::{Context, Error, Result};
 use crate::formats::npy::decode;
 use crate::formats::npy::layout::Extent;
@@ -26,28 +26,6 @@ use crate::hub::{Rows, native, rows, shape};
 use crate::limits::Budget;
 use crate::source::Source;
 
-/// How SciPy laid the entries out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SparseLayout {
-    Csr,
-    Csc,
-    Coo,
-    Bsr,
-    Dia,
-}
-
-impl SparseLayout {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            SparseLayout::Csr => "csr",
-            SparseLayout::Csc => "csc",
-            SparseLayout::Coo => "coo",
-            SparseLayout::Bsr => "bsr",
-            SparseLayout::Dia => "dia",
-        }
-    }
-}
-
 /// A sparse matrix in an archive, its small members read.
 #[derive(Debug, Clone)]
 pub(super) struct Sparse {
@@ -59,7 +37,7 @@ pub(super) struct Sparse {
     pub(super) cols: u64,
     /// Stored entries.
     pub(super) entries: u64,
-    /// Rows and columns of a block; 1 and 1 but for BSR.
+    /// Rows and columns of a block; 1 and 1 except for BSR.
     pub(super) block: (u64, u64),
     pub(super) schema: SchemaRef,
 }
@@ -117,7 +95,8 @@ impl Sparse {
                         .rule("sparse-shape"));
                 }
             }
-            // Spec of SciPy: `data[k, j]` is the cell in column j of the diagonal k; what lies outside is ignored.
+            // Spec of SciPy: `data[k, j]` is the cell in column j of the diagonal k; cells outside the matrix are
+            // ignored.
             (SparseLayout::Dia, [diagonals, width]) => {
                 let entries = diagonals.checked_mul(*width);
                 this.entries = entries.ok_or_else(|| Error::limit("the limit", u64::MAX, "more entries"))?;
@@ -151,7 +130,7 @@ impl Sparse {
         }
         let item = data.header.dtype.field("value")?;
         let plain = shape::sparse_schema(item.data_type().clone(), Some(this.rows), this.cols);
-        let native = json!({ "layout": this.layout.name(), "dtype": scalar.text() });
+        let native = json!({ "layout": this.layout.name(), "dtype": scalar.text(), "index_bytes": this.index_bytes()? });
         let schema = if scalar.kind == DtypeKind::Complex { with_complex(plain) } else { plain };
         this.schema = Arc::new(native::with(schema, "npz", native));
         Ok(this)
@@ -170,6 +149,16 @@ impl Sparse {
         let entry = self.entry(name)?;
         let extent: Extent = entry.extent(&self.source, self.budget.limits())?;
         ArrayFile::open(extent, "npz", &self.budget, entry.is_cut).field(name)
+    }
+
+    /// The bytes of a number of a row, a column or a diagonal.
+    fn index_bytes(&self) -> Result<u64> {
+        let name = match self.layout {
+            SparseLayout::Coo => "row",
+            SparseLayout::Dia => "offsets",
+            _ => "indices",
+        };
+        Ok(self.array(name)?.header.dtype.bytes().unwrap_or(0))
     }
 
     fn check_len(&self, name: &'static str, expected: u64) -> Result<()> {
@@ -219,7 +208,7 @@ impl Sparse {
         }
     }
 
-    /// A short member of whole numbers.
+    /// A short member of integers.
     fn numbers(&self, name: &'static str, most: u64) -> Result<Vec<u64>> {
         let array = self.array(name)?;
         let count = array.header.rows();
@@ -234,7 +223,7 @@ impl Sparse {
         Ok(all)
     }
 
-    /// The rows that are asked for.
+    /// The selected rows.
     pub(super) fn rows(&self, selection: &Selection) -> Result<Rows> {
         let range = selection.range(self.rows);
         let schema = Arc::clone(selection.row_schema());
@@ -349,7 +338,7 @@ impl Sparse {
         Ok(rows::from_batches(Arc::clone(&schema), csr.batches(schema, batch_rows)?))
     }
 
-    /// The cells of diagonals that are inside the matrix and not zero, as SciPy has them.
+    /// The non-zero cells of diagonals that are inside the matrix, as in SciPy.
     fn each_diagonal<T: Value>(
         &self,
         values: &[T],
@@ -359,7 +348,7 @@ impl Sparse {
         let count = array.header.rows();
         let mut offsets = Numbers::open(array, 0..count)?;
         let width = usize::try_from(self.entries.checked_div(count).unwrap_or(0)).unwrap_or(usize::MAX);
-        // By their offsets, so that the columns of a row rise.
+        // Sorted by offset, so that the columns of a row are increasing.
         let mut diagonals = BTreeMap::new();
         for (index, diagonal) in (0u64..).zip(values.chunks(width.max(1))) {
             let Some(offset) = offsets.next_signed().field("offsets")? else { break };

@@ -1,13 +1,15 @@
-//! A sparse matrix as SciPy writes it: five members, of which none can be written before the last row is seen.
+//! Writes a sparse matrix like SciPy: five members, none of which can be written before the last row.
 
 use std::io::Write;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
+use super::by_column::{Counts, Numbers, NumbersOut, by_column, expand};
+use super::schema::{SparseLayout, SparseTarget};
 use super::zip_write::ZipWriter;
 use crate::cursor::allocate;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::formats::npy::encode::{self, Origin};
 use crate::formats::npy::layout::Header;
 use crate::formats::npy::types::{Dtype, DtypeKind, Scalar};
@@ -16,9 +18,10 @@ use crate::hub::shape;
 use crate::limits::Budget;
 use crate::source::Spool;
 
-/// A sparse matrix on its way: values, column numbers and row pointers wait for their counts.
+/// A sparse matrix being written: values, column numbers and row pointers are spooled until their counts are
+/// known.
 pub(super) struct SparseBody {
-    scalar: Scalar,
+    target: SparseTarget,
     declared_rows: Option<u64>,
     cols: u64,
     values: Spool,
@@ -31,11 +34,11 @@ pub(super) struct SparseBody {
 }
 
 impl SparseBody {
-    pub(super) fn new(scalar: Scalar, schema: &Schema, budget: &Budget) -> Result<SparseBody> {
+    pub(super) fn new(target: SparseTarget, schema: &Schema, budget: &Budget) -> Result<SparseBody> {
         let mut pointers = Spool::new(budget);
         pointers.write_all(&0u64.to_le_bytes())?;
         Ok(SparseBody {
-            scalar,
+            target,
             declared_rows: shape::matrix_rows(schema),
             cols: shape::matrix_cols(schema).unwrap_or(0),
             values: Spool::new(budget),
@@ -57,7 +60,7 @@ impl SparseBody {
         let values = list.values.slice(range.start, range.len());
         let origin = Origin { first_row: self.rows, column: shape::ROW_FIELD.to_owned(), per_row: 1 };
         self.values.write_all(&encode::encode(
-            &Dtype::Scalar(self.scalar),
+            &Dtype::Scalar(self.target.scalar),
             &[],
             &values,
             &origin,
@@ -83,7 +86,7 @@ impl SparseBody {
         Ok(())
     }
 
-    /// Takes rows without entries. A run of them costs no input, so the limits say how many bytes it may become.
+    /// Adds rows without entries. They take no input, so the limits restrict how many bytes they may become.
     fn skip(&mut self, rows: u64, budget: &Budget) -> Result<()> {
         self.empty += rows;
         self.rows += rows;
@@ -110,80 +113,92 @@ impl SparseBody {
     }
 
     pub(super) fn finish(mut self, zip: &mut ZipWriter, budget: &Budget) -> Result<()> {
-        // Trailing rows that are empty may not come as rows.
+        // Empty trailing rows may be missing from the stream.
         let missing = self.declared_rows.unwrap_or(0).saturating_sub(self.rows);
         self.skip(missing, budget)?;
         self.fill()?;
-        let narrow_indices = self.is_narrow();
         // SciPy wants both index arrays of one type: 32 bits if every number fits.
-        let narrow_both = narrow_indices && i32::try_from(self.entries.max(self.rows)).is_ok();
-        let dtype = Dtype::Scalar(Scalar::new(DtypeKind::Int, if narrow_both { 4 } else { 8 }));
-        let header =
-            |dtype: &Dtype, shape: Vec<u64>| Header::canonical(dtype.clone(), false, shape).to_bytes();
-        let mut indices = self.indices;
-        zip.member("indices", |out| {
-            out.write_all(&header(&dtype, vec![self.entries]))?;
-            let copied = match (narrow_indices, narrow_both) {
-                (true, false) => indices.copy_to(&mut Widening(out)),
-                _ => indices.copy_to(out),
-            };
-            Ok(copied?)
-        })?;
-        let mut pointers = self.pointers;
-        zip.member("indptr", |out| {
-            out.write_all(&header(&dtype, vec![self.rows.saturating_add(1)]))?;
-            let copied =
-                if narrow_both { pointers.copy_to(&mut Narrowing(out)) } else { pointers.copy_to(out) };
-            Ok(copied?)
-        })?;
+        let fits = |count: u64| i32::try_from(count).is_ok();
+        let narrow = !self.target.wide && fits(self.cols) && fits(self.entries) && fits(self.rows);
+        let layout = self.target.layout;
+        match layout {
+            SparseLayout::Csc => self.write_columns(zip, narrow, budget)?,
+            SparseLayout::Coo => {
+                let (rows, mut pointers) = (self.rows, Numbers::new(&mut self.pointers, 8)?);
+                member(zip, "row", narrow, self.entries, |out| expand(rows, &mut pointers, out))?;
+                self.write_indices("col", zip, narrow)?;
+            }
+            _ => {
+                self.write_indices("indices", zip, narrow)?;
+                let mut pointers = Numbers::new(&mut self.pointers, 8)?;
+                member(zip, "indptr", narrow, self.rows.saturating_add(1), |out| pointers.copy_to(out))?;
+            }
+        }
         zip.member("format", |out| {
-            out.write_all(&header(&Dtype::Scalar(Scalar::new(DtypeKind::Bytes, 3)), vec![]))?;
-            Ok(out.write_all(b"csr")?)
+            out.write_all(&header(Scalar::new(DtypeKind::Bytes, 3), vec![]))?;
+            Ok(out.write_all(layout.name().as_bytes())?)
         })?;
         zip.member("shape", |out| {
-            out.write_all(&header(&Dtype::Scalar(Scalar::new(DtypeKind::Int, 8)), vec![2]))?;
+            out.write_all(&header(Scalar::new(DtypeKind::Int, 8), vec![2]))?;
             out.write_all(&self.rows.to_le_bytes())?;
             Ok(out.write_all(&self.cols.to_le_bytes())?)
         })?;
-        let (scalar, entries, mut values) = (self.scalar, self.entries, self.values);
         zip.member("data", |out| {
-            out.write_all(&header(&Dtype::Scalar(scalar), vec![entries]))?;
-            Ok(values.copy_to(out)?)
+            out.write_all(&header(self.target.scalar, vec![self.entries]))?;
+            Ok(self.values.copy_to(out)?)
         })
     }
+
+    fn write_indices(&mut self, name: &str, zip: &mut ZipWriter, narrow: bool) -> Result<()> {
+        let width = if self.is_narrow() { 4 } else { 8 };
+        let mut indices = Numbers::new(&mut self.indices, width)?;
+        member(zip, name, narrow, self.entries, |out| indices.copy_to(out))
+    }
+
+    /// Writes row numbers and column pointers. The values wait in the order of columns.
+    fn write_columns(&mut self, zip: &mut ZipWriter, narrow: bool, budget: &Budget) -> Result<()> {
+        let width = if self.is_narrow() { 4 } else { 8 };
+        let counts = Counts { rows: self.rows, cols: self.cols, entries: self.entries };
+        let sorted = by_column(
+            &counts,
+            (&mut self.indices, width),
+            &mut self.pointers,
+            (&mut self.values, usize::try_from(self.target.scalar.bytes).unwrap_or(0)),
+            budget,
+        );
+        let sorted = sorted.map_err(|error| match error.kind() {
+            ErrorKind::Limit => error.hint(Hint::Option("layout=csr".into())),
+            _ => error,
+        })?;
+        member(zip, "indices", narrow, self.entries, |out| {
+            sorted.rows.iter().try_for_each(|row| out.put(*row))
+        })?;
+        member(zip, "indptr", narrow, self.cols.saturating_add(1), |out| {
+            out.put(0)?;
+            sorted.ends.iter().try_for_each(|end| out.put(*end))
+        })?;
+        self.values = Spool::new(budget);
+        Ok(self.values.write_all(&sorted.values)?)
+    }
 }
 
-/// The low halves of 64-bit numbers.
-fn narrow(bytes: &[u8]) -> Vec<u8> {
-    bytes.as_chunks::<8>().0.iter().flat_map(|[a, b, c, d, ..]| [*a, *b, *c, *d]).collect()
+fn header(scalar: Scalar, shape: Vec<u64>) -> Vec<u8> {
+    Header::canonical(Dtype::Scalar(scalar), false, shape).to_bytes()
 }
 
-/// Writes the low halves of 64-bit numbers, which come whole.
-struct Narrowing<'a>(&'a mut dyn Write);
-
-impl Write for Narrowing<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.write_all(&narrow(bytes))?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
-    }
-}
-
-/// Writes 32-bit numbers, which come whole, as 64-bit ones.
-struct Widening<'a>(&'a mut dyn Write);
-
-impl Write for Widening<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let wide: Vec<u8> =
-            bytes.as_chunks::<4>().0.iter().flat_map(|[a, b, c, d]| [*a, *b, *c, *d, 0, 0, 0, 0]).collect();
-        self.0.write_all(&wide)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
-    }
+/// A member of `count` numbers of 32 or 64 bits.
+fn member(
+    zip: &mut ZipWriter,
+    name: &str,
+    narrow: bool,
+    count: u64,
+    fill: impl FnOnce(&mut NumbersOut<'_>) -> Result<()>,
+) -> Result<()> {
+    zip.member(name, |out| {
+        let width = if narrow { 4 } else { 8 };
+        out.write_all(&header(Scalar::new(DtypeKind::Int, width), vec![count]))?;
+        let mut numbers = NumbersOut::new(out, if narrow { 4 } else { 8 });
+        fill(&mut numbers)?;
+        numbers.finish()
+    })
 }

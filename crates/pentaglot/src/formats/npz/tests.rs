@@ -7,11 +7,11 @@ use super::Npz;
 use crate::Sink;
 use crate::formats::npy::tests::{all, npy_with, open};
 use crate::formats::{Format, ReadOptions, WriteOptions};
-use crate::hub::rows;
+use crate::hub::{Selection, Verdict, native, rows};
 use crate::source::Source;
 use crate::testing::plain::testdata;
 
-/// Also where values are read in another order than they are stored, and in members that only describe.
+/// Also if values are read in another order than they are stored, and in members of metadata.
 #[test]
 fn every_member_that_is_read_to_its_end_is_compared_with_its_checksum() {
     let column_major = npy_with(
@@ -101,7 +101,7 @@ fn diagonals_that_contradict_themselves_say_where() {
     let cells = ("2, 3", &[1, 2, 3, 4, 0, 6][..]);
     let found = build(&[0, 1], cells).unwrap();
     assert_eq!(found["entries"], json!([[0, 0, 1], [1, 1, 2], [1, 2, 6]]));
-    // Diagonals that lie outside have no cells.
+    // Diagonals outside the matrix have no cells.
     assert_eq!(build(&[i32::MIN, i32::MAX], cells).unwrap()["entries"], json!([]));
     assert_eq!(build(&[1, 1], cells).unwrap_err(), "expected offsets that do not repeat, found 1 twice");
     assert_eq!(build(&[1], cells).unwrap_err(), "expected 2 numbers, found shape [1]");
@@ -110,14 +110,19 @@ fn diagonals_that_contradict_themselves_say_where() {
 
 #[test]
 fn an_archive_takes_any_members() {
-    let (sink, memory) = Sink::memory();
-    let plan = Npz.archive(&WriteOptions::default()).unwrap().unwrap();
-    let mut archive = plan(sink).unwrap();
     let bytes = std::fs::read(testdata("npz/several.npz")).unwrap();
-    for name in ["a", "b"] {
+    let members = ["a", "b"].map(|name| {
         let options = ReadOptions { member: Some(name.to_owned()), ..ReadOptions::default() };
-        let document = Npz.open(Source::from_bytes("several", bytes.clone()), &options).unwrap();
-        archive.member(name, document.all_rows().unwrap()).unwrap();
+        (name, Npz.open(Source::from_bytes("several", bytes.clone()), &options).unwrap())
+    });
+    let mut plan = Npz.archive(&WriteOptions::default()).unwrap().unwrap();
+    for (name, document) in &members {
+        assert_eq!(plan.member(name, &document.summary().schema).verdict(), Verdict::Exact);
+    }
+    let (sink, memory) = Sink::memory();
+    let mut archive = plan.create(sink).unwrap();
+    for (_, document) in &members {
+        archive.member(document.all_rows().unwrap()).unwrap();
     }
     archive.finish().unwrap();
     // The same members with the same headers: NumPy's own bytes.
@@ -169,4 +174,72 @@ fn a_checksum_is_compared_once_for_all_parts_of_a_member() {
     };
     assert!(cost(5) >= 16_000, "the first part needs the whole member");
     assert!(cost(7) < 1000, "the next one does not");
+}
+
+#[test]
+fn a_sparse_matrix_keeps_its_layout_and_the_width_of_its_indices() {
+    let numbers = |width: usize, values: &[i64]| {
+        let header =
+            format!("{{'descr': '<i{width}', 'fortran_order': False, 'shape': ({},), }}\n", values.len());
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()[..width].to_vec());
+        npy_with(&header, &bytes.collect::<Vec<_>>())
+    };
+    let word = |word: &[u8; 3]| npy_with("{'descr': '|S3', 'fortran_order': False, 'shape': (), }\n", word);
+    for width in [4, 8] {
+        // 0 7 0
+        // 5 6 0
+        let data = |values: &[i64]| ("data", numbers(2, values));
+        let shape = ("shape", numbers(8, &[2, 3]));
+        let csr = archive(&[
+            ("indices", numbers(width, &[1, 0, 1])),
+            ("indptr", numbers(width, &[0, 1, 3])),
+            ("format", word(b"csr")),
+            shape.clone(),
+            data(&[7, 5, 6]),
+        ]);
+        let csc = archive(&[
+            ("indices", numbers(width, &[1, 0, 1])),
+            ("indptr", numbers(width, &[0, 1, 3, 3])),
+            ("format", word(b"csc")),
+            shape.clone(),
+            data(&[5, 7, 6]),
+        ]);
+        let coo = archive(&[
+            ("row", numbers(width, &[0, 1, 1])),
+            ("col", numbers(width, &[1, 0, 1])),
+            ("format", word(b"coo")),
+            shape,
+            data(&[7, 5, 6]),
+        ]);
+        for file in [&csr, &csc, &coo] {
+            let write = |layout: Option<&str>| {
+                let document = open(&Npz, file.clone()).unwrap();
+                let mut options = WriteOptions::default();
+                if let Some(layout) = layout {
+                    options.options.set("layout", layout);
+                }
+                let (sink, memory) = Sink::memory();
+                let mut writer =
+                    Npz.plan(&document.summary().schema, &options).unwrap().create(sink).unwrap();
+                let selection = Selection::new(&document.summary().schema, None);
+                document.rows(&selection).unwrap().for_each(|batch| writer.write(&batch.unwrap()).unwrap());
+                writer.finish().unwrap();
+                memory.take()
+            };
+            let expected = all(open(&Npz, file.clone()).unwrap().as_ref()).unwrap();
+            let own = native_of(file);
+            assert_eq!(own["index_bytes"], width);
+            for layout in [None, Some("csr"), Some("csc"), Some("coo")] {
+                let written = write(layout);
+                let native = native_of(&written);
+                assert_eq!(native["layout"], layout.map_or(own["layout"].clone(), Into::into));
+                assert_eq!(native["index_bytes"], width);
+                assert_eq!(all(open(&Npz, written).unwrap().as_ref()).unwrap(), expected, "{layout:?}");
+            }
+        }
+    }
+}
+
+fn native_of(file: &[u8]) -> serde_json::Value {
+    native::of(&open(&Npz, file.to_vec()).unwrap().summary().schema, "npz").unwrap()
 }

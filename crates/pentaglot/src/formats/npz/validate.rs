@@ -1,9 +1,9 @@
-//! Every rule of the members, of the archive and of a sparse matrix.
+//! Checks every rule of the members, of the archive and of a sparse matrix.
 //!
 //! | rule | what |
 //! |---|---|
 //! | `zip-…`, `crc` | the directory and the checksums of members agree with their bytes |
-//! | `sparse-members`, `sparse-format`, `sparse-shape`, `sparse-index` | a sparse matrix has its members, and they agree |
+//! | `sparse-members`, `sparse-format`, `sparse-shape`, `sparse-index` | a sparse matrix has all members, and they are consistent |
 //! | those of npy | each member is an array |
 
 use arrow_array::Array;
@@ -19,7 +19,7 @@ use crate::hub::Selection;
 pub(super) fn validate(document: &NpzDocument, findings: &mut Findings) -> Result<()> {
     for entry in &document.directory.entries {
         let checked = match open_member(&document.source, entry, &document.budget) {
-            // A member that is no array of ours is no fault of the archive.
+            // An unsupported member is not an error of the archive.
             Err(error) if error.kind() == crate::ErrorKind::Unsupported => {
                 findings.note(&error);
                 continue;

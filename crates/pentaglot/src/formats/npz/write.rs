@@ -1,18 +1,18 @@
-//! Rows to an archive: one array, a member a column, a sparse matrix, or any number of members.
+//! Writes rows to an archive: one array, a member per column, a sparse matrix, or any number of members.
 
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 
-use super::INFO;
-use super::schema::{index_limit, sparse_value};
+use super::schema::{SparseLayout, SparseTarget};
 use super::sparse_write::SparseBody;
 use super::zip_write::ZipWriter;
+use super::{INFO, LAYOUT};
 use crate::error::{Context, Error, Result};
 use crate::formats::npy::write::{self as array_write, Collector, Target};
 use crate::formats::{
-    Archive, ArchivePlan, NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed,
+    Archive, ArchivePlan, NULLS, WriteOptions, WritePlan, Writer, Written, allowed, planned, relaxed,
 };
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
@@ -20,43 +20,78 @@ use crate::hub::{Effect, Form, Plan, Rows, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
 
+/// What becomes of values that an array does not hold, where that is allowed.
+const RULES: Rules = Rules { time_step: None, whole_days: false, null_for_nan: false, nan_for_null: true };
+
 /// What writing rows of this schema does to each field, and the writer.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     options.options.word(NULLS.key, &["nan"])?;
     let compressed = options.options.bool("compressed")?.unwrap_or(false);
+    let layout = options.options.word(LAYOUT.key, &SparseLayout::WRITTEN.map(SparseLayout::name))?;
+    let sparse = (Form::of(schema) == Form::Sparse).then(|| SparseTarget::of(schema, layout));
+    let (steps, members) = (steps(schema, sparse.as_ref()), NpzMembers::of(schema, sparse));
     let (schema, options) = (Arc::clone(schema), options.clone());
-    Ok(planned(steps(&schema), move |sink| {
-        let writer = create(sink, &schema, compressed, options.budget.clone()).in_format(INFO.id)?;
-        Ok(relaxed(writer, Rules { nan_for_null: true, ..Rules::default() }, &options))
+    Ok(planned(steps, move |sink| {
+        let budget = options.budget.clone();
+        let body = members.and_then(|members| members.body(&schema, &budget)).in_format(INFO.id)?;
+        let zip = ZipWriter::new(sink, compressed).in_format(INFO.id)?;
+        let writer = Box::new(NpzWriter { zip, body, budget, rows: 0 });
+        Ok(relaxed(writer, RULES, &options))
     }))
 }
 
-/// Starts an archive of any members.
-pub(super) fn archive(options: &WriteOptions) -> Result<ArchivePlan> {
+/// Plans an archive of any members.
+pub(super) fn archive(options: &WriteOptions) -> Result<Box<dyn ArchivePlan>> {
+    options.options.word(NULLS.key, &["nan"])?;
     let compressed = options.options.bool("compressed")?.unwrap_or(false);
-    let budget = options.budget.clone();
-    Ok(Box::new(move |sink| {
-        Ok(Box::new(NpzArchive { zip: ZipWriter::new(sink, compressed)?, budget, rows: 0 }))
-    }))
+    Ok(Box::new(NpzArchivePlan { compressed, options: options.clone(), members: Vec::new() }))
+}
+
+struct NpzArchivePlan {
+    compressed: bool,
+    options: WriteOptions,
+    members: Vec<PlannedMember>,
+}
+
+/// A member's name, the schema of its rows, and what they become.
+type PlannedMember = (String, SchemaRef, Result<Target>);
+
+impl ArchivePlan for NpzArchivePlan {
+    fn member(&mut self, name: &str, schema: &SchemaRef) -> Plan {
+        self.members.push((name.to_owned(), Arc::clone(schema), Target::of(schema, INFO.id)));
+        array_write::steps(schema, INFO.id)
+    }
+
+    fn create(self: Box<Self>, sink: Sink) -> Result<Box<dyn Archive>> {
+        let zip = ZipWriter::new(sink, self.compressed)?;
+        Ok(Box::new(NpzArchive { zip, options: self.options, members: self.members.into_iter(), rows: 0 }))
+    }
 }
 
 /// An archive whose members are written one after the other.
 struct NpzArchive {
     zip: ZipWriter,
-    budget: Budget,
+    options: WriteOptions,
+    members: std::vec::IntoIter<PlannedMember>,
     rows: u64,
 }
 
 impl Archive for NpzArchive {
-    fn member(&mut self, name: &str, rows: Rows) -> Result<u64> {
-        let schema = rows.schema();
-        let target = Target::of(&schema, INFO.id).field(name.to_owned()).in_format(INFO.id)?;
-        let mut collector = Collector::new(target, schema, self.budget.clone());
+    fn member(&mut self, rows: Rows) -> Result<u64> {
+        let (name, schema, target) =
+            self.members.next().ok_or_else(|| Error::usage("more members than were planned"))?;
+        let target = target.field(name.clone()).in_format(INFO.id)?;
+        let rules = allowed(RULES, &self.options);
+        let mut collector = Collector::new(target, schema, self.options.budget.clone());
         for batch in rows {
-            collector.write(&batch.map_err(Error::from)?).in_format(INFO.id)?;
+            let mut batch = batch.map_err(Error::from)?;
+            if let Some(rules) = rules {
+                batch = rules.apply(&batch, &self.options.lost)?;
+            }
+            collector.write(&batch).in_format(INFO.id)?;
         }
         let mut count = 0;
-        self.zip.member(name, |out| {
+        self.zip.member(&name, |out| {
             count = collector.finish(out)?;
             Ok(())
         })?;
@@ -69,52 +104,63 @@ impl Archive for NpzArchive {
     }
 }
 
-fn steps(schema: &Schema) -> Plan {
-    if Form::of(schema) != Form::Sparse {
+fn steps(schema: &Schema, sparse: Option<&SparseResult>) -> Plan {
+    let Some(sparse) = sparse else {
         let mut plan = array_write::steps(schema, INFO.id);
         if Form::of(schema) == Form::Table {
             let effect = Effect::widened().because("each column comes back as an array of its own");
             plan.step("", "table", "a member per column", effect);
         }
         return plan;
-    }
+    };
     let mut plan = Plan::default();
-    let from = print_field(schema.field(0));
-    match sparse_value(schema) {
-        Ok((_, effect)) if index_limit(schema) => plan.step(shape::ROW_FIELD, from, "csr", effect),
-        Ok(_) => {
-            let effect = Effect::impossible("SciPy counts rows and columns up to 2^63-1");
-            plan.step(shape::ROW_FIELD, from, "csr", effect);
-        }
-        Err(why) => plan.step(shape::ROW_FIELD, from, "csr", Effect::impossible(why)),
-    }
+    let (to, effect) = match sparse {
+        Ok((target, effect)) => (target.layout.name(), effect.clone()),
+        Err(why) => ("csr", Effect::impossible(why)),
+    };
+    plan.step(shape::ROW_FIELD, print_field(schema.field(0)), to, effect);
     plan
 }
 
-fn create(sink: Sink, schema: &SchemaRef, compressed: bool, budget: Budget) -> Result<Box<dyn Writer>> {
-    let body = match Form::of(schema) {
-        Form::Sparse => {
-            let (scalar, _) = sparse_value(schema).map_err(Error::unsupported)?;
-            Body::Sparse(Box::new(SparseBody::new(scalar, schema, &budget)?))
+/// How a sparse matrix is written and what that does to it, or why it cannot be.
+type SparseResult = Result<(SparseTarget, Effect), String>;
+
+/// What the members of an archive will be written as.
+enum NpzMembers {
+    Single(Target),
+    Columns(Vec<(String, SchemaRef, Target)>),
+    Sparse(SparseTarget),
+}
+
+impl NpzMembers {
+    fn of(schema: &SchemaRef, sparse: Option<SparseResult>) -> Result<Self> {
+        if let Some(sparse) = sparse {
+            return Ok(NpzMembers::Sparse(sparse.map_err(Error::unsupported)?.0));
         }
-        Form::Table => Body::Members(
-            schema
-                .fields()
-                .iter()
-                .map(|field| {
+        match Form::of(schema) {
+            Form::Table => {
+                let columns = schema.fields().iter().map(|field| {
                     let schema = Arc::new(shape::array_schema(field.as_ref().clone()));
                     let target = Target::of(&schema, INFO.id)?;
-                    Ok((field.name().clone(), Collector::new(target, schema, budget.clone())))
-                })
-                .collect::<Result<_>>()?,
-        ),
-        _ => {
-            let target = Target::of(schema, INFO.id)?;
-            Body::Single(Box::new(Collector::new(target, Arc::clone(schema), budget.clone())))
+                    Ok((field.name().clone(), schema, target))
+                });
+                Ok(NpzMembers::Columns(columns.collect::<Result<_>>()?))
+            }
+            _ => Ok(NpzMembers::Single(Target::of(schema, INFO.id)?)),
         }
-    };
-    let zip = ZipWriter::new(sink, compressed)?;
-    Ok(Box::new(NpzWriter { zip, body, budget, rows: 0 }))
+    }
+
+    /// The members, without rows yet.
+    fn body(self, schema: &SchemaRef, budget: &Budget) -> Result<Body> {
+        let collect = |schema, target| Collector::new(target, schema, budget.clone());
+        Ok(match self {
+            NpzMembers::Single(target) => Body::Single(Box::new(collect(Arc::clone(schema), target))),
+            NpzMembers::Columns(columns) => Body::Members(
+                columns.into_iter().map(|(name, schema, target)| (name, collect(schema, target))).collect(),
+            ),
+            NpzMembers::Sparse(target) => Body::Sparse(Box::new(SparseBody::new(target, schema, budget)?)),
+        })
+    }
 }
 
 struct NpzWriter {
@@ -165,7 +211,7 @@ impl Writer for NpzWriter {
     }
 }
 
-/// A value that does not fit is a column's, not the `item` of the array that the column became.
+/// The error names the column, not the field `item` of the array that the column became.
 fn rename(error: Error, column: &str) -> Error {
     if error.kind() != crate::ErrorKind::Lossy {
         return error;

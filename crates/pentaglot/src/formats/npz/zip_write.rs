@@ -69,7 +69,7 @@ impl ZipWriter {
         Ok(())
     }
 
-    /// Writes the directory. Gives the bytes of the archive.
+    /// Writes the directory. Returns the size of the archive.
     pub(super) fn finish(mut self) -> Result<u64> {
         let offset = self.sink.position();
         for entry in &self.entries {
@@ -138,7 +138,7 @@ impl Entry {
             extra.splice(0..0, [1, 0, len, 0]);
         }
         let mut bytes = CENTRAL_MAGIC.to_vec();
-        // Made by 4.5 on Unix.
+        // Version made by: 4.5 on Unix.
         for value in [0x032d, 45, self.flags, self.method, 0, DATE] {
             bytes.extend(value.to_le_bytes());
         }
@@ -148,7 +148,7 @@ impl Entry {
         bytes.extend(u16::try_from(self.file_name.len()).unwrap_or(u16::MAX).to_le_bytes());
         bytes.extend(u16::try_from(extra.len()).unwrap_or(0).to_le_bytes());
         bytes.extend([0; 6]);
-        // Its owner may read and write it, as NumPy has it.
+        // Readable and writable by the owner, as in NumPy.
         bytes.extend(0o600u32.wrapping_shl(16).to_le_bytes());
         bytes.extend(offset.to_le_bytes());
         bytes.extend(self.file_name.as_bytes());
@@ -157,7 +157,7 @@ impl Entry {
     }
 }
 
-/// Counts and sums what passes.
+/// Counts the bytes written and computes their checksum.
 struct Counted<'a, W> {
     inner: &'a mut W,
     crc: Crc,

@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | data pages version 1 and 2, all encodings of the `parquet` crate | yes | version 1 |
 //! | none, snappy, gzip, brotli, lz4, zstd | yes | yes (`-O compression=zstd:3`) |
+//! | pages that end where the content says | yes | yes (`-O cdc=true`) |
 //! | nested types, dictionaries, decimals | yes | yes |
 //! | types that Parquet lacks | | stored as a similar type, see `schema.rs` |
 //! | pandas' and other key-value metadata, Arrow's schema | yes | yes |
@@ -20,10 +21,12 @@
 //!
 //! Row groups close at 64 MiB. Page headers are looked at before the `parquet` crate unpacks a page.
 
+mod group_rows;
 mod layout;
 mod levels;
 mod outline;
 mod read;
+mod row_groups;
 mod schema;
 mod statistics;
 mod storage;
@@ -57,13 +60,22 @@ static INFO: FormatInfo = FormatInfo {
     extensions: &["parquet", "pq"],
     media_types: &["application/vnd.apache.parquet"],
     forms: &[Form::Table, Form::Columns, Form::Coo, Form::Array, Form::Value, Form::Dense, Form::Sparse],
-    options: &[OptionInfo {
-        key: "compression",
-        side: super::Side::Write,
-        values: "none|snappy|gzip[:0..9]|brotli[:0..11]|lz4|zstd[:1..22]",
-        default: "zstd",
-        help: "how pages are packed",
-    }],
+    options: &[
+        OptionInfo {
+            key: "compression",
+            side: super::Side::Write,
+            values: "none|snappy|gzip[:0..9]|brotli[:0..11]|lz4|zstd[:1..22]",
+            default: "zstd",
+            help: "how pages are packed",
+        },
+        OptionInfo {
+            key: "cdc",
+            side: super::Side::Write,
+            values: "true|false",
+            default: "false",
+            help: "pages end where the content says, so that versions of a file share most bytes",
+        },
+    ],
     type_language: TypeLanguage::None,
     has_members: false,
     index: None,

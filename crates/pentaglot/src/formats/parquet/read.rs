@@ -6,18 +6,16 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-    RowSelection,
-};
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::ParquetMetaData;
 
-use super::layout::{Chunks, Footer, MAGIC, Pages, check_value_count, from_parquet};
+use super::group_rows::GroupRows;
+use super::layout::{Chunks, Footer, MAGIC, from_parquet};
 use super::levels::{LEVELS_KEY, Levels};
-use super::thrift::PageHeader;
 use super::write::ROW_COUNT_KEY;
 use super::{ID, outline, validate};
 use super::{schema, storage};
+use crate::control::Control;
 use crate::error::{Context, Error, Result};
 use crate::formats::guard::guarded;
 use crate::formats::{
@@ -26,10 +24,6 @@ use crate::formats::{
 use crate::hub::{Columns, Rows, Selection, rows};
 use crate::limits::{Limits, Reservation};
 use crate::source::Source;
-
-/// The approximate bytes of a batch, as the footer counts them.
-const BATCH_BYTES: u64 = 16 << 20;
-const MOST_BATCH_ROWS: u64 = 64 << 10;
 
 /// The key under which Arrow keeps its schema.
 const ARROW_SCHEMA_KEY: &str = "ARROW:schema";
@@ -44,7 +38,7 @@ impl ParquetDocument {
     /// Reads the footer.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
-        let store = Store::open(Chunks::new(source, options.budget.clone()))?;
+        let store = Store::open(Chunks::new(source, options.budget.clone()), options.control.clone())?;
         Ok(ParquetDocument { summary: store.summary(), store: Arc::new(store) })
     }
 }
@@ -83,6 +77,7 @@ impl Document for ParquetDocument {
 /// The footer of a file and what is needed to read its row groups.
 pub(super) struct Store {
     pub chunks: Chunks,
+    pub control: Control,
     pub footer: Footer,
     /// The schema of the rows.
     pub schema: SchemaRef,
@@ -100,7 +95,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    pub(super) fn open(chunks: Chunks) -> Result<Store> {
+    pub(super) fn open(chunks: Chunks, control: Control) -> Result<Store> {
         let footer = Footer::read(&chunks.source, &chunks.budget)?;
         let limits = chunks.budget.limits();
         let schema_note = embedded(&footer.metadata, ARROW_SCHEMA_KEY, limits).err();
@@ -132,6 +127,7 @@ impl Store {
         let (schema, indexed) = (Arc::new(schema), OnceLock::new());
         Ok(Store {
             chunks,
+            control,
             footer,
             schema,
             stored,
@@ -173,117 +169,18 @@ impl Store {
         self.reader.schema()
     }
 
+    /// The reader's metadata, without the offset index.
+    pub(super) fn metadata(&self) -> &ArrowReaderMetadata {
+        &self.reader
+    }
+
     /// The reader's metadata with the offset index, if there is a sound one; read when it is first needed.
-    fn indexed(&self) -> Option<&ArrowReaderMetadata> {
+    pub(super) fn indexed(&self) -> Option<&ArrowReaderMetadata> {
         let load = || {
             let metadata = self.footer.with_page_index(&self.chunks).ok().flatten()?;
             reader_metadata(&metadata, self.schema_note.is_some()).ok()
         };
         self.indexed.get_or_init(load).as_ref()
-    }
-
-    /// Reads the rows `range` of a row group, after a look at every page header that they need.
-    pub(super) fn read_group(
-        &self,
-        index: usize,
-        mask: &ProjectionMask,
-        range: Range<u64>,
-        batch_rows: usize,
-    ) -> Result<ParquetRecordBatchReader> {
-        let group = self.footer.metadata.row_groups().get(index);
-        let group = group.ok_or_else(|| Error::usage(format!("there is no row group {index}")))?;
-        let total = u64::try_from(group.num_rows()).unwrap_or(0);
-        let whole = range == (0..total);
-        let metadata = if whole { &self.reader } else { self.indexed().unwrap_or(&self.reader) };
-        let largest = self.check_pages(metadata.metadata(), index, mask, &range)?;
-        let rows = match batch_rows {
-            0 => self.own_batch_rows(group, largest),
-            most => most,
-        };
-        self.chunks.guarded(|| {
-            let mut builder =
-                ParquetRecordBatchReaderBuilder::new_with_metadata(self.chunks.clone(), metadata.clone())
-                    .with_row_groups(vec![index])
-                    .with_projection(mask.clone())
-                    .with_batch_size(rows);
-            if !whole {
-                let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-                let selected = std::iter::once(size(range.start)..size(range.end));
-                let selection = RowSelection::from_consecutive_ranges(selected, size(total));
-                builder = builder.with_row_selection(selection);
-            }
-            builder.build().map_err(from_parquet)
-        })
-    }
-
-    /// Looks at the header of every page that will be decoded; gives the largest dictionary page.
-    fn check_pages(
-        &self,
-        metadata: &ParquetMetaData,
-        index: usize,
-        mask: &ProjectionMask,
-        range: &Range<u64>,
-    ) -> Result<u64> {
-        let mut largest = 0;
-        let Some(group) = metadata.row_groups().get(index) else { return Ok(0) };
-        for (leaf, column) in group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf))
-        {
-            let place = |error: Error| {
-                let column = error.field(column.column_path().string()).index(leaf as u64).field("columns");
-                column.index(index as u64).field("row_group")
-            };
-            let pages = Pages::new(&self.chunks, column);
-            let locations = metadata
-                .offset_index()
-                .and_then(|index_of| index_of.get(index)?.get(leaf))
-                .map(|index| index.page_locations().as_slice());
-            let Some(locations) = locations else {
-                // A page whose kind is wrong is skipped by the decoder, which then gives too few values.
-                let mut values = 0u64;
-                for page in pages {
-                    let page = page.map_err(place)?;
-                    if page.header.kind == PageHeader::DICTIONARY {
-                        largest = largest.max(page.header.unpacked_bytes);
-                    } else if page.header.is_data() {
-                        values = values.saturating_add(page.header.value_count);
-                    }
-                }
-                check_value_count(column, values).map_err(place)?;
-                continue;
-            };
-            let first = locations.first().and_then(|page| u64::try_from(page.offset).ok());
-            let (start, len) = column.byte_range();
-            let row = |index: usize| {
-                let row = locations.get(index).map_or(group.num_rows(), |page| page.first_row_index);
-                u64::try_from(row).unwrap_or(u64::MAX)
-            };
-            // The dictionary and the pages up to the last that is wanted, if they begin the chunk.
-            if let Some(next) = (0..locations.len()).find(|index| row(*index + 1) >= range.end)
-                && range.start < row(1)
-            {
-                let end = locations.get(next + 1).and_then(|page| u64::try_from(page.offset).ok());
-                self.chunks.source.prefetch(start..end.unwrap_or(start + len))?;
-            }
-            if len > 0 && first != Some(start) {
-                let page = pages.page(start).map_err(place)?;
-                largest = largest.max(page.header.unpacked_bytes);
-            }
-            for (index, location) in locations.iter().enumerate() {
-                if row(index) < range.end && row(index + 1) > range.start {
-                    pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX)).map_err(place)?;
-                }
-            }
-        }
-        Ok(largest)
-    }
-
-    /// How many rows make a batch of a sensible size, also if every value is the longest of its dictionary.
-    fn own_batch_rows(&self, group: &RowGroupMetaData, largest: u64) -> usize {
-        let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
-        let bytes = u64::try_from(group.total_byte_size()).unwrap_or(0) / rows;
-        let by_size = (self.chunks.budget.batch_bytes(BATCH_BYTES) / bytes.max(1)).clamp(1, MOST_BATCH_ROWS);
-        let safe = self.chunks.budget.limits().max_alloc / 4 / largest.max(1);
-        usize::try_from(by_size.min(safe.max(64))).unwrap_or(1)
     }
 
     /// A batch of the file as one of the hub.
@@ -364,13 +261,11 @@ impl Projection {
         }
     }
 
-    fn mask(&self, store: &Store) -> ProjectionMask {
+    /// The columns that are read, in order.
+    fn read_columns(&self, store: &Store) -> Vec<usize> {
         match &self.chosen {
-            None => ProjectionMask::all(),
-            Some((read, _)) => ProjectionMask::roots(
-                store.footer.metadata.file_metadata().schema_descr(),
-                read.iter().copied(),
-            ),
+            None => (0..store.schema.fields().len()).collect(),
+            Some((read, _)) => read.clone(),
         }
     }
 }
@@ -387,7 +282,7 @@ struct Reader {
     position: u64,
     range: Range<u64>,
     /// The open row group, and how many of its rows are still to come.
-    current: Option<(ParquetRecordBatchReader, u64)>,
+    current: Option<(GroupRows, u64)>,
 }
 
 impl Reader {
@@ -398,12 +293,7 @@ impl Reader {
         loop {
             if let Some((reader, left)) = &mut self.current {
                 let index = (self.group - 1) as u64;
-                let batch = self
-                    .store
-                    .chunks
-                    .guarded(|| Ok(reader.next().transpose()?))
-                    .index(index)
-                    .field("row_group")?;
+                let batch = reader.next_batch(&self.store.control).index(index).field("row_group")?;
                 let count = batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
                 // Pages may hold fewer rows than the footer says, which the crate ignores.
                 if (count == 0 && *left > 0) || count > *left {
@@ -432,11 +322,13 @@ impl Reader {
             let to = self.range.end.clamp(start, self.position) - start;
             if bare {
                 let metadata = &self.store.footer.metadata;
-                self.store.check_pages(metadata, index, &self.selection.mask(&self.store), &(0..0))?;
+                let roots = self.selection.read_columns(&self.store);
+                let mask = ProjectionMask::roots(metadata.file_metadata().schema_descr(), roots);
+                self.store.check_pages(metadata, index, &mask, &(0..0))?;
             }
             if from < to {
-                let mask = self.selection.mask(&self.store);
-                let reader = self.store.read_group(index, &mask, from..to, self.batch_rows)?;
+                let columns = self.selection.read_columns(&self.store);
+                let reader = self.store.read_group(index, &columns, from..to, self.batch_rows)?;
                 self.current = Some((reader, to - from));
             }
         }

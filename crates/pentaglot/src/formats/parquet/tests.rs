@@ -127,6 +127,38 @@ fn every_compression_is_written_and_read() {
     }
 }
 
+/// With `cdc`, rows that are inserted leave most pages as they were.
+#[test]
+fn pages_that_end_where_the_content_says_are_shared() {
+    let mut random = crate::testing::arbitrary::Random::new(5);
+    let column = Float64Array::from_iter_values((0..300_000).map(|_| random.next() as f64));
+    let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("x", DataType::Float64, false)]));
+    let batch =
+        |values: Float64Array| RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(values)]).unwrap();
+    let first = batch(column.clone());
+    let mut more: Vec<f64> = column.values().to_vec();
+    more.splice(1000..1000, (0..500).map(f64::from));
+    let second = batch(Float64Array::from(more));
+    let written = |rows: &RecordBatch, cdc: &str| {
+        let mut options = WriteOptions::default();
+        options.options.set("cdc", cdc);
+        let (sink, memory) = Sink::memory();
+        let mut writer = Parquet.create(sink, Arc::clone(&schema), &options).unwrap();
+        writer.write(rows).unwrap();
+        writer.finish().unwrap();
+        memory.take()
+    };
+    // The last part of the data of both files, before their footers.
+    let shared = |cdc: &str| {
+        let (one, other) = (written(&first, cdc), written(&second, cdc));
+        let piece = &one[one.len() / 2..one.len() / 2 + 64];
+        memchr::memmem::find(&other, piece).is_some()
+    };
+    assert!(shared("true"));
+    assert!(!shared("false"));
+    assert!(Suite::new(&Parquet).keeping_metadata().option("cdc", "true").check(&schema, &[first, second]));
+}
+
 fn wide(rows: usize, cols: usize) -> (SchemaRef, RecordBatch) {
     let fields: Vec<Field> =
         (0..cols).map(|index| Field::new(format!("c{index}"), DataType::Float64, false)).collect();

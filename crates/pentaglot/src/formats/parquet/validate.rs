@@ -1,7 +1,6 @@
 //! Every rule that the bytes can break; a page or row group that is broken does not hide the next.
 
 use arrow_array::Array;
-use parquet::arrow::ProjectionMask;
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::layout::{Pages, check_value_count};
@@ -130,10 +129,11 @@ fn check_values(store: &Store, index: usize, findings: &mut Findings) -> Result<
     if store.schema.fields().is_empty() {
         return Ok(());
     }
-    let mut reader = store.read_group(index, &ProjectionMask::all(), 0..total, 0)?;
+    let columns: Vec<usize> = (0..store.schema.fields().len()).collect();
+    let mut reader = store.read_group(index, &columns, 0..total, 0)?;
     let mut nulls = vec![0u64; store.schema.fields().len()];
     let mut rows = 0u64;
-    while let Some(batch) = store.chunks.guarded(|| Ok(reader.next().transpose()?))? {
+    while let Some(batch) = reader.next_batch(&store.control)? {
         rows += batch.num_rows() as u64;
         for (count, column) in nulls.iter_mut().zip(batch.columns()) {
             *count += column.logical_null_count() as u64;

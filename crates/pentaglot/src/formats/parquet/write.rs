@@ -8,12 +8,13 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::arrow::{ArrowSchemaConverter, encode_arrow_schema};
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::{CdcOptions, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::SchemaDescriptor;
 
 use super::ID;
 use super::layout::from_parquet;
 use super::levels::{self, LEVELS_KEY, Levels};
+use super::row_groups::{RowGroupSize, RowGroups};
 use super::{schema, storage};
 use crate::error::{Context, Error, Result};
 use crate::formats::{OptionMap, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
@@ -27,6 +28,7 @@ use crate::sink::Sink;
 pub(super) const ROW_COUNT_KEY: &str = "pentaglot.row_count";
 
 const ROW_GROUP_BYTES: usize = 64 << 20;
+const ROW_GROUP_ROWS: usize = 1 << 20;
 /// What the open pages of all columns may take together.
 const OPEN_PAGES_BYTES: usize = 32 << 20;
 /// A batch is handed on in slices of about this size, so that a row group can close inside it.
@@ -35,9 +37,10 @@ const SLICE_BYTES: usize = 8 << 20;
 /// What writing this schema will do, and the writer that does it.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let compression = compression(&options.options)?;
+    let cdc = options.options.bool("cdc")?.unwrap_or(false).then(CdcOptions::default);
     let (inner, options) = (Arc::clone(schema), options.clone());
     Ok(planned(steps(schema), move |sink| {
-        let writer = ParquetWriter::create(sink, &inner, compression, &options.budget);
+        let writer = ParquetWriter::create(sink, &inner, (compression, cdc), &options);
         let writer = Box::new(writer.in_format(ID)?);
         Ok(relaxed(writer, Rules { whole_days: true, ..Rules::default() }, &options))
     }))
@@ -99,8 +102,40 @@ fn compression(options: &OptionMap) -> Result<Compression> {
     }
 }
 
+/// What takes the rows.
+enum Encoder {
+    /// Columns are encoded side by side.
+    SideBySide(RowGroups),
+    /// Pages end where the content says. Only the crate's own writer cuts them.
+    ContentDefined(Box<ArrowWriter<Sink>>),
+}
+
+impl Encoder {
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        match self {
+            Encoder::SideBySide(groups) => groups.write(rows),
+            Encoder::ContentDefined(file) => file.write(rows).map_err(from_writer),
+        }
+    }
+
+    /// Adds to what the footer says beside the schema.
+    fn add_metadata(&mut self, pair: KeyValue) {
+        match self {
+            Encoder::SideBySide(groups) => groups.add_metadata(pair),
+            Encoder::ContentDefined(file) => file.append_key_value_metadata(pair),
+        }
+    }
+
+    fn finish(self) -> Result<Sink> {
+        match self {
+            Encoder::SideBySide(groups) => groups.finish(),
+            Encoder::ContentDefined(file) => file.into_inner().map_err(from_writer),
+        }
+    }
+}
+
 struct ParquetWriter {
-    inner: ArrowWriter<Sink>,
+    encoder: Encoder,
     stored: SchemaRef,
     levels: Levels,
     converts: bool,
@@ -108,7 +143,12 @@ struct ParquetWriter {
 }
 
 impl ParquetWriter {
-    fn create(sink: Sink, schema: &SchemaRef, compression: Compression, budget: &Budget) -> Result<Self> {
+    fn create(
+        sink: Sink,
+        schema: &SchemaRef,
+        (compression, cdc): (Compression, Option<CdcOptions>),
+        options: &WriteOptions,
+    ) -> Result<Self> {
         let stored: SchemaRef = Arc::new(schema::stored_schema(schema));
         // Dictionaries that come back as their values are not part of what is restored.
         let restored = schema::restored_schema(schema);
@@ -124,13 +164,22 @@ impl ParquetWriter {
             pairs.push(KeyValue { key: schema::SCHEMA_KEY.to_owned(), value: Some(text) });
         }
         let descriptor = ArrowSchemaConverter::new().convert(&stored).map_err(from_writer)?;
-        let properties = properties(&descriptor, compression, budget);
+        let size = row_group_size(&options.budget);
+        let properties = properties(&descriptor, compression, size).set_content_defined_chunking(cdc);
         let properties = properties.set_key_value_metadata(Some(pairs)).build();
         let descriptor = schema::with_logical_types(descriptor, &stored).map_err(from_writer)?;
         let write = ArrowWriterOptions::new().with_properties(properties).with_parquet_schema(descriptor);
-        let inner = ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write);
+        let file =
+            ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write).map_err(from_writer)?;
+        let encoder = match cdc {
+            Some(_) => Encoder::ContentDefined(Box::new(file)),
+            None => {
+                let control = options.control.clone();
+                Encoder::SideBySide(RowGroups::new(file, Arc::clone(&stored), size, control)?)
+            }
+        };
         let levels = Levels::gather(schema);
-        Ok(ParquetWriter { inner: inner.map_err(from_writer)?, stored, levels, converts, rows: 0 })
+        Ok(ParquetWriter { encoder, stored, levels, converts, rows: 0 })
     }
 
     fn write_rows(&mut self, rows: &RecordBatch) -> Result<()> {
@@ -144,11 +193,10 @@ impl ParquetWriter {
         for start in (0..rows.num_rows()).step_by(step) {
             let slice = rows.slice(start, step.min(rows.num_rows() - start));
             if self.converts {
-                self.inner.write(&storage::convert_batch(&slice, &self.stored, first + start as u64)?)
+                self.encoder.write(&storage::convert_batch(&slice, &self.stored, first + start as u64)?)?;
             } else {
-                self.inner.write(&slice)
+                self.encoder.write(&slice)?;
             }
-            .map_err(from_writer)?;
         }
         Ok(())
     }
@@ -159,18 +207,23 @@ fn from_writer(error: parquet::errors::ParquetError) -> Error {
     from_parquet(error)
 }
 
+/// A row group is held encoded until it is complete.
+fn row_group_size(budget: &Budget) -> RowGroupSize {
+    let room = usize::try_from(budget.limits().max_alloc / 4).unwrap_or(usize::MAX).max(1 << 20);
+    RowGroupSize { bytes: ROW_GROUP_BYTES.min(room), rows: ROW_GROUP_ROWS }
+}
+
 fn properties(
     descriptor: &SchemaDescriptor,
     compression: Compression,
-    budget: &Budget,
+    size: RowGroupSize,
 ) -> WriterPropertiesBuilder {
-    // A row group is held encoded until it is complete.
-    let room = usize::try_from(budget.limits().max_alloc / 4).unwrap_or(usize::MAX).max(1 << 20);
-    let page = (OPEN_PAGES_BYTES.min(room / 2) / descriptor.num_columns().max(1)).clamp(32 << 10, 1 << 20);
+    let page =
+        (OPEN_PAGES_BYTES.min(size.bytes / 2) / descriptor.num_columns().max(1)).clamp(32 << 10, 1 << 20);
     let mut builder = WriterProperties::builder()
         .set_compression(compression)
-        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES.min(room)))
-        .set_max_row_group_row_count(Some(1 << 20))
+        .set_max_row_group_bytes(Some(size.bytes))
+        .set_max_row_group_row_count(Some(size.rows))
         .set_data_page_size_limit(page)
         .set_dictionary_page_size_limit(page)
         .set_created_by(concat!("pentaglot ", env!("CARGO_PKG_VERSION")).to_owned());
@@ -192,12 +245,12 @@ impl Writer for ParquetWriter {
     fn finish(mut self: Box<Self>) -> Result<Written> {
         if self.stored.fields().is_empty() {
             let count = KeyValue::new(ROW_COUNT_KEY.to_owned(), self.rows.to_string());
-            self.inner.append_key_value_metadata(count);
+            self.encoder.add_metadata(count);
         }
         if let Some(text) = self.levels.to_json(&self.stored).in_format(ID)? {
-            self.inner.append_key_value_metadata(KeyValue::new(LEVELS_KEY.to_owned(), text));
+            self.encoder.add_metadata(KeyValue::new(LEVELS_KEY.to_owned(), text));
         }
-        let sink = self.inner.into_inner().map_err(from_writer).in_format(ID)?;
+        let sink = self.encoder.finish().in_format(ID)?;
         Ok(Written::new(self.rows, sink.finish()?))
     }
 }

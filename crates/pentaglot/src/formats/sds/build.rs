@@ -1,4 +1,4 @@
-//! Structures from values that wait in a scratch file. Bits, integers, positions and runs are written from there with
+//! Builds structures from values in a scratch file. Bits, integers, positions and runs are written from there with
 //! constant memory; wavelet matrices are built in memory.
 
 use std::io::{self, Write};
@@ -18,23 +18,23 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Budget;
 use crate::source::Spool;
 
-/// The values so far, and what headers say of them.
+/// The values so far, and the numbers that headers need.
 pub(super) struct Values {
     scratch: Scratch,
     order: Order,
-    /// Bits per item that a user asks for.
+    /// Bits per item, if set by the user.
     width: Option<u32>,
     rows: u64,
     /// Bits that do not fill a word yet.
     word: u64,
     largest: u64,
-    /// Where the last position or run ends.
+    /// The end of the last position or run.
     end: u64,
     /// Set bits, in rows of bits or in runs.
     ones: u64,
 }
 
-/// What rows have to be.
+/// The required order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Any,
@@ -97,7 +97,7 @@ impl Values {
         Ok(())
     }
 
-    /// Counts a row, and errs if it is not what the structure takes.
+    /// Counts a row. Returns an error if the structure cannot hold it.
     fn check(&mut self, number: u64, length: u64) -> Result<()> {
         let row = self.rows;
         if let Some(width) = self.width
@@ -130,7 +130,7 @@ impl Values {
         Ok(())
     }
 
-    /// Hands positions of set bits to `take`.
+    /// Passes positions of set bits to `take`.
     fn positions(&mut self, input: Input, take: &mut dyn FnMut(u64) -> io::Result<()>) -> io::Result<()> {
         if input == Input::Numbers {
             return self.scratch.replay(take);
@@ -138,7 +138,7 @@ impl Values {
         self.runs(input, &mut |start, length| (start..start + length).try_for_each(&mut *take))
     }
 
-    /// Hands runs of set bits to `take`; they may touch.
+    /// Passes runs of set bits to `take`; they may be adjacent.
     fn runs(&mut self, input: Input, take: &mut dyn FnMut(u64, u64) -> io::Result<()>) -> io::Result<()> {
         let (mut start, mut at) = (None, 0_u64);
         self.scratch.replay(&mut |element| match input {
@@ -164,7 +164,7 @@ impl Values {
         })
     }
 
-    /// Hands the words of `len` bits to `take`.
+    /// Passes the words of `len` bits to `take`.
     fn words(
         &mut self,
         input: Input,
@@ -196,13 +196,13 @@ impl Values {
     }
 }
 
-/// Gathers elements, which come one by one, for an output.
+/// A buffer of elements for an output.
 struct Out<'s, O: Write> {
     sink: ByteSink<&'s mut O>,
     words: Vec<u64>,
 }
 
-/// Elements that are gathered.
+/// The size of the buffer, in elements.
 const GATHERED: usize = 4096;
 
 impl<O: Write> WordSink for Out<'_, O> {
@@ -226,7 +226,7 @@ impl<O: Write> Out<'_, O> {
     }
 }
 
-/// A structure refuses values that do not fit: the data's fault, not the file's.
+/// An error for values that a structure cannot hold: of the data, not of a file.
 fn unfit(error: pentaglot_succinct::Error) -> Error {
     match Error::from(error) {
         error if error.kind() == ErrorKind::Malformed => {
@@ -308,7 +308,7 @@ fn copy(mut values: Values, out: &mut impl WordSink) -> Result<()> {
     values.scratch.replay(&mut |element| out.put(&[element])).map_err(refused)
 }
 
-/// The number of bits: as a user says, else up to the last one that is set.
+/// The number of bits: set by the user, otherwise up to the last one that is set.
 fn length(target: &Target, values: &Values) -> Result<u64> {
     let len = match (target.input, target.native.kind) {
         (Input::Bits, SdsKind::Sparse) => target.native.universe.unwrap_or(values.rows),
@@ -416,8 +416,8 @@ fn bits_of(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
 
-/// What building the levels of a wavelet matrix and writing them takes beside the values: two copies of the values in the
-/// narrowest type, the levels, and one level with its supports.
+/// The memory for building the levels of a wavelet matrix and writing them, besides the values: two copies of the
+/// values in the narrowest type, the levels, and one level with its supports.
 fn core_bytes(values: &[u64]) -> u64 {
     let largest = values.iter().copied().max().unwrap_or(0);
     let (len, width) = (values.len() as u64, u64::from(bits_of(largest).max(1)));
@@ -433,7 +433,7 @@ fn wavelet_bytes(values: &[u64]) -> u64 {
     core_bytes(values).saturating_add(starts)
 }
 
-/// Which supports to write: as asked, else as they were read, else `usual`.
+/// Which supports to write: as requested, otherwise as they were read, otherwise `usual`.
 fn wanted(target: &Target, usual: [bool; 3]) -> [bool; 3] {
     let Target { native: Native { supports, .. }, .. } = target;
     match target.supports {

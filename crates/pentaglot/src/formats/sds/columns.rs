@@ -1,4 +1,4 @@
-//! From structures to columns.
+//! Converts structures to columns.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::hub::rows;
 use crate::limits::{Budget, Reservation};
 
-/// Makes batches of an open structure, one range of rows at a time.
+/// Creates batches of an open structure, one range of rows at a time.
 pub(super) struct Reader {
     pub(super) object: Arc<Object>,
     pub(super) budget: Budget,
@@ -60,8 +60,8 @@ impl Reader {
         })))
     }
 
-    /// All values of a wavelet matrix, where most of them are wanted and memory allows it: one pass over the levels
-    /// beats a walk for each.
+    /// All values of a wavelet matrix, if most of them are selected and memory allows it: one pass over the levels
+    /// is faster than a walk for each.
     fn decode_wavelet(&self, range: &Range<u64>) -> Result<Option<(Vec<u64>, Reservation)>> {
         match self.object.as_ref() {
             Object::Wavelet(matrix) if range.end - range.start > matrix.len() / 4 => {
@@ -136,7 +136,7 @@ fn elements<'a>(words: &'a [u64], rows: &Range<u64>) -> impl Iterator<Item = u64
     words.get(start..end).unwrap_or_default().iter().copied()
 }
 
-/// Errs unless there are as many items as the lengths of the file say.
+/// Returns an error unless the number of items matches the lengths in the file.
 fn check_count(expected: usize, found: usize) -> Result<()> {
     if expected == found {
         return Ok(());
@@ -144,7 +144,7 @@ fn check_count(expected: usize, found: usize) -> Result<()> {
     Err(Error::malformed(format_args!("{expected} more items"), found).rule("count"))
 }
 
-/// Errs unless as many bits are set as the level says.
+/// Returns an error unless the number of set bits matches the level's count.
 fn check_ones(level: &BitVector<SharedWords>, index: u64) -> Result<()> {
     let found = level.bits().count_ones();
     if found == level.count_ones() {
@@ -177,7 +177,7 @@ pub(super) fn sparse_bounds(vector: &SparseVector<SharedWords>) -> Option<(u64, 
     Some((vector.iter_from(0).next()?, vector.iter_from(last).next()?))
 }
 
-/// Where the first and the last run start.
+/// The start of the first and of the last run.
 pub(super) fn run_bounds(vector: &RunLengthVector<SharedWords>) -> Option<(u64, u64)> {
     let last = vector.select(vector.count_ones().checked_sub(1)?)?;
     // The last run starts after the last unset bit before its end.
@@ -246,20 +246,21 @@ pub(super) fn member_columns(content: &Content, rows: &Range<u64>) -> Result<Vec
     })
 }
 
-/// Runs have no index: each batch goes on where the last run ended.
+/// Runs have no index: each batch continues after the last run.
 struct RunBatches {
     object: Arc<Object>,
     skip: u64,
     left: u64,
     from: u64,
-    /// The set bits so far, where all are read.
+    /// The number of set bits so far, if all runs are read.
     ones: Option<u64>,
     size: u64,
     schema: SchemaRef,
 }
 
 impl RunBatches {
-    /// Errs unless runs come one after the other, within the length, with as many bits as the vector says.
+    /// Returns an error unless runs are in order, within the length, and have as many bits as the vector
+    /// declares.
     fn check(&mut self, vector: &RunLengthVector<SharedWords>, runs: &[(u64, u64)]) -> Result<()> {
         for (start, length) in runs {
             let end = start.saturating_add(*length);

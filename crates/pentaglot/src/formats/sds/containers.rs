@@ -1,4 +1,4 @@
-//! Files that are made of several structures: those of a given type, and those of pangenome programs.
+//! Files of several structures: those of a given type, and those of pangenome programs.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) struct ContainerPart {
     pub(super) content: Content,
 }
 
-/// What a part is.
+/// The content of a part.
 #[derive(Clone)]
 pub(super) enum Content {
     /// A field of a header, with its value.
@@ -48,7 +48,7 @@ pub(super) enum Content {
     Table(Table),
 }
 
-/// Strings: where each starts, the bytes that occur, and the text in as few bits as they need.
+/// Strings: their starts, the alphabet of bytes, and the text in the fewest bits for that alphabet.
 pub(super) struct StringArray {
     pub(super) starts: Arc<Object>,
     pub(super) alphabet: Vec<u8>,
@@ -67,7 +67,7 @@ impl StringArray {
         self.parts().map_or(0, |(starts, _)| starts.low().len())
     }
 
-    /// String `index`: `None` past the end, or where the array contradicts itself.
+    /// String `index`: `None` past the end, or if the array is inconsistent.
     pub(super) fn get(&self, index: u64) -> Option<Vec<u8>> {
         let (starts, packed) = self.parts()?;
         let mut starts = starts.iter_from(index);
@@ -111,7 +111,7 @@ impl Container {
         all.map(|part| (part.path.as_str(), &part.content))
     }
 
-    /// The member of this name; without a name, the only one of a type that is no struct.
+    /// The member of this name; without a name, the only one of a type that is not a struct.
     pub(super) fn member(&self, name: Option<&str>) -> Option<&Content> {
         let wanted = name.unwrap_or_default();
         self.members().find(|(path, _)| *path == wanted).map(|(_, content)| content)
@@ -223,7 +223,7 @@ fn walk_type(
     }
 }
 
-/// What is wrong with the element `at`.
+/// The error for the element `at`.
 pub(super) fn malformed(
     at: u64,
     path: impl Into<String>,

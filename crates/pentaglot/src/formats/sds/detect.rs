@@ -14,7 +14,7 @@ pub(super) fn detect(head: &Head<'_>) -> Confidence {
     {
         return Confidence::Certain;
     }
-    // A file that is seen whole must be sound; of a larger one, only the lengths are looked at.
+    // A file that is in memory as a whole must be valid; of a larger one, only the lengths are checked.
     let kind = if head.bytes().len() as u64 == len {
         fitting(&own_words(arrow_buffer::Buffer::from(head.bytes()))).ok().map(|(object, _)| object.kind())
     } else {

@@ -17,7 +17,7 @@ use crate::limits::{Budget, Reservation};
 /// From this number of edges on, runs are two byte codes.
 const LARGE: u64 = 255;
 
-/// The records, unpacked.
+/// The decompressed records.
 pub(super) struct Records {
     index: Arc<Object>,
     data: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct Record<'r> {
 }
 
 impl Records {
-    /// `data` is packed with zstd if `is_packed`; the index says how many bytes there are.
+    /// `data` is compressed with zstd if `is_packed`; the index has the number of decompressed bytes.
     pub(super) fn new(
         index: &Arc<Object>,
         data: (u64, &SharedWords),
@@ -43,7 +43,10 @@ impl Records {
         let len = sparse(index).map_or(0, |index| index.len());
         let (data, held) = match is_packed {
             true => unpack(data, len, budget)?,
-            false => (byte_vector(data.0, data.1), budget.reserve(data.0)?),
+            false => {
+                let held = budget.reserve(data.0)?;
+                (byte_vector(data.0, data.1), held)
+            }
         };
         Ok(Records { index: Arc::clone(index), data, held })
     }
@@ -68,7 +71,7 @@ impl Records {
         let broken = || Error::malformed("edges as byte codes", "others").index(record).field("bwt.data");
         let mut codes = ByteCodes { bytes: self.bytes(record)? };
         let sigma = codes.number().ok_or_else(broken)?;
-        // An edge takes two bytes at least, so that a wrong count ends soon.
+        // An edge takes at least two bytes, so the loop ends soon for a wrong count.
         let (mut edges, mut node) = (Vec::new(), 0_u64);
         for _ in 0..sigma {
             let delta = codes.number().ok_or_else(broken)?;
@@ -96,7 +99,7 @@ impl Record<'_> {
         self.runs().fold(0, |sum, (_, length)| sum.saturating_add(length))
     }
 
-    /// Where visit `visit` goes on: a node, and which of its visits.
+    /// The successor of visit `visit`: a node, and the number of the visit there.
     pub(super) fn next(&self, visit: u64) -> Option<(u64, u64)> {
         let (mut seen, mut before) = (0_u64, vec![0_u64; self.edges.len()]);
         for (edge, length) in self.runs() {
@@ -112,7 +115,7 @@ impl Record<'_> {
         None
     }
 
-    /// Where every visit goes on, in order.
+    /// The successor of every visit, in order.
     pub(super) fn all(&self) -> impl Iterator<Item = Option<(u64, u64)>> + '_ {
         let mut next = self.edges.clone();
         self.runs().flat_map(move |(edge, length)| {
@@ -170,7 +173,7 @@ pub(super) fn sparse(object: &Object) -> Option<&SparseVector<SharedWords>> {
     if let Object::Sparse(vector) = object { Some(vector) } else { None }
 }
 
-/// Unpacks a zstd frame of `len` bytes.
+/// Decompresses a zstd frame of `len` bytes.
 pub(super) fn unpack(
     packed: (u64, &SharedWords),
     len: u64,
@@ -182,7 +185,7 @@ pub(super) fn unpack(
     let frame = byte_vector(packed.0, packed.1);
     let broken = |error: std::io::Error| Error::malformed("a zstd frame", error).field("zstd");
     let decoder = zstd::stream::read::Decoder::with_buffer(frame.as_slice()).map_err(broken)?;
-    // One byte more than there should be tells a frame that is too long.
+    // One byte more than declared detects a frame that is too long.
     decoder.take(len.saturating_add(1)).read_to_end(&mut bytes).map_err(broken)?;
     if bytes.len() as u64 != len {
         let found = if bytes.len() as u64 > len { "more".to_owned() } else { bytes.len().to_string() };

@@ -1,7 +1,7 @@
 //! A GBZ graph as the lines of a GFA 1.1 file: header, segments, links, paths, walks.
 //!
-//! Segments have their names and sequences where the graph translates nodes to segments; else nodes are segments, and
-//! their ids are the names. Paths of the sample `_gbwt_ref` are P-lines, all others W-lines.
+//! Segments have their names and sequences if the graph translates nodes to segments; otherwise nodes are segments,
+//! and their ids are the names. Paths of the sample `_gbwt_ref` are P-lines, all others W-lines.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ pub(super) struct Lines {
     stage: Stage,
     /// The next node, segment or path.
     next: u64,
-    /// Lines that wait.
+    /// Lines to be returned next.
     links: std::vec::IntoIter<String>,
     starts: Vec<(u64, u64)>,
     _held: Reservation,
@@ -164,7 +164,7 @@ fn links(graph: &Graph, id: u64) -> Result<Vec<String>> {
     Ok(links)
 }
 
-/// The line of a path, if it is a walk as wanted.
+/// The line of a path; `None` if it is of the other kind (P-line or W-line).
 fn path_line(graph: &Graph, starts: &[(u64, u64)], id: u64, wants_walk: bool) -> Result<Option<String>> {
     let Some(names) = &graph.names else { return Ok(None) };
     let path = names.path(id)?;

@@ -1,4 +1,4 @@
-//! What a GBZ or GBWT file says as a whole: its paths, nodes and edges, checked against the counts that it states.
+//! The graph of a GBZ or GBWT file: its paths, nodes and edges, checked against the counts in the file.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn strings(container: &Container, path: &str) -> Option<Arc<StringArray>> {
     }
 }
 
-/// Errs unless a part has as many items as the file states.
+/// Returns an error unless a part has as many items as the file declares.
 fn check_count(what: &str, stated: u64, found: u64) -> Result<()> {
     if stated == found {
         return Ok(());
@@ -69,7 +69,7 @@ fn check_count(what: &str, stated: u64, found: u64) -> Result<()> {
     Err(Error::malformed(format_args!("{stated} {what}, as the file states"), found).rule("counts"))
 }
 
-/// Where the parts of the GBWT are in a container.
+/// The prefix of the GBWT's parts in a container.
 fn gbwt_prefix(container: &Container) -> &'static str {
     if container.kind() == SdsKind::Gbz { "gbwt" } else { "" }
 }
@@ -143,7 +143,7 @@ impl Names {
     }
 }
 
-/// The sequences of nodes: packed characters, or text that was packed with zstd.
+/// The sequences of nodes: packed characters, or text compressed with zstd.
 enum Sequences {
     Packed(Arc<StringArray>),
     Text { starts: Arc<Object>, text: Vec<u8>, _held: Reservation },
@@ -370,7 +370,7 @@ impl Graph {
         nodes.get(index).map_err(|error| error.field("sequences"))
     }
 
-    /// The visits that follow a visit to a node, ends of paths aside.
+    /// The visits that follow a visit to a node, except for ends of paths.
     pub(super) fn successors(&self, visit: Visit) -> Result<Vec<Visit>> {
         let Some(record) = self.record_of(visit) else { return Ok(Vec::new()) };
         let record = self.records.record(record)?;
@@ -433,7 +433,7 @@ impl Graph {
         Ok(visits)
     }
 
-    /// Errs unless all records together have as many visits as the file states.
+    /// Returns an error unless all records together have as many visits as the file declares.
     pub(super) fn check_visits(&self) -> Result<()> {
         let mut visits = 0_u64;
         for record in 0..self.records.len() {

@@ -1,4 +1,5 @@
-//! Our own fast index beside a file (`FILE.idx`), bound to its data by length and hash. Never in the format's slots.
+//! Our own fast index in a side file (`FILE.idx`), bound to its data by length and hash. It is never stored in the
+//! format's slots.
 //!
 //! ```text
 //! magic "PENTAIDX" | version 3 | kind | elements of the data | hash of the data (4 elements) | index… | hash of all before (4)
@@ -19,7 +20,7 @@ use crate::source::Source;
 const MAGIC: u64 = u64::from_le_bytes(*SDS_MAGIC);
 const VERSION: u64 = 3;
 
-/// A structure open for queries, with the index beside it if there is one that fits.
+/// A structure open for queries, with its side index if there is one that matches.
 #[non_exhaustive]
 pub struct Mapped {
     /// The structure.
@@ -28,12 +29,12 @@ pub struct Mapped {
     pub words: SharedWords,
     /// Other kinds that the same elements could be.
     pub also_fits: Vec<String>,
-    /// What the user should know: an index that was ignored.
+    /// A note for the user: an index that was ignored.
     pub note: Option<String>,
 }
 
 impl Mapped {
-    /// Opens a file in place by a memory map if that is permitted; anything else in memory.
+    /// Maps a file if that is permitted; otherwise reads the source into memory.
     pub fn open(
         source: &Source,
         kind: Option<SdsKind>,
@@ -48,7 +49,7 @@ impl Mapped {
         )
     }
 
-    /// As [`open`](Self::open), with a type text that the user may have given.
+    /// Like [`open`](Self::open), with an optional type text.
     pub fn open_typed(
         source: &Source,
         kind: Option<SdsKind>,
@@ -106,7 +107,7 @@ pub fn build_index(object: &Object, words: &SharedWords) -> Result<Vec<u8>> {
     Ok(elements.iter().flat_map(|element| element.to_le_bytes()).collect())
 }
 
-/// Takes over an index made by [`build_index`]; one of other data is refused.
+/// Attaches an index made by [`build_index`]; one of other data is an error.
 fn attach_index(object: &Object, words: &SharedWords, index: SharedWords) -> Result<()> {
     let (body, own) = index.as_ref().split_last_chunk::<4>().unwrap_or((&[], &[0; 4]));
     if hash(body) != *own {
@@ -143,7 +144,7 @@ fn kind_code(kind: SdsKind) -> u64 {
 /// BLAKE3 of the elements.
 fn hash(words: &[u64]) -> [u64; 4] {
     let mut hasher = blake3::Hasher::new();
-    // Large updates: small ones cost several times as much.
+    // Hashes in large pieces: small ones are several times slower.
     let mut bytes = Vec::new();
     for chunk in words.chunks(1 << 15) {
         bytes.clear();

@@ -1,4 +1,4 @@
-//! From elements to structures in place, and which kind fits.
+//! Opens elements as structures in place, and detects which kind fits.
 
 use pentaglot_succinct::{
     BitQueries, BitVector, IntVector, RawVector, RunLengthVector, RunLengthWaveletMatrix, SharedWords,
@@ -64,8 +64,8 @@ pub enum Object {
 }
 
 impl Object {
-    /// Opens a source: in place by a memory map if that is permitted and it is a file, else in memory of its own.
-    /// Without a kind, the first that fits is taken.
+    /// Opens a source: mapped if that is permitted and it is a file, otherwise read into memory. Without a kind,
+    /// the first that fits is used.
     pub fn open(source: &Source, kind: Option<SdsKind>, in_place: Option<InPlace>) -> Result<Self> {
         let words = read_words(source, in_place, &Budget::default())?;
         match kind {
@@ -159,13 +159,13 @@ impl Object {
         }
     }
 
-    /// Says what the values do not.
+    /// Adds the properties that are not part of the values.
     pub(super) fn describe(&self, native: &mut Native) {
         match self {
             Object::Sparse(vector) => {
                 native.universe = Some(vector.len());
                 native.width = Some(vector.low().width());
-                // Whether they do is known only after reading all of them.
+                // Whether positions repeat is known only after reading all of them.
                 native.multiset = true;
                 native.supports = Some(vector.high().stored_supports().map(|support| support.is_some()));
             }
@@ -182,20 +182,20 @@ impl Object {
     }
 }
 
-/// The supports of the levels, where all levels have the same.
+/// The supports of the levels, if all levels have the same.
 fn level_supports(core: &WaveletCore<BitVector<SharedWords>>) -> Option<[bool; 3]> {
     let mut all = core.levels().iter().map(|level| level.stored_supports().map(|support| support.is_some()));
     let first = all.next()?;
     all.all(|supports| supports == first).then_some(first)
 }
 
-/// Bytes that are held in elements.
+/// Bytes that are stored in elements.
 pub(super) fn byte_vector(bytes: u64, words: &SharedWords) -> Vec<u8> {
     let all = words.as_ref().iter().flat_map(|word| word.to_le_bytes());
     all.take(usize::try_from(bytes).unwrap_or(usize::MAX)).collect()
 }
 
-/// An error of the structures' own crate, with bytes instead of elements.
+/// An error of `pentaglot_succinct`, with offsets in bytes instead of elements.
 impl From<pentaglot_succinct::Error> for Error {
     fn from(error: pentaglot_succinct::Error) -> Self {
         use pentaglot_succinct::Error as Inner;
@@ -209,7 +209,7 @@ impl From<pentaglot_succinct::Error> for Error {
             Inner::Limit { name, limit, found } => {
                 Error::limit("the limit", limit, format_args!("{found} ({name})"))
             }
-            other => Error::malformed("a sound structure", other),
+            other => Error::malformed("a valid structure", other),
         }
     }
 }
@@ -241,7 +241,7 @@ pub(super) fn read_whole_words(source: &Source, budget: &Budget) -> Result<Share
     Ok(own_words(source.read_range(0, len, budget)?))
 }
 
-/// Words in memory, aligned and in the order of this machine.
+/// Words in memory, aligned and in native byte order.
 pub(super) fn own_words(bytes: arrow_buffer::Buffer) -> SharedWords {
     let words = Words::Memory(bytes.clone());
     if words.is_aligned() && cfg!(target_endian = "little") {
@@ -251,17 +251,17 @@ pub(super) fn own_words(bytes: arrow_buffer::Buffer) -> SharedWords {
     SharedWords::new(elements.collect::<Vec<u64>>())
 }
 
-/// Up to this many elements, a kind must also be sound to fit.
+/// Up to this many elements, a structure must also be valid for its kind to fit.
 const SMALL: usize = 1 << 17;
 
-/// The first kind that fits, and the names of the others that fit too. A small file fits a kind if it takes all elements
-/// and breaks none of its rules; a large one, or one that breaks the rules of all, if it takes all elements.
+/// The first kind that fits, and the names of the others that fit too. A small file fits a kind if it uses all elements
+/// and breaks none of its rules; a large one, or one that breaks the rules of all kinds, if it uses all elements.
 pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
     let mut fits = Vec::new();
     for kind in SdsKind::ALL {
         match Object::from_words(kind, words.clone()) {
             Ok(object) => fits.push(object),
-            // What carries a tag is nothing else: its own error says more than "fits nothing".
+            // A file with a tag cannot be another kind, and the error of that kind is more helpful.
             Err(error) if has_tag(kind, words) => return Err(error.field(kind.name())),
             Err(_) => {}
         }
@@ -279,7 +279,7 @@ pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
     }
     let mut fits = fits.into_iter();
     let first = fits.next().ok_or_else(|| {
-        Error::malformed("a structure that takes all elements", "none that does").at(0).hint(Hint::From)
+        Error::malformed("a structure that uses all elements", "none").at(0).hint(Hint::From)
     })?;
     Ok((first, fits.map(|other| other.kind().name().to_owned()).collect()))
 }
@@ -289,7 +289,7 @@ fn has_tag(kind: SdsKind, words: &SharedWords) -> bool {
     super::containers::tag(kind).is_some_and(|tag| first & 0xffff_ffff == u64::from(tag))
 }
 
-/// What a file is opened as.
+/// The requested kind or type of a file.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Wanted<'o> {
     /// The kind that the user names.
@@ -319,7 +319,8 @@ impl<'o> Wanted<'o> {
     }
 }
 
-/// Opens elements as what is wanted. Gives the names of other kinds that fit where none is wanted.
+/// Opens elements as the requested kind or type. If none is requested, also returns the names of other kinds
+/// that fit.
 pub(super) fn open_object(
     words: &SharedWords,
     wanted: Wanted<'_>,
@@ -338,7 +339,7 @@ pub(super) fn open_object(
         }
         None => fitting(words).map_err(|error| match wanted.type_text {
             Some(_) if error.path().is_empty() => {
-                let error = Error::malformed("a structure that takes all elements", "none that does").at(0);
+                let error = Error::malformed("a structure that uses all elements", "none").at(0);
                 error.hint(Hint::Advice("a type for sds begins with sds:".into()))
             }
             _ => error,

@@ -1,7 +1,8 @@
 //! simple-sds: succinct structures that open in place from a file.
 //!
-//! A file is an array of elements: unsigned 64-bit little-endian integers. Nothing in it says what it is; its kind is
-//! given (`sds:KIND`) or found by trying them in the order of the table: the first that fits to the last byte is taken.
+//! A file is an array of elements: unsigned 64-bit little-endian integers. The file does not contain its kind, which is
+//! given (`sds:KIND`) or found by trying the kinds in the order of the table: the first that fits to the last byte is
+//! used.
 //!
 //! ```text
 //! bit    ones | len | words | word…            | size rank… | size select… | size select0…    (each size may be 0)

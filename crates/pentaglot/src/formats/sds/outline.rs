@@ -39,7 +39,7 @@ fn container_parts(part: &ContainerPart) -> Vec<Part> {
         Content::Object(_) | Content::Field(_) | Content::Paths(_) => {
             vec![Part { path: String::new(), start: 0, len: part.len }]
         }
-        // Made of the parts before it, or not there.
+        // Derived from the parts before it, or absent.
         Content::Strings(_) | Content::Tags(_) | Content::Table(_) | Content::Absent(_) => return Vec::new(),
     };
     let path = |name: &str| match (part.path.is_empty(), name.is_empty()) {

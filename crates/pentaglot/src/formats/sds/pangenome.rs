@@ -232,7 +232,7 @@ impl<'c> Walker<'c> {
 
     pub(super) fn chains(&mut self) -> Result<()> {
         let count = self.fact("chains".to_owned())?;
-        // Each vector takes four elements at least, so a wrong count ends soon.
+        // Each vector takes at least four elements, so the loop ends soon for a wrong count.
         for index in 0..count {
             self.structure(SdsKind::Int, format!("chain[{index}]"))?;
         }

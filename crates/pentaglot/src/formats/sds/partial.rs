@@ -1,6 +1,6 @@
-//! A large vector of bits, integers or elements: only the elements of the rows that are asked for are read.
+//! A large vector of bits, integers or elements: only the elements of the selected rows are read.
 //!
-//! Whoever wants more than rows (the outline, every rule) gets the whole file in memory, as for any other structure.
+//! For the outline and for validation the whole file is read into memory, as for any other structure.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::hub::rows::{self, Rows};
 use crate::limits::Budget;
 use crate::source::Source;
 
-/// A file up to this size is read whole, so that its kind is that of its content.
+/// A file up to this size is read as a whole, so that its kind is detected by its content.
 const WHOLE_BYTES: u64 = 1 << 20;
-/// Items per group: as many as make whole elements, whatever their width.
+/// Items per group, which fill whole elements for any width.
 const GROUP: u64 = 64;
 
 pub(super) struct PartialDocument {
@@ -70,7 +70,7 @@ impl PartialDocument {
         &self.summary
     }
 
-    /// The rows that are asked for, batch by batch.
+    /// The selected rows, batch by batch.
     pub(super) fn batches(&self, selection: &Selection) -> Rows {
         let range = selection.range(self.items.count);
         let size = selection.batch_rows_or(BATCH_ROWS) as u64;
@@ -101,7 +101,7 @@ fn summary(source: &Source, items: &Items, options: &ReadOptions) -> Result<Summ
     let mut summary = Summary::new(ID, Arc::new(schema));
     summary.dialect = Some(kind.name());
     let given = options.dialect.is_some();
-    let reason = if given { "named by the user" } else { "the first kind that takes all elements" };
+    let reason = if given { "named by the user" } else { "the first kind that uses all elements" };
     summary.dialect_reason = Some(reason.to_owned());
     if !given {
         let others =
@@ -140,7 +140,7 @@ fn object(items: &Items, count: u64, words: SharedWords) -> Result<Object> {
     Object::read(kind, &mut WordCursor::new(SharedWords::new(all)))
 }
 
-/// Reads the items of `rows`, and gives them as columns.
+/// Reads the items of `rows`, and returns them as columns.
 fn batch(
     source: &Source,
     items: &Items,

@@ -1,4 +1,4 @@
-//! `pentaglot query`: rank, select and the like on an open structure.
+//! Queries: rank, select and others on an open structure.
 
 use std::io;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ pub enum Answer<'o> {
 }
 
 impl Answer<'_> {
-    /// Writes the answer as one line; `-` where there is none. Positions are written as they are found.
+    /// Writes the answer as one line; `-` if there is none. Positions are written one by one.
     pub fn write_line(self, out: &mut impl io::Write) -> io::Result<()> {
         match self {
             Answer::None => out.write_all(b"-")?,
@@ -161,7 +161,7 @@ impl Answer<'_> {
     }
 }
 
-/// What questions are asked of: a structure, or a member of a file.
+/// The object of queries: a structure, or a member of a file.
 pub struct Queried(Content);
 
 impl Queried {
@@ -172,7 +172,7 @@ impl Queried {
                 .hint(Hint::Advice("a member has them: FILE::MEMBER".into()))
         })?;
         Ok(Queried(match &content {
-            // Bits that are counted once answer every question.
+            // Raw bits are turned into a bit vector, which supports all queries.
             Content::Object(object) if matches!(object.as_ref(), Object::Raw(_)) => {
                 let Object::Raw(bits) = object.as_ref() else { return Ok(Queried(content)) };
                 Content::Object(Arc::new(Object::Bit(BitVector::from(bits.clone()))))
@@ -200,10 +200,71 @@ impl Queried {
                     _ => Err(unfit(query, "strings")),
                 }
             }
-            // What is absent has no answers.
+            // An absent structure has no answers.
             _ => Ok(Answer::None),
         }
     }
+
+    /// The answers to many questions of one operation, each with one number (`get`, `rank`, `select`, `pred`, `succ`) and
+    /// answered by one number. What is fetched from memory for neighbouring questions is fetched at the same time.
+    pub fn numbers(&self, operation: &str, arguments: &[u64]) -> Result<Vec<Option<u64>>> {
+        let query = Query::from_words([operation, "0"])?;
+        let mut answers = vec![None; arguments.len()];
+        if let Content::Object(object) = &self.0 {
+            let done = match (object.as_ref(), query.operation) {
+                (Object::Bit(bits), operation) => many_bits(bits, operation, arguments, &mut answers),
+                (Object::Sparse(bits), operation) => many_bits(bits, operation, arguments, &mut answers),
+                (Object::RunLength(bits), operation) => many_bits(bits, operation, arguments, &mut answers),
+                (Object::Int(vector), Operation::Get) => {
+                    vector.get_many(arguments, &mut answers);
+                    true
+                }
+                (Object::Wavelet(matrix), Operation::Get) => {
+                    matrix.access_many(arguments, &mut answers);
+                    true
+                }
+                (Object::RunLengthWavelet(matrix), Operation::Get) => {
+                    matrix.access_many(arguments, &mut answers);
+                    true
+                }
+                _ => false,
+            };
+            if done {
+                return Ok(answers);
+            }
+        }
+        for (answer, argument) in answers.iter_mut().zip(arguments) {
+            let query = Query { operation: query.operation, arguments: vec![*argument] };
+            *answer = self.answer(&query)?.into_text().and_then(|text| text.parse().ok());
+        }
+        Ok(answers)
+    }
+}
+
+/// Answers many questions about bits; gives whether the operation is one that has such answers.
+fn many_bits(
+    bits: &impl BitQueries,
+    operation: Operation,
+    arguments: &[u64],
+    answers: &mut [Option<u64>],
+) -> bool {
+    match operation {
+        Operation::Get => {
+            let mut found = vec![None; arguments.len()];
+            bits.get_many(arguments, &mut found);
+            answers.iter_mut().zip(found).for_each(|(answer, bit)| *answer = bit.map(u64::from));
+        }
+        Operation::Rank => {
+            let mut found = vec![0; arguments.len()];
+            bits.rank_many(arguments, &mut found);
+            answers.iter_mut().zip(found).for_each(|(answer, rank)| *answer = Some(rank));
+        }
+        Operation::Select => bits.select_many(arguments, answers),
+        Operation::Pred => bits.predecessor_many(arguments, answers),
+        Operation::Succ => bits.successor_many(arguments, answers),
+        _ => return false,
+    }
+    true
 }
 
 /// The answer of a structure. Any argument is allowed.
@@ -272,7 +333,7 @@ fn on_items<'o>(query: &Query, len: u64, get: impl Fn(u64) -> Option<u64>) -> Re
     }
 }
 
-/// Items of so many elements each; the elements of one are separated by spaces.
+/// Items of `elements` elements each, which are separated by spaces.
 fn on_words<'o>(words: &SharedWords, elements: u64, query: &Query) -> Result<Answer<'o>> {
     let words = words.as_ref();
     match (query.operation, query.arguments()) {

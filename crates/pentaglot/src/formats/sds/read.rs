@@ -26,7 +26,7 @@ pub(super) const BATCH_ROWS: usize = 1 << 16;
 pub(super) struct SdsDocument {
     summary: Summary,
     object: Arc<Object>,
-    /// What is read: the structure, or a member of a container; `None` if none is named.
+    /// The content that is read: the structure, or a member of a container; `None` if none is named.
     content: Option<Content>,
     words: SharedWords,
     /// Whether lines of GFA have the ids of nodes.
@@ -65,7 +65,7 @@ impl SdsDocument {
             (None, SdsKind::Composite, _) => "its type is given".to_owned(),
             (None, _, Object::Container(_)) if kind != SdsKind::Chains => "its tag says so".to_owned(),
             _ if wanted.given_type(options.budget.limits())?.is_some() => "its type is given".to_owned(),
-            _ => "the first kind that takes all elements".to_owned(),
+            _ => "the first kind that uses all elements".to_owned(),
         });
         summary.also_fits = also_fits;
         summary.missing_members = missing;
@@ -88,7 +88,7 @@ impl SdsDocument {
     }
 }
 
-/// What rows are read of: the structure itself, or the member of this name.
+/// The content whose rows are read: the structure itself, or the member of this name.
 pub(super) fn content_of(object: &Arc<Object>, member: Option<&str>) -> Result<Option<Content>> {
     let no_graph =
         |kind: SdsKind| Error::unsupported(format!("GFA is written from a GBZ graph, and this is a {kind}"));
@@ -146,7 +146,7 @@ fn row_count(content: &Content, container: Option<&Container>) -> Result<Option<
 }
 
 impl Object {
-    /// How many rows there are, if that is known without reading them.
+    /// The number of rows, if known without reading them.
     fn row_count(&self) -> Option<u64> {
         Some(match self {
             // Runs are counted by reading them.
@@ -172,7 +172,7 @@ impl Document for SdsDocument {
         &self.summary
     }
 
-    /// Positions rise, so the first and the last are the bounds.
+    /// Positions are increasing, so the first and the last are the bounds.
     fn statistics(&self) -> Statistics {
         let bounds = match &self.content {
             Some(Content::Object(object)) => match object.as_ref() {
@@ -240,7 +240,7 @@ impl Document for SdsDocument {
     }
 }
 
-/// Rows are read as they are asked for; everything else needs the whole file.
+/// Only the selected rows are read; all other operations need the whole file.
 impl Document for PartialDocument {
     fn summary(&self) -> &Summary {
         self.summary()
@@ -266,7 +266,7 @@ pub(super) fn supports_text(supports: [bool; 3]) -> String {
     if there.is_empty() { "none".to_owned() } else { there.join(", ") }
 }
 
-/// What `inspect` says of a file, or of the member that is read.
+/// The metadata of a file, or of the member that is read.
 fn facts(whole: &Object, content: Option<&Content>) -> Vec<(String, String)> {
     let mut facts = vec![("kind".to_owned(), whole.kind().to_string())];
     let mut fact = |key: &str, value: String| facts.push((key.to_owned(), value));

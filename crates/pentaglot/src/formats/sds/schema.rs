@@ -1,4 +1,5 @@
-//! The kinds of structures, their Arrow schemas, and what the hub needs to know to write one again byte for byte.
+//! The kinds of structures, their Arrow schemas, and the native type, with which the same bytes can be written
+//! again.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use super::type_text::SdsType;
 use crate::error::{Error, Result};
 use crate::hub::{extension, shape};
 
-/// What a file holds.
+/// The kind of structure in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SdsKind {
@@ -54,12 +55,12 @@ pub enum SdsKind {
     Element,
     /// A vector of items of several elements; only a given type names it.
     Items,
-    /// Structures one after the other, as a given type says.
+    /// Structures one after the other, of a given type.
     Composite,
 }
 
 impl SdsKind {
-    /// All kinds that a file can be taken for, in the order in which they are tried.
+    /// All kinds that can be detected, in the order in which they are tried.
     pub const ALL: [SdsKind; 18] = [
         SdsKind::Gbz,
         SdsKind::Gbwt,
@@ -81,7 +82,7 @@ impl SdsKind {
         SdsKind::Chains,
     ];
 
-    /// The word after `sds:`.
+    /// The name after `sds:`.
     pub fn name(self) -> &'static str {
         match self {
             SdsKind::Gbz => "gbz",
@@ -108,7 +109,7 @@ impl SdsKind {
         }
     }
 
-    /// The kind with this name, which a file can be taken for.
+    /// The kind with this name, among those of [`ALL`](Self::ALL).
     pub fn parse(name: &str) -> Result<Self> {
         let kind = SdsKind::ALL.into_iter().find(|kind| kind.name() == name);
         kind.ok_or_else(|| Error::usage(format!("sds has no kind {name:?}")))
@@ -125,7 +126,7 @@ impl fmt::Display for SdsKind {
     }
 }
 
-/// What the values of a structure do not say: enough to write the same bytes again.
+/// Properties of a structure that are not part of its values, but needed to write the same bytes again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Native {
     pub(super) kind: SdsKind,
@@ -135,7 +136,8 @@ pub(super) struct Native {
     pub(super) width: Option<u32>,
     /// Whether positions repeat.
     pub(super) multiset: bool,
-    /// Which optional parts are there: `rank`, `select`, `select0`; `None` where no structure has any.
+    /// Which optional parts are present: `rank`, `select`, `select0`; `None` for structures without such
+    /// parts.
     pub(super) supports: Option<[bool; 3]>,
     /// Whether an option is present.
     pub(super) present: bool,
@@ -186,7 +188,7 @@ pub(super) fn pair_fields() -> Fields {
     Fields::from(vec![number("_0"), number("_1")])
 }
 
-/// The schema of the rows of a structure of this kind; of a vector, with items of so many elements.
+/// The schema of the rows of a structure of this kind; for a vector, with items of `item_elements` elements.
 pub(super) fn kind_schema(kind: SdsKind, item_elements: u64) -> Result<Schema> {
     Ok(match kind {
         SdsKind::RunLength => Schema::new(vec![number("start"), number("length")]),
@@ -205,7 +207,7 @@ pub(super) fn kind_schema(kind: SdsKind, item_elements: u64) -> Result<Schema> {
 }
 
 impl SdsType {
-    /// What a single structure of this type is, and the elements of its items where it is a vector.
+    /// The kind of a single structure of this type, and for a vector the number of elements per item.
     pub(super) fn structure(&self) -> Option<(SdsKind, u64)> {
         match self {
             SdsType::Struct(_) | SdsType::Option(_) => None,

@@ -1,4 +1,4 @@
-//! Elements that wait until all of them are there: in memory while they are few, in a temporary file when they are many.
+//! Elements that are kept until all of them are known: in memory while they are few, then in a temporary file.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::limits::Budget;
 use crate::source::Spool;
 
-/// Up to so many bytes stay in memory.
+/// Up to this many bytes are kept in memory.
 const MEMORY: u64 = 256 << 10;
 
 pub(super) struct Scratch {
@@ -36,7 +36,7 @@ impl Scratch {
     }
 }
 
-/// Errs if `elements` take more room than a temporary file, or a file written from one, may have.
+/// Returns an error if `elements` exceed the maximum size of a temporary file, or of a file written from one.
 pub(super) fn check_room(elements: u64, limit: u64) -> Result<()> {
     let bytes = elements.saturating_mul(8);
     if bytes > limit {
@@ -51,7 +51,7 @@ impl Replay for Scratch {
     }
 }
 
-/// Takes elements from their bytes, which come in pieces of whole elements.
+/// Reads elements from bytes, which are passed in pieces of whole elements.
 struct Elements<'t>(&'t mut dyn FnMut(u64) -> io::Result<()>);
 
 impl Write for Elements<'_> {

@@ -1,9 +1,9 @@
-//! The lengths of a structure without its content: a few elements read where they are, however large the file is.
+//! The lengths of a structure without its content: only a few elements are read, for a file of any size.
 
 use super::schema::SdsKind;
 use crate::source::Source;
 
-/// Vectors of `chains` that are looked at.
+/// Maximum number of vectors of `chains` that are examined.
 const MAX_CHAINS: u64 = 64;
 
 /// Walks over the lengths of a structure.
@@ -31,18 +31,18 @@ pub(super) struct Items {
     pub(super) supports: [bool; 3],
 }
 
-/// The first kind whose lengths take all elements of a source, containers aside.
+/// The first kind whose lengths use all elements of a source, except for containers.
 pub(super) fn first_kind(source: &Source) -> Option<SdsKind> {
     SdsKind::ALL.into_iter().find(|kind| fits(source, *kind))
 }
 
-/// Whether the lengths of a structure of this kind take all elements of a source.
+/// Whether the lengths of a structure of this kind use all elements of a source.
 pub(super) fn fits(source: &Source, kind: SdsKind) -> bool {
     let Some(mut walk) = Walk::new(source) else { return false };
     walk.structure(kind).is_some() && walk.position == walk.elements
 }
 
-/// The items of a vector that has nothing else.
+/// The items of a vector, if the structure has nothing else.
 pub(super) fn items(source: &Source, kind: SdsKind) -> Option<Items> {
     let mut walk = Walk::new(source)?;
     let items = match kind {
@@ -109,7 +109,7 @@ impl<'s> Walk<'s> {
         self.skip(bytes.div_ceil(8))
     }
 
-    /// Whether an optional structure is there.
+    /// Whether an optional structure is present.
     fn option(&mut self) -> Option<bool> {
         let count = self.element()?;
         self.skip(count)?;
@@ -187,7 +187,7 @@ impl<'s> Walk<'s> {
             SdsKind::Chains => {
                 let count = self.element()?;
                 (0..count.min(MAX_CHAINS)).try_for_each(|_| self.int().map(drop))?;
-                // More are not looked at: detection reads little.
+                // More are not examined, since detection must read little.
                 if count > MAX_CHAINS {
                     self.position = self.elements;
                 }

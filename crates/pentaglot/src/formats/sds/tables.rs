@@ -83,7 +83,7 @@ impl Table {
         }
     }
 
-    /// How many rows there are, where the file states it.
+    /// The number of rows, if the file declares it.
     pub(super) fn row_count(self, container: &Container) -> Result<Option<u64>> {
         let names = |count: fn(&Names) -> u64| Ok(Names::open(container)?.as_ref().map(count));
         match self {
@@ -95,7 +95,7 @@ impl Table {
         }
     }
 
-    /// Opens the table; `by_nodes` means that nodes keep their ids where they are parts of segments.
+    /// Opens the table; with `by_nodes`, nodes keep their ids also if they are parts of segments.
     pub(super) fn open(self, container: &Container, budget: &Budget, by_nodes: bool) -> Result<OpenTable> {
         let content = match self {
             Table::Samples | Table::Contigs | Table::Paths => {
@@ -127,7 +127,7 @@ pub(super) struct OpenTable {
     budget: Budget,
 }
 
-/// A batch is full with so many bytes of text.
+/// Bytes of text in a batch.
 const BATCH_BYTES: usize = 1 << 20;
 
 impl OpenTable {
@@ -229,7 +229,7 @@ fn edges(content: &Opened, id: u64) -> Vec<Result<Row>> {
     }
 }
 
-/// Columns being built: which of them a table has depends on it.
+/// Columns being built; a table uses some of them.
 #[derive(Default)]
 struct Builder {
     rows: u64,

@@ -28,7 +28,7 @@ pub enum SdsType {
     Struct(Vec<(String, SdsType)>),
     /// A part that may be absent.
     Option(Box<SdsType>),
-    /// A vector of items of so many elements each.
+    /// A vector of items of this many elements each.
     Items(u64),
     /// A single element.
     Element,
@@ -50,7 +50,7 @@ const KINDS: [SdsKind; 10] = [
     SdsKind::RunLengthWavelet,
 ];
 
-/// The prefix that says that a type text is in this language.
+/// The prefix of type texts in this language.
 pub const PREFIX: &str = "sds:";
 
 impl SdsType {

@@ -1,4 +1,4 @@
-//! Every rule of the format, checked on every bit.
+//! Checks every bit against every rule of the format.
 
 use pentaglot_succinct::{Finding, Severity, SharedWords, Structure};
 
@@ -25,7 +25,7 @@ pub(super) fn validate(object: &Object, budget: &Budget, findings: &mut Findings
     }
 }
 
-/// Every rule of a single structure at element `start` under `path`.
+/// Checks every rule of a single structure at element `start` under `path`.
 pub(super) fn check_structure(object: &Object, path: &str, start: u64, findings: &mut Findings) {
     let found = match object {
         Object::RunLengthWavelet(structure) => structure.validate(),
@@ -62,7 +62,8 @@ pub(super) fn check_runs(object: &Object) -> Result<()> {
     Err(error.field(wrong.path.clone()))
 }
 
-/// Names, records and sequences against the counts that a pangenome file states, and every path to its end.
+/// Checks names, records and sequences against the counts of a pangenome file, and follows every path to its
+/// end.
 fn check_tables(container: &Container, budget: &Budget) -> Result<()> {
     if matches!(container.kind(), SdsKind::Gbz | SdsKind::Gbwt) {
         let graph = Graph::open(container, budget)?;
@@ -76,7 +77,7 @@ fn check_tables(container: &Container, budget: &Budget) -> Result<()> {
     (0..names.path_count()).try_for_each(|id| names.path(id).map(drop))
 }
 
-/// Takes over what a structure at element `start` under `path` found about itself.
+/// Adds the findings of a structure at element `start` under `path`.
 fn report(found: Vec<Finding>, path: &str, start: u64, findings: &mut Findings) {
     for finding in found {
         let place = match (path.is_empty(), finding.path.is_empty()) {
@@ -95,7 +96,7 @@ fn report(found: Vec<Finding>, path: &str, start: u64, findings: &mut Findings) 
     }
 }
 
-/// The structures' own words for rules, as one word each.
+/// The names of the structures' rules, as one word each.
 fn rule(words: &'static str) -> &'static str {
     match words {
         "unused bits" => "unused-bits",

@@ -1,4 +1,5 @@
-//! From rows to a structure. Values wait in a scratch file until all are there, since headers come first.
+//! Writes rows as a structure. Values are kept in a scratch file until all are known, since headers come
+//! first.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
@@ -17,8 +18,9 @@ use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
 use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
+use crate::source::Packing;
 
-/// What the rows are, for a structure.
+/// The form of the rows for a structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Input {
     Bits,
@@ -32,7 +34,7 @@ pub(super) enum Input {
     Bytes,
 }
 
-/// What will be written.
+/// The structure that will be written.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) native: Native,
@@ -65,7 +67,8 @@ fn input_of(schema: &Schema) -> Option<Input> {
     }
 }
 
-/// The kind that is written: named, else the one it was read as, else by the type of the rows.
+/// The kind that is written: the requested one, otherwise the one it was read as, otherwise by the type of
+/// the rows.
 fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     let input = input_of(schema).ok_or_else(|| {
         let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
@@ -138,7 +141,7 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
         None => Native::new(kind),
     };
     if options.options.get("absent").is_some() {
-        return Err(Error::usage("option absent: one structure has no options that could be left absent"));
+        return Err(Error::usage("option absent: a single structure has no options"));
     }
     native.universe = options.options.number("universe")?.or(native.universe);
     if let Some(width) = options.options.number("width")? {
@@ -164,7 +167,7 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     Ok(planned(steps, move |sink| Ok(Box::new(SdsWriter::create(sink, schema, target, &options)?))))
 }
 
-/// What writing does to each field, and the structure that is written, if there is one.
+/// The effect of writing on each field, and the structure that is written, if there is one.
 fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
     let mut plan = Plan::default();
     let target = match target(schema, options) {
@@ -187,14 +190,14 @@ fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
                 Effect::checked(LossKind::Range).because("numbers up to 255; of a string, UTF-8")
             }
             _ if kind == SdsKind::String && target.input == Input::Bytes => {
-                Effect::checked(LossKind::Range).because("bytes that are not UTF-8 end the run")
+                Effect::checked(LossKind::Range).because("bytes that are not UTF-8 are an error")
             }
             _ if bytes && Form::of(schema) != Form::Value => {
-                Effect::checked(LossKind::Dropped).because("a second row ends the run")
+                Effect::checked(LossKind::Dropped).because("a second row is an error")
             }
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Effect::widened(),
             kind if kind.is_signed_integer() => {
-                Effect::checked(LossKind::Range).because("a number below 0 ends the run")
+                Effect::checked(LossKind::Range).because("a negative number is an error")
             }
             _ => Effect::exact(),
         };
@@ -215,7 +218,7 @@ fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
             effect = effect.and(Effect::widened().because("comes back as the positions or runs of its ones"));
         }
         if one {
-            effect = effect.and(Effect::checked(LossKind::Dropped).because("a second row ends the run"));
+            effect = effect.and(Effect::checked(LossKind::Dropped).because("a second row is an error"));
         }
         let has_name = schema.fields().len() == 1 && Form::of(schema) == Form::Table;
         if has_name && field.name() != shape::ITEM_FIELD {
@@ -235,7 +238,7 @@ fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
             _ => false,
         };
         if field.is_nullable() || holds_nulls {
-            effect = effect.and(Effect::checked(LossKind::Nulls).because("a null ends the run"));
+            effect = effect.and(Effect::checked(LossKind::Nulls).because("a null is an error"));
         }
         plan.step(field.name(), print_field(field), kind.name(), effect);
     }
@@ -249,7 +252,7 @@ pub(super) struct SdsWriter {
     budget: Budget,
     rows: u64,
     values: Values,
-    /// The one value of bytes or text.
+    /// The single value of bytes or text.
     bytes: Option<Vec<u8>>,
     bytes_held: Reservation,
 }
@@ -262,14 +265,14 @@ impl SdsWriter {
         target: Option<Target>,
         options: &WriteOptions,
     ) -> Result<Self> {
-        let target = target.ok_or_else(|| Error::unsupported("these rows are no structure"))?;
+        let target = target.ok_or_else(|| Error::unsupported("these rows are not a structure"))?;
         side_index::prepare(&mut sink)?;
         let budget = options.budget.clone();
         let (values, bytes_held) = (Values::new(&target, &budget)?, budget.reservation());
         Ok(SdsWriter { sink, schema, target, budget, rows: 0, values, bytes: None, bytes_held })
     }
 
-    /// Integers of any width as elements; nulls and negative numbers are refused by row and column.
+    /// Integers of any width as elements; nulls and negative numbers are errors that name row and column.
     fn numbers(&self, column: &ArrayRef, name: &str) -> Result<Vec<u64>> {
         let refuse = |index: usize, what: &str| {
             let row = self.rows + index as u64;
@@ -289,7 +292,7 @@ impl SdsWriter {
         let bits = column.as_boolean();
         if let Some(index) = (0..bits.len()).find(|index| bits.is_null(*index)) {
             let row = self.rows + index as u64;
-            return Err(Error::lossy(format!("row {row}, column {name:?}: a null is no bit")));
+            return Err(Error::lossy(format!("row {row}, column {name:?}: a null is not a bit")));
         }
         self.values.push_bits(bits.values())
     }
@@ -371,12 +374,9 @@ impl Writer for SdsWriter {
     }
 }
 
-/// Whether a file of this dialect, or of this name where it has none, is a GFA file.
+/// Whether a file of this dialect, or without one of this name, is a GFA file.
 pub fn is_gfa(dialect: Option<&str>, name: Option<&str>) -> bool {
-    let has_extension = || {
-        let name = name.unwrap_or_default().to_lowercase();
-        [".gfa", ".gfa.gz"].iter().any(|end| name.ends_with(end))
-    };
+    let has_extension = || Packing::strip(name.unwrap_or_default()).to_lowercase().ends_with(".gfa");
     dialect.map_or_else(has_extension, |dialect| dialect == GFA)
 }
 

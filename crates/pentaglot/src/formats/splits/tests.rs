@@ -1,5 +1,5 @@
-//! Splits of documents of every format: they tile all rows, and read alone, on several threads at once, they give what
-//! a full read gives.
+//! Splits of documents of every format: they cover all rows, and reading them separately, on several threads, gives
+//! the same rows as a full read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ fn runs() -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![start, length]).unwrap()
 }
 
-/// Whether a document has places to cut it.
+/// Whether a document can be split.
 #[derive(Clone, Copy, PartialEq)]
 enum Cut {
     No,
@@ -107,10 +107,10 @@ enum Cut {
 
 type Options = &'static [(&'static str, &'static str)];
 
-/// What decides the splits of a file: id, dialect, options of the writer, rows.
+/// What determines the splits of a file: id, dialect, options of the writer, rows.
 type Case = (&'static str, &'static str, Options, fn() -> RecordBatch, Cut);
 
-/// Every format, in each way that it can be cut or not.
+/// Every format, in each layout that can be split or cannot.
 const CASES: &[Case] = &[
     ("dbdf", "spec", &[("block-rows", "100")], numbers, Cut::Yes),
     ("dbdf", "spec", &[("block-rows", "90"), ("block-cols", "2")], dense, Cut::Yes),
@@ -268,7 +268,7 @@ fn check(name: &str, document: Arc<dyn Document>, cut: Cut) {
     }
 }
 
-/// Each range of rows, read on a thread of its own from one document.
+/// Each range of rows of one document, read on a separate thread.
 fn side_by_side(
     document: &Arc<dyn Document>,
     ranges: impl IntoIterator<Item = Range<u64>>,

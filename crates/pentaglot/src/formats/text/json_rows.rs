@@ -1,6 +1,7 @@
 //! Rows in JSON text, one after the other: how they are framed, what a row looks like, and batches of them.
 
-use std::io::Read;
+use std::collections::VecDeque;
+use std::io::{Empty, Read};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
@@ -8,7 +9,9 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::file_order;
 use super::json_infer::SeenRows;
+use super::pieces::{Pieces, batch_rows, batch_text_bytes};
 use super::sample::{BoxRead, SampleSize, Sampled, explain_guess};
+use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::{Findings, ReadOptions, Summary};
 use crate::hub::json::decode::{JsonColumn, Record, check_type, fields_without_mixed, without_mixed};
@@ -18,11 +21,11 @@ use crate::limits::Budget;
 use crate::source::{Source, Window};
 use crate::wire::json::{self, Scanner};
 
-/// Rows per batch, unless asked otherwise.
+/// Rows per batch of a document that is read whole, unless asked otherwise.
 pub(super) const BATCH_ROWS: usize = 8192;
 /// A batch has fewer rows where there are so many columns that it would have more cells than this.
 pub(super) const BATCH_CELLS: usize = 8 << 20;
-/// A batch ends early when it has taken this many bytes of text.
+/// A batch of as many rows as were asked for ends early when it has taken this many bytes of text.
 const BATCH_BYTES: u64 = 16 << 20;
 
 /// How rows follow each other.
@@ -124,13 +127,13 @@ impl RowLayout {
 }
 
 /// Builds columns from rows.
-enum RowDecoder {
-    Objects(Record<BoxRead>),
-    Positions(Positions),
-    Items(Box<JsonColumn<BoxRead>>, usize),
+enum RowDecoder<R> {
+    Objects(Record<R>),
+    Positions(Positions<R>),
+    Items(Box<JsonColumn<R>>, usize),
 }
 
-impl RowDecoder {
+impl<R: Read + Send + 'static> RowDecoder<R> {
     fn new(layout: &RowLayout, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
         Ok(match layout {
             RowLayout::Objects(fields) => RowDecoder::Objects(Record::new(fields, wanted, budget)?),
@@ -150,7 +153,7 @@ impl RowDecoder {
         }
     }
 
-    fn read(&mut self, scanner: &mut Scanner<BoxRead>) -> Result<()> {
+    fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
         match self {
             RowDecoder::Objects(record) => record.read(scanner),
             RowDecoder::Positions(positions) => positions.read(scanner),
@@ -176,12 +179,12 @@ impl RowDecoder {
 }
 
 /// Rows that are arrays: values at the end may be missing, which is null.
-struct Positions {
-    columns: Vec<Option<JsonColumn<BoxRead>>>,
+struct Positions<R> {
+    columns: Vec<Option<JsonColumn<R>>>,
     rows: usize,
 }
 
-impl Positions {
+impl<R: Read + Send + 'static> Positions<R> {
     fn new(fields: &Fields, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
         let columns = fields.iter().enumerate().map(|(index, field)| {
             let column = || JsonColumn::new(field, budget).field(field.name().clone());
@@ -190,7 +193,7 @@ impl Positions {
         Ok(Positions { columns: columns.collect::<Result<_>>()?, rows: 0 })
     }
 
-    fn read(&mut self, scanner: &mut Scanner<BoxRead>) -> Result<()> {
+    fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
         scanner.skip_space()?;
         let offset = scanner.offset();
         scanner.begin_array()?;
@@ -232,6 +235,7 @@ pub(super) struct JsonRows {
     /// Whether the types were inferred.
     guessed: bool,
     pub(super) budget: Budget,
+    control: Control,
 }
 
 impl JsonRows {
@@ -283,7 +287,8 @@ impl JsonRows {
         if guessed && !size.is_all() {
             summary.notes.push(super::sample::GUESSED_NOTE.to_owned());
         }
-        Ok(JsonRows { input, summary, framing, layout, elements, guessed, budget })
+        let control = options.control.clone();
+        Ok(JsonRows { input, summary, framing, layout, elements, guessed, budget, control })
     }
 
     /// A scanner before the first row.
@@ -301,10 +306,16 @@ impl JsonRows {
         // The only column of an array or a matrix is the element.
         let is_table = Shape::of(full) == Shape::Table;
         let chosen = request.columns().filter(|_| is_table).map(|_| request.fields());
-        let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));
-        let decoder = RowDecoder::new(&self.layout, wanted, &self.budget)?;
+        let wanted: Option<Arc<[usize]>> = chosen.as_deref().map(Arc::from);
+        let piece = PieceDecoder { layout: self.layout.clone(), wanted, budget: self.budget.clone() };
+        let decoder = piece.decoder()?;
         let range = request.range(u64::MAX);
-        let rows_fit = (BATCH_CELLS / self.layout.len().max(1)).clamp(1, BATCH_ROWS);
+        let is_own_size = request.batch_rows() == 0;
+        let batch_bytes = match is_own_size {
+            true => batch_text_bytes(&self.budget),
+            false => self.budget.batch_bytes(BATCH_BYTES),
+        };
+        let in_pieces = self.framing == Framing::Lines && is_own_size && range == (0..u64::MAX);
         // A selection without columns of an array has no column either.
         let keep = match (request.columns(), is_table) {
             (Some(_), true) => chosen.as_deref().map(file_order),
@@ -315,16 +326,17 @@ impl JsonRows {
             frame: self.framing.begin(),
             scanner: self.scanner()?,
             decoder,
-            order: keep,
-            schema: Arc::clone(&schema),
+            batches: RowBatches { order: keep, schema: Arc::clone(&schema), elements: self.elements },
             row: 0,
             from: range.start,
             to: range.end,
-            batch_rows: request.batch_rows_or(rows_fit),
-            elements: self.elements,
-            batch_bytes: self.budget.batch_bytes(BATCH_BYTES),
+            batch_rows: request.batch_rows_or(batch_rows(self.layout.len(), &self.budget)),
+            batch_bytes,
             guessed: self.guessed,
             id: self.summary.format,
+            pieces: Pieces::new(in_pieces, &self.control, &self.budget),
+            piece,
+            ready: VecDeque::new(),
         };
         request.project_lists(rows::from_batches(schema, reader))
     }
@@ -337,7 +349,7 @@ impl JsonRows {
             let error = Error::malformed("no byte order mark before JSON", "one").at(0);
             findings.warning(&error.rule("byte-order-mark"));
         }
-        let fresh = || RowDecoder::new(&self.layout, |_| true, &self.budget);
+        let fresh = || RowDecoder::<BoxRead>::new(&self.layout, |_| true, &self.budget);
         let is_fault = |error: &Error| matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated);
         let mut frame = self.framing.begin();
         let mut decoder = fresh()?;
@@ -449,23 +461,109 @@ fn other_shape(framing: Framing) -> Error {
     Error::usage(format!("the given type: expected {expected}, found another shape"))
 }
 
+/// How decoded columns become a batch.
+struct RowBatches {
+    order: Option<Vec<usize>>,
+    schema: SchemaRef,
+    elements: bool,
+}
+
+impl RowBatches {
+    fn batch<R: Read + Send + 'static>(&self, decoder: &mut RowDecoder<R>) -> Result<RecordBatch> {
+        let rows = decoder.rows();
+        let mut columns = decoder.finish()?;
+        if self.elements
+            && let Some(DataType::Struct(fields)) = self.schema.fields().first().map(|item| item.data_type())
+        {
+            columns = vec![Arc::new(StructArray::try_new_with_length(fields.clone(), columns, None, rows)?)];
+        }
+        if let Some(order) = &self.order {
+            columns = order.iter().filter_map(|index| columns.get(*index).map(Arc::clone)).collect();
+        }
+        rows::batch(Arc::clone(&self.schema), columns, rows)
+    }
+}
+
+/// Reads pieces of lines.
+struct PieceDecoder {
+    layout: RowLayout,
+    /// The columns that are wanted; `None`: all.
+    wanted: Option<Arc<[usize]>>,
+    budget: Budget,
+}
+
+impl PieceDecoder {
+    fn decoder<R: Read + Send + 'static>(&self) -> Result<RowDecoder<R>> {
+        let wanted = |index: usize| self.wanted.as_ref().is_none_or(|wanted| wanted.contains(&index));
+        RowDecoder::new(&self.layout, wanted, &self.budget)
+    }
+
+    /// The rows of a piece, which has fewer than `most`. Each begins with its line, so that a batch that is read elsewhere
+    /// ends at the same row.
+    fn read(&self, piece: Window<Empty>, most: usize) -> Result<RowDecoder<Empty>> {
+        let mut decoder = self.decoder()?;
+        let mut scanner = Scanner::of(piece, self.budget.clone());
+        while let Some(byte) = scanner.peek_byte()? {
+            if byte.is_ascii_whitespace() || decoder.rows() + 1 >= most {
+                return Err(Error::malformed("the begin of a row", "white space, or one row too many"));
+            }
+            decoder.read(&mut scanner)?;
+            scanner.end_line()?;
+        }
+        Ok(decoder)
+    }
+}
+
 struct Reader {
     frame: Frame,
     scanner: Scanner<BoxRead>,
-    decoder: RowDecoder,
-    order: Option<Vec<usize>>,
-    schema: SchemaRef,
+    decoder: RowDecoder<BoxRead>,
+    batches: RowBatches,
     row: u64,
     from: u64,
     to: u64,
     batch_rows: usize,
-    elements: bool,
     batch_bytes: u64,
     guessed: bool,
     id: &'static str,
+    pieces: Pieces,
+    piece: PieceDecoder,
+    /// Batches of pieces that have been read.
+    ready: VecDeque<RecordBatch>,
 }
 
 impl Reader {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if self.ready.is_empty() {
+            self.read_pieces()?;
+        }
+        match self.ready.pop_front() {
+            Some(batch) => Ok(Some(batch)),
+            None => self.batch(),
+        }
+    }
+
+    /// Reads the next pieces side by side, as far as they are plain.
+    fn read_pieces(&mut self) -> Result<()> {
+        let window = self.scanner.window();
+        let cuts = self.pieces.cut(window)?;
+        if cuts.is_empty() {
+            return Ok(());
+        }
+        let pieces = cuts.into_iter().map(|range| (window.piece(range.clone()), range.len())).collect();
+        let (piece, batches, most) = (&self.piece, &self.batches, self.batch_rows);
+        let read = self.pieces.each(pieces, |(window, bytes)| {
+            let mut decoder = piece.read(window, most)?;
+            Ok((batches.batch(&mut decoder)?, bytes))
+        })?;
+        for (batch, bytes) in read {
+            self.scanner.window().advance(bytes);
+            self.row += batch.num_rows() as u64;
+            self.ready.push_back(batch);
+        }
+        Ok(())
+    }
+
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
         // Rows that are skipped do not count.
         let mut start = self.scanner.offset();
@@ -483,20 +581,10 @@ impl Reader {
             })?;
             self.row += 1;
         }
-        let rows = self.decoder.rows();
-        if rows == 0 {
-            return Ok(None);
+        match self.decoder.rows() {
+            0 => Ok(None),
+            _ => self.batches.batch(&mut self.decoder).map(Some),
         }
-        let mut columns = self.decoder.finish()?;
-        if self.elements
-            && let Some(DataType::Struct(fields)) = self.schema.fields().first().map(|item| item.data_type())
-        {
-            columns = vec![Arc::new(StructArray::try_new_with_length(fields.clone(), columns, None, rows)?)];
-        }
-        if let Some(order) = &self.order {
-            columns = order.iter().filter_map(|index| columns.get(*index).map(Arc::clone)).collect();
-        }
-        rows::batch(Arc::clone(&self.schema), columns, rows).map(Some)
     }
 
     fn one(&mut self) -> Result<()> {
@@ -513,6 +601,6 @@ impl Iterator for Reader {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.batch().map_err(|error| error.in_format(self.id)).transpose()
+        self.next_batch().map_err(|error| error.in_format(self.id)).transpose()
     }
 }

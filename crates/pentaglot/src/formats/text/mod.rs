@@ -17,6 +17,7 @@ mod json_plan;
 #[cfg(any(feature = "json", feature = "json_lines"))]
 mod json_rows;
 mod kinds;
+mod pieces;
 mod sample;
 
 /// For each chosen column its place among those that are decoded, which come in the order of the file.

@@ -1,4 +1,4 @@
-//! Comparisons on batches. Every mask is without nulls: what is not known to match does not.
+//! Comparisons on batches. A mask has no nulls: an unknown result does not match.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, UInt32Type, UInt64Type};
@@ -17,7 +17,8 @@ use super::resolve::Predicate;
 use super::{Comparison, FilterColumn};
 use crate::error::{Error, Result};
 
-/// The values that match. Arrow's filter loses the length of arrays whose values take no bytes: those are copied by ranges.
+/// The values that match. Arrow's filter loses the length of arrays whose values take no bytes, so these are copied by
+/// ranges.
 pub(super) fn keep(array: &ArrayRef, filter: &FilterPredicate, mask: &BooleanArray) -> Result<ArrayRef> {
     if !has_empty_values(array.data_type()) {
         return Ok(filter.filter(array)?);
@@ -62,7 +63,7 @@ impl Comparison {
         }
     }
 
-    /// What a row does not store is zero, so it matches if zero does.
+    /// A missing entry is zero, so it matches if zero does.
     fn sparse_mask(&self, rows: &ArrayRef, col: u64) -> Result<BooleanArray> {
         let rows = rows.as_list::<i64>();
         let entries = rows.values().as_struct();
@@ -119,7 +120,7 @@ impl Predicate {
                     Operator::GreaterOrEqual => cmp::gt_eq(array, &value),
                 }?)
             }
-            // Arrow's own comparison is of the total order: NaN equals NaN there, and -0.0 is less than 0.0.
+            // Arrow compares by total order, in which NaN equals NaN and -0.0 is less than 0.0.
             Predicate::Float(operator, value) => match array.data_type() {
                 DataType::Float16 => {
                     Ok(floats::<Float16Type>(array.as_primitive(), *operator, *value, f64::from))

@@ -1,4 +1,4 @@
-//! Literals, exactly as written: no digit is lost before the column's type is known.
+//! Literals exactly as written: they are rounded only when the column's type is known.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ pub(super) struct Number {
 /// The greatest integer that is not greater than a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Floor {
-    /// It, and whether it is the literal itself.
+    /// The integer, and whether it equals the literal.
     At(i256, bool),
     /// Less than every value of every type.
     Below,
@@ -87,7 +87,7 @@ impl Number {
             Err(_) => format!("0{}", &self.digits[..usize::try_from(whole_digits).unwrap_or(0)]),
         };
         let magnitude = i256::from_string(&text).expect("at most 76 digits");
-        // The last digit is not zero: what is cut off is not, either.
+        // The last digit is not zero, so the digits that are cut off are not zero either.
         let exact = shift >= 0;
         Floor::At(
             match (self.negative, exact) {
@@ -99,13 +99,13 @@ impl Number {
         )
     }
 
-    /// The nearest float; infinite if the number is past every finite one.
+    /// The nearest float; infinite if the number is out of range.
     pub(super) fn nearest<T: std::str::FromStr>(&self) -> Option<T> {
         self.text.parse().ok()
     }
 }
 
-/// An exponent; digits past what matters saturate.
+/// An exponent; large ones saturate.
 fn parse_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -8,20 +8,21 @@
 //! literal    := number | "true" | "false" | "nan" | "inf" | "'" text "'"      ('' is a single quote in a text)
 //! ```
 //!
-//! A comparison means what it says of the numbers themselves, whatever the column's type holds: `x < 1.5` keeps the ones of
-//! an integer column, `x < 300` keeps all of a `uint8` column. Floats are the exception: a literal is read at the
-//! column's width, so that `x = 0.1` keeps what is printed as `0.1`.
+//! Numbers are compared exactly, also if the column's type cannot hold the literal: `x < 1.5` keeps the ones of an
+//! integer column, `x < 300` keeps all of a `uint8` column. Floats are the exception: a literal is rounded to the
+//! column's width, so that `x = 0.1` keeps values that are printed as `0.1`.
 //!
 //! - A null matches `is null` and nothing else, not even `!=`.
 //! - A NaN, on either side, matches `!=` only. `-0.0` equals `0.0`.
 //! - Text compares byte by byte; `false` is less than `true`.
-//! - Dates and times are texts: `'2024-02-29'`, `'2024-02-29T12:30:00.5+01:00'`, `'12:30:00'`; what follows the date, or the
-//!   minutes, may be missing. In a column with a time zone a text without an offset is local time of that zone; in one
-//!   without a zone an offset is refused. A duration is a number in the column's unit.
-//! - Of nested columns, bytes and intervals only `is [not] null` can be asked.
-//! - The columns of a matrix, dense or sparse, are `col_0`, `col_1`, …; what a sparse row does not store is 0.
+//! - Dates and times are texts: `'2024-02-29'`, `'2024-02-29T12:30:00.5+01:00'`, `'12:30:00'`; the time, or the
+//!   seconds, may be missing. In a column with a time zone a text without an offset is local time of that zone; in one
+//!   without a zone an offset is an error. A duration is a number in the column's unit.
+//! - Nested columns, bytes and intervals support only `is [not] null`.
+//! - The columns of a matrix, dense or sparse, are `col_0`, `col_1`, …; a missing entry of a sparse row is 0.
 
 mod evaluate;
+mod interval;
 mod literal;
 mod parse;
 mod resolve;
@@ -34,6 +35,7 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::FilterBuilder;
 
+pub use self::interval::{Interval, Limit};
 use self::resolve::Predicate;
 use super::native;
 use super::rows::{self, Rows};
@@ -60,7 +62,7 @@ struct Comparison {
     predicate: Predicate,
 }
 
-/// Where the values of a column are.
+/// The location of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FilterColumn {
     /// A field of the batch.
@@ -79,7 +81,7 @@ impl Filter {
         Ok(Filter { comparisons: comparisons.collect::<Result<_>>()? })
     }
 
-    /// The fields that the filter looks at, each once, in ascending order.
+    /// The fields that the filter uses, each once, in ascending order.
     pub fn fields(&self) -> Vec<usize> {
         let mut fields: Vec<usize> = self
             .comparisons
@@ -94,8 +96,8 @@ impl Filter {
         fields
     }
 
-    /// The same filter for batches that hold only some fields: `read` gives, in their order, the index of each in the schema
-    /// that the filter was parsed for.
+    /// The same filter for batches that hold only some fields: `read` has the index of each of them in the schema that
+    /// the filter was parsed for.
     pub fn for_fields(mut self, read: &[usize]) -> Result<Self> {
         for comparison in &mut self.comparisons {
             if let FilterColumn::Field(index) = &mut comparison.column {
@@ -108,7 +110,7 @@ impl Filter {
         Ok(self)
     }
 
-    /// The schema of filtered rows: how many they are is not known, and the native type is marked as that of a selection.
+    /// The schema of filtered rows: their number is not known, and the native type is marked as that of a selection.
     pub fn schema(schema: &SchemaRef) -> SchemaRef {
         let schema = native::sliced(schema);
         if Form::of(&schema) == Form::Coo || !schema.metadata().contains_key(shape::ROWS_KEY) {

@@ -14,7 +14,7 @@ pub(super) enum Operator {
     GreaterOrEqual,
 }
 
-/// What is asked of a column.
+/// The condition on a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Test {
     IsNull,
@@ -58,7 +58,7 @@ fn unexpected(at: usize, expected: &str, found: &str) -> Error {
     Error::usage(format!("filter, at byte {at}: expected {expected}, found {found}"))
 }
 
-/// Tokens and where each begins.
+/// Tokens and their offsets.
 fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
@@ -89,7 +89,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
     Ok(tokens)
 }
 
-/// The content between quotes, of which two mean one, and the bytes it takes with its quotes.
+/// The content between quotes, in which a doubled quote is one, and its length including the quotes.
 fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
     let mut content = String::new();
     let mut characters = text.char_indices().skip(1).peekable();

@@ -1,4 +1,4 @@
-//! From a comparison as written to one that is evaluated: the column is found, the literal takes the column's type.
+//! Turns a parsed comparison into one that can be evaluated: finds the column and converts the literal to its type.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::hub::json::{Zone, parse_clock, parse_moment};
 use crate::hub::shape::{self, Form};
 use crate::hub::type_text::print_type;
 
-/// What is evaluated on the values of a column.
+/// A condition that is evaluated on the values of a column.
 #[derive(Debug, Clone)]
 pub(super) enum Predicate {
     IsNull,
     IsNotNull,
     /// No value matches.
     Never,
-    /// Every value matches that is not null.
+    /// Every value that is not null matches.
     Always,
     /// Values of the type of this array of one element.
     Compare(Operator, ArrayRef),
@@ -75,7 +75,8 @@ fn find(name: &str, schema: &Schema) -> Result<(FilterColumn, DataType)> {
     Ok((FilterColumn::Field(index), schema.field(index).data_type().clone()))
 }
 
-/// The comparison with a literal at a type; `Err` says what literals that type compares with.
+/// The comparison of values of a type with a literal; `Err` says which literals the type can be compared
+/// with.
 fn compare(operator: Operator, literal: &Literal, kind: &DataType) -> Result<Predicate, String> {
     use DataType::*;
     match kind {
@@ -104,7 +105,7 @@ fn compare(operator: Operator, literal: &Literal, kind: &DataType) -> Result<Pre
         temporal(literal, kind)?
     };
     let Some(floor) = floor else {
-        // Nothing is equal to NaN, less or greater.
+        // No value is equal to, less or greater than NaN.
         return Ok(if operator == Operator::NotEqual { Predicate::Always } else { Predicate::Never });
     };
     Ok(discrete(operator, floor, kind))
@@ -180,7 +181,7 @@ fn expected_text(kind: &DataType) -> String {
     .to_owned()
 }
 
-/// A comparison of whole units with a number that may lie between two of them, or past them all.
+/// A comparison of integers with a number that may lie between two of them, or out of their range.
 fn discrete(operator: Operator, floor: Floor, kind: &DataType) -> Predicate {
     use Operator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let always = |yes: bool| if yes { Predicate::Always } else { Predicate::Never };
@@ -202,7 +203,7 @@ fn discrete(operator: Operator, floor: Floor, kind: &DataType) -> Predicate {
     }
 }
 
-/// One element of a type that counts whole units; `None` if the number is out of its range.
+/// One element of a type whose values are integers; `None` if the number is out of range.
 fn scalar(value: i256, kind: &DataType) -> Option<ArrayRef> {
     fn one<T: ArrowPrimitiveType>(value: T::Native, kind: &DataType) -> Option<ArrayRef> {
         Some(Arc::new(PrimitiveArray::<T>::from_value(value, 1).with_data_type(kind.clone())))
@@ -244,7 +245,8 @@ fn scalar(value: i256, kind: &DataType) -> Option<ArrayRef> {
     }
 }
 
-/// Floats: the literal is the nearest value of the column's width; a number past every finite one stays that.
+/// Floats: the literal is the nearest value of the column's width; a number out of range stays greater or
+/// less than every finite value.
 fn float(operator: Operator, literal: &Literal, kind: &DataType) -> Result<Predicate, String> {
     use Operator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let expected = || "a number".to_owned();

@@ -47,7 +47,7 @@ fn refused(kind: &str, text: &str) -> String {
     error.to_string()
 }
 
-/// A value against `numerator / 4`, one row at a time; `None` if the two have no order.
+/// Compares a value with `numerator / 4`, one row at a time; `None` if the two have no order.
 fn naive(array: &ArrayRef, row: usize, numerator: i128) -> Option<Ordering> {
     let whole = |value: i128| (value * 4).cmp(&numerator);
     let decimal = |value: i256, scale: i8| {
@@ -197,7 +197,7 @@ fn floats_are_compared_at_their_own_width_and_nan_matches_only_not_equal() {
         ("x <= inf", &[0, 3, 4]),
         ("x = inf", &[3]),
         ("x > -inf", &[0, 3, 4]),
-        // Finite, and past every float of 32 bits.
+        // Finite, but out of range for float32.
         ("x > 1e39", &[3]),
         ("x <= 1e39", &[0, 4]),
         ("x = 1e39", &[]),
@@ -242,7 +242,7 @@ fn dates_and_times_compare_with_texts() {
             "x <= '1970-01-01 00:00:00.0009'",
             &[0, 1],
         ),
-        // Past what nanoseconds hold.
+        // Out of range for nanoseconds.
         (Arc::new(TimestampNanosecondArray::from(vec![i64::MIN, i64::MAX])), "x < '9999-12-31'", &[0, 1]),
         (Arc::new(DurationSecondArray::from(vec![-5, 5])), "x > 4.5", &[1]),
     ];

@@ -12,7 +12,7 @@ use super::encode::{Columns, encoder};
 use crate::error::{Error, Result};
 use crate::hub::shape::{self, Form};
 
-/// How much text is put together before it is written.
+/// The size of the text buffer.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Writes a stream of rows of any shape as one JSON document, in constant memory.
@@ -35,10 +35,10 @@ pub struct JsonDocument<W> {
     writer: W,
     options: JsonOptions,
     form: Form,
-    /// The matrix's shape as far as it is declared.
+    /// The declared shape of the matrix, as far as known.
     rows: Option<u64>,
     cols: Option<u64>,
-    /// The rows and columns that the entries need.
+    /// The largest row and column numbers of the entries plus one.
     seen_rows: u64,
     seen_cols: u64,
     /// Elements written.
@@ -141,7 +141,7 @@ impl<W: Write> JsonDocument<W> {
         Ok(())
     }
 
-    /// Ends the document and gives the writer back.
+    /// Ends the document and returns the writer.
     pub fn end(mut self) -> Result<W> {
         match self.form {
             Form::Value if self.count == 0 => {

@@ -17,15 +17,15 @@ use crate::error::{Error, Result};
 use crate::hub::extension::{self, tensor_shape};
 use crate::wire::json::write_string;
 
-/// Writes the value of one row of one array.
-pub(super) trait Encode {
+/// Writes the value of one row of one array. Several threads may write different rows.
+pub(super) trait Encode: Send + Sync {
     fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<()>;
 }
 
 pub(super) type Encoder<'a> = Box<dyn Encode + 'a>;
 
 /// A function is an encoder.
-impl<F: Fn(usize, &mut Vec<u8>)> Encode for F {
+impl<F: Fn(usize, &mut Vec<u8>) + Send + Sync> Encode for F {
     fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         self(row, out);
         Ok(())
@@ -74,7 +74,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The encoder of a column; nulls are written here, before its values are looked at.
+/// The encoder of a column. It writes nulls itself, so that the encoder of values never sees one.
 pub(super) fn encoder<'a>(field: &Field, array: &'a dyn Array, options: &JsonOptions) -> Result<Encoder<'a>> {
     let values = values(field, array, options)?;
     Ok(match array.nulls() {
@@ -222,7 +222,8 @@ fn values<'a>(field: &Field, array: &'a dyn Array, options: &JsonOptions) -> Res
     })
 }
 
-/// Encoders of extension types; `None` where the storage is no storage of that extension, or writes as it is.
+/// Encoders of extension types; `None` if the storage type does not match the extension, or is written like
+/// any other.
 fn extension_values<'a>(
     name: &str,
     field: &Field,
@@ -284,7 +285,7 @@ pub(super) fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// A string if `write` has a text for the value, else the raw integer.
+/// A string if `write` has a text for the value, otherwise the raw integer.
 fn text_or_raw(out: &mut Vec<u8>, raw: i64, write: impl FnOnce(&mut Vec<u8>) -> bool) {
     out.push(b'"');
     if write(out) {

@@ -1,4 +1,4 @@
-//! JSON values: the one text form of every value, for any Arrow array of any shape.
+//! JSON values: the text form of every value, for any Arrow array of any shape.
 //!
 //! | Arrow | JSON |
 //! |---|---|
@@ -38,7 +38,9 @@ pub use document::JsonDocument;
 pub use encode::Columns;
 pub(crate) use nested::is_text;
 pub(crate) use text::{Float, parse_decimal, special_float};
-pub(crate) use time::{Zone, parse_clock, parse_date, parse_moment, parse_time, parse_timestamp};
+pub(crate) use time::{
+    Zone, parse_clock, parse_date, parse_moment, parse_time, parse_timestamp, write_timestamp,
+};
 
 use crate::error::Result;
 
@@ -49,7 +51,7 @@ pub type DyndValue = fn(type_text: &str, data: &[u8], out: &mut Vec<u8>) -> Resu
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct JsonOptions {
-    /// What decodes the data of a `pentaglot.dynd_array`, which only the dynd format can read. Without it the data is
+    /// Decodes the data of a `pentaglot.dynd_array`, which only the dynd format can read. Without it the data is
     /// written as base64.
     pub dynd_value: Option<DyndValue>,
 }

@@ -1,4 +1,4 @@
-//! Encoders of values that hold values: lists, structs, maps, dictionaries, unions.
+//! Encoders of nested values: lists, structs, maps, dictionaries, unions.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -68,7 +68,7 @@ pub(super) struct FixedLists<'a> {
 }
 
 impl FixedLists<'_> {
-    /// Arrays of arrays of nothing cost no bytes of storage, but text: their number is limited.
+    /// Nested empty arrays take no storage, but they take text, so their number is limited.
     pub(super) fn check(&self) -> Result<()> {
         let limits = Limits::default();
         limits.check_depth(u32::try_from(self.shape.len()).unwrap_or(u32::MAX))?;
@@ -215,7 +215,7 @@ impl Encode for Maps<'_> {
     }
 }
 
-/// Values that are referred to: of a dictionary, or of runs.
+/// Values by reference: of a dictionary, or of runs.
 pub(super) struct Indirect<'a> {
     pub(super) keys: Vec<usize>,
     pub(super) values: Encoder<'a>,
@@ -301,7 +301,7 @@ pub(super) trait NormalizedKeys {
 }
 
 impl NormalizedKeys for dyn arrow_array::array::AnyDictionaryArray + '_ {
-    /// An empty dictionary has no keys that are not null.
+    /// All keys of an empty dictionary are null.
     fn normalized_keys_checked(&self) -> Vec<usize> {
         if self.values().is_empty() { vec![0; self.keys().len()] } else { self.normalized_keys() }
     }

@@ -11,7 +11,7 @@ use half::f16;
 use super::*;
 use crate::hub::{extension, shape};
 
-/// The values of an array, each on its own.
+/// The text of each value of an array.
 fn texts(field: Field, array: ArrayRef) -> Vec<String> {
     let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).unwrap();
     let columns = Columns::new(&batch, &JsonOptions::default()).unwrap();

@@ -3,11 +3,11 @@
 use arrow_buffer::i256;
 use half::f16;
 
-/// A number that is written in the fewest digits that read back to it at its own width.
+/// A float that is written with the fewest digits that parse back to it at its own width.
 pub(crate) trait Float: Copy {
     /// Appends a finite value.
     fn write_finite(self, out: &mut Vec<u8>);
-    /// The value as a double, exactly.
+    /// The value as float64, which is exact.
     fn widen(self) -> f64;
 }
 
@@ -32,7 +32,8 @@ impl Float for f32 {
 }
 
 impl Float for f16 {
-    /// The shortest of 1 to 5 significant digits (5 always suffice) that rounds back to the same half.
+    /// The shortest text of 1 to 5 significant digits (5 always suffice) that rounds back to the same
+    /// float16.
     fn write_finite(self, out: &mut Vec<u8>) {
         let exact = self.to_f64();
         for digits in 0..5 {
@@ -40,7 +41,7 @@ impl Float for f16 {
             if let Ok(value) = text.parse::<f64>()
                 && f16::from_f64(value).to_bits() == self.to_bits()
             {
-                // The double nearest to so few digits prints as these digits.
+                // The float64 nearest to so few digits is printed with these digits.
                 return value.write_finite(out);
             }
         }
@@ -52,7 +53,7 @@ impl Float for f16 {
     }
 }
 
-/// The word for a float that is not finite.
+/// The text of a float that is not finite.
 pub(crate) fn special_float(value: f64) -> Option<&'static str> {
     if value.is_nan() {
         Some("NaN")
@@ -95,7 +96,7 @@ pub(crate) fn write_decimal(out: &mut Vec<u8>, digits: &str, scale: i8) {
     }
 }
 
-/// The digits (as a whole number) of a decimal text at `scale`; `None` if it is no decimal or does not fit exactly.
+/// The digits (as an integer) of a decimal text at `scale`; `None` if it is not a decimal or does not fit exactly.
 pub(crate) fn parse_decimal(text: &str, scale: i8) -> Option<i256> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -1,4 +1,5 @@
-//! Dates and times as text, both ways: `YYYY-MM-DD`, `HH:MM:SS[.f]`, `YYYY-MM-DDTHH:MM:SS[.f]` with `Z` or an offset.
+//! Writes and parses dates and times as text: `YYYY-MM-DD`, `HH:MM:SS[.f]`, `YYYY-MM-DDTHH:MM:SS[.f]` with `Z` or an
+//! offset.
 //!
 //! Only years 0000 to 9999 have such a text; a fraction is written without trailing zeros.
 
@@ -9,7 +10,7 @@ use arrow_schema::TimeUnit;
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// How many of a unit make a second.
+/// The number of units per second.
 pub(crate) fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
@@ -50,7 +51,7 @@ fn push_digits(out: &mut Vec<u8>, value: i64, count: u32) {
     }
 }
 
-/// Appends `YYYY-MM-DD`; `false`, and nothing, if the day has no such text.
+/// Appends `YYYY-MM-DD`; returns `false` and appends nothing if the day has no such text.
 pub(crate) fn write_date(out: &mut Vec<u8>, days: i64) -> bool {
     // Days of 0000-01-01 and 9999-12-31.
     if !(-719_528..=2_932_896).contains(&days) {
@@ -65,7 +66,7 @@ pub(crate) fn write_date(out: &mut Vec<u8>, days: i64) -> bool {
     true
 }
 
-/// Appends `HH:MM:SS[.f]`; `false`, and nothing, if the time is not within a day.
+/// Appends `HH:MM:SS[.f]`; returns `false` and appends nothing if the time is not within a day.
 pub(crate) fn write_time(out: &mut Vec<u8>, value: i64, unit: TimeUnit) -> bool {
     let per_second = per_second(unit);
     let seconds = value.div_euclid(per_second);
@@ -90,7 +91,7 @@ pub(crate) fn write_time(out: &mut Vec<u8>, value: i64, unit: TimeUnit) -> bool 
     true
 }
 
-/// What is written after a timestamp.
+/// The zone that is written after a timestamp.
 #[derive(Debug, Clone)]
 pub(crate) enum Zone {
     /// The timestamp has no zone.
@@ -126,7 +127,8 @@ fn offset_at(seconds: i64, zone: Tz) -> Option<i64> {
     Some(local.naive_local().and_utc().timestamp() - local.naive_utc().and_utc().timestamp())
 }
 
-/// Appends `YYYY-MM-DDTHH:MM:SS[.f]` with `Z` or an offset if zoned; `false`, and nothing, if it has no such text.
+/// Appends `YYYY-MM-DDTHH:MM:SS[.f]` with `Z` or an offset if zoned; returns `false` and appends nothing if it has
+/// no such text.
 pub(crate) fn write_timestamp(out: &mut Vec<u8>, value: i64, unit: TimeUnit, zone: &Zone) -> bool {
     let per_second = per_second(unit);
     let utc = value.div_euclid(per_second);
@@ -265,7 +267,7 @@ pub(crate) fn parse_timestamp(mut text: &[u8], unit: TimeUnit, zoned: bool) -> O
     i64::try_from(value).ok().filter(|_| text.is_empty())
 }
 
-/// A point in time in its parts.
+/// The parts of a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment<'a> {
     /// Seconds since 1970-01-01, or since midnight, in local time.
@@ -318,7 +320,8 @@ pub(crate) fn parse_clock(text: &str) -> Option<Moment<'_>> {
 }
 
 impl Zone {
-    /// The UTC seconds of local seconds: none where clocks skip that time, two where they are set back over it.
+    /// The UTC seconds of local seconds: none if clocks are set forward over that time, two if they are set
+    /// back over it.
     pub(crate) fn utc_of_local(&self, local: i64) -> Vec<i64> {
         match self {
             Zone::None => vec![local],

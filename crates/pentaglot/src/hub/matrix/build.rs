@@ -1,4 +1,5 @@
-//! From entries in any order to compressed sparse rows: a counting sort over the row numbers, repeats summed.
+//! Converts entries in any order to compressed sparse rows: a counting sort by row number; repeated entries
+//! are summed.
 
 use std::sync::Arc;
 
@@ -125,7 +126,7 @@ complex_values! {
     f64, Float64Type;
 }
 
-/// As NumPy adds booleans: or.
+/// Like NumPy, adds booleans by `or`.
 impl Value for bool {
     fn sum(self, other: Self) -> Option<Self> {
         Some(self | other)
@@ -155,7 +156,7 @@ impl<I, T> Default for Entries<I, T> {
 }
 
 impl<I, T> Entries<I, T> {
-    /// Room for `count` entries, and what pays for it.
+    /// Room for `count` entries, and the reservation for it.
     pub(crate) fn with_room(count: u64, budget: &Budget) -> Result<(Self, Reservation)> {
         let (rows, mut reserved) = reserve(count, budget)?.into_parts();
         let (cols, more) = reserve(count, budget)?.into_parts();
@@ -171,7 +172,7 @@ impl<I, T> Entries<I, T> {
         (indices + self.values.capacity() * size_of::<T>()) as u64
     }
 
-    /// Gives back the room that is not used.
+    /// Releases the unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.rows.shrink_to_fit();
         self.cols.shrink_to_fit();
@@ -191,11 +192,11 @@ pub(crate) struct Csr<I, T> {
     pub(crate) offsets: Vec<i64>,
     pub(crate) cols: Vec<I>,
     pub(crate) values: Vec<T>,
-    /// Pays for all three.
+    /// The reservation for all three.
     pub(crate) reserved: Reservation,
 }
 
-/// Sorts entries, all of which lie in rows `first_row..first_row + row_count`, by row, and sums repeats.
+/// Sorts entries by row and sums repeated ones. All are in rows `first_row..first_row + row_count`.
 pub(crate) fn build<I: Index, T: Value>(
     chunks: &[Entries<I, T>],
     first_row: u64,
@@ -236,7 +237,7 @@ pub(crate) fn build<I: Index, T: Value>(
     Ok(csr)
 }
 
-/// Sums entries of a row that have the same column into the first of them. Gives how many went.
+/// Sums entries of a row that have the same column into the first of them. Returns how many were removed.
 pub(crate) fn sum_repeats<I: Index, T: Value>(csr: &mut Csr<I, T>, first_row: u64) -> Result<u64> {
     let mut scratch: Vec<(I, usize)> = Vec::new();
     let mut kept = 0usize;
@@ -252,7 +253,7 @@ pub(crate) fn sum_repeats<I: Index, T: Value>(csr: &mut Csr<I, T>, first_row: u6
             repeats = scratch.windows(2).any(|pair| pair[0].0 == pair[1].0);
         }
         if repeats {
-            // Equal columns are neighbours, the first of them in front.
+            // Equal columns are adjacent, in their original order.
             let mut first = 0;
             for index in 1..scratch.len() {
                 let (col, at) = scratch[index];
@@ -298,9 +299,9 @@ pub(crate) fn sum_repeats<I: Index, T: Value>(csr: &mut Csr<I, T>, first_row: u6
     Ok(removed)
 }
 
-/// A batch holds about this many entries at the most.
+/// A batch holds about this many entries at most.
 pub(crate) const BATCH_ENTRIES: i64 = 1 << 20;
-/// A batch holds this many rows at the most.
+/// A batch holds this many rows at most.
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
 
 impl<I: Index, T: Value> Csr<I, T> {
@@ -317,7 +318,7 @@ impl<I: Index, T: Value> Csr<I, T> {
             I::array(self.cols),
             T::array(self.values),
         )?;
-        // From here on the arrays pay for themselves.
+        // From here on the arrays carry their own reservations.
         let budget = self.reserved.budget().clone();
         drop(self.reserved);
         budget.charge(&RecordBatch::try_new(SchemaRef::clone(&schema), vec![Arc::clone(&rows)])?)?;

@@ -1,5 +1,5 @@
-//! The rows of matrices: the one place that builds and reads dense and sparse ones, and that says which type holds the
-//! values of several ([`widen`]).
+//! Builds and reads the dense and sparse rows of matrices, and determines common types of values ([`widen`]). No other
+//! module does either.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -68,8 +68,8 @@ pub fn dense_rows(schema: &Schema, values: ArrayRef, rows: usize) -> Result<Arra
     Ok(Arc::new(FixedSizeListArray::try_new_with_length(Arc::clone(item), cols, values, None, rows)?))
 }
 
-/// Sparse rows of a schema from their parts: where each row begins and the last one ends, the columns of the entries
-/// (UInt32 or UInt64), and their values.
+/// Sparse rows of a schema from their parts: the offsets of the rows, the columns of the entries (UInt32 or UInt64),
+/// and their values.
 pub fn sparse_rows(
     schema: &Schema,
     offsets: OffsetBuffer<i64>,
@@ -83,7 +83,7 @@ pub fn sparse_rows(
     Ok(Arc::new(LargeListArray::try_new(Arc::clone(entry), offsets, Arc::new(entries), None)?))
 }
 
-/// As [`sparse_rows`], from columns as plain numbers.
+/// Like [`sparse_rows`], from columns as plain numbers.
 pub fn sparse_rows_of(
     schema: &Schema,
     offsets: Vec<i64>,
@@ -113,7 +113,8 @@ fn as_numbers(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SparseRows {
-    /// Positions in `cols` and `values`: where each row begins, and the last one ends. The first need not be 0.
+    /// Positions in `cols` and `values`: the start of each row, and the end of the last. The first need not be
+    /// 0.
     pub offsets: OffsetBuffer<i64>,
     /// The column of each entry.
     pub cols: ColumnNumbers,
@@ -141,7 +142,8 @@ impl ColumnNumbers {
 }
 
 impl SparseRows {
-    /// The parts of sparse rows, of which the first has the number `first`. A null row, entry or column is an error.
+    /// The parts of sparse rows; `first` is the number of the first row, for messages. A null row, entry or column
+    /// is an error.
     pub fn of(rows: &dyn Array, first: u64) -> Result<Self> {
         let not_sparse = || Error::unsupported("a sparse matrix whose rows are not lists of (col, value)");
         let list = rows.as_list_opt::<i64>().ok_or_else(not_sparse)?;

@@ -5,9 +5,9 @@ use arrow_schema::{DataType, Fields};
 /// The values that a numeric type holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
-    /// Whole numbers, with so many bits of magnitude.
+    /// Integers, with this many bits of magnitude.
     Whole { signed: bool, bits: u32 },
-    /// Floats, with so many bits of mantissa.
+    /// Floats, with this many bits of mantissa.
     Float { mantissa: u32 },
 }
 
@@ -59,12 +59,12 @@ pub fn join(a: &DataType, b: &DataType) -> Option<DataType> {
     candidates.into_iter().find(|to| holds(to, a) && holds(to, b))
 }
 
-/// Whether a type is one of a matrix's values: a number or a truth value.
+/// Whether matrices can have values of this type: a number or a boolean.
 pub fn is_matrix_value(kind: &DataType) -> bool {
     *kind == DataType::Boolean || numbers(kind).is_some()
 }
 
-/// The type of the values of a field: a dictionary is as good as its values.
+/// The type of the values of a field: for a dictionary, that of its values.
 pub fn value_type(kind: &DataType) -> &DataType {
     match kind {
         DataType::Dictionary(_, value) => value,
@@ -82,7 +82,7 @@ pub fn common_type(fields: &Fields) -> Option<DataType> {
     kinds.try_fold(first.clone(), |common, kind| join(&common, kind))
 }
 
-/// Whether all fields are numbers, so that float64 holds about what they hold.
+/// Whether all fields are numbers, so that float64 can hold them approximately.
 pub fn are_numbers(fields: &Fields) -> bool {
     !fields.is_empty() && fields.iter().all(|field| numbers(value_type(field.data_type())).is_some())
 }

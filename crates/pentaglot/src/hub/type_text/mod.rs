@@ -15,11 +15,11 @@
 //!          | field | value[struct{…}]                    a single value; one that looks like a table says so
 //! ```
 //!
-//! Types that Arrow has besides are printed with their Arrow names and read back: `utf8_view`, `binary_view`,
-//! `list_view[T]`, `large_list_view[T]`, `decimal32[P, S]`, `decimal64`, `decimal256`, `interval[year_month]`
-//! (`day_time`, `month_day_nano`), `sorted_map[K, V]`, `run_end[I, V]`, `dense_union{0 name: T, …}`, `sparse_union{…}`.
+//! Arrow's other types are printed with their Arrow names and read back: `utf8_view`, `binary_view`, `list_view[T]`,
+//! `large_list_view[T]`, `decimal32[P, S]`, `decimal64`, `decimal256`, `interval[year_month]` (`day_time`,
+//! `month_day_nano`), `sorted_map[K, V]`, `run_end[I, V]`, `dense_union{0 name: T, …}`, `sparse_union{…}`.
 //!
-//! The text says storage types. An extension type is said only by the exact texts ([`print_exact_schema`]) as
+//! The text names storage types. Only the exact texts ([`print_exact_schema`]) name extension types, as
 //! `extension['name', T]` or `extension['name', 'metadata', T]`; the parser always reads these. The names of list
 //! items (`item`) and map entries (`entries`, `key`, `value`) are Arrow's own and are not part of the text.
 
@@ -34,8 +34,8 @@ pub use print::{print_exact_schema, print_field, print_schema, print_type};
 
 use crate::error::Error;
 
-/// The text with a caret under the place of an error that [`parse_field`] or [`parse_schema`] gave for it: two lines
-/// for a terminal.
+/// The text with a caret under the place of an error from [`parse_field`] or [`parse_schema`]: two lines for a
+/// terminal.
 ///
 /// ```
 /// use pentaglot::hub::type_text::{caret, parse_field};
@@ -50,7 +50,7 @@ pub fn caret(text: &str, error: &Error) -> String {
     format!("{shown}\n{}^", " ".repeat(before))
 }
 
-/// The error with the text that it is about, on one line, for use inside other messages.
+/// The error together with the faulty text, on one line, for use inside other messages.
 pub(crate) fn caret_line(text: &str, error: &Error) -> String {
     let offset = error.offset().unwrap_or(0);
     format!("{} at character {offset} of {:?}", error.message(), text)

@@ -1,4 +1,4 @@
-//! Text to types.
+//! Parses types.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::hub::{extension, shape};
 use crate::limits::Limits;
 
-/// The field `name` of the type that `text` says, nullable if it begins with `?`.
+/// The field `name` of the type in `text`, nullable if it begins with `?`.
 ///
 /// ```
 /// use pentaglot::hub::type_text::{parse_field, print_field};
@@ -27,8 +27,8 @@ pub fn parse_field(name: &str, text: &str, limits: &Limits) -> Result<Field> {
     Ok(field)
 }
 
-/// The schema that `text` says: `struct{…}` is a table, another type a single value; see the [module](super) for the
-/// other shapes.
+/// The schema in `text`: `struct{…}` is a table, another type a single value; see the [module](super) for the other
+/// shapes.
 pub fn parse_schema(text: &str, limits: &Limits) -> Result<Schema> {
     let mut parser = Parser { text, position: 0, depth: 0, limits };
     let schema = parser.schema()?;
@@ -247,7 +247,7 @@ impl<'a> Parser<'a> {
         self.limits.check_depth(self.depth).map_err(|error| error.at(self.position as u64))
     }
 
-    /// A type, and whether it is an ordered dictionary (which Arrow says on the field).
+    /// A type, and whether it is an ordered dictionary (which Arrow stores in the field).
     fn data_type(&mut self) -> Result<(DataType, bool)> {
         self.enter()?;
         self.skip_space();

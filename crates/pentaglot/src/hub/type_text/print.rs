@@ -1,4 +1,4 @@
-//! Types to text.
+//! Prints types.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ pub fn print_field(field: &Field) -> String {
     out
 }
 
-/// The text of a whole schema in its shape; see the [module](super) for the forms.
+/// The text of a whole schema with its shape; see the [module](super) for the forms.
 pub fn print_schema(schema: &Schema) -> String {
     Printer { extensions: false }.schema(schema)
 }

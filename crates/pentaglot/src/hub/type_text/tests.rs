@@ -150,7 +150,7 @@ fn schemas_of_every_shape_come_back() {
     assert!(parse_schema("int33", &limits).is_err());
 }
 
-/// Any type that the text can say.
+/// Any type that has a text.
 fn any_field() -> impl Strategy<Value = Field> {
     let unit = prop_oneof![
         Just(TimeUnit::Second),

@@ -1,4 +1,4 @@
-//! What is counted of one column while its values go by.
+//! The statistics of one column, updated batch by batch.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::hub::json::Columns;
 use crate::hub::{extension, type_text};
 use crate::job::json_options;
 
-/// Values that are looked at in one step: they stay in a near cache.
+/// Values processed in one step, which fit in a cache.
 const STEP: usize = 8192;
 
 /// The state of one column.
@@ -55,7 +55,7 @@ struct Words {
     range: Option<(u64, u64)>,
     quantiles: Quantiles,
     frequent: Frequent<u64>,
-    /// Keys and numbers of one step, to be used again.
+    /// Buffers for the keys and numbers of one step.
     room: (Vec<u64>, Vec<f64>),
 }
 
@@ -287,7 +287,7 @@ impl Words {
             (column.min, column.max) = (range.next(), range.next());
         }
         let sorted = self.quantiles.sorted();
-        // Dates and times have quantiles and a mean of their own type, rounded to its unit.
+        // Quantiles and mean of dates and times have the same type, rounded to its unit.
         let is_time = matches!(
             texts.data_type,
             DataType::Date32
@@ -341,7 +341,7 @@ impl Bytes {
 
     fn one(&mut self, value: &[u8]) {
         let length = match self.is_text {
-            // Every byte but those that continue a character begins one.
+            // Counts the bytes that are not continuation bytes: one per character.
             true => value.iter().filter(|byte| (**byte as i8) >= -0x40).count() as u64,
             false => value.len() as u64,
         };
@@ -362,7 +362,7 @@ impl Bytes {
 
     fn finish(self, texts: &Texts<'_>, column: &mut ColumnDescription) -> Result<()> {
         column.lengths = self.lengths;
-        // The order of the bytes of an image or of a float means nothing.
+        // The byte order of images and float128 is not a meaningful order.
         let is_ordered =
             !matches!(extension::name(texts.field), Some(extension::IMAGE | extension::FLOAT128));
         if let Some((low, high)) = self.range.filter(|_| is_ordered) {

@@ -1,4 +1,4 @@
-//! Figures as they are told: texts of values, quantiles, bars.
+//! Statistics as they are reported: texts of values, quantiles, histograms.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Texts<'_> {
         })
     }
 
-    /// Of decimals and long whole numbers: the low bytes of what they are kept as.
+    /// The texts of decimals and long integers, from the low bytes of their keys.
     pub(super) fn of_wide(&self, keys: &[i256]) -> Result<Vec<String>> {
         let width = match self.data_type {
             DataType::Decimal32(_, _) => 4,
@@ -98,7 +98,7 @@ pub(super) fn between(low: f64, high: f64, part: f64) -> f64 {
     if part == 0.0 || low == high { low } else { low + (high - low) * part }
 }
 
-/// Equal bars from the least to the greatest finite value; one for each whole number where there are few.
+/// Bars of equal width from the least to the greatest finite value; one per integer if there are few.
 pub(super) fn histogram(sorted: &Sorted, is_whole: bool, number: impl Fn(u64) -> f64) -> Option<Histogram> {
     let finite =
         || sorted.items.iter().map(|(key, weight)| (number(*key), *weight)).filter(|(x, _)| x.is_finite());

@@ -1,4 +1,4 @@
-//! The different values and how often each occurs: exactly up to [`EXACT`] different values, then the frequent ones.
+//! Distinct values and their counts: all of them up to [`EXACT`] distinct values, then the frequent ones.
 //!
 //! Past the bound, rare values are removed when the table is full. A removed value occurred at most `floor` times, and a
 //! value that is added later may have been removed before: it carries `floor` as its possible undercount. So a count is
@@ -10,7 +10,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::distinct::HyperLogLog;
 
-/// Up to this many different values all are counted.
+/// Up to this many distinct values, all are counted.
 pub(super) const EXACT: usize = 10_000;
 /// Entries after which rare values are removed.
 const MOST: usize = 2 * EXACT;
@@ -18,7 +18,7 @@ const MOST: usize = 2 * EXACT;
 const MOST_BYTES: u64 = 16 << 20;
 /// A value that takes more bytes is not kept.
 const LONG: u64 = 1 << 20;
-/// How many of the most frequent values are told.
+/// How many of the most frequent values are reported.
 const TOP: usize = 10;
 
 /// What identifies a value: equal values have equal keys.
@@ -43,11 +43,11 @@ impl Key for Box<[u8]> {
 struct Entry<K> {
     key: K,
     count: u64,
-    /// How many more there may be.
+    /// The maximum number of missed occurrences.
     undercount: u64,
 }
 
-/// The table keeps hashes that are well mixed: they need no other hash.
+/// The keys of the table are well mixed hashes already, so they are not hashed again.
 #[derive(Debug, Clone, Default)]
 struct Mixed(u64);
 
@@ -72,7 +72,7 @@ pub(super) struct Frequent<K> {
     /// Bytes of the keys.
     key_bytes: u64,
     floor: u64,
-    /// Present once there are more than [`EXACT`] different values, or a value was not kept.
+    /// Present once there are more than [`EXACT`] distinct values, or a value was not kept.
     estimate: Option<Box<HyperLogLog>>,
     /// A value that is too long to be kept has occurred.
     has_long: bool,
@@ -89,7 +89,7 @@ impl<K: Key> Frequent<K> {
         Frequent { table: HashMap::default(), key_bytes: 0, floor: 0, estimate: None, has_long: false }
     }
 
-    /// Counts a value: its hash, whether a key is its own, its length, and its key.
+    /// Counts a value, given by its hash, a test for equality with a key, its length, and its key.
     #[inline]
     pub(super) fn push(&mut self, hash: u64, is: impl Fn(&K) -> bool, bytes: u64, key: impl FnOnce() -> K) {
         if let Some(estimate) = &mut self.estimate {
@@ -102,7 +102,7 @@ impl<K: Key> Frequent<K> {
                     entry.count += 1;
                     return;
                 }
-                // Another value with the same hash: its place is elsewhere.
+                // Another value has the same hash, so this one is stored elsewhere.
                 Some(_) => place = next_place(place),
                 None => break,
             }
@@ -121,7 +121,7 @@ impl<K: Key> Frequent<K> {
         self.table.insert(place, entry);
     }
 
-    /// Goes over to estimates, and removes rare values, where there are too many.
+    /// Switches to estimates, and removes rare values, if there are too many values.
     fn shrink(&mut self) {
         if self.table.len() > EXACT {
             self.start_estimate();
@@ -191,11 +191,12 @@ impl<K: Key> Frequent<K> {
                 }
             }
         }
-        // Only now: a value that is removed before its other count arrives would lose more than `floor` says.
+        // Only after all counts are added: a value removed before its other count is added would have a
+        // larger undercount than `floor`.
         self.shrink();
     }
 
-    /// How many different values there are, and whether that is exact.
+    /// The number of distinct values, and whether it is exact.
     pub(super) fn distinct(&self) -> (u64, bool) {
         match &self.estimate {
             None => (self.table.len() as u64, true),
@@ -228,7 +229,7 @@ impl<K: Key> Frequent<K> {
     }
 }
 
-/// Where a value is kept if another value has its hash.
+/// The next slot for a value if another value has the same hash.
 fn next_place(place: u64) -> u64 {
     place.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1)
 }

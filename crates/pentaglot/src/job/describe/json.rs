@@ -1,4 +1,4 @@
-//! Descriptions as JSON, as the contract of the command says.
+//! Descriptions as JSON.
 
 use super::{
     ColumnDescription, Description, MatrixDescription, QUANTILES, SuccinctDescription, TableDescription,
@@ -7,8 +7,8 @@ use super::{
 use crate::wire::json::write_string;
 
 impl Description {
-    /// One JSON object: the figures of the contract in their order, then others where there are any (`count`,
-    /// `true`, `false`, `lengths`, `histogram` of a column; `nans` of a matrix).
+    /// One JSON object: the documented members in their order, then others if present (`count`, `true`,
+    /// `false`, `lengths`, `histogram` of a column; `nans` of a matrix).
     pub fn to_json(&self) -> String {
         match self {
             Description::Table(table) => table_json(table),

@@ -1,4 +1,4 @@
-//! What is counted of a matrix while its rows go by.
+//! The statistics of a matrix, updated batch by batch.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::hub::shape;
 use crate::job::json_options;
 use crate::limits::{Budget, Reservation};
 
-/// Places that are looked at in one step.
+/// Cells processed in one step.
 const STEP: usize = 8192;
 
 pub(super) struct MatrixState {
     value_type: DataType,
     lane: Lane,
-    /// The number of rows, where the schema tells.
+    /// The number of rows, if the schema declares it.
     declared_rows: Option<u64>,
     cols: u64,
     rows: u64,
@@ -36,7 +36,7 @@ pub(super) struct MatrixState {
     range: Option<(u64, u64)>,
     bandwidth: Option<u64>,
     /// Sums of hashes of (row, col, value), less those of (col, row, value): both are zero if the matrix equals its
-    /// transpose, and otherwise with a chance of 2^-128.
+    /// transpose, and otherwise with a probability of 2^-128.
     balance: [u64; 2],
     row_counts: Quantiles,
     col_counts: Option<Vec<u64>>,
@@ -50,12 +50,12 @@ impl MatrixState {
             .ok_or_else(|| Error::unsupported("the figures of a matrix of unknown width"))?;
         let value_type = shape::matrix_value_type(schema)
             .ok_or_else(|| Error::unsupported("the figures of a matrix whose columns differ in type"))?;
-        // What is no number of at most eight bytes is looked at as a double.
+        // Other types than numbers of at most eight bytes are processed as float64.
         let (value_type, lane) = match Lane::of(&value_type) {
             Some(lane) => (value_type, lane),
             None => (DataType::Float64, Lane::Float(8)),
         };
-        // Counts of columns may take a quarter of what is left.
+        // Counts per column may take a quarter of the budget that is left.
         let bytes = cols.saturating_mul(8);
         let held = if bytes <= budget.left() / 4 { budget.reserve(bytes).ok() } else { None };
         Ok(MatrixState {
@@ -77,7 +77,7 @@ impl MatrixState {
         })
     }
 
-    /// Counts stored values in `STEP`s; gives all of them as keys, NaN as `None`.
+    /// Counts stored values in `STEP`s; returns all of them as keys, NaN as `None`.
     fn values(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
         let values = match values.data_type() == &self.value_type {
             true => Arc::clone(values),
@@ -194,7 +194,7 @@ impl State for MatrixState {
             return Err(Error::unsupported("the figures of a matrix with missing values"));
         }
         self.rows += batch.num_rows() as u64;
-        // All bits zero is zero; so is -0.0, for the figures.
+        // Statistics treat -0.0 as zero.
         let zero = match self.lane {
             Lane::Unsigned(_) => 0,
             _ => 1 << 63,

@@ -1,8 +1,8 @@
-//! `describe`: what a document's values are like, in one pass and bounded memory.
+//! `describe`: statistics of a document's values, in one pass and bounded memory.
 //!
-//! A table has figures for each column, a matrix and a succinct structure have figures of their own. Parts that can be
-//! read side by side ([`Document::splits`](crate::formats::Document::splits)) are, each thread with a state of its own;
-//! else the columns of each batch are looked at side by side. States are merged at the end.
+//! A table has statistics of each column; matrices and succinct structures have their own statistics. Parts of a
+//! document ([`Document::splits`](crate::formats::Document::splits)) are read in parallel, with a state per thread; a
+//! document without parts is processed with the columns of each batch in parallel. States are merged at the end.
 
 mod column;
 mod distinct;
@@ -35,15 +35,16 @@ use crate::hub::json::{Float, special_float};
 use crate::hub::{Form, LossKinds, LossRecord, Rows};
 use crate::limits::{Budget, Reservation};
 
-/// The quantiles that are told.
+/// The quantiles that are reported.
 pub const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
 
-/// Past this many columns the columns of each batch are looked at side by side, so that there is one state of each.
+/// With more columns than this, the columns of each batch are processed in parallel, so that there is one state per
+/// column.
 const MANY_COLUMNS: usize = 256;
-/// Parts for each thread: a thread that is done early takes another one.
+/// Parts per thread: a thread that finishes early takes another one.
 const SPLITS_PER_THREAD: usize = 4;
 
-/// What the values of a document are like.
+/// Statistics of the values of a document.
 ///
 /// ```
 /// use pentaglot::{Registry, Source, job};
@@ -57,15 +58,15 @@ const SPLITS_PER_THREAD: usize = 4;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Description {
-    /// Of a table, an array or a single value: column by column.
+    /// Statistics of a table, an array or a single value: column by column.
     Table(TableDescription),
-    /// Of a matrix.
+    /// Statistics of a matrix.
     Matrix(MatrixDescription),
-    /// Of a succinct structure.
+    /// Statistics of a succinct structure.
     Succinct(SuccinctDescription),
 }
 
-/// What the columns of a table are like.
+/// Statistics of the columns of a table.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct TableDescription {
@@ -75,7 +76,7 @@ pub struct TableDescription {
     pub columns: Vec<ColumnDescription>,
 }
 
-/// What the values of a column are like. Values are JSON texts as `cat` prints them.
+/// Statistics of the values of a column. Values are JSON texts as in [`hub::json`](crate::hub::json).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ColumnDescription {
@@ -83,17 +84,17 @@ pub struct ColumnDescription {
     pub name: String,
     /// Its type as Arrow text.
     pub data_type: String,
-    /// Values that are neither missing nor NaN: all other figures are of these.
+    /// Values that are neither missing nor NaN; all other statistics are of these.
     pub count: u64,
     /// Missing values.
     pub nulls: u64,
     /// Values that are NaN.
     pub nans: u64,
-    /// Different values; -0.0 and 0.0 are the same one.
+    /// Distinct values; -0.0 and 0.0 are the same value.
     pub distinct: u64,
-    /// Whether that is exact: up to 10,000 it is, then it is estimated within 3 %.
+    /// Whether that is exact: it is up to 10,000, then it is an estimate within 3 %.
     pub distinct_exact: bool,
-    /// The least value, of types that have an order.
+    /// The least value, for types that have an order.
     pub min: Option<String>,
     /// The greatest value.
     pub max: Option<String>,
@@ -103,7 +104,7 @@ pub struct ColumnDescription {
     pub std: Option<String>,
     /// The [`QUANTILES`], linear between values: exact up to 100,000 values, then with a rank error of at most 1 %.
     pub quantiles: Option<[String; 5]>,
-    /// The ten most frequent values, with how often they occur at least.
+    /// The ten most frequent values, with the minimum number of their occurrences.
     pub top: Vec<(String, u64)>,
     /// Whether these are the most frequent ones and their counts are exact.
     pub top_exact: bool,
@@ -111,7 +112,7 @@ pub struct ColumnDescription {
     pub lengths: Option<Lengths>,
     /// How many values of a Boolean column are true and false.
     pub truths: Option<(u64, u64)>,
-    /// How numbers and times are distributed; past 100,000 values an estimate.
+    /// The distribution of numbers and times; past 100,000 values an estimate.
     pub histogram: Option<Histogram>,
 }
 
@@ -123,9 +124,9 @@ pub struct Lengths {
     pub min: u64,
     /// The greatest.
     pub max: u64,
-    /// Of all values together.
+    /// The sum of all lengths.
     pub sum: u128,
-    /// Of how many values.
+    /// The number of values.
     pub count: u64,
 }
 
@@ -153,14 +154,14 @@ pub struct Histogram {
     pub min: f64,
     /// The greatest finite value.
     pub max: f64,
-    /// The width of a bar; 1 where there is one for each whole number.
+    /// The width of a bar; 1 if there is one per integer.
     pub width: f64,
     /// Values in each bar.
     pub counts: Vec<u64>,
 }
 
-/// What a matrix is like. Dense and sparse matrices with equal values differ in `stored`, `min`, `max` and `mean` only:
-/// these are of the stored values, which for a dense matrix are all.
+/// Statistics of a matrix. Dense and sparse matrices with equal values differ only in `stored`, `min`, `max` and
+/// `mean`, which are of the stored values: for a dense matrix, all of them.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct MatrixDescription {
@@ -168,11 +169,11 @@ pub struct MatrixDescription {
     pub rows: u64,
     /// Columns.
     pub cols: u64,
-    /// Entries that are stored in a sparse matrix, explicit zeros included; of a dense one those that are not zero.
+    /// Stored entries of a sparse matrix, including explicit zeros; non-zero values of a dense one.
     pub nonzeros: u64,
     /// Stored values that are NaN.
     pub nans: u64,
-    /// `nonzeros` of all places; `None` if there are no places.
+    /// `nonzeros` divided by the number of cells; `None` if there are no cells.
     pub density: Option<f64>,
     /// The least stored value.
     pub min: Option<String>,
@@ -182,7 +183,7 @@ pub struct MatrixDescription {
     pub mean: Option<String>,
     /// Whether it equals its transpose.
     pub symmetric: bool,
-    /// The greatest distance of a value that is not zero from the diagonal; `None` if all are zero.
+    /// The greatest distance of a non-zero value from the diagonal; `None` if all are zero.
     pub bandwidth: Option<u64>,
     /// [`QUANTILES`] of the entries per row.
     pub row_counts: Option<[f64; 5]>,
@@ -190,7 +191,7 @@ pub struct MatrixDescription {
     pub col_counts: Option<[f64; 5]>,
 }
 
-/// What a succinct structure is like.
+/// Statistics of a succinct structure.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct SuccinctDescription {
@@ -206,13 +207,13 @@ pub struct SuccinctDescription {
     pub runs: Option<u64>,
     /// Bits of the file.
     pub bits: u64,
-    /// The least bits that any code for single bits or items takes: the length times the empirical entropy. `None` for
-    /// multisets, and where more than 20,000 different items occur.
+    /// The minimum number of bits of any code for single bits or items: the length times the empirical entropy. `None`
+    /// for multisets, and if there are more than 20,000 distinct items.
     pub entropy_bits: Option<f64>,
 }
 
 impl Opened {
-    /// What the values of this view are like. A view with a filter is described as a table.
+    /// Statistics of the values of this view. A view with a filter is described as a table.
     pub fn describe(&self, view: &View) -> Result<Description> {
         if let Some(filter) = &view.filter {
             let view = View { filter: None, ..view.clone() };
@@ -239,7 +240,7 @@ impl Opened {
         self.gather(view, new)?.finish().map(Description::Table)
     }
 
-    /// Reads all rows of the view into states, side by side where the document can be, and merges them.
+    /// Reads all rows of the view into states, in parallel if the document has parts, and merges them.
     fn gather<S: State>(&self, view: &View, new: impl Fn() -> Result<S> + Send + Sync) -> Result<S> {
         let threads = self.control.threads();
         let splits =
@@ -253,7 +254,7 @@ impl Opened {
             self.read_into(view, 0, &mut state)?;
             return Ok(state);
         }
-        // As many states as threads: each split continues one that is free.
+        // As many states as threads: each split uses one that is free.
         let free: Mutex<Vec<S>> = Mutex::new(Vec::new());
         let free_states = || free.lock().unwrap_or_else(PoisonError::into_inner);
         let results = self.control.map(splits, |split| {
@@ -289,7 +290,7 @@ impl Opened {
         Ok(())
     }
 
-    /// A matrix that comes as a table, as a matrix; other rows as they are.
+    /// Converts rows of a matrix in a table form to a matrix; other rows are unchanged.
     fn as_matrix(&self, rows: Rows) -> Result<Rows> {
         let form = match Form::of(&rows.schema()) {
             Form::Columns => Form::Dense,
@@ -302,15 +303,15 @@ impl Opened {
     }
 }
 
-/// What is gathered while rows go by.
+/// Statistics that are updated batch by batch.
 trait State: Send + Sized {
-    /// Whether a matrix in columns or as `row, col, value` comes as the matrix.
+    /// Whether a matrix in columns or as `row, col, value` is converted to a matrix first.
     const TAKES_MATRICES: bool;
 
-    /// Whether parts of a document with this schema can be gathered side by side.
+    /// Whether parts of a document with this schema can be processed in parallel.
     fn is_divisible(schema: &Schema) -> bool;
 
-    /// There is no other state: all threads may be used for this one.
+    /// Declares that there is no other state, so that this one may use all threads.
     fn set_alone(&mut self) {}
 
     /// Takes the rows from number `first` on.
@@ -322,7 +323,7 @@ trait State: Send + Sized {
 struct TableState {
     rows: u64,
     columns: Vec<ColumnState>,
-    /// Whether the columns of a batch are looked at side by side.
+    /// Whether the columns of a batch are processed in parallel.
     is_wide: bool,
     control: Control,
     held: Reservation,

@@ -9,7 +9,7 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Of a block: the mean first, then the differences from it.
+    /// The moments of a block: the mean first, then the differences from it.
     pub(super) fn of(numbers: &[f64]) -> Self {
         let count = numbers.len() as f64;
         if numbers.is_empty() {
@@ -20,7 +20,7 @@ impl Moments {
         Moments { count: numbers.len() as u64, mean, squares }
     }
 
-    /// Of two blocks together (Chan, Golub, LeVeque 1979).
+    /// Combines two blocks (Chan, Golub, LeVeque 1979).
     pub(super) fn merge(&mut self, other: Self) {
         if other.count == 0 {
             return;
@@ -34,20 +34,20 @@ impl Moments {
         let difference = other.mean - self.mean;
         self.mean = match difference.is_finite() {
             true => self.mean + difference * (theirs / total),
-            // An infinity, or two of different signs: their sum decides.
+            // With infinities the mean is their sum: infinite, or NaN for different signs.
             false => self.mean * (own / total) + other.mean * (theirs / total),
         };
         self.squares += other.squares + difference * difference * (own * (theirs / total));
         self.count += other.count;
     }
 
-    /// The standard deviation of a sample: over `n - 1`. There is none of fewer than two values.
+    /// The standard deviation of a sample: over `n - 1`. `None` for fewer than two values.
     pub(super) fn deviation(&self) -> Option<f64> {
         (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).sqrt())
     }
 }
 
-/// Eight sums side by side: faster than one, and more exact.
+/// Eight partial sums: faster than one, and more accurate.
 fn sum(numbers: &[f64], term: impl Fn(f64) -> f64) -> f64 {
     let mut sums = [0.0; 8];
     let (blocks, rest) = numbers.as_chunks::<8>();

@@ -1,11 +1,12 @@
 //! Quantiles of many values in bounded memory: exact up to [`EXACT`] values, then with a rank error of at most 1 %.
 //!
-//! Past the bound, values go through a chain of buffers of [`BUFFER`] values. A full buffer is sorted, and every second
-//! value of it goes to the next buffer, where each value counts twice as much. Halving a buffer whose values count `w`
-//! moves the rank of any value by at most `w`. Buffer `h` is halved at most `n / (BUFFER * 2^h)` times with `w = 2^h`, so
-//! each buffer adds at most `n / BUFFER` to the error: 40 buffers, which take more than 2^51 values, stay below 1 %.
+//! Past the bound, values pass through a chain of buffers of [`BUFFER`] values. A full buffer is sorted, and every
+//! second value is moved to the next buffer, where each value has twice the weight. Halving a buffer of weight `w`
+//! changes the rank of any value by at most `w`. Buffer `h` is halved at most `n / (BUFFER * 2^h)` times with
+//! `w = 2^h`, so each buffer adds at most `n / BUFFER` to the error: 40 buffers, which take more than 2^51 values, stay
+//! below 1 %.
 
-/// Up to this many values are kept as they are.
+/// Up to this many values, all are kept.
 pub(super) const EXACT: usize = 100_000;
 /// Values of one buffer.
 const BUFFER: usize = 4096;
@@ -13,9 +14,9 @@ const BUFFER: usize = 4096;
 /// Values as keys whose order is that of the values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Quantiles {
-    /// `levels[h]`: values that count `2^h`. While all values are kept there is one level, of any length.
+    /// `levels[h]`: values of weight `2^h`. While all values are kept there is one level, of any length.
     levels: Vec<Vec<u64>>,
-    /// Which half the next halving of a level keeps, in turns.
+    /// Which half the next halving of a level keeps; alternates.
     keep_odd: Vec<bool>,
     count: u64,
     is_halved: bool,
@@ -39,7 +40,7 @@ impl Quantiles {
         self.fill(keys);
     }
 
-    /// Takes the values of another one.
+    /// Adds the values of another sketch.
     pub(super) fn merge(&mut self, other: Self) {
         if !other.is_halved {
             other.levels.iter().for_each(|keys| self.extend(keys));
@@ -80,7 +81,7 @@ impl Quantiles {
                 }
                 let mut keys = std::mem::take(&mut self.levels[level]);
                 keys.sort_unstable();
-                // An odd value stays where it is.
+                // A value left over stays in its level.
                 let rest = if keys.len() % 2 == 1 { keys.pop() } else { None };
                 let skip = usize::from(self.keep_odd[level]);
                 self.keep_odd[level] = !self.keep_odd[level];
@@ -102,7 +103,7 @@ impl Quantiles {
         self.levels.iter().map(|keys| keys.capacity() as u64 * 8).sum()
     }
 
-    /// The values in order, each with how many it counts for.
+    /// The values in order, each with its weight.
     pub(super) fn sorted(&self) -> Sorted {
         let weighted = self.levels.iter().enumerate();
         let weighted = weighted.flat_map(|(level, keys)| keys.iter().map(move |key| (*key, 1u64 << level)));
@@ -120,8 +121,8 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    /// The neighbours of the quantile `q` and how far it is from the first to the second: `q * (n - 1)`, linear between
-    /// values. `None` if there are no values.
+    /// The neighbours of the quantile `q` and its relative position between them: `q * (n - 1)`, linear between values.
+    /// `None` if there are no values.
     pub(super) fn at(&self, q: f64) -> Option<(u64, u64, f64)> {
         let last = self.items.len().checked_sub(1)?;
         if self.is_exact {

@@ -1,4 +1,4 @@
-//! What is counted of a succinct structure while its items go by.
+//! The statistics of a succinct structure, updated batch by batch.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
@@ -102,7 +102,7 @@ impl SuccinctState {
     }
 }
 
-/// The bits of a code that gives each item what its frequency asks for.
+/// The number of bits of an ideal code for items of these frequencies.
 fn entropy_bits(counts: &[u64]) -> f64 {
     let total: u64 = counts.iter().sum();
     let bits = |count: &u64| *count as f64 * (total as f64 / *count as f64).log2();
@@ -112,7 +112,7 @@ fn entropy_bits(counts: &[u64]) -> f64 {
 impl State for SuccinctState {
     const TAKES_MATRICES: bool = false;
 
-    /// Runs cross the bounds of parts.
+    /// Runs may cross the boundaries of parts.
     fn is_divisible(_: &Schema) -> bool {
         false
     }

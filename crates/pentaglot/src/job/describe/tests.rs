@@ -289,7 +289,7 @@ fn merged_tables_promise_only_what_is_true() {
     assert!(!top.is_exact || found == most[..10], "{found:?} {:?}", &most[..10]);
 }
 
-/// Values of a small range, so that they repeat.
+/// Values from a small range, so that they repeat.
 fn numbers() -> impl Strategy<Value = Vec<Option<f64>>> {
     let value = prop_oneof![
         1 => Just(None),
@@ -360,7 +360,7 @@ proptest! {
             let source = Source::from_bytes("x.arrow", bytes.clone());
             let opened = open_source(&Registry::default(), source, None, &options).unwrap();
             let mut found: Value = serde_json::from_str(&opened.describe(&View::default()).unwrap().to_json()).unwrap();
-            // Sums of floats depend on their order, by little.
+            // Sums of floats depend slightly on their order.
             let std = found["columns"][0]["std"].take();
             (found, std)
         };

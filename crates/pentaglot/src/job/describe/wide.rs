@@ -1,4 +1,4 @@
-//! Whole numbers of more than eight bytes, and decimals.
+//! Integers of more than eight bytes, and decimals.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type};

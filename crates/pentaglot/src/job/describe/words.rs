@@ -42,7 +42,7 @@ impl Lane {
         }
     }
 
-    /// Appends the keys and the numbers of the values that are there; NaN is counted instead.
+    /// Appends the keys and the numbers of the values that are present; NaNs are only counted.
     pub(super) fn read(self, array: &dyn Array, keys: &mut Vec<u64>, numbers: &mut Vec<f64>) -> u64 {
         match self {
             Lane::Signed(1) => read::<i8>(array, keys, numbers),
@@ -59,7 +59,7 @@ impl Lane {
         }
     }
 
-    /// The value as a whole number, of lanes that have them.
+    /// The value as an integer, for lanes of integers.
     pub(super) fn whole(self, key: u64) -> i128 {
         match self {
             Lane::Signed(_) => i128::from((key ^ SIGN) as i64),

@@ -5,15 +5,15 @@ use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-/// Which floats count as equal, besides those with the same bits and NaN with NaN: those that satisfy any of these.
+/// Which floats are equal, besides those with the same bits and two NaNs: those that satisfy any of these.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Tolerance {
     /// The difference is at most this.
     pub abs: f64,
-    /// The difference is at most this part of the greater magnitude.
+    /// The difference is at most this fraction of the greater magnitude.
     pub rel: f64,
-    /// At most this many floats of the same width are between them.
+    /// The floats are at most this many representable values apart.
     pub ulp: u64,
 }
 
@@ -22,7 +22,7 @@ impl Tolerance {
         *self == Tolerance::default()
     }
 
-    /// Whether two floats with different bits are equal; `steps` tells how many floats they are apart.
+    /// Whether two floats with different bits are equal; `steps` is their distance in representable values.
     fn close(&self, a: f64, b: f64, steps: u64) -> bool {
         if a.is_nan() || b.is_nan() || self.is_none() {
             return a.is_nan() && b.is_nan();

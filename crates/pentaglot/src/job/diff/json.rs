@@ -1,4 +1,4 @@
-//! What a comparison found, as JSON.
+//! The result of a comparison as JSON.
 
 use serde_json::{Value, json};
 

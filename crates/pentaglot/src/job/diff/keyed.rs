@@ -1,5 +1,5 @@
-//! Rows matched by key: the second document is held in memory while the first is read. Past half of the memory limit, both
-//! are cut into parts by the digests of their keys, on disk, and compared part by part.
+//! Rows matched by key: the second document is held in memory while the first is read. Past half of the memory limit,
+//! both are partitioned on disk by the digests of their keys, and compared part by part.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,10 +14,10 @@ use super::spill::{self, Parts};
 use crate::error::{Error, Result};
 use crate::hub::json::Columns;
 use crate::hub::{Rows, rows};
-use crate::identity::{ReadAhead, row_digests};
+use crate::identity::row_digests;
 use crate::limits::Reservation;
 
-/// What a row of the second document takes besides its values.
+/// The memory of a row of the second document, besides its values.
 const ROW_BYTES: u64 = 96;
 
 pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut Collector<'_>) -> Result<()> {
@@ -40,13 +40,14 @@ struct Keyed<'o> {
 }
 
 impl Keyed<'_> {
-    /// Compares documents, or at a `level` past 0 parts of them in which the first `level` bytes of all digests agree.
+    /// Compares documents, or at a `level` above 0 parts of them in which the first `level` bytes of all digests are
+    /// equal.
     fn compare(&self, a: Rows, b: Rows, level: usize, collector: &mut Collector<'_>) -> Result<()> {
         let budget = &self.options.open.budget;
         let enough = budget.limits().max_alloc / 2;
         let schema = b.schema();
         let mut table = Table::new(budget.reservation());
-        let mut rest = ReadAhead::new(b, &self.options.open.identity())?;
+        let mut rest = self.options.open.identity().overlapped(b)?;
         while let Some(batch) = rest.next() {
             table.push(batch.map_err(Error::from)?, &self.key)?;
             if budget.used() > enough && level < spill::MOST_LEVELS {
@@ -63,7 +64,7 @@ impl Keyed<'_> {
     fn compare_parts(&self, a: Rows, b: Rows, level: usize, collector: &mut Collector<'_>) -> Result<()> {
         let cut = |rows: Rows| {
             let mut parts = Parts::new(rows.schema(), &self.options.open.budget)?;
-            for batch in ReadAhead::new(rows, &self.options.open.identity())? {
+            for batch in self.options.open.identity().overlapped(rows)? {
                 let batch = batch.map_err(Error::from)?;
                 let digests = row_digests(&columns(&batch, &self.key))?;
                 parts.push(&batch, digests.iter().map(|digest| digest[level]))?;
@@ -76,7 +77,7 @@ impl Keyed<'_> {
     }
 }
 
-/// Where a row of the second document is, and whether the first has it.
+/// The position of a row of the second document, and whether the first has it.
 struct Known {
     batch: usize,
     row: usize,
@@ -96,7 +97,7 @@ impl Table {
     }
 
     fn push(&mut self, batch: RecordBatch, key: &[usize]) -> Result<()> {
-        // The batch itself is paid for by its reader.
+        // The batch itself is charged by its reader.
         self.held.grow(ROW_BYTES * batch.num_rows() as u64)?;
         for (row, digest) in row_digests(&columns(&batch, key))?.into_iter().enumerate() {
             match self.known.entry(digest) {
@@ -113,7 +114,7 @@ impl Table {
     /// Compares the rows of the first document with these.
     fn compare(mut self, a: Rows, keyed: &Keyed<'_>, collector: &mut Collector<'_>) -> Result<()> {
         let (key, json) = (&keyed.key, super::super::json_options());
-        for batch in ReadAhead::new(a, &keyed.options.open.identity())? {
+        for batch in keyed.options.open.identity().overlapped(a)? {
             let batch = batch.map_err(Error::from)?;
             let keys = batch.project(key)?;
             let keys = Columns::new(&keys, &json)?;
@@ -165,7 +166,7 @@ fn columns(batch: &RecordBatch, key: &[usize]) -> Vec<ArrayRef> {
     key.iter().map(|index| batch.column(*index).clone()).collect()
 }
 
-/// A key that two rows of one document have.
+/// The error for a key that two rows of one document have.
 fn twice(batch: &RecordBatch, key: &[usize], row: usize, which: &str) -> Error {
     let text = batch
         .project(key)

@@ -1,4 +1,4 @@
-//! Matrices compared by their entries: a zero that is stored and one that is not are the same.
+//! Compares matrices by their entries: explicit and implicit zeros are equal.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut C
         (Some(a), Some(b)) => union::data_type(&a, &b),
         _ => None,
     };
-    // Values that no type holds are not compared; the schemas differ already.
+    // Values without a common type are not compared; the schemas differ already.
     let Some(value_type) = both else { return Ok(()) };
     let zero: ArrayRef = Arc::new(Int8Array::from(vec![0]));
     let zero = arrow_cast::cast(&zero, &value_type)
@@ -73,7 +73,7 @@ struct Entries {
     offsets: Vec<usize>,
     cols: ArrayRef,
     values: ArrayRef,
-    /// The values as a table, for their text.
+    /// The values as a table, for printing them.
     table: RecordBatch,
 }
 

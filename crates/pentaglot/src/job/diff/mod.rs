@@ -1,7 +1,7 @@
-//! `diff`: what differs between two documents, across formats.
+//! `diff`: the differences of two documents of any formats.
 //!
-//! Schemas are compared first, then rows by position or by key, cell by cell. Columns whose types differ are compared in the type
-//! that holds both, where there is one. Slices of columns that are equal bit by bit cost one comparison of memory.
+//! Schemas are compared first, then rows by position or by key, cell by cell. Columns whose types differ are compared
+//! in their common type, if there is one. Slices of columns with equal bytes take a single memory comparison.
 
 mod cells;
 mod json;
@@ -21,6 +21,7 @@ use super::open::{OpenOptions, Opened};
 use super::read::View;
 use crate::convert::adapt;
 use crate::error::{Error, Result};
+use crate::hub::rows::from_batches;
 use crate::hub::{LossKinds, LossRecord, Rows, Shape};
 use crate::identity;
 
@@ -31,15 +32,15 @@ pub use table::DiffTable;
 
 use report::Collector;
 
-/// What `diff` takes besides the two documents.
+/// The options of `diff`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DiffOptions {
     /// How the documents were opened: limits and threads.
     pub open: OpenOptions,
-    /// Columns that match rows; empty: by position.
+    /// Columns by which rows are matched; if empty, rows are matched by position.
     pub key: Vec<String>,
-    /// Which floats count as equal.
+    /// Which floats are considered equal.
     pub tolerance: Tolerance,
     /// How many differences of each column are kept in the report.
     pub first: usize,
@@ -97,10 +98,22 @@ pub fn diff(
     listener: Option<OnDifference<'_>>,
 ) -> Result<Diff> {
     let own = options.open.identity();
-    let rows = |side: &Opened| identity::as_matrix(side.rows(&View::default())?, &own);
-    if !options.key.is_empty() && a.identity(&options.open)?.cid()? == b.identity(&options.open)?.cid()? {
+    let name = |side: &Opened| side.source.name().to_owned();
+    let rows = |side: &Opened| -> Result<Rows> {
+        let rows = identity::as_matrix(side.rows(&View::default())?, &own)?;
+        // An error says which of the two files it is about.
+        let (schema, name) = (rows.schema(), name(side));
+        let rows = rows.map(move |batch| batch.map_err(|error| Error::from(error).in_input(name.as_str())));
+        Ok(from_batches(schema, rows))
+    };
+    let identity = |side: &Opened| {
+        let found = side.identity(&options.open).and_then(|identity| identity.cid());
+        found.map_err(|error| error.in_input(name(side)))
+    };
+    if !options.key.is_empty() && identity(a)? == identity(b)? {
         return Ok(Diff::default());
     }
+    let rows = |side: &Opened| rows(side).map_err(|error| error.in_input(name(side)));
     let (rows_a, rows_b) = (rows(a)?, rows(b)?);
     let compared = schema::compare(&rows_a.schema(), &rows_b.schema())?;
     let mut collector = Collector::new(options.first, listener);
@@ -129,12 +142,12 @@ pub fn diff(
     Ok(collector.finish())
 }
 
-/// The chosen columns of a stream, in the types that both sides share.
+/// The chosen columns of a stream, cast to the common types.
 fn adapted(rows: Rows, columns: &[usize], schema: &SchemaRef) -> Result<Rows> {
     let chosen = std::sync::Arc::new(rows.schema().project(columns)?);
     let columns = columns.to_vec();
     let projected = rows.map(move |batch| Ok(batch?.project(&columns)?));
-    let rows = crate::hub::rows::from_batches(chosen.clone(), projected);
+    let rows = from_batches(chosen.clone(), projected);
     if chosen.fields() == schema.fields() {
         return Ok(rows);
     }

@@ -8,20 +8,19 @@ use super::report::{Collector, Place};
 use crate::error::{Error, Result};
 use crate::hub::Rows;
 use crate::hub::json::Columns;
-use crate::identity::ReadAhead;
 
-/// The rows of one side, cut where the other side's batches end.
+/// The rows of one side, which can be taken in pieces of any size.
 pub(super) struct Side {
-    rows: ReadAhead,
+    rows: Rows,
     current: Option<RecordBatch>,
 }
 
 impl Side {
     pub(super) fn new(rows: Rows, options: &DiffOptions) -> Result<Self> {
-        Ok(Side { rows: ReadAhead::new(rows, &options.open.identity())?, current: None })
+        Ok(Side { rows: options.open.identity().overlapped(rows)?, current: None })
     }
 
-    /// Rows at hand; 0 at the end.
+    /// The number of rows in memory; 0 at the end.
     pub(super) fn fill(&mut self) -> Result<usize> {
         loop {
             match &self.current {
@@ -34,7 +33,7 @@ impl Side {
         }
     }
 
-    /// Takes some of the rows at hand.
+    /// Takes some of the rows in memory.
     pub(super) fn take(&mut self, count: usize) -> Option<RecordBatch> {
         let batch = self.current.take()?;
         self.current = Some(batch.slice(count, batch.num_rows() - count));
@@ -69,7 +68,7 @@ pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut C
     }
 }
 
-/// What makes the text of a row that only one side has.
+/// Creates the text of a row that only one side has.
 pub(super) type RowText<'r> = Box<dyn FnOnce() -> Result<(Place, String)> + 'r>;
 
 fn each_row(
@@ -90,7 +89,7 @@ pub(super) fn object(columns: &Columns<'_>, row: usize) -> Result<String> {
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// Compares rows that belong together, cell by cell.
+/// Compares matching rows, cell by cell.
 pub(super) fn compare_batches(
     a: &RecordBatch,
     b: &RecordBatch,

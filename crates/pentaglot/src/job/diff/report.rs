@@ -1,10 +1,10 @@
-//! What a comparison found: totals, and the first differences of each column.
+//! The result of a comparison: totals, and the first differences of each column.
 
 use super::OnDifference;
 use super::schema::SchemaDifference;
 use crate::error::Result;
 
-/// What differs between two documents.
+/// The differences of two documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diff {
@@ -31,7 +31,7 @@ pub struct RowDifferences {
     pub added: u64,
     /// Rows that only the first document has.
     pub removed: u64,
-    /// Rows that both have, with other values.
+    /// Rows that both have, with different values.
     pub changed: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct ColumnDifferences {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cell {
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// Its value in the first document.
     pub a: String,
@@ -59,7 +59,7 @@ pub struct Cell {
     pub b: String,
 }
 
-/// Where a difference is.
+/// The place of a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
@@ -76,13 +76,13 @@ pub enum Place {
     Key(String),
 }
 
-/// One difference, as a listener gets it.
+/// One difference, as it is passed to a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
     /// `schema`, `changed`, `added` or `removed`.
     pub kind: &'static str,
-    /// Where it is; `None` for a schema.
+    /// Its place; `None` for a schema.
     pub place: Option<Place>,
     /// The column, if it is about one.
     pub column: Option<String>,
@@ -92,7 +92,7 @@ pub struct Difference {
     pub b: Option<String>,
 }
 
-/// Counts differences, keeps the first and passes all on.
+/// Counts differences, keeps the first ones and passes all to the listener.
 pub(super) struct Collector<'l> {
     first: usize,
     listener: Option<OnDifference<'l>>,
@@ -124,7 +124,7 @@ impl<'l> Collector<'l> {
         self.diff.columns = names.into_iter().map(column).collect();
     }
 
-    /// A cell differs. `texts` makes place and values if they are needed.
+    /// Adds a cell that differs. `texts` creates place and values if they are needed.
     pub(super) fn cell(
         &mut self,
         column: usize,

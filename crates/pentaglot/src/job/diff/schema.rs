@@ -1,4 +1,4 @@
-//! What differs between two schemas, and in which types their columns can be compared.
+//! The differences of two schemas, and the types in which their columns can be compared.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::identity::type_text;
 pub struct SchemaDifference {
     /// The column; `None` if it is about all of them (the shape, the order).
     pub column: Option<String>,
-    /// Its type in the first document; `None` if it is not there.
+    /// Its type in the first document; `None` if that lacks it.
     pub a: Option<String>,
-    /// Its type in the second document; `None` if it is not there.
+    /// Its type in the second document; `None` if that lacks it.
     pub b: Option<String>,
 }
 
-/// Two schemas side by side.
+/// The comparison of two schemas.
 pub(super) struct Compared {
     pub(super) differences: Vec<SchemaDifference>,
-    /// The columns that can be compared, with types that hold both.
+    /// The columns that can be compared, with their common types.
     pub(super) schema: SchemaRef,
     pub(super) columns_a: Vec<usize>,
     pub(super) columns_b: Vec<usize>,

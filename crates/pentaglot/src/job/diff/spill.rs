@@ -1,4 +1,4 @@
-//! Rows cut into parts by a byte of their digests, each part an Arrow stream in a spool.
+//! Rows partitioned by a byte of their digests, each part an Arrow stream in a spool.
 
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_ipc::reader::StreamReader;
@@ -14,10 +14,10 @@ use crate::source::Spool;
 /// How many parts there are.
 const PARTS: usize = 32;
 
-/// How often a part may be cut again: once for each of the first bytes of a digest.
+/// How often a part may be partitioned again: once for each of the first bytes of a digest.
 pub(super) const MOST_LEVELS: usize = 4;
 
-/// What one part keeps in memory before it goes to a file.
+/// The bytes that a part keeps in memory before it moves to a file.
 const MEMORY_BYTES: u64 = 64 << 10;
 
 pub(super) struct Parts {
@@ -36,7 +36,7 @@ impl Parts {
         Ok(Parts { schema, writers, budget: budget.clone() })
     }
 
-    /// Adds rows, each to the part that its byte names.
+    /// Adds rows, each to the part of its byte.
     pub(super) fn push(&mut self, batch: &RecordBatch, bytes: impl Iterator<Item = u8>) -> Result<()> {
         let mut chosen = vec![Vec::new(); PARTS];
         for (row, byte) in bytes.enumerate() {

@@ -13,7 +13,7 @@ use crate::hub::LossKinds;
 use crate::job::names;
 use crate::registry::Registry;
 
-/// Differences of a batch.
+/// Differences per batch.
 const BATCH_ROWS: usize = 8192;
 
 /// Writes differences to a file of any format that holds such a table.
@@ -25,7 +25,7 @@ pub struct DiffTable {
 }
 
 impl DiffTable {
-    /// A file; its extension says the format.
+    /// Creates a file; its extension determines the format.
     pub fn create(registry: &Registry, output: &str, force: bool) -> Result<Self> {
         let format = registry.by_extension(output).ok_or_else(|| {
             Error::usage("cannot tell a format from the name of the output")
@@ -87,7 +87,7 @@ impl DiffTable {
         self.writer.write(&batch).in_format(self.format)
     }
 
-    /// Writes what waits; the file appears.
+    /// Writes the remaining differences and commits the file.
     pub fn finish(mut self) -> Result<()> {
         self.flush()?;
         self.writer.finish().in_format(self.format).map(drop)

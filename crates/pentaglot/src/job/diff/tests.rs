@@ -1,4 +1,4 @@
-//! Differences against a naive comparison of random tables, by position and by key.
+//! Compares the differences with those of a naive comparison of random tables, by position and by key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

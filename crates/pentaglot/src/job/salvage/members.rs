@@ -77,7 +77,7 @@ fn write_archive(
     write.options = crate::job::options::of_side(&options.open.options, Side::Write, target.format.info());
     write.budget = options.open.budget.clone();
     write.control = options.open.control.clone();
-    let Some(plan) = target.format.archive(&write)? else {
+    let Some(mut plan) = target.format.archive(&write)? else {
         return Err(container
             .document
             .summary()
@@ -86,10 +86,13 @@ fn write_archive(
             .unwrap_or_else(|| Error::usage(format!("{} holds no members", target.format.info().id))));
     };
     let sink = Sink::create(Path::new(output), options.force)?;
-    let mut archive = plan(sink.packed_for(output))?;
+    for (name, opened) in members {
+        plan.member(name, &opened.document.summary().schema).check(options.allow_lossy)?;
+    }
+    let mut archive = plan.create(sink.packed_for(output))?;
     for (name, opened) in members {
         let rows = opened.charged_rows(&opened.document.selection())?;
-        archive.member(name, rows).map_err(|error| error.field((*name).to_owned()))?;
+        archive.member(rows).map_err(|error| error.field((*name).to_owned()))?;
     }
     let written = archive.finish()?;
     let mut report = Report::default();

@@ -46,7 +46,10 @@ fn a_cancelled_job_ends_with_its_own_error_and_leaves_nothing() {
         let progress = options.open.control.progress();
         assert!(progress.rows > 0 && progress.bytes > 0 && progress.total_bytes.is_none(), "{progress:?}");
         assert_eq!(progress.total_rows, None);
-        assert_eq!(options.open.budget.used(), 0, "what the job held is given back");
+        // What the job held is given back; the thread that reads a stream ends by itself.
+        while options.open.budget.used() > 0 {
+            std::thread::yield_now();
+        }
     }
 }
 

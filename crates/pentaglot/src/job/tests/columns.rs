@@ -1,4 +1,4 @@
-//! Columns that are chosen by place, left out, cast and renamed; the last rows, and random ones.
+//! Columns that are chosen by position, left out, cast and renamed; the last rows, and random ones.
 
 use crate::ErrorKind;
 use crate::hub::LossKinds;
@@ -53,7 +53,7 @@ fn columns_are_chosen_by_place_where_no_column_has_that_name() {
     assert_eq!(found(&["0..2", "3.."]), "struct{id: ?int64, price: ?float64, note: ?utf8}");
     let error = with(names(&["4"]), ColumnChanges::default()).unwrap_err();
     assert!(error.to_string().starts_with("there is no column \"4\" (there is id, "), "{error}");
-    // A name comes first.
+    // A name takes precedence over a position.
     let numbers = opened("x.csv", "1,0\na,b\n");
     let mut view = View::default();
     view.columns = names(&["0", "1"]);
@@ -111,7 +111,7 @@ fn a_cast_is_planned_checked_and_allowed_like_any_other_step() {
     let report = conversion.run_into(Sink::memory().0).unwrap();
     assert_eq!(report.lost.len(), 1);
     assert_eq!(converted(options).unwrap().1, "id\n1\n2\n\"\"\n".replace("\"\"", ""));
-    // A view loses nothing.
+    // A view allows no loss.
     let mut view = View::default();
     view.changes = changes(&[], &[("day", "null")], &[]);
     assert_eq!(opened("x.csv", TABLE).rows(&view).err().unwrap().kind(), ErrorKind::Lossy);

@@ -1,4 +1,4 @@
-//! Rows that a filter keeps, through every reader.
+//! Filtered rows with every reader.
 
 use super::*;
 
@@ -80,7 +80,7 @@ fn a_filtered_matrix_keeps_its_form() {
     ] {
         let mut options = ConvertOptions::default();
         options.filter = Some("col_2 != 0".to_owned());
-        // CSV does not say the size of a sparse matrix.
+        // CSV does not store the size of a sparse matrix.
         options.allow_lossy = crate::hub::LossKind::Metadata.into();
         let (sink, memory) = Sink::memory();
         let conversion = Conversion::plan_opened(open(), target(&registry, to).unwrap(), None, &options);

@@ -67,7 +67,7 @@ fn images_become_files_and_come_back() {
         let expected = format!("{}{}{{\"n\":2,\"img\":null}}\n", line(0), line(1));
         assert_eq!(String::from_utf8(table.clone()).unwrap(), expected);
         assert_eq!(entries(&folder), [format!("000000.{extension}"), format!("000001.{extension}")]);
-        // By what the files are, and by a type that is given.
+        // Detected from the files, and with a type given.
         let original = run(&bytes, "ds", "ds:msgpack", &[], None).unwrap();
         assert_eq!(run(&table, "jsonl", "ds:msgpack", &option, Some(&kind)).unwrap(), original);
         let found = run(&table, "jsonl", "ds:msgpack", &option, None).unwrap();
@@ -90,13 +90,13 @@ fn a_folder_appears_whole_or_not_at_all() {
     let folder = place.path().join("f");
     let option = [("image-files", folder.to_str().unwrap())];
     let (bytes, _) = bundle(&["rgb", "rgba"], "png");
-    // The second image of the file is cut, which only the reader meets.
+    // The second image of the file is truncated, which only its reader detects.
     let text = String::from_utf8(bytes.clone()).unwrap();
     let last = text.rfind("iVBOR").unwrap();
     let broken = format!("{}!{}", &text[..last], &text[last..]);
     assert!(run(broken.as_bytes(), "ds", "jsonl", &option, None).is_err());
     assert_eq!(entries(place.path()), [""; 0]);
-    // What is there already is not touched.
+    // Existing files are unchanged.
     std::fs::create_dir(&folder).unwrap();
     run(&bytes, "ds", "jsonl", &option, None).unwrap();
     let before = entries(&folder);
@@ -141,7 +141,7 @@ fn names_stay_in_their_folder() {
         let error = import(name).unwrap_err();
         assert!(error.to_string().contains("row 0, column \"img\""), "{name:?}: {error}");
     }
-    // A file that is no image of the type.
+    // A file that is not an image of the type.
     std::fs::write(folder.join("text.png"), "hello").unwrap();
     assert_eq!(import("text.png").unwrap_err().kind(), crate::ErrorKind::Malformed);
 }

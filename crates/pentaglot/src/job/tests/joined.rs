@@ -147,12 +147,12 @@ fn matrices_are_stacked_and_one_sparse_one_makes_all_sparse() {
     options.columns = Some(vec!["1".to_owned()]);
     options.rows = Some(1..3);
     assert_eq!(joined(&names, &options).unwrap(), "{\"col_0\":4}\n{\"col_0\":7}\n");
-    // The same through the file that a table of columns makes, which says that it is a matrix.
+    // The same from a file with one column per matrix column, whose metadata declares the matrix.
     let columns = folder.path().join("c.parquet").to_str().unwrap().to_owned();
     convert_file(&shorts, &columns);
     let mixed = open(&[&bytes, &columns, &sparse]).unwrap();
     assert_eq!(print_schema(&mixed.document.summary().schema), "sparse_matrix[5, 2, float64]");
-    // JSON lines do not say the size of a sparse matrix.
+    // JSON lines do not store the size of a sparse matrix.
     let mut options = ConvertOptions::default();
     options.allow_lossy = crate::hub::LossKind::Metadata.into();
     let entries = joined(&[bytes.clone(), columns, sparse], &options).unwrap();

@@ -1,4 +1,4 @@
-//! What `salvage` writes always validates, whatever the damage.
+//! The output of `salvage` is always valid, for any damage.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
 }
 
-/// Salvages a file; checks what was written. Gives the saved rows and whether anything was lost.
+/// Salvages a file and checks the output. Returns the number of saved rows and whether anything was lost.
 fn check(input: &Path, folder: &Path) -> Option<(u64, bool)> {
     let registry = Registry::default();
     let output = folder.join("out.arrow");
@@ -77,18 +77,18 @@ fn whole_rows_before_a_truncation_are_saved() {
         for part in [1, 3, 7, 9] {
             std::fs::write(&cut, &bytes[..bytes.len() * part / 10]).unwrap();
             let found = check(&cut, folder.path());
-            // A batch is whole or lost; the table has several.
+            // A batch is saved completely or lost; the table has several.
             if matches!(extension, "arrow" | "arrows") && part == 9 {
                 assert!(
                     found.is_some_and(|(rows, lossy)| lossy && rows > 0),
                     "{extension} {part}: {found:?}"
                 );
             }
-            // The columns before the end are whole.
+            // The columns before the end are complete.
             if extension == "bson" && part >= 7 {
                 assert_eq!(found, Some((3000, true)), "{extension} {part}");
             }
-            // Of these, rows come one after the other; a dynd count that the bytes left cannot hold is refused at once.
+            // These store rows one after the other; a dynd count that exceeds the bytes left is an error at once.
             if extension == "ds" || (extension == "dynd" && part >= 7) {
                 let (rows, lossy) = found.unwrap();
                 assert!(
@@ -135,7 +135,7 @@ fn intact_columns_beside_a_damaged_one_are_saved() {
     let part = opened.document.summary().parts.iter().find(|part| part.path == "columns.b").unwrap().clone();
     let mut bytes = std::fs::read(&path).unwrap();
     let column = &mut bytes[part.offset as usize..(part.offset + part.bytes) as usize];
-    // The text that all rows share is in the compressed values once; its end becomes no UTF-8.
+    // The common text of all rows is in the compressed values once; damage to its end makes it invalid UTF-8.
     let at = column.windows(4).position(|window| window == b"text").unwrap();
     column[at] = 0xff;
     std::fs::write(&path, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Data that changes its shape on the way, from files that pandas, NumPy and SciPy wrote.
+//! Conversions that change the shape of data, from files that pandas, NumPy and SciPy wrote.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn options(pairs: &[(&str, &str)]) -> ConvertOptions {
     options
 }
 
-/// Converts to a file of a folder.
+/// Converts to a file in a folder.
 fn to_file(input: &str, folder: &Path, name: &str, options: &ConvertOptions) -> Result<String> {
     let output = folder.join(name).to_str().unwrap().to_owned();
     Conversion::plan(&Registry::default(), &[input], &output, options)?.run(&output, true)?;
@@ -121,7 +121,7 @@ fn the_largest_index_gives_the_size_where_none_is_given() {
         );
         (crate::hub::shape::matrix_rows(&schema), crate::hub::shape::matrix_cols(&schema))
     };
-    // Any order of the columns, and other names that people give them.
+    // Any order of the columns, and other common names.
     for text in ["row,col,value\n6,2,1.5\n0,3,2\n", "v,j,i\n1.5,2,6\n2,3,0\n"] {
         let output = to_file(&write(text), folder.path(), "out.mtx", &sparse).unwrap();
         assert_eq!(size(&output), (Some(7), Some(4)));
@@ -140,12 +140,12 @@ fn the_largest_index_gives_the_size_where_none_is_given() {
         (
             "row,col,value\n0,0,1\n-1,0,2\n",
             &[("as", "sparse")],
-            "csv: row 1, column \"row\": -1 is no row or column number of a matrix",
+            "csv: row 1, column \"row\": -1 is not a row or column number of a matrix",
         ),
         (
             "row,col,value\n0,0,1\n,0,2\n",
             &[("as", "sparse")],
-            "csv: row 1, column \"row\": null is no row or column number of a matrix",
+            "csv: row 1, column \"row\": null is not a row or column number of a matrix",
         ),
         (
             "row,col,value\n0,0,1\n1,0,\n",
@@ -186,7 +186,7 @@ fn many_entries_are_sorted_in_bands_within_a_small_budget() {
     let mut text = String::from("row,col,value\n");
     let (rows, count) = (50_000u64, 200_000u64);
     for entry in 0..count {
-        // A permutation of the cells that are used, far from sorted.
+        // A permutation of the used cells that is far from sorted.
         let at = entry * 7919 % count;
         text.push_str(&format!("{},{},{}\n", at % rows, at / rows, at));
     }
@@ -410,7 +410,7 @@ fn all_members_go_into_an_archive_or_a_folder() {
     assert!(!Path::new(&format!("{into}cube.npy")).exists());
     run(true).unwrap();
     assert!(Path::new(&format!("{into}cube.npy")).exists());
-    // One that cannot be written, and the folder is not even made.
+    // If one member cannot be written, the folder is not created.
     let other = format!("{}/other/", folder.path().to_str().unwrap());
     let to_mtx = options(&[("to", "mtx")]);
     let planned = Members::plan(&registry, &[&input], &other, &to_mtx).unwrap().unwrap();

@@ -1,13 +1,13 @@
-//! The fast versions, 16 pairs at a time; their twins in [`super`] say what each does in plain words.
+//! The fast versions, 16 pairs at a time; [`super`] has the plain version of each.
 
 use std::arch::x86_64::*;
 
 use super::{Order, Raw, Rows, Wanted};
 
-/// Pairs that are moved at a time, and how many may be written too much.
+/// Pairs that are moved at a time, and the maximum number of surplus pairs written.
 const LANES: usize = 16;
 
-/// Where the columns and values of 16 pairs of `WORDS` dwords are in the loaded dwords.
+/// The positions of the columns and values of 16 pairs of `WORDS` dwords in the loaded dwords.
 const fn every(words: u32, from: u32) -> [u32; LANES] {
     let mut places = [0; LANES];
     let mut lane = 0;
@@ -51,8 +51,8 @@ const fn columns(rest: bool) -> [u32; LANES] {
     places
 }
 
-/// Where the dwords of a third of 48 come from: values in the first 16 places and columns in the next (in the middle
-/// third: values in all 32, and zero for a column).
+/// The sources of the dwords of a third of 48: values in the first 16 positions and columns in the next (in the
+/// middle third: values in all 32, and zero for a column).
 const fn joined(third: usize) -> [u32; LANES] {
     let mut places = [0; LANES];
     let mut lane = 0;
@@ -101,7 +101,7 @@ const fn zipped(first: u32) -> [u32; LANES] {
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn split<const SIZE: usize>(from: *const u8, cols: *mut u32, values: *mut u8) {
-    // SAFETY: the caller's promise; loads and stores need no alignment.
+    // SAFETY: guaranteed by the caller; loads and stores need no alignment.
     unsafe {
         let load = |at: usize| _mm512_loadu_si512(from.add(at).cast());
         let (a, b) = (load(0), load(64));
@@ -131,7 +131,7 @@ unsafe fn split<const SIZE: usize>(from: *const u8, cols: *mut u32, values: *mut
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn join<const SIZE: usize>(cols: *const u32, values: *const u8, to: *mut u8, wanted: usize) {
-    // SAFETY: the caller's promise; loads and stores need no alignment.
+    // SAFETY: guaranteed by the caller; loads and stores need no alignment.
     unsafe {
         let c = _mm512_loadu_si512(cols.cast());
         let v0 = _mm512_loadu_si512(values.cast());
@@ -158,7 +158,7 @@ unsafe fn join<const SIZE: usize>(cols: *const u32, values: *const u8, to: *mut 
 
 /// See [`super::split_rows`].
 #[target_feature(enable = "avx512f")]
-#[expect(clippy::disallowed_methods, reason = "sized by the pairs at hand")]
+#[expect(clippy::disallowed_methods, reason = "the size is that of pairs in memory")]
 pub(super) fn split_rows<V: Raw>(
     bytes: &[u8],
     wanted: Wanted,
@@ -191,8 +191,8 @@ pub(super) fn split_rows<V: Raw>(
             let from = used + 4 + at * pair;
             let place = base + done + at;
             if bytes.len() - from >= LANES * pair {
-                // SAFETY: `bytes` has 16 pairs from `from` on, and the pointer is to all of `bytes`, since they may be
-                // of the next rows; the columns have `room` for this row, and for 16 pairs more.
+                // SAFETY: `bytes` has 16 pairs from `from` on, and the pointer is derived from all of `bytes`, since
+                // the pairs may belong to the next rows; the columns have `room` for this row, and for 16 pairs more.
                 unsafe {
                     let from = bytes.as_ptr().add(from);
                     let cols = cols.as_mut_ptr().add(place);
@@ -225,7 +225,8 @@ pub(super) fn split_rows<V: Raw>(
     used
 }
 
-/// See [`super::order`]: 16 columns of a row and their neighbours at a time. `None` if a row is not there.
+/// See [`super::order`]: 16 columns of a row and their neighbours at a time. `None` if a row is out of
+/// bounds.
 #[target_feature(enable = "avx512f")]
 pub(super) fn order(ends: &[i64], cols: &[u32]) -> Option<Order> {
     let lanes = |count: usize| ((1u32 << count.min(LANES)) - 1) as u16;
@@ -253,7 +254,7 @@ pub(super) fn order(ends: &[i64], cols: &[u32]) -> Option<Order> {
 
 /// See [`super::join_rows`].
 #[target_feature(enable = "avx512f")]
-#[expect(clippy::disallowed_methods, reason = "sized by the pairs at hand")]
+#[expect(clippy::disallowed_methods, reason = "the size is that of pairs in memory")]
 pub(super) fn join_rows<V: Raw>(
     ends: &[i64],
     cols: &[u32],
@@ -271,7 +272,7 @@ pub(super) fn join_rows<V: Raw>(
     let (mut most, mut falls, mut whole) = (_mm512_setzero_si512(), 0, true);
     for span in ends.windows(2) {
         let (start, end) = (span[0] as usize, span[1] as usize);
-        // Falling or outside ends: nothing that is there.
+        // Decreasing ends, or ends out of bounds.
         if start > end || end > readable || len + 4 + (end - start) * pair > room {
             whole = false;
             break;

@@ -32,7 +32,7 @@ impl<'a> Json<'a> {
         Json { bare: true, ..Json::new(bytes, fresh) }
     }
 
-    /// Passes over white space.
+    /// Skips white space.
     #[inline(always)]
     fn space(&mut self) {
         if let Some(0..=b' ') = self.rest.first() {
@@ -41,7 +41,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Passes over this byte.
+    /// Skips this byte.
     #[inline(always)]
     fn byte(&mut self, byte: u8) -> Option<()> {
         let (first, rest) = self.rest.split_first()?;
@@ -50,17 +50,17 @@ impl<'a> Json<'a> {
     }
 }
 
-/// The digits at the start of eight bytes: their value and how many they are.
+/// The digits at the start of eight bytes: their value and their number.
 ///
-/// Plainly: `value = value * 10 + digit`, byte by byte. All at once: a byte of `word ^ 0x30…` is its digit, and adding
-/// 0x76 sets its top bit if it is past 9 (a carry only reaches later bytes). The digits are moved behind as many zeros
-/// as are missing to eight; then neighbours, pairs and fours are put together.
+/// The plain version: `value = value * 10 + digit`, byte by byte. All at once: each byte of `word ^ 0x30…` is a digit,
+/// and adding 0x76 sets its top bit if it is greater than 9 (a carry only reaches later bytes). The digits are shifted
+/// so that leading zeros make them eight; then neighbours, pairs and groups of four are combined.
 #[inline(always)]
 fn eight_digits(bytes: &[u8; 8]) -> (u64, usize) {
     let digits = u64::from_le_bytes(*bytes) ^ (ONES * u64::from(b'0'));
     let others = (digits.wrapping_add(ONES * 0x76) | digits) & TOPS;
     let count = others.trailing_zeros() as usize / 8;
-    // In two steps, since a word cannot be moved by all of its 64 bits.
+    // In two steps, since a shift by 64 bits overflows.
     let digits = digits << (32 - 4 * count) << (32 - 4 * count);
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
@@ -68,10 +68,10 @@ fn eight_digits(bytes: &[u8; 8]) -> (u64, usize) {
     (low.wrapping_add(high) >> 32, count)
 }
 
-/// Whole powers of ten that eight digits reach.
+/// Powers of ten up to eight digits.
 const TENS: [u64; 9] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// The digits at the start of `bytes`, of which at most `most` are taken: 24 or fewer; `None` if there are more.
+/// The digits at the start of `bytes`, at most `most` of them, which is 24 or less; `None` if there are more.
 #[inline(always)]
 fn digits(bytes: &[u8; 24], mut value: u64, most: usize) -> Option<(u64, usize)> {
     let (words, _) = bytes.as_chunks::<8>();
@@ -90,7 +90,7 @@ fn digits(bytes: &[u8; 24], mut value: u64, most: usize) -> Option<(u64, usize)>
     None
 }
 
-/// The length of the number at the start of `bytes`, as the grammar of JSON has it.
+/// The length of the number at the start of `bytes`, by the grammar of JSON.
 fn number_len(bytes: &[u8]) -> Option<usize> {
     let digits = |from: usize| -> Option<usize> {
         let count = bytes.get(from..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -137,7 +137,7 @@ impl Json<'_> {
         (!more).then_some((mantissa, fraction, sign == 1, len))
     }
 
-    /// Any number, by way of the standard library.
+    /// Any number, parsed by the standard library.
     #[cold]
     fn long_number<T: std::str::FromStr>(&mut self) -> Option<T> {
         let (text, rest) = self.rest.split_at_checked(number_len(self.rest)?)?;
@@ -148,9 +148,9 @@ impl Json<'_> {
 
 /// The length of the string whose opening quote was read; `None` unless it is plain characters up to a quote.
 ///
-/// Plainly: the first quote, if no backslash or control character comes before it. Eight at a time: in
-/// `word ^ pattern` the byte that is sought is zero; subtracting one from each byte sets the top bit of a zero byte
-/// (borrows only reach later bytes).
+/// The plain version: the first quote, if no backslash or control character comes before it. Eight bytes at a time:
+/// in `word ^ pattern` the byte searched for is zero; subtracting one from each byte sets the top bit of a zero
+/// byte (borrows only reach later bytes).
 #[inline(always)]
 fn plain_len(bytes: &[u8]) -> Option<usize> {
     let (words, _) = bytes.as_chunks::<8>();
@@ -209,7 +209,7 @@ impl Wire for Json<'_> {
     fn end(&mut self) -> Option<()> {
         self.space();
         if self.bare {
-            // It ends where the array goes on or ends; the byte there belongs to what comes next.
+            // A comma or bracket must follow the cell; it belongs to the next token.
             return matches!(self.rest.first()?, b',' | b']').then_some(());
         }
         self.byte(b']')
@@ -242,7 +242,7 @@ impl Wire for Json<'_> {
         let negative = self.rest.first()? == &b'-';
         let text = self.rest.get(usize::from(negative)..)?;
         let first = text.first_chunk::<24>()?;
-        // Past these it takes more than 64 bits to say what a number is.
+        // Numbers past these limits do not fit in 64 bits.
         let most = if T::SIGNED { i64::MAX as u64 } else { u64::MAX * u64::from(!negative) };
         let (value, len) = match digits(first, 0, 19) {
             Some((value, len)) if value <= most => (value, len),
@@ -293,14 +293,14 @@ impl Wire for Json<'_> {
         Some(())
     }
 
-    /// Base64. Its end is known, and what comes before is checked by decoding it.
+    /// Base64. Its length is known; its content is checked by decoding it.
     fn bytes(&mut self, len: usize, bytes: &mut Vec<u8>) -> Option<()> {
         self.byte(b'"')?;
         let (text, rest) = self.rest.split_at_checked(len.div_ceil(3).checked_mul(4)?)?;
         self.rest = rest;
         self.byte(b'"')?;
         let end = bytes.len() + len;
-        #[expect(clippy::disallowed_methods, reason = "as much as the text at hand holds")]
+        #[expect(clippy::disallowed_methods, reason = "the size is bounded by the text in memory")]
         bytes.reserve(text.len());
         base64_simd::STANDARD.decode_append(text, bytes).ok()?;
         (bytes.len() == end).then_some(())

@@ -1,9 +1,9 @@
 //! Rows of simple cells to columns: the loop that MessagePack and JSON tables share.
 //!
-//! In plain words: for each row, for each column, read a cell and push it. What makes it quick is what it leaves out.
-//! There are no errors and no places: [`read_rows`] stops before the first row that is not plain (cut off by the end of
-//! the window, of another type, out of range, badly spelt), and its caller reads that row again the careful way, which
-//! knows what to say. Memory is reserved for many rows at once, and texts are checked to be UTF-8 many at a time.
+//! The plain version: for each row, for each column, read a cell and push it. It is fast because it reports no errors
+//! and tracks no places: [`read_rows`] stops before the first row that is not simple (cut off by the end of the window,
+//! of another type, out of range, malformed), and its caller reads that row again with the careful reader, which
+//! reports the error. Memory is reserved for many rows at once, and texts are checked to be UTF-8 many at a time.
 
 #![allow(unsafe_code, reason = "vectors get the length that was written behind their end")]
 
@@ -19,19 +19,19 @@ pub(crate) use json::Json;
 pub(crate) use msgpack::MsgPack;
 pub(crate) use write::{Cells, Given, most_bytes, write_rows};
 
-/// How many rows are read before their texts are looked at.
+/// How many rows are read before their texts are checked.
 const ROWS: usize = 4096;
 
-/// Where the cells of one column go, behind those that are there.
+/// The destination of the cells of one column, which are appended.
 pub(crate) struct RowColumn<'a> {
     pub(crate) values: Values<'a>,
-    /// Whether each cell is there, if it may be null.
+    /// The validity of each cell, if the column is nullable.
     pub(crate) valid: Option<&'a mut Vec<bool>>,
 }
 
-/// The vectors of one column. Those of byte strings already have the first offset.
+/// The vectors of one column. Offsets already have their first element.
 pub(crate) enum Values<'a> {
-    /// Nobody asked for it.
+    /// The column is not selected.
     Skipped,
     Bool(&'a mut Vec<bool>),
     UInt8(&'a mut Vec<u8>),
@@ -51,7 +51,7 @@ pub(crate) enum Values<'a> {
 /// An integer of up to 64 bits.
 pub(crate) trait Integer: Copy + Default + std::str::FromStr {
     const SIGNED: bool;
-    /// From 64 bits, which are below 0 if their top bit is set, unless they are `unsigned`.
+    /// From 64 bits, which are a negative number if their top bit is set, unless they are `unsigned`.
     fn from_bits(bits: u64, unsigned: bool) -> Option<Self>;
 }
 
@@ -65,7 +65,7 @@ macro_rules! integer {
             fn from_bits(bits: u64, unsigned: bool) -> Option<Self> {
                 let value = bits as $native;
                 let same = value as i64 as u64 == bits;
-                // The top bit means two things; where it would mean the other one, the number is out of range.
+                // The number is out of range if its top bit is a sign and `Self` is unsigned, or the reverse.
                 let high = (bits >> 63 == 1) & (unsigned == $signed);
                 (same & !high).then_some(value)
             }
@@ -75,17 +75,18 @@ macro_rules! integer {
 
 integer! { u8, false; i8, true; u32, false; i32, true; u64, false; i64, true; }
 
-/// Cells of rows in some encoding. Anything that is not plain is `None`; the position is then undefined.
+/// Cells of rows in some encoding. A method returns `None` for input that is not simple; the position is then
+/// unspecified.
 pub(crate) trait Wire: Clone {
-    /// How many bytes there are in all.
+    /// The total number of bytes.
     fn len(&self) -> usize;
     /// How many bytes have been read.
     fn position(&self) -> usize;
-    /// What comes before the cells of a row.
+    /// Reads the bytes before the cells of a row.
     fn begin(&mut self, cells: usize) -> Option<()>;
-    /// What comes before a cell.
+    /// Reads the bytes before a cell.
     fn separator(&mut self, first: bool) -> Option<()>;
-    /// What follows the cells of a row.
+    /// Reads the bytes after the cells of a row.
     fn end(&mut self) -> Option<()>;
     /// Whether null comes next; it is then read.
     fn null(&mut self) -> bool;
@@ -100,7 +101,7 @@ pub(crate) trait Wire: Clone {
     fn skip(&mut self) -> Option<()>;
 }
 
-/// What [`read_rows`] has read.
+/// The result of [`read_rows`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) rows: usize,
@@ -108,7 +109,7 @@ pub(crate) struct Taken {
     pub(crate) placeholder_bytes: u64,
 }
 
-/// Reads rows that are plain: up to `limit` of them, none that begins at `until` or later.
+/// Reads simple rows: up to `limit` of them, none that begins at `until` or later.
 pub(crate) fn read_rows<W: Wire>(
     wire: &mut W,
     columns: &mut [RowColumn<'_>],
@@ -136,7 +137,7 @@ pub(crate) fn read_rows<W: Wire>(
     all
 }
 
-/// A column while rows are read: the room behind its end.
+/// The spare capacity of a column while rows are read.
 enum Slot<'a> {
     Skipped,
     Bool(Room<'a, bool>),
@@ -170,7 +171,8 @@ fn read_some<W: Wire>(wire: &mut W, columns: &mut [RowColumn<'_>], limit: usize,
         taken.placeholder_bytes = placeholder_bytes;
     }
     // SAFETY: each column had room for `limit` more values, and the first `taken.rows` of them were written: a row
-    // counts only if all its cells were read, and whatever reads a cell of row `r` writes place `r`.
+    // counts only if all its cells were read, and every code path that reads a cell of row `r` writes position
+    // `r`.
     unsafe { columns.iter_mut().for_each(|column| column.keep(taken.rows)) };
     taken
 }
@@ -223,7 +225,7 @@ fn read_row<W: Wire>(
 }
 
 impl Slot<'_> {
-    /// Puts the placeholder value for a null; gives its bytes.
+    /// Writes the placeholder value for a null; returns its size in bytes.
     fn put_default(&mut self, row: usize) -> Option<u64> {
         fn put<T: Default>(room: &mut Room<'_, T>, row: usize) -> Option<u64> {
             room.get_mut(row)?.write(T::default());
@@ -249,9 +251,9 @@ impl Slot<'_> {
 }
 
 impl RowColumn<'_> {
-    /// Room for `limit` values, which come from `left` bytes.
+    /// Reserves room for `limit` values, which are read from `left` bytes.
     fn slot(&mut self, limit: usize, left: usize) -> (Slot<'_>, Option<Room<'_, bool>>) {
-        #[expect(clippy::disallowed_methods, reason = "for no more rows than the bytes at hand can hold")]
+        #[expect(clippy::disallowed_methods, reason = "the number of rows is bounded by the bytes in memory")]
         fn room<T>(values: &mut Vec<T>, limit: usize) -> Room<'_, T> {
             values.reserve(limit);
             &mut values.spare_capacity_mut()[..limit]
@@ -269,7 +271,7 @@ impl RowColumn<'_> {
             Values::Float64(values) => Slot::Float64(room(values, limit)),
             Values::Text(offsets, bytes) => Slot::Text(room(offsets, limit), bytes),
             Values::Fixed(offsets, bytes, len) => {
-                // The length is what the type says, whatever the input holds.
+                // The length comes from the type, not from the input.
                 room(bytes, limit.min(left / len.saturating_add(1)) * *len);
                 Slot::Fixed(room(offsets, limit), bytes, *len)
             }
@@ -277,7 +279,7 @@ impl RowColumn<'_> {
         (slot, self.valid.as_mut().map(|valid| room(valid, limit)))
     }
 
-    /// Makes `rows` values that were written behind the end part of the column.
+    /// Includes `rows` values that were written past the end in the column.
     ///
     /// # Safety
     /// The vectors (but for the bytes of byte strings) have room for `rows` more values, which were written.
@@ -285,10 +287,10 @@ impl RowColumn<'_> {
         /// # Safety
         /// As above.
         unsafe fn keep<T>(values: &mut Vec<T>, rows: usize) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { values.set_len(values.len() + rows) };
         }
-        // SAFETY: the caller's promise, for each vector.
+        // SAFETY: guaranteed by the caller, for each vector.
         unsafe {
             match &mut self.values {
                 Values::Skipped => {}
@@ -312,7 +314,7 @@ impl RowColumn<'_> {
         }
     }
 
-    /// Takes the last `rows` values away.
+    /// Removes the last `rows` values.
     fn forget(&mut self, rows: usize) {
         fn cut<T>(values: &mut Vec<T>, rows: usize) {
             values.truncate(values.len() - rows);
@@ -357,8 +359,8 @@ fn first_broken_text(columns: &[RowColumn<'_>], rows: usize) -> Option<usize> {
     broken.min()
 }
 
-/// Appends the first `len` bytes of `rest`; short ones as 32 bytes, cut afterwards: a copy of a length that is known
-/// is two instructions, any other one a call.
+/// Appends the first `len` bytes of `rest`. A short text is copied as 32 bytes and truncated: a copy of constant
+/// length is two instructions, any other a call.
 #[inline(always)]
 fn append(rest: &[u8], len: usize, to: &mut Vec<u8>) -> Option<()> {
     match rest.first_chunk::<32>() {

@@ -23,7 +23,7 @@ impl<'a> MsgPack<'a> {
         MsgPack { bare: true, ..MsgPack::new(bytes, lenient) }
     }
 
-    /// The next 9 bytes, of which some code takes as many as it needs.
+    /// The next 9 bytes: a code and the longest number that can follow it.
     #[inline(always)]
     fn peek(&self) -> Option<&'a [u8; 9]> {
         self.rest.first_chunk()
@@ -56,7 +56,7 @@ impl<'a> MsgPack<'a> {
 struct Form {
     /// How many bytes it takes with its code; 0 if the code is not that of an integer.
     len: u8,
-    /// How far the first eight bytes of the number must be moved down.
+    /// How far the first eight bytes after the code must be shifted right.
     shift: u8,
     /// Whether the number is part of the code itself.
     inside: bool,
@@ -151,7 +151,7 @@ impl Wire for MsgPack<'_> {
         let behind = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
         let word = if form.inside { inside } else { behind };
         let bits = word >> form.shift;
-        // Sign extension: the top bit of the number, if it means a sign, is turned over and taken away again.
+        // Sign extension: the sign bit of the number, if it has one, is flipped and then subtracted.
         let sign = u64::from(!form.unsigned) << (63 - form.shift);
         self.advance(form.len as usize)?;
         T::from_bits((bits ^ sign).wrapping_sub(sign), form.unsigned)

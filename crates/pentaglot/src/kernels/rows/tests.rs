@@ -37,7 +37,7 @@ fn all_forms(value: i128) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Numbers near all the borders.
+/// Numbers near the limits of all widths.
 fn borders() -> Vec<i128> {
     let near = |power: u32| [-1, 0, 1].map(|by| (1i128 << power) + by);
     let numbers = (0..=64).flat_map(near).flat_map(|number| [number, -number]);
@@ -183,7 +183,7 @@ fn written(rows: &[Row], fixed: bool) -> Vec<u8> {
     out
 }
 
-/// Reads rows with the quick loop; what it leaves must be `left` bytes.
+/// Reads rows with the fast loop, which must leave `left` bytes unread.
 fn read<W: Wire>(mut wire: W, count: usize, left: usize) -> Vec<Row> {
     let (mut a, mut b, mut c, mut d) = (vec![], vec![], vec![], vec![]);
     let (mut e, mut e_bytes, mut f, mut f_bytes) = (vec![0], vec![], vec![0], vec![]);
@@ -244,7 +244,7 @@ fn json_row((a, b, c, d, e, f, g, h): &Row) -> String {
 
 proptest! {
     #[test]
-    fn rows_are_written_and_read_as_their_naive_twins(rows in prop::collection::vec(any_row(), 1..40), fixed: bool) {
+    fn rows_are_written_and_read_as_by_the_plain_versions(rows in prop::collection::vec(any_row(), 1..40), fixed: bool) {
         let naive: Vec<u8> = rows.iter().flat_map(|row| naive_row(row, fixed)).collect();
         prop_assert_eq!(&written(&rows, fixed), &naive);
         let bytes = padded(&naive);
@@ -279,7 +279,7 @@ proptest! {
         let mut wire = Json::new(bytes.as_bytes(), true);
         let value = wire.float32().filter(|_| wire.position() == text.len()).map(f32::to_bits);
         let naive = text.parse().ok().filter(|value: &f32| value.is_finite()).map(f32::to_bits);
-        // A single past its range may be within that of a double, and never the reverse.
+        // A number out of range for float32 may be in range for float64, never the reverse.
         prop_assert_eq!(value, naive.filter(|_| sound.is_ok()));
         let mut wire = Json::new(bytes.as_bytes(), true);
         let value = wire.integer::<i64>().filter(|_| wire.position() == text.len());

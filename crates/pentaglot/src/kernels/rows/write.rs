@@ -1,8 +1,8 @@
 //! Columns of simple cells to rows of MessagePack (its codes: `wire/msgpack.rs`).
 //!
-//! In plain words: for each row the header of an array, then for each column its token. Room for the longest tokens of
-//! many rows is made at once; each is then stored whole (a code and eight bytes, or the first 32 bytes of a text), and the
-//! next one begins where it really ends.
+//! The plain version: for each row the header of an array, then for each column its token. Room for the longest tokens
+//! of many rows is reserved at once. Each token is stored with a fixed size (a code and eight bytes, or the first 32
+//! bytes of a text), and the next one begins at its actual end.
 
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ impl Cells<'_> {
         }
     }
 
-    /// How many bytes the tokens of some rows take at the most.
+    /// The maximum number of bytes of the tokens of some rows.
     fn most_bytes(&self, rows: &Range<usize>) -> usize {
         let token = 9 * rows.len();
         match &self.values {
@@ -62,13 +62,13 @@ impl Cells<'_> {
     }
 }
 
-/// How many bytes some rows take at the most, with what short texts are copied past their end.
+/// The maximum number of bytes of some rows, including what copies of short texts write past their end.
 pub(crate) fn most_bytes(columns: &[Cells<'_>], rows: &Range<usize>) -> usize {
     let cells: usize = columns.iter().map(|cells| cells.most_bytes(rows)).sum();
     cells + 5 * rows.len() + SHORT
 }
 
-/// Appends rows: integers in the fewest bytes, or if `fixed` in the full width of their type.
+/// Appends rows. Integers take the fewest bytes, or with `fixed` the full width of their type.
 ///
 /// # Panics
 /// If a column ends before the rows do, or its byte strings before its offsets.
@@ -80,15 +80,15 @@ pub(crate) fn write_rows(columns: &[Cells<'_>], rows: Range<usize>, fixed: bool,
             assert!(offsets[rows.end] as usize <= bytes.len(), "bytes up to the last offset");
         }
     }
-    #[expect(clippy::disallowed_methods, reason = "not much more than the values at hand")]
+    #[expect(clippy::disallowed_methods, reason = "the size is about that of the values in memory")]
     out.reserve(most_bytes(columns, &rows));
     let header = array_header(columns.len());
     let start = out.len();
     let mut pen = Pen { at: out.spare_capacity_mut().as_mut_ptr().cast() };
     for row in rows {
-        // SAFETY: there is room for the longest tokens of these rows, with `SHORT` bytes behind them. What comes before
-        // this row takes no more than its part, a header no more than 5 bytes, and each cell below no more than 9 (or 5
-        // and its bytes), stored with what follows it in the room of the cells to come or in the last `SHORT`.
+        // SAFETY: there is room for the longest tokens of these rows, with `SHORT` bytes after them. The rows before
+        // this one take no more than their part, a header no more than 5 bytes, and each cell below no more than 9 (or
+        // 5 and its bytes); surplus bytes of a store are in the room of later cells or in the last `SHORT` bytes.
         unsafe { pen.put(header.0, header.1) };
         for cells in columns {
             // SAFETY: as above; `row` is one of the rows that every column has.
@@ -100,10 +100,11 @@ pub(crate) fn write_rows(columns: &[Cells<'_>], rows: Range<usize>, fixed: bool,
 }
 
 /// # Safety
-/// The pen has room for the cell and [`SHORT`] bytes more. Row `row` is there, and its bytes if it is a byte string.
+/// The pen has room for the cell and [`SHORT`] bytes more. Row `row` exists, and its bytes if it is a byte
+/// string.
 #[inline(always)]
 unsafe fn write_cell(pen: &mut Pen, cells: &Cells<'_>, row: usize, fixed: bool) {
-    // SAFETY: the caller's promises: a token takes at most 9 bytes.
+    // SAFETY: guaranteed by the callers: a token takes at most 9 bytes.
     unsafe {
         if cells.nulls.is_some_and(|nulls| nulls.is_null(row)) {
             return pen.put([0xc0], 1);
@@ -162,8 +163,8 @@ struct Form {
     len: u8,
 }
 
-/// The shortest form by how many bits a number takes (0 to 64), and for those below 0 by how many bits `!number` takes.
-/// Widths follow no pattern: a branch would often be mispredicted, a table lookup has no branch.
+/// The shortest form by the number of bits of an integer (0 to 64), and for negative integers by the number of bits of
+/// `!number`. Widths follow no pattern: a branch would often be mispredicted, a table lookup has no branch.
 const FORMS: [[Form; 65]; 2] = {
     let mut forms = [[Form { code: 0, inside: 0xff, shift: 0, len: 1 }; 65]; 2];
     let mut bits = 0;
@@ -190,7 +191,7 @@ const FORMS: [[Form; 65]; 2] = {
     forms
 };
 
-/// Where the next byte goes.
+/// The address of the next byte.
 struct Pen {
     at: *mut u8,
 }
@@ -202,7 +203,7 @@ impl Pen {
     /// There is room for all of it.
     #[inline(always)]
     unsafe fn put<const N: usize>(&mut self, token: [u8; N], len: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             self.at.cast::<[u8; N]>().write_unaligned(token);
             self.at = self.at.add(len);
@@ -213,7 +214,7 @@ impl Pen {
     /// There is room for a code and `N` bytes.
     #[inline(always)]
     unsafe fn number<const N: usize>(&mut self, code: u8, bytes: [u8; N]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             self.put([code], 1);
             self.put(bytes, N);
@@ -225,7 +226,7 @@ impl Pen {
     #[inline(always)]
     unsafe fn shortest(&mut self, bits: u64, form: Form) {
         let [.., low] = bits.to_be_bytes();
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             self.put([form.code | (low & form.inside)], 1);
             self.put((bits << form.shift).to_be_bytes(), form.len as usize - 1);
@@ -237,7 +238,7 @@ impl Pen {
     #[inline(always)]
     unsafe fn unsigned(&mut self, value: u64) {
         let bits = 64 - value.leading_zeros() as usize;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.shortest(value, FORMS[0][bits]) };
     }
 
@@ -246,7 +247,7 @@ impl Pen {
     #[inline(always)]
     unsafe fn signed(&mut self, value: i64) {
         let bits = 64 - (value ^ (value >> 63)).leading_zeros() as usize;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.shortest(value.cast_unsigned(), FORMS[usize::from(value < 0)][bits]) };
     }
 
@@ -263,7 +264,7 @@ impl Pen {
         bytes: &[u8],
         row: usize,
     ) {
-        // SAFETY: the caller's promises. `SHORT` bytes are read only if at least that many are left.
+        // SAFETY: guaranteed by the callers. `SHORT` bytes are read only if at least that many are left.
         unsafe {
             let start = *offsets.get_unchecked(row) as usize;
             let len = *offsets.get_unchecked(row + 1) as usize - start;

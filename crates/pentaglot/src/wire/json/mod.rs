@@ -1,8 +1,8 @@
 //! A JSON scanner (RFC 8259) over a bounded window of a stream.
 //!
-//! The caller knows what it expects and says so: there are no token objects and nothing is allocated per token. A
+//! The caller requests the values that it expects: there are no token objects and nothing is allocated per token. A
 //! document of any length is read in constant memory; only a single key, string or number must fit the budget. Errors
-//! carry the byte offset at which they were met.
+//! carry their byte offset.
 //!
 //! ```text
 //! value  := null | bool | number | string | array | object        null(), bool(), u64() …, str(), skip_value() …
@@ -10,7 +10,7 @@
 //! object := begin_object (next_key = Some(name) value)*  next_key = None
 //! ```
 //!
-//! Repeated keys are given as often as they occur: the caller decides what they mean.
+//! Repeated keys are returned as often as they occur; the caller decides what they mean.
 
 mod number;
 mod quote;
@@ -55,7 +55,7 @@ impl JsonKind {
     }
 }
 
-/// Reads JSON from a stream, as far as its caller asks.
+/// Reads JSON from a stream, as much as its caller requests.
 ///
 /// ```text
 /// let mut scanner = Scanner::new(&b"[1, 2]"[..], Budget::default());
@@ -67,11 +67,11 @@ impl JsonKind {
 /// ```
 pub(crate) struct Scanner<R> {
     window: Window<R>,
-    /// Whether an array or object has just begun, so that no comma comes before its next part.
+    /// Whether an array or object has just begun, so that no comma comes before its next element.
     fresh: bool,
     depth: u32,
     budget: Budget,
-    /// The text of a string that has escapes or straddles the window.
+    /// The text of a string that has escapes or does not fit in the window.
     scratch: Vec<u8>,
 }
 
@@ -96,12 +96,17 @@ impl<R: Read> Scanner<R> {
         Scanner::of(window, budget)
     }
 
-    /// A scanner that begins where a window is.
+    /// A scanner that begins at the position of a window.
     pub(crate) fn of(window: Window<R>, budget: Budget) -> Self {
         Scanner { window: window.count_lines(), fresh: false, depth: 0, budget, scratch: Vec::new() }
     }
 
-    /// The budget that keys and values are held within.
+    /// The bytes that are read next. Only between two values may they be moved.
+    pub(crate) fn window(&mut self) -> &mut Window<R> {
+        &mut self.window
+    }
+
+    /// The budget for keys and values in memory.
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
@@ -112,13 +117,13 @@ impl<R: Read> Scanner<R> {
         (self.fresh, self.depth) = (false, 0);
     }
 
-    /// The offset in the file of the next byte. After [`peek`](Self::peek) that is where the next token begins.
+    /// The offset in the file of the next byte. After [`peek`](Self::peek) that is the start of the next token.
     #[inline]
     pub(crate) fn offset(&self) -> u64 {
         self.window.offset()
     }
 
-    /// What is read but not used.
+    /// The unused bytes in the window.
     #[inline]
     fn rest(&self) -> &[u8] {
         self.window.rest()
@@ -130,13 +135,13 @@ impl<R: Read> Scanner<R> {
         self.window.with_line(error)
     }
 
-    /// Reads more behind what is in the window; `false` if the input has ended.
+    /// Reads more into the window; `false` if the input has ended.
     #[cold]
     fn more(&mut self) -> Result<bool> {
         self.window.more()
     }
 
-    /// The next byte, whatever it is; `None` at the end of the input.
+    /// The next byte; `None` at the end of the input.
     #[inline]
     pub(crate) fn peek_byte(&mut self) -> Result<Option<u8>> {
         match self.window.first() {
@@ -145,13 +150,13 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Passes over the byte that [`peek_byte`](Self::peek_byte) gave.
+    /// Skips the byte that [`peek_byte`](Self::peek_byte) returned.
     #[inline]
     pub(crate) fn bump(&mut self) {
         self.window.advance(1);
     }
 
-    /// Passes over white space; gives the byte after it, `None` at the end of the input.
+    /// Skips white space; returns the byte after it, `None` at the end of the input.
     #[inline]
     pub(crate) fn skip_space(&mut self) -> Result<Option<u8>> {
         match self.window.first() {
@@ -169,7 +174,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Passes over a byte order mark at the start, if there is one; says whether.
+    /// Skips a byte order mark at the start; returns whether there was one.
     pub(crate) fn skip_byte_order_mark(&mut self) -> Result<bool> {
         self.window.fill(3)?;
         let marked = self.rest().starts_with(b"\xef\xbb\xbf");
@@ -191,7 +196,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// The error that `expected` is not here; names what is.
+    /// The error that `expected` is missing; names what was found.
     #[cold]
     pub(crate) fn unexpected(&mut self, expected: &str) -> Error {
         let found = match self.skip_space() {
@@ -215,7 +220,7 @@ impl<R: Read> Scanner<R> {
         Error::malformed(expected, words).at(offset)
     }
 
-    /// The error that a value of another kind is here.
+    /// The error for a value of another kind.
     #[cold]
     pub(crate) fn wrong_type(&mut self, expected: &str) -> Error {
         let value = match self.peek() {
@@ -301,14 +306,14 @@ impl<R: Read> Scanner<R> {
         Ok(true)
     }
 
-    /// What the window holds, for a caller that reads elements of an array without the scanner, and whether the first has
-    /// no comma before it; `None` if they would lie too deep.
+    /// The bytes in the window, for a caller that reads elements of an array without the scanner, and whether the first
+    /// has no comma before it; `None` if the elements are nested too deep.
     #[cfg(feature = "ds")]
     pub(crate) fn elements(&self) -> Option<(&[u8], bool)> {
         (self.depth < self.budget.limits().max_depth).then(|| (self.rest(), self.fresh))
     }
 
-    /// Passes over whole elements, with the comma before them, that were read in the window without the scanner.
+    /// Skips complete elements, with the comma before them, that were read in the window without the scanner.
     #[cfg(feature = "ds")]
     pub(crate) fn skip_elements(&mut self, bytes: usize) {
         self.fresh &= bytes == 0;
@@ -346,8 +351,8 @@ impl<R: Read> Scanner<R> {
     }
 
     /// Skips the comma, the key `quoted` (with its quotes) and the colon, if exactly these bytes come next in
-    /// the window, with at most one space before and after; else stays where it is. A shortcut: where it gives
-    /// `false`, [`next_key`](Self::next_key) decides.
+    /// the window, with at most one space before and after; otherwise does nothing. A shortcut: after `false`,
+    /// [`next_key`](Self::next_key) decides.
     #[inline]
     pub(crate) fn skip_key(&mut self, quoted: &[u8]) -> bool {
         let mut rest = self.rest();
@@ -372,7 +377,7 @@ impl<R: Read> Scanner<R> {
         self.expect_word(b"null", "null")
     }
 
-    /// Reads `null` if it comes next; says whether.
+    /// Reads `null` if it comes next; returns whether it did.
     #[inline]
     pub(crate) fn skip_null(&mut self) -> Result<bool> {
         if self.skip_space()? != Some(b'n') {
@@ -391,7 +396,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Errs unless the line or the input ends here; skips the end of the line.
+    /// Returns an error unless the line or the input ends here; skips the end of the line.
     pub(crate) fn end_line(&mut self) -> Result<()> {
         loop {
             match self.peek_byte()? {
@@ -406,7 +411,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Skips the rest of the line without looking at it, and starts again after it.
+    /// Skips the rest of the line without checking it.
     pub(crate) fn skip_line(&mut self) -> Result<()> {
         (self.depth, self.fresh) = (0, false);
         loop {
@@ -425,7 +430,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Errs unless nothing but white space is left.
+    /// Returns an error unless only white space is left.
     pub(crate) fn end(&mut self) -> Result<()> {
         match self.skip_space()? {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! Numbers: every digit of an integer counts, and a float is the nearest to its text at its own width.
+//! Numbers: integers are exact, and a float is the value of its type that is nearest to the text.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ const EXACT_POWERS: [f64; 23] = [
     1e19, 1e20, 1e21, 1e22,
 ];
 
-/// How a run of bytes ends as a number.
+/// The extent of a number's text.
 struct Text {
     /// How many bytes it takes.
     len: usize,
@@ -48,7 +48,7 @@ fn number_text(bytes: &[u8]) -> Option<Text> {
         len += exponent;
         whole = false;
     }
-    // `01`, `1x` and `1.2.3` are no numbers followed by something else.
+    // `01`, `1x` and `1.2.3` are not numbers followed by something else.
     match bytes.get(len) {
         Some(byte) if is_number_byte(*byte) => None,
         _ => Some(Text { len, whole }),
@@ -59,7 +59,7 @@ fn is_number_byte(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'a'..=b'z' | b'A'..=b'Z' | b'_')
 }
 
-/// The value of up to 19 digits with a fraction and an exponent, where it is exact without more work.
+/// The value of up to 19 digits with a fraction and an exponent, if double arithmetic is exact.
 ///
 /// With a mantissa below 2^53 and a power of ten up to 10^22, both are exact doubles, so their product or quotient is
 /// the correctly rounded result (Clinger 1990).
@@ -99,7 +99,7 @@ fn exact_float(text: &[u8]) -> Option<f64> {
 }
 
 impl<R: Read> Scanner<R> {
-    /// The text of the next number, and whether it is whole.
+    /// The text of the next number, and whether it is an integer.
     fn number_token(&mut self) -> Result<(&str, bool)> {
         if !matches!(self.skip_space()?, Some(b'-' | b'0'..=b'9')) {
             return Err(self.wrong_type("a number"));
@@ -117,7 +117,7 @@ impl<R: Read> Scanner<R> {
         };
         self.window.advance(text.len);
         let bytes = self.window.before(text.len);
-        // The grammar lets ASCII through only.
+        // The grammar allows only ASCII.
         Ok((std::str::from_utf8(bytes).unwrap_or_default(), text.whole))
     }
 
@@ -126,7 +126,7 @@ impl<R: Read> Scanner<R> {
         self.number_token().map(|(text, _)| text)
     }
 
-    /// The next number, parsed from its text; it must be whole if `whole` says so.
+    /// The next number, parsed from its text; it must be an integer if `whole` is set.
     fn parse<T: std::str::FromStr>(&mut self, whole: bool, expected: &str) -> Result<T> {
         self.skip_space()?;
         let offset = self.offset();
@@ -138,7 +138,7 @@ impl<R: Read> Scanner<R> {
             .map_err(|_| Error::malformed(expected, format_args!("`{text}`")).at(offset).rule("range"))
     }
 
-    /// Up to 18 digits in the window, and the byte after them; the caller has read a sign.
+    /// Up to 18 digits in the window, and the byte after them; the caller has read the sign.
     #[inline]
     fn short_whole(&self, skip: usize) -> Option<(u64, usize)> {
         let rest = self.rest().get(skip..)?;
@@ -172,7 +172,7 @@ impl<R: Read> Scanner<R> {
         let negative = self.skip_space()? == Some(b'-');
         if let Some((value, len)) = self.short_whole(usize::from(negative)) {
             self.window.advance(len);
-            // At most 18 digits: far from the sign bit.
+            // At most 18 digits, so the sign bit is not set.
             let value = value.cast_signed();
             return Ok(if negative { -value } else { value });
         }
@@ -190,7 +190,7 @@ impl<R: Read> Scanner<R> {
     }
 
     /// A number of few digits, without an exponent, that the window holds entirely: its value and its length.
-    /// One pass, and exact for the reason that [`exact_float`] gives; anything else is left to the longer way.
+    /// One pass, and exact for the reason given at [`exact_float`]; the slow path handles other numbers.
     #[inline]
     fn short_float(&self) -> Option<(f64, usize)> {
         let rest = self.rest();
@@ -220,7 +220,7 @@ impl<R: Read> Scanner<R> {
         None
     }
 
-    /// A number as the nearest double; one past the largest is an error.
+    /// A number as the nearest float64; one out of range is an error.
     #[inline]
     pub(crate) fn f64(&mut self) -> Result<f64> {
         self.skip_space()?;
@@ -241,12 +241,12 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// A number as the nearest single; one past the largest is an error.
+    /// A number as the nearest float32; one out of range is an error.
     pub(crate) fn f32(&mut self) -> Result<f32> {
         self.skip_space()?;
         let offset = self.offset();
         let (text, _) = self.number_token()?;
-        // Not by way of a double: that would round twice.
+        // Not through float64, which would round twice.
         match text.parse::<f32>() {
             Ok(value) if value.is_finite() => Ok(value),
             _ => Err(Error::malformed("a number in the range of float32", format_args!("`{text}`"))

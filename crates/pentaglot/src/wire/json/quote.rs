@@ -1,4 +1,4 @@
-//! The text of a JSON string: where it needs escapes, and how they are written.
+//! The text of a JSON string: where it needs escapes, and how to write them.
 
 /// A run of bytes that a JSON string holds unescaped.
 pub(crate) struct PlainRun {
@@ -10,8 +10,9 @@ pub(crate) struct PlainRun {
 
 /// The bytes up to the first `"`, `\` or control character.
 ///
-/// Plainly: the first byte of these. Eight at a time: in `word ^ pattern` the byte that is sought is zero; subtracting
-/// one from each byte sets the top bit of a zero byte first (borrows only reach higher bytes, after the first hit).
+/// The plain version: a search for the first of these bytes. Eight at a time: in `word ^ pattern` the byte searched
+/// for is zero; subtracting one from each byte sets the top bit of a zero byte first (borrows only reach higher bytes,
+/// after the first hit).
 #[inline]
 pub(crate) fn plain_run(bytes: &[u8]) -> PlainRun {
     const ONES: u64 = 0x0101_0101_0101_0101;

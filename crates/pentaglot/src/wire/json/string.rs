@@ -38,14 +38,14 @@ impl<R: Read> Scanner<R> {
         Ok(self.take_string(len))
     }
 
-    /// Skips a string of `len` bytes and its quotes, which are in the window; gives its bytes.
+    /// Skips a string of `len` bytes and its quotes, which are in the window; returns its bytes.
     #[inline]
     fn take_string(&mut self, len: usize) -> &[u8] {
         self.window.advance(len + 2);
         self.window.before(len + 1).get(..len).unwrap_or_default()
     }
 
-    /// The text of a string that should be base64, as bytes. Only its end is looked for: decoding checks the rest.
+    /// The text of a string that should be base64, as bytes. Only its end is determined: decoding checks the rest.
     #[inline]
     pub(crate) fn base64_text(&mut self) -> Result<&[u8]> {
         if self.skip_space()? != Some(b'"') {
@@ -58,7 +58,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Skips the next string without checking its text, for callers that go on after they have refused it.
+    /// Skips the next string without checking its text, for callers that continue after an error in it.
     pub(crate) fn skip_broken_string(&mut self) -> Result<()> {
         if self.skip_space()? != Some(b'"') {
             return Err(self.unexpected("a string"));
@@ -85,7 +85,8 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// A string with escapes, or one that straddles the window: its text is put together in the scratch memory.
+    /// A string with escapes, or one that does not fit in the window: its text is assembled in the scratch
+    /// memory.
     fn long_string(&mut self) -> Result<&[u8]> {
         let offset = self.offset();
         let mut text = std::mem::take(&mut self.scratch);
@@ -219,7 +220,7 @@ impl<R: Read> Scanner<R> {
             return std::str::from_utf8(text)
                 .map_err(|error| not_utf8(offset + 1 + error.valid_up_to() as u64));
         }
-        // What follows may move the window: the key waits in the scratch memory.
+        // Reading on may move the window, so the key is copied to the scratch memory.
         let text = self.str_bytes()?.to_vec();
         self.expect_byte(b':', "`:`")?;
         self.scratch = text;

@@ -10,7 +10,7 @@ fn scanner(text: &[u8]) -> Scanner<&[u8]> {
     Scanner::new(text, Budget::default())
 }
 
-/// Hands out one byte at a time: every token straddles the window.
+/// Returns one byte at a time, so that every token crosses the end of the window.
 struct Drip<'a>(&'a [u8]);
 
 impl Read for Drip<'_> {
@@ -19,7 +19,7 @@ impl Read for Drip<'_> {
     }
 }
 
-/// A value as serde_json sees it, read through our scanner.
+/// A value as a serde_json value, read by our scanner.
 fn read<R: Read>(scanner: &mut Scanner<R>) -> Result<serde_json::Value> {
     use serde_json::Value;
     Ok(match scanner.peek()? {
@@ -182,7 +182,7 @@ fn floats_are_rounded_correctly_at_their_own_width() {
     ] {
         assert_eq!(scanner(text.as_bytes()).f64().unwrap().to_bits(), text.parse::<f64>().unwrap().to_bits());
     }
-    // By way of a double this becomes 16777216.
+    // Rounded to float64 first, this becomes 16777216.
     assert_eq!(scanner(b"16777217.0000001").f32().unwrap(), 16777218.0);
     assert!(scanner(b"1e400").f64().is_err());
     assert!(scanner(b"1e39").f32().is_err());

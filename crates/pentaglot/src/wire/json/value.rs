@@ -9,7 +9,7 @@ impl<R: Read> Scanner<R> {
     /// Skips the next value of any kind; its text is checked like any other.
     pub(crate) fn skip_value(&mut self) -> Result<()> {
         let outer = self.depth;
-        // Whether each open array or object is an object. No recursion: depth costs one byte here.
+        // Whether each open array or object is an object. Not recursive: a level of depth takes one byte.
         let mut open: Vec<bool> = Vec::new();
         loop {
             match self.peek()? {

@@ -1,6 +1,8 @@
 //! Documents of others, broken documents, and what we write ourselves.
 
 mod bad;
+mod documents;
+mod json;
 mod options;
 mod vectors;
 

@@ -1,4 +1,4 @@
-//! Broken files: each refused with its place, none with a panic, none with an allocation that its bytes do not justify.
+//! Broken files: each is an error with its place; none causes a panic or an allocation out of proportion to its bytes.
 
 use super::*;
 use crate::ErrorKind;
@@ -65,7 +65,7 @@ fn every_probe_is_refused_with_its_place() {
         assert_eq!(outcome(&bytes), format!("dbdf: {text}"), "{file}");
         assert!(!findings(&bytes).is_valid(), "{file}");
     }
-    // What harms DAPHNE's reader does not harm ours; and code 10 is the document's float64.
+    // These crash DAPHNE's reader, but not ours; and code 10 is the document's float64.
     for file in ["frame_label_32", "frame_label_33", "dense_vt_mismatch_spec_code10"] {
         assert_eq!(
             outcome(&std::fs::read(testdata(&format!("bad/{file}.dbdf"))).unwrap()),
@@ -273,7 +273,7 @@ fn a_budget_of_little_memory_still_reads_wide_dense_rows_as_sparse_ones() {
 
 #[test]
 fn a_value_that_does_not_fit_has_the_place_that_validate_names() {
-    // f64 in the header, entries of u64 in blocks: 2^63 + 1 does not survive.
+    // f64 in the header, entries of u64 in blocks: 2^63 + 1 cannot be cast exactly.
     let odd = (1u64 << 63) + 1;
     let matrix = || Build::matrix(2, 2, 6, 10);
     let sparse = matrix().block((0, 0), (2, 3), 2).u8(4).u64(2).u32(0).u32(2).u32(1).u64(60).u32(2).u64(odd);

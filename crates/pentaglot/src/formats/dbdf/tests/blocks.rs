@@ -39,7 +39,7 @@ fn a_sparse_block_has_counts_and_pairs() {
     let (offsets, cols, values) = entries(&all(&*document).unwrap());
     assert_eq!((offsets, cols), (vec![0, 0, 2, 3], vec![2, 0, 3]));
     assert_eq!(values, [7i64, -1, 0].map(i64::to_le_bytes).concat());
-    // The order is legal, and worth a note.
+    // The order is valid, but gives a note.
     assert_eq!(rules(&file), ["unsorted"]);
     assert!(findings(&file).is_valid());
 }
@@ -109,7 +109,7 @@ fn a_csr_matrix_of_mixed_blocks_is_sparse_rows() {
         .u32(0)
         .0;
     let (offsets, cols, values) = entries(&all(&*open(&file).unwrap()).unwrap());
-    // The stored zero stays; a zero cell of a dense block is none; -0.0 is a value.
+    // The explicit zero is kept; a zero cell of a dense block is not an entry; -0.0 is one.
     assert_eq!((offsets, cols), (vec![0, 3, 4], vec![1, 0, 3, 2]));
     assert_eq!(values, [0.0, 1.0, -0.0, 3.0f64].map(f64::to_le_bytes).concat());
 }
@@ -181,7 +181,7 @@ fn free_cells_are_limited() {
 
 #[test]
 fn a_block_value_that_does_not_survive_is_refused() {
-    // 300 is no uint8; -0.0 is no integer; 2^53 + 1 is no double.
+    // 300 is not a uint8; -0.0 is not an integer; 2^53 + 1 is not a float64.
     let cases: [(u8, u8, [u8; 8], &str); 3] = [
         (1, 8, 300u64.to_le_bytes(), "300"),
         (7, 10, (-0.0f64).to_le_bytes(), "-0.0"),
@@ -270,7 +270,7 @@ fn empty_blocks_cost_little_however_large_they_are() {
     writer.finish().unwrap();
     assert_eq!((count, entries), (u64::from(side) + 2, 1));
     assert_eq!(memory.take(), file);
-    // A number of rows that is asked for is kept to.
+    // A requested number of rows per batch is respected.
     let request = Asked { batch_rows: 1000, ..Asked::default() };
     assert_eq!(document.ask(&request).unwrap().next().unwrap().unwrap().num_rows(), 1000);
 }
@@ -306,8 +306,8 @@ fn a_block_of_coordinates_costs_what_it_stores() {
 
 #[test]
 fn many_blocks_beside_each_other_cost_what_they_store() {
-    // The left column in blocks of one row, the right one in blocks of three: each row takes a step for its two blocks
-    // only, not for all of the batch.
+    // The left column in blocks of one row, the right one in blocks of three: the work per row depends on its two
+    // blocks only, not on all blocks of the batch.
     let height = 21_000u32;
     let mut file = Build::matrix(2, u64::from(height), 2, 1);
     for row in (0..u64::from(height)).step_by(3) {

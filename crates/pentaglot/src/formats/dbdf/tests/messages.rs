@@ -1,4 +1,5 @@
-//! Blocks, single values and chunks as messages: what DAPHNE wrote, what the document says, and any order.
+//! Blocks, single values and chunks as messages: as DAPHNE writes them, as the document defines them, and in
+//! any order.
 
 use arrow_array::{Float64Array, Int16Array, UInt8Array, UInt16Array, UInt32Array};
 use arrow_buffer::OffsetBuffer;
@@ -132,7 +133,7 @@ fn what_does_not_fit_a_matrix_is_refused() {
 }
 
 #[test]
-fn a_sparse_matrix_is_written_at_the_typed_door() {
+fn write_matrix_writes_a_sparse_matrix() {
     let matrix = Matrix::Sparse {
         rows: 3,
         cols: 4,
@@ -161,7 +162,7 @@ fn a_sparse_matrix_is_written_at_the_typed_door() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// Any matrix, cut into bands, in any order and in any kind of block, comes back to the bit.
+    /// Any matrix, divided into bands, in any order and with any block type, is joined to the same bits.
     #[test]
     fn blocks_in_any_order_are_the_matrix(
         rows in 1usize..12,

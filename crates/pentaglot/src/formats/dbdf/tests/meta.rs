@@ -180,11 +180,11 @@ fn daphne_files_get_one() {
         let mut writer = Dbdf.create(sink, batch.schema(), &options(dialect, pairs)).unwrap();
         writer.write(&batch).unwrap();
         writer.finish().unwrap();
-        // What is written can be read with it.
+        // The output can be read with it.
         Dbdf.open(Source::open(&path).unwrap(), &ReadOptions::default()).unwrap();
         let mut name = path.into_os_string();
         name.push(".meta");
-        // What DAPHNE would write, and a stamp.
+        // The text that DAPHNE would write, and a stamp.
         let text = std::fs::read_to_string(name).ok()?;
         let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert!(text.contains(r#""pentaglotData":{"bytes":"#), "{text}");

@@ -1,4 +1,4 @@
-//! What the format promises, checked with files of other programs, files built by hand, and random ones.
+//! Tests with files of other programs, files built by hand, and random ones.
 
 mod bad;
 mod blocks;

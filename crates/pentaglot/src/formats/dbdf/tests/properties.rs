@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::hub::shape;
 
-/// A rectangle cut at random into others: row, column, rows, columns.
+/// A rectangle divided at random: row, column, rows, columns of each tile.
 fn tiling(rows: u32, cols: u32, cuts: &[(bool, u32)]) -> Vec<(u32, u32, u32, u32)> {
     let mut tiles = vec![(0, 0, rows, cols)];
     for (index, (across, at)) in cuts.iter().enumerate() {
@@ -27,7 +27,7 @@ fn tiling(rows: u32, cols: u32, cuts: &[(bool, u32)]) -> Vec<(u32, u32, u32, u32
     tiles
 }
 
-/// The bytes of a tile, block by block as the document draws it: the plain twin of the writer.
+/// The bytes of a tile by the diagrams of the document: a plain version of the writer.
 fn block(
     file: Build,
     tile: (u32, u32, u32, u32),
@@ -73,7 +73,7 @@ fn block(
         }
         3 => {
             file = file.u32(inside.len() as u32);
-            // Any order is legal.
+            // Any order is valid.
             for (r, c, value) in inside.iter().rev() {
                 file = file.u32(*r);
                 file = if cols == 1 { file } else { file.u32(*c) };
@@ -181,7 +181,7 @@ proptest! {
             ("block-cols", block_cols.as_str()),
         ];
         let file = write_batches(&parts, &batch.schema(), &options("spec", &pairs)).unwrap();
-        // The cut into batches leaves no trace.
+        // The division into batches does not change the file.
         prop_assert_eq!(&file, &write(&batch, &options("spec", &pairs)).unwrap());
         let document = open_as(&file, "spec").unwrap();
         prop_assert_eq!(dense_bits(&all(&*document).unwrap()), dense_of(&object));
@@ -204,7 +204,7 @@ proptest! {
     }
 }
 
-/// Opens, reads a little of, validates and walks whatever opens.
+/// Opens the bytes; if that succeeds, reads some rows, validates, and walks the outline.
 fn try_everything(bytes: &[u8]) {
     for dialect in [None, Some("spec"), Some("daphne"), Some("daphne01")] {
         let mut options = ReadOptions {
@@ -253,7 +253,7 @@ fn truncation_at_every_byte_is_refused_and_never_panics() {
         for len in 0..file.len() {
             try_everything(&file[..len]);
         }
-        // The whole dialect's exact length is known, so a shorter file of it never fits.
+        // The exact length of the dialect is known, so a truncated file never fits.
         let dialect = open(&file).ok().and_then(|document| document.summary().dialect);
         if let Some(dialect) = dialect.filter(|dialect| *dialect != "spec") {
             for len in 0..file.len() {

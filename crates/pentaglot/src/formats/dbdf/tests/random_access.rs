@@ -1,4 +1,4 @@
-//! Only the blocks that a request needs are touched; bytes are counted at the source.
+//! Only the blocks that a selection needs are read; bytes are counted at the source.
 
 use super::*;
 use crate::testing::asked::Asked;
@@ -32,7 +32,8 @@ fn a_few_rows_and_columns_touch_a_few_blocks() {
             dense_bits(&batch),
             expected.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>()
         );
-        // Two blocks of 64, of which dense ones need only two rows. (Sparse ones in memory are lent, not read.)
+        // Two blocks of 64, of which dense ones need only two rows. (Sparse ones in memory are borrowed, not
+        // read.)
         let read = source.bytes_read() - opened;
         assert!(read <= 2 * 2 * 8 * 8, "{blocks}: {read} of {}", file.len());
         assert_eq!(batch.schema().metadata()["pentaglot.rows"], "2");

@@ -1,4 +1,4 @@
-//! Data and `.meta` are two files: every state between two renames reads as the old data or as the new.
+//! Data and `.meta` are two files: in every state between two renames, the old data or the new is read.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use arrow_array::{Float64Array, Int64Array};
 use super::*;
 use crate::sink::Output;
 
-/// What a write does to the side file, before the data appears.
+/// The changes of the side file by a write, before the data appears.
 #[derive(Debug, Clone, PartialEq)]
 enum Side {
     Kept,
@@ -19,7 +19,7 @@ enum Side {
 
 type Seen = Arc<Mutex<(Vec<u8>, Side)>>;
 
-/// An output that remembers what appears, and in which step.
+/// An output that records which files appear, and in which step.
 struct Recorder {
     seen: Seen,
     bytes: Vec<u8>,
@@ -150,7 +150,7 @@ fn every_state_reads_as_old_or_new() {
                     Side::Put(meta) => Some(meta),
                     Side::Removed => None,
                 };
-                // Equal data may be read by either `.meta`.
+                // Equal data may be read with either `.meta`.
                 let either = [before, after];
                 let what = format!("{old_dialect} {old_pairs:?} by {dialect} {pairs:?}");
                 set(&old_data, between.as_deref());
@@ -164,7 +164,7 @@ fn every_state_reads_as_old_or_new() {
     assert!(transitions > 100, "{transitions}");
 }
 
-/// The same by way of real files, to the end.
+/// The same with real files, to the end.
 #[test]
 fn new_data_is_never_read_by_an_old_meta() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the writer chooses, checks and refuses.
+//! The block types that the writer chooses, its checks and its errors.
 
 use arrow_array::types::{Float64Type, Int32Type};
 use arrow_array::{BooleanArray, Float64Array, Int16Array, Int32Array, StringArray};
@@ -40,7 +40,7 @@ fn auto_takes_the_smallest_block() {
     // Ten in a row of a hundred: sparse 18 + 4 + 120, against 14 + 160.
     few[..10].fill(2.0);
     assert_eq!(code(&one(few, 100)), (2, 19 + 16 + 18 + 4 + 11 * 12));
-    // A draw goes to dense: one cell, dense 10 + 8 against ultra-sparse 14 + 12.
+    // At a tie dense is chosen: one cell, dense 10 + 8 against ultra-sparse 14 + 12.
     assert_eq!(code(&one(vec![5.0], 1)), (1, 45 + 8));
 }
 
@@ -143,13 +143,13 @@ fn a_null_ends_the_run_and_names_its_place() {
     assert_eq!(Dbdf.steps(&batch.schema(), &options("spec", &[])).verdict(), Verdict::Checked);
     let error = write(&batch, &options("spec", &[])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lossy);
-    assert_eq!(error.to_string(), "dbdf: row 1, column \"x\": a null has no place in dbdf");
+    assert_eq!(error.to_string(), "dbdf: row 1, column \"x\": dbdf cannot hold a null");
     // The row counts over batches.
     let sound = table(vec![("x", Arc::new(Float64Array::from(vec![Some(1.0); 3])))])
         .with_schema(batch.schema())
         .unwrap();
     let error = write_batches(&[sound, batch.clone()], &batch.schema(), &options("daphne", &[])).unwrap_err();
-    assert_eq!(error.to_string(), "dbdf: row 4, column \"x\": a null has no place in dbdf");
+    assert_eq!(error.to_string(), "dbdf: row 4, column \"x\": dbdf cannot hold a null");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn the_row_count_is_patched_or_known() {
         let mut known = options(dialect, &[]);
         known.row_count = Some(3);
         assert_eq!(write(&batch, &known).unwrap(), patched);
-        // A pipe spools where the count is not known, and passes on where it is.
+        // A pipe is spooled if the count is not known, and written directly if it is.
         for count in [None, Some(3)] {
             let (reader, writer) = std::io::pipe().unwrap();
             let mut options = options(dialect, &[]);

@@ -1,4 +1,4 @@
-//! Rows at random: by constant stride, by side index, on several threads; bytes are counted at the source.
+//! Random access: by constant stride, by side index, on several threads; bytes are counted at the source.
 
 use crate::testing::asked::Asked;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::formats::ds::{Type, build_index};
 
-/// A folder of its own that goes away.
+/// A temporary folder.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
@@ -81,11 +81,11 @@ fn an_indexed_stream_is_decoded_on_several_threads_in_order() {
 }
 
 #[test]
-fn a_stale_index_is_never_believed() {
+fn a_stale_index_is_never_used() {
     let folder = folder();
     let path = strings_file(folder.path(), 50_000, "msgpack");
     index_file(&path);
-    // The same length, other content: the segment's hash tells.
+    // The same length with other content is detected by the segment's hash.
     let mut bytes = std::fs::read(&path).unwrap();
     let last = bytes.len() - 1;
     bytes[last] = b'0' + (bytes[last] - b'0' + 1) % 10;
@@ -156,7 +156,7 @@ fn rows_of_constant_size_are_found_without_an_index() {
     use arrow_array::cast::AsArray;
     let column = batches[0].column(3).as_primitive::<arrow_array::types::Int64Type>();
     assert_eq!(column.values(), &[2000, 2001, 2002]);
-    // In the fewest bytes the size varies, and rows are walked.
+    // With integers in the fewest bytes the size of rows varies, so they are read one by one.
     let minimal = through(&bytes, "msgpack").unwrap();
     let document = open(&minimal, &[]).unwrap();
     assert_eq!((document.summary().rows, document.summary().dialect), (None, Some("msgpack")));
@@ -189,7 +189,7 @@ fn columns_and_ranges_give_what_is_asked_for() {
 fn a_stream_is_read_once_in_constant_memory() {
     let bytes = fixed_bytes(2000);
     let mut options = ReadOptions::default();
-    // Far less than the stream.
+    // Much less than the size of the stream.
     options.budget = crate::Limits { max_alloc: 3 << 20, ..crate::Limits::default() }.budget();
     let mut endless = Type::parse(FIXED).unwrap().header().unwrap();
     let header = endless.len();

@@ -27,7 +27,7 @@ fn rows_of_other_programs_are_read_with_a_type_and_written_again() {
         serde_json::from_slice::<Value>(&again).unwrap(),
         serde_json::from_slice::<Value>(text).unwrap()
     );
-    // By the bytes alone, too.
+    // Also detected by the bytes alone.
     let document = open(&packed, &[("type", &kind)]).unwrap();
     assert_eq!(document.summary().dialect, Some("rows"));
     assert_eq!(open(text, &[("type", &kind)]).unwrap().summary().dialect, Some("rows-json"));
@@ -40,7 +40,7 @@ fn rows_of_other_programs_are_read_with_a_type_and_written_again() {
 }
 
 #[test]
-fn every_golden_value_goes_through_the_value_door() {
+fn every_golden_value_is_read_and_written_as_a_value() {
     for vector in list(&golden(), "golden") {
         let Some(hexed) = vector["msgpack"].as_str() else { continue };
         let header = unhex(vector["header"].as_str().unwrap());

@@ -1,4 +1,4 @@
-//! From Arrow to DS, and what the plan says of it.
+//! From Arrow to DS, and the plan for it.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn arrow_values_are_written_as_planned() {
         text.ends_with(r#""value":[[-1,1,"p","x",0,1.0],[2,null,"q","y",1,1.0],[3,65535,"r","x",-1,1.0]]}"#),
         "{text}"
     );
-    // Slices begin where they say.
+    // The offset of a slice is respected.
     let text = String::from_utf8(write(&batch.slice(1, 1), "json", &[]).unwrap()).unwrap();
     assert!(text.ends_with(r#""value":[[2,null,"q","y",1,1.0]]}"#), "{text}");
 }
@@ -108,7 +108,8 @@ fn lists_of_structs_are_embedded_tables() {
 
 #[test]
 fn a_null_where_none_is_allowed_names_row_and_column() {
-    // Arrow lets a schema say "not nullable" only if there is none: an image of the wrong size is the like.
+    // Arrow itself rejects nulls in a field that is not nullable; an image of the wrong size is a similar
+    // error.
     let image = r#"{"width":2,"height":1,"components":[["black","uint8"]],"format":"plain"}"#;
     let field =
         extension::with(Field::new("i", DataType::Binary, false), extension::IMAGE, Some(image.to_owned()));
@@ -160,14 +161,14 @@ fn the_native_type_is_used_only_where_it_fits() {
     let batch = read(bytes, &[]).unwrap();
     let text = String::from_utf8(write(&batch, "json", &[]).unwrap()).unwrap();
     assert!(text.contains("rowCount") && text.matches("nullable").count() == 2, "{text}");
-    // Another column name: the type is derived anew.
+    // With another column name the type is derived again.
     let mut metadata = batch.schema().metadata().clone();
     let fields = vec![Field::new("y", DataType::Int8, true)];
     let schema = Schema::new_with_metadata(fields, std::mem::take(&mut metadata));
     assert!(native::of(&schema, "ds").is_some());
     let kind = Type::from_schema(&schema).unwrap().to_string();
     assert_eq!(kind, r#"{"type":"tabular","columns":{"y":{"type":"nullable","underlying":"int8"}}}"#);
-    // A rowCount that the rows do not keep.
+    // A rowCount that differs from the number of rows.
     let error = write(&batch.slice(0, 1), "msgpack", &[]).unwrap_err();
     assert_eq!(error.to_string(), "ds: 2 rows are declared, found 1");
 }

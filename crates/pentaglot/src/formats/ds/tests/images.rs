@@ -77,7 +77,7 @@ fn what_a_plain_image_cannot_be_is_refused() {
     let middle = broken.len() - 20;
     broken[middle] ^= 0xff;
     assert_eq!(refuse(broken), wrong);
-    // One bit is scaled to eight, as PNG asks.
+    // One bit is scaled to eight, as PNG requires.
     assert_eq!(decoded(&black, &png(2, 1, Grayscale, One, &[0b0100_0000])).unwrap(), [0, 255]);
     let float = image_type(2, 1, &[("black", "float32")], "png");
     assert_eq!(decoded(&float, &png(2, 1, Grayscale, Eight, &[0, 2])).unwrap(), [0, 0, 0, 0, 0x40, 0, 0, 0]);
@@ -95,7 +95,7 @@ fn decoded_images_are_written_plain_and_plain_ones_png() {
     let file = png(1, 1, png::ColorType::Rgb, png::BitDepth::Eight, &[1, 2, 3]);
     let packed = bundle(&image_type(1, 1, &rgb, "png"), &[&file]);
     let decode = [("images", "decode")];
-    // As a conversion of the file does: the option reaches both sides.
+    // As in a conversion of the file: the option applies to both sides.
     let batch = read(&packed, &decode).unwrap();
     let plain = write(&batch, "json", &decode).unwrap();
     assert_eq!(plain, bundle_text(&image_type(1, 1, &rgb, "plain"), &[2, 1, 3]));
@@ -231,7 +231,7 @@ fn damaged_files_are_errors_and_cost_nothing() {
         for place in 0..file.len() {
             let mut flipped = file.clone();
             flipped[place] ^= 1 << (place % 8);
-            // Some bits change a colour only.
+            // Some bits only change a colour.
             let _ = decoded(&kind, &flipped);
         }
     }

@@ -1,4 +1,5 @@
-//! Rows that are read many at a time, against the same rows one by one: the same values, the same errors.
+//! Rows read by the fast loop are compared with the same rows read one by one: the same values, the same
+//! errors.
 
 use crate::hub::Selection;
 use crate::testing::asked::Asked;
@@ -42,7 +43,7 @@ fn nested() -> String {
     format!("{{\"type\":{NESTED},\"value\":{rows}}}")
 }
 
-/// Rows without a header, each of them plain.
+/// Rows without a header, all of them simple.
 fn rows(fixed: bool) -> Vec<u8> {
     let texts = (0..ROWS).map(|row| {
         let null = |text: String| if row % 5 == 0 { "null".to_owned() } else { text };
@@ -60,7 +61,7 @@ fn rows(fixed: bool) -> Vec<u8> {
     bytes[Type::parse(TYPE).unwrap().header().unwrap().len()..].to_vec()
 }
 
-/// The rows one by one, each with all that is checked on the way.
+/// The rows read one by one, with all checks.
 fn one_by_one(
     bytes: &[u8],
     lenient: bool,
@@ -96,7 +97,8 @@ fn same(quick: Result<RecordBatch>, careful: Result<RecordBatch>) {
     }
 }
 
-/// A reader that gives one byte at a time: after what detection looks at, no window ever holds a complete row.
+/// A reader that returns one byte at a time: after the bytes read for detection, no window ever has a complete
+/// row.
 struct Drop(std::io::Cursor<Vec<u8>>);
 
 impl std::io::Read for Drop {
@@ -123,13 +125,13 @@ fn plain_rows_are_the_same_one_by_one() {
     }
 }
 
-/// Rows that a scanner sees byte by byte.
+/// Rows read by a scanner byte by byte.
 fn drop_by_drop(text: &[u8], request: &Asked) -> Result<RecordBatch> {
     let source = Source::from_reader("test", Drop(std::io::Cursor::new(text.to_vec())));
     read_from(source, &[("dialect", "json")], request)
 }
 
-/// Moves the value of a bundle behind what is looked at for detection.
+/// Moves the value of a bundle past the bytes read for detection.
 fn moved(text: &[u8]) -> Vec<u8> {
     let mut text = text.to_vec();
     let body = text.windows(8).position(|window| window == b"\"value\":").unwrap() + 8;
@@ -209,7 +211,7 @@ proptest! {
         request.batch_rows = batch_rows;
         let read = |source: Source| read_from(source, &[("dialect", "json")], &request);
         same(read(Source::from_bytes("test", text.clone())), drop_by_drop(&text, &request));
-        // By way of the scanner's window, not of memory.
+        // Through the scanner's window, not from memory.
         let stream = Source::from_reader("test", std::io::Cursor::new(text.clone()));
         same(read(stream), drop_by_drop(&text, &request));
     }

@@ -1,4 +1,4 @@
-//! Input that is refused: its class, its place, its exact words.
+//! Invalid input: the class, the place and the exact text of the error.
 
 use super::*;
 use crate::error::ErrorKind;
@@ -42,7 +42,7 @@ fn validate_reports_the_same_classes() {
         let bytes = input(vector);
         let document = match open(&bytes, &[("dialect", vector["format"].as_str().unwrap())]) {
             Ok(document) => document,
-            // What keeps a file from being opened is validate's first finding.
+            // An error on opening is the first finding of validate.
             Err(_) => continue,
         };
         let mut findings = Findings::new(false);
@@ -148,7 +148,7 @@ fn bombs_cost_nothing() {
     assert_eq!((error.kind(), error.rule_name()), (ErrorKind::Limit, "depth"));
     let yaml = format!("{}x{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(Type::parse(&yaml).is_err());
-    // A null tensor is one byte: what it would become is checked against the budget.
+    // A null tensor is one byte in the file: its memory is checked against the budget.
     let tensor = r#"{"type":"nullable","underlying":{"type":"tensor","shape":[2147483647],"componentType":"float64"}}"#;
     let error = read(&bundle(tensor, &[0xc0]), &[]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");

@@ -28,7 +28,7 @@ fn a_stream_cut_anywhere_is_an_error_unless_it_ends_between_two_rows() {
             for cut in 0..bytes.len() {
                 let result = read(&bytes[..cut], &[]);
                 if let Ok(batch) = &result {
-                    // Only a table may end early, and then between two rows: the same bytes come out again.
+                    // Only a table may end early, between two rows: writing it gives the same bytes.
                     assert!(vector["type"].as_str().unwrap().contains("\"type\":\"tabular\""));
                     assert!(write(batch, "msgpack-fixed", &[]).unwrap().len() >= cut);
                     let again = write(batch, "msgpack", &[]).unwrap();
@@ -74,7 +74,7 @@ fn single_bit_flips_never_panic_or_allocate_much() {
     }
 }
 
-/// Hands out three bytes at a time.
+/// Returns three bytes at a time.
 struct Drip(std::io::Cursor<Vec<u8>>);
 
 impl std::io::Read for Drip {

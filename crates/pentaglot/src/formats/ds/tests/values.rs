@@ -102,7 +102,7 @@ fn plain_json_is_read_with_a_type() {
 }
 
 #[test]
-fn repeated_keys_of_a_bundle_are_refused_wherever_they_stand() {
+fn repeated_keys_of_a_bundle_are_errors_at_any_position() {
     for text in [
         r#"{"type":"int8","type":"int8","value":1}"#,
         r#"{"type":"int8","value":1,"type":"int8"}"#,

@@ -32,7 +32,7 @@ fn golden_vectors_in_json_hold_the_same_values() {
         let id = &vector["id"];
         let minimal = vector["msgpack"].as_str().unwrap();
         let Some(text) = vector["json"].as_str() else {
-            // NaN and infinities: checked, unless null is asked for, which reads back as NaN.
+            // NaN and infinities are errors, unless they are written as null, which is read back as NaN.
             let batch = read(&unhex(minimal), &[]).unwrap();
             let error = write(&batch, "json", &[]).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Lossy, "{id}");

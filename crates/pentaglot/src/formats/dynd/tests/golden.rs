@@ -60,6 +60,7 @@ pub(super) fn value_of(ty: &Type, json: &Json) -> Option<Value> {
             let value = value_of(&stored, &json["value"])?;
             Value::array(stored, value)
         }
+        Type::Merkle(_) => Value::merkle(type_of(&json["type"]), bytes_of(&json["hash"])),
         Type::Pattern(_) => panic!("no data has the type {ty}"),
     })
 }
@@ -76,7 +77,7 @@ fn every_value_has_its_bytes_and_back() {
             assert_eq!(size, bytes.len() as u64, "{vector}");
         }
         assert!(ty.least_size() <= bytes.len() as u64, "{vector}");
-        // Cut anywhere, it is no value.
+        // Truncated anywhere, it is not a value.
         for end in 0..bytes.len() {
             assert!(deserialize(&bytes[..end], &ty, &Limits::default()).is_err(), "{vector} cut at {end}");
         }
@@ -93,7 +94,7 @@ fn malformed_bytes_are_refused_by_their_rule() {
         assert!(error.offset().is_some(), "{vector}: {error}");
         let mut cursor = crate::cursor::Cursor::new(&bytes);
         let walked = walk::Walker::new(&Limits::default(), walk::Care::Strict).value(&ty, &mut cursor);
-        // The walk agrees, but for what only costs memory.
+        // The walk returns the same error, except for limits of memory.
         if vector["error"] != "limit" {
             let walked = walked.and_then(|()| cursor.expect_end()).unwrap_err();
             assert_eq!(walked.rule_name(), error.rule_name(), "{vector}: {walked}");

@@ -1,4 +1,4 @@
-//! Bad input costs nothing; good input that does not fit is refused with its place.
+//! Invalid input takes little memory; valid input that does not fit is an error with its place.
 
 use crate::hub::Verdict;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ fn deep_types_and_bombs_meet_a_limit_at_once() {
 }
 
 #[test]
-fn lengths_are_held_against_the_bytes_left() {
+fn lengths_are_checked_against_the_bytes_left() {
     let limits = Limits { max_alloc: 1 << 16, ..Limits::default() };
     for (text, data) in [
         ("bytes", &[0xff, 0xff, 0xff, 0xff, 0x7f][..]),
@@ -179,7 +179,7 @@ fn a_value_that_means_missing_is_refused_or_flagged() {
     assert_eq!(Dynd.steps(&table(vec![("x", column(), true)]).schema(), &options).verdict(), Verdict::Exact);
     let bytes = write(table(vec![("x", column(), true)]), &options).unwrap();
     assert_eq!(bytes, any("var * {x: ?pointer[int32]}", &[3, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0x80]));
-    // With text beside it, rows have no fixed size; the same holds.
+    // With an additional text column rows have no fixed size; the result is the same.
     let texts = || -> ArrayRef { Arc::new(StringArray::from(vec!["a", "b", "c"])) };
     let error = write(table(vec![("t", texts(), false), ("x", column(), true)]), &WriteOptions::default())
         .unwrap_err();
@@ -191,11 +191,14 @@ fn times_are_ticks_of_100_nanoseconds() {
     let nanos = |values: Vec<i64>| -> ArrayRef { Arc::new(TimestampNanosecondArray::from(values)) };
     let error =
         write(table(vec![("t", nanos(vec![100, 150]), false)]), &WriteOptions::default()).unwrap_err();
-    assert_eq!(error.to_string(), "dynd: row 1, column \"t\": 150 is no whole number of 100 ns in 64 bits");
+    assert_eq!(
+        error.to_string(),
+        "dynd: row 1, column \"t\": 150 is not a whole number of 100 ns in 64 bits"
+    );
     let micros: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![3]));
     let bytes = write(table(vec![("t", micros, false)]), &WriteOptions::default()).unwrap();
     assert_eq!(bytes, any("var * {t: datetime}", &[1, 30, 0, 0, 0, 0, 0, 0, 0]));
-    // Past 64 bits of nanoseconds, times are read as their ticks, unless timestamps are asked for.
+    // Past 64 bits of nanoseconds, times are read as their ticks, unless timestamps are requested.
     let ty: Type = "var * {n: int8, t: ?datetime}".parse().unwrap();
     let row = |ticks: i128| Value::List(vec![Value::Int(0), Value::some(Value::Int(ticks))]);
     let bytes = array_any(&ty, &Value::List(vec![row(5), row(i128::from(i64::MAX))]));
@@ -208,7 +211,7 @@ fn times_are_ticks_of_100_nanoseconds() {
     let error = refused(&bytes, &timestamps);
     assert_eq!(error.kind(), ErrorKind::Lossy);
     assert!(error.to_string().starts_with("dynd: row 1, column \"t\": "), "{error}");
-    // Where all fit, they are timestamps; ticks are there for the asking.
+    // If all fit, they are timestamps; ticks can be requested.
     let bytes = array_any(&ty, &Value::List(vec![row(5), Value::List(vec![Value::Int(1), Value::Missing])]));
     let mut ticks = ReadOptions::default();
     ticks.options.set("times", "ticks");

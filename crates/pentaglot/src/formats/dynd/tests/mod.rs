@@ -3,6 +3,7 @@
 mod golden;
 mod hub;
 mod limits;
+mod merkle;
 mod profile;
 mod property;
 mod shapes;

@@ -1,4 +1,4 @@
-//! `docs/dynd-profile.md` says what the code does: its tables are read and tried, or made.
+//! `docs/dynd-profile.md` matches the code: its tables are tested or generated.
 
 use super::super::*;
 use super::golden::value_of;
@@ -98,6 +98,7 @@ const DATASHAPES: &[&str] = &[
     "pointer[int32]",
     "?pointer[?int32]",
     "array[Any]",
+    "merkle[bytes]",
     "storage[2 * 3 * int8, axis=[1, 0]]",
 ];
 
@@ -139,7 +140,7 @@ const ARROW_TYPES: &[&str] = &[
     "map[utf8, utf8]",
 ];
 
-/// Holds the lines between the marks of `name` against `made`; `cargo xtask bless` writes them.
+/// Compares the lines between the marks of `name` with `made`; `cargo xtask bless` rewrites them.
 fn check_made(name: &str, made: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dynd-profile.md");
     let page = std::fs::read_to_string(&path).unwrap();

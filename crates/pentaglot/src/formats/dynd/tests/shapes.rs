@@ -1,4 +1,4 @@
-//! Lengths that are kept, patterns that check a file, CBOR of other programs, times past what is looked at.
+//! Lengths that are kept, patterns that check a file, CBOR of other programs, times past the examined rows.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn an_array_of_known_length_keeps_it() {
     assert_eq!(written(&numbers(), &known), b"\x093 * int32\x0a\0\0\0\x14\0\0\0\x1e\0\0\0");
     let unknown = written(&numbers(), &WriteOptions::default());
     assert!(unknown.starts_with(b"\x0bvar * int32\x03"));
-    // What was `var` stays so.
+    // A `var` dimension is kept.
     let again = open(&unknown, &ReadOptions::default()).unwrap().all_rows().unwrap();
     let batch = batches(again).unwrap().remove(0);
     assert_eq!(written(&batch, &known), unknown);
@@ -65,7 +65,7 @@ fn the_name_decides_where_the_content_does_not() {
     let document =
         Dynd.open(Source::from_bytes("x.cbor", vec![0x82_u8, 1, 2]), &ReadOptions::default()).unwrap();
     assert_eq!(document.summary().dialect, Some("cbor"));
-    // Other CBOR is refused with what is amiss, not taken for something else.
+    // Other CBOR is an error that says what is wrong, and is not detected as another format.
     let error =
         Dynd.open(Source::from_bytes("x.cbor", vec![0x18_u8, 5]), &ReadOptions::default()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
@@ -97,7 +97,7 @@ fn patterns_check_a_file() {
     check(&file("3 * 3 * int8"), "N * N * T").unwrap();
     check(&file("3 * {x: int8, y: int8}"), "N * {x: T, ...}").unwrap();
     assert!(check(&file("3 * {x: int8, y: int16}"), "N * {x: T, y: T}").is_err());
-    // The order in which elements are stored does not count, unless it is said.
+    // The storage order is ignored, unless the type names it.
     let stored = file("storage[2 * 3 * float64, axis=[1, 0]]");
     check(&stored, "N * M * float64").unwrap();
     check(&stored, "storage[2 * 3 * float64, axis=[1, 0]]").unwrap();
@@ -119,7 +119,7 @@ fn cbor_of_another_program_is_read_and_written_again() {
         assert_eq!(json, case["value"], "{ty}");
         assert!(open(&bytes, &dialect("cbor")).unwrap().all_rows().is_ok());
     }
-    // The general form of what has a native one is another text of the same value.
+    // The general form of a value with a native form would be a second form of the same value.
     let column_major = Type::parse("storage[2 * 2 * uint8, axis=[1, 0]]").unwrap();
     let text = column_major.to_string();
     let mut general = vec![0xda, 0x64, 0x79, 0x6e, 0x64, 0x82, 0x78, u8::try_from(text.len()).unwrap()];
@@ -154,7 +154,7 @@ fn times_are_looked_at_in_the_first_rows_only() {
         assert!(!kind(&file(20_000, None), stream).0);
         let (ticks, rows) = kind(&file(20_000, Some(500)), stream);
         assert!(ticks && rows.unwrap().iter().map(RecordBatch::num_rows).sum::<usize>() == 20_000);
-        // A later one ends the read, and says what helps.
+        // A later one is an error with a hint.
         let (ticks, rows) = kind(&file(20_000, Some(15_000)), stream);
         assert!(!ticks);
         let error = rows.unwrap_err();

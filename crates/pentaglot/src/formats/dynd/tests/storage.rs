@@ -23,7 +23,7 @@ fn the_published_vectors_hold() {
         let value = value_of(&ty, &vector["value"]).unwrap();
         assert_eq!(hex(&serialize(&ty, &value).unwrap()), vector["hex"].as_str().unwrap(), "{vector}");
         check_round_trip(&ty, &value);
-        // Column order has a tag of its own; other orders have none.
+        // Column order has a CBOR tag; other orders have none.
         let reversed = matches!(&ty, Type::Storage { axis, .. } if axis.iter().rev().is_sorted());
         let (dims, element) = match &ty {
             Type::Storage { of, .. } => of.fixed_dims(),
@@ -73,7 +73,7 @@ fn a_matrix_is_written_in_fortran_order_if_its_type_says_so() {
 }
 
 #[test]
-fn element_i_is_read_where_it_stands() {
+fn element_i_is_read_at_its_offset() {
     let ty: Type = "100000 * {a: int32, b: float64}".parse().unwrap();
     let text = ty.to_string();
     let mut bytes = vec![text.len() as u8];

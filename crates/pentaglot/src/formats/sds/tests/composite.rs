@@ -112,7 +112,7 @@ fn members_answer_queries() {
     assert_eq!(ask(&full, "index", "get 2"), "3");
     assert_eq!(ask(&full, "rows", "get 1"), "4 5 6");
     assert_eq!(ask(&full, "a.name", "get 1"), "98");
-    // Raw bits answer as bit vectors do.
+    // Raw bits give the same answers as bit vectors.
     let object =
         Object::open(&Source::from_bytes("x", bytes_of(&[70, 2, 0b1011, 1])), Some(SdsKind::Raw), None);
     let queried = Queried::new(&Arc::new(object.unwrap()), None).unwrap();
@@ -204,7 +204,7 @@ fn damaged_files_of_several_structures_never_panic() {
 
 #[test]
 fn reading_has_its_own_errors() {
-    // One of the high bits is not there, and a position is past the universe.
+    // One of the high bits is missing, and a position is past the universe.
     let sparse = SparseVector::from_sorted(1000, &[3, 500, 900]).unwrap().to_words(Supports::Lean);
     let mut fewer = sparse.clone();
     let high = fewer.iter().position(|word| word.count_ones() == 3 && *word > 7).unwrap();

@@ -23,7 +23,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The committed files, and all of them where they are at hand.
+/// The committed files, and all others if they are available.
 fn vectors() -> Vec<(PathBuf, Value)> {
     let mut all = Vec::new();
     for folder in [root().join("testdata/sds"), root().join("../shared/vectors/sds")] {
@@ -133,7 +133,7 @@ fn answers_are_those_of_simple_sds() {
                 "rank" | "select" | "pred" | "succ" | "inverse_select" => name.as_str(),
                 _ => continue,
             };
-            // simple-sds answers these of multisets wrongly; we say that there is no answer.
+            // simple-sds gives wrong answers to these for multisets; we give none.
             if multiset && ["select0", "inverse_select"].contains(&operation) {
                 continue;
             }

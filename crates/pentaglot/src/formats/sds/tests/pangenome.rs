@@ -1,11 +1,11 @@
-//! Containers of pangenome programs: those of our generator, and those of other programs where they are at hand.
+//! Containers of pangenome programs: those of our generator, and those of other programs if they are available.
 
 use gbz::{GBZ, Orientation};
 use simple_sds::serialize::Serialize as _;
 
 use super::*;
 
-/// The containers of `testdata/make_containers.py`, and those of other programs where they are at hand.
+/// The containers of `testdata/make_containers.py`, and those of other programs if they are available.
 fn containers() -> Vec<(PathBuf, SdsKind)> {
     let own = root().join("testdata/sds");
     let folders = [fs::read_dir(own), fs::read_dir(root().join("../shared/vectors/sds-real"))];
@@ -137,7 +137,7 @@ fn sign(orientation: Orientation) -> &'static str {
     if orientation == Orientation::Forward { "+" } else { "-" }
 }
 
-/// What the crate `gbz` says about a graph is what our tables say.
+/// Our tables agree with the crate `gbz` about a graph.
 fn compare(bytes: &[u8], graph: &GBZ, name: &str) {
     let nodes = graph.node_iter().map(|node| {
         let sequence = String::from_utf8(graph.sequence(node).unwrap().to_vec()).unwrap();
@@ -209,7 +209,7 @@ fn graphs_say_what_the_crate_gbz_says_and_are_read_as_it_writes_them() {
         let graph = GBZ::load(&mut bytes.as_slice()).unwrap();
         let name = path.display().to_string();
         compare(&bytes, &graph, &name);
-        // It writes version 3, with a GBWT of version 6, whatever it has read.
+        // It always writes version 3, with a GBWT of version 6.
         let mut written = Vec::new();
         graph.serialize(&mut written).unwrap();
         assert_eq!(written[4], 3, "{name}");
@@ -228,7 +228,7 @@ fn lines_are_those_of_gfa_files_beside_the_graphs() {
         (own.join("small-2.gbz"), own.join("small.gfa"), false),
         (own.join("small-3.gbz"), own.join("small.gfa"), false),
     ];
-    // The files of other programs are used where they are at hand.
+    // The files of other programs are used if they are available.
     if others.is_dir() {
         for (graph, by_nodes) in
             [("gbwt-rs_example", false), ("gbwt-rs_translation", false), ("gbz-base_micb-kir3dl1", true)]
@@ -237,7 +237,7 @@ fn lines_are_those_of_gfa_files_beside_the_graphs() {
             cases.push((path("gbz"), path("gfa"), by_nodes));
         }
     }
-    // Overlaps may be left open, and a segment that no path visits is not in the graph.
+    // Overlaps may be unspecified, and a segment that no path visits is not in the graph.
     let plain = |line: &str| -> Option<String> {
         let fields: Vec<&str> = line.split('\t').collect();
         match fields[..] {

@@ -1,8 +1,10 @@
 //! Records and their fields, from a window of a stream.
 
-use std::io::Read;
+use std::io::{Empty, Read};
+use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::formats::text::pieces::Pieces;
 use crate::limits::Budget;
 use crate::source::Window;
 
@@ -116,6 +118,20 @@ impl<R: Read> Records<R> {
     /// The offset of the record given last.
     pub(super) fn record_offset(&self) -> u64 {
         self.window.offset() - self.record as u64
+    }
+
+    /// The next records in pieces, which are read side by side, and the bytes of each; none if they are to be read here.
+    pub(super) fn cut(&mut self, pieces: &mut Pieces) -> Result<Vec<(Records<Empty>, usize)>> {
+        let cuts = pieces.cut(&mut self.window)?;
+        let piece =
+            |range: Range<usize>| (Records::of(self.window.piece(range.clone()), &self.dialect), range.len());
+        Ok(cuts.into_iter().map(piece).collect())
+    }
+
+    /// Goes past `bytes` bytes of records that were read elsewhere.
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.window.advance(bytes);
+        self.record = 0;
     }
 
     /// Goes past what comes before the first record: a byte order mark, and the lines that are to be skipped.

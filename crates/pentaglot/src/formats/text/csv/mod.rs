@@ -32,6 +32,7 @@
 //! with leading zeros or a `+` is text: it would not come back. A later record that does not fit is an error that names
 //! its line, row, column and byte; `-O sample=all`, which infers types from all records, or `--type` helps then.
 
+mod cells;
 mod dialect;
 mod encoding;
 mod layout;

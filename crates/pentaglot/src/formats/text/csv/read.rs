@@ -1,7 +1,7 @@
 //! Opening, and rows.
 
-use crate::hub::Selection;
-use std::io::{Cursor, Read};
+use std::collections::VecDeque;
+use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -11,8 +11,10 @@ use super::dialect::CsvDialect;
 use super::layout::{Cell, Records, WINDOW_BYTES};
 use super::schema::SeenCells;
 use super::{ID, encoding, outline, schema, validate};
+use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::text::file_order;
+use crate::formats::text::pieces::{Pieces, batch_text_bytes};
 use crate::formats::text::sample::{
     BoxRead, GUESSED_NOTE, SampleSize, Sampled, explain_guess, without_offset,
 };
@@ -20,14 +22,12 @@ use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::json::decode::{JsonColumn, check_type, text_only};
 use crate::hub::shape::column_name;
 use crate::hub::type_text::{caret_line, parse_schema};
-use crate::hub::{Rows, Shape, rows};
+use crate::hub::{Rows, Selection, Shape, rows};
 use crate::limits::{Budget, Reservation};
 use crate::source::Source;
 use crate::wire::json::Scanner;
 
-/// Rows per batch, unless asked otherwise.
-const BATCH_ROWS: usize = 8192;
-/// A batch ends early when it has taken this many bytes of text.
+/// A batch of as many rows as were asked for ends early when it has taken this many bytes of text.
 const BATCH_BYTES: u64 = 16 << 20;
 
 /// An open file.
@@ -40,6 +40,7 @@ pub(super) struct CsvDocument {
     /// Whether the types were guessed.
     pub(super) guessed: bool,
     pub(super) budget: Budget,
+    control: Control,
 }
 
 impl CsvDocument {
@@ -99,7 +100,8 @@ impl CsvDocument {
             };
             summary.notes.push(format!("fields are separated by {delimiter}, as the first lines show"));
         }
-        Ok(CsvDocument { input, summary, dialect, is_decoded: encoding.is_some(), guessed, budget })
+        let (is_decoded, control) = (encoding.is_some(), options.control.clone());
+        Ok(CsvDocument { input, summary, dialect, is_decoded, guessed, budget, control })
     }
 
     /// The fields as their values are decoded.
@@ -284,6 +286,7 @@ pub(super) type CellInput = Cursor<Vec<u8>>;
 
 /// The columns of records, of which some may not be wanted.
 pub(super) struct Table {
+    fields: Fields,
     columns: Vec<Option<JsonColumn<CellInput>>>,
     names: Vec<String>,
     /// What an empty field is in each column.
@@ -292,6 +295,7 @@ pub(super) struct Table {
     dialect: CsvDialect,
     memory: Vec<u8>,
     pub(super) rows: usize,
+    budget: Budget,
 }
 
 impl Table {
@@ -306,6 +310,7 @@ impl Table {
             wanted(index).then(column).transpose()
         });
         Ok(Table {
+            fields: fields.clone(),
             columns: columns.collect::<Result<_>>()?,
             names: fields.iter().map(|field| field.name().clone()).collect(),
             empty: fields.iter().map(|field| Empty::of(field)).collect(),
@@ -313,7 +318,14 @@ impl Table {
             dialect: dialect.clone(),
             memory: Vec::new(),
             rows: 0,
+            budget: budget.clone(),
         })
+    }
+
+    /// An empty table of the same columns.
+    fn fresh(&self) -> Result<Self> {
+        let wanted = |index: usize| matches!(self.columns.get(index), Some(Some(_)));
+        Table::new(&self.fields, wanted, &self.dialect, &self.budget)
     }
 
     /// Appends a record. `found` gets each error; the caller decides whether to go on.
@@ -415,28 +427,53 @@ fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
     // Columns come out in the order of the file; the request may want another, or one twice.
     let order = chosen.map(|chosen| file_order(&chosen));
     let range = request.range(u64::MAX);
+    let (budget, is_own_size) = (&document.budget, request.batch_rows() == 0);
+    let batch_bytes = match is_own_size {
+        true => batch_text_bytes(budget),
+        false => budget.batch_bytes(BATCH_BYTES),
+    };
+    let in_pieces = is_own_size && range == (0..u64::MAX) && document.dialect.comment.is_none();
+    let pieces = Pieces::new(in_pieces, &document.control, budget);
     let reader = Reader {
         records: document.records()?,
         columns: full.fields().len(),
         table,
-        order,
-        schema: Arc::clone(&schema),
+        layout: RowBatches { schema: Arc::clone(&schema), order },
         row: 0,
         from: range.start,
         to: range.end,
-        batch_rows: request.batch_rows_or(BATCH_ROWS),
-        batch_bytes: document.budget.batch_bytes(BATCH_BYTES),
+        batch_rows: request.batch_rows_or(usize::MAX),
+        batch_bytes,
         explain: (document.guessed, document.is_decoded),
+        pieces,
+        ready: VecDeque::new(),
     };
     Ok(rows::from_batches(schema, reader))
+}
+
+/// How decoded columns become a batch.
+struct RowBatches {
+    schema: SchemaRef,
+    /// For each column its place among those that are decoded; `None`: as they are.
+    order: Option<Vec<usize>>,
+}
+
+impl RowBatches {
+    fn batch(&self, table: &mut Table) -> Result<RecordBatch> {
+        let rows = table.rows;
+        let mut columns = table.finish()?;
+        if let Some(order) = &self.order {
+            columns = order.iter().filter_map(|index| columns.get(*index).map(Arc::clone)).collect();
+        }
+        rows::batch(Arc::clone(&self.schema), columns, rows)
+    }
 }
 
 struct Reader {
     records: Records<BoxRead>,
     columns: usize,
     table: Table,
-    order: Option<Vec<usize>>,
-    schema: SchemaRef,
+    layout: RowBatches,
     row: u64,
     from: u64,
     to: u64,
@@ -444,9 +481,53 @@ struct Reader {
     batch_bytes: u64,
     /// Whether types were inferred, and whether the text was decoded.
     explain: (bool, bool),
+    pieces: Pieces,
+    /// Batches of pieces that have been read.
+    ready: VecDeque<RecordBatch>,
 }
 
 impl Reader {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if self.ready.is_empty() {
+            self.read_pieces()?;
+        }
+        match self.ready.pop_front() {
+            Some(batch) => Ok(Some(batch)),
+            None => self.batch(),
+        }
+    }
+
+    /// Reads the next pieces side by side, as far as they are plain.
+    fn read_pieces(&mut self) -> Result<()> {
+        let pieces = self.records.cut(&mut self.pieces)?;
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        let fresh = |(records, bytes)| Ok((records, bytes, self.table.fresh()?));
+        let pieces = pieces.into_iter().map(fresh).collect::<Result<_>>()?;
+        let (layout, columns) = (&self.layout, self.columns);
+        let read = self.pieces.each(
+            pieces,
+            |(mut records, bytes, mut table): (Records<io::Empty>, usize, Table)| {
+                while records.next_record()? {
+                    match skipped(&records, columns) {
+                        // The batch begins where its first row does.
+                        true if table.rows == 0 => return Err(Error::malformed("a record", "an empty line")),
+                        true => {}
+                        false => table.read(&records, Err)?,
+                    }
+                }
+                Ok((layout.batch(&mut table)?, bytes))
+            },
+        )?;
+        for (batch, bytes) in read {
+            self.records.skip(bytes);
+            self.row += batch.num_rows() as u64;
+            self.ready.push_back(batch);
+        }
+        Ok(())
+    }
+
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
         // Rows that are skipped do not count.
         let mut start = self.records.offset();
@@ -471,15 +552,10 @@ impl Reader {
             }
             self.row += 1;
         }
-        let rows = self.table.rows;
-        if rows == 0 {
-            return Ok(None);
+        match self.table.rows {
+            0 => Ok(None),
+            _ => self.layout.batch(&mut self.table).map(Some),
         }
-        let mut columns = self.table.finish()?;
-        if let Some(order) = &self.order {
-            columns = order.iter().filter_map(|index| columns.get(*index).map(Arc::clone)).collect();
-        }
-        rows::batch(Arc::clone(&self.schema), columns, rows).map(Some)
     }
 }
 
@@ -487,6 +563,6 @@ impl Iterator for Reader {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.batch().map_err(|error| error.in_format(ID)).transpose()
+        self.next_batch().map_err(|error| error.in_format(ID)).transpose()
     }
 }

@@ -1,28 +1,27 @@
 //! Writing.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
+use super::cells::{Cells, Quoting, Scratch};
 use super::dialect::CsvDialect;
-use crate::error::{Error, Hint, Result, excerpt};
+use crate::control::Control;
+use crate::error::{Error, ErrorKind, Hint, Result, excerpt};
+use crate::formats::text::pieces::Printer;
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::json::decode::{check_type, is_nested};
-use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, LossKinds, LossRecord, Plan, extension, shape};
 use crate::sink::Sink;
-
-const BUFFER_BYTES: usize = 64 << 10;
 
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let layout = CsvDialect::new(&options.options, options.name.as_deref().unwrap_or_default())?;
     let steps = steps(schema, &layout);
     let schema = Arc::clone(schema);
-    let (allowed, lost) = (options.allow_lossy, options.lost.clone());
-    Ok(planned(steps, move |sink| Ok(Box::new(CsvWriter::new(sink, &schema, layout, allowed, lost)?))))
+    let options = options.clone();
+    Ok(planned(steps, move |sink| Ok(Box::new(CsvWriter::new(sink, &schema, layout, &options)?))))
 }
 
 /// Exact: what is read back without a type is equal. Types that are not found again from the text are widened where the
@@ -109,13 +108,9 @@ fn effect(field: &FieldRef) -> Effect {
 
 /// A file being written.
 struct CsvWriter {
-    sink: Sink,
+    printer: Printer,
     dialect: CsvDialect,
     names: Vec<String>,
-    buffer: Vec<u8>,
-    /// The JSON form of a value.
-    value: Vec<u8>,
-    text: Vec<u8>,
     rows: u64,
     /// What may be lost, and what was.
     allowed: LossKinds,
@@ -123,132 +118,71 @@ struct CsvWriter {
 }
 
 impl CsvWriter {
-    fn new(
-        sink: Sink,
-        schema: &Schema,
-        dialect: CsvDialect,
-        allowed: LossKinds,
-        lost: LossRecord,
-    ) -> Result<Self> {
+    fn new(sink: Sink, schema: &Schema, dialect: CsvDialect, options: &WriteOptions) -> Result<Self> {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        let mut buffer = Vec::new();
+        let mut header = Vec::new();
         if dialect.header {
+            let quoting = Quoting::new(&dialect);
             for (index, name) in names.iter().enumerate() {
                 if index > 0 {
-                    buffer.push(dialect.delimiter);
+                    header.push(dialect.delimiter);
                 }
-                write_text(&mut buffer, name.as_bytes(), &dialect)?;
+                quoting.write(&mut header, name.as_bytes())?;
             }
-            buffer.push(b'\n');
+            header.push(b'\n');
         }
-        let (value, text) = (Vec::new(), Vec::new());
-        Ok(CsvWriter { sink, dialect, names, buffer, value, text, rows: 0, allowed, lost })
-    }
-}
-
-/// Appends a field that is not null: quoted if it is empty or holds a delimiter, a quote or a line end.
-fn write_text(out: &mut Vec<u8>, text: &[u8], dialect: &CsvDialect) -> Result<()> {
-    let special = |byte: &u8| {
-        *byte == dialect.delimiter || Some(*byte) == dialect.quote || matches!(byte, b'\n' | b'\r')
-    };
-    // A byte order mark at the start of a file would be skipped.
-    if !text.is_empty() && !text.iter().any(special) && !text.starts_with(b"\xef\xbb\xbf") {
-        out.extend_from_slice(text);
-        return Ok(());
-    }
-    let Some(quote) = dialect.quote else {
-        let text = excerpt(format_args!("{:?}", String::from_utf8_lossy(text)));
-        return Err(Error::lossy(format!("expected a text that needs no quotes, found {text}")));
-    };
-    out.push(quote);
-    for byte in text {
-        if *byte == quote {
-            out.push(quote);
-        }
-        out.push(*byte);
-    }
-    out.push(quote);
-    Ok(())
-}
-
-/// The text inside a JSON string that we wrote.
-fn unescape(string: &[u8], out: &mut Vec<u8>) {
-    out.clear();
-    let mut rest = string;
-    while let Some((byte, tail)) = rest.split_first() {
-        rest = tail;
-        if *byte != b'\\' {
-            out.push(*byte);
-            continue;
-        }
-        let Some((escape, tail)) = rest.split_first() else { return };
-        rest = tail;
-        match escape {
-            b'n' => out.push(b'\n'),
-            b'r' => out.push(b'\r'),
-            b't' => out.push(b'\t'),
-            b'b' => out.push(8),
-            b'f' => out.push(12),
-            b'u' => {
-                // Only control characters are written as four digits.
-                let code = rest.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
-                let code = code.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-                out.extend(code);
-                rest = rest.get(4..).unwrap_or_default();
-            }
-            other => out.push(*other),
-        }
+        // What is lost is recorded in the order of the rows.
+        let in_order = !dialect.nulls.is_empty();
+        let control = if in_order { Control::new(1) } else { options.control.clone() };
+        let (printer, lost) = (Printer::new(sink, header, &control), options.lost.clone());
+        Ok(CsvWriter { printer, dialect, names, rows: 0, allowed: options.allow_lossy, lost })
     }
 }
 
 impl Writer for CsvWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        let columns = Columns::new(rows, &JsonOptions::default())?;
-        for row in 0..rows.num_rows() {
-            for column in 0..rows.num_columns() {
-                if column > 0 {
-                    self.buffer.push(self.dialect.delimiter);
+        let cells = Cells::new(rows, &self.dialect)?;
+        let (first, names, dialect) = (self.rows, &self.names, &self.dialect);
+        let (allowed, lost) = (self.allowed, &self.lost);
+        self.printer.print(rows, |range, out| {
+            let mut scratch = Scratch::default();
+            for row in range {
+                for column in 0..cells.len() {
+                    if column > 0 {
+                        out.push(dialect.delimiter);
+                    }
+                    let place = |error: Error| {
+                        if error.kind() != ErrorKind::Lossy {
+                            return error;
+                        }
+                        let (row, name) = (first + row as u64, names.get(column).map_or("", String::as_str));
+                        let message = format!("row {row}, column {name:?}: {}", error.message());
+                        match error.advice() {
+                            Some(hint) => Error::lossy(message).hint(hint.clone()),
+                            None => Error::lossy(message),
+                        }
+                    };
+                    let null_text = |text: &[u8]| {
+                        let shown = excerpt(format_args!("{:?}", String::from_utf8_lossy(text)));
+                        if !allowed.contains(LossKind::Nulls) {
+                            let message = format!("the text {shown} would be read as null");
+                            return Err(Error::lossy(message).hint(Hint::AllowLossy));
+                        }
+                        let name = names.get(column).map_or("", String::as_str);
+                        lost.add(LossKind::Nulls, name, 1, || Some(shown));
+                        Ok(())
+                    };
+                    cells.write(column, row, out, &mut scratch, null_text).map_err(place)?;
                 }
-                self.value.clear();
-                columns.write_cell(column, row, &mut self.value)?;
-                let text = match self.value.as_slice() {
-                    b"null" => {
-                        self.buffer.extend_from_slice(self.dialect.null().as_bytes());
-                        continue;
-                    }
-                    [b'"', string @ .., b'"'] if string.contains(&b'\\') => {
-                        unescape(string, &mut self.text);
-                        self.text.as_slice()
-                    }
-                    [b'"', string @ .., b'"'] => string,
-                    value => value,
-                };
-                let name = self.names.get(column).map_or("", String::as_str);
-                let row = self.rows + row as u64;
-                let place =
-                    |error: Error| Error::lossy(format!("row {row}, column {name:?}: {}", error.message()));
-                if self.dialect.nulls.iter().any(|null| null.as_bytes() == text) {
-                    let shown = excerpt(format_args!("{:?}", String::from_utf8_lossy(text)));
-                    if !self.allowed.contains(LossKind::Nulls) {
-                        let message = format!("the text {shown} would be read as null");
-                        return Err(place(Error::lossy(message)).hint(Hint::AllowLossy));
-                    }
-                    self.lost.add(LossKind::Nulls, name, 1, || Some(shown));
-                }
-                write_text(&mut self.buffer, text, &self.dialect).map_err(place)?;
+                out.push(b'\n');
             }
-            self.buffer.push(b'\n');
-            if self.buffer.len() >= BUFFER_BYTES {
-                self.sink.write_all(&self.buffer)?;
-                self.buffer.clear();
-            }
-        }
+            Ok(())
+        })?;
         self.rows += rows.num_rows() as u64;
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Written> {
-        self.sink.write_all(&self.buffer)?;
-        Ok(Written::new(self.rows, self.sink.finish()?))
+    fn finish(self: Box<Self>) -> Result<Written> {
+        Ok(Written::new(self.rows, self.printer.finish()?))
     }
 }

@@ -1,22 +1,20 @@
 //! Writing: one object a line.
 
-use std::io::Write;
-
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::Result;
 use crate::formats::text::json_plan::{check_keys, plan_fields};
+use crate::formats::text::pieces::Printer;
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::{Effect, Form, Plan, shape};
-use crate::sink::Sink;
-
-const BUFFER_BYTES: usize = 64 << 10;
 
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let json = options.json;
-    let writer = move |sink| JsonLinesWriter { sink, json, buffer: Vec::new(), rows: 0 };
+    let control = options.control.clone();
+    let writer =
+        move |sink| JsonLinesWriter { printer: Printer::new(sink, Vec::new(), &control), json, rows: 0 };
     Ok(planned(steps(schema), move |sink| Ok(Box::new(writer(sink)))))
 }
 
@@ -32,9 +30,8 @@ fn steps(schema: &Schema) -> Plan {
 
 /// A file being written.
 struct JsonLinesWriter {
-    sink: Sink,
+    printer: Printer,
     json: JsonOptions,
-    buffer: Vec<u8>,
     rows: u64,
 }
 
@@ -42,20 +39,18 @@ impl Writer for JsonLinesWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         check_keys(rows, self.rows)?;
         let columns = Columns::new(rows, &self.json)?;
-        for row in 0..rows.num_rows() {
-            columns.write_object(row, &mut self.buffer)?;
-            self.buffer.push(b'\n');
-            if self.buffer.len() >= BUFFER_BYTES {
-                self.sink.write_all(&self.buffer)?;
-                self.buffer.clear();
+        self.printer.print(rows, |range, out| {
+            for row in range {
+                columns.write_object(row, out)?;
+                out.push(b'\n');
             }
-        }
+            Ok(())
+        })?;
         self.rows += rows.num_rows() as u64;
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Written> {
-        self.sink.write_all(&self.buffer)?;
-        Ok(Written::new(self.rows, self.sink.finish()?))
+    fn finish(self: Box<Self>) -> Result<Written> {
+        Ok(Written::new(self.rows, self.printer.finish()?))
     }
 }

@@ -1,4 +1,4 @@
-//! Floats, with the words that are no numbers.
+//! Floats, including the strings for NaN and infinities.
 
 use arrow_array::{ArrayRef, ArrowPrimitiveType};
 use arrow_buffer::NullBuffer;
@@ -60,7 +60,8 @@ impl Real for f16 {
         Self::parse(text).ok_or_else(|| unfit("a number in the range of float16", text.as_bytes()).at(offset))
     }
 
-    /// By way of a double, whose 53 bits only matter if the text has far more digits than a half can distinguish.
+    /// Parsed as float64. Rounding twice matters only if the text has far more digits than float16 can
+    /// distinguish.
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(f16::from_f64).filter(|value| value.is_finite())
     }
@@ -70,7 +71,7 @@ impl Real for f16 {
     }
 }
 
-/// The floats that are not finite, as text.
+/// Parses the text of a float that is not finite.
 fn parse_special(text: &[u8]) -> Option<f64> {
     match text {
         b"NaN" => Some(f64::NAN),
@@ -85,7 +86,7 @@ pub(crate) fn is_special_float(text: &[u8]) -> bool {
     parse_special(text).is_some()
 }
 
-/// The same in the spellings of everyday programs.
+/// The same, with spellings that common programs write.
 pub(crate) fn parse_special_cell(text: &[u8]) -> Option<f64> {
     parse_special(text).or(match text {
         b"nan" | b"NAN" => Some(f64::NAN),
@@ -119,7 +120,7 @@ where
     }
 
     fn text(&mut self, text: &[u8]) -> Result<()> {
-        // The standard parser also takes words; those have been looked at.
+        // The standard parser also accepts words; those were handled above.
         let number = |text: &&str| text.bytes().any(|byte| byte.is_ascii_digit());
         let value = match parse_special_cell(text) {
             Some(value) => Some(T::Native::special(value)),

@@ -1,7 +1,7 @@
-//! Typed columns from the JSON values of `hub::json` and from text cells: the exact inverse of what is written there.
+//! Typed columns from JSON values and from text cells: the exact inverse of the writers in `hub::json`.
 //!
-//! A [`JsonColumn`] is made once for a field; values are appended one by one, from a scanner or from the text of a cell, and
-//! taken out as an Arrow array.
+//! A [`JsonColumn`] is made once for a field; values are appended one by one, from a scanner or from the text of a
+//! cell, and returned as an Arrow array.
 
 mod floats;
 mod nested;
@@ -29,7 +29,8 @@ use crate::hub::type_text::print_type;
 use crate::limits::{Budget, Reservation};
 use crate::wire::json::Scanner;
 
-/// Field metadata: values of any kind are taken as text, because inference met several kinds. Never shown to a user.
+/// Field metadata: values of any kind are read as text, because inference found several kinds. Never shown to a
+/// user.
 pub(crate) const MIXED_KEY: &str = "pentaglot.mixed";
 
 /// Field metadata: dates and times are taken from their text alone, because inference met no number. Never shown to a user.
@@ -46,12 +47,12 @@ pub(crate) fn text_only(field: Field) -> Field {
     field.with_metadata(metadata)
 }
 
-/// The field without [`MIXED_KEY`] and [`TEXT_ONLY_KEY`], all the way down: how its arrays call it.
+/// The field without [`MIXED_KEY`], recursively: the field that its arrays have.
 pub(crate) fn without_mixed(field: &Field) -> Field {
     let data_type = match field.data_type() {
         DataType::Struct(fields) => DataType::Struct(fields_without_mixed(fields)),
         DataType::List(item) => DataType::List(Arc::new(without_mixed(item))),
-        // Inference makes no other nested types.
+        // Inference creates no other nested types.
         other => other.clone(),
     };
     let mut metadata = field.metadata().clone();
@@ -65,7 +66,7 @@ pub(crate) fn fields_without_mixed(fields: &Fields) -> Fields {
     fields.iter().map(|field| without_mixed(field)).collect()
 }
 
-/// Where the JSON text of columns comes from.
+/// The input that columns read JSON text from.
 pub(crate) trait Input: Read + Send + 'static {}
 
 impl<R: Read + Send + 'static> Input for R {}
@@ -86,13 +87,13 @@ trait Decode<R: Input>: Send {
         (0..count).for_each(|_| self.null());
     }
 
-    /// Takes the values out.
+    /// Returns the values as an array.
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef>;
 }
 
 type Decoder<R> = Box<dyn Decode<R>>;
 
-/// What a column costs before it has values: builders, names, the array of each batch.
+/// The memory of a column without values: builders, names, the array of each batch.
 const COLUMN_BYTES: u64 = 1 << 10;
 
 /// A column that grows value by value.
@@ -102,7 +103,7 @@ pub(crate) struct JsonColumn<R> {
     values: Decoder<R>,
     /// Whether a cell of this type is JSON text.
     nested: bool,
-    /// Pays for the column itself: its values are paid for as a batch.
+    /// The reservation for the column itself: its values are charged as a batch.
     _held: Reservation,
 }
 
@@ -140,7 +141,7 @@ impl<R: Input> JsonColumn<R> {
         Ok(())
     }
 
-    /// Appends a null, if the column takes it.
+    /// Appends a null, if the column is nullable.
     pub(crate) fn null(&mut self) -> Result<()> {
         if self.is_required() {
             return Err(Error::malformed(print_type(self.field.data_type()), "null").rule("type"));
@@ -175,20 +176,20 @@ impl<R: Input> JsonColumn<R> {
         !self.field.is_nullable() && *self.field.data_type() != DataType::Null
     }
 
-    /// Takes the values out; the column is empty again.
+    /// Returns the values as an array and clears the column.
     pub(crate) fn finish(&mut self) -> Result<ArrayRef> {
         let nulls = self.nulls.finish();
         self.values.finish(nulls)
     }
 
-    /// Takes the values out of a child whose nulls are only below nulls of its parent, if it is not nullable.
+    /// Returns the values of a child. If it is not nullable, its nulls are only below nulls of its parent.
     fn finish_child(&mut self) -> Result<ArrayRef> {
         let nulls = self.nulls.finish().filter(|_| self.field.is_nullable());
         self.values.finish(nulls)
     }
 }
 
-/// The error of a text that is not what a type needs.
+/// The error for a text that is not a value of the type.
 #[cold]
 fn unfit(expected: &str, text: &[u8]) -> Error {
     let text = String::from_utf8_lossy(text);
@@ -222,7 +223,7 @@ pub(crate) fn is_nested(field: &Field) -> bool {
     nested(field.data_type())
 }
 
-/// Errs if a type has no JSON form that can be read back.
+/// Returns an error if a type has no JSON form that can be read back.
 pub(crate) fn check_type(field: &FieldRef) -> Result<()> {
     decoder::<std::io::Empty>(field, &Budget::default()).map(drop)
 }

@@ -30,7 +30,7 @@ pub(super) fn decoder<R: Input>(field: &FieldRef, budget: &Budget) -> Result<Dec
         }
         DataType::Struct(fields) => Box::new(Struct::new(fields, budget)?),
         DataType::Map(entries, sorted) => Box::new(Map::new(entries, *sorted, budget)?),
-        // The values are read as they are and packed at the end of a batch.
+        // The values are read unencoded and encoded at the end of a batch.
         DataType::Dictionary(_, value) => {
             let values = Arc::new(Field::new("", value.as_ref().clone(), true));
             Box::new(Packed::new(&values, field.data_type(), budget).ok_or_else(unsupported)??)
@@ -46,7 +46,7 @@ fn no_cell(text: &[u8]) -> Error {
     super::unfit("JSON text", text)
 }
 
-/// Elements take at least two bytes of input each; their memory is checked against the budget now and then.
+/// Elements take at least two bytes of input each; their memory is checked against the budget at intervals.
 fn check_count(count: usize, budget: &Budget) -> Result<()> {
     if count.is_multiple_of(1 << 16) {
         budget.check(count as u64 * 16)?;
@@ -153,7 +153,7 @@ impl<R: Input> FixedList<R> {
         })
     }
 
-    /// One level; the depth is that of the shape, which was checked against the limits.
+    /// Recursive; the depth is the number of dimensions, which was checked against the limits.
     fn level(
         items: &mut JsonColumn<R>,
         shape: &[u64],
@@ -207,25 +207,25 @@ impl<R: Input> Decode<R> for FixedList<R> {
 
 /// The columns of an object, which may come in any order.
 ///
-/// A column whose key is missing gets its nulls when its next value comes or at the end, many at a time: an object costs
-/// as much as it has keys, however many columns there are.
+/// A column whose key is missing gets its nulls with its next value or at the end, many at a time, so the cost of an
+/// object depends on its keys, not on the number of columns.
 pub(crate) struct Record<R> {
-    /// `None`: a column that is not wanted.
+    /// `None` for a column that is not selected.
     columns: Vec<Option<JsonColumn<R>>>,
     names: Vec<String>,
-    /// The keys with their quotes, as most programs write them.
+    /// The quoted keys, with the escapes that most programs write.
     quoted: Vec<Vec<u8>>,
     by_name: HashMap<String, usize>,
     /// The object in which a column was last seen.
     seen: Vec<u64>,
-    /// The columns whose key must be there.
+    /// The columns whose key is required.
     required: Vec<usize>,
     objects: u64,
     rows: usize,
 }
 
 impl<R: Input> Record<R> {
-    /// The columns of `fields`; those that `wanted` says `false` for are skipped.
+    /// The columns of `fields`; those for which `wanted` returns `false` are skipped.
     pub(crate) fn new(fields: &Fields, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
         let columns = fields.iter().enumerate().map(|(index, field)| {
             let column = || JsonColumn::new(field, budget).field(field.name().clone());
@@ -325,7 +325,7 @@ impl<R: Input> Record<R> {
         self.names.get(index).cloned().unwrap_or_default()
     }
 
-    /// Keys that are missing are null, where the column takes it.
+    /// A missing key is null, if the column is nullable.
     fn check_required(&self, offset: u64) -> Result<()> {
         match self.required.iter().find(|index| self.seen.get(**index) != Some(&self.objects)) {
             None => Ok(()),
@@ -340,14 +340,14 @@ impl<R: Input> Record<R> {
         self.rows += 1;
     }
 
-    /// Takes the rows out of the count; each column has a value for each.
+    /// Pads each column to the number of rows, and resets that number.
     fn take_rows(&mut self) -> usize {
         let rows = std::mem::take(&mut self.rows);
         self.columns.iter_mut().flatten().for_each(|column| column.pad_to(rows));
         rows
     }
 
-    /// Takes the wanted columns out, in order.
+    /// Returns the selected columns, in order.
     pub(crate) fn finish(&mut self) -> Result<Vec<ArrayRef>> {
         self.take_rows();
         self.columns.iter_mut().flatten().map(JsonColumn::finish).collect()
@@ -466,10 +466,10 @@ struct Map<R> {
 impl<R: Input> Map<R> {
     fn new(entries: &FieldRef, sorted: bool, budget: &Budget) -> Result<Self> {
         let DataType::Struct(fields) = entries.data_type() else {
-            return Err(Error::unsupported("a map whose entries are no structs"));
+            return Err(Error::unsupported("a map whose entries are not structs"));
         };
         let [key, value] = fields.as_ref() else {
-            return Err(Error::unsupported("a map whose entries have not two fields"));
+            return Err(Error::unsupported("a map whose entries do not have two fields"));
         };
         Ok(Map {
             keys: JsonColumn::new(key, budget)?,
@@ -547,18 +547,18 @@ impl<R: Input> Decode<R> for Map<R> {
     }
 }
 
-/// Values that Arrow packs: dictionaries and runs.
+/// Values that Arrow encodes: dictionaries and runs.
 struct Packed<R> {
     values: JsonColumn<R>,
     data_type: DataType,
 }
 
 impl<R: Input> Packed<R> {
-    /// `None` if Arrow cannot pack values of this type.
+    /// `None` if Arrow cannot encode values of this type.
     fn new(values: &FieldRef, data_type: &DataType, budget: &Budget) -> Option<Result<Self>> {
         let packs = arrow_cast::can_cast_types(values.data_type(), data_type);
         packs.then(|| {
-            // Any value may be null, whatever the field inside says.
+            // Any value may be null, whether or not the inner field is nullable.
             let values = Arc::new(values.as_ref().clone().with_nullable(true));
             Ok(Packed { values: JsonColumn::new(&values, budget)?, data_type: data_type.clone() })
         })

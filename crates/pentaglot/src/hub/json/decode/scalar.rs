@@ -1,4 +1,4 @@
-//! The decoder of a type without parts; nulls, booleans and integers.
+//! Decoders of types without children; nulls, booleans and integers.
 
 use std::sync::Arc;
 
@@ -123,7 +123,7 @@ impl<R: Input> Decode<R> for Booleans {
     }
 }
 
-/// `true` and `false` in the spellings of everyday programs.
+/// `true` and `false`, with spellings that common programs write.
 pub(crate) fn parse_bool(text: &[u8]) -> Option<bool> {
     match text {
         b"true" | b"True" | b"TRUE" => Some(true),

@@ -1,4 +1,4 @@
-//! Dates, times, decimals and intervals: values with a text of their own.
+//! Dates, times, decimals and intervals: values with a specific text form.
 
 use arrow_array::types::*;
 use arrow_array::{ArrayRef, ArrowPrimitiveType};
@@ -11,7 +11,7 @@ use crate::hub::json::{parse_date, parse_decimal, parse_time, parse_timestamp};
 use crate::hub::type_text::print_type;
 use crate::wire::json::Scanner;
 
-/// What a date or time counts.
+/// The unit of a date or time.
 #[derive(Clone, Copy)]
 pub(super) enum Stamp {
     Date,
@@ -62,7 +62,7 @@ where
             let text = scanner.str_bytes()?;
             (self.parse(text), text)
         } else {
-            // What has no text is its raw integer.
+            // A value without a text form is written as its raw integer.
             let text = scanner.number()?;
             (text.parse().ok(), text.as_bytes())
         };
@@ -203,7 +203,7 @@ where
     fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
         let is_text = scanner.skip_space()? == Some(b'"');
         let offset = scanner.offset();
-        // Programs that know no decimals write numbers.
+        // Programs without a decimal type write numbers.
         let text = if is_text { scanner.str_bytes()? } else { scanner.number()?.as_bytes() };
         let value = self.parse(text).map_err(|error| error.at(offset))?;
         self.values.push(value);

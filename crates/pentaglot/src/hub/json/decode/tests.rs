@@ -1,4 +1,4 @@
-//! What `hub::json` writes is read back equal, for any type.
+//! Values that `hub::json` writes are read back equal, for any type.
 
 use std::io::Cursor;
 
@@ -11,7 +11,7 @@ use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::type_text::parse_schema;
 use crate::limits::Limits;
 
-/// A repeatable source of numbers.
+/// A deterministic random number generator.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// The JSON text of a random value of a field: a second, plain writer of the published forms.
+/// The JSON text of a random value of a field: an independent, simple writer of the documented forms.
 fn random_json(field: &Field, random: &mut Random, out: &mut String) {
     if field.is_nullable() && random.below(4) == 0 || *field.data_type() == DataType::Null {
         return out.push_str("null");
@@ -161,7 +161,7 @@ fn random_json(field: &Field, random: &mut Random, out: &mut String) {
     out.push_str(&text);
 }
 
-/// A schema of every type that has a JSON form, and one of them nested in each other.
+/// A schema of every type that has a JSON form, including nested ones.
 pub(crate) const EVERY_TYPE: &str = "struct{b: ?bool, i8: ?int8, i16: ?int16, i32: ?int32, i64: int64, u8: ?uint8, \
     u16: ?uint16, u32: ?uint32, u64: ?uint64, f16: ?float16, f32: ?float32, f64: ?float64, s: ?utf8, ls: large_utf8, \
     sv: ?utf8_view, bin: ?binary, lbin: ?large_binary, bv: ?binary_view, fb: ?fixed_binary[3], fb0: fixed_binary[0], \
@@ -303,7 +303,7 @@ fn an_object_costs_its_own_keys_and_not_those_of_all_columns() {
         record.read(&mut scanner).unwrap();
         scanner.end_line().unwrap();
     }
-    // Row 28 is the last with k0, row 29 the last with k1; the others have had no value yet.
+    // Row 28 is the last with k0, row 29 the last with k1; the others have no value yet.
     let held = record.held();
     assert_eq!((&held[..2], held[2..].iter().sum::<usize>()), (&[29, 30][..], 0));
     let columns = record.finish().unwrap();

@@ -65,7 +65,7 @@ impl Texts {
 
 pub(super) struct Strings {
     values: Texts,
-    /// Whether values of other kinds are taken as their text.
+    /// Whether values of other kinds are read as their text.
     mixed: bool,
 }
 

@@ -1,0 +1,510 @@
+//! A version of a table as a document: chunks are fetched when their rows are asked for, with the columns that are asked
+//! for, a few ahead.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::{ArrayRef, RecordBatch};
+use futures::{StreamExt, TryStreamExt};
+use mongodb::bson::raw::RawDocumentBuf;
+use mongodb::bson::{Bson, Document as BsonDocument, doc};
+use pentaglot::formats::bsondf::{BsonColumn, Type, read_document};
+use pentaglot::formats::{Document, Findings, Node, Outline, ReadOptions, Split, Summary};
+use pentaglot::hub::filter::{Interval, Limit};
+use pentaglot::hub::{Rows, Selection, rows};
+use pentaglot::{Budget, Control, Error, RemoteTable, Result};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::store::{AT_ONCE, ChunkId, Store, Version};
+use crate::{FORMAT, fault};
+
+/// Rows of a batch, unless a user asks for another number.
+const BATCH_ROWS: u64 = 64 << 10;
+
+/// How many chunks are under way at a time.
+const AHEAD: usize = 2;
+
+/// The most keys that are listed.
+const MOST_KEYS: i64 = 100_000;
+
+/// Opens the table that an address names; a collection of several tables, of which none is named, lists their keys.
+pub(crate) fn open(store: Store, options: &ReadOptions) -> Result<RemoteTable> {
+    let address = store.address.clone();
+    let id = match (address.version(), address.key()) {
+        (Some(version), _) => version,
+        (None, Some(key)) => store.current(key)?.ok_or_else(|| no_key(&store, key))?,
+        (None, None) => match &store.all_keys(MOST_KEYS)?[..] {
+            [] => return Err(Error::usage("no table is in this collection (C.keys is empty)")),
+            [(_, version)] => *version,
+            keys => return Ok(container(keys.iter().map(|(key, _)| key.clone()).collect())),
+        },
+    };
+    let version = store.version(id)?;
+    if address.key().is_some_and(|key| key != version.key) {
+        return Err(Error::usage(format!("version {id} is one of the key {:?}", version.key)));
+    }
+    if !version.is_done {
+        return Err(Error::malformed(
+            format_args!("version {id} to be complete"),
+            "one that is being written",
+        ));
+    }
+    let filter = range_filter(&store, &version)?;
+    let document = Arc::new(TableDocument::new(store, version, options)?);
+    Ok(RemoteTable::new(FORMAT, document).with_filter(filter))
+}
+
+fn no_key(store: &Store, key: &str) -> Error {
+    let there = match store.all_keys(11) {
+        Ok(keys) if keys.is_empty() => "there is none".to_owned(),
+        Ok(keys) => {
+            let more = if keys.len() > 10 { ", …" } else { "" };
+            let names: Vec<&str> = keys.iter().take(10).map(|(key, _)| key.as_str()).collect();
+            format!("there is {}{more}", names.join(", "))
+        }
+        Err(error) => return error,
+    };
+    Error::usage(format!("there is no key {key:?} ({there})"))
+}
+
+fn container(keys: Vec<String>) -> RemoteTable {
+    let mut summary = Summary::new(FORMAT, Arc::new(arrow_schema::Schema::empty()));
+    summary.members = keys;
+    RemoteTable::new(FORMAT, Arc::new(Container { summary }))
+}
+
+/// The condition that `from=` and `to=` are: from the first on, up to but without the second.
+fn range_filter(store: &Store, version: &Version) -> Result<Option<String>> {
+    let (from, to) = store.address.range();
+    if from.is_none() && to.is_none() {
+        return Ok(None);
+    }
+    let Some(order) = store.address.order().or(version.order.as_deref()) else {
+        return Err(Error::usage("from= and to= need an ordering column: order=COLUMN"));
+    };
+    let Some((_, kind)) = version.columns.iter().find(|(name, _)| name == order) else {
+        return Err(Error::usage(format!("order: there is no column {order:?}")));
+    };
+    let kind = match kind {
+        Type::Factor { dictionary, .. } => dictionary,
+        kind => kind,
+    };
+    let is_number = kind.to_arrow().is_numeric();
+    let literal = |text: &str| match is_number {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "''")),
+    };
+    let column = format!("\"{}\"", order.replace('"', "\"\""));
+    let conditions: Vec<String> = [(">=", from), ("<", to)]
+        .into_iter()
+        .filter_map(|(operator, text)| Some(format!("{column} {operator} {}", literal(text?))))
+        .collect();
+    Ok(Some(conditions.join(" and ")))
+}
+
+/// A collection of several tables.
+struct Container {
+    summary: Summary,
+}
+
+impl Document for Container {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        Node::new("collection", 0, 0)
+    }
+
+    fn validate(&self, _findings: &mut Findings) -> Result<()> {
+        self.summary.check_member()
+    }
+
+    fn rows(&self, _selection: &Selection) -> Result<Rows> {
+        Err(self.summary.check_member().err().unwrap_or_else(|| Error::usage("no key is named")))
+    }
+}
+
+/// What is known of a chunk without its frame.
+#[derive(Debug, Clone)]
+struct ChunkMeta {
+    id: ChunkId,
+    rows: Range<u64>,
+    min: Bson,
+    max: Bson,
+}
+
+/// One version of a table.
+struct TableDocument {
+    store: Store,
+    version: Arc<Version>,
+    metas: OnceLock<Arc<Vec<ChunkMeta>>>,
+    summary: Summary,
+    budget: Budget,
+    control: Control,
+}
+
+impl TableDocument {
+    fn new(store: Store, version: Version, options: &ReadOptions) -> Result<Self> {
+        let mut summary = Summary::new(FORMAT, version.arrow_schema()?);
+        summary.rows = Some(version.rows);
+        let mut fact = |name: &str, value: String| summary.metadata.push((name.to_owned(), value));
+        fact("key", version.key.clone());
+        fact("version", version.id.to_hex());
+        fact("chunks", version.chunks.len().to_string());
+        if let Some(order) = &version.order {
+            fact("order", order.clone());
+        }
+        let (budget, control) = (options.budget.clone(), options.control.clone());
+        Ok(TableDocument {
+            store,
+            version: Arc::new(version),
+            metas: OnceLock::new(),
+            summary,
+            budget,
+            control,
+        })
+    }
+
+    /// Where the rows of each chunk are; asked for once.
+    fn metas(&self) -> Result<Arc<Vec<ChunkMeta>>> {
+        if let Some(metas) = self.metas.get() {
+            return Ok(Arc::clone(metas));
+        }
+        let mut found: HashMap<ChunkId, BsonDocument> = HashMap::new();
+        let collection = self.store.chunks.clone_with_type::<BsonDocument>();
+        for some in self.version.chunks.chunks(AT_ONCE) {
+            let filter = doc! { "_id": { "$in": Version::chunk_list(some) } };
+            let fields = doc! { "first": 1, "rows": 1, "min": 1, "max": 1 };
+            let documents: Vec<BsonDocument> = self.store.wait(async {
+                collection.find(filter.clone()).projection(fields.clone()).await?.try_collect().await
+            })?;
+            for document in documents {
+                let id = document.get_document("_id").ok().and_then(ChunkId::from_bson);
+                found.extend(id.map(|id| (id, document)));
+            }
+        }
+        let mut metas = Vec::new();
+        let mut start = 0;
+        for id in &self.version.chunks {
+            let chunk = found.get(id).ok_or_else(|| missing(*id))?;
+            let number = |name: &str| match chunk.get(name) {
+                Some(Bson::Int64(number)) => u64::try_from(*number).ok(),
+                Some(Bson::Int32(number)) => u64::try_from(*number).ok(),
+                _ => None,
+            };
+            let (first, count) = (number("first"), number("rows"));
+            let (Some(first), Some(count)) = (first, count) else {
+                return Err(at(*id, Error::malformed("numbers first and rows", "other values")));
+            };
+            if first != start {
+                return Err(at(*id, Error::malformed(format_args!("to begin with row {start}"), first)));
+            }
+            let bound = |name: &str| chunk.get(name).cloned().unwrap_or(Bson::Null);
+            metas.push(ChunkMeta {
+                id: *id,
+                rows: start..start + count,
+                min: bound("min"),
+                max: bound("max"),
+            });
+            start += count;
+        }
+        if start != self.version.rows {
+            let error = Error::malformed(format_args!("{} rows in all chunks", self.version.rows), start);
+            return Err(error.rule("mongodb-store"));
+        }
+        Ok(Arc::clone(self.metas.get_or_init(|| Arc::new(metas))))
+    }
+
+    /// The chunks that hold rows of a range.
+    fn chunks_of(&self, range: &Range<u64>) -> Result<Vec<ChunkMeta>> {
+        let metas = self.metas()?;
+        let overlaps = |meta: &&ChunkMeta| meta.rows.start < range.end && range.start < meta.rows.end;
+        Ok(metas.iter().filter(overlaps).cloned().collect())
+    }
+
+    /// Starts to fetch chunks, with some columns.
+    fn fetch(&self, chunks: &[ChunkMeta], names: &[&str]) -> Fetch {
+        let mut fields = None;
+        let is_path = |name: &&str| name.is_empty() || name.starts_with('$') || name.contains('.');
+        if names.len() < self.version.columns.len() && !names.iter().any(|name| is_path(name)) {
+            let mut projection = doc! { "first": 1, "rows": 1 };
+            projection.extend(names.iter().map(|name| (format!("df.{name}"), Bson::Int32(1))));
+            fields = Some(projection);
+        }
+        let ids: Vec<ChunkId> = chunks.iter().map(|chunk| chunk.id).collect();
+        let (sender, receiver) = mpsc::channel(1);
+        let store = self.store.clone();
+        let timeout = store.collections.shared.settings.timeout;
+        let task = self.store.collections.runtime().spawn(async move {
+            let requests = futures::stream::iter(ids).map(|id| {
+                let (store, fields) = (&store, fields.clone());
+                async move {
+                    let mut request = store.chunks.find_one(doc! { "_id": id.to_bson() });
+                    if let Some(fields) = fields {
+                        request = request.projection(fields);
+                    }
+                    match tokio::time::timeout(timeout, request).await {
+                        Ok(Ok(Some(document))) => Ok(document),
+                        Ok(Ok(None)) => Err(missing(id)),
+                        Ok(Err(error)) => Err(fault::error(&store.address, &error)),
+                        Err(_) => Err(fault::timeout(&store.address, timeout)),
+                    }
+                }
+            });
+            let mut answers = std::pin::pin!(requests.buffered(AHEAD));
+            while let Some(answer) = answers.next().await {
+                let failed = answer.is_err();
+                if sender.send(answer).await.is_err() || failed {
+                    return;
+                }
+            }
+        });
+        Fetch { receiver, task }
+    }
+}
+
+/// An error in a chunk.
+fn at(id: ChunkId, error: Error) -> Error {
+    error.rule("mongodb-store").field(format!("chunk {} of version {}", id.number, id.version))
+}
+
+fn missing(id: ChunkId) -> Error {
+    at(id, Error::malformed("the chunk", "none: it was removed"))
+}
+
+/// Chunks on their way.
+struct Fetch {
+    receiver: mpsc::Receiver<Result<RawDocumentBuf>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Document for TableDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn splits(&self, wanted: usize) -> Vec<Split> {
+        let Ok(metas) = self.metas() else { return Split::whole(&self.summary) };
+        let each = metas.len().div_ceil(wanted.max(1)).max(1);
+        let split = |some: &[ChunkMeta]| {
+            let rows = some.first()?.rows.start..some.last()?.rows.end;
+            (!rows.is_empty()).then_some(Split { rows, bytes: 0..0 })
+        };
+        metas.chunks(each).filter_map(split).collect()
+    }
+
+    fn candidates(&self, intervals: &[Interval]) -> Result<Option<Vec<Range<u64>>>> {
+        let Some(order) = &self.version.order else { return Ok(None) };
+        let own = |interval: &&Interval| {
+            self.version.columns.get(interval.field).is_some_and(|(name, _)| name == order)
+        };
+        let intervals: Vec<&Interval> = intervals.iter().filter(own).collect();
+        if intervals.is_empty() {
+            return Ok(None);
+        }
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for meta in self.metas()?.iter() {
+            if !intervals.iter().all(|interval| may_match(meta, interval)) {
+                continue;
+            }
+            match ranges.last_mut() {
+                Some(last) if last.end == meta.rows.start => last.end = meta.rows.end,
+                _ => ranges.push(meta.rows.clone()),
+            }
+        }
+        Ok(Some(ranges))
+    }
+
+    fn outline(&self) -> Outline {
+        Node::new("collection", 0, 0)
+    }
+
+    /// Every chunk is fetched and its frame checked as in a file.
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        let chunks = self.chunks_of(&(0..u64::MAX))?;
+        let names: Vec<&str> = self.version.columns.iter().map(|(name, _)| name.as_str()).collect();
+        let mut fetch = self.fetch(&chunks, &names);
+        let registry = pentaglot::Registry::default();
+        let format = registry.get(FORMAT)?;
+        for chunk in &chunks {
+            self.control.check()?;
+            let Some(document) = next(&self.store, &mut fetch)? else { break };
+            let source = pentaglot::Source::from_bytes("chunk", document.into_bytes());
+            let mut options = frame_options(&self.budget, &self.control);
+            options.member = Some("df".to_owned());
+            match format.open(source, &options) {
+                Ok(frame) => frame.validate(findings)?,
+                Err(error) => findings.error(&at(chunk.id, error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn rows(&self, selection: &Selection) -> Result<Rows> {
+        let range = selection.range(self.version.rows);
+        let schema = Arc::clone(selection.schema());
+        let wanted: Vec<(String, Type)> = selection
+            .fields()
+            .into_iter()
+            .filter_map(|field| self.version.columns.get(field).cloned())
+            .collect();
+        let mut names: Vec<&str> = wanted.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut chunks = self.chunks_of(&range)?;
+        if chunks.is_empty() {
+            // A batch without rows has the dictionaries of the first chunk.
+            chunks.extend(self.metas()?.first().cloned());
+        }
+        let fetch = (!names.is_empty()).then(|| self.fetch(&chunks, &names));
+        let reader = ChunkReader {
+            store: self.store.clone(),
+            budget: self.budget.clone(),
+            control: self.control.clone(),
+            wanted,
+            fetch,
+            chunks: chunks.into_iter(),
+            schema: Arc::clone(&schema),
+            range,
+            batch_rows: selection.batch_rows_or(BATCH_ROWS as usize) as u64,
+            open: None,
+            failed: false,
+        };
+        Ok(rows::from_batches(schema, reader))
+    }
+}
+
+/// Whether a chunk can hold values of an interval.
+fn may_match(meta: &ChunkMeta, interval: &Interval) -> bool {
+    let reaches = |bound: &Bson, limit: &Option<Limit>, is_low: bool| {
+        let Some(limit) = limit else { return true };
+        let order = match (bound, limit) {
+            (Bson::Int64(bound), Limit::Number(limit)) => bound.partial_cmp(limit),
+            (Bson::Int32(bound), Limit::Number(limit)) => i64::from(*bound).partial_cmp(limit),
+            (Bson::Double(bound), Limit::Float(limit)) => bound.partial_cmp(limit),
+            (Bson::String(bound), Limit::Text(limit)) => Some(bound.as_str().cmp(limit.as_str())),
+            _ => None,
+        };
+        // What cannot be compared may match.
+        order.is_none_or(|order| if is_low { order.is_ge() } else { order.is_le() })
+    };
+    reaches(&meta.max, &interval.low, true) && reaches(&meta.min, &interval.high, false)
+}
+
+fn frame_options(budget: &Budget, control: &Control) -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.dialect = Some("bson".to_owned());
+    options.budget = budget.clone();
+    options.control = control.clone();
+    options
+}
+
+fn next(store: &Store, fetch: &mut Fetch) -> Result<Option<RawDocumentBuf>> {
+    store.collections.runtime().block_on(fetch.receiver.recv()).transpose()
+}
+
+/// Rows from chunks, as they come.
+struct ChunkReader {
+    store: Store,
+    budget: Budget,
+    control: Control,
+    wanted: Vec<(String, Type)>,
+    /// `None` where no column is wanted.
+    fetch: Option<Fetch>,
+    chunks: std::vec::IntoIter<ChunkMeta>,
+    schema: arrow_schema::SchemaRef,
+    range: Range<u64>,
+    batch_rows: u64,
+    /// The columns of a chunk, and the rows of it that are left.
+    open: Option<(Vec<ArrayRef>, Range<u64>)>,
+    failed: bool,
+}
+
+impl ChunkReader {
+    /// The columns of the next chunk, and which of its rows are wanted.
+    fn advance(&mut self) -> Result<bool> {
+        self.control.check()?;
+        let Some(chunk) = self.chunks.next() else { return Ok(false) };
+        let start = self.range.start.max(chunk.rows.start) - chunk.rows.start;
+        let end = self.range.end.min(chunk.rows.end).max(chunk.rows.start) - chunk.rows.start;
+        let columns = match &mut self.fetch {
+            None => Vec::new(),
+            Some(fetch) => {
+                let document = next(&self.store, fetch)?
+                    .ok_or_else(|| at(chunk.id, Error::malformed("the chunk", "the end of the answers")))?;
+                self.decode(&chunk, document).map_err(|error| at(chunk.id, error))?
+            }
+        };
+        self.open = Some((columns, start..end.max(start)));
+        Ok(true)
+    }
+
+    fn decode(&self, chunk: &ChunkMeta, document: RawDocumentBuf) -> Result<Vec<ArrayRef>> {
+        let bytes = document.into_bytes();
+        let _held = self.budget.reserve(bytes.len() as u64)?;
+        let mut options = frame_options(&self.budget, &self.control);
+        options.member = Some("df".to_owned());
+        let columns: Vec<BsonColumn> = read_document(bytes, &options)?;
+        let count = chunk.rows.end - chunk.rows.start;
+        let column = |(name, kind): &(String, Type)| {
+            let found = columns.iter().find(|column| column.name == *name);
+            let found = found.ok_or_else(|| Error::malformed("the column", "none").field(name.clone()))?;
+            if found.kind != *kind {
+                let error = Error::malformed(format_args!("{kind}, as the version says"), &found.kind);
+                return Err(error.field(name.clone()));
+            }
+            if found.values.len() as u64 != count {
+                let error =
+                    Error::malformed(format_args!("{count} rows, as the chunk says"), found.values.len());
+                return Err(error.field(name.clone()));
+            }
+            Ok(Arc::clone(&found.values))
+        };
+        self.wanted.iter().map(column).collect()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some((columns, range)) = &mut self.open {
+                let is_first =
+                    range.start == 0 && range.end == 0 && !columns.is_empty() && self.range.is_empty();
+                if !range.is_empty() || is_first {
+                    let count = self.batch_rows.max(1).min(range.end - range.start);
+                    let (start, length) = (range.start as usize, count as usize);
+                    range.start += count;
+                    let slices = columns.iter().map(|column| column.slice(start, length)).collect();
+                    if is_first {
+                        self.open = None;
+                    }
+                    return rows::batch(Arc::clone(&self.schema), slices, length).map(Some);
+                }
+                self.open = None;
+            }
+            if !self.advance()? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Iterator for ChunkReader {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let batch = self.next_batch().transpose();
+        self.failed = matches!(batch, Some(Err(_)));
+        batch
+    }
+}

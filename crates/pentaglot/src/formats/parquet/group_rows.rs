@@ -1,0 +1,208 @@
+//! The rows of one row group: its columns are decoded side by side.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{FieldRef, Schema};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
+};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+
+use super::layout::{Chunks, Pages, check_value_count, from_parquet};
+use super::read::Store;
+use super::thrift::PageHeader;
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::hub::rows;
+
+/// The approximate bytes of a batch, as the footer counts them.
+const BATCH_BYTES: u64 = 16 << 20;
+const MOST_BATCH_ROWS: u64 = 64 << 10;
+
+/// How many columns are decoded for each thread before the batch is complete, so that slow ones and fast ones even out.
+const LANES_PER_THREAD: usize = 8;
+
+/// The rows of a row group that are asked for.
+pub(super) struct GroupRows {
+    lanes: Vec<Lane>,
+}
+
+/// Some of the columns, which one thread decodes.
+struct Lane {
+    /// With a place of its own for the error of a read.
+    chunks: Chunks,
+    reader: ParquetRecordBatchReader,
+}
+
+impl GroupRows {
+    /// The next batch; `None` at the end.
+    pub(super) fn next_batch(&mut self, control: &Control) -> Result<Option<RecordBatch>> {
+        let decoded = control.map(std::mem::take(&mut self.lanes), |mut lane: Lane| {
+            let batch = lane.chunks.guarded(|| Ok(lane.reader.next().transpose()?))?;
+            Ok((lane, batch))
+        })?;
+        let mut batches = Vec::new();
+        for decoded in decoded {
+            let (lane, batch) = decoded?;
+            self.lanes.push(lane);
+            batches.push(batch);
+        }
+        if let [only] = batches.as_mut_slice() {
+            return Ok(only.take());
+        }
+        let count = |batch: &Option<RecordBatch>| batch.as_ref().map_or(0, RecordBatch::num_rows);
+        let rows = batches.first().map_or(0, count);
+        if let Some(other) = batches.iter().map(count).find(|other| *other != rows) {
+            let expected = format_args!("{rows} rows, as in the first column");
+            return Err(Error::malformed(expected, other).rule("row-count"));
+        }
+        let batches: Vec<RecordBatch> = batches.into_iter().flatten().collect();
+        if batches.is_empty() {
+            return Ok(None);
+        }
+        let fields: Vec<FieldRef> =
+            batches.iter().flat_map(|batch| batch.schema_ref().fields().iter().cloned()).collect();
+        let columns: Vec<ArrayRef> =
+            batches.iter().flat_map(|batch| batch.columns().iter().cloned()).collect();
+        rows::batch(Arc::new(Schema::new(fields)), columns, rows).map(Some)
+    }
+}
+
+impl Store {
+    /// Reads the rows `range` of a row group, after a look at every page header that they need. `columns` are those of the
+    /// schema that are read, in order.
+    pub(super) fn read_group(
+        &self,
+        index: usize,
+        columns: &[usize],
+        range: Range<u64>,
+        batch_rows: usize,
+    ) -> Result<GroupRows> {
+        let group = self.footer.metadata.row_groups().get(index);
+        let group = group.ok_or_else(|| Error::usage(format!("there is no row group {index}")))?;
+        let total = u64::try_from(group.num_rows()).unwrap_or(0);
+        let whole = range == (0..total);
+        let metadata = if whole { self.metadata() } else { self.indexed().unwrap_or(self.metadata()) };
+        let masks = self.lanes(columns);
+        let pages = |mask: &ProjectionMask| self.check_pages(metadata.metadata(), index, mask, &range);
+        let largest = self.control.map(masks.iter().collect(), pages)?;
+        let largest = largest.into_iter().try_fold(0, |most, one| one.map(|one| most.max(one)))?;
+        let rows = match batch_rows {
+            0 => self.own_batch_rows(group, largest),
+            most => most,
+        };
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let selected = || std::iter::once(size(range.start)..size(range.end));
+        let selection = (!whole).then(|| RowSelection::from_consecutive_ranges(selected(), size(total)));
+        let lane = |mask: ProjectionMask| self.lane(metadata, index, mask, selection.clone(), rows);
+        Ok(GroupRows { lanes: masks.into_iter().map(lane).collect::<Result<_>>()? })
+    }
+
+    /// The columns that each thread decodes at a time.
+    fn lanes(&self, columns: &[usize]) -> Vec<ProjectionMask> {
+        let descriptor = self.footer.metadata.file_metadata().schema_descr();
+        let mask = |columns: &[usize]| ProjectionMask::roots(descriptor, columns.iter().copied());
+        let threads = self.control.threads();
+        if threads == 1 || columns.len() < 2 {
+            return vec![mask(columns)];
+        }
+        let each = columns.len().div_ceil(LANES_PER_THREAD.saturating_mul(threads));
+        columns.chunks(each).map(mask).collect()
+    }
+
+    fn lane(
+        &self,
+        metadata: &ArrowReaderMetadata,
+        index: usize,
+        mask: ProjectionMask,
+        selection: Option<RowSelection>,
+        rows: usize,
+    ) -> Result<Lane> {
+        let chunks = Chunks::new(self.chunks.source.clone(), self.chunks.budget.clone());
+        let reader = chunks.guarded(|| {
+            let mut builder =
+                ParquetRecordBatchReaderBuilder::new_with_metadata(chunks.clone(), metadata.clone())
+                    .with_row_groups(vec![index])
+                    .with_projection(mask)
+                    .with_batch_size(rows);
+            if let Some(selection) = selection {
+                builder = builder.with_row_selection(selection);
+            }
+            builder.build().map_err(from_parquet)
+        })?;
+        Ok(Lane { chunks, reader })
+    }
+
+    /// Looks at the header of every page that will be decoded; gives the largest dictionary page.
+    pub(super) fn check_pages(
+        &self,
+        metadata: &ParquetMetaData,
+        index: usize,
+        mask: &ProjectionMask,
+        range: &Range<u64>,
+    ) -> Result<u64> {
+        let mut largest = 0;
+        let Some(group) = metadata.row_groups().get(index) else { return Ok(0) };
+        for (leaf, column) in group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf))
+        {
+            let place = |error: Error| {
+                let column = error.field(column.column_path().string()).index(leaf as u64).field("columns");
+                column.index(index as u64).field("row_group")
+            };
+            let pages = Pages::new(&self.chunks, column);
+            let locations = metadata
+                .offset_index()
+                .and_then(|index_of| index_of.get(index)?.get(leaf))
+                .map(|index| index.page_locations().as_slice());
+            let Some(locations) = locations else {
+                // A page whose kind is wrong is skipped by the decoder, which then gives too few values.
+                let mut values = 0u64;
+                for page in pages {
+                    let page = page.map_err(place)?;
+                    if page.header.kind == PageHeader::DICTIONARY {
+                        largest = largest.max(page.header.unpacked_bytes);
+                    } else if page.header.is_data() {
+                        values = values.saturating_add(page.header.value_count);
+                    }
+                }
+                check_value_count(column, values).map_err(place)?;
+                continue;
+            };
+            let first = locations.first().and_then(|page| u64::try_from(page.offset).ok());
+            let (start, len) = column.byte_range();
+            let row = |index: usize| {
+                let row = locations.get(index).map_or(group.num_rows(), |page| page.first_row_index);
+                u64::try_from(row).unwrap_or(u64::MAX)
+            };
+            // The dictionary and the pages up to the last that is wanted, if they begin the chunk.
+            if let Some(next) = (0..locations.len()).find(|index| row(*index + 1) >= range.end)
+                && range.start < row(1)
+            {
+                let end = locations.get(next + 1).and_then(|page| u64::try_from(page.offset).ok());
+                self.chunks.source.prefetch(start..end.unwrap_or(start + len))?;
+            }
+            if len > 0 && first != Some(start) {
+                let page = pages.page(start).map_err(place)?;
+                largest = largest.max(page.header.unpacked_bytes);
+            }
+            for (index, location) in locations.iter().enumerate() {
+                if row(index) < range.end && row(index + 1) > range.start {
+                    pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX)).map_err(place)?;
+                }
+            }
+        }
+        Ok(largest)
+    }
+
+    /// How many rows make a batch of a sensible size, also if every value is the longest of its dictionary.
+    fn own_batch_rows(&self, group: &RowGroupMetaData, largest: u64) -> usize {
+        let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
+        let bytes = u64::try_from(group.total_byte_size()).unwrap_or(0) / rows;
+        let by_size = (self.chunks.budget.batch_bytes(BATCH_BYTES) / bytes.max(1)).clamp(1, MOST_BATCH_ROWS);
+        let safe = self.chunks.budget.limits().max_alloc / 4 / largest.max(1);
+        usize::try_from(by_size.min(safe.max(64))).unwrap_or(1)
+    }
+}
