@@ -26,7 +26,7 @@ pub(super) enum Found {
     /// It is sound, or its whole columns are, without which it is opened.
     Matrix(Body, Option<MissingPart>),
     /// Entries before a fault.
-    Entries(EntriesDocument),
+    Entries(Box<EntriesDocument>),
 }
 
 /// Looks at every line of a file.
@@ -52,7 +52,7 @@ fn typed<T: Cell>(mut body: Body, summary: &Summary) -> Result<Found> {
     if body.header.layout == MarketLayout::Coordinate {
         body.end = lines.end;
         let summary = entries_summary(&body, summary, lines.count.min(expected))?;
-        return Ok(Found::Entries(EntriesDocument { body, summary, fault, end }));
+        return Ok(Found::Entries(Box::new(EntriesDocument { body, summary, fault, end })));
     }
     let (rows, all) = (body.header.rows, body.header.cols);
     let kept = lines.count.checked_div(rows).unwrap_or(0).min(all);

@@ -73,7 +73,7 @@ impl MarketDocument {
     pub(super) fn of_damaged(self) -> Result<Arc<dyn Document>> {
         let MarketDocument { body, mut summary } = self;
         Ok(match damaged::look(body, &summary)? {
-            Found::Entries(document) => Arc::new(document),
+            Found::Entries(document) => Arc::new(*document),
             Found::Matrix(body, missing) => {
                 summary.schema = schema(&body.header)?;
                 summary.missing_columns.extend(missing);

@@ -199,7 +199,7 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
 fn fault_without_rows(document: &dyn Document, selection: &Selection) -> Result<Option<Error>> {
     let read = document
         .rows(selection)
-        .and_then(|rows| rows.map(|batch| batch.map(drop).map_err(Error::from)).collect::<Result<()>>());
+        .and_then(|rows| rows.into_iter().try_for_each(|batch| batch.map(drop).map_err(Error::from)));
     match read {
         Ok(()) => Ok(None),
         Err(error) if is_fault(&error) => Ok(Some(error)),
