@@ -38,6 +38,7 @@ mod view;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use clap::FromArgMatches;
@@ -167,6 +168,9 @@ impl Failure {
     }
 }
 
+/// Whether the verb that runs has `--allow-lossy`.
+static ALLOWS_LOSS: AtomicBool = AtomicBool::new(false);
+
 /// A hint of the library, with the flags of the command line.
 fn advice(hint: &Hint) -> String {
     match hint {
@@ -175,7 +179,8 @@ fn advice(hint: &Hint) -> String {
         Hint::To => "--to names one".to_owned(),
         Hint::Type => "--type gives the type".to_owned(),
         Hint::Force => "--force replaces it".to_owned(),
-        Hint::AllowLossy => "--allow-lossy permits it".to_owned(),
+        Hint::AllowLossy if ALLOWS_LOSS.load(Ordering::Relaxed) => "--allow-lossy permits it".to_owned(),
+        Hint::AllowLossy => "convert with --allow-lossy permits it".to_owned(),
         Hint::Limit(name) => format!("--{name} raises the limit"),
         Hint::Option(option) => format!("try -O {option}"),
         Hint::Advice(text) => text.clone().into_owned(),
@@ -217,6 +222,7 @@ pub fn run_command(words: &[OsString]) -> u8 {
         }
     }));
     screen::set_color(global.color);
+    ALLOWS_LOSS.store(matches!(verb, Verb::Convert(_) | Verb::Sql(_)), Ordering::Relaxed);
     // A shell uses the terminal itself.
     let is_shell = matches!(&verb, Verb::Sql(args) if args.statements.is_none() && args.file.is_none());
     if !global.no_pager && !is_shell {

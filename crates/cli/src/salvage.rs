@@ -1,5 +1,7 @@
 //! `salvage`: the intact rows and columns of a damaged file.
 
+use std::ops::Range;
+
 use pentaglot::job::{self, ConvertOptions, Salvaged};
 
 use crate::args::Salvage;
@@ -36,19 +38,24 @@ pub(crate) fn run(session: &Session, args: &Salvage) -> Outcome {
 
 fn say(salvaged: &Salvaged, input: &str) {
     let line = |text: String| screen::say(&escape(&format!("{input}: {text}")));
+    let within = |bytes: &Range<u64>| match bytes.is_empty() {
+        true => String::new(),
+        false => format!(", in bytes {}..{}", bytes.start, bytes.end),
+    };
     for lost in &salvaged.lost_rows {
-        let rows = match lost.rows.end {
-            u64::MAX => format!("rows from {} on", lost.rows.start),
-            end => format!("rows {}..{end}", lost.rows.start),
+        let rows = match (lost.rows.end, lost.rows.is_empty()) {
+            (u64::MAX, _) => format!("rows from {} on", lost.rows.start),
+            (_, true) => "no row".to_owned(),
+            (end, false) => format!("rows {}..{end}", lost.rows.start),
         };
-        let bytes = match lost.bytes.is_empty() {
-            true => String::new(),
-            false => format!(", in bytes {}..{}", lost.bytes.start, lost.bytes.end),
-        };
-        line(format!("lost {rows}{bytes}: {}", lost.reason));
+        let member = lost.member.as_ref().map(|member| format!(" of member {member:?}")).unwrap_or_default();
+        line(format!("lost {rows}{member}{}: {}", within(&lost.bytes), lost.reason));
     }
-    for lost in &salvaged.lost_columns {
-        line(format!("lost column {:?}: {}", lost.name, lost.reason));
+    for (kind, parts) in [("column", &salvaged.lost_columns), ("member", &salvaged.lost_members)] {
+        for lost in parts {
+            let name = if lost.name.is_empty() { String::new() } else { format!(" {:?}", lost.name) };
+            line(format!("lost {kind}{name}{}: {}", within(&lost.bytes), lost.reason));
+        }
     }
     line(match &salvaged.report {
         Some(_) => format!("saved {}", screen::count(salvaged.rows, "row")),

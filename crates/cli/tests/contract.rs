@@ -268,6 +268,32 @@ fn a_dense_output_that_is_too_large_is_refused_before_it_is_written() {
     );
     let plan = good(&["convert", &name("large.mtx"), &name("x.npy"), "-O", "as=matrix", "--dry-run"]);
     assert!(plan.contains("widened (with its zeros 8000000 bytes)"), "{plan}");
+    // In whatever form a target holds a dense matrix.
+    for (output, word) in [
+        ("x.csv", "as=matrix"),
+        ("x.csv", "as=columns"),
+        ("x.csv", "as=table"),
+        ("x.jsonl", "as=matrix"),
+        ("x.jsonl", "as=columns"),
+        ("x.json", "as=matrix"),
+        ("x.parquet", "as=matrix"),
+        ("x.parquet", "as=columns"),
+        ("x.arrow", "as=matrix"),
+        ("x.ds", "as=matrix"),
+        ("x.dynd", "as=matrix"),
+        ("x.bson", "as=columns"),
+        ("x.dbdf", "as=matrix"),
+        ("x.npz", "as=matrix"),
+    ] {
+        let plan = good(&["convert", &name("large.mtx"), &name(output), "-O", word, "--dry-run"]);
+        assert!(plan.contains("with its zeros 8000000 bytes"), "{output} {word}: {plan}");
+        if output != "x.bson" && word != "as=columns" {
+            let (status, _, said) = run(&["convert", &name("huge.mtx"), &name(output), "-O", "as=matrix"]);
+            assert_eq!(status, Some(4), "{output}: {said}");
+            assert!(said.contains("the free space in the folder of the output is "), "{output}: {said}");
+            assert!(!Path::new(&name(output)).exists());
+        }
+    }
     let (status, _, said) = run(&["convert", &name("huge.mtx"), &name("x.npy"), "-O", "as=matrix"]);
     assert_eq!(status, Some(4));
     assert!(said.contains("the free space in the folder of the output is "), "{said}");

@@ -14,6 +14,13 @@ fn choose() {
         Target::names().iter().for_each(|name| println!("{name}"));
         std::process::exit(0);
     }
+    // Panics of decoders that the library catches are errors of the file.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !pentaglot::panic_is_guarded() {
+            hook(panic);
+        }
+    }));
     TARGET.get_or_init(|| Target::parse(&name).expect("a target that `list` prints"));
 }
 

@@ -53,6 +53,11 @@ impl Reshape {
         Reshape { from: form, to: form, route: Route::Forms, schema: Arc::clone(schema), plan }
     }
 
+    /// The form that goes in, and the one that comes out, even if its schema no longer says so.
+    pub fn forms(&self) -> (Form, Form) {
+        (self.from, self.to)
+    }
+
     /// Whether rows come out as they are.
     pub fn is_identity(&self) -> bool {
         self.from == self.to && self.route == Route::Forms

@@ -82,7 +82,7 @@ pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
 pub(crate) use planned::{allowed, planned, relaxed};
 pub use splits::{ColumnStatistics, Split, Statistics};
-pub use summary::{Part, Summary};
+pub use summary::{MissingPart, Part, Summary};
 
 use crate::error::Result;
 use crate::hub::filter::Interval;

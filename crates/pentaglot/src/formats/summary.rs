@@ -18,6 +18,17 @@ pub struct Part {
     pub bytes: u64,
 }
 
+/// A column or a member that a damaged file lacks, or of which a part is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingPart {
+    /// Its name, or those of the first and the last of several; empty where that is not known.
+    pub name: String,
+    /// The bytes of the file in which it is, or where it should be, as far as that is known.
+    pub bytes: std::ops::Range<u64>,
+    /// Why it is missing.
+    pub reason: String,
+}
+
 /// What is known of an open file without reading its values.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -48,6 +59,10 @@ pub struct Summary {
     pub nonzeros: Option<u64>,
     /// Notes for the user.
     pub notes: Vec<String>,
+    /// The columns that a damaged file lacks; the schema is without them.
+    pub missing_columns: Vec<MissingPart>,
+    /// The members that a damaged container lacks.
+    pub missing_members: Vec<MissingPart>,
 }
 
 impl Summary {
@@ -67,6 +82,8 @@ impl Summary {
             null_counts: Vec::new(),
             nonzeros: None,
             notes: Vec::new(),
+            missing_columns: Vec::new(),
+            missing_members: Vec::new(),
         }
     }
 

@@ -209,7 +209,12 @@ pub fn plan_plain_table(schema: &Schema, plan: &mut Plan) {
 
 /// Whether a dense matrix was stored column by column.
 pub fn is_column_major(schema: &Schema) -> bool {
-    schema.metadata().get(ORDER_KEY).is_some_and(|order| order == "F") && Form::of(schema) == Form::Dense
+    has_fortran_order(schema) && Form::of(schema) == Form::Dense
+}
+
+/// Whether elements were stored in Fortran order, whatever the number of dimensions.
+pub fn has_fortran_order(schema: &Schema) -> bool {
+    schema.metadata().get(ORDER_KEY).is_some_and(|order| order == "F")
 }
 
 /// The number of rows that the schema of a matrix declares.

@@ -216,13 +216,18 @@ impl Conversion {
         write.row_count = reshape.row_count(adapted);
         write.allow_lossy = options.allow_lossy;
         write.json = types::json_options();
-        let dense_bytes = dense::dense_bytes(&schema, &reshape.schema, opened.document.summary().rows);
-        if let Some(bytes) = dense_bytes {
+        let rows = opened.document.summary().rows;
+        // A type that is given asks for what it says.
+        let mut dense_bytes = adapt
+            .as_ref()
+            .and_then(|(shaped, _)| dense::dense_bytes(selection.schema(), shaped, rows))
+            .inspect(|bytes| dense::say(*bytes, &mut plan));
+        if let Some(bytes) = dense::dense_bytes(&schema, &reshape, rows) {
             if super::options::form(given) == "auto" {
-                dense::check_asked(bytes, opened.input_bytes(), &reshape.schema)?;
+                dense::check_asked(bytes, opened.input_bytes(), reshape.forms().1)?;
             }
-            let step = reshape.plan.steps.iter_mut().find(|step| step.verdict == Verdict::Widened);
-            step.into_iter().for_each(|step| step.note = Some(format!("with its zeros {bytes} bytes")));
+            dense::say(bytes, &mut reshape.plan);
+            dense_bytes = Some(bytes);
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         write.lost = lost.clone();

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use arrow_schema::Schema;
 
+use crate::convert::reshape::Reshape;
 use crate::error::{Error, Hint, Result};
-use crate::hub::Form;
-use crate::hub::shape;
+use crate::hub::{Effect, Form, Plan, Verdict, shape};
 
 /// A dense output of up to this many bytes is always allowed.
 const SMALL: u64 = 1 << 20;
@@ -14,10 +14,12 @@ const SMALL: u64 = 1 << 20;
 const RATIO: u64 = 100;
 
 /// The bytes of the values of a sparse matrix that becomes a dense one; `None` for all other changes.
-pub(super) fn dense_bytes(from: &Schema, to: &Schema, rows: Option<u64>) -> Option<u64> {
-    let dense = matches!(Form::of(from), Form::Sparse | Form::Coo)
-        && matches!(Form::of(to), Form::Dense | Form::Columns);
-    if !dense {
+pub(super) fn dense_bytes(from: &Schema, reshape: &Reshape, rows: Option<u64>) -> Option<u64> {
+    let is_dense = match reshape.forms() {
+        (Form::Sparse | Form::Coo, to) => matches!(to, Form::Dense | Form::Columns),
+        _ => false,
+    };
+    if !is_dense {
         return None;
     }
     let value = shape::matrix_value_type(from)?;
@@ -26,17 +28,32 @@ pub(super) fn dense_bytes(from: &Schema, to: &Schema, rows: Option<u64>) -> Opti
     Some(cells.and_then(|cells| cells.checked_mul(width)).unwrap_or(u64::MAX))
 }
 
-/// Returns an error if a dense output that was not requested explicitly is far larger than its input.
-pub(super) fn check_asked(bytes: u64, input: Option<u64>, to: &Schema) -> Result<()> {
+/// Errs if a dense output that was not asked for by name is far larger than its input.
+pub(super) fn check_asked(bytes: u64, input: Option<u64>, to: Form) -> Result<()> {
     match input {
         Some(input) if bytes > SMALL && bytes / RATIO > input => {
-            let word = if Form::of(to) == Form::Columns { "as=columns" } else { "as=matrix" };
+            let word = if to == Form::Columns { "as=columns" } else { "as=matrix" };
             let message = format!(
                 "the dense output takes {bytes} bytes, more than {RATIO} times the {input} bytes of the sparse input"
             );
             Err(Error::usage(message).hint(Hint::Option(word.into())))
         }
         _ => Ok(()),
+    }
+}
+
+/// Says in a plan how large the dense output is.
+pub(super) fn say(bytes: u64, plan: &mut Plan) {
+    let size = format!("with its zeros {bytes} bytes");
+    let widened = plan.steps.iter().position(|step| step.verdict == Verdict::Widened).unwrap_or(0);
+    match plan.steps.get_mut(widened) {
+        Some(step) => {
+            step.note = Some(match step.note.take() {
+                Some(note) => format!("{note}; {size}"),
+                None => size,
+            });
+        }
+        None => plan.step("", "sparse", "dense", Effect::widened().because(size)),
     }
 }
 

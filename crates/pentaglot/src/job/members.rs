@@ -13,8 +13,8 @@ use crate::hub::{LossRecord, Lost, Plan};
 use crate::registry::Registry;
 use crate::sink::{Sink, SinkGroup};
 
-/// The default format of the files in a folder: that of the members of an archive.
-const MEMBER_FORMAT: &str = "npy";
+/// The format of a file in a folder, where none is named: what the members of an archive are.
+pub(super) const MEMBER_FORMAT: &str = "npy";
 
 /// A planned conversion of all members of a file.
 ///
@@ -136,12 +136,7 @@ impl Members {
         };
         options.to = Some(named);
         for member in members {
-            let mut parts = Path::new(member).components();
-            let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
-            if !plain || member.contains(['/', '\\', '\0']) {
-                return Err(Error::usage(format!("member {member:?}: its name is not a valid file name")));
-            }
-            let path = Path::new(output).join(format!("{member}.{extension}"));
+            let path = member_path(Path::new(output), member, extension)?;
             let Some(name) = path.to_str() else {
                 return Err(Error::usage(format!("{} is not UTF-8", path.display())));
             };
@@ -237,6 +232,16 @@ fn write_folder(conversions: Vec<(PathBuf, Conversion)>, force: bool) -> Result<
     }
     group.commit()?;
     Ok(report)
+}
+
+/// Where a member is written in a folder.
+pub(super) fn member_path(folder: &Path, member: &str, extension: &str) -> Result<PathBuf> {
+    let mut parts = Path::new(member).components();
+    let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+    if !plain || member.contains(['/', '\\', '\0']) {
+        return Err(Error::usage(format!("member {member:?}: its name is no name of a file")));
+    }
+    Ok(folder.join(format!("{member}.{extension}")))
 }
 
 fn same_file(one: &str, other: &str) -> bool {

@@ -65,7 +65,7 @@ pub use options::CONVERSION_OPTIONS;
 pub use query::Queries;
 pub use read::View;
 pub use report::Report;
-pub use salvage::{LostColumn, LostRows, Salvaged, salvage};
+pub use salvage::{LostRows, Salvaged, salvage};
 pub use selection::{parse_casts, parse_columns, parse_renames, parse_rows};
 #[cfg(feature = "dbdf")]
 pub use types::daphne_meta;

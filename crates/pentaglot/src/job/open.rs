@@ -182,6 +182,7 @@ pub fn open_source(
     }
     source.set_budget(&options.budget);
     let source = match packing {
+        Some(packing) if options.damaged => source.unpack_damaged(packing, options.budget.limits())?,
         Some(packing) => source.unpack(packing, options.budget.limits())?,
         None => source,
     };

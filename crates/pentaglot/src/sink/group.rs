@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::file::FileOutput;
 use super::pending::backup;
-use super::{Output, Sink};
+use super::{Later, Output, Sink};
 use crate::error::{Error, Hint, Result};
 use crate::source::ReadAt;
 
@@ -18,12 +18,13 @@ type Waiting = Arc<Mutex<Vec<FileOutput>>>;
 pub(crate) struct SinkGroup {
     waiting: Waiting,
     force: bool,
+    later: Later,
 }
 
 impl SinkGroup {
     /// An empty group; existing files are replaced only with `force`.
     pub(crate) fn new(force: bool) -> Self {
-        SinkGroup { waiting: Waiting::default(), force }
+        SinkGroup { waiting: Waiting::default(), force, later: Later::default() }
     }
 
     /// Adds a file. An existing one is an error at once, unless it may be replaced.
@@ -41,7 +42,9 @@ impl SinkGroup {
         }
         let file = FileOutput::create(path, self.force)
             .map_err(|error| Error::io("cannot write", error).in_output(name.clone()))?;
-        Ok(Sink::from_output(Box::new(Member { file, waiting: Arc::clone(&self.waiting) })).named(name))
+        let output = Box::new(Member { file, waiting: Arc::clone(&self.waiting) });
+        let (path, later) = (Some(path.to_path_buf()), Some(Arc::clone(&self.later)));
+        Ok(Sink { path, force: self.force, later, ..Sink::from_output(output) }.named(name))
     }
 
     /// Gives all files their names. If one rename fails, the others are undone and the files that they replaced are
@@ -74,7 +77,10 @@ impl SinkGroup {
         result.map_err(|error| match error.get_ref() {
             Some(inner) if inner.is::<Error>() => Error::from(error),
             _ => Error::io("cannot write", error),
-        })
+        })?;
+        let later = std::mem::take(&mut *self.later.lock().unwrap_or_else(PoisonError::into_inner));
+        later.into_iter().for_each(|step| step());
+        Ok(())
     }
 }
 

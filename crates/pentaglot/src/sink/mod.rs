@@ -18,7 +18,7 @@ mod tests;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::ReadAt;
 use crate::error::{Error, Hint, Result};
@@ -60,7 +60,12 @@ pub struct Sink {
     check: Option<Check>,
     /// The buffer of [`Sink::append`] for a target that is not memory.
     piece: Vec<u8>,
+    /// What waits until all files of a group have their names.
+    later: Option<Later>,
 }
+
+/// Steps that follow once the last file of a group has its name.
+pub(crate) type Later = Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>>;
 
 enum Body {
     Plain(Target),
@@ -156,6 +161,7 @@ impl Sink {
             ends: None,
             check: None,
             piece: Vec::new(),
+            later: None,
         }
     }
 
@@ -200,6 +206,11 @@ impl Sink {
     /// The file's path, if this is a file.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// Where steps go that follow the naming of the file, if that happens after [`finish`](Self::finish).
+    pub(crate) fn later(&self) -> Option<Later> {
+        self.later.clone()
     }
 
     /// Whether an existing file is replaced.

@@ -341,6 +341,16 @@ impl Source {
         Ok(unpacked)
     }
 
+    /// As [`unpack`](Self::unpack), for a damaged file: where the packed data is cut, the bytes end.
+    pub(crate) fn unpack_damaged(&self, packing: Packing, limits: &Limits) -> Result<Source> {
+        let own = limits.clone();
+        let unpacked = self.through(Packing::strip(self.name()), move |reader| {
+            Ok(Box::new(packing::UntilCut(packing.unpack(reader, own.clone())?)))
+        })?;
+        unpacked.set_budget(&limits.budget());
+        Ok(unpacked)
+    }
+
     /// The bytes that `open` produces from a reader of these bytes: a stream that can be restarted if this source can.
     pub(crate) fn through(
         &self,

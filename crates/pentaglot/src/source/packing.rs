@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::SourceReader;
 use super::stream::BoxRead;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::redact::without_query;
 
@@ -128,6 +128,21 @@ struct Unpacked {
     input: Arc<Input>,
     output: u64,
     limits: Limits,
+}
+
+/// Bytes that end where the packed data is cut.
+pub(super) struct UntilCut(pub(super) BoxRead);
+
+impl Read for UntilCut {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).or_else(|error| match error.kind() {
+            io::ErrorKind::Interrupted => Err(error),
+            _ => match Error::from(error) {
+                error if error.kind() == ErrorKind::Truncated => Ok(0),
+                error => Err(error.into()),
+            },
+        })
+    }
 }
 
 impl Read for Unpacked {

@@ -35,11 +35,11 @@ use crate::source::Source;
 const VARIANTS: usize = 2400;
 
 /// A file to damage, and how it is opened.
-struct Case {
-    format: &'static str,
-    name: String,
-    bytes: Vec<u8>,
-    options: ReadOptions,
+pub(crate) struct Case {
+    pub(crate) format: &'static str,
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) options: ReadOptions,
 }
 
 impl Case {
@@ -203,7 +203,7 @@ fn variants(case: &Case, count: usize) -> Vec<(String, Vec<u8>)> {
 }
 
 /// All files of the test data by format.
-fn cases() -> BTreeMap<&'static str, Vec<Case>> {
+pub(crate) fn cases() -> BTreeMap<&'static str, Vec<Case>> {
     let mut all = Vec::new();
     for (id, folder, extensions) in [
         ("arrow", "arrow", &["arrow", "feather"][..]),

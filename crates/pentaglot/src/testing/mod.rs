@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "a build with few formats uses few of these")]
 #![allow(clippy::print_stderr, reason = "a failed case says which one it was")]
 
-mod agreement;
+pub(crate) mod agreement;
 pub(crate) mod arbitrary;
 mod arrays;
 pub(crate) mod asked;

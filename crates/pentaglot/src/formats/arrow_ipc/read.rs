@@ -37,9 +37,11 @@ pub(super) fn open_file(source: &Source, options: &ReadOptions) -> Result<Arc<dy
     }
     let budget = options.budget.clone();
     // Without its footer a file is a stream that begins after the magic.
-    let store = match options.damaged {
-        true => Store::stream(FILE.id, source.clone(), first_message(&source)?, budget, true)?,
-        false => Store::file(FILE.id, source, budget)?,
+    let store = match Store::file(FILE.id, source.clone(), budget.clone()) {
+        Err(_) if options.damaged => {
+            Store::stream(FILE.id, source.clone(), first_message(&source)?, budget, true)?
+        }
+        store => store?,
     };
     Ok(Arc::new(StoreDocument { summary: store.summary()?, store: Arc::new(store) }))
 }

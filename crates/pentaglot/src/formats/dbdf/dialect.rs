@@ -1,14 +1,14 @@
 //! Detects the dialect of a file. All three have version 1; the exact length and the structure distinguish
 //! them.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::limits::Budget;
 use crate::source::Source;
 
 use super::layout::{DbdfLayout, Fault};
 use super::meta::Meta;
 use super::tiling;
-use super::types::{DataType, Dialect};
+use super::types::{DataType, Dialect, ValueType};
 
 /// A file's layout and the reason for its dialect.
 pub(super) struct Chosen {
@@ -24,10 +24,13 @@ pub(super) fn choose(
     source: &Source,
     forced: Option<Dialect>,
     meta: Option<&Meta>,
-    budget: &Budget,
+    (budget, damaged): (&Budget, bool),
 ) -> Result<Chosen> {
     if let Some(dialect) = forced {
-        let layout = DbdfLayout::read(source, dialect, budget)?;
+        let layout = match DbdfLayout::read(source, dialect, budget) {
+            Err(fault) if damaged => beginning(source, dialect, budget).ok_or(fault)?,
+            layout => layout?,
+        };
         return Ok(Chosen {
             layout,
             reason: "named by the user".to_owned(),
@@ -43,7 +46,7 @@ pub(super) fn choose(
         if fitting.iter().any(is_settled) || (dialect == Dialect::Daphne01 && !fitting.is_empty()) {
             break;
         }
-        match DbdfLayout::walk(source, dialect, budget) {
+        match DbdfLayout::walk(source, dialect, budget, false) {
             Ok(layout) => fitting.push(layout),
             Err(fault) if matches!(fault.error.kind(), ErrorKind::Io | ErrorKind::Usage) => {
                 return Err(fault.error);
@@ -68,9 +71,15 @@ pub(super) fn choose(
             fitting.remove(0);
         }
     }
+    if damaged {
+        fitting.retain(is_tiled);
+    }
     let bytes = source.len().unwrap_or(0);
     let mut fitting = fitting.into_iter();
     let Some(first) = fitting.next() else {
+        if damaged {
+            return of_damaged(source, meta, budget, best.map(|best| best.error));
+        }
         return Err(best.map_or_else(|| Error::malformed("a dbdf file", "something else"), |best| best.error));
     };
     let others: Vec<DbdfLayout> = fitting.collect();
@@ -102,6 +111,45 @@ pub(super) fn choose(
         ),
     };
     Ok(Chosen { layout, reason, also_fits, note })
+}
+
+/// The layout of what is there of a damaged file, if that is anything.
+fn beginning(source: &Source, dialect: Dialect, budget: &Budget) -> Option<DbdfLayout> {
+    let layout = DbdfLayout::walk(source, dialect, budget, true).ok()?;
+    Some(layout).filter(|layout| !layout.blocks.is_empty())
+}
+
+/// The dialect of a damaged file: the only one in which its beginning makes sense, or the one that its `.meta` says.
+fn of_damaged(source: &Source, meta: Option<&Meta>, budget: &Budget, fault: Option<Error>) -> Result<Chosen> {
+    let fault = || fault.unwrap_or_else(|| Error::malformed("a dbdf file", "something else"));
+    let layouts = [Dialect::Daphne, Dialect::Spec].map(|dialect| beginning(source, dialect, budget));
+    // Strings cannot be read, and their code is the document's int64.
+    let is_readable = |layout: &DbdfLayout| !layout.header.value_types.contains(&ValueType::Str);
+    // Its one block ends before the file does.
+    let ends = |layout: &DbdfLayout| {
+        let end = layout.blocks.last().map_or(0, |block| block.data_offset + block.data_bytes);
+        layout.header.dialect == Dialect::Daphne && end < layout.bytes
+    };
+    let mut layouts: Vec<DbdfLayout> =
+        layouts.into_iter().flatten().filter(|layout| is_readable(layout) && !ends(layout)).collect();
+    let by_meta = meta.and_then(|meta| layouts.iter().position(|layout| meta.fits_types(&layout.header)));
+    let reason = match (layouts.as_slice(), by_meta) {
+        (_, Some(_)) => "the .meta file beside it decides",
+        ([_], None) => "its beginning makes sense in no other dialect",
+        // The same values at the same places.
+        ([one, other], None)
+            if one.header.value_types == other.header.value_types && one.blocks == other.blocks =>
+        {
+            "its beginning is the same in all dialects"
+        }
+        ([], None) => return Err(fault()),
+        _ => {
+            let advice = Hint::Advice("its beginning makes sense in several dialects: name one".into());
+            return Err(fault().hint(advice));
+        }
+    };
+    let layout = layouts.swap_remove(by_meta.unwrap_or(0));
+    Ok(Chosen { layout, reason: reason.to_owned(), also_fits: Vec::new(), note: None })
 }
 
 /// Whether no other dialect needs to be tried: a matrix of DAPHNE's that has cells, or a single value.

@@ -122,12 +122,19 @@ impl DbdfLayout {
     /// Walks a file of the given dialect; returns an error unless it fits to the last byte. Reads only
     /// headers. Does not check that blocks cover the object without overlap.
     pub fn read(source: &Source, dialect: Dialect, budget: &Budget) -> Result<DbdfLayout> {
-        DbdfLayout::walk(source, dialect, budget).map_err(|fault| fault.error)
+        DbdfLayout::walk(source, dialect, budget, false).map_err(|fault| fault.error)
     }
 
-    /// Like [`DbdfLayout::read`]; a fault also says how much of the file is valid.
-    pub(super) fn walk(source: &Source, dialect: Dialect, budget: &Budget) -> Result<DbdfLayout, Fault> {
-        let mut walk = Walk::new(source).map_err(Fault::from)?;
+    /// As [`DbdfLayout::read`]; a fault also says how far the file made sense.
+    ///
+    /// Of a damaged file, the blocks before the fault are kept, the last of which may be longer than the file.
+    pub(super) fn walk(
+        source: &Source,
+        dialect: Dialect,
+        budget: &Budget,
+        damaged: bool,
+    ) -> Result<DbdfLayout, Fault> {
+        let mut walk = Walk::new(source, damaged).map_err(Fault::from)?;
         let header = read_header(&mut walk, dialect, budget).field("header")?;
         let blocks = match (header.data_type, dialect) {
             (DataType::Scalar, _) => vec![scalar(&mut walk, &header)?],
@@ -209,15 +216,17 @@ struct Walk<'a> {
     window_at: u64,
     /// How much to read next: grows while headers are close to each other.
     reach: usize,
+    /// Whether values may be missing at the end of the file.
+    damaged: bool,
 }
 
 const LEAST_REACH: usize = 64;
 const MOST_REACH: usize = 64 << 10;
 
 impl<'a> Walk<'a> {
-    fn new(source: &'a Source) -> Result<Self> {
+    fn new(source: &'a Source, damaged: bool) -> Result<Self> {
         let len = source.len().ok_or_else(|| Error::usage("a stream cannot be read at an offset"))?;
-        Ok(Walk { source, len, offset: 0, window: Vec::new(), window_at: 0, reach: LEAST_REACH })
+        Ok(Walk { source, len, offset: 0, window: Vec::new(), window_at: 0, reach: LEAST_REACH, damaged })
     }
 
     fn left(&self) -> u64 {
@@ -237,6 +246,18 @@ impl<'a> Walk<'a> {
         let count = self.check(count)?;
         self.offset += count;
         Ok(count)
+    }
+
+    /// Goes past the values of a block.
+    fn skip_values(&mut self, count: Option<u64>) -> Result<u64> {
+        let end = count.and_then(|count| count.checked_add(self.offset)).filter(|end| *end < 1 << 63);
+        match (count, end) {
+            (Some(count), Some(_)) if self.damaged && count > self.left() => {
+                self.offset = self.len;
+                Ok(count)
+            }
+            _ => self.skip(count),
+        }
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
@@ -432,7 +453,7 @@ fn daphne_block(walk: &mut Walk<'_>, header: &Header) -> Result<Block> {
         header.rows.checked_mul(header.cols).and_then(|cells| cells.checked_mul(size))
     };
     let data_offset = walk.offset;
-    let data_bytes = walk.skip(data_bytes).field("values")?;
+    let data_bytes = walk.skip_values(data_bytes).field("values")?;
     Ok(Block {
         row: 0,
         col: 0,
@@ -453,7 +474,7 @@ fn frame_body(walk: &mut Walk<'_>, header: &Header) -> Result<Block> {
     check_origin(walk)?;
     let data_offset = walk.offset;
     let data_bytes = header.row_bytes().and_then(|row| row.checked_mul(header.rows));
-    let data_bytes = walk.skip(data_bytes).field("values")?;
+    let data_bytes = walk.skip_values(data_bytes).field("values")?;
     Ok(Block {
         row: 0,
         col: 0,
@@ -489,6 +510,11 @@ fn spec_blocks(walk: &mut Walk<'_>, header: &Header, budget: &Budget) -> Result<
             (Ok(block), None) => {
                 covered += u128::from(block.rows) * u128::from(block.cols);
                 blocks.push(block);
+            }
+            // What follows the first fault is not known to be where it should be.
+            (Ok(_), Some(_)) | (Err(_), _) if walk.damaged => {
+                walk.offset = walk.len;
+                break;
             }
             (Ok(block), Some(error)) => {
                 outside.get_or_insert(if complete {
@@ -544,6 +570,6 @@ fn spec_block(walk: &mut Walk<'_>, header: &Header) -> Result<Block> {
         BlockType::UltraSparse => entries.checked_mul(8 + size),
     };
     let data_offset = walk.offset;
-    let data_bytes = walk.skip(data_bytes).field("values")?;
+    let data_bytes = walk.skip_values(data_bytes).field("values")?;
     Ok(Block { row, col, rows, cols, block_type, value_type, entries, offset, data_offset, data_bytes })
 }

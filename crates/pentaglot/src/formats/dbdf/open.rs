@@ -28,7 +28,7 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
         Some(false) => Beside::default(),
         _ => Beside::read(&source)?,
     };
-    let chosen = dialect::choose(&source, forced, beside.candidate(), &budget)?;
+    let chosen = dialect::choose(&source, forced, beside.candidate(), (&budget, options.damaged))?;
     let layout = chosen.layout;
     read::check_decodable(&layout)?;
     let header = &layout.header;
@@ -46,7 +46,8 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
     summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };
     summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
     describe(&mut summary, &layout, meta.is_some());
-    Ok(File { source, layout, summary, ignored_meta, budget, control: options.control.clone() })
+    let (control, damaged) = (options.control.clone(), options.damaged);
+    Ok(File { source, layout, summary, ignored_meta, budget, control, damaged })
 }
 
 /// The summary lists this many blocks; the others are one part.

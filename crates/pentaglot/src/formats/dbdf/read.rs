@@ -39,6 +39,8 @@ pub(super) struct File {
     pub(super) ignored_meta: Option<String>,
     pub(super) budget: Budget,
     pub(super) control: Control,
+    /// Whether cells may be missing: that is an error of the rows that they are in, not of the file.
+    pub(super) damaged: bool,
 }
 
 /// The [`Document`] of an open file.
@@ -68,15 +70,25 @@ impl Document for Open {
 
 /// The selected rows.
 pub(super) fn read(file: &Arc<File>, request: &Selection) -> Result<Rows> {
+    let header = &file.layout.header;
+    let mut range = request.range(header.rows);
     let mut fault = None;
     tiling::check(&file.layout, |error| {
         fault = Some(error);
         false
     });
-    fault.map_or(Ok(()), Err)?;
-    let header = &file.layout.header;
-    let range = request.range(header.rows);
-    if !request.is_sliced() {
+    if let Some(error) = fault.take() {
+        if !file.damaged {
+            return Err(error);
+        }
+        // The rows before the first that is not covered are whole.
+        let uncovered = tiling::uncovered(&file.layout, request.columns());
+        if let Some(row) = tiling::first_within(&uncovered, &range) {
+            range.end = row;
+            fault = Some(error);
+        }
+    }
+    if !request.is_sliced() && !file.damaged {
         check_void_blocks(file)?;
     }
     let form = Form::of(&file.summary.schema);
@@ -90,7 +102,12 @@ pub(super) fn read(file: &Arc<File>, request: &Selection) -> Result<Rows> {
         _ => batch_rows,
     };
     let selection = Projection::new(form, Arc::clone(schema), columns);
-    let rows = Reader::new(Arc::clone(file), selection, range, (batch_rows, empty_rows)).into_rows();
+    let mut rows = Reader::new(Arc::clone(file), selection, range, (batch_rows, empty_rows)).into_rows();
+    if let Some(fault) = fault {
+        let before = rows.map(|batch| batch.map_err(Error::from));
+        rows =
+            rows::from_batches(Arc::clone(schema), before.chain(std::iter::once(Err(fault.in_format(ID)))));
+    }
     if form == Form::Sparse { request.project(rows) } else { Ok(rows) }
 }
 

@@ -7,6 +7,7 @@ use crate::formats::Split;
 
 use super::layout::{Block, DbdfLayout, Encoding};
 use super::read::File;
+use super::tiling;
 
 /// The splits of a file.
 pub(super) fn of(file: &File, wanted: usize) -> Vec<Split> {
@@ -16,7 +17,42 @@ pub(super) fn of(file: &File, wanted: usize) -> Vec<Split> {
         return Split::whole(&file.summary);
     }
     let each = wanted.div_ceil(bands.len());
-    Split::joined(bands.iter().flat_map(|band| band.cut(each)), wanted)
+    let pieces = bands.iter().flat_map(|band| band.cut(each));
+    if file.damaged {
+        // Rows that are not covered are apart from the others.
+        let uncovered = tiling::uncovered(&file.layout, None);
+        let mut splits: Vec<Split> = pieces.flat_map(|piece| cut_at(piece, &uncovered)).collect();
+        // Those of one range are one part.
+        splits.dedup_by(|next, last| {
+            let is_one = uncovered.iter().any(|range| {
+                range.start <= last.rows.start
+                    && next.rows.end <= range.end
+                    && last.rows.end == next.rows.start
+            });
+            if is_one {
+                last.rows.end = next.rows.end;
+                last.bytes.end = last.bytes.end.max(next.bytes.end);
+            }
+            is_one
+        });
+        return splits;
+    }
+    Split::joined(pieces, wanted)
+}
+
+/// A split, cut where ranges of rows begin and end.
+fn cut_at(split: Split, ranges: &[Range<u64>]) -> Vec<Split> {
+    let within = |row: &u64| split.rows.start < *row && *row < split.rows.end;
+    let mut ends: Vec<u64> =
+        ranges.iter().flat_map(|range| [range.start, range.end]).filter(within).collect();
+    ends.push(split.rows.end);
+    let mut start = split.rows.start;
+    ends.into_iter()
+        .map(|end| {
+            let rows = std::mem::replace(&mut start, end)..end;
+            Split { rows, bytes: split.bytes.clone() }
+        })
+        .collect()
 }
 
 /// A range of rows such that every block is inside it or outside it.

@@ -4,9 +4,11 @@
 //! ordered by column, so that an overlap is one with a neighbour and a gap is missing width. The time depends on the
 //! number of blocks, not of cells.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::error::Error;
+use crate::hub::Columns;
 
 use super::layout::{Block, DbdfLayout};
 use super::types::Dialect;
@@ -61,6 +63,73 @@ pub(super) fn check(layout: &DbdfLayout, mut report: impl FnMut(Error) -> bool) 
     if complete && reached < rows {
         report(gap(reached, sweep.first_gap(), layout.bytes));
     }
+}
+
+/// The rows of which some of the wanted columns, or of all, are in no block or in several; in order.
+pub(super) fn uncovered(layout: &DbdfLayout, wanted: Option<&Columns>) -> Vec<Range<u64>> {
+    let (rows, cols) = (layout.header.rows, layout.header.cols);
+    if layout.header.dialect != Dialect::Spec || rows == 0 || cols == 0 {
+        return Vec::new();
+    }
+    // The wanted columns as ranges that do not overlap.
+    let all = std::iter::once(0..cols);
+    let mut ranges: Vec<Range<u64>> = wanted.map_or_else(|| all.collect(), |wanted| wanted.ranges().to_vec());
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let joins = next.start <= last.end;
+        if joins {
+            last.end = last.end.max(next.end);
+        }
+        joins
+    });
+    let width: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    let within = |block: &Block| -> u64 {
+        let common =
+            |range: &Range<u64>| range.end.min(block.col_end()).saturating_sub(range.start.max(block.col));
+        ranges.iter().map(common).sum()
+    };
+    let mut events: Vec<(u64, bool, usize)> = vec![(rows, false, usize::MAX)];
+    for (index, block) in layout.blocks.iter().enumerate() {
+        if outside(block, index, rows, cols).is_none() && !block.is_void() && within(block) > 0 {
+            events.push((block.row, true, index));
+            events.push((block.row_end(), false, index));
+        }
+    }
+    events.sort_unstable();
+    let mut sweep = Sweep { blocks: &layout.blocks, line: BTreeMap::new(), width: 0 };
+    // Cells under the line, and blocks under it that overlap another.
+    let (mut covered, mut overlaps) = (0, BTreeSet::new());
+    let mut found: Vec<Range<u64>> = Vec::new();
+    let mut reached = 0;
+    for (row, enters, index) in events {
+        if row > reached {
+            if covered != width || !overlaps.is_empty() {
+                match found.last_mut() {
+                    Some(last) if last.end == reached => last.end = row,
+                    _ => found.push(reached..row),
+                }
+            }
+            reached = row;
+        }
+        let Some(block) = layout.blocks.get(index) else { continue };
+        if !enters {
+            if !overlaps.remove(&index) {
+                sweep.leave(index);
+                covered -= within(block);
+            }
+        } else if sweep.enter(index).is_some() {
+            overlaps.insert(index);
+        } else {
+            covered += within(block);
+        }
+    }
+    found
+}
+
+/// The first row of `rows` that is in one of the ranges, which are in order.
+pub(super) fn first_within(ranges: &[Range<u64>], rows: &Range<u64>) -> Option<u64> {
+    let range = ranges.iter().find(|range| range.end > rows.start)?;
+    Some(range.start.max(rows.start)).filter(|row| *row < rows.end)
 }
 
 struct Sweep<'a> {

@@ -1,7 +1,7 @@
 //! Writes rows to a file: the plan, the header, and the body of each dialect.
 
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -394,12 +394,20 @@ impl DbdfWriter {
         }
         let meta = self.with_meta.then(|| self.meta(nonzeros));
         let last = beside::replace(&mut self.sink, meta)?;
+        let later = self.sink.later();
         let bytes = self.sink.finish()?;
-        match last {
-            Some(last) => notes.extend(last.run()),
-            None => notes.push(
-                "no .meta file is written, since the output is not a file; DAPHNE needs one".to_owned(),
-            ),
+        match (last, later) {
+            // The files read correctly without it: nobody needs to know if it fails.
+            (Some(last), Some(later)) => {
+                let mut later = later.lock().unwrap_or_else(PoisonError::into_inner);
+                later.push(Box::new(move || drop(last.run())));
+            }
+            (Some(last), None) => notes.extend(last.run()),
+            (None, _) => {
+                notes.push(
+                    "no .meta file is written, since the output is not a file; DAPHNE needs one".to_owned(),
+                );
+            }
         }
         let mut written = Written::new(self.rows, bytes);
         written.notes = notes;

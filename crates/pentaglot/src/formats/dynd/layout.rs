@@ -144,6 +144,8 @@ pub(super) struct Header {
     pub(super) end: Option<u64>,
     /// The length of a CBOR file whose data was converted: offsets do not refer to the file then.
     pub(super) recoded: Option<u64>,
+    /// Whether rows may be missing at the end.
+    damaged: bool,
 }
 
 impl Header {
@@ -157,7 +159,7 @@ impl Header {
                 (Dialect::Cbor, "it begins with the CBOR tag of dynd".to_owned())
             }
             None => match Header::array(source.clone(), &head, given.as_ref(), &options.budget) {
-                Ok(header) => return header.counted("it begins with a type's text", options.budget.limits()),
+                Ok(header) => return header.counted("it begins with a type's text", options),
                 Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
                 Err(_) if cbor::is_marked(&head, source.len()) => {
                     (Dialect::Cbor, "it is a CBOR typed array".to_owned())
@@ -190,7 +192,7 @@ impl Header {
                 Header { recoded: source.len().filter(|_| item.is_recoded), ..header }
             }
         };
-        header.counted(&reason, options.budget.limits())
+        header.counted(&reason, options)
     }
 
     fn new(
@@ -214,6 +216,7 @@ impl Header {
             rows: 0,
             end,
             recoded: None,
+            damaged: false,
         }
     }
 
@@ -242,8 +245,10 @@ impl Header {
         Ok(Header::new(Dialect::Array, ty, source, Some((start, len)), data, end))
     }
 
-    /// Reads the count of a `var` dimension, and checks it against the bytes available.
-    fn counted(mut self, reason: &str, limits: &Limits) -> Result<Self> {
+    /// Reads the count of a `var` dimension, and holds the rows against what is there.
+    fn counted(mut self, reason: &str, options: &ReadOptions) -> Result<Self> {
+        let limits = options.budget.limits();
+        self.damaged = options.damaged;
         reason.clone_into(&mut self.reason);
         self.rows = match self.layout.rows {
             RowCount::Fixed(rows) => rows,
@@ -262,6 +267,11 @@ impl Header {
             limits.check_free_rows(free).at(self.data)?;
         } else if let Some(end) = self.end {
             let left = end.saturating_sub(self.first_row);
+            // Rows that a damaged file lacks are noticed when they are read; only their offsets must be numbers.
+            let (least, left) = match self.damaged {
+                true => (self.row_bytes().unwrap_or(least), (u64::MAX >> 1) - self.first_row),
+                false => (least, left),
+            };
             if self.rows.checked_mul(least).is_none_or(|needed| needed > left) {
                 let expected = format_args!("{} rows of at least {least} bytes", self.rows);
                 return Err(Error::truncated(expected, format_args!("{left} bytes")).at(self.first_row));
@@ -307,6 +317,7 @@ impl Header {
         match expected {
             Some(expected) if expected == end => Ok(()),
             Some(expected) if expected < end => Err(trailing(end - expected).at(expected)),
+            Some(_) if self.damaged => Ok(()),
             _ => {
                 let found = end.saturating_sub(self.first_row);
                 let expected = format_args!("{} rows of {size} bytes", self.rows);

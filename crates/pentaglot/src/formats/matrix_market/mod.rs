@@ -21,6 +21,7 @@
 //! Entries are parsed in parallel. Past `max_alloc` a coordinate file is parsed once per band of rows that fits.
 
 mod cell;
+mod damaged;
 mod layout;
 mod number_text;
 mod outline;
@@ -95,7 +96,11 @@ impl Format for MatrixMarket {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
         let document = MarketDocument::open(source, options).in_format(INFO.id)?;
-        null_for_nan(Arc::new(document), options)
+        let document = match options.damaged {
+            true => document.of_damaged().in_format(INFO.id)?,
+            false => Arc::new(document),
+        };
+        null_for_nan(document, options)
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {

@@ -23,19 +23,17 @@ pub(super) struct Body {
     pub(super) header: Header,
     pub(super) budget: Budget,
     pub(super) control: Control,
+    /// Where the entries end.
+    pub(super) end: u64,
 }
 
 /// What is wrong with a line, and its place.
 pub(super) type Fault = Error;
 
 impl Body {
-    fn end(&self) -> u64 {
-        self.source.len().unwrap_or(0)
-    }
-
     /// The pieces of the body.
     pub(super) fn pieces(&self) -> Vec<Range<u64>> {
-        let (start, end) = (self.header.body_offset, self.end());
+        let (start, end) = (self.header.body_offset, self.end);
         let count = end.saturating_sub(start).div_ceil(PIECE_BYTES);
         (0..count)
             .map(|piece| {
@@ -66,8 +64,8 @@ impl Body {
     }
 
     /// The lines that begin in a piece, and the offset of the first.
-    fn lines(&self, piece: &Range<u64>) -> Result<(Vec<u8>, u64)> {
-        // The byte before the piece shows whether a line begins with the piece.
+    pub(super) fn lines(&self, piece: &Range<u64>) -> Result<(Vec<u8>, u64)> {
+        // The byte before the piece says whether a line begins with it.
         let from = if piece.start == self.header.body_offset { piece.start } else { piece.start - 1 };
         let mut text: Vec<u8> = allocate(piece.end - from, &self.budget)?;
         text.resize(usize::try_from(piece.end - from).unwrap_or(0), 0);
@@ -81,7 +79,7 @@ impl Body {
         }
         let mut block = [0; 512];
         let mut next = piece.end;
-        while text.last() != Some(&b'\n') && next < self.end() {
+        while text.last() != Some(&b'\n') && next < self.end {
             let count = self.source.read_at(next, &mut block)?;
             let read = block.get(..count).unwrap_or_default();
             match read.iter().position(|byte| *byte == b'\n') {
@@ -229,7 +227,7 @@ impl Body {
         let expected = self.header.entries;
         if found < expected {
             let error = Error::truncated(format_args!("{expected} entries"), found);
-            return Err(error.at(self.end()).field("entries").rule("entries"));
+            return Err(error.at(self.end).field("entries").rule("entries"));
         }
         if found > expected {
             let error = Error::malformed(format_args!("{expected} entries"), found);

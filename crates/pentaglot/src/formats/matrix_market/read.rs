@@ -9,6 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 use super::cell::Cell;
+use super::damaged::{self, Found};
 use super::layout::{Header, MarketField, MarketLayout, Symmetry};
 use super::parse::Body;
 use super::schema::schema;
@@ -62,8 +63,23 @@ impl MarketDocument {
         let comments =
             header.comments.iter().map(|comment| ("comment".to_owned(), comment.trim().to_owned()));
         summary.metadata.extend(comments.filter(|(_, comment)| !comment.is_empty()));
-        let body = Body { source, header, budget: options.budget.clone(), control: options.control.clone() };
+        let end = source.len().unwrap_or(0);
+        let (budget, control) = (options.budget.clone(), options.control.clone());
+        let body = Body { source, header, budget, control, end };
         Ok(MarketDocument { body, summary })
+    }
+
+    /// The document of what is sound in a damaged file.
+    pub(super) fn of_damaged(self) -> Result<Arc<dyn Document>> {
+        let MarketDocument { body, mut summary } = self;
+        Ok(match damaged::look(body, &summary)? {
+            Found::Entries(document) => Arc::new(*document),
+            Found::Matrix(body, missing) => {
+                summary.schema = schema(&body.header)?;
+                summary.missing_columns.extend(missing);
+                Arc::new(MarketDocument { body, summary })
+            }
+        })
     }
 }
 
@@ -178,6 +194,10 @@ fn dense<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &S
     let header = &body.header;
     if header.cols == 0 {
         body.budget.limits().check_free_rows(range.end - range.start)?;
+    }
+    if header.rows == 0 {
+        // No row asks for the values, of which there must be none.
+        Store::fill::<T>(body)?;
     }
     let (body, inner) = (body.clone(), Arc::clone(&schema));
     let batch_rows = request.batch_rows();

@@ -50,6 +50,15 @@ pub(super) fn schema(header: &Header) -> Result<SchemaRef> {
     Ok(Arc::new(native::with(schema, INFO.id, native)))
 }
 
+/// The field of values in a table of entries.
+pub(super) fn value_field(kind: MarketField) -> Field {
+    let field = Field::new("value", arrow(kind), false);
+    match extension_name(kind) {
+        Some(name) => extension::with(field, name, None),
+        None => field,
+    }
+}
+
 /// The Arrow type of a field's values.
 fn arrow(kind: MarketField) -> DataType {
     match kind {

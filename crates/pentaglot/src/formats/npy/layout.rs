@@ -87,6 +87,15 @@ impl Extent {
         if sum.sum() == expected { Ok(()) } else { Err(wrong_crc(expected, sum.sum()).at(self.base)) }
     }
 
+    /// Reads all bytes, so that whatever checks them does so.
+    pub(in crate::formats) fn check_all(&self) -> Result<()> {
+        if self.source.is_seekable() {
+            return self.check_crc();
+        }
+        std::io::copy(&mut self.source.reader_at(self.base)?, &mut std::io::sink())?;
+        Ok(())
+    }
+
     /// Like [`check_crc`](Self::check_crc), for readers of a part: only once, and not if reads are costly.
     pub(super) fn check_crc_once(&self) -> Result<()> {
         if self.crc.is_some() && !self.source.is_costly() && !self.checked.load(Ordering::Relaxed) {

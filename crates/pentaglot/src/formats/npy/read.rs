@@ -17,8 +17,9 @@ use super::{INFO, outline, validate};
 use crate::cursor::{allocate, allocate_zeroed};
 use crate::error::{Context, Error, Result};
 use crate::formats::column_major::ColumnMajor;
-use crate::formats::{Document, Findings, Outline, ReadOptions, Split, Summary};
+use crate::formats::{Document, Findings, MissingPart, Outline, ReadOptions, Split, Summary};
 use crate::hub::Selection;
+use crate::hub::shape::column_name;
 use crate::hub::{Rows, native, rows};
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader};
@@ -35,13 +36,23 @@ pub(in crate::formats) struct ArrayFile {
     pub(in crate::formats) header: Header,
     pub(in crate::formats) schema: SchemaRef,
     pub(in crate::formats) budget: Budget,
+    /// The columns that a damaged file lacks.
+    missing: Option<MissingPart>,
 }
 
 impl ArrayFile {
-    /// Reads the header and checks its size of the values against the bytes available.
-    pub(in crate::formats) fn open(extent: Extent, format: &str, budget: &Budget) -> Result<ArrayFile> {
-        let (extent, header) = match Header::read(&extent, budget) {
-            // The header is longer than the part of a stream that can be peeked, so the stream is spooled.
+    /// Reads the header and compares the values that it promises with the bytes that are there.
+    ///
+    /// A damaged array may end early. In C order its last rows are missing, which is noticed when they are read; in Fortran
+    /// order the last columns are, and the array is opened without them.
+    pub(in crate::formats) fn open(
+        extent: Extent,
+        format: &str,
+        budget: &Budget,
+        damaged: bool,
+    ) -> Result<ArrayFile> {
+        let (extent, mut header) = match Header::read(&extent, budget) {
+            // A header that is longer than what can be peeked at: the stream is spooled.
             Err(error) if error.kind() == crate::ErrorKind::Limit && !extent.source.is_seekable() => {
                 let source = extent.source.seekable()?;
                 let extent = Extent { len: source.len(), source, ..extent };
@@ -57,21 +68,28 @@ impl ArrayFile {
                 .field("shape")
                 .rule("shape")
         })?;
+        let mut missing = None;
         if let Some(len) = extent.len {
             let found = len.saturating_sub(header.bytes);
             if found < data_bytes {
-                let found = format_args!("{found}");
-                return Err(Error::truncated(format_args!("{data_bytes} bytes of values"), found)
+                let error = Error::truncated(format_args!("{data_bytes} bytes of values"), found)
                     .at(start)
                     .field("data")
-                    .rule("truncated"));
+                    .rule("truncated");
+                match damaged {
+                    true if header.is_column_major() => {
+                        missing = Some(without_last_columns(&mut header, found, start, error)?);
+                    }
+                    true => {}
+                    false => return Err(error),
+                }
             }
             if found > data_bytes {
                 return Err(trailing(found - data_bytes).at(start + data_bytes));
             }
         }
         let schema = Arc::new(native::with(arrow_schema(&header)?, format, native_type(&header)));
-        Ok(ArrayFile { extent, header, schema, budget: budget.clone() })
+        Ok(ArrayFile { extent, header, schema, budget: budget.clone(), missing })
     }
 
     /// The offset of the values.
@@ -206,6 +224,25 @@ impl ArrayFile {
     }
 }
 
+/// Cuts the last dimension of an array in Fortran order to what `found` bytes hold; tells what is missing then.
+fn without_last_columns(header: &mut Header, found: u64, start: u64, fault: Error) -> Result<MissingPart> {
+    let item = header.dtype.bytes().unwrap_or(0);
+    let Some((last, others)) = header.shape.split_last_mut() else { return Err(fault) };
+    let each = others.iter().product::<u64>().saturating_mul(item);
+    let (kept, all) = (found.checked_div(each).unwrap_or(0), *last);
+    if kept == 0 {
+        return Err(fault);
+    }
+    *last = kept;
+    let name = match (others.len(), all - kept) {
+        (1, 1) => column_name(kept),
+        (1, _) => format!("{} to {}", column_name(kept), column_name(all - 1)),
+        _ => format!("indices {kept}..{all} of the last dimension"),
+    };
+    let bytes = start + kept * each..start.saturating_add(all.saturating_mul(each));
+    Ok(MissingPart { name, bytes, reason: fault.to_string() })
+}
+
 /// How the bytes of rows are read.
 enum Order {
     /// At this offset next, by positioned reads.
@@ -244,6 +281,19 @@ impl Bands {
             sum.update(&band);
         }
         Ok(band)
+    }
+
+    /// As [`end`](Self::end), before the last row: reads the rest where its checksum has not been compared.
+    pub(in crate::formats) fn drain(&mut self) -> Result<()> {
+        let total = self.array.header.rows();
+        let is_checked = self.crc.is_none() && self.array.extent.checked.load(Ordering::Relaxed);
+        if self.next < total && is_checked {
+            return Ok(());
+        }
+        while self.next < total {
+            self.next((total - self.next).min(batch_rows(&self.array.header)))?;
+        }
+        self.end()
     }
 
     /// After the last row: checks that nothing follows, and the checksum of an archive.
@@ -343,7 +393,7 @@ pub(super) struct NpyDocument {
 
 impl NpyDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
-        let array = ArrayFile::open(Extent::whole(source), INFO.id, &options.budget)?;
+        let array = ArrayFile::open(Extent::whole(source), INFO.id, &options.budget, options.damaged)?;
         let summary = summary(&array, INFO.id);
         Ok(NpyDocument { array, summary })
     }
@@ -355,6 +405,7 @@ pub(in crate::formats) fn summary(array: &ArrayFile, format: &'static str) -> Su
     let mut summary = Summary::new(format, SchemaRef::clone(&array.schema));
     summary.rows = Some(header.rows());
     summary.bytes = array.extent.len;
+    summary.missing_columns.extend(array.missing.clone());
     summary.part("header", array.extent.base, header.bytes);
     summary.part("data", array.data_offset(), header.data_bytes().unwrap_or(0));
     let shape: Vec<String> = header.shape.iter().map(u64::to_string).collect();

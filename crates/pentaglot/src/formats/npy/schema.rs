@@ -30,7 +30,14 @@ pub(in crate::formats) fn arrow_schema(header: &Header) -> Result<Schema> {
             }
             Ok(Schema::new_with_metadata(vec![row], metadata))
         }
-        [_, inner @ ..] => Ok(shape::array_schema(types::tensor(shape::ITEM_FIELD, item, inner)?)),
+        [_, inner @ ..] => {
+            let plain = shape::array_schema(types::tensor(shape::ITEM_FIELD, item, inner)?);
+            let mut metadata = plain.metadata().clone();
+            if header.is_column_major() {
+                metadata.insert(shape::ORDER_KEY.to_owned(), "F".to_owned());
+            }
+            Ok(plain.with_metadata(metadata))
+        }
     }
 }
 

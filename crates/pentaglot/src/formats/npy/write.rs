@@ -48,7 +48,8 @@ impl Target {
         }
         let Derived { dtype, shape: inner, .. } = derive_rows(schema).map_err(Error::unsupported)?;
         let open = encode::is_open(&dtype);
-        let fortran_order = shape::is_column_major(schema);
+        let is_array = Form::of(schema) == Form::Array && !inner.is_empty();
+        let fortran_order = shape::is_column_major(schema) || is_array && shape::has_fortran_order(schema);
         Ok(Target { dtype, inner, is_value: is_value(schema), fortran_order, verbatim: None, open })
     }
 

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
@@ -43,12 +43,40 @@ pub(super) struct Entry {
     pub(super) flags: u16,
     /// Whether the checksum of its bytes has been compared by a reader of a part of them.
     pub(super) checked: Arc<AtomicBool>,
+    /// Whether the archive is damaged: the checksum is compared before the first byte is used.
+    pub(super) is_suspect: bool,
+    /// Whether the archive ends before the member does.
+    pub(super) is_cut: bool,
 }
 
 impl Entry {
     /// The name without `.npy`.
     pub(super) fn name(&self) -> &str {
         self.file_name.strip_suffix(".npy").unwrap_or(&self.file_name)
+    }
+
+    /// Takes the numbers that did not fit from the extra fields of its header.
+    pub(super) fn zip64(&mut self, extra: &mut Cursor<'_>) -> Result<()> {
+        let is_escaped = |number: u64| number == u64::from(u32::MAX);
+        let (bytes, packed, offset) =
+            (is_escaped(self.bytes), is_escaped(self.packed_bytes), is_escaped(self.offset));
+        while extra.remaining() >= 4 {
+            let (id, size) = (extra.u16_le()?, extra.u16_le()?);
+            let mut body = extra.sub(u64::from(size))?;
+            if id == 1 {
+                // Zip64: only the fields that did not fit, in this order.
+                if bytes {
+                    self.bytes = body.u64_le()?;
+                }
+                if packed {
+                    self.packed_bytes = body.u64_le()?;
+                }
+                if offset {
+                    self.offset = body.u64_le()?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The decompressed bytes. Each call for a deflated member creates a new stream.
@@ -58,20 +86,28 @@ impl Entry {
                 .at(self.offset)
                 .field(self.name().to_owned()));
         }
+        if self.is_suspect && !self.is_cut && !self.checked.load(Ordering::Relaxed) {
+            let sound = Entry { is_suspect: false, ..self.clone() };
+            sound.extent(source, limits)?.check_all()?;
+            self.checked.store(true, Ordering::Relaxed);
+        }
         match self.method {
             STORED => {
                 let source = source.clone();
+                let len = if self.is_cut { self.packed_bytes } else { self.bytes };
                 Ok(Extent {
                     source,
                     base: self.data_offset,
-                    len: Some(self.bytes),
-                    crc: Some(self.crc),
-                    checked: Arc::clone(&self.checked),
+                    len: Some(len),
+                    crc: (!self.is_cut).then_some(self.crc),
+                    checked: if self.is_cut { Arc::new(true.into()) } else { Arc::clone(&self.checked) },
                 })
             }
             DEFLATED => {
                 let packed = source.reader_at(self.data_offset)?.take(self.packed_bytes);
-                let checked = Arc::new(AtomicBool::new(source.is_costly()));
+                // There is no end at which a cut member could be compared.
+                let checked = source.is_costly() || self.is_cut || self.is_suspect;
+                let checked = Arc::new(AtomicBool::new(checked));
                 let unpacked = Inflated {
                     inner: DeflateDecoder::new(packed),
                     crc: Crc::new(),
@@ -144,17 +180,12 @@ impl Directory {
     /// Walks the central directory and every local header.
     pub(super) fn read(source: &Source, budget: &Budget) -> Result<Directory> {
         let total = source.len().ok_or_else(|| Error::usage("a stream cannot be read at an offset"))?;
-        let (offset, bytes, count) = end_record(source, total, budget)?;
-        let directory = source.read_range(offset, bytes, budget).field("directory")?;
-        let mut cursor = Cursor::at(&directory, offset);
-        cursor.check_count(count, 46).field("directory")?;
+        let (listed, offset, bytes) = Directory::listed(source, total, budget)?;
         let mut entries = Vec::new();
-        for index in 0..count {
-            let entry =
-                central_header(&mut cursor).and_then(|entry| local_header(entry, source, offset, budget));
+        for (index, entry) in (0u64..).zip(listed) {
+            let entry = local_header(entry, source, offset, budget);
             entries.push(entry.index(index).field("directory")?);
         }
-        cursor.expect_end().field("directory")?;
         let mut names: Vec<&str> = entries.iter().map(|entry| entry.file_name.as_str()).collect();
         names.sort_unstable();
         if let Some([name, _]) = names.array_windows::<2>().find(|[one, two]| one == two) {
@@ -164,6 +195,20 @@ impl Directory {
                 .rule("zip-name"));
         }
         Ok(Directory { entries, offset, bytes })
+    }
+
+    /// The entries of the central directory, before their bytes are looked for; its offset and its length.
+    pub(super) fn listed(source: &Source, total: u64, budget: &Budget) -> Result<(Vec<Entry>, u64, u64)> {
+        let (offset, bytes, count) = end_record(source, total, budget)?;
+        let directory = source.read_range(offset, bytes, budget).field("directory")?;
+        let mut cursor = Cursor::at(&directory, offset);
+        cursor.check_count(count, 46).field("directory")?;
+        let mut entries = Vec::new();
+        for index in 0..count {
+            entries.push(central_header(&mut cursor).index(index).field("directory")?);
+        }
+        cursor.expect_end().field("directory")?;
+        Ok((entries, offset, bytes))
     }
 }
 
@@ -257,28 +302,20 @@ fn central_header(cursor: &mut Cursor<'_>) -> Result<Entry> {
         data_offset: 0,
         flags,
         checked: Arc::default(),
+        is_suspect: false,
+        is_cut: false,
     };
-    while extra.remaining() >= 4 {
-        let (id, size) = (extra.u16_le()?, extra.u16_le()?);
-        let mut body = extra.sub(u64::from(size))?;
-        if id == 1 {
-            // Zip64: only the fields that do not fit in 32 bits, in this order.
-            if bytes == u32::MAX {
-                entry.bytes = body.u64_le()?;
-            }
-            if packed == u32::MAX {
-                entry.packed_bytes = body.u64_le()?;
-            }
-            if offset == u32::MAX {
-                entry.offset = body.u64_le()?;
-            }
-        }
-    }
+    entry.zip64(&mut extra)?;
     Ok(entry)
 }
 
-/// Determines the location of an entry's bytes, and checks that it is within the file.
-fn local_header(mut entry: Entry, source: &Source, directory: u64, budget: &Budget) -> Result<Entry> {
+/// Finds the bytes of an entry, and checks that they are there.
+pub(super) fn local_header(
+    mut entry: Entry,
+    source: &Source,
+    directory: u64,
+    budget: &Budget,
+) -> Result<Entry> {
     let header = source.read_range(entry.offset, 30, budget).field("local_header")?;
     let mut cursor = Cursor::at(&header, entry.offset);
     if cursor.array::<4>()? != LOCAL_MAGIC {

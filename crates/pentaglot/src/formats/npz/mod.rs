@@ -13,6 +13,7 @@
 
 mod by_column;
 mod csr_stream;
+mod damaged;
 mod layout;
 mod outline;
 mod read;

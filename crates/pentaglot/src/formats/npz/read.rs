@@ -7,7 +7,7 @@ use arrow_schema::Schema;
 use super::layout::{Directory, Entry};
 use super::schema::SparseLayout;
 use super::scipy::{self, Sparse};
-use super::{INFO, outline, validate};
+use super::{INFO, damaged, outline, validate};
 use crate::error::{self, Context, Error, Result};
 use crate::formats::npy::read::{ArrayFile, named, summary};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Split, Summary};
@@ -34,7 +34,10 @@ impl NpzDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<NpzDocument> {
         let budget = options.budget.clone();
         let source = source.seekable_if(|head| head.starts_with(b"PK"))?;
-        let directory = Directory::read(&source, &budget)?;
+        let (directory, missing) = match options.damaged {
+            true => damaged::read(&source, &budget)?,
+            false => (Directory::read(&source, &budget)?, Vec::new()),
+        };
         let members: Vec<String> = directory.entries.iter().map(|entry| entry.name().to_owned()).collect();
         let list = || error::list(&members);
         let (content, mut summary) = match (&options.member, directory.entries.as_slice()) {
@@ -45,14 +48,21 @@ impl NpzDocument {
                 })?;
                 NpzDocument::array(&source, entry, &budget)?
             }
-            (None, _) if scipy::is_sparse(&directory) => NpzDocument::sparse(&source, &directory, &budget)?,
+            (None, _) if scipy::is_sparse(&directory) => {
+                match NpzDocument::sparse(&source, &directory, &budget) {
+                    // Its arrays may be sound.
+                    Err(_) if options.damaged => NpzDocument::several(),
+                    sparse => sparse?,
+                }
+            }
             (None, [entry]) => NpzDocument::array(&source, entry, &budget)?,
             (None, []) => {
                 return Err(no_members());
             }
-            (None, _) => (Content::Several, Summary::new(INFO.id, Arc::new(Schema::empty()))),
+            (None, _) => NpzDocument::several(),
         };
         summary.members = members;
+        summary.missing_members = missing;
         summary.bytes = source.len();
         summary.parts.clear();
         for entry in &directory.entries {
@@ -62,6 +72,10 @@ impl NpzDocument {
         let end = directory.offset + directory.bytes;
         summary.part("end", end, source.len().unwrap_or(0).saturating_sub(end));
         Ok(NpzDocument { source, directory, content, summary, budget })
+    }
+
+    fn several() -> (Content, Summary) {
+        (Content::Several, Summary::new(INFO.id, Arc::new(Schema::empty())))
     }
 
     fn array(source: &Source, entry: &Entry, budget: &Budget) -> Result<(Content, Summary)> {
@@ -89,7 +103,7 @@ fn no_members() -> Error {
 
 pub(super) fn open_member(source: &Source, entry: &Entry, budget: &Budget) -> Result<ArrayFile> {
     let extent = entry.extent(source, budget.limits())?;
-    ArrayFile::open(extent, INFO.id, budget).field(entry.name().to_owned())
+    ArrayFile::open(extent, INFO.id, budget, entry.is_cut).field(entry.name().to_owned())
 }
 
 impl Document for NpzDocument {

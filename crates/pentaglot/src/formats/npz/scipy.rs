@@ -148,7 +148,7 @@ impl Sparse {
     pub(super) fn array(&self, name: &'static str) -> Result<ArrayFile> {
         let entry = self.entry(name)?;
         let extent: Extent = entry.extent(&self.source, self.budget.limits())?;
-        ArrayFile::open(extent, "npz", &self.budget).field(name)
+        ArrayFile::open(extent, "npz", &self.budget, entry.is_cut).field(name)
     }
 
     /// The bytes of a number of a row, a column or a diagonal.

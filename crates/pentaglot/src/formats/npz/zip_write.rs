@@ -44,6 +44,8 @@ impl ZipWriter {
             offset: self.sink.position(),
             data_offset: 0,
             checked: Arc::default(),
+            is_suspect: false,
+            is_cut: false,
         };
         self.sink.write_all(&entry.local_bytes(name_bytes))?;
         entry.data_offset = self.sink.position();

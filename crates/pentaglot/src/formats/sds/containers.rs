@@ -10,6 +10,7 @@ use super::schema::SdsKind;
 use super::tables::Table;
 use super::type_text::{SdsType, join};
 use crate::error::{Error, Result};
+use crate::formats::MissingPart;
 
 /// A container, walked to its last element.
 pub struct Container {
@@ -146,6 +147,36 @@ impl Container {
         }
         let facts = vec![("type".to_owned(), kind.to_string())];
         Ok(Container { kind: SdsKind::Composite, parts, facts })
+    }
+}
+
+impl Container {
+    /// As [`read_typed`](Self::read_typed): the structures before the first fault, and what is missing.
+    pub(super) fn read_damaged(kind: &SdsType, words: &SharedWords) -> Result<(Self, Vec<MissingPart>)> {
+        let mut cursor = WordCursor::new(words.clone());
+        let mut parts = Vec::new();
+        let fault = match walk_type(kind, String::new(), &mut cursor, &mut parts) {
+            Ok(()) if cursor.left() == 0 => return Ok((Container::read_typed(kind, words)?, Vec::new())),
+            Ok(()) => Container::read_typed(kind, words).err(),
+            Err(error) => Some(error),
+        };
+        let is_structure = |part: &ContainerPart| !matches!(part.content, Content::Field(_));
+        if let (Some(fault), false) = (&fault, parts.iter().any(is_structure)) {
+            return Err(Error::malformed("a structure before the fault", fault));
+        }
+        let end = parts.last().map_or(0, |part| (part.start + part.len) * 8);
+        let bytes = end..words.as_ref().len() as u64 * 8;
+        let reason = fault.map(|fault| fault.to_string()).unwrap_or_default();
+        let is_there = |name: &str| parts.iter().any(|part| part.path == name && is_structure(part));
+        let lost = kind.leaves().into_iter().filter(|(name, _)| !is_there(name));
+        let mut missing: Vec<MissingPart> = lost
+            .map(|(name, _)| MissingPart { name, bytes: bytes.clone(), reason: reason.clone() })
+            .collect();
+        if missing.is_empty() {
+            missing.push(MissingPart { name: String::new(), bytes, reason });
+        }
+        let facts = vec![("type".to_owned(), kind.to_string())];
+        Ok((Container { kind: SdsKind::Composite, parts, facts }, missing))
     }
 }
 

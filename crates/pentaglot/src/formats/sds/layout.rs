@@ -234,6 +234,13 @@ pub(super) fn read_words(source: &Source, in_place: Option<InPlace>, budget: &Bu
     Ok(own_words(bytes))
 }
 
+/// The whole elements of a source that may end within one.
+pub(super) fn read_whole_words(source: &Source, budget: &Budget) -> Result<SharedWords> {
+    let source = source.seekable()?;
+    let len = source.len().unwrap_or(0) / 8 * 8;
+    Ok(own_words(source.read_range(0, len, budget)?))
+}
+
 /// Words in memory, aligned and in native byte order.
 pub(super) fn own_words(bytes: arrow_buffer::Buffer) -> SharedWords {
     let words = Words::Memory(bytes.clone());

@@ -183,7 +183,14 @@ impl Format for Sds {
         if let Some(document) = partial::PartialDocument::open(&source, options)? {
             return Ok(Arc::new(document));
         }
-        Ok(Arc::new(read::SdsDocument::open(source, options)?))
+        let opened = read::SdsDocument::open(source.clone(), options);
+        if opened.is_err()
+            && options.damaged
+            && let Some(document) = partial::PartialDocument::of_damaged(&source, options)?
+        {
+            return Ok(Arc::new(document));
+        }
+        Ok(Arc::new(opened?))
     }
 
     fn plan(&self, schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {

@@ -55,6 +55,17 @@ impl PartialDocument {
         Ok(Some(PartialDocument { source: source.clone(), items, summary, options: options.clone() }))
     }
 
+    /// The document of a vector of a given kind that a damaged file may lack the last items of.
+    pub(super) fn of_damaged(source: &Source, options: &ReadOptions) -> Result<Option<Self>> {
+        let kind = options.dialect.as_deref().map(SdsKind::parse).transpose()?;
+        let source = source.seekable()?;
+        let Some(items) = kind.and_then(|kind| skeleton::items_of_damaged(&source, kind)) else {
+            return Ok(None);
+        };
+        let summary = summary(&source, &items, options)?;
+        Ok(Some(PartialDocument { source, items, summary, options: options.clone() }))
+    }
+
     pub(super) fn summary(&self) -> &Summary {
         &self.summary
     }

@@ -11,6 +11,7 @@ use super::containers::{Container, Content};
 use super::layout::{self, Object, Wanted};
 use super::partial::PartialDocument;
 use super::schema::{Native, SdsKind};
+use super::type_text::SdsType;
 use super::{ID, outline, validate};
 use crate::error::{self, Error, Hint, Result};
 use crate::formats::{ColumnStatistics, Document, Findings, Outline, ReadOptions, Statistics, Summary};
@@ -35,9 +36,24 @@ pub(super) struct SdsDocument {
 
 impl SdsDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
-        let words = layout::read_words(&source, options.in_place, &options.budget)?;
         let wanted = Wanted::new(options);
-        let (object, also_fits) = layout::open_object(&words, wanted, options.budget.limits())?;
+        let limits = options.budget.limits();
+        let damaged = if options.damaged { wanted.given_type(limits)? } else { None };
+        let mut missing = Vec::new();
+        let (words, (object, also_fits)) = match damaged {
+            // The structures before the fault are members of their own.
+            Some(kind) if !matches!(kind, SdsType::Structure(_)) => {
+                let words = layout::read_whole_words(&source, &options.budget)?;
+                let (container, lost) = Container::read_damaged(&kind, &words)?;
+                missing = lost;
+                (words, (Object::Container(container), Vec::new()))
+            }
+            _ => {
+                let words = layout::read_words(&source, options.in_place, &options.budget)?;
+                let object = layout::open_object(&words, wanted, limits)?;
+                (words, object)
+            }
+        };
         let object = Arc::new(object);
         let content = content_of(&object, options.member.as_deref())?;
         let schema = content.as_ref().map_or_else(|| Ok(Schema::empty()), content_schema)?;
@@ -52,6 +68,7 @@ impl SdsDocument {
             _ => "the first kind that uses all elements".to_owned(),
         });
         summary.also_fits = also_fits;
+        summary.missing_members = missing;
         summary.bytes = Some(words.as_ref().len() as u64 * 8);
         for part in outline::parts(&object) {
             summary.part(part.path, part.start * 8, part.len * 8);
@@ -197,6 +214,7 @@ impl Document for SdsDocument {
         let batches: Box<dyn Iterator<Item = Result<_>> + Send> = match (content, self.object.as_ref()) {
             (Content::Object(object), _) => {
                 if let Object::RunLengthWavelet(_) = object.as_ref() {
+                    validate::check_runs(object)?;
                     let bytes = self.words.as_ref().len() as u64 * 8;
                     self.budget.limits().check_free_rows((range.end - range.start).saturating_sub(bytes))?;
                 }

@@ -12,6 +12,8 @@ struct Walk<'s> {
     /// How many elements there are.
     elements: u64,
     position: u64,
+    /// Whether elements may be missing at the end.
+    damaged: bool,
 }
 
 /// The one array of items that a structure of this kind consists of, apart from its supports.
@@ -55,6 +57,21 @@ pub(super) fn items(source: &Source, kind: SdsKind) -> Option<Items> {
     (walk.position == walk.elements).then_some(items)
 }
 
+/// The items of such a vector that a damaged file may lack the last of.
+pub(super) fn items_of_damaged(source: &Source, kind: SdsKind) -> Option<Items> {
+    let mut walk = Walk { source, elements: 1 << 56, position: 0, damaged: true };
+    let items = match kind {
+        SdsKind::Bit => walk.bit(),
+        SdsKind::Int => walk.int(),
+        SdsKind::Raw => walk.raw(),
+        SdsKind::Vec => {
+            walk.vector(1).map(|(start, count)| Items { width: 64, ..Items::new(kind, count, start) })
+        }
+        _ => None,
+    }?;
+    (items.count.checked_mul(u64::from(items.width))? < 1 << 56).then_some(items)
+}
+
 impl Items {
     fn new(kind: SdsKind, count: u64, start: u64) -> Self {
         Items { kind, count, width: 1, start, ones: 0, supports: [false; 3] }
@@ -64,7 +81,7 @@ impl Items {
 impl<'s> Walk<'s> {
     fn new(source: &'s Source) -> Option<Self> {
         let bytes = source.len()?;
-        bytes.is_multiple_of(8).then_some(Walk { source, elements: bytes / 8, position: 0 })
+        bytes.is_multiple_of(8).then_some(Walk { source, elements: bytes / 8, position: 0, damaged: false })
     }
 
     fn element(&mut self) -> Option<u64> {
@@ -116,7 +133,8 @@ impl<'s> Walk<'s> {
     fn bit(&mut self) -> Option<Items> {
         let ones = self.element()?;
         let raw = self.raw()?;
-        let supports = [self.option()?, self.option()?, self.option()?];
+        let mut option = || if self.damaged { Some(false) } else { self.option() };
+        let supports = [option()?, option()?, option()?];
         (ones <= raw.count).then_some(Items {
             ones,
             supports,

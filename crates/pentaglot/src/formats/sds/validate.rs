@@ -49,6 +49,19 @@ pub(super) fn check_structure(object: &Object, path: &str, start: u64, findings:
     report(found, path, start, findings);
 }
 
+/// Errs if runs of a run-length wavelet matrix lie past the end of their level: its rows would not be those of the others.
+pub(super) fn check_runs(object: &Object) -> Result<()> {
+    let mut findings = Findings::new(false);
+    check_structure(object, "", 0, &mut findings);
+    let Some(wrong) = findings.list().iter().find(|finding| finding.rule == "length") else { return Ok(()) };
+    let error = Error::new(ErrorKind::Malformed, wrong.message.clone()).rule("length");
+    let error = match wrong.offset {
+        Some(offset) => error.at(offset),
+        None => error,
+    };
+    Err(error.field(wrong.path.clone()))
+}
+
 /// Checks names, records and sequences against the counts of a pangenome file, and follows every path to its
 /// end.
 fn check_tables(container: &Container, budget: &Budget) -> Result<()> {

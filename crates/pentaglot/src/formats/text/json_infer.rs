@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Fields};
 use super::json_rows::{Framing, RowLayout};
 use super::kinds::{Stamps, WholeRange, nullable};
 use crate::error::{ErrorKind, Result};
-use crate::hub::json::decode::{MIXED_KEY, is_special_float};
+use crate::hub::json::decode::{MIXED_KEY, is_special_float, text_only};
 use crate::hub::shape::{column_name, dense_schema};
 use crate::limits::Reservation;
 use crate::wire::json::{JsonKind, Scanner};
@@ -179,7 +179,7 @@ impl SeenValues {
             (1, _, Some(keys)) if !self.special => plain(DataType::Struct(keys.fields())),
             (1, _, _) if self.string => {
                 let stamps = self.stamps.data_type().filter(|_| !self.special);
-                plain(stamps.unwrap_or(DataType::Utf8))
+                text_only(plain(stamps.unwrap_or(DataType::Utf8)))
             }
             (1, _, _) if self.bool && !self.special => plain(DataType::Boolean),
             (1, _, _) if numbers && !self.huge => self.number_type().map_or_else(mixed, plain),

@@ -77,7 +77,14 @@ impl Frame {
     pub(super) fn end_row<R: Read>(&self, scanner: &mut Scanner<R>) -> Result<()> {
         match self.framing {
             Framing::Lines => scanner.end_line(),
-            Framing::Array => Ok(()),
+            // A number at the end of the input may be cut.
+            Framing::Array => match scanner.skip_space()? {
+                Some(_) => Ok(()),
+                None => {
+                    let error = Error::truncated("`,` or `]`", "the end of the input");
+                    Err(error.at(scanner.offset()))
+                }
+            },
         }
     }
 }

@@ -213,3 +213,32 @@ fn a_packed_file_and_its_meta_belong_together() {
         assert!(document.summary().notes.is_empty(), "{:?}", document.summary().notes);
     }
 }
+
+#[test]
+fn files_of_a_group_are_replaced_in_the_same_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, side) = (folder.path().join("x.dbdf"), folder.path().join("x.dbdf.meta"));
+    let (old, new) = (frame(["id", "half"], 3), frame(["number", "value"], 3));
+    write_to(Sink::create(&path, false).unwrap(), &old, &options("daphne", &[]));
+    let old_data = fs::read(&path).unwrap();
+    let group = crate::sink::SinkGroup::new(true);
+    let sink = group.create(&path).unwrap();
+    // What is beside the data when it has just been replaced.
+    let between = Arc::new(Mutex::new(Vec::new()));
+    let (seen, place) = (Arc::clone(&between), side.clone());
+    sink.later().unwrap().lock().unwrap().push(Box::new(move || {
+        *seen.lock().unwrap() = fs::read(place).unwrap();
+    }));
+    write_to(sink, &new, &options("daphne", &[]));
+    assert_eq!(content(&path).0, ["id", "half"]);
+    group.commit().unwrap();
+    let (new_data, new_meta) = (fs::read(&path).unwrap(), fs::read(&side).unwrap());
+    assert_eq!(content(&path).0, ["number", "value"]);
+    let between = between.lock().unwrap().clone();
+    assert_ne!(between, new_meta);
+    for (data, names) in [(&old_data, ["id", "half"]), (&new_data, ["number", "value"])] {
+        fs::write(&path, data).unwrap();
+        fs::write(&side, &between).unwrap();
+        assert_eq!(content(&path).0, names);
+    }
+}

@@ -62,6 +62,8 @@ pub(super) struct CsvDialect {
     pub(super) trim: bool,
     /// Texts that are null, beside the empty field.
     pub(super) nulls: Arc<[String]>,
+    /// Whether a last record without a line end is an error: nobody knows whether it is whole.
+    pub(super) needs_line_ends: bool,
 }
 
 impl Default for CsvDialect {
@@ -75,6 +77,7 @@ impl Default for CsvDialect {
             skip: 0,
             trim: false,
             nulls: Arc::default(),
+            needs_line_ends: false,
         }
     }
 }
@@ -104,6 +107,7 @@ impl CsvDialect {
             skip: options.number("skip")?.unwrap_or(0),
             trim: options.bool("trim")?.unwrap_or(false),
             nulls: nulls.unwrap_or_default(),
+            needs_line_ends: false,
         };
         if dialect.quote == Some(dialect.delimiter) {
             let text = char::from(dialect.delimiter);

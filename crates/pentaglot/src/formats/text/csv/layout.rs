@@ -262,6 +262,11 @@ impl<R: Read> Records<R> {
                 Some(byte) if *byte == delimiter => start = stop + 1,
                 Some(b'\r') => return Ok(Scan::Record((stop + 2).min(window.len()))),
                 Some(_) => return Ok(Scan::Record(stop + 1)),
+                None if self.dialect.needs_line_ends => {
+                    let end = offset + window.len() as u64;
+                    let error = Error::truncated("a line end after the last record", "the end of the input");
+                    return Err((error.at(end), window.len()));
+                }
                 None => return Ok(Scan::Record(window.len())),
             }
         }

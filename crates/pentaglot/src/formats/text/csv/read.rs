@@ -19,7 +19,7 @@ use crate::formats::text::sample::{
     BoxRead, GUESSED_NOTE, SampleSize, Sampled, explain_guess, without_offset,
 };
 use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
-use crate::hub::json::decode::{JsonColumn, check_type};
+use crate::hub::json::decode::{JsonColumn, check_type, text_only};
 use crate::hub::shape::column_name;
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Rows, Selection, Shape, rows};
@@ -46,6 +46,7 @@ pub(super) struct CsvDocument {
 impl CsvDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
         let mut dialect = CsvDialect::new(&options.options, source.name())?;
+        dialect.needs_line_ends = options.damaged;
         let budget = options.budget.clone();
         let bytes = source.len();
         let encoding = encoding::encoding(&options.options, &source)?;
@@ -101,6 +102,15 @@ impl CsvDocument {
         }
         let (is_decoded, control) = (encoding.is_some(), options.control.clone());
         Ok(CsvDocument { input, summary, dialect, is_decoded, guessed, budget, control })
+    }
+
+    /// The fields as their values are decoded.
+    pub(super) fn decoded_fields(&self) -> Fields {
+        let fields = self.summary.schema.fields();
+        match self.guessed {
+            true => fields.iter().map(|field| text_only(field.as_ref().clone())).collect(),
+            false => fields.clone(),
+        }
     }
 
     /// The records, past the header.
@@ -413,7 +423,7 @@ fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
     let schema = Arc::clone(request.schema());
     let chosen = request.columns().map(|_| request.fields());
     let wanted = |index: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&index));
-    let table = Table::new(full.fields(), wanted, &document.dialect, &document.budget)?;
+    let table = Table::new(&document.decoded_fields(), wanted, &document.dialect, &document.budget)?;
     // Columns come out in the order of the file; the request may want another, or one twice.
     let order = chosen.map(|chosen| file_order(&chosen));
     let range = request.range(u64::MAX);

@@ -7,8 +7,8 @@ use crate::formats::Findings;
 /// Rules: `field-count` (a record of another width), `type` (a field that is not of its column's type), `quote` (text after a
 /// closing quote), `truncated` (a quote that is never closed), `utf8`, `encoding`.
 pub(super) fn validate(document: &CsvDocument, findings: &mut Findings) -> Result<()> {
-    let fields = document.summary.schema.fields();
-    let fresh = || Table::new(fields, |_| true, &document.dialect, &document.budget);
+    let fields = document.decoded_fields();
+    let fresh = || Table::new(&fields, |_| true, &document.dialect, &document.budget);
     let mut records = document.records()?;
     let mut table = fresh()?;
     let mut row = 0u64;

@@ -33,6 +33,20 @@ use crate::wire::json::Scanner;
 /// user.
 pub(crate) const MIXED_KEY: &str = "pentaglot.mixed";
 
+/// Field metadata: dates and times are taken from their text alone, because inference met no number. Never shown to a user.
+pub(crate) const TEXT_ONLY_KEY: &str = "pentaglot.text_only";
+
+/// The field with [`TEXT_ONLY_KEY`], if it is a date or time.
+pub(crate) fn text_only(field: Field) -> Field {
+    use DataType::{Date32, Date64, Time32, Time64, Timestamp};
+    if !matches!(field.data_type(), Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(_, _)) {
+        return field;
+    }
+    let mut metadata = field.metadata().clone();
+    metadata.insert(TEXT_ONLY_KEY.to_owned(), String::new());
+    field.with_metadata(metadata)
+}
+
 /// The field without [`MIXED_KEY`], recursively: the field that its arrays have.
 pub(crate) fn without_mixed(field: &Field) -> Field {
     let data_type = match field.data_type() {
@@ -43,6 +57,7 @@ pub(crate) fn without_mixed(field: &Field) -> Field {
     };
     let mut metadata = field.metadata().clone();
     metadata.remove(MIXED_KEY);
+    metadata.remove(TEXT_ONLY_KEY);
     field.clone().with_data_type(data_type).with_metadata(metadata)
 }
 
@@ -227,6 +242,9 @@ fn decoder<R: Input>(field: &FieldRef, budget: &Budget) -> Result<Decoder<R>> {
             nested::decoder(field, budget)
         }
         DataType::Dictionary(_, _) => nested::decoder(field, budget),
+        data_type if field.metadata().contains_key(TEXT_ONLY_KEY) => {
+            Ok(Box::new(stamps::TextOnly::new(scalar::decoder(data_type)?, data_type)))
+        }
         data_type => scalar::decoder(data_type),
     }
 }

@@ -87,6 +87,50 @@ where
     }
 }
 
+/// Dates or times that are written as text, not as raw integers.
+pub(super) struct TextOnly<R> {
+    values: Decoder<R>,
+    data_type: DataType,
+}
+
+impl<R: Input> TextOnly<R> {
+    pub(super) fn new(values: Decoder<R>, data_type: &DataType) -> Self {
+        TextOnly { values, data_type: data_type.clone() }
+    }
+
+    fn refuse(&self, text: &[u8]) -> Error {
+        unfit(&print_type(&self.data_type), text)
+    }
+}
+
+impl<R: Input> Decode<R> for TextOnly<R> {
+    fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
+        if scanner.skip_space()? == Some(b'"') {
+            return self.values.read(scanner);
+        }
+        let offset = scanner.offset();
+        let text = scanner.number()?.to_owned();
+        Err(self.refuse(text.as_bytes()).at(offset))
+    }
+
+    fn text(&mut self, text: &[u8]) -> Result<()> {
+        let is_number = std::str::from_utf8(text).is_ok_and(|text| text.parse::<i128>().is_ok());
+        if is_number { Err(self.refuse(text)) } else { self.values.text(text) }
+    }
+
+    fn null(&mut self) {
+        self.values.null();
+    }
+
+    fn nulls(&mut self, count: usize) {
+        self.values.nulls(count);
+    }
+
+    fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        self.values.finish(nulls)
+    }
+}
+
 /// A decimal from its digits.
 pub(super) trait FromDigits: Sized {
     fn from_digits(digits: i256) -> Option<Self>;
