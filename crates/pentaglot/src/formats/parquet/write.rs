@@ -105,7 +105,7 @@ fn compression(options: &OptionMap) -> Result<Compression> {
 /// What takes the rows.
 enum Encoder {
     /// Columns are encoded side by side.
-    SideBySide(RowGroups),
+    SideBySide(Box<RowGroups>),
     /// Pages end where the content says. Only the crate's own writer cuts them.
     ContentDefined(Box<ArrowWriter<Sink>>),
 }
@@ -175,7 +175,7 @@ impl ParquetWriter {
             Some(_) => Encoder::ContentDefined(Box::new(file)),
             None => {
                 let control = options.control.clone();
-                Encoder::SideBySide(RowGroups::new(file, Arc::clone(&stored), size, control)?)
+                Encoder::SideBySide(Box::new(RowGroups::new(file, Arc::clone(&stored), size, control)?))
             }
         };
         let levels = Levels::gather(schema);
