@@ -63,7 +63,8 @@ impl Pieces {
             self.careful -= 1;
             return Ok(Vec::new());
         }
-        window.fill(self.lanes.saturating_mul(self.bytes))?;
+        // The last line of each piece goes past its nominal end.
+        window.fill(self.lanes.saturating_mul(self.bytes.saturating_add(self.bytes / 8)))?;
         Ok(cuts(window.rest(), self.bytes, self.lanes, window.is_last()))
     }
 
@@ -134,7 +135,9 @@ impl Printer {
         let count = rows.num_rows();
         let (most, least) = PRINTED_ROWS;
         let bytes = rows.get_array_memory_size().max(1);
-        let step = (count.saturating_mul(PRINTED_BYTES) / bytes).clamp(least, most);
+        // Small batches are divided too.
+        let share = count.div_ceil(self.control.threads().saturating_mul(2));
+        let step = (count.saturating_mul(PRINTED_BYTES) / bytes).min(share).clamp(least, most);
         let ranges = |range: Range<usize>| {
             let end = range.end;
             range.step_by(step).map(move |start| start..end.min(start + step))
