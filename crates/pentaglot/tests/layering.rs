@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
     ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "wire"]),
-    ("hub", &["error", "limits", "cursor", "kernels", "wire", "hub"]),
+    ("hub", &["error", "limits", "control", "cursor", "kernels", "wire", "hub"]),
     ("convert", &["error", "limits", "cursor", "source", "kernels", "hub", "convert"]),
     ("remote", &["error", "redact", "source", "sink", "formats"]),
     ("registry", &["error", "redact", "source", "formats", "remote"]),

@@ -11,7 +11,7 @@ use crate::batches;
 use crate::document::Document;
 use crate::error::{About, Outcome};
 use crate::input::{open_options, path_text};
-use crate::watch::Watch;
+use crate::watch::{Teller, Watch};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Store>()
@@ -33,7 +33,7 @@ impl Store {
         options: &OpenOptions,
         progress: Option<Py<PyAny>>,
     ) -> Outcome<String> {
-        let watch = Watch { control: &options.control, progress, bytes: opened.source.len() };
+        let watch = Watch { teller: Teller::new(&options.control, progress), bytes: opened.source.len() };
         watch.run(py, || {
             let stored = opened.put(&self.inner, name, options)?;
             Ok(stored.to_json(opened.source.name())?)
@@ -106,7 +106,7 @@ impl Store {
     /// Removes data; gives its identity.
     fn remove(&self, py: Python<'_>, id: &str) -> Outcome<String> {
         let options = OpenOptions::default();
-        let watch = Watch { control: &options.control, progress: None, bytes: None };
+        let watch = Watch { teller: Teller::new(&options.control, None), bytes: None };
         let removed = watch.run(py, || Ok(self.inner.remove(id, &options.budget, &options.control)?));
         removed.about(&self.name)
     }
@@ -115,7 +115,7 @@ impl Store {
     #[pyo3(signature = (progress))]
     fn verify(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> Outcome<String> {
         let options = OpenOptions::default();
-        let watch = Watch { control: &options.control, progress, bytes: None };
+        let watch = Watch { teller: Teller::new(&options.control, progress), bytes: None };
         let found = watch.run(py, || Ok(self.inner.verify(&options.budget, &options.control)?.to_json()));
         found.about(&self.name)
     }
@@ -123,7 +123,7 @@ impl Store {
     /// Frees the space of what was removed; what was done, as JSON.
     fn collect(&self, py: Python<'_>) -> Outcome<String> {
         let options = OpenOptions::default();
-        let watch = Watch { control: &options.control, progress: None, bytes: None };
+        let watch = Watch { teller: Teller::new(&options.control, None), bytes: None };
         let done = watch.run(py, || Ok(self.inner.collect(&options.budget, &options.control)?.to_json()));
         done.about(&self.name)
     }

@@ -399,7 +399,7 @@ fn succinct_open(
 ) -> Outcome<Py<PyAny>> {
     let input = Input::new(source)?;
     let name = input.name();
-    let object = py.detach(|| {
+    let object = py.detach(|| -> Result<_, Error> {
         let source = input.source()?.seekable()?;
         let kind = kind.map(SdsKind::parse).transpose()?;
         let in_place = mmap.then(permit);

@@ -30,7 +30,7 @@ impl Teller {
     pub(crate) fn tell(&self, py: Python<'_>) -> PyResult<()> {
         py.check_signals()?;
         if let Some(progress) = &self.progress {
-            let now = self.teller.control.progress();
+            let now = self.control.progress();
             progress.call1(py, (now.bytes, now.total_bytes))?;
         }
         Ok(())

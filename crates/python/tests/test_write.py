@@ -227,24 +227,21 @@ def test_sparse_matrices(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
-@pytest.mark.parametrize("extension", ["npz", "parquet", "arrow"])
-def test_sparse_matrices_keep_format_and_index_width(tmp_path, kind, extension):
+def test_sparse_matrices_keep_format_and_index_width(tmp_path, kind):
     matrix = scipy.sparse.random_array((20, 30), density=0.2, rng=np.random.default_rng(6)).asformat(kind)
     names = {"coo": ["coords"], "dia": ["offsets"]}.get(kind, ["indices", "indptr"])
     for width in (np.int32, np.int64):
         for name in names:
             old = getattr(matrix, name)
             setattr(matrix, name, tuple(part.astype(width) for part in old) if kind == "coo" else old.astype(width))
-        source, path = tmp_path / f"s{width.__name__}.npz", tmp_path / f"m{width.__name__}.{extension}"
+        source, path = tmp_path / f"s{width.__name__}.npz", tmp_path / f"m{width.__name__}.npz"
         scipy.sparse.save_npz(source, matrix)
         pg.convert(source, path)
         found = pg.read(path).to_scipy()
         assert (found.tocsr() != matrix.tocsr()).nnz == 0
-        if extension == "npz" and kind in ("bsr", "dia"):
-            # What is written in CSR is in CSR.
-            assert found.format == "csr"
-            continue
-        assert found.format == kind
+        assert pg.read(source).to_scipy().format == kind
+        # Blocks and diagonals are written in CSR.
+        assert found.format == (kind if kind in ("csr", "csc", "coo") else "csr")
         if kind in ("csr", "csc"):
             assert found.indices.dtype == found.indptr.dtype == width
 
@@ -276,12 +273,10 @@ def test_polars_round_trips(tmp_path):
             "list": [[1, 2], [], None],
         }
     )
-    for extension in ["arrow", "parquet"]:
-        path = tmp_path / f"t.{extension}"
-        pg.write(frame, path)
-        found = pg.read(path).to_polars()
-        assert found.schema == frame.schema, extension
-        assert found.equals(frame), extension
+    pg.write(frame, tmp_path / "t.arrow")
+    found = pg.read(tmp_path / "t.arrow").to_polars()
+    assert found.schema == frame.schema
+    assert found.equals(frame)
 
 
 def test_structured_arrays(tmp_path):

@@ -14,11 +14,11 @@ use crate::wire::varint;
 pub(super) struct ValueReader {
     len: usize,
     validity: BooleanBufferBuilder,
-    kind: Kind,
+    kind: ValueKind,
     budget: Budget,
 }
 
-enum Kind {
+enum ValueKind {
     Null,
     Bool(BooleanBufferBuilder),
     Fixed {
@@ -58,29 +58,29 @@ impl ValueReader {
     pub(super) fn new(data_type: &DataType, budget: &Budget) -> Result<Self> {
         let inner = |field: &Field| Ok::<_, Error>(Box::new(ValueReader::new(field.data_type(), budget)?));
         let kind = match data_type {
-            DataType::Null => Kind::Null,
-            DataType::Boolean => Kind::Bool(BooleanBufferBuilder::new(0)),
+            DataType::Null => ValueKind::Null,
+            DataType::Boolean => ValueKind::Bool(BooleanBufferBuilder::new(0)),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
-                Kind::Bytes { offsets: vec![0], bytes: Vec::new() }
+                ValueKind::Bytes { offsets: vec![0], bytes: Vec::new() }
             }
             DataType::FixedSizeBinary(width) => {
-                Kind::Fixed { width: *width as usize, bytes: MutableBuffer::new(0) }
+                ValueKind::Fixed { width: *width as usize, bytes: MutableBuffer::new(0) }
             }
             DataType::List(item) | DataType::LargeList(item) | DataType::Map(item, _) => {
-                Kind::List { offsets: vec![0], items: inner(item)? }
+                ValueKind::List { offsets: vec![0], items: inner(item)? }
             }
             DataType::FixedSizeList(item, size) => {
-                Kind::FixedList { size: *size as usize, items: inner(item)? }
+                ValueKind::FixedList { size: *size as usize, items: inner(item)? }
             }
             DataType::Struct(fields) => {
                 let fields = fields.iter().map(|field| ValueReader::new(field.data_type(), budget));
-                Kind::Struct(fields.collect::<Result<_>>()?)
+                ValueKind::Struct(fields.collect::<Result<_>>()?)
             }
             other => {
                 let width = other
                     .primitive_width()
                     .ok_or_else(|| Error::unsupported(format!("stored values of type {other}")))?;
-                Kind::Fixed { width, bytes: MutableBuffer::new(0) }
+                ValueKind::Fixed { width, bytes: MutableBuffer::new(0) }
             }
         };
         Ok(ValueReader::of(kind, budget))
@@ -101,10 +101,10 @@ impl ValueReader {
                         None => return ValueReader::dense_lists(item, *cols as usize, budget),
                     },
                 };
-                Kind::Dense { cols: *cols as usize, width, bytes: MutableBuffer::new(0), is_bool }
+                ValueKind::Dense { cols: *cols as usize, width, bytes: MutableBuffer::new(0), is_bool }
             }
             DataType::LargeList(entry) => match entry.data_type() {
-                DataType::Struct(fields) if fields.len() == 2 => Kind::Sparse {
+                DataType::Struct(fields) if fields.len() == 2 => ValueKind::Sparse {
                     offsets: vec![0],
                     cols: Vec::new(),
                     values: Box::new(ValueReader::new(fields[1].data_type(), budget)?),
@@ -118,10 +118,10 @@ impl ValueReader {
 
     fn dense_lists(item: &Field, cols: usize, budget: &Budget) -> Result<Self> {
         let items = Box::new(ValueReader::new(item.data_type(), budget)?);
-        Ok(ValueReader::of(Kind::FixedList { size: cols, items }, budget))
+        Ok(ValueReader::of(ValueKind::FixedList { size: cols, items }, budget))
     }
 
-    fn of(kind: Kind, budget: &Budget) -> Self {
+    fn of(kind: ValueKind, budget: &Budget) -> Self {
         ValueReader { len: 0, validity: BooleanBufferBuilder::new(0), kind, budget: budget.clone() }
     }
 
@@ -139,10 +139,10 @@ impl ValueReader {
         cursor: &mut Cursor<'_>,
     ) -> Result<()> {
         match (&mut self.kind, &validity) {
-            (Kind::Null, None) => {
+            (ValueKind::Null, None) => {
                 return Err(Error::malformed("no value of type null", format_args!("{count}")));
             }
-            (Kind::Fixed { width, bytes }, None) => {
+            (ValueKind::Fixed { width, bytes }, None) => {
                 bytes.extend_from_slice(cursor.take(count as u64 * *width as u64)?);
                 self.len += count;
                 self.validity.append_n(count, true);
@@ -180,24 +180,26 @@ impl ValueReader {
     /// Reads a value that is present.
     fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
         match &mut self.kind {
-            Kind::Null => return Err(Error::malformed("no value of type null", "one").at(cursor.offset())),
-            Kind::Bool(bits) => bits.append(read_bool(cursor)?),
-            Kind::Fixed { width, bytes } => bytes.extend_from_slice(cursor.take(*width as u64)?),
-            Kind::Bytes { offsets, bytes } => {
+            ValueKind::Null => {
+                return Err(Error::malformed("no value of type null", "one").at(cursor.offset()));
+            }
+            ValueKind::Bool(bits) => bits.append(read_bool(cursor)?),
+            ValueKind::Fixed { width, bytes } => bytes.extend_from_slice(cursor.take(*width as u64)?),
+            ValueKind::Bytes { offsets, bytes } => {
                 let length = varint::read(cursor)?;
                 bytes.extend_from_slice(cursor.take(length)?);
                 offsets.push(bytes.len() as i64);
             }
-            Kind::List { offsets, items } => {
+            ValueKind::List { offsets, items } => {
                 let count = varint::read(cursor)?;
                 // A slot takes a byte at least.
                 cursor.check_count(count, 1)?;
                 (0..count).try_for_each(|_| items.slot(cursor))?;
                 offsets.push(items.len as i64);
             }
-            Kind::FixedList { size, items } => (0..*size).try_for_each(|_| items.slot(cursor))?,
-            Kind::Struct(fields) => fields.iter_mut().try_for_each(|field| field.slot(cursor))?,
-            Kind::Dense { .. } | Kind::Sparse { .. } => return self.read_matrix_row(cursor),
+            ValueKind::FixedList { size, items } => (0..*size).try_for_each(|_| items.slot(cursor))?,
+            ValueKind::Struct(fields) => fields.iter_mut().try_for_each(|field| field.slot(cursor))?,
+            ValueKind::Dense { .. } | ValueKind::Sparse { .. } => return self.read_matrix_row(cursor),
         }
         self.len += 1;
         self.validity.append(true);
@@ -212,7 +214,7 @@ impl ValueReader {
         let beyond =
             |col: u64, cols: usize| Error::malformed(format_args!("a column below {cols}"), col).at(offset);
         match &mut self.kind {
-            Kind::Dense { cols, width, bytes, is_bool } => {
+            ValueKind::Dense { cols, width, bytes, is_bool } => {
                 let start = bytes.len();
                 self.budget.check((*cols as u64).saturating_mul(*width as u64))?;
                 bytes.extend_zeros(*cols * *width);
@@ -226,14 +228,14 @@ impl ValueReader {
                     }
                 }
             }
-            Kind::Sparse { offsets, cols, values } => {
+            ValueKind::Sparse { offsets, cols, values } => {
                 for _ in 0..count {
                     cols.push(varint::read(cursor)?);
                     values.read(cursor)?;
                 }
                 offsets.push(cols.len() as i64);
             }
-            Kind::FixedList { size, items } => {
+            ValueKind::FixedList { size, items } => {
                 let mut next = 0;
                 for _ in 0..count {
                     let col = varint::read(cursor)?;
@@ -265,23 +267,25 @@ impl ValueReader {
         let budget = &self.budget;
         let pay = |width: usize| budget.check((count as u64).saturating_mul(width as u64));
         match &mut self.kind {
-            Kind::Null => {}
-            Kind::Bool(bits) => {
+            ValueKind::Null => {}
+            ValueKind::Bool(bits) => {
                 pay(1)?;
                 bits.append_n(count, false);
             }
-            Kind::Fixed { width, bytes } => {
+            ValueKind::Fixed { width, bytes } => {
                 pay(*width)?;
                 bytes.extend_zeros(*width * count);
             }
-            Kind::Bytes { offsets, .. } | Kind::List { offsets, .. } | Kind::Sparse { offsets, .. } => {
+            ValueKind::Bytes { offsets, .. }
+            | ValueKind::List { offsets, .. }
+            | ValueKind::Sparse { offsets, .. } => {
                 pay(8)?;
                 let last = offsets.last().copied().unwrap_or(0);
                 offsets.extend(std::iter::repeat_n(last, count));
             }
-            Kind::FixedList { size, items } => items.push_zeros(size.saturating_mul(count))?,
-            Kind::Struct(fields) => fields.iter_mut().try_for_each(|field| field.push_zeros(count))?,
-            Kind::Dense { cols, width, bytes, .. } => {
+            ValueKind::FixedList { size, items } => items.push_zeros(size.saturating_mul(count))?,
+            ValueKind::Struct(fields) => fields.iter_mut().try_for_each(|field| field.push_zeros(count))?,
+            ValueKind::Dense { cols, width, bytes, .. } => {
                 pay(cols.saturating_mul(*width))?;
                 bytes.extend_zeros(*cols * *width * count);
             }
@@ -301,30 +305,30 @@ impl ValueReader {
         let array = ArrayData::builder(data_type.clone()).len(len);
         let mismatch = || Error::malformed("values of the type of their column", "others");
         let array = match (&mut self.kind, data_type) {
-            (Kind::Null, _) => return Ok(arrow_array::Array::to_data(&NullArray::new(len))),
-            (Kind::Bool(bits), _) => array.add_buffer(bits.finish().into_inner()),
-            (Kind::Fixed { bytes, .. }, _) => array.add_buffer(std::mem::take(bytes).into()),
-            (Kind::Bytes { offsets, bytes }, DataType::LargeUtf8 | DataType::LargeBinary) => array
+            (ValueKind::Null, _) => return Ok(arrow_array::Array::to_data(&NullArray::new(len))),
+            (ValueKind::Bool(bits), _) => array.add_buffer(bits.finish().into_inner()),
+            (ValueKind::Fixed { bytes, .. }, _) => array.add_buffer(std::mem::take(bytes).into()),
+            (ValueKind::Bytes { offsets, bytes }, DataType::LargeUtf8 | DataType::LargeBinary) => array
                 .add_buffer(Buffer::from_vec(std::mem::take(offsets)))
                 .add_buffer(std::mem::take(bytes).into()),
-            (Kind::Bytes { offsets, bytes }, _) => {
+            (ValueKind::Bytes { offsets, bytes }, _) => {
                 array.add_buffer(small(offsets)?).add_buffer(std::mem::take(bytes).into())
             }
-            (Kind::List { offsets, items }, DataType::LargeList(item)) => array
+            (ValueKind::List { offsets, items }, DataType::LargeList(item)) => array
                 .add_buffer(Buffer::from_vec(std::mem::take(offsets)))
                 .add_child_data(items.data(item.data_type())?),
-            (Kind::List { offsets, items }, DataType::List(item) | DataType::Map(item, _)) => {
+            (ValueKind::List { offsets, items }, DataType::List(item) | DataType::Map(item, _)) => {
                 array.add_buffer(small(offsets)?).add_child_data(items.data(item.data_type())?)
             }
-            (Kind::FixedList { items, .. }, DataType::FixedSizeList(item, _)) => {
+            (ValueKind::FixedList { items, .. }, DataType::FixedSizeList(item, _)) => {
                 array.add_child_data(items.data(item.data_type())?)
             }
-            (Kind::Struct(fields), DataType::Struct(types)) => {
+            (ValueKind::Struct(fields), DataType::Struct(types)) => {
                 let pairs = fields.iter_mut().zip(types);
                 let data = pairs.map(|(values, field)| values.data(field.data_type()));
                 array.child_data(data.collect::<Result<_>>()?)
             }
-            (Kind::Dense { cols, bytes, is_bool, .. }, DataType::FixedSizeList(item, _)) => {
+            (ValueKind::Dense { cols, bytes, is_bool, .. }, DataType::FixedSizeList(item, _)) => {
                 let bytes: Buffer = match is_bool {
                     true => BooleanBuffer::collect_bool(bytes.len(), |index| bytes[index] != 0).into_inner(),
                     false => std::mem::take(bytes).into(),
@@ -332,7 +336,7 @@ impl ValueReader {
                 let values = ArrayData::builder(item.data_type().clone()).len(len * *cols).add_buffer(bytes);
                 array.add_child_data(values.build()?)
             }
-            (Kind::Sparse { offsets, cols, values }, DataType::LargeList(entry)) => {
+            (ValueKind::Sparse { offsets, cols, values }, DataType::LargeList(entry)) => {
                 let DataType::Struct(fields) = entry.data_type() else { return Err(mismatch()) };
                 let [col, value] = fields.as_ref() else { return Err(mismatch()) };
                 let count = cols.len();

@@ -66,6 +66,7 @@ impl PutOptions {
             with_format(format),
         ]
         values [
+            with_time(time: i64),
             with_budget(budget: Budget),
             with_control(control: Control),
         ]

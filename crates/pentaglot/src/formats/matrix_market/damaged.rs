@@ -14,9 +14,9 @@ use super::cell::Cell;
 use super::layout::{MarketField, MarketLayout, Symmetry};
 use super::number_text::Scanner;
 use super::parse::Body;
-use super::{INFO, outline, schema, validate};
+use super::{INFO, schema};
 use crate::error::{Context, Error, Result};
-use crate::formats::{Document, Findings, MissingPart, Outline, Summary};
+use crate::formats::{MissingPart, Summary};
 use crate::hub::matrix::build::Index;
 use crate::hub::shape::column_name;
 use crate::hub::{Rows, Selection, rows};
@@ -146,40 +146,25 @@ fn entries_summary(body: &Body, whole: &Summary, count: u64) -> Result<Summary> 
 /// The entries of a coordinate file as rows of a table.
 pub(super) struct EntriesDocument {
     /// Its end is that of the last sound line.
-    body: Body,
-    summary: Summary,
+    pub(super) body: Body,
+    pub(super) summary: Summary,
     fault: String,
     /// Where the file ends.
-    end: u64,
+    pub(super) end: u64,
 }
 
-impl Document for EntriesDocument {
-    fn summary(&self) -> &Summary {
-        &self.summary
-    }
-
-    fn outline(&self) -> Outline {
-        outline::outline(&self.body.source, &self.body.header)
-    }
-
-    fn validate(&self, findings: &mut Findings) -> Result<()> {
-        let whole = Body { end: self.end, ..self.body.clone() };
-        validate::validate(&whole, findings).in_format(INFO.id)
-    }
-
-    fn rows(&self, request: &Selection) -> Result<Rows> {
-        let rows = match self.body.header.kind {
+impl EntriesDocument {
+    /// Every sound entry, in the order of the file, then the fault.
+    pub(super) fn entries(&self, request: &Selection) -> Rows {
+        match self.body.header.kind {
             MarketField::Real => self.typed::<f64>(request),
             MarketField::Integer => self.typed::<i64>(request),
             MarketField::Unsigned => self.typed::<u64>(request),
             MarketField::Complex => self.typed::<[f64; 2]>(request),
             MarketField::Pattern => self.typed::<i8>(request),
-        };
-        request.project(rows)
+        }
     }
-}
 
-impl EntriesDocument {
     fn typed<T: Cell>(&self, request: &Selection) -> Rows {
         let range = request.range(u64::MAX);
         let schema = Arc::clone(request.row_schema());

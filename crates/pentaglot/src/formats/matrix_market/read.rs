@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 use super::cell::Cell;
-use super::damaged::{self, Found};
+use super::damaged::{self, EntriesDocument, Found};
 use super::layout::{Header, MarketField, MarketLayout, Symmetry};
 use super::parse::Body;
 use super::schema::schema;
@@ -80,6 +80,25 @@ impl MarketDocument {
                 Arc::new(MarketDocument { body, summary })
             }
         })
+    }
+}
+
+impl Document for EntriesDocument {
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn outline(&self) -> Outline {
+        outline::outline(&self.body.source, &self.body.header)
+    }
+
+    fn validate(&self, findings: &mut Findings) -> Result<()> {
+        let whole = Body { end: self.end, ..self.body.clone() };
+        validate::validate(&whole, findings).in_format(INFO.id)
+    }
+
+    fn rows(&self, request: &Selection) -> Result<Rows> {
+        request.project(self.entries(request))
     }
 }
 
