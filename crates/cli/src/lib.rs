@@ -171,6 +171,9 @@ impl Failure {
 /// Whether the verb that runs has `--allow-lossy`.
 static ALLOWS_LOSS: AtomicBool = AtomicBool::new(false);
 
+/// Whether the verb that runs is `sql`, which has no `-O`.
+static IS_SQL: AtomicBool = AtomicBool::new(false);
+
 /// A hint of the library, with the flags of the command line.
 fn advice(hint: &Hint) -> String {
     match hint {
@@ -182,6 +185,10 @@ fn advice(hint: &Hint) -> String {
         Hint::AllowLossy if ALLOWS_LOSS.load(Ordering::Relaxed) => "--allow-lossy permits it".to_owned(),
         Hint::AllowLossy => "convert with --allow-lossy permits it".to_owned(),
         Hint::Limit(name) => format!("--{name} raises the limit"),
+        Hint::Option(option) if IS_SQL.load(Ordering::Relaxed) => {
+            let (key, value) = option.split_once('=').unwrap_or((option, ""));
+            format!("try CREATE EXTERNAL TABLE … OPTIONS ({key} '{value}')")
+        }
         Hint::Option(option) => format!("try -O {option}"),
         Hint::Advice(text) => text.clone().into_owned(),
         other => format!("{other:?}"),
@@ -222,6 +229,7 @@ pub fn run_command(words: &[OsString]) -> u8 {
         }
     }));
     screen::set_color(global.color);
+    IS_SQL.store(matches!(verb, Verb::Sql(_)), Ordering::Relaxed);
     ALLOWS_LOSS.store(matches!(verb, Verb::Convert(_) | Verb::Sql(_)), Ordering::Relaxed);
     // A shell uses the terminal itself.
     let is_shell = matches!(&verb, Verb::Sql(args) if args.statements.is_none() && args.file.is_none());

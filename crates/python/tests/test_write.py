@@ -273,10 +273,12 @@ def test_polars_round_trips(tmp_path):
             "list": [[1, 2], [], None],
         }
     )
-    pg.write(frame, tmp_path / "t.arrow")
-    found = pg.read(tmp_path / "t.arrow").to_polars()
-    assert found.schema == frame.schema
-    assert found.equals(frame)
+    for extension in ["arrow", "parquet"]:
+        path = tmp_path / f"t.{extension}"
+        pg.write(frame, path)
+        found = pg.read(path).to_polars()
+        assert found.schema == frame.schema, extension
+        assert found.equals(frame), extension
 
 
 def test_structured_arrays(tmp_path):

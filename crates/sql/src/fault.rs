@@ -1,7 +1,7 @@
 //! Our errors through DataFusion and back: one line, with the file's own error and byte.
 
 use datafusion::error::DataFusionError;
-use pentaglot::{Error, ErrorKind, redacted};
+use pentaglot::{Error, ErrorKind, Hint, redacted};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 /// Our error as one of DataFusion.
@@ -42,6 +42,8 @@ pub(crate) fn ours(error: DataFusionError) -> Error {
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => ours(*inner),
         DataFusionError::ArrowError(inner, _) => Error::from(*inner),
         DataFusionError::IoError(inner) => Error::from(inner),
+        DataFusionError::SQL(parser, _) => other_error(&parser.to_string()),
+        DataFusionError::Plan(text) => plan_error(&text),
         DataFusionError::ResourcesExhausted(text) => Error::new(ErrorKind::Limit, one_line(&text)),
         DataFusionError::Shared(shared) => match std::sync::Arc::try_unwrap(shared) {
             Ok(error) => ours(error),
@@ -82,6 +84,20 @@ fn other_error(text: &str) -> Error {
     travelled(text).unwrap_or_else(|| Error::usage(one_line(text)))
 }
 
+/// An error in what a statement means. A file whose name is not quoted is taken for a table.
+fn plan_error(text: &str) -> Error {
+    let error = other_error(text);
+    let table =
+        text.strip_prefix("table '").and_then(|rest| rest.split_once("' not found")).map(|(name, _)| name);
+    match table {
+        Some(name) => {
+            let name = name.strip_prefix("datafusion.").unwrap_or(name);
+            error.hint(Hint::Advice(format!("a file is a quoted name: FROM '{name}'").into()))
+        }
+        None => error,
+    }
+}
+
 fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     pentaglot::redacted_text(&line).into_owned()
@@ -90,6 +106,14 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_not_quoted_is_explained() {
+        let error = ours(DataFusionError::Plan("table 'datafusion.ticks.bson' not found".to_owned()));
+        assert_eq!(error.to_string(), "table 'datafusion.ticks.bson' not found");
+        let Some(Hint::Advice(advice)) = error.advice() else { panic!("{error:?}") };
+        assert_eq!(advice, "a file is a quoted name: FROM 'ticks.bson'");
+    }
 
     #[test]
     fn errors_survive_what_wraps_them() {

@@ -145,6 +145,7 @@ impl Conversion {
     }
 
     /// Plans the conversion of what is open already. The output's name, where it has one, may decide a dialect.
+    /// The budget and the control of the job are those that the input was opened with.
     pub fn plan_opened(
         opened: Opened,
         target: Target,

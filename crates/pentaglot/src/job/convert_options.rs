@@ -29,7 +29,8 @@ pub struct ConvertOptions {
     pub filter: Option<String>,
     /// The kinds of loss that are allowed.
     pub allow_lossy: LossKinds,
-    /// Whether an existing output is replaced.
+    /// Whether [`salvage`](super::salvage) replaces an existing output; [`Conversion::run`](super::Conversion::run) takes this as an
+    /// argument.
     pub force: bool,
     /// Rows per batch; 0 for the format's default.
     pub batch_rows: usize,

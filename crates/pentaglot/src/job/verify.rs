@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 
 use super::open::{self, OpenOptions, Target};
 use super::read::View;
@@ -192,8 +192,11 @@ impl ReadBack {
         } else {
             let plan = reshape::plan(&stream.schema(), wanted)?;
             plan.plan.check(none)?;
-            reshape::reshape(stream, &plan, &self.options.budget, none, &LossRecord::default())?
+            let stream = reshape::reshape(stream, &plan, &self.options.budget, none, &LossRecord::default())?;
+            // What is no table has no names of columns.
+            if wanted == Form::Table { named(stream, &self.schema) } else { stream }
         };
+        self.check_bits(&stream.schema())?;
         if stream.schema().fields() == self.schema.fields() || wanted == Form::Sparse {
             return Ok(stream);
         }
@@ -201,6 +204,38 @@ impl ReadBack {
         adapter.plan.check(none)?;
         Ok(adapter.adapt(stream, none, LossRecord::default()))
     }
+}
+
+impl ReadBack {
+    /// Errors if numbers were written as the positions of bits: what is read back are the bits.
+    fn check_bits(&self, found: &Schema) -> Result<()> {
+        let mut columns = found.fields().iter().zip(self.schema.fields());
+        let is_bits = |(found, written): (&FieldRef, &FieldRef)| {
+            *found.data_type() == DataType::Boolean && *written.data_type() != DataType::Boolean
+        };
+        match columns.any(is_bits) {
+            true => Err(Error::unsupported("verifying numbers that became the positions of bits")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Rows under the names of the columns that were written, if there are as many.
+fn named(stream: Rows, written: &SchemaRef) -> Rows {
+    let found = stream.schema();
+    if found.fields().len() != written.fields().len() {
+        return stream;
+    }
+    let fields = found.fields().iter().zip(written.fields());
+    let fields = fields.map(|(found, written)| found.as_ref().clone().with_name(written.name()));
+    let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), found.metadata().clone());
+    let schema: SchemaRef = Arc::new(schema);
+    let own = Arc::clone(&schema);
+    let batches = stream.map(move |batch| {
+        let batch = batch?;
+        rows::batch(Arc::clone(&own), batch.columns().to_vec(), batch.num_rows())
+    });
+    rows::from_batches(schema, batches)
 }
 
 /// The options of the writer that its reader has, too.
@@ -265,6 +300,19 @@ mod tests {
             let found = report.unwrap_or_else(|error| panic!("{to}: {error}")).verified.unwrap();
             assert_eq!(found.written, found.read, "{to}");
         }
+    }
+
+    #[test]
+    fn a_column_is_verified_where_the_target_has_no_names() {
+        let column = b"height\n1\n2\n300\n";
+        for to in ["sds:int", "sds:vec", "sds:wm", "sds:sparse"] {
+            let report = verified(column, to, Sink::memory().0, |_| {});
+            let found = report.unwrap_or_else(|error| panic!("{to}: {error}")).verified.unwrap();
+            assert_eq!(found.written, found.read, "{to}");
+        }
+        // Numbers are the positions of bits, which are read back as bits.
+        let error = verified(column, "sds:bit", Sink::memory().0, |_| {}).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
     }
 
     #[test]

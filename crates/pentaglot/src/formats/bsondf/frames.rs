@@ -11,6 +11,7 @@ use super::documents::{Documents, Frame};
 use super::layout::BsondfLayout;
 use super::schema::{Type, arrow_fields};
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::formats::MissingPart;
 use crate::hub::native;
 use crate::limits::Budget;
 use crate::source::Source;
@@ -36,6 +37,8 @@ pub(super) struct Frames {
     several: bool,
     total: u64,
     damaged: bool,
+    /// What damaged frames lack.
+    pub missing: Vec<MissingPart>,
     /// Text that is not UTF-8 is read as bytes.
     as_bytes: bool,
 }
@@ -60,10 +63,12 @@ impl Frames {
             several,
             total,
             damaged,
+            missing: Vec::new(),
             as_bytes,
         };
         for (place, frame) in std::mem::take(&mut found.frames).into_iter().enumerate() {
             let layout = frames.walk(source, &frame, budget, notes)?;
+            frames.missing.extend(layout.missing.clone());
             frames.join(&layout, &frame, place == 0).map_err(|error| frames.place(&frame, error))?;
             let own = layout.rows().map_err(|error| frames.place(&frame, error));
             let start = frames.pieces.last().map_or(0, |last| last.rows.end);

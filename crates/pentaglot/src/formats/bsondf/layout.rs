@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::documents::is_column;
 use super::schema::Type;
 use crate::error::{Context, Error, Result};
+use crate::formats::MissingPart;
 use crate::limits::Limits;
 use crate::source::Source;
 use crate::wire::bson::{BsonKind, Document, Element, Reader};
@@ -109,6 +110,8 @@ pub(super) struct BsondfLayout {
     pub others: Vec<Element>,
     /// What the last text of the spec forbids and the programs read.
     pub warnings: Vec<Error>,
+    /// Of a damaged frame, the first column that is not sound: it and those after it are not kept.
+    pub missing: Option<MissingPart>,
 }
 
 impl BsondfLayout {
@@ -127,12 +130,26 @@ impl BsondfLayout {
         let mut others = Vec::new();
         let mut names = HashSet::new();
         let mut elements = walk.reader.elements(frame);
+        let mut missing = None;
+        let lost = |name: &str, offset: u64, error: &Error| {
+            let bytes = offset.min(total)..total;
+            let reason = format!("{error}; columns after it are lost too");
+            Some(MissingPart { name: name.to_owned(), bytes, reason })
+        };
         while let Some(element) = match walk.reader.next(&mut elements).field("columns") {
-            Err(_) if damaged => None,
+            Err(error) if damaged => {
+                missing = lost("", error.offset().unwrap_or(total), &error);
+                None
+            }
             element => element?,
         } {
             let end = element.value_offset.saturating_add(element.value_bytes);
             if damaged && end > total {
+                let error = Error::truncated(
+                    format_args!("{} bytes", end.saturating_sub(element.offset)),
+                    total.saturating_sub(element.offset),
+                );
+                missing = lost(&element.key, element.offset, &error.at(element.offset));
                 break;
             }
             if !is_column(&mut walk.reader, &element) {
@@ -151,13 +168,16 @@ impl BsondfLayout {
                 })
             });
             let array = match array {
-                Err(_) if damaged => break,
+                Err(error) if damaged => {
+                    missing = lost(&element.key, element.offset, &error);
+                    break;
+                }
                 array => array?,
             };
             let bytes = element.value_offset + element.value_bytes - element.offset;
             columns.push(ColumnLayout { name: element.key, offset: element.offset, bytes, array });
         }
-        Ok(BsondfLayout { columns, others, warnings: walk.warnings })
+        Ok(BsondfLayout { columns, others, warnings: walk.warnings, missing })
     }
 
     /// The number of rows that all columns agree on; 0 if there are no columns.

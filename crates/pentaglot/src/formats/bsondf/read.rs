@@ -83,6 +83,7 @@ impl BsondfDocument {
             .extend(found.metadata.iter().filter(|(key, _)| !key.starts_with("pentaglot")).cloned());
         let mut summary = Summary::new(ID, Arc::new(schema));
         summary.bytes = Some(bytes);
+        summary.missing_columns.clone_from(&frames.missing);
         match &frames.rows {
             // A choice of several frames has no rows of its own.
             Ok(_) if frames.pieces.is_empty() => {}

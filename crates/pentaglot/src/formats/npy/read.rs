@@ -433,7 +433,7 @@ impl Document for NpyDocument {
     }
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
-        validate::validate(&self.array, findings).in_format(INFO.id)
+        validate::validate(&self.array, None, findings).in_format(INFO.id)
     }
 
     fn rows(&self, request: &Selection) -> Result<Rows> {

@@ -14,22 +14,31 @@ use super::types::{Dtype, Scalar};
 use crate::error::{Error, Result};
 use crate::formats::Findings;
 
-/// Checks one array.
-pub(in crate::formats) fn validate(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
+/// Checks one array; a member of an archive is named in what is found.
+pub(in crate::formats) fn validate(
+    array: &ArrayFile,
+    member: Option<&str>,
+    findings: &mut Findings,
+) -> Result<()> {
+    let named = |error: Error| match member {
+        Some(member) => error.field(member.to_owned()),
+        None => error,
+    };
     let header = &array.header;
     let start = array.extent.base;
     if !header.bytes.is_multiple_of(16) {
         let found = format_args!("{}", header.bytes);
-        findings.warning(&Error::malformed("values at a multiple of 16", found).at(start).rule("alignment"));
+        let error = Error::malformed("values at a multiple of 16", found).at(start).rule("alignment");
+        findings.warning(&named(error));
     }
     if !header.text.ends_with('\n') {
         let at = start + header.bytes.saturating_sub(1);
-        findings
-            .warning(&Error::malformed("a newline at the end of the header", "none").at(at).rule("newline"));
+        let error = Error::malformed("a newline at the end of the header", "none").at(at).rule("newline");
+        findings.warning(&named(error));
     }
-    match values(array, findings) {
-        Err(error) if is_files_fault(&error) => findings.error(&error),
-        other => other?,
+    match values(array, &named, findings) {
+        Err(error) if is_files_fault(&error) => findings.error(&named(error)),
+        other => other.map_err(named)?,
     }
     Ok(())
 }
@@ -39,7 +48,7 @@ pub(in crate::formats) fn is_files_fault(error: &Error) -> bool {
     matches!(error.kind(), crate::ErrorKind::Malformed | crate::ErrorKind::Truncated)
 }
 
-fn values(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
+fn values(array: &ArrayFile, named: &dyn Fn(Error) -> Error, findings: &mut Findings) -> Result<()> {
     let header = &array.header;
     let total = header.rows();
     if header.row_bytes().unwrap_or(0) == 0 {
@@ -64,7 +73,7 @@ fn values(array: &ArrayFile, findings: &mut Findings) -> Result<()> {
                 check(&header.dtype, element, &mut |within, error| {
                     let error = error.at(array.element_offset(index) + within).index(index).field("data");
                     if is_files_fault(&error) {
-                        findings.error(&error);
+                        findings.error(&named(error));
                     } else {
                         refused.get_or_insert(error);
                     }

@@ -25,7 +25,7 @@ pub(super) fn validate(document: &NpzDocument, findings: &mut Findings) -> Resul
                 continue;
             }
             Err(error) => Err(error),
-            Ok(array) => validate::validate(&array, findings).field(entry.name().to_owned()),
+            Ok(array) => validate::validate(&array, Some(entry.name()), findings),
         };
         match checked {
             Err(error) if is_files_fault(&error) => findings.error(&error),

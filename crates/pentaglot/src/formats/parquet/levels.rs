@@ -28,7 +28,8 @@ pub(super) fn kept(field: &Field) -> Option<&DataType> {
     match field.data_type() {
         DataType::Dictionary(_, values)
             if is_ordered(field)
-                && (values.is_integer() || matches!(**values, DataType::Utf8 | DataType::LargeUtf8)) =>
+                && (values.is_integer()
+                    || matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)) =>
         {
             Some(values)
         }

@@ -150,6 +150,10 @@ fn stored(data_type: &DataType) -> Stored {
             inner.effect.note.get_or_insert_with(|| "stored as its values".to_owned());
             inner
         }
+        DataType::Dictionary(key, values) if **values == DataType::Utf8View => Stored {
+            data_type: DataType::Dictionary(key.clone(), Box::new(DataType::Utf8)),
+            effect: Effect::widened().because("its values come back as utf8"),
+        },
         DataType::Dictionary(_, values) if !dictionary_values(values) => {
             let Stored { data_type, effect } = stored(values);
             Stored { data_type, effect: effect.and(Effect::widened().because("stored as its values")) }
@@ -202,6 +206,9 @@ fn restored_field(field: &Field) -> Field {
 fn restored(data_type: &DataType) -> DataType {
     let one = |item: &Arc<Field>| Arc::new(restored_field(item));
     match data_type {
+        DataType::Dictionary(key, values) if **values == DataType::Utf8View => {
+            DataType::Dictionary(key.clone(), Box::new(DataType::Utf8))
+        }
         DataType::Dictionary(_, values) if !dictionary_values(values) => restored(values),
         DataType::List(item) => DataType::List(one(item)),
         DataType::LargeList(item) => DataType::LargeList(one(item)),

@@ -72,6 +72,7 @@ pub(super) fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         }
         (from, DataType::Struct(fields)) if *from == months => interval_to_struct(array, fields),
         (DataType::Struct(_), to) if *to == months => interval_from_struct(array),
+        (DataType::Utf8View, DataType::Utf8) => Ok(arrow_cast::cast(array, to)?),
         (DataType::RunEndEncoded(_, values), to) => {
             convert(&arrow_cast::cast(array, values.data_type())?, to)
         }

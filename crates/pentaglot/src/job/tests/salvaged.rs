@@ -134,6 +134,7 @@ fn intact_columns_beside_a_damaged_one_are_saved() {
     let opened = crate::job::open(&registry, path.to_str().unwrap(), &OpenOptions::default()).unwrap();
     let part = opened.document.summary().parts.iter().find(|part| part.path == "columns.b").unwrap().clone();
     let mut bytes = std::fs::read(&path).unwrap();
+    let cut = bytes[..(part.offset + part.bytes / 2) as usize].to_vec();
     let column = &mut bytes[part.offset as usize..(part.offset + part.bytes) as usize];
     // The common text of all rows is in the compressed values once; damage to its end makes it invalid UTF-8.
     let at = column.windows(4).position(|window| window == b"text").unwrap();
@@ -144,7 +145,14 @@ fn intact_columns_beside_a_damaged_one_are_saved() {
     let done = salvage(&registry, path.to_str().unwrap(), output.to_str().unwrap(), &options).unwrap();
     let lost: Vec<&str> = done.lost_columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!((done.rows, lost), (100, vec!["b"]));
-    assert!(std::fs::read_to_string(output).unwrap().starts_with("a,c\n1,2.5\n"));
+    assert!(std::fs::read_to_string(&output).unwrap().starts_with("a,c\n1,2.5\n"));
+    // Of a file that ends within a column, the columns before it have all their rows.
+    std::fs::write(&path, cut).unwrap();
+    let options = ConvertOptions::default().with_force(true);
+    let done = salvage(&registry, path.to_str().unwrap(), output.to_str().unwrap(), &options).unwrap();
+    let lost: Vec<&str> = done.lost_columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!((done.rows, lost, done.lost_rows.len()), (100, vec!["b"], 0));
+    assert!(std::fs::read_to_string(output).unwrap().starts_with("a\n1\n"));
 }
 
 #[test]
