@@ -262,7 +262,7 @@ mod tests {
 
     fn verified(text: &[u8], to: &str, sink: Sink, change: impl Fn(&mut ConvertOptions)) -> Result<Report> {
         let registry = Registry::default();
-        let source = Source::from_bytes("x", text.to_vec());
+        let source = Source::from_bytes("x.csv", text.to_vec());
         let opened = open_source(&registry, source, None, &OpenOptions::default())?;
         let mut options = ConvertOptions::default();
         options.verify = true;
