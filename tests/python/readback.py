@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -150,6 +151,26 @@ def test_scipy():
         expected = scipy.io.mmread(FOLDER / "m.mtx").tocsr()
         back = scipy.io.mmread(convert(FOLDER / "m.mtx", "m2.mtx")).tocsr()
         assert (back != expected).nnz == 0, field
+
+
+def test_some_rows_of_a_damaged_sparse_matrix_are_refused():
+    """A flipped bit anywhere in a member is noticed, whichever rows are asked for, also where the member is deflated."""
+    matrix = scipy.sparse.random_array((2000, 300), density=0.05, rng=np.random.default_rng(1)).tocsr()
+    path = FOLDER / "damaged.npz"
+    for compressed in (False, True):
+        scipy.sparse.save_npz(path, matrix, compressed=compressed)
+        sound = path.read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.getinfo(name) for name in ("data.npy", "indices.npy", "indptr.npy")}
+        for name, member in members.items():
+            damaged = bytearray(sound)
+            # Behind the local header, which has 20 bytes for large files.
+            damaged[member.header_offset + 30 + len(name) + 20 + member.compress_size * 2 // 3] ^= 0x10
+            path.write_bytes(damaged)
+            for rows in ("0..3", "1500..1503", "1990.."):
+                done = subprocess.run([PENTAGLOT, "cat", path, "--rows", rows], capture_output=True, text=True)
+                assert done.returncode == 1, (compressed, name, rows, done.stderr)
+        path.unlink()
 
 
 def test_oracles():
