@@ -95,6 +95,7 @@ await test('opens a table, and the code works once', [example('ticks.bson')], as
 const many = file('many.csv', `id,square,word\n${Array.from({ length: 200000 }, (_, id) => `${id},${(id * 7919) % 200003},w${id % 10}`).join('\n')}\n`);
 await test('scrolls to the last row, sorts and filters', [many], async (page) => {
   await page.getByRole('status').filter({ hasText: '200,000 rows' }).waitFor();
+  await cells(page).first().waitFor();
   await page.locator('input[name=row]').fill('199999');
   await page.locator('input[name=row]').press('Enter');
   await page.locator('regular-table tbody th', { hasText: '199,999' }).waitFor();
