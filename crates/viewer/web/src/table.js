@@ -123,7 +123,11 @@ export function Table({ file, index, filter: first }) {
     own.y = Math.max(0, Math.min((own.rows ?? 1) - 1, y));
     const shown = own.numbers;
     const isShown = shown && own.y >= shown.start && own.y < shown.start + shown.numbers.length - 2;
-    if (!isShown || !grid.current.querySelector('tbody td.chosen')) await grid.current.scrollToCell(own.x, own.y, width, own.rows);
+    if (!isShown || !grid.current.querySelector('tbody td.chosen')) {
+      // The table scrolls within the number of rows that it was drawn with last, which may be smaller while rows are counted.
+      await grid.current.draw({ invalid_viewport: true });
+      await grid.current.scrollToCell(own.x, own.y, width, own.rows);
+    }
     await grid.current.draw();
   }
 
