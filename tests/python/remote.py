@@ -134,6 +134,64 @@ try:
     run("sql", "COPY (SELECT * FROM 's3://data/parts/') TO 's3://data/copied/' STORED AS BSONDF PARTITIONED BY (name)")
     assert json.loads(run("sql", "SELECT count(*) AS n, count(DISTINCT name) AS d FROM 's3://data/copied/'")) == {"n": 30, "d": 13}
     assert "exists already" in run("sql", "COPY (SELECT 1 AS x) TO 's3://data/copied/' STORED AS PARQUET", status=2)
+
+    # A store in the bucket. Ages are those of the server's files.
+    kept, packs = "s3://data/kept", BUCKETS / "data/kept/packs"
+
+    def store(*words, status=0):
+        return run("store", *words, "--store", kept, status=status)
+
+    def names():
+        return {path.name for path in packs.glob("*.pack")}
+
+    def make_older(hours):
+        for path in packs.glob("*.pack"):
+            os.utime(path, (time.time() - hours * 3600,) * 2)
+
+    message = store("ls", status=2)
+    assert "is not a store" in message, message
+    assert store("put", local, "--name", "t").split()[0] == identity
+    first = names()
+    store("put", FILES / "t.parquet", "--name", "t")
+    assert names() == first, "chunks that are young are used again"
+    store("get", "t", FOLDER / "kept.parquet")
+    run("diff", FOLDER / "kept.parquet", local)
+    make_older(13)
+    store("put", local, "--name", "t")
+    second = names() - first
+    assert second and names() > first, "chunks that are half a day old are written again"
+    store("gc")
+    assert names() == first | second, "packs that are younger than a day are spared"
+    make_older(25)
+    for path in second:
+        os.utime(packs / path)
+    store("gc")
+    assert names() == second, "old packs that nobody needs are removed"
+    store("get", "t", FOLDER / "kept.parquet", "--force")
+    run("diff", FOLDER / "kept.parquet", local)
+    assert json.loads(store("verify", "--json")) == {"valid": True, "packs": 1, "bytes": sum(p.stat().st_size for p in packs.glob("*.pack")), "roots": 1, "findings": []}
+    store("rm", "t")
+    store("gc")
+    assert names() == second
+    make_older(25)
+    store("gc")
+    assert not names()
+    # Killed at any time, it leaves a store that verifies.
+    for turn in range(12):
+        process = subprocess.Popen([COMMAND, "store", "put", local, "--store", kept, "-q"], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.03 * turn)
+        process.kill()
+        process.wait()
+        # Before its first object there is no store.
+        if names():
+            store("verify")
+    store("put", local)
+    damaged = next(packs.glob("*.pack"))
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    assert damaged.name in run("store", "verify", "--store", kept, status=1) or damaged.name in printed[-1]
+    assert "cannot be listed" in run("store", "put", local, "--store", f"http://127.0.0.1:{http_port}/kept", status=2)
     run("sql", f"SELECT nope FROM 'http://me:{SECRET}@127.0.0.1:{http_port}/t.csv?token={SECRET}'", status=2)
     run("sql", f"SELECT * FROM 'http://me:{SECRET}@127.0.0.1:{http_port}/none.csv?token={SECRET}'", status=2)
     run("sql", f"EXPLAIN SELECT id FROM 'http://me:{SECRET}@127.0.0.1:{http_port}/t.csv?token={SECRET}'")

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         ["bless"] => bless(),
         ["bench"] => bench_all(false),
         ["bench", "--quick"] => bench_all(true),
-        ["bench", name, rest @ ..] => bench(name, rest),
+        ["bench", name, rest @ ..] => bench(name, rest, None),
         ["fuzz", targets @ .., "--seconds", seconds] => fuzz::run(targets, seconds),
         ["fuzz", targets @ ..] => fuzz::run(targets, "60"),
         ["valgrind"] => valgrind(),
@@ -64,26 +64,34 @@ fn bless() -> Result {
         .env("TRYCMD", "overwrite"))
 }
 
-/// A bench of the separate workspace in `benches/`.
-fn bench(name: &str, args: &[&str]) -> Result {
+/// A bench of the separate workspace in `benches/`; it leaves its figures in `records`.
+fn bench(name: &str, args: &[&str], records: Option<&Path>) -> Result {
     let features: &[&str] = if name == "sql" { &["--features", "sql"] } else { &[] };
     run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]).args(features))?;
     let manifest = root().join("benches/Cargo.toml");
     let mut command = cargo();
     command.args(["run", "--release", "--manifest-path"]).arg(manifest).args(["--package", name, "--"]);
+    if let Some(records) = records {
+        command.env("BENCH_RECORDS", records);
+    }
     run(command.args(args))
 }
 
 /// The benches of the separate workspace, one for each format.
 const BENCHES: [&str; 6] = ["bsondf", "dbdf", "ds", "dynd", "everyday", "sds"];
 
-/// All benches. The conversions of every day against other programs come first and write `benches/RESULTS.md`; with `quick`,
-/// they are all.
+/// All benches. The Rust ones leave their figures for the command's, which writes all to `benches/RESULTS.md`; with `quick`, the
+/// latter are all, on less data.
 fn bench_all(quick: bool) -> Result {
-    run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]))?;
-    python::bench(quick)?;
-    let rest: &[&str] = if quick { &[] } else { &BENCHES };
-    rest.iter().try_for_each(|name| bench(name, &[]))
+    if quick {
+        run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]))?;
+        return python::bench(None);
+    }
+    let records = build_folder().join("bench-records.jsonl");
+    let written = |error: std::io::Error| format!("{}: {error}", records.display());
+    std::fs::write(&records, "").map_err(written)?;
+    BENCHES.iter().try_for_each(|name| bench(name, &[], Some(&records)))?;
+    python::bench(Some(&records))
 }
 
 /// The tests of the unsafe code, under valgrind: those of the succinct structures and those of the kernels. A few minutes.
@@ -120,8 +128,10 @@ fn build_folder() -> PathBuf {
     this.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
+/// The checkout. Cargo says where it is when it runs this program, which may have been built in another checkout.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&manifest).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 fn cargo() -> Command {

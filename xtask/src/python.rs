@@ -70,8 +70,8 @@ pub(crate) fn tests(is_full: bool, left_out: &mut Vec<String>) -> Result {
     }
     // The bench of conversions on small data: it fails if an answer differs, never on a time.
     println!("xtask: the bench of conversions, on small data");
-    let pairs = root().join("benches/everyday/pairs.py");
-    match run(Command::new(&python).arg(pairs).args(["smoke", "--command"]).arg(&command)) {
+    let bench = root().join("benches/everyday/bench.py");
+    match run(Command::new(&python).arg(bench).args(["smoke", "--command"]).arg(&command)) {
         Ok(()) => passed += 1,
         Err(_) => failed.push("the bench of conversions".to_owned()),
     }
@@ -80,17 +80,21 @@ pub(crate) fn tests(is_full: bool, left_out: &mut Vec<String>) -> Result {
 }
 
 /// What the bench of conversions compares with.
-const BENCH_PACKAGES: &[&str] = &["numpy", "pyarrow", "duckdb", "polars"];
+const BENCH_PACKAGES: &[&str] = &["blake3", "duckdb", "numpy", "polars", "pyarrow", "scipy"];
 
-/// Measures the command, which is built, against other programs; writes `benches/RESULTS.md` and what belongs to it.
-pub(crate) fn bench(quick: bool) -> Result {
+/// Measures the command, which is built, against other programs; writes `benches/RESULTS.md` and what belongs to it, with the
+/// figures that other benches left in `records`.
+pub(crate) fn bench(records: Option<&Path>) -> Result {
     let python = virtual_environment("python-bench", BENCH_PACKAGES)?;
     let profile = build_folder().parent().map(|target| target.join("release")).unwrap_or_default();
     let command = profile.join(format!("pentaglot{}", env::consts::EXE_SUFFIX));
     let mut program = Command::new(python);
-    program.arg(root().join("benches/everyday/pairs.py")).args(["run", "--command"]).arg(command);
+    program.arg(root().join("benches/everyday/bench.py")).args(["run", "--command"]).arg(command);
     program.arg("--out").arg(root().join("benches"));
-    run(program.args(quick.then_some("--quick")))
+    match records {
+        Some(records) => run(program.arg("--records").arg(records)),
+        None => run(program.arg("--quick")),
+    }
 }
 
 /// Builds the package `crates/python` in the dev profile and runs its tests. It has a build folder of its own: other features

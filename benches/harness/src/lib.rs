@@ -3,7 +3,9 @@
 //! `BENCH_ONLY=WORD` runs only the races that have WORD in their title.
 //! `BENCH_CPU=1` measures the processor time of this process: steadier where other programs run, blind to peers in
 //! processes of their own.
+//! `BENCH_RECORDS=FILE` adds a line of JSON for each contestant to FILE.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// One thing to time; it returns a checksum so that answers can be compared and work is not optimised away.
@@ -80,10 +82,23 @@ impl<'a> Race<'a> {
         println!("## {}", self.title);
         for lap in &laps {
             let ratio = laps[0].median.as_secs_f64() / lap.median.as_secs_f64();
-            println!("{:<40} {:>12.3} ms  {:>6.2}x", lap.name, lap.median.as_secs_f64() * 1e3, ratio);
+            let milliseconds = lap.median.as_secs_f64() * 1e3;
+            println!("{:<40} {milliseconds:>12.3} ms  {ratio:>6.2}x", lap.name);
+            record(&self.title, &lap.name, milliseconds, ratio);
         }
         laps
     }
+}
+
+/// Adds a figure to the file that `BENCH_RECORDS` names.
+fn record(race: &str, name: &str, milliseconds: f64, ratio: f64) {
+    let Some(path) = std::env::var_os("BENCH_RECORDS") else { return };
+    let program = std::env::current_exe().unwrap_or_default();
+    let bench = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    // Titles and names are text of ours without control characters, for which this is JSON.
+    let line = format!("{{\"bench\": {bench:?}, \"race\": {race:?}, \"name\": {name:?}, \"ms\": {milliseconds}, \"ratio\": {ratio}}}\n");
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of records can be written");
 }
 
 /// What all threads of this process have used, on Linux; elsewhere nothing.

@@ -44,7 +44,7 @@ struct Printer<W> {
     source: Source,
     depth: u32,
     json: bool,
-    ///     /// The format's id.
+    /// The format's id.
     id: &'static str,
 }
 

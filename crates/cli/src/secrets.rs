@@ -93,6 +93,10 @@ impl<R: pentaglot::Remote> pentaglot::Remote for Revealed<R> {
         self.remote.list(real)
     }
 
+    fn objects(&self, name: &str) -> pentaglot::Result<Option<Vec<pentaglot::RemoteObject>>> {
+        self.remote.objects(self.secrets.reveal(name))
+    }
+
     fn open_table(
         &self,
         name: &str,

@@ -18,19 +18,15 @@ pub(crate) fn run(session: &Session, args: &args::Store) -> Outcome {
     let folder = match &args.folder {
         Some(folder) => folder.clone(),
         None => std::env::var(VARIABLE).ok().filter(|folder| !folder.is_empty()).ok_or_else(|| {
-            let advice = Hint::Advice(format!("--store DIR or ${VARIABLE} names the folder").into());
+            let advice = Hint::Advice(
+                format!("--store STORE or ${VARIABLE} names a folder or a place in a bucket").into(),
+            );
             Error::usage("no store is given").hint(advice)
         })?,
     };
-    if session.registry.remote(&folder)?.is_some() {
-        return Err(Error::unsupported("a store outside the local file system")).about(&folder);
-    }
     // Only what adds to a store makes one.
-    let store = match args.action {
-        StoreAction::Put(_) => Store::create(&folder),
-        _ => Store::open(&folder),
-    };
-    let store = store.about(&folder)?;
+    let creates = matches!(args.action, StoreAction::Put(_));
+    let store = Store::named(&session.registry, &folder, creates).about(&folder)?;
     let (budget, control) = (session.global.limits().budget(), session.global.control.clone());
     match &args.action {
         StoreAction::Put(args) => put(session, &store, args),

@@ -46,7 +46,7 @@ use std::time::Duration;
 use mongodb::Client;
 use pentaglot::formats::{OptionMap, ReadOptions};
 use pentaglot::sink::Output;
-use pentaglot::{Error, ErrorKind, Remote, RemoteTable, Result, Source};
+use pentaglot::{Error, ErrorKind, Remote, RemoteObject, RemoteTable, Result, Source};
 use tokio::runtime::Runtime;
 
 pub use self::address::Address;
@@ -193,6 +193,10 @@ impl Remote for Collections {
         address.check_output()?;
         let upload = write::Upload::create(self.store(&address)?, force, self.append)?;
         Ok(Box::new(upload))
+    }
+
+    fn objects(&self, _name: &str) -> Result<Option<Vec<RemoteObject>>> {
+        Ok(None)
     }
 
     fn list(&self, _pattern: &str) -> Result<Option<Vec<String>>> {

@@ -1,5 +1,6 @@
 //! [`Control`]: the progress of a job, a flag that cancels it, and the threads that it may use.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -46,13 +47,13 @@ struct Shared {
     total_rows: AtomicU64,
     /// The job reads rows whose number is not known.
     uncounted: AtomicBool,
-    ///     /// 0 means one per core.
+    /// 0 means one per core.
     threads: usize,
     /// Started on first use, so that a process that forks before it reads has no threads.
     pool: OnceLock<std::result::Result<rayon::ThreadPool, String>>,
 }
 
-/// /// The progress of a job.
+/// The progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -153,11 +154,27 @@ impl Control {
         items: Vec<I>,
         work: impl Fn(I) -> Result<T> + Send + Sync,
     ) -> Result<Vec<Result<T>>> {
+        self.map_largest_first(items, |_| 0, work)
+    }
+
+    /// As [`map`](Self::map), beginning with the items that take longest, so that no thread is left with one of them at the end.
+    pub(crate) fn map_largest_first<I: Send, T: Send>(
+        &self,
+        items: Vec<I>,
+        size: impl Fn(&I) -> usize,
+        work: impl Fn(I) -> Result<T> + Send + Sync,
+    ) -> Result<Vec<Result<T>>> {
         let one = |item: I| self.check().and_then(|()| work(item));
         if self.threads() == 1 || items.len() < 2 {
             return Ok(items.into_iter().map(one).collect());
         }
-        Ok(self.pool()?.install(|| items.into_par_iter().map(one).collect()))
+        let mut items: Vec<(usize, I)> = items.into_iter().enumerate().collect();
+        items.sort_by_cached_key(|(_, item)| Reverse(size(item)));
+        // A bridge gives one item after the other to whichever thread is free.
+        let run = || items.into_iter().par_bridge().map(|(place, item)| (place, one(item))).collect();
+        let mut done: Vec<(usize, Result<T>)> = self.pool()?.install(run);
+        done.sort_unstable_by_key(|(place, _)| *place);
+        Ok(done.into_iter().map(|(_, result)| result).collect())
     }
 
     /// Runs `work` in the job's thread pool, so that parallel iterators inside it use that pool.

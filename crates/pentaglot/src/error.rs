@@ -13,7 +13,7 @@ use crate::redact::redacted;
 /// The result type of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// /// The cause of an [`Error`].
+/// The cause of an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -272,7 +272,7 @@ impl Error {
         self.0.output.as_deref()
     }
 
-    ///     /// The kind of error: its cause.
+    /// The kind of error: its cause.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

@@ -70,7 +70,7 @@ pub use formats::guard::panic_is_guarded;
 pub use limits::{Budget, Limits, Reservation};
 pub use redact::{redacted, redacted_text};
 pub use registry::Registry;
-pub use remote::{Remote, RemoteTable};
+pub use remote::{Remote, RemoteObject, RemoteTable};
 pub use sink::Sink;
 pub use source::{HEAD_BYTES, Packing, ReadAt, Source, SourceReader};
 

@@ -92,6 +92,10 @@ impl Limits {
     }
 }
 
+/// From this budget on, the stages of a job overlap. Below it, a batch is a considerable part of the budget, and one that waits
+/// could take what the next stage needs.
+pub(crate) const OVERLAP_BUDGET: u64 = 256 << 20;
+
 /// The smallest batch that a small `max_alloc` leads to.
 const LEAST_BATCH_BYTES: u64 = 256 << 10;
 

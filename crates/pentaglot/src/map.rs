@@ -20,7 +20,7 @@
 pub struct InPlace(());
 
 impl InPlace {
-    ///     /// Permits mapping.
+    /// Permits mapping.
     ///
     /// # Safety
     ///

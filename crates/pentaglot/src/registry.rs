@@ -73,7 +73,7 @@ impl Registry {
     }
 
     /// The remote of a name such as `s3://bucket/key`; `None` for a local path, an error for an unknown scheme.
-    pub fn remote(&self, name: &str) -> Result<Option<&dyn Remote>> {
+    pub fn remote(&self, name: &str) -> Result<Option<&Arc<dyn Remote>>> {
         remote::find(&self.remotes, name)
     }
 

@@ -1,6 +1,7 @@
 //! [`Remote`]: storage outside the local file system, with names such as `s3://bucket/key`.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::error::{Error, Hint, Result};
 use crate::formats::{Document, OptionMap, ReadOptions};
@@ -24,6 +25,9 @@ pub trait Remote: Send + Sync {
     /// the text is a name.
     fn list(&self, pattern: &str) -> Result<Option<Vec<String>>>;
 
+    /// The objects directly below a name, as a folder has files, sorted by name; `None` if they cannot be listed.
+    fn objects(&self, name: &str) -> Result<Option<Vec<RemoteObject>>>;
+
     /// Opens a name that means a table, and not bytes in some format. `None`, which is the default: it means bytes.
     fn open_table(&self, name: &str, options: &ReadOptions) -> Result<Option<RemoteTable>> {
         let _ = (name, options);
@@ -39,6 +43,25 @@ pub trait Remote: Send + Sync {
 
     /// Removes the object of this name, if it exists.
     fn remove(&self, name: &str) -> Result<()>;
+}
+
+/// An object as a listing shows it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RemoteObject {
+    /// The last part of its name.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// When it was written, by the server's clock.
+    pub modified: SystemTime,
+}
+
+impl RemoteObject {
+    /// An object.
+    pub fn new(name: impl Into<String>, bytes: u64, modified: SystemTime) -> Self {
+        RemoteObject { name: name.into(), bytes, modified }
+    }
 }
 
 /// A table that is not in a file.
@@ -67,10 +90,10 @@ impl RemoteTable {
 }
 
 /// The one of `remotes` that handles the scheme of a name; `None` for a local path.
-pub(crate) fn find<'r>(remotes: &'r [Arc<dyn Remote>], name: &str) -> Result<Option<&'r dyn Remote>> {
+pub(crate) fn find<'r>(remotes: &'r [Arc<dyn Remote>], name: &str) -> Result<Option<&'r Arc<dyn Remote>>> {
     let Some(scheme) = scheme(name) else { return Ok(None) };
     if let Some(found) = remotes.iter().find(|remote| remote.schemes().contains(&scheme)) {
-        return Ok(Some(&**found));
+        return Ok(Some(found));
     }
     let error = Error::usage(format!("names that begin with {scheme}:// are not known to this build"));
     Err(match scheme {

@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("control", &["error"]),
     ("cursor", &["error", "limits"]),
     ("source", &["error", "redact", "limits", "cursor", "control"]),
-    ("sink", &["error", "source"]),
+    ("sink", &["error", "limits", "source", "control"]),
     ("map", &["error"]),
     ("kernels", &["error", "limits", "cursor", "source"]),
     ("wire", &["error", "limits", "cursor", "source", "sink", "kernels", "wire"]),
@@ -25,7 +25,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("remote", &["error", "redact", "source", "sink", "formats"]),
     ("registry", &["error", "redact", "source", "formats", "remote"]),
     ("identity", &["error", "limits", "control", "source", "hub", "wire", "convert", "identity"]),
-    ("store", &["error", "limits", "control", "cursor", "source", "wire", "hub", "identity", "store"]),
+    (
+        "store",
+        &[
+            "error", "redact", "limits", "control", "cursor", "source", "wire", "hub", "remote", "registry",
+            "identity", "store",
+        ],
+    ),
 ];
 
 const CORE: &[&str] =

@@ -34,7 +34,7 @@ pub use chart::{Axis, Chart, Kind, Part, Tile};
 use pentaglot::Result;
 use pentaglot::job::{Opened, View};
 
-/// /// Options of a picture.
+/// Options of a picture.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PlotOptions {

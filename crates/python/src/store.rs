@@ -1,23 +1,21 @@
 //! A content-addressed store.
 
-use std::path::PathBuf;
-
 use pentaglot::job::{OpenOptions, Opened};
-use pentaglot::{Registry, store};
+use pentaglot::{Registry, redacted, store};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batches;
 use crate::document::Document;
 use crate::error::{About, Outcome};
-use crate::input::{open_options, path_text};
+use crate::input::{open_options, path_text, registry};
 use crate::watch::{Teller, Watch};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Store>()
 }
 
-/// A store in a folder.
+/// A store in a folder or a bucket.
 #[pyclass(frozen, module = "pentaglot._native")]
 pub(crate) struct Store {
     inner: store::Store,
@@ -43,13 +41,12 @@ impl Store {
 
 #[pymethods]
 impl Store {
-    /// The store in a folder, which is made if it is not there and `create` says so.
+    /// The store of a name, which is made if it is not there and `create` says so.
     #[new]
-    fn new(folder: &Bound<'_, PyAny>, create: bool) -> Outcome<Self> {
+    fn new(py: Python<'_>, folder: &Bound<'_, PyAny>, create: bool) -> Outcome<Self> {
         let name = path_text(folder)?;
-        let path = PathBuf::from(&name);
-        let inner = if create { store::Store::create(&path) } else { store::Store::open(&path) };
-        Ok(Store { inner: inner.about(&name)?, name })
+        let inner = py.detach(|| store::Store::named(&registry(), &name, create));
+        Ok(Store { inner: inner.about(&name)?, name: redacted(&name).into_owned() })
     }
 
     /// Stores an open file; what was stored, as JSON.

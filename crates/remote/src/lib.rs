@@ -35,7 +35,7 @@ use glob::{MatchOptions, Pattern};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 use pentaglot::sink::Output;
-use pentaglot::{Error, Remote, Result, Source};
+use pentaglot::{Error, Remote, RemoteObject, Result, Source};
 use tokio::runtime::Runtime;
 
 pub use self::address::Address;
@@ -188,6 +188,22 @@ impl Remote for Stores {
         let mut names: Vec<String> = keys.map(|key| format!("{bucket}/{key}")).collect();
         names.sort_unstable();
         Ok(Some(names))
+    }
+
+    fn objects(&self, name: &str) -> Result<Option<Vec<RemoteObject>>> {
+        if address::bucket_and_pattern(name).is_none() {
+            return Ok(None);
+        }
+        let place = self.place(name)?;
+        let listed = self.wait(place.store.list_with_delimiter(Some(&place.path)));
+        let listed = listed.map_err(|error| Fault::new(&place.address, error).doing("cannot list"))?;
+        let object = |meta: ObjectMeta| {
+            let name = meta.location.filename().unwrap_or_default();
+            RemoteObject::new(name, meta.size, meta.last_modified.into())
+        };
+        let mut objects: Vec<RemoteObject> = listed.objects.into_iter().map(object).collect();
+        objects.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(Some(objects))
     }
 
     fn remove(&self, name: &str) -> Result<()> {

@@ -12,7 +12,7 @@ const BODY_BYTES: usize = 64 << 10;
 /// How long a connection may be idle.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// /// A request.
+/// A request.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -25,7 +25,7 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// /// A response.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,

@@ -8,8 +8,8 @@ use super::parse::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct Store {
-    /// The folder of the store; the default is the environment variable PENTAGLOT_STORE
-    #[arg(long = "store", value_name = "DIR", global = true)]
+    /// The store: a folder, or a place in a bucket (s3://bucket/folder); the default is the environment variable PENTAGLOT_STORE
+    #[arg(long = "store", value_name = "STORE", global = true)]
     pub(crate) folder: Option<String>,
     #[command(subcommand)]
     pub(crate) action: StoreAction,

@@ -24,9 +24,9 @@ use crate::hub::type_text::print_type;
 use crate::limits::Budget;
 use crate::source::Spool;
 
-/// /// Maximum number of bands.
+/// Maximum number of bands.
 const BANDS: u64 = 128;
-/// /// Maximum number of rows of a batch.
+/// Maximum number of rows of a batch.
 const BATCH_ROWS: u64 = 1 << 16;
 /// Bytes of a band that are buffered before they are written to its spool.
 const PIECE_BYTES: usize = 32 << 10;

@@ -41,7 +41,7 @@ pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
 /// How confident a format is that a file is of this format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    ///     /// The file is not of this format.
+    /// The file is not of this format.
     No,
     /// No contradiction was found (such as text that may be CSV).
     Possible,

@@ -14,7 +14,7 @@ pub enum Side {
     Read,
     /// For writing.
     Write,
-    ///     /// For both.
+    /// For both.
     Both,
 }
 
@@ -91,7 +91,7 @@ impl OptionMap {
         }
     }
 
-    ///     /// An integer.
+    /// An integer.
     pub fn number(&self, key: &str) -> Result<Option<u64>> {
         let Some(text) = self.get(key) else { return Ok(None) };
         let number = text.parse();

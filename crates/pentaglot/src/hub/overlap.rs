@@ -11,15 +11,12 @@ use arrow_schema::{ArrowError, SchemaRef};
 use super::Rows;
 use crate::control::Control;
 use crate::error::Result;
-use crate::limits::Budget;
+use crate::limits::{Budget, OVERLAP_BUDGET};
 
 /// Bytes of batches that wait between two stages at the most, unless a single batch has more.
 const WAITING_BYTES: usize = 32 << 20;
 /// How many batches wait at the most.
 const WAITING_BATCHES: usize = 16;
-/// From this budget on, stages overlap. Below it, a batch is a considerable part of the budget, and one that waits could
-/// take what the next stage needs.
-const LEAST_BUDGET: u64 = 256 << 20;
 
 /// What happens to the thread when its rows are dropped before their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +32,7 @@ pub(crate) enum Early {
 ///
 /// A job that has one thread, or little memory, gets the rows as they are.
 pub(crate) fn overlapped(rows: Rows, early: Early, control: &Control, budget: &Budget) -> Result<Rows> {
-    if control.threads() == 1 || budget.limits().max_alloc < LEAST_BUDGET {
+    if control.threads() == 1 || budget.limits().max_alloc < OVERLAP_BUDGET {
         return Ok(rows);
     }
     let schema = rows.schema();
@@ -244,9 +241,9 @@ mod tests {
 
     #[test]
     fn a_full_budget_has_batches_made_when_they_are_asked_for() {
-        let budget = Limits::default().with_max_alloc(LEAST_BUDGET).budget();
+        let budget = Limits::default().with_max_alloc(OVERLAP_BUDGET).budget();
         let (control, made) = (Control::new(2), Arc::default());
-        let held = budget.reserve(LEAST_BUDGET / 2 + 1).unwrap();
+        let held = budget.reserve(OVERLAP_BUDGET / 2 + 1).unwrap();
         let rows = numbers(20, 1000, -1, &made, &budget);
         let mut rows = overlapped(rows, Early::Join, &control, &budget).unwrap();
         for asked in 1..=20 {

@@ -320,7 +320,7 @@ impl Conversion {
         let sink = if output == "-" {
             Sink::pipe(std::io::stdout())
         } else {
-            names::create(registry, output, force)?
+            names::create(registry, output, force)?.overlapped(&self.opened.control, &self.opened.budget)
         };
         self.run_into(sink)
     }

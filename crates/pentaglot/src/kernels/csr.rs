@@ -31,11 +31,11 @@ raw!(u8 u16 u32 u64 i128);
 /// How many rows to split, and what they may hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    ///     /// Maximum number of rows.
+    /// Maximum number of rows.
     pub(crate) rows: usize,
-    ///     /// Maximum number of entries of all rows together.
+    /// Maximum number of entries of all rows together.
     pub(crate) entries: usize,
-    ///     /// Maximum number of entries of one row.
+    /// Maximum number of entries of one row.
     pub(crate) of_row: usize,
 }
 

@@ -12,7 +12,7 @@ use arrow_buffer::MutableBuffer;
 /// One part of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    ///     /// This many bytes.
+    /// This many bytes.
     Fixed(usize),
     /// A varint, and as many bytes as it says.
     Slice,

@@ -87,6 +87,10 @@ impl Output for FileOutput {
         self.pending.file.write_all(bytes).map_err(|error| fault(&self.path, error))
     }
 
+    fn settle(&mut self) -> io::Result<()> {
+        self.pending.file.sync_data().map_err(|error| fault(&self.path, error))
+    }
+
     fn can_patch(&self) -> bool {
         true
     }

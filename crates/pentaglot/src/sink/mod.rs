@@ -4,6 +4,7 @@
 //! A sink that is dropped unfinished leaves nothing behind. Side files ([`Sink::put_sibling`]) appear in the same step
 //! as the data, just before it.
 
+mod behind;
 mod ends;
 mod file;
 mod group;
@@ -21,7 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::ReadAt;
+use crate::control::Control;
 use crate::error::{Error, Hint, Result};
+use crate::limits::{Budget, OVERLAP_BUDGET};
 use crate::source::{Packing, Spool};
 
 pub(crate) use ends::{END_BYTES, Ends};
@@ -29,6 +32,7 @@ pub(crate) use group::SinkGroup;
 pub use memory::Memory;
 pub use output::Output;
 
+use behind::Behind;
 use file::{FileOutput, exists, sibling_path};
 use pack::Encoder;
 use pipe::Pipe;
@@ -36,7 +40,7 @@ use pipe::Pipe;
 /// Small writes are buffered up to this size; larger ones are passed on directly.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// /// The output of a writer.
+/// The output of a writer.
 ///
 /// ```
 /// use std::io::Write;
@@ -169,6 +173,22 @@ impl Sink {
     #[cfg(test)]
     pub(crate) fn in_place_of(path: PathBuf, output: Box<dyn Output>) -> Self {
         Sink { path: Some(path), force: true, ..Sink::from_output(output) }
+    }
+
+    /// Writes a file on a thread of its own, while the next bytes are encoded, if the job has several threads and enough memory.
+    /// Called before the first byte.
+    #[must_use]
+    pub(crate) fn overlapped(mut self, control: &Control, budget: &Budget) -> Self {
+        debug_assert_eq!(self.position, 0);
+        if self.path.is_none() || control.threads() == 1 || budget.limits().max_alloc < OVERLAP_BUDGET {
+            return self;
+        }
+        if let Body::Plain(Target::Output(output)) = &mut self.body {
+            let raw = output.get_mut();
+            let inner = std::mem::replace(&mut raw.0, Box::new(Memory::default()));
+            raw.0 = Box::new(Behind::new(inner, control));
+        }
+        self
     }
 
     /// Gives the output a name, which its errors carry (see [`Error::output`]). A file has its path.

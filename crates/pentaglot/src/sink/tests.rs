@@ -230,3 +230,61 @@ fn the_ends_are_those_of_what_was_written() {
         assert_eq!(last, all[all.len().saturating_sub(end)..], "{sizes:?}");
     }
 }
+
+/// More than the thread of `Behind` is started for.
+const LARGE: usize = 9 << 20;
+
+/// Bytes in pieces of odd sizes, which differ everywhere.
+fn large_pieces() -> Vec<Vec<u8>> {
+    let bytes: Vec<u8> =
+        (0..LARGE as u32).map(|place| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    bytes.chunks(77_777).map(<[u8]>::to_vec).collect()
+}
+
+#[test]
+fn a_file_that_is_written_behind_has_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.bin");
+    let mut sink = Sink::create(&path, false).unwrap().overlapped(&Control::new(2), &Budget::default());
+    let pieces = large_pieces();
+    for piece in &pieces {
+        sink.write_all(piece).unwrap();
+    }
+    sink.patch(5 << 20, b"patched").unwrap();
+    sink.write_all(b"the end").unwrap();
+    assert!(sink.put_sibling(".side", b"side").unwrap());
+    sink.finish().unwrap();
+    let mut expected = pieces.concat();
+    expected[5 << 20..][..7].copy_from_slice(b"patched");
+    expected.extend_from_slice(b"the end");
+    assert!(fs::read(&path).unwrap() == expected);
+    assert_eq!(names(folder.path()), ["x.bin", "x.bin.side"]);
+}
+
+#[test]
+fn a_fault_of_a_write_behind_is_reported_and_leaves_nothing() {
+    // Every call may fail: before the thread starts, on it, at the patch, at the commit.
+    let mut failed = 0;
+    for call in 0..30 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.bin");
+        let inner = Box::new(FileOutput::create(&path, false).unwrap());
+        let failing = Failing { inner, left: Arc::new(AtomicUsize::new(call)) };
+        let sink = Sink::in_place_of(path.clone(), Box::new(failing));
+        let mut sink = sink.overlapped(&Control::new(2), &Budget::default());
+        let run = |sink: &mut Sink| {
+            large_pieces().iter().try_for_each(|piece| sink.write_all(piece))?;
+            sink.patch(1, b"!").map_err(io::Error::from)
+        };
+        let done = run(&mut sink).and_then(|()| sink.finish().map_err(io::Error::from));
+        match done {
+            Ok(_) => assert_eq!(fs::metadata(&path).unwrap().len(), LARGE as u64),
+            Err(error) => {
+                failed += 1;
+                assert!(error.to_string().contains("No space left"), "{error}");
+                assert_eq!(names(folder.path()), Vec::<String>::new());
+            }
+        }
+    }
+    assert!((5..30).contains(&failed), "{failed}");
+}

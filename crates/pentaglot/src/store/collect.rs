@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Store;
+use super::bucket::SPARED_FOR;
 use super::files::PACKS;
 use super::index::{Index, Place};
 use super::pack::{self, PACK_BYTES, PackWriter, SUFFIX};
@@ -52,13 +53,11 @@ pub(super) fn collect(store: &Store, budget: &Budget, control: &Control) -> Resu
     let mut live_counts = vec![0u32; index.packs.len()];
     live.iter().for_each(|place| live_counts[place.pack as usize] += 1);
     let has_dead = |pack: usize| live_counts[pack] < index.packs[pack].chunks;
-    let small = (0..index.packs.len()).filter(|pack| index.packs[*pack].bytes < SMALL_PACK);
-    let rewritten: Vec<usize> = match small.clone().count() {
-        0 | 1 => (0..index.packs.len()).filter(|pack| has_dead(*pack)).collect(),
-        _ => (0..index.packs.len())
-            .filter(|pack| has_dead(*pack) || index.packs[*pack].bytes < SMALL_PACK)
-            .collect(),
-    };
+    let is_small = |pack: usize| index.packs[pack].bytes < SMALL_PACK;
+    let free: Vec<usize> = (0..index.packs.len()).filter(|pack| !index.packs[*pack].is_spared).collect();
+    let joins_small = free.iter().filter(|pack| is_small(**pack)).count() > 1;
+    let is_rewritten = |pack: &usize| has_dead(*pack) || joins_small && is_small(*pack);
+    let rewritten: Vec<usize> = free.into_iter().filter(is_rewritten).collect();
     let mut collected = Collected::default();
     collected.bytes_before = index.packs.iter().map(|pack| pack.bytes).sum();
     collected.bytes_after = collected.bytes_before;
@@ -94,7 +93,8 @@ pub(super) fn collect(store: &Store, budget: &Budget, control: &Control) -> Resu
     let known: HashSet<&str> = index.packs.iter().map(|pack| pack.name.as_str()).collect();
     for item in files.list(PACKS)? {
         let is_known = known.contains(item.name.as_str()) || copier.names.contains(&item.name);
-        if item.name.ends_with(SUFFIX) && !is_known {
+        let is_spared = item.age.is_some_and(|age| age < SPARED_FOR);
+        if item.name.ends_with(SUFFIX) && !is_known && !is_spared {
             files.remove(&format!("{PACKS}/{}", item.name))?;
         }
     }

@@ -1,4 +1,4 @@
-//! The few operations on files that a store needs, and the folder that does them.
+//! The few operations on files that a store needs, and the folder that does them; `bucket` does them elsewhere.
 //!
 //! ```text
 //! lock              flock: shared while data is added or read, exclusive while data is removed
@@ -34,6 +34,8 @@ const POLL: Duration = Duration::from_millis(10);
 pub(super) struct Item {
     pub(super) name: String,
     pub(super) bytes: u64,
+    /// How long ago it was written, where nothing but time keeps those who add and those who remove apart.
+    pub(super) age: Option<Duration>,
 }
 
 /// What a store does to its files. Names are `packs/…` and `roots/…`.
@@ -46,6 +48,11 @@ pub(super) trait Files: Send + Sync {
     fn open(&self, name: &str) -> Result<Source>;
     /// A file of no name that is to become part of the store.
     fn create(&self) -> Result<NamedTempFile>;
+    /// Bytes that no other pack has, if packs of the same chunks must have different names. `path` is that of a new file.
+    fn salt(&self, path: &Path) -> Vec<u8> {
+        let _ = path;
+        Vec::new()
+    }
     /// Gives a complete file its name, in place of one of the same name. It is on disk before it has its name.
     fn commit(&self, file: NamedTempFile, name: &str) -> Result<()>;
     /// Makes the names of a folder durable.
@@ -70,7 +77,14 @@ pub(super) enum Lock {
 /// A lock, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Locked {
-    _file: File,
+    _file: Option<File>,
+}
+
+impl Locked {
+    /// No lock: the storage has none.
+    pub(super) fn nothing() -> Self {
+        Locked { _file: None }
+    }
 }
 
 /// A store in a folder.
@@ -141,7 +155,7 @@ impl Files for Folder {
             let entry = entry.map_err(cannot("list", &path))?;
             let metadata = entry.metadata().map_err(cannot("list", &path))?;
             if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
-                items.push(Item { name, bytes: metadata.len() });
+                items.push(Item { name, bytes: metadata.len(), age: None });
             }
         }
         items.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -188,7 +202,7 @@ impl Files for Folder {
 
     fn lock(&self, lock: Lock, control: &Control) -> Result<Locked> {
         let _gate = self.lock_file(GATE, lock, control)?;
-        Ok(Locked { _file: self.lock_file(LOCK, lock, control)? })
+        Ok(Locked { _file: Some(self.lock_file(LOCK, lock, control)?) })
     }
 }
 

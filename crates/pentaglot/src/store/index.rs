@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::files::{Files, PACKS};
+use super::bucket::{REUSED_FOR, SPARED_FOR};
+use super::files::{Files, Item, PACKS};
 use super::pack::{self, Digest, Entry, SUFFIX};
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -32,6 +33,8 @@ pub(super) struct Pack {
     pub(super) bytes: u64,
     /// How many chunks it has.
     pub(super) chunks: u32,
+    /// Whether somebody may rely on it whose root is not written yet.
+    pub(super) is_spared: bool,
 }
 
 /// The chunks of a store.
@@ -52,15 +55,33 @@ fn prefix(digest: &Digest) -> u64 {
 impl Index {
     /// Reads the indexes of all packs. A pack whose index is damaged is left out: what it has is missing.
     pub(super) fn read(files: Arc<dyn Files>, budget: &Budget, control: &Control) -> Result<Self> {
+        Index::read_packs(files, |_| true, budget, control)
+    }
+
+    /// Reads the indexes of the packs that new data may rely on.
+    pub(super) fn read_reusable(files: Arc<dyn Files>, budget: &Budget, control: &Control) -> Result<Self> {
+        let is_reusable = |item: &Item| item.age.is_none_or(|age| age < REUSED_FOR);
+        Index::read_packs(files, is_reusable, budget, control)
+    }
+
+    fn read_packs(
+        files: Arc<dyn Files>,
+        wanted: impl Fn(&Item) -> bool,
+        budget: &Budget,
+        control: &Control,
+    ) -> Result<Self> {
         let mut index = Index::empty(Arc::clone(&files));
-        for item in files.list(PACKS)? {
+        let mut items = files.list(PACKS)?;
+        // Where a chunk is in several packs, the one that will stay longest counts.
+        items.sort_by_key(|item| item.age);
+        for item in items.iter().filter(|item| wanted(item)) {
             control.check()?;
             if !item.name.ends_with(SUFFIX) {
                 continue;
             }
             let source = files.open(&format!("{PACKS}/{}", item.name))?;
             let Ok(entries) = pack::read_entries(&source, budget) else { continue };
-            index.add(&item.name, item.bytes, &entries)?;
+            index.add(item, &entries)?;
         }
         Ok(index)
     }
@@ -76,9 +97,11 @@ impl Index {
     }
 
     /// Adds a pack. A chunk that is in several packs is that of the first.
-    pub(super) fn add(&mut self, name: &str, bytes: u64, entries: &[Entry]) -> Result<u32> {
+    pub(super) fn add(&mut self, item: &Item, entries: &[Entry]) -> Result<u32> {
         let pack = self.packs.len() as u32;
-        self.packs.push(Pack { name: name.to_owned(), bytes, chunks: entries.len() as u32 });
+        let Item { name, bytes, age } = item.clone();
+        let is_spared = age.is_some_and(|age| age < SPARED_FOR);
+        self.packs.push(Pack { name, bytes, chunks: entries.len() as u32, is_spared });
         for (number, entry) in entries.iter().enumerate() {
             let place = Place { pack, entry: number as u32 };
             match self.places.get(&prefix(&entry.digest)).copied() {

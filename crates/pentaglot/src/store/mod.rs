@@ -9,6 +9,7 @@
 //! Files are written whole, roots last: a process that is killed leaves a store that verifies. Adding and reading take a shared
 //! lock, removing an exclusive one.
 
+mod bucket;
 mod collect;
 mod column;
 mod cut;
@@ -34,6 +35,7 @@ pub use list::Listed;
 pub use root::ROOT_TYPE;
 pub use verify::{StoreFinding, Verification};
 
+use self::bucket::Bucket;
 use self::files::{Files, Folder, Lock, ROOTS};
 use self::root::Root;
 use crate::control::Control;
@@ -42,6 +44,7 @@ use crate::formats::Document;
 use crate::hub::Rows;
 use crate::identity::Identity;
 use crate::limits::Budget;
+use crate::registry::Registry;
 
 /// How data is put into a store.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +97,7 @@ impl Stored {
     }
 }
 
-/// A store in a folder.
+/// A store in a folder or a bucket.
 ///
 /// ```
 /// use pentaglot::store::{PutOptions, Store};
@@ -124,6 +127,21 @@ impl Store {
     /// The store in a folder. A folder that is none is an error.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Ok(Store { files: Arc::new(Folder::open(path.as_ref())?) })
+    }
+
+    /// The store of this name: a folder, or a place such as `s3://bucket/folder` that the registry knows. With `create`, it is
+    /// made if it is not there.
+    ///
+    /// A bucket has no locks. There, packs younger than a day are not collected, and chunks that are older than half a day are
+    /// written again when data is added that has them.
+    pub fn named(registry: &Registry, name: &str, create: bool) -> Result<Self> {
+        let files: Arc<dyn Files> = match (registry.remote(name)?, create) {
+            (Some(remote), true) => Arc::new(Bucket::create(Arc::clone(remote), name)?),
+            (Some(remote), false) => Arc::new(Bucket::open(Arc::clone(remote), name)?),
+            (None, true) => return Store::create(name),
+            (None, false) => return Store::open(name),
+        };
+        Ok(Store { files })
     }
 
     /// Stores rows under their identity. A matrix in columns or as `row, col, value` is stored as that matrix.

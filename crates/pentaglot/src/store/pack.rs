@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! "pgpack 1"                                                                8 bytes
+//! random bytes, where a pack that is written again must have another name   16 bytes, or none
 //! a zstd frame for each chunk
 //! for each chunk: digest of its plain bytes, offset, length, plain length   32 + 8 + 4 + 4 bytes
 //! how many chunks, "pgpack 1"                                               8 + 8 bytes
@@ -93,8 +94,10 @@ pub(super) struct PackWriter {
 impl PackWriter {
     pub(super) fn new(files: &dyn Files) -> Result<Self> {
         let file = BufWriter::with_capacity(1 << 20, files.create()?);
+        let salt = files.salt(file.get_ref().path());
         let mut pack = PackWriter { file, hasher: blake3::Hasher::new(), offset: 0, entries: Vec::new() };
         pack.write(MAGIC)?;
+        pack.write(&salt)?;
         Ok(pack)
     }
 

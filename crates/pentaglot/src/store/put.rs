@@ -17,7 +17,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use rayon::prelude::*;
 
 use super::column::{ColumnCutter, Plain};
-use super::files::{Files, PACKS, ROOTS, now};
+use super::files::{Files, Item, PACKS, ROOTS, now};
 use super::index::Index;
 use super::pack::{self, Digest, PackWriter};
 use super::root::{Chunk, Dictionary, Origin, Root};
@@ -92,7 +92,7 @@ impl Packer {
         if let Some(pack) = self.pack.take() {
             let entries = pack.entries().to_vec();
             let (name, bytes) = pack.finish(self.files.as_ref())?;
-            self.index.add(&name, bytes, &entries)?;
+            self.index.add(&Item { name, bytes, age: None }, &entries)?;
             self.new_bytes += bytes;
             self.pending.clear();
         }
@@ -149,7 +149,7 @@ pub(super) fn put(files: &Arc<dyn Files>, rows: Rows, options: &PutOptions) -> R
     own.control = options.control.clone();
     let rows = identity::as_matrix(rows, &own)?;
     let source = rows.schema();
-    let index = Index::read(Arc::clone(files), &options.budget, &options.control)?;
+    let index = Index::read_reusable(Arc::clone(files), &options.budget, &options.control)?;
     let control = options.control.clone();
     let pending = HashSet::new();
     let mut packer = Packer { files: Arc::clone(files), index, control, pack: None, pending, new_bytes: 0 };

@@ -90,7 +90,7 @@ class Collected:
 
 
 class Store:
-    """A store in a folder. ``create=False`` refuses a folder that is none."""
+    """A store in a folder, or in a bucket (``s3://bucket/folder``). ``create=False`` refuses a place that is none."""
 
     def __init__(self, folder: str | os.PathLike[str], *, create: bool = True) -> None:
         self._native = _native.Store(folder, create)

@@ -44,7 +44,7 @@ impl BlockOptions {
     }
 }
 
-/// /// The position of a block.
+/// The position of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) row: u64,

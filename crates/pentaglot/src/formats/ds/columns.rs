@@ -116,7 +116,7 @@ impl Blob {
 /// The expected encoding of an image, and whether it is decoded.
 #[derive(Debug)]
 pub(super) enum Picture {
-    ///     /// This many bytes.
+    /// This many bytes.
     Plain(u64),
     /// A PNG file, not decoded.
     Png,

@@ -11,6 +11,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
+use super::dictionary::longest_value;
 use super::layout::{Chunks, Pages, check_value_count, from_parquet};
 use super::read::Store;
 use super::thrift::PageHeader;
@@ -35,15 +36,21 @@ struct Lane {
     /// With a place of its own for the error of a read.
     chunks: Chunks,
     reader: ParquetRecordBatchReader,
+    /// Bytes of its chunks.
+    bytes: usize,
 }
 
 impl GroupRows {
     /// The next batch; `None` at the end.
     pub(super) fn next_batch(&mut self, control: &Control) -> Result<Option<RecordBatch>> {
-        let decoded = control.map(std::mem::take(&mut self.lanes), |mut lane: Lane| {
-            let batch = lane.chunks.guarded(|| Ok(lane.reader.next().transpose()?))?;
-            Ok((lane, batch))
-        })?;
+        let decoded = control.map_largest_first(
+            std::mem::take(&mut self.lanes),
+            |lane| lane.bytes,
+            |mut lane: Lane| {
+                let batch = lane.chunks.guarded(|| Ok(lane.reader.next().transpose()?))?;
+                Ok((lane, batch))
+            },
+        )?;
         let mut batches = Vec::new();
         for decoded in decoded {
             let (lane, batch) = decoded?;
@@ -88,10 +95,10 @@ impl Store {
         let metadata = if whole { self.metadata() } else { self.indexed().unwrap_or(self.metadata()) };
         let masks = self.lanes(columns);
         let pages = |mask: &ProjectionMask| self.check_pages(metadata.metadata(), index, mask, &range);
-        let largest = self.control.map(masks.iter().collect(), pages)?;
-        let largest = largest.into_iter().try_fold(0, |most, one| one.map(|one| most.max(one)))?;
+        let longest = self.control.map(masks.iter().collect(), pages)?;
+        let longest = longest.into_iter().try_fold(0, |most, one| one.map(|one| most.max(one)))?;
         let rows = match batch_rows {
-            0 => self.own_batch_rows(group, largest),
+            0 => self.own_batch_rows(group, longest),
             most => most,
         };
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -122,6 +129,9 @@ impl Store {
         rows: usize,
     ) -> Result<Lane> {
         let chunks = Chunks::new(self.chunks.source.clone(), self.chunks.budget.clone());
+        let columns = metadata.metadata().row_group(index).columns().iter().enumerate();
+        let columns = columns.filter(|(leaf, _)| mask.leaf_included(*leaf));
+        let bytes = columns.map(|(_, column)| usize::try_from(column.uncompressed_size()).unwrap_or(0)).sum();
         let reader = chunks.guarded(|| {
             let mut builder =
                 ParquetRecordBatchReaderBuilder::new_with_metadata(chunks.clone(), metadata.clone())
@@ -133,10 +143,10 @@ impl Store {
             }
             builder.build().map_err(from_parquet)
         })?;
-        Ok(Lane { chunks, reader })
+        Ok(Lane { chunks, reader, bytes })
     }
 
-    /// Looks at the header of every page that will be decoded; gives the largest dictionary page.
+    /// Looks at the header of every page that will be decoded; gives the most bytes of a value in a dictionary.
     pub(super) fn check_pages(
         &self,
         metadata: &ParquetMetaData,
@@ -144,7 +154,8 @@ impl Store {
         mask: &ProjectionMask,
         range: &Range<u64>,
     ) -> Result<u64> {
-        let mut largest = 0;
+        let mut longest = 0;
+        let enough = self.chunks.budget.limits().max_alloc / 4 / MOST_BATCH_ROWS;
         let Some(group) = metadata.row_groups().get(index) else { return Ok(0) };
         for (leaf, column) in group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf))
         {
@@ -163,7 +174,8 @@ impl Store {
                 for page in pages {
                     let page = page.map_err(place)?;
                     if page.header.kind == PageHeader::DICTIONARY {
-                        largest = largest.max(page.header.unpacked_bytes);
+                        longest =
+                            longest.max(longest_value(&self.chunks, column, &page, enough).map_err(place)?);
                     } else if page.header.is_data() {
                         values = values.saturating_add(page.header.value_count);
                     }
@@ -186,7 +198,7 @@ impl Store {
             }
             if len > 0 && first != Some(start) {
                 let page = pages.page(start).map_err(place)?;
-                largest = largest.max(page.header.unpacked_bytes);
+                longest = longest.max(longest_value(&self.chunks, column, &page, enough).map_err(place)?);
             }
             for (index, location) in locations.iter().enumerate() {
                 if row(index) < range.end && row(index + 1) > range.start {
@@ -194,15 +206,15 @@ impl Store {
                 }
             }
         }
-        Ok(largest)
+        Ok(longest)
     }
 
     /// How many rows make a batch of a sensible size, also if every value is the longest of its dictionary.
-    fn own_batch_rows(&self, group: &RowGroupMetaData, largest: u64) -> usize {
+    fn own_batch_rows(&self, group: &RowGroupMetaData, longest: u64) -> usize {
         let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
         let bytes = u64::try_from(group.total_byte_size()).unwrap_or(0) / rows;
         let by_size = (self.chunks.budget.batch_bytes(BATCH_BYTES) / bytes.max(1)).clamp(1, MOST_BATCH_ROWS);
-        let safe = self.chunks.budget.limits().max_alloc / 4 / largest.max(1);
+        let safe = self.chunks.budget.limits().max_alloc / 4 / longest.max(1);
         usize::try_from(by_size.min(safe.max(64))).unwrap_or(1)
     }
 }

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_buffer::Buffer;
 use bytes::Bytes;
-use parquet::basic::{Compression, Type as PhysicalType};
+use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{
     ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
 use parquet::file::reader::{ChunkReader, Length};
 
+use super::dictionary::value_width;
 use super::thrift::{self, PageHeader};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::guard::guarded;
@@ -401,15 +402,7 @@ impl<'a> Pages<'a> {
         }
         if header.kind == PageHeader::DICTIONARY {
             // The decoder makes room for all values at once.
-            let width = match self.column.column_type() {
-                PhysicalType::INT32 | PhysicalType::FLOAT | PhysicalType::BYTE_ARRAY => 4,
-                PhysicalType::INT64 | PhysicalType::DOUBLE => 8,
-                PhysicalType::INT96 => 12,
-                PhysicalType::BOOLEAN => 1,
-                PhysicalType::FIXED_LEN_BYTE_ARRAY => {
-                    u64::try_from(self.column.column_descr().type_length()).unwrap_or(1).max(1)
-                }
-            };
+            let width = value_width(self.column).unwrap_or(4);
             let most = header.unpacked_bytes / width;
             if header.value_count > most {
                 return Err(Error::malformed(format_args!("at most {most} values"), header.value_count)

@@ -3,7 +3,7 @@
 //! Where a row group closes depends on the batches and on the sizes of what is encoded, not on threads, so the bytes of
 //! a file do not either.
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{
@@ -133,13 +133,18 @@ impl RowGroups {
             return Ok(group);
         }
         let columns = group.columns.into_iter().zip(rows.columns()).collect();
-        let encoded = self.control.map(columns, |(column, values): (OpenColumn, _)| column.write(values))?;
+        let bytes = |(_, values): &(OpenColumn, &ArrayRef)| values.get_array_memory_size();
+        let write = |(column, values): (OpenColumn, &ArrayRef)| column.write(values);
+        let encoded = self.control.map_largest_first(columns, bytes, write)?;
         let columns = encoded.into_iter().collect::<Result<_>>()?;
         Ok(OpenGroup { columns, rows: group.rows + rows.num_rows() })
     }
 
     fn close(&mut self, group: OpenGroup) -> Result<()> {
-        let chunks = self.control.map(group.columns, OpenColumn::close)?;
+        let bytes = |column: &OpenColumn| {
+            column.leaves.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
+        };
+        let chunks = self.control.map_largest_first(group.columns, bytes, OpenColumn::close)?;
         let mut rows = self.file.next_row_group().map_err(from_parquet)?;
         for chunk in chunks.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten() {
             chunk.append_to_row_group(&mut rows).map_err(from_parquet)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields};
 
-use super::json_rows::{Framing, RowLayout};
+use super::json_layout::{Framing, RowLayout};
 use super::kinds::{Stamps, WholeRange, nullable};
 use crate::error::{ErrorKind, Result};
 use crate::hub::json::decode::{MIXED_KEY, is_special_float, text_only};

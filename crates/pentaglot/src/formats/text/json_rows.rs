@@ -1,20 +1,21 @@
-//! Rows in JSON text, one after the other: how they are framed, what a row looks like, and batches of them.
+//! An open text of JSON rows: its schema, batches of rows, and what is wrong with them.
 
 use std::collections::VecDeque;
 use std::io::{Empty, Read};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StructArray};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_array::{RecordBatch, StructArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::file_order;
 use super::json_infer::SeenRows;
+use super::json_layout::{Frame, Framing, RowDecoder, RowLayout};
 use super::pieces::{Pieces, batch_rows, batch_text_bytes};
 use super::sample::{BoxRead, SampleSize, Sampled, explain_guess};
 use crate::control::Control;
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::formats::{Findings, ReadOptions, Summary};
-use crate::hub::json::decode::{JsonColumn, Record, check_type, fields_without_mixed, without_mixed};
+use crate::hub::json::decode::check_type;
 use crate::hub::type_text::{caret_line, parse_schema};
 use crate::hub::{Form, Rows, Selection, Shape, rows, shape};
 use crate::limits::Budget;
@@ -27,203 +28,6 @@ pub(super) const BATCH_ROWS: usize = 8192;
 pub(super) const BATCH_CELLS: usize = 8 << 20;
 /// A batch of as many rows as were asked for ends early when it has taken this many bytes of text.
 const BATCH_BYTES: u64 = 16 << 20;
-
-/// How rows follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
-    /// A row a line.
-    Lines,
-    /// The elements of one array.
-    Array,
-}
-
-impl Framing {
-    pub(super) fn begin(self) -> Frame {
-        Frame { framing: self, state: State::Before }
-    }
-}
-
-#[derive(PartialEq)]
-enum State {
-    Before,
-    Within,
-    After,
-}
-
-/// Where a scanner is among the rows.
-pub(super) struct Frame {
-    framing: Framing,
-    state: State,
-}
-
-impl Frame {
-    /// Goes to the next row; `false` at the end, after which nothing but white space may follow.
-    pub(super) fn next<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<bool> {
-        if self.framing == Framing::Lines {
-            return Ok(scanner.skip_space()?.is_some());
-        }
-        if self.state == State::Before {
-            scanner.begin_array()?;
-            self.state = State::Within;
-        }
-        if self.state == State::Within && !scanner.next_element()? {
-            self.state = State::After;
-            scanner.end()?;
-        }
-        Ok(self.state == State::Within)
-    }
-
-    /// Goes past what ends a row.
-    pub(super) fn end_row<R: Read>(&self, scanner: &mut Scanner<R>) -> Result<()> {
-        match self.framing {
-            Framing::Lines => scanner.end_line(),
-            // A number at the end of the input may be cut.
-            Framing::Array => match scanner.skip_space()? {
-                Some(_) => Ok(()),
-                None => {
-                    let error = Error::truncated("`,` or `]`", "the end of the input");
-                    Err(error.at(scanner.offset()))
-                }
-            },
-        }
-    }
-}
-
-/// What a row looks like. The fields may say more than the schema shows.
-#[derive(Debug, Clone)]
-pub(super) enum RowLayout {
-    /// An object with a key per column.
-    Objects(Fields),
-    /// An array with a value per column.
-    Positions(Fields),
-    /// A value of any kind, which is the only column: an element of an array, a row of a matrix.
-    Items(SchemaRef),
-}
-
-impl RowLayout {
-    /// Elements of an array.
-    pub(super) fn items(item: &Field) -> Self {
-        RowLayout::Items(Arc::new(shape::array_schema(item.clone())))
-    }
-
-    fn schema(&self) -> Schema {
-        match self {
-            RowLayout::Objects(fields) | RowLayout::Positions(fields) => {
-                Schema::new(fields_without_mixed(fields))
-            }
-            RowLayout::Items(schema) => {
-                let fields: Vec<Field> = schema.fields().iter().map(|field| without_mixed(field)).collect();
-                Schema::new_with_metadata(fields, schema.metadata().clone())
-            }
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            RowLayout::Objects(fields) | RowLayout::Positions(fields) => fields.len(),
-            RowLayout::Items(_) => 1,
-        }
-    }
-}
-
-/// Builds columns from rows.
-enum RowDecoder<R> {
-    Objects(Record<R>),
-    Positions(Positions<R>),
-    Items(Box<JsonColumn<R>>, usize),
-}
-
-impl<R: Read + Send + 'static> RowDecoder<R> {
-    fn new(layout: &RowLayout, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
-        Ok(match layout {
-            RowLayout::Objects(fields) => RowDecoder::Objects(Record::new(fields, wanted, budget)?),
-            RowLayout::Positions(fields) => RowDecoder::Positions(Positions::new(fields, wanted, budget)?),
-            RowLayout::Items(schema) => {
-                let item = schema.fields().first().ok_or_else(|| Error::usage("expected one column"))?;
-                RowDecoder::Items(Box::new(JsonColumn::new(item, budget)?), 0)
-            }
-        })
-    }
-
-    fn rows(&self) -> usize {
-        match self {
-            RowDecoder::Objects(record) => record.rows(),
-            RowDecoder::Positions(positions) => positions.rows,
-            RowDecoder::Items(_, rows) => *rows,
-        }
-    }
-
-    fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
-        match self {
-            RowDecoder::Objects(record) => record.read(scanner),
-            RowDecoder::Positions(positions) => positions.read(scanner),
-            RowDecoder::Items(column, rows) => {
-                column.read(scanner)?;
-                *rows += 1;
-                Ok(())
-            }
-        }
-    }
-
-    /// Takes the wanted columns out, in the order of the file.
-    fn finish(&mut self) -> Result<Vec<ArrayRef>> {
-        match self {
-            RowDecoder::Objects(record) => record.finish(),
-            RowDecoder::Positions(positions) => positions.finish(),
-            RowDecoder::Items(column, rows) => {
-                *rows = 0;
-                Ok(vec![column.finish()?])
-            }
-        }
-    }
-}
-
-/// Rows that are arrays: values at the end may be missing, which is null.
-struct Positions<R> {
-    columns: Vec<Option<JsonColumn<R>>>,
-    rows: usize,
-}
-
-impl<R: Read + Send + 'static> Positions<R> {
-    fn new(fields: &Fields, wanted: impl Fn(usize) -> bool, budget: &Budget) -> Result<Self> {
-        let columns = fields.iter().enumerate().map(|(index, field)| {
-            let column = || JsonColumn::new(field, budget).field(field.name().clone());
-            wanted(index).then(column).transpose()
-        });
-        Ok(Positions { columns: columns.collect::<Result<_>>()?, rows: 0 })
-    }
-
-    fn read(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
-        scanner.skip_space()?;
-        let offset = scanner.offset();
-        scanner.begin_array()?;
-        let mut count = 0;
-        while scanner.next_element()? {
-            match self.columns.get_mut(count) {
-                Some(Some(column)) => column.read(scanner).index(count as u64)?,
-                Some(None) => scanner.skip_value()?,
-                None => {
-                    let expected = format!("at most {} values", self.columns.len());
-                    return Err(Error::malformed(expected, "more").at(scanner.offset()).rule("type"));
-                }
-            }
-            count += 1;
-        }
-        for (index, column) in self.columns.iter_mut().enumerate().skip(count) {
-            if let Some(column) = column {
-                column.null().map_err(|error| error.at(offset)).index(index as u64)?;
-            }
-        }
-        self.rows += 1;
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<Vec<ArrayRef>> {
-        self.rows = 0;
-        self.columns.iter_mut().flatten().map(JsonColumn::finish).collect()
-    }
-}
-
 /// An open text of rows.
 pub(super) struct JsonRows {
     pub(super) input: Sampled,

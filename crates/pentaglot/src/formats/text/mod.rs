@@ -8,6 +8,8 @@ pub mod csv;
 pub mod json;
 #[cfg(any(feature = "json", feature = "json_lines"))]
 mod json_infer;
+#[cfg(any(feature = "json", feature = "json_lines"))]
+mod json_layout;
 #[cfg(feature = "json_lines")]
 pub mod json_lines;
 #[cfg(any(feature = "json", feature = "json_lines"))]

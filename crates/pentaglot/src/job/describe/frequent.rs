@@ -4,6 +4,9 @@
 //! value that is added later may have been removed before: it carries `floor` as its possible undercount. So a count is
 //! exact if its undercount is 0, and the first ten are the true ones if each count is exact and no removed value can have
 //! reached them.
+//!
+//! Once values have been removed, a value enters the table when it is seen for the second time within some ten thousand
+//! others ([`Seen`]), so that values that occur once do not fill it. The time before may have been missed: `floor` counts it.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -65,6 +68,39 @@ impl Hasher for Mixed {
     }
 }
 
+/// Which values were seen recently, by some bits of their hashes.
+#[derive(Debug, Clone)]
+struct Seen {
+    bits: Vec<u64>,
+    count: usize,
+}
+
+impl Seen {
+    /// Bits of a hash.
+    const BITS: u32 = 16;
+    /// After so many values all are forgotten.
+    const MOST: usize = 1 << 14;
+
+    fn new() -> Self {
+        Seen { bits: vec![0; 1 << (Self::BITS - 6)], count: 0 }
+    }
+
+    /// Whether a value has been seen before, perhaps.
+    #[inline]
+    fn insert(&mut self, hash: u64) -> bool {
+        let place = (hash >> 16) as usize & ((1 << Self::BITS) - 1);
+        let (word, bit) = (&mut self.bits[place / 64], 1u64 << (place % 64));
+        let is_seen = *word & bit != 0;
+        *word |= bit;
+        self.count += usize::from(!is_seen);
+        is_seen
+    }
+
+    fn is_full(&self) -> bool {
+        self.count >= Self::MOST
+    }
+}
+
 /// Counts of values.
 #[derive(Debug, Clone)]
 pub(super) struct Frequent<K> {
@@ -72,6 +108,8 @@ pub(super) struct Frequent<K> {
     /// Bytes of the keys.
     key_bytes: u64,
     floor: u64,
+    /// Present once values have been removed.
+    seen: Option<Seen>,
     /// Present once there are more than [`EXACT`] distinct values, or a value was not kept.
     estimate: Option<Box<HyperLogLog>>,
     /// A value that is too long to be kept has occurred.
@@ -86,7 +124,14 @@ pub(super) struct Top<K> {
 
 impl<K: Key> Frequent<K> {
     pub(super) fn new() -> Self {
-        Frequent { table: HashMap::default(), key_bytes: 0, floor: 0, estimate: None, has_long: false }
+        Frequent {
+            table: HashMap::default(),
+            key_bytes: 0,
+            floor: 0,
+            seen: None,
+            estimate: None,
+            has_long: false,
+        }
     }
 
     /// Counts a value, given by its hash, a test for equality with a key, its length, and its key.
@@ -107,6 +152,9 @@ impl<K: Key> Frequent<K> {
                 None => break,
             }
         }
+        if self.is_new(hash) {
+            return;
+        }
         if bytes > LONG {
             self.has_long = true;
             self.start_estimate().insert(hash);
@@ -114,6 +162,17 @@ impl<K: Key> Frequent<K> {
         }
         self.add(place, Entry { key: key(), count: 1, undercount: self.floor });
         self.shrink();
+    }
+
+    /// Whether values are removed, and this one was not seen recently.
+    #[inline]
+    fn is_new(&mut self, hash: u64) -> bool {
+        let Some(seen) = &mut self.seen else { return false };
+        if seen.is_full() {
+            *seen = Seen::new();
+            self.floor += 1;
+        }
+        !seen.insert(hash)
     }
 
     fn add(&mut self, place: u64, entry: Entry<K>) {
@@ -150,6 +209,11 @@ impl<K: Key> Frequent<K> {
         self.table.retain(|_, entry| entry.count + entry.undercount > floor);
         self.key_bytes = self.table.values().map(|entry| entry.key.bytes()).sum();
         self.floor = self.floor.max(floor);
+        if self.seen.is_none() {
+            // One occurrence of a value may be missed from now on.
+            self.seen = Some(Seen::new());
+            self.floor += 1;
+        }
     }
 
     pub(super) fn merge(&mut self, other: Self) {
@@ -225,7 +289,8 @@ impl<K: Key> Frequent<K> {
     pub(super) fn bytes(&self) -> u64 {
         let entry = size_of::<Entry<K>>() as u64 + 10;
         let registers = if self.estimate.is_some() { 1 << 15 } else { 0 };
-        self.table.capacity() as u64 * entry + self.key_bytes + registers
+        let seen = if self.seen.is_some() { 1 << (Seen::BITS - 3) } else { 0 };
+        self.table.capacity() as u64 * entry + self.key_bytes + registers + seen
     }
 }
 

@@ -3,7 +3,8 @@
 use super::ID;
 use crate::error::Result;
 use crate::formats::ReadOptions;
-use crate::formats::text::json_rows::{Framing, JsonRows};
+use crate::formats::text::json_layout::Framing;
+use crate::formats::text::json_rows::JsonRows;
 use crate::source::Source;
 
 /// Opens rows of which each is a line: an object with a key per column, or an array with a value per column.

@@ -120,11 +120,12 @@ where
     }
 
     fn text(&mut self, text: &[u8]) -> Result<()> {
-        // The standard parser also accepts words; those were handled above.
-        let number = |text: &&str| text.bytes().any(|byte| byte.is_ascii_digit());
-        let value = match parse_special_cell(text) {
-            Some(value) => Some(T::Native::special(value)),
-            None => std::str::from_utf8(text).ok().filter(number).and_then(T::Native::parse),
+        // The standard parser also accepts words; those are special here.
+        let has_digits = |text: &&str| text.bytes().any(|byte| byte.is_ascii_digit());
+        let plain = || std::str::from_utf8(text).ok().filter(has_digits).and_then(T::Native::parse);
+        let value = match text.first() {
+            Some(b'0'..=b'9') => plain(),
+            _ => parse_special_cell(text).map(T::Native::special).or_else(plain),
         };
         self.0.push(value.ok_or_else(|| unfit(T::Native::NAME, text))?);
         Ok(())

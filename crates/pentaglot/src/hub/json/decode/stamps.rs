@@ -114,7 +114,8 @@ impl<R: Input> Decode<R> for TextOnly<R> {
     }
 
     fn text(&mut self, text: &[u8]) -> Result<()> {
-        let is_number = std::str::from_utf8(text).is_ok_and(|text| text.parse::<i128>().is_ok());
+        let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+        let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
         if is_number { Err(self.refuse(text)) } else { self.values.text(text) }
     }
 

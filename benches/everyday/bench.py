@@ -1,0 +1,71 @@
+"""The command against other programs: everyday conversions, and our own formats.
+
+    bench.py run   --command PATH --out FOLDER [--quick] [--records FILE]   measures; writes RESULTS.md, results.json, plots/*.svg
+    bench.py smoke --command PATH                                           small data, no times: fails if an answer differs
+
+The data is made from seeds. Each round runs all programs one after the other, so that a slow moment of the machine meets all
+of them; a figure is the median of the rounds. The start of Python and its imports are not counted, that of the command is.
+Times are given as wall time and as processor time (user and system), which other work on the machine disturbs less.
+`--records` names the figures that the benches written in Rust left (`harness`).
+"""
+import argparse, json, os, pathlib, platform, tempfile
+
+import data
+import pairs
+import works
+from report import report, versions
+
+
+def measure_all(given, folder):
+    rows, megabytes, rounds, sizes = (300_000, 40, 3, [1, 10]) if given.quick else (3_000_000, 400, 5, [1, 10, 100])
+    table = data.table(rows)
+    for kind in pairs.FORMATS:
+        data.write(table, folder / f"data.{kind}")
+    times = [row for threads in [2, 1] for row in pairs.compare(given.command, folder, table, pairs.PAIRS, threads, list(pairs.PEERS), rounds)]
+    grown = pairs.growth(given.command, folder, rows // 10, sizes)
+    works.make(given.command, folder, megabytes)
+    own = [row for threads in [2, 1] for row in works.run(given.command, folder, works.WORKS, threads, rounds)]
+    records = given.records.read_text().splitlines() if given.records else []
+    return {
+        "rows": rows, "megabytes": megabytes,
+        "ratios": list(pairs.ratios(times)), "times": times,
+        "own_ratios": list(works.ratios(own)), "own_times": own,
+        "growth": grown, "records": [json.loads(line) for line in records],
+        "machine": {"cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}", "processor": processor()},
+        "versions": versions(given.command),
+    }
+
+
+def processor():
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def smoke(command, folder):
+    table = data.table(20_000)
+    for kind in pairs.FORMATS:
+        data.write(table, folder / f"data.{kind}")
+    pairs.compare(command, folder, table, pairs.PAIRS, 2, ["duckdb", "pyarrow"], 1)
+    works.make(command, folder, 1)
+    works.run(command, folder, works.WORKS, 2, 1)
+    print("all programs give the same answers")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("mode", choices=["run", "smoke"])
+    parser.add_argument("--command", required=True)
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--records", type=pathlib.Path)
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pentaglot-bench-") as name:
+        folder = pathlib.Path(name)
+        if given.mode == "smoke":
+            smoke(given.command, folder)
+        else:
+            report(given.out, measure_all(given, folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""Our formats through the command, against programs that do comparable work and against floors.
+
+    works.py peer WORK PEER FOLDER THREADS    what a peer does, in a process of its own
+
+A work names its target: the time of its peer over ours is at least that. A floor (copying, reading, hashing the bytes alone)
+is a peer too.
+"""
+import io, os, pathlib, statistics, subprocess, sys, time
+from dataclasses import dataclass, field
+from typing import Callable
+
+import data
+from measure import measure
+
+
+@dataclass
+class Work:
+    """What the command is given, what the peers do, and what must come out."""
+
+    name: str
+    target: float
+    words: list
+    peers: dict[str, Callable] = field(default_factory=dict)
+    #: The floor is the command itself with these words.
+    floor: tuple[str, list] | None = None
+    #: An output that must hold the same data as this input.
+    same: tuple[str, str] | None = None
+
+
+def make(command, folder, megabytes):
+    """All inputs: a table of six columns, a frame of numbers, a sparse and a dense matrix."""
+    import pyarrow.feather, scipy.io, scipy.sparse
+
+    table = data.table(megabytes * 16_000)
+    data.write(table, folder / "data.arrow")
+    data.write(table, folder / "data.parquet")
+    pyarrow.feather.write_feather(table, str(folder / "data.feather"), compression="lz4")
+    data.write(data.frame(megabytes * 16_000), folder / "frame.arrow")
+    matrix = data.sparse(megabytes * 20_000)
+    scipy.sparse.save_npz(folder / "csr.npz", matrix, compressed=False)
+    scipy.io.mmwrite(folder / "csr.mtx", data.sparse(megabytes * 5_000))
+    for source, target in [("data.arrow", "data.bson"), ("frame.arrow", "frame.dbdf"), ("frame.arrow", "frame.dynd"), ("csr.npz", "csr.dbdf")]:
+        subprocess.run([command, "convert", folder / source, folder / target, "--force", "-q"], check=True)
+
+
+def copy(source):
+    """Copies a file and syncs it, as the command syncs its output."""
+
+    def work(folder, threads):
+        with open(folder / source, "rb") as input, open(folder / "copy.out", "wb") as output:
+            while block := input.read(1 << 20):
+                output.write(block)
+            output.flush()
+            os.fsync(output.fileno())
+
+    return work
+
+
+def read_bytes(source):
+    def work(folder, threads):
+        import numpy
+
+        numpy.fromfile(folder / source, dtype=numpy.uint8)
+
+    return work
+
+
+def feather(source, target, compression):
+    def work(folder, threads):
+        import pyarrow, pyarrow.feather
+
+        pyarrow.set_cpu_count(threads)
+        table = pyarrow.feather.read_table(str(folder / source), use_threads=threads > 1, memory_map=False)
+        pyarrow.feather.write_feather(table, str(folder / target), compression=compression)
+
+    return work
+
+
+def scipy_convert(source, target):
+    def work(folder, threads):
+        import scipy.io, scipy.sparse
+
+        reads_mtx = source.endswith(".mtx")
+        matrix = scipy.io.mmread(folder / source).tocsr() if reads_mtx else scipy.sparse.load_npz(folder / source)
+        if target.endswith(".mtx"):
+            scipy.io.mmwrite(folder / target, matrix)
+        else:
+            scipy.sparse.save_npz(folder / target, matrix, compressed=False)
+
+    return work
+
+
+def hash_bytes(source):
+    def work(folder, threads):
+        import blake3
+
+        blake3.blake3(max_threads=threads).update_mmap(folder / source).hexdigest()
+
+    return work
+
+
+def decode_parquet(folder, threads):
+    import pyarrow, pyarrow.parquet
+
+    pyarrow.set_cpu_count(threads)
+    pyarrow.parquet.read_table(folder / "data.parquet", use_threads=threads > 1)
+
+
+def summarize(folder, threads):
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute(f"set threads={threads}")
+    connection.execute(f"summarize select * from read_parquet('{folder / 'data.parquet'}')").fetchall()
+
+
+def convert(source, target, name, goal, peer, work):
+    return Work(name, goal, ["convert", source, target, "--force", "-q"], {peer: work}, same=(source, target))
+
+
+WORKS = [
+    convert("data.arrow", "out.bson", "arrow to bsondf", 1.2, "Feather LZ4", feather("data.arrow", "peer.feather", "lz4")),
+    convert("data.bson", "out.arrow", "bsondf to arrow", 1.2, "Feather LZ4", feather("data.feather", "peer.arrow", "uncompressed")),
+    convert("frame.arrow", "out.dbdf", "arrow to dbdf frame", 0.7, "copy", copy("frame.arrow")),
+    convert("frame.dbdf", "out.arrow", "dbdf frame to arrow", 0.7, "copy", copy("frame.dbdf")),
+    convert("frame.arrow", "out.dynd", "arrow to dynd structs", 0.7, "copy", copy("frame.arrow")),
+    convert("frame.dynd", "out.arrow", "dynd structs to arrow", 0.7, "copy", copy("frame.dynd")),
+    convert("csr.npz", "out.dbdf", "npz to dbdf CSR", 3, "SciPy", scipy_convert("csr.npz", "peer.npz")),
+    convert("csr.dbdf", "out.npz", "dbdf CSR to npz", 3, "SciPy", scipy_convert("csr.npz", "peer.npz")),
+    convert("csr.mtx", "out.dbdf", "mtx to dbdf CSR", 3, "SciPy", scipy_convert("csr.mtx", "peer.npz")),
+    convert("csr.dbdf", "out.mtx", "dbdf CSR to mtx", 3, "SciPy", scipy_convert("csr.npz", "peer.mtx")),
+    Work("hash of Arrow IPC", 0.5, ["hash", "frame.arrow"], {"BLAKE3 of the file": hash_bytes("frame.arrow")}),
+    Work("hash of Parquet", 0.8, ["hash", "data.parquet"], {"pyarrow decodes it": decode_parquet}),
+    Work("diff of equal files", 0.77, ["diff", "frame.arrow", "frame.dbdf"], floor=("hash of both", ["hash", "frame.arrow", "frame.dbdf"])),
+    Work("describe of Parquet", 1.0, ["describe", "data.parquet"], {"DuckDB SUMMARIZE": summarize}),
+    Work("describe of a dbdf frame", 0.5, ["describe", "frame.dbdf"], {"reading it": read_bytes("frame.dbdf")}),
+    Work("spy plot of CSR", 0.5, ["plot", "csr.dbdf", "-o", "out.png", "--force"], {"reading it": read_bytes("csr.dbdf")}),
+]
+
+
+def identity(command, path):
+    done = subprocess.run([command, "hash", path], check=True, capture_output=True, text=True)
+    return done.stdout.split()[0]
+
+
+def run(command, folder, works, threads, rounds):
+    """Rows of `{work, threads, target, program, wall, cpu, peak_mb}`; fails if an output does not hold the input's data."""
+    found = []
+    for work in works:
+        times = {}
+        for _ in range(rounds):
+            programs = {"pentaglot": [command, *work.words, "--threads", str(threads)]}
+            if work.floor:
+                programs[work.floor[0]] = [command, *work.floor[1], "--threads", str(threads)]
+            for name in work.peers:
+                programs[name] = [sys.executable, __file__, "peer", work.name, name, str(folder), str(threads)]
+            for name, words in programs.items():
+                times.setdefault(name, []).append(measure(words, folder))
+        if work.same:
+            source, target = (identity(command, folder / name) for name in work.same)
+            if source != target:
+                raise SystemExit(f"{work.name}: the output does not hold the data of the input")
+        for name, figures in times.items():
+            wall, cpu, peak = (statistics.median(column) for column in zip(*figures))
+            row = {"work": work.name, "threads": threads, "target": work.target, "program": name}
+            found.append(row | {"wall": round(wall, 4), "cpu": round(cpu, 4), "peak_mb": round(peak)})
+            print(found[-1], flush=True)
+        for made in [*folder.glob("out.*"), *folder.glob("peer.*"), *folder.glob("copy.*")]:
+            made.unlink()
+    return found
+
+
+def ratios(found):
+    """For each work and number of threads: the time of its peer over ours."""
+    for key in dict.fromkeys((row["work"], row["threads"]) for row in found):
+        ours, other = [row for row in found if (row["work"], row["threads"]) == key]
+        row = {"work": key[0], "threads": key[1], "target": ours["target"], "peer": other["program"], "peak_mb": ours["peak_mb"]}
+        yield row | {"wall": other["wall"] / ours["wall"], "cpu": other["cpu"] / max(ours["cpu"], 1e-3)}
+
+
+def peer(work, name, folder, threads):
+    """Does the work of a peer; prints the seconds that it takes, without imports."""
+    import blake3, duckdb, numpy, pyarrow.feather, pyarrow.parquet, scipy.io, scipy.sparse
+
+    # Its first use imports more.
+    pyarrow.feather.write_feather(pyarrow.table({"x": [1]}), io.BytesIO())
+    function = next(item for item in WORKS if item.name == work).peers[name]
+    start, before = time.perf_counter(), os.times()
+    function(pathlib.Path(folder), threads)
+    after = os.times()
+    print(time.perf_counter() - start, after.user + after.system - before.user - before.system)
+
+
+if __name__ == "__main__":
+    peer(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
