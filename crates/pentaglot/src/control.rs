@@ -1,9 +1,10 @@
 //! [`Control`]: the progress of a job, a flag that cancels it, and the threads that it may use.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 
 use rayon::prelude::*;
@@ -177,6 +178,44 @@ impl Control {
         Ok(done.into_iter().map(|(_, result)| result).collect())
     }
 
+    /// Applies `work` to each item on the job's threads, and `take` to each result on the calling thread, in the order of the
+    /// items, while later ones are worked on. The first error ends both.
+    pub(crate) fn each_in_order<I: Send, T: Send>(
+        &self,
+        items: Vec<I>,
+        work: impl Fn(I) -> Result<T> + Send + Sync,
+        mut take: impl FnMut(T) -> Result<()> + Send,
+    ) -> Result<()> {
+        let has_failed = AtomicBool::new(false);
+        let one = |item: I| {
+            self.check()?;
+            if has_failed.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { work(item) }
+        };
+        if self.threads() == 1 || items.len() < 2 {
+            return items.into_iter().try_for_each(|item| take(one(item)?));
+        }
+        let (sender, receiver) = mpsc::channel();
+        self.pool()?.in_place_scope(|scope| {
+            for (place, item) in items.into_iter().enumerate() {
+                let (sender, one) = (sender.clone(), &one);
+                scope.spawn(move |_| drop(sender.send((place, one(item)))));
+            }
+            drop(sender);
+            let (mut waiting, mut next) = (BTreeMap::new(), 0);
+            let mut take_ready = |place, result: Result<T>| {
+                waiting.insert(place, result);
+                while let Some(result) = waiting.remove(&next) {
+                    take(result?)?;
+                    next += 1;
+                }
+                Ok(())
+            };
+            let done = receiver.into_iter().try_for_each(|(place, result)| take_ready(place, result));
+            has_failed.store(done.is_err(), Ordering::Relaxed);
+            done
+        })
+    }
+
     /// Runs `work` in the job's thread pool, so that parallel iterators inside it use that pool.
     pub(crate) fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         self.check()?;
@@ -240,6 +279,37 @@ mod tests {
                 .map(Result::unwrap)
                 .collect();
             assert_eq!(all, (0..100).map(|item| item * 2).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn results_are_taken_in_order_and_the_first_error_ends_all() {
+        for threads in [1, 2, 7] {
+            let control = Control::new(threads);
+            let mut taken = Vec::new();
+            control
+                .each_in_order(
+                    (0..50).collect(),
+                    |item| Ok(item * 2),
+                    |item: usize| {
+                        taken.push(item);
+                        Ok(())
+                    },
+                )
+                .unwrap();
+            assert_eq!(taken, (0..50).map(|item| item * 2).collect::<Vec<_>>());
+            let work = |item: usize| if item == 7 { Err(Error::usage("seven")) } else { Ok(item) };
+            let mut taken = Vec::new();
+            let error = control.each_in_order((0..50).collect(), work, |item| {
+                taken.push(item);
+                Ok(())
+            });
+            assert_eq!((error.unwrap_err().to_string(), taken.len()), ("seven".to_owned(), 7));
+            let error = control.each_in_order((0..50).collect(), Ok, |item: usize| match item {
+                3 => Err(Error::usage("three")),
+                _ => Ok(()),
+            });
+            assert_eq!(error.unwrap_err().to_string(), "three");
         }
     }
 

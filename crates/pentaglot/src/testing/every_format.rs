@@ -118,8 +118,12 @@ fn check(format: &dyn Format, dialect: Option<&str>, name: &str, failed: &mut Ve
                 }
             }
             let Some((_, bytes)) = suite.encode(&schema, &batches) else { continue };
-            let better = small.as_ref().is_none_or(|(_, best)| (best.len() < bytes.len()) || best.is_empty());
-            if better && bytes.len() <= SMALL_BYTES {
+            // The largest of the small ones, else the smallest.
+            let is_better = |best: &[u8]| match bytes.len() <= SMALL_BYTES {
+                true => best.len() > SMALL_BYTES || best.len() < bytes.len(),
+                false => best.len() > bytes.len(),
+            };
+            if small.as_ref().is_none_or(|(_, best): &(_, Vec<u8>)| is_better(best)) {
                 small = Some((suite, bytes));
             }
         }

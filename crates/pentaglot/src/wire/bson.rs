@@ -343,6 +343,12 @@ pub(crate) struct Open {
 /// The maximum length of a document and of a binary.
 pub(crate) const MAX_BYTES: u64 = i32::MAX as u64;
 
+/// The length of a document of so many bytes, as it is written.
+pub(crate) fn document_length(bytes: u64) -> Result<i32> {
+    i32::try_from(bytes)
+        .map_err(|_| Error::limit("the limit", MAX_BYTES, format!("{bytes} bytes for a BSON document")))
+}
+
 impl Writer {
     /// How many bytes have been written.
     pub(crate) fn bytes(&self) -> u64 {
@@ -396,10 +402,7 @@ impl Writer {
 
     /// Ends an element that has a length as a document has, but no zero byte at its end: code with scope.
     pub(crate) fn end_counted(&mut self, open: Open) -> Result<()> {
-        let bytes = self.bytes - open.start;
-        let length = i32::try_from(bytes).map_err(|_| {
-            Error::limit("the limit", MAX_BYTES, format!("{bytes} bytes for a BSON document"))
-        })?;
+        let length = document_length(self.bytes - open.start)?;
         let place = self.pieces.get_mut(open.piece).and_then(|piece| piece.get_mut(open.at..));
         if let Some(place) = place.and_then(|place| place.first_chunk_mut()) {
             *place = length.to_le_bytes();

@@ -205,8 +205,12 @@ impl Writer for BsondfWriter {
             self.write_chunks(true).in_format(ID)?;
         } else {
             let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.chunks)).collect();
-            let (encoded, _held) = encode(&self.encoder, columns, &self.control).in_format(ID)?;
-            self.sink.document(encoded).in_format(ID)?;
+            if self.sink.takes_columns() {
+                self.sink.columns(&self.encoder, columns, &self.control).in_format(ID)?;
+            } else {
+                let (encoded, _held) = encode(&self.encoder, columns, &self.control).in_format(ID)?;
+                self.sink.document(encoded).in_format(ID)?;
+            }
         }
         let (bytes, longest) = self.sink.finish()?;
         let mut written = Written::new(self.rows, bytes);
@@ -267,6 +271,28 @@ impl DocumentSink {
         Ok(())
     }
 
+    /// Whether a document may be written before its length is known.
+    fn takes_columns(&self) -> bool {
+        self.text.is_none() && self.sink.path().is_some() && !self.sink.is_packed()
+    }
+
+    /// Writes a document column by column, while later ones are still being compressed. Its length, which comes first, is
+    /// patched at the end.
+    fn columns(&mut self, encoder: &Encoder, columns: Vec<Chunked<'_>>, control: &Control) -> Result<()> {
+        self.sink.enable_patching()?;
+        let start = self.sink.position();
+        self.sink.write_all(&[0; 4])?;
+        let sink = &mut self.sink;
+        let encode = |column| encode_column(encoder, column);
+        control.each_in_order(columns, encode, |(out, _held): (bson::Writer, Reservation)| {
+            out.pieces().iter().try_for_each(|piece| Ok(sink.write_all(piece)?))
+        })?;
+        sink.write_all(&[0])?;
+        let bytes = sink.position() - start;
+        self.longest = self.longest.max(bytes);
+        sink.patch(start, &bson::document_length(bytes)?.to_le_bytes())
+    }
+
     /// How many bytes were written, and how many the longest document has.
     fn finish(self) -> Result<(u64, u64)> {
         let bytes = self.sink.position();
@@ -292,6 +318,18 @@ pub(super) fn encode(
     Ok((out.into_pieces(), held))
 }
 
+/// The element of a column, and what pays for it. Its chunks are dropped when it is encoded.
+fn encode_column(
+    encoder: &Encoder,
+    ((name, kind), chunks): Chunked<'_>,
+) -> Result<(bson::Writer, Reservation)> {
+    let mut out = bson::Writer::default();
+    encoder.array(&mut out, name, kind, &chunks).field(name.clone()).field("columns")?;
+    drop(chunks);
+    let held = encoder.budget.reserve(out.bytes()).field(name.clone()).field("columns")?;
+    Ok((out, held))
+}
+
 /// The elements of some columns, encoded side by side, and what pays for them. The chunks of a column are dropped as soon
 /// as it is encoded.
 pub(super) fn encode_columns(
@@ -299,15 +337,8 @@ pub(super) fn encode_columns(
     columns: Vec<Chunked<'_>>,
     control: &Control,
 ) -> Result<(Vec<bson::Writer>, Reservation)> {
-    let column = |((name, kind), chunks): Chunked<'_>| {
-        let mut out = bson::Writer::default();
-        encoder.array(&mut out, name, kind, &chunks).field(name.clone()).field("columns")?;
-        drop(chunks);
-        let held = encoder.budget.reserve(out.bytes()).field(name.clone()).field("columns")?;
-        Ok((out, held))
-    };
-    let encoded: Vec<(bson::Writer, Reservation)> =
-        control.map(columns, column)?.into_iter().collect::<Result<_>>()?;
+    let encoded = control.map(columns, |column| encode_column(encoder, column))?;
+    let encoded: Vec<(bson::Writer, Reservation)> = encoded.into_iter().collect::<Result<_>>()?;
     let mut held = encoder.budget.reservation();
     let (columns, reservations): (Vec<_>, Vec<_>) = encoded.into_iter().unzip();
     reservations.into_iter().for_each(|more| held.merge(more));

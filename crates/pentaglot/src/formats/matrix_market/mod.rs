@@ -22,6 +22,7 @@
 
 mod cell;
 mod damaged;
+mod entries;
 mod layout;
 mod number_text;
 mod outline;

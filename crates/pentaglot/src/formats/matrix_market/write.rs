@@ -7,13 +7,14 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::INFO;
+use super::entries::{EntryPrinter, Numbers, Pieces, lossy, mismatch, put_float};
 use super::layout::MarketField;
-use crate::error::{Context, Error, Hint, Result};
+use crate::control::Control;
+use crate::error::{Context, Hint, Result};
 use crate::formats::column_major::ColumnMajor;
 use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
 use crate::hub::matrix::{SparseRows, value_field};
@@ -67,7 +68,7 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     let (steps, kind) = steps(schema);
     let (schema, options) = (Arc::clone(schema), options.clone());
     Ok(planned(steps, move |sink| {
-        let writer = MarketWriter::create(sink, &schema, kind, options.budget.clone()).in_format(INFO.id)?;
+        let writer = MarketWriter::create(sink, &schema, kind, &options).in_format(INFO.id)?;
         let rules = Rules { nan_for_null: true, ..Rules::default() };
         Ok(relaxed(Box::new(writer), rules, &options))
     }))
@@ -103,6 +104,7 @@ struct MarketWriter {
     rows: u64,
     entries: u64,
     budget: Budget,
+    control: Control,
 }
 
 enum Body {
@@ -116,7 +118,7 @@ impl MarketWriter {
         mut sink: Sink,
         schema: &SchemaRef,
         kind: Option<MarketField>,
-        budget: Budget,
+        options: &WriteOptions,
     ) -> Result<MarketWriter> {
         let kind = kind.ok_or_else(mismatch)?;
         let sparse = Form::of(schema) == Form::Sparse;
@@ -134,13 +136,14 @@ impl MarketWriter {
             sink,
             text: Vec::new(),
             kind,
-            body: if sparse { Body::Coordinate } else { Body::Array(Spool::new(&budget)) },
+            body: if sparse { Body::Coordinate } else { Body::Array(Spool::new(&options.budget)) },
             size_offset,
             declared_rows: shape::matrix_rows(schema),
             cols: shape::matrix_cols(schema).unwrap_or(0),
             rows: 0,
             entries: 0,
-            budget,
+            budget: options.budget.clone(),
+            control: options.control.clone(),
         })
     }
 
@@ -152,33 +155,27 @@ impl MarketWriter {
         Ok(())
     }
 
+    /// Entries are printed in pieces, side by side, and written in order.
     fn write_coordinate(&mut self, row: &ArrayRef) -> Result<()> {
         let list = SparseRows::of(row, self.rows)?;
         if list.entries().is_empty() {
             return Ok(());
         }
-        let values = Numbers::of(&list.values, self.kind)?;
-        for index in 0..list.len() {
-            let row = self.rows + index as u64;
-            for entry in list.row(index) {
-                let col = list.cols.get(entry);
-                if col >= self.cols {
-                    return Err(mismatch());
-                }
-                write!(self.text, "{} {}", row + 1, col + 1)?;
-                if self.kind == MarketField::Pattern {
-                    if !values.is_one(entry) {
-                        return Err(lossy(row, "an entry of a pattern is 1"));
-                    }
-                } else {
-                    self.text.push(b' ');
-                    values.put(entry, &mut self.text).map_err(|why| lossy(row, why))?;
-                }
-                self.text.push(b'\n');
-                self.entries += 1;
-                self.flush_text(TEXT_BYTES)?;
+        let printer = EntryPrinter {
+            values: Numbers::of(&list.values, self.kind)?,
+            list: &list,
+            first: self.rows,
+            cols: self.cols,
+            kind: self.kind,
+        };
+        let mut pieces = Pieces::new(&list).peekable();
+        while pieces.peek().is_some() {
+            let some = pieces.by_ref().take(2 * self.control.threads()).collect();
+            for text in self.control.map(some, |piece| printer.print(&piece))? {
+                self.sink.write_all(&text?)?;
             }
         }
+        self.entries += list.entries().len() as u64;
         Ok(())
     }
 
@@ -271,119 +268,5 @@ impl Writer for MarketWriter {
             self.flush_text(1)?;
         }
         Ok(Written::new(written, self.sink.finish()?))
-    }
-}
-
-fn mismatch() -> Error {
-    Error::usage("the rows do not have the schema that the file was created with")
-}
-
-fn lossy(row: u64, why: impl std::fmt::Display) -> Error {
-    Error::lossy(format!("row {row}, column \"row\": {why}"))
-}
-
-/// The shortest text that parses back to the same float.
-fn put_float(value: f64, text: &mut Vec<u8>) {
-    // Writing to memory cannot fail.
-    let _ = if value.is_nan() { write!(text, "nan") } else { write!(text, "{value:?}") };
-    if text.ends_with(b".0") {
-        text.truncate(text.len() - 2);
-    }
-}
-
-/// Values to be written, as the widest type of their kind.
-struct Numbers {
-    array: ArrayRef,
-    wide: Wide,
-}
-
-enum Wide {
-    Float(arrow_buffer::ScalarBuffer<f64>),
-    Int(arrow_buffer::ScalarBuffer<i64>),
-    Unsigned(arrow_buffer::ScalarBuffer<u64>),
-    Complex(Vec<[f64; 2]>),
-}
-
-impl Numbers {
-    fn of(array: &ArrayRef, kind: MarketField) -> Result<Numbers> {
-        let cast = |to: DataType| arrow_cast::cast(array, &to).map_err(Error::from);
-        let wide = match kind {
-            MarketField::Real => Wide::Float(
-                cast(DataType::Float64)?
-                    .as_primitive_opt::<Float64Type>()
-                    .ok_or_else(mismatch)?
-                    .values()
-                    .clone(),
-            ),
-            MarketField::Integer | MarketField::Pattern => Wide::Int(
-                cast(DataType::Int64)?.as_primitive_opt::<Int64Type>().ok_or_else(mismatch)?.values().clone(),
-            ),
-            MarketField::Unsigned => {
-                Wide::Unsigned(array.as_primitive_opt::<UInt64Type>().ok_or_else(mismatch)?.values().clone())
-            }
-            MarketField::Complex => {
-                let list = array.as_fixed_size_list_opt().ok_or_else(mismatch)?;
-                let start = usize::try_from(list.value_offset(0)).unwrap_or(0);
-                let parts = list.values().slice(start, list.len() * 2);
-                let pairs = if let Some(parts) = parts.as_primitive_opt::<Float32Type>() {
-                    let wide: Vec<f64> = parts.values().iter().map(|part| f64::from(*part)).collect();
-                    wide.as_chunks::<2>().0.to_vec()
-                } else {
-                    parts
-                        .as_primitive_opt::<Float64Type>()
-                        .ok_or_else(mismatch)?
-                        .values()
-                        .as_chunks::<2>()
-                        .0
-                        .to_vec()
-                };
-                Wide::Complex(pairs)
-            }
-        };
-        Ok(Numbers { array: array.clone(), wide })
-    }
-
-    fn check(&self, index: usize) -> Result<(), &'static str> {
-        if self.array.is_null(index) { Err("Matrix Market has no null") } else { Ok(()) }
-    }
-
-    fn is_one(&self, index: usize) -> bool {
-        self.check(index).is_ok() && matches!(&self.wide, Wide::Int(values) if values.get(index) == Some(&1))
-    }
-
-    fn put(&self, index: usize, text: &mut Vec<u8>) -> Result<(), &'static str> {
-        self.check(index)?;
-        match &self.wide {
-            Wide::Float(values) => put_float(values.get(index).copied().unwrap_or_default(), text),
-            Wide::Int(values) => {
-                let _ = write!(text, "{}", values.get(index).copied().unwrap_or_default());
-            }
-            Wide::Unsigned(values) => {
-                let _ = write!(text, "{}", values.get(index).copied().unwrap_or_default());
-            }
-            Wide::Complex(values) => {
-                let [real, imaginary] = values.get(index).copied().unwrap_or_default();
-                put_float(real, text);
-                text.push(b' ');
-                put_float(imaginary, text);
-            }
-        }
-        Ok(())
-    }
-
-    fn store(&self, index: usize, bytes: &mut Vec<u8>) -> Result<(), &'static str> {
-        self.check(index)?;
-        match &self.wide {
-            Wide::Float(values) => bytes.extend(values.get(index).copied().unwrap_or_default().to_le_bytes()),
-            Wide::Int(values) => bytes.extend(values.get(index).copied().unwrap_or_default().to_le_bytes()),
-            Wide::Unsigned(values) => {
-                bytes.extend(values.get(index).copied().unwrap_or_default().to_le_bytes())
-            }
-            Wide::Complex(values) => {
-                let pair = values.get(index).copied().unwrap_or_default();
-                pair.into_iter().for_each(|part| bytes.extend(part.to_le_bytes()));
-            }
-        }
-        Ok(())
     }
 }

@@ -77,7 +77,7 @@ struct Seen {
 
 impl Seen {
     /// Bits of a hash.
-    const BITS: u32 = 16;
+    const BITS: u32 = 18;
     /// After so many values all are forgotten.
     const MOST: usize = 1 << 14;
 

@@ -251,7 +251,7 @@ impl Opened {
         if splits.len() < 2 {
             let mut state = new()?;
             state.set_alone();
-            self.read_into(view, 0, &mut state)?;
+            self.read_into(self.overlapped(self.rows(view)?)?, 0, &mut state)?;
             return Ok(state);
         }
         // As many states as threads: each split uses one that is free.
@@ -264,7 +264,7 @@ impl Opened {
                 None => new()?,
             };
             let first = split.rows.start;
-            self.read_into(&View { rows: Some(split.rows), ..view.clone() }, first, &mut state)?;
+            self.read_into(self.rows(&View { rows: Some(split.rows), ..view.clone() })?, first, &mut state)?;
             free_states().push(state);
             Ok(())
         })?;
@@ -278,8 +278,7 @@ impl Opened {
         Ok(all)
     }
 
-    fn read_into<S: State>(&self, view: &View, first: u64, state: &mut S) -> Result<()> {
-        let rows = self.rows(view)?;
+    fn read_into<S: State>(&self, rows: Rows, first: u64, state: &mut S) -> Result<()> {
         let rows = if S::TAKES_MATRICES { self.as_matrix(rows)? } else { rows };
         let mut at = first;
         for batch in rows {
