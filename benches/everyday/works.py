@@ -5,7 +5,7 @@
 A work names its target: the time of its peer over ours is at least that. A floor (copying, reading, hashing the bytes alone)
 is a peer too.
 """
-import io, os, pathlib, statistics, subprocess, sys, time
+import io, os, pathlib, shutil, statistics, subprocess, sys, time
 from dataclasses import dataclass, field
 from typing import Callable
 
@@ -25,6 +25,8 @@ class Work:
     floor: tuple[str, list] | None = None
     #: An output that must hold the same data as this input.
     same: tuple[str, str] | None = None
+    #: A folder that is removed before each run.
+    fresh: str | None = None
 
 
 def make(command, folder, megabytes):
@@ -41,6 +43,9 @@ def make(command, folder, megabytes):
     scipy.io.mmwrite(folder / "csr.mtx", data.sparse(megabytes * 5_000))
     for source, target in [("data.arrow", "data.bson"), ("frame.arrow", "frame.dbdf"), ("frame.arrow", "frame.dynd"), ("csr.npz", "csr.dbdf")]:
         subprocess.run([command, "convert", folder / source, folder / target, "--force", "-q"], check=True)
+    put = [command, "store", "put", folder / "data.arrow", "--name", "data", "--store", folder / "kept.store"]
+    subprocess.run(put, check=True, stdout=subprocess.DEVNULL)
+    compress("data.arrow", "data.arrow.zst")(folder, 2)
 
 
 def copy(source):
@@ -99,6 +104,40 @@ def hash_bytes(source):
     return work
 
 
+def compress(source, target):
+    """zstd -1, synced as the store syncs its packs."""
+
+    def work(folder, threads):
+        import pyarrow
+
+        # Its default level is 1.
+        with open(folder / source, "rb") as input, pyarrow.output_stream(folder / target, compression="zstd") as output:
+            while block := input.read(1 << 20):
+                output.write(block)
+        with open(folder / target, "rb") as written:
+            os.fsync(written.fileno())
+
+    return work
+
+
+def decompress(source, target):
+    def work(folder, threads):
+        import pyarrow
+
+        with pyarrow.input_stream(folder / source, compression="zstd") as input, open(folder / target, "wb") as output:
+            while block := input.read(1 << 20):
+                output.write(block)
+
+    return work
+
+
+def hash_packs(folder, threads):
+    import blake3
+
+    for pack in (folder / "kept.store/packs").iterdir():
+        blake3.blake3(max_threads=threads).update_mmap(pack).hexdigest()
+
+
 def decode_parquet(folder, threads):
     import pyarrow, pyarrow.parquet
 
@@ -132,6 +171,9 @@ WORKS = [
     Work("hash of Arrow IPC", 0.5, ["hash", "frame.arrow"], {"BLAKE3 of the file": hash_bytes("frame.arrow")}),
     Work("hash of Parquet", 0.8, ["hash", "data.parquet"], {"pyarrow decodes it": decode_parquet}),
     Work("diff of equal files", 0.77, ["diff", "frame.arrow", "frame.dbdf"], floor=("hash of both", ["hash", "frame.arrow", "frame.dbdf"])),
+    Work("store put", 0.4, ["store", "put", "data.arrow", "--store", "out.store"], {"zstd -1": compress("data.arrow", "peer.zst")}, fresh="out.store"),
+    Work("store get", 0.5, ["store", "get", "data", "out.arrow", "--force", "--store", "kept.store"], {"zstd -d": decompress("data.arrow.zst", "peer.out")}, same=("data.arrow", "out.arrow")),
+    Work("store verify", 0.5, ["store", "verify", "--store", "kept.store"], {"BLAKE3 of the packs": hash_packs}),
     Work("describe of Parquet", 1.0, ["describe", "data.parquet"], {"DuckDB SUMMARIZE": summarize}),
     Work("describe of a dbdf frame", 0.5, ["describe", "frame.dbdf"], {"reading it": read_bytes("frame.dbdf")}),
     Work("spy plot of CSR", 0.5, ["plot", "csr.dbdf", "-o", "out.png", "--force"], {"reading it": read_bytes("csr.dbdf")}),
@@ -155,6 +197,8 @@ def run(command, folder, works, threads, rounds):
             for name in work.peers:
                 programs[name] = [sys.executable, __file__, "peer", work.name, name, str(folder), str(threads)]
             for name, words in programs.items():
+                if work.fresh:
+                    shutil.rmtree(folder / work.fresh, ignore_errors=True)
                 times.setdefault(name, []).append(measure(words, folder))
         if work.same:
             source, target = (identity(command, folder / name) for name in work.same)
@@ -166,7 +210,7 @@ def run(command, folder, works, threads, rounds):
             found.append(row | {"wall": round(wall, 4), "cpu": round(cpu, 4), "peak_mb": round(peak)})
             print(found[-1], flush=True)
         for made in [*folder.glob("out.*"), *folder.glob("peer.*"), *folder.glob("copy.*")]:
-            made.unlink()
+            shutil.rmtree(made) if made.is_dir() else made.unlink()
     return found
 
 

@@ -53,8 +53,8 @@ pub use self::address::Address;
 pub use self::manage::{KeyInfo, Removed};
 use self::store::Store;
 
-/// A chunk is at most so long; MongoDB takes 16 MiB.
-const CHUNK_BYTES: &str = "15M";
+/// A chunk is at most so long, unless asked otherwise. A range of rows fetches whole chunks; MongoDB takes up to 16 MiB.
+const CHUNK_BYTES: &str = "4M";
 
 /// The format of the documents.
 const FORMAT: &str = "bsondf";

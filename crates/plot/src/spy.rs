@@ -126,7 +126,7 @@ pub(crate) fn spy(opened: &Opened, options: &PlotOptions) -> Result<Chart> {
         Form::Coo => view.forms = vec![Form::Sparse],
         _ => return Err(not_a_matrix()),
     }
-    let stream = opened.rows(&view)?;
+    let stream = opened.overlapped(opened.rows(&view)?)?;
     let schema = stream.schema();
     let cols = shape::matrix_cols(&schema).unwrap_or(0);
     let declared = shape::matrix_rows(&schema).or(summary.rows.filter(|_| view.rows.is_none()));
@@ -180,7 +180,7 @@ pub(crate) fn runs(opened: &Opened, options: &PlotOptions) -> Result<Chart> {
         view.columns.clone_from(&options.view.columns);
     }
     let mut row = 0u64;
-    for batch in opened.rows(&view)? {
+    for batch in opened.overlapped(opened.rows(&view)?)? {
         let batch = batch.map_err(Error::from)?;
         let first = batch.columns().first().ok_or_else(|| Error::usage("there is no column"))?;
         match first.data_type() {

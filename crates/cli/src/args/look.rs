@@ -257,7 +257,7 @@ pub(crate) struct Query {
     /// The file
     pub(crate) file: String,
     /// An operation and its arguments (get I, rank I, select K, …), or - for one query a line from standard input
-    #[arg(required = true, value_name = "OP ARGS")]
+    #[arg(required = true, allow_negative_numbers = true, value_name = "OP ARGS")]
     pub(crate) query: Vec<String>,
     #[command(flatten)]
     pub(crate) open: Open,

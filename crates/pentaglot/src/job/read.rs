@@ -105,8 +105,9 @@ impl Opened {
         Ok(from_batches(schema, charged))
     }
 
-    /// Rows that come from this document, made on a thread of their own while earlier ones are used.
-    pub(super) fn overlapped(&self, rows: Rows) -> Result<Rows> {
+    /// Rows that come from this document, made on a thread of their own while earlier ones are used. A job that has one thread, or
+    /// little memory, gets them as they are.
+    pub fn overlapped(&self, rows: Rows) -> Result<Rows> {
         // The next bytes of a stream may never come.
         let early = if self.source.is_seekable() { Early::Join } else { Early::Detach };
         overlapped(rows, early, &self.control, &self.budget)

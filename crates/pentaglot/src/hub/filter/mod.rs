@@ -3,7 +3,7 @@
 //! ```text
 //! filter     := comparison ("and" comparison)*
 //! comparison := column operator literal | column "is" ["not"] "null"
-//! operator   := "=" | "!=" | "<" | "<=" | ">" | ">="
+//! operator   := "=" | "!=" | "<" | "<=" | ">" | ">="      ("==" is "=", and "<>" is "!=")
 //! column     := word | '"' name '"'            ("" is a double quote in a name)
 //! literal    := number | "true" | "false" | "nan" | "inf" | "'" text "'"      ('' is a single quote in a text)
 //! ```

@@ -70,7 +70,9 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
                     .ok_or_else(|| unexpected(at, &format!("a closing {first}"), "the end of the filter"))?;
                 (if first == '"' { Token::Name(content) } else { Token::Text(content) }, length)
             }
+            '=' if rest.starts_with("==") => (Token::Operator(Operator::Equal), 2),
             '=' => (Token::Operator(Operator::Equal), 1),
+            '<' if rest.starts_with("<>") => (Token::Operator(Operator::NotEqual), 2),
             '<' if rest.starts_with("<=") => (Token::Operator(Operator::LessOrEqual), 2),
             '<' => (Token::Operator(Operator::Less), 1),
             '>' if rest.starts_with(">=") => (Token::Operator(Operator::GreaterOrEqual), 2),

@@ -380,6 +380,15 @@ fn messages_say_where_and_what_is_expected() {
 }
 
 #[test]
+fn operators_of_other_languages_are_the_same() {
+    let schema = parse_schema("struct{x: int32}", &Default::default()).unwrap();
+    for (given, same) in [("x == 1", "x = 1"), ("x==1", "x = 1"), ("x <> 1", "x != 1"), ("x<>1", "x != 1")] {
+        let given = Filter::parse(given, &schema).unwrap();
+        assert_eq!(format!("{given:?}"), format!("{:?}", Filter::parse(same, &schema).unwrap()));
+    }
+}
+
+#[test]
 fn odd_names_are_quoted() {
     let schema = parse_schema("struct{'a b': int32, 'q\"': int32, and: int32}", &Default::default()).unwrap();
     let filter = Filter::parse("\"a b\"=1 and \"q\"\"\" is null and and >2", &schema).unwrap();
