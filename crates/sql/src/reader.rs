@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_schema::{Fields, Schema, SchemaRef};
+use datafusion::arrow::array::MutableArrayData;
 use pentaglot::convert::{adapt, reshape};
 use pentaglot::hub::{Form, LossKinds, LossRecord, Rows, rows};
 use pentaglot::{Error, Result};
@@ -27,6 +28,9 @@ pub(crate) struct Reader {
     pub(crate) schema: SchemaRef,
     pub(crate) batch_rows: usize,
 }
+
+/// A column of so few bytes is not copied.
+const SMALL_BYTES: usize = 4096;
 
 pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>>>;
 
@@ -147,6 +151,20 @@ impl Reader {
 }
 
 fn assemble(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let columns = columns.iter().map(own_memory).collect::<Result<_>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(Error::from)
+}
+
+/// A column that shares no memory with others. The engine counts all of a shared buffer for each part of it, as a document whose
+/// columns are decoded whole gives them: it would soon spill what takes no memory at all.
+fn own_memory(column: &ArrayRef) -> Result<ArrayRef> {
+    let data = column.to_data();
+    let own = data.get_slice_memory_size().unwrap_or(usize::MAX);
+    if column.get_array_memory_size() / 4 <= own.max(SMALL_BYTES) {
+        return Ok(Arc::clone(column));
+    }
+    let mut copy = MutableArrayData::new(vec![&data], false, column.len());
+    copy.try_extend(0, 0, column.len())?;
+    Ok(make_array(copy.freeze()))
 }

@@ -320,3 +320,19 @@ fn a_cancelled_query_ends() {
         };
     assert_eq!(error.kind(), ErrorKind::Cancelled);
 }
+
+#[test]
+fn parts_of_a_column_that_is_decoded_whole_do_not_count_as_all_of_it() {
+    let mut test = Test::new();
+    let rows: String = (0..200_000).map(|row| format!("{row},{}\n", row % 1000)).collect();
+    test.put("t.csv", &format!("id,k\n{rows}"));
+    test.convert("t.csv", "t.bson", &[]);
+    let mut options = EngineOptions::default();
+    options.threads = 2;
+    options.open.budget = pentaglot::Limits::default().with_max_alloc(16 << 20).budget();
+    test.engine = Engine::new(Registry::default(), options).unwrap();
+    let plan = test.csv("EXPLAIN ANALYZE SELECT k, sum(id) FROM '@/t.bson' GROUP BY k").unwrap();
+    let scan = plan.split("RoundRobinBatch").nth(1).expect("rows are given to two tasks in turn");
+    let spilled = scan.split("spill_count=").nth(1).unwrap().split(',').next();
+    assert_eq!(spilled, Some("0"), "{plan}");
+}
