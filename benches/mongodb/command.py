@@ -115,11 +115,11 @@ def main(command, folder, megabytes):
         times["insert"].append(timed(insert))
         times["write"].append(timed(lambda: run("convert", "-q", folder / "ticks.arrow", own, "--force")))
         times["fetch"].append(timed(fetch))
-        times["read"].append(timed(lambda: run("convert", "-q", own, folder / "back.arrow", "--force")))
+        times["read"].append(timed(lambda: run("convert", "-q", own, "-", "--to", "arrow-stream")))
     found = {name: statistics.median(values) for name, values in times.items()}
     print(f"{rows} rows, {megabytes} MB of values, {total / 1e6:.0f} MB encoded")
     print(f"write {found['write']:.2f} s: {found['insert'] / found['write']:.2f}x of inserting plain documents (target 0.8)")
-    print(f"read to Arrow {found['read']:.2f} s: {found['fetch'] / found['read']:.2f}x of fetching plain documents (target 0.8)")
+    print(f"read {found['read']:.2f} s: {found['fetch'] / found['read']:.2f}x of fetching plain documents (target 0.8)")
     print(f"resident: writing {peak([command, 'convert', '-q', folder / 'ticks.arrow', own, '--force']):.0f} MB, reading {peak([command, 'convert', '-q', own, folder / 'back.arrow', '--force']):.0f} MB (target 300)")
     proxy = Proxy(port)
     through = place(proxy.host)

@@ -31,6 +31,7 @@
 
 mod address;
 mod fault;
+mod fetch;
 mod manage;
 mod read;
 mod store;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, RecordBatch};
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use mongodb::bson::raw::RawDocumentBuf;
 use mongodb::bson::{Bson, Document as BsonDocument, doc};
 use pentaglot::formats::bsondf::{BsonColumn, Type, read_document};
@@ -14,17 +14,13 @@ use pentaglot::formats::{Document, Findings, Node, Outline, ReadOptions, Split, 
 use pentaglot::hub::filter::{Interval, Limit};
 use pentaglot::hub::{Rows, Selection, rows};
 use pentaglot::{Budget, Control, Error, RemoteTable, Result};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
+use crate::FORMAT;
+use crate::fetch::{Fetch, at, missing};
 use crate::store::{AT_ONCE, ChunkId, Store, Version};
-use crate::{FORMAT, fault};
 
 /// Rows of a batch, unless a user asks for another number.
 const BATCH_ROWS: u64 = 64 << 10;
-
-/// How many chunks are under way at a time.
-const AHEAD: usize = 2;
 
 /// The most keys that are listed.
 const MOST_KEYS: i64 = 100_000;
@@ -175,8 +171,8 @@ impl TableDocument {
         }
         let mut found: HashMap<ChunkId, BsonDocument> = HashMap::new();
         let collection = self.store.chunks.clone_with_type::<BsonDocument>();
-        for some in self.version.chunks.chunks(AT_ONCE) {
-            let filter = doc! { "_id": { "$in": Version::chunk_list(some) } };
+        for some in Version::groups(&self.version.chunks, AT_ONCE) {
+            let filter = Version::chunk_filter(&self.version.key, some);
             let fields = doc! { "first": 1, "rows": 1, "min": 1, "max": 1 };
             let documents: Vec<BsonDocument> = self.store.wait(async {
                 collection.find(filter.clone()).projection(fields.clone()).await?.try_collect().await
@@ -234,56 +230,7 @@ impl TableDocument {
             projection.extend(names.iter().map(|name| (format!("df.{name}"), Bson::Int32(1))));
             fields = Some(projection);
         }
-        let ids: Vec<ChunkId> = chunks.iter().map(|chunk| chunk.id).collect();
-        let (sender, receiver) = mpsc::channel(1);
-        let store = self.store.clone();
-        let timeout = store.collections.shared.settings.timeout;
-        let task = self.store.collections.runtime().spawn(async move {
-            let requests = futures::stream::iter(ids).map(|id| {
-                let (store, fields) = (&store, fields.clone());
-                async move {
-                    let mut request = store.chunks.find_one(doc! { "_id": id.to_bson() });
-                    if let Some(fields) = fields {
-                        request = request.projection(fields);
-                    }
-                    match tokio::time::timeout(timeout, request).await {
-                        Ok(Ok(Some(document))) => Ok(document),
-                        Ok(Ok(None)) => Err(missing(id)),
-                        Ok(Err(error)) => Err(fault::error(&store.address, &error)),
-                        Err(_) => Err(fault::timeout(&store.address, timeout)),
-                    }
-                }
-            });
-            let mut answers = std::pin::pin!(requests.buffered(AHEAD));
-            while let Some(answer) = answers.next().await {
-                let failed = answer.is_err();
-                if sender.send(answer).await.is_err() || failed {
-                    return;
-                }
-            }
-        });
-        Fetch { receiver, task }
-    }
-}
-
-/// An error in a chunk.
-fn at(id: ChunkId, error: Error) -> Error {
-    error.rule("mongodb-store").field(format!("chunk {} of version {}", id.number, id.version))
-}
-
-fn missing(id: ChunkId) -> Error {
-    at(id, Error::malformed("the chunk", "none: it was removed"))
-}
-
-/// Chunks on their way.
-struct Fetch {
-    receiver: mpsc::Receiver<Result<RawDocumentBuf>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Fetch {
-    fn drop(&mut self) {
-        self.task.abort();
+        Fetch::start(&self.store, &self.version.key, chunks.iter().map(|chunk| chunk.id).collect(), fields)
     }
 }
 
@@ -337,7 +284,7 @@ impl Document for TableDocument {
         let format = registry.get(FORMAT)?;
         for chunk in &chunks {
             self.control.check()?;
-            let Some(document) = next(&self.store, &mut fetch)? else { break };
+            let Some(document) = fetch.next(&self.store)? else { break };
             let source = pentaglot::Source::from_bytes("chunk", document.into_bytes());
             let mut options = frame_options(&self.budget, &self.control);
             options.member = Some("df".to_owned());
@@ -408,10 +355,6 @@ fn frame_options(budget: &Budget, control: &Control) -> ReadOptions {
     options
 }
 
-fn next(store: &Store, fetch: &mut Fetch) -> Result<Option<RawDocumentBuf>> {
-    store.collections.runtime().block_on(fetch.receiver.recv()).transpose()
-}
-
 /// Rows from chunks, as they come.
 struct ChunkReader {
     store: Store,
@@ -439,7 +382,8 @@ impl ChunkReader {
         let columns = match &mut self.fetch {
             None => Vec::new(),
             Some(fetch) => {
-                let document = next(&self.store, fetch)?
+                let document = fetch
+                    .next(&self.store)?
                     .ok_or_else(|| at(chunk.id, Error::malformed("the chunk", "the end of the answers")))?;
                 self.decode(&chunk, document).map_err(|error| at(chunk.id, error))?
             }

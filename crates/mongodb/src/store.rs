@@ -275,6 +275,18 @@ impl Version {
         Ok(doc! { "df": frame, "order": order.map(str::to_owned) })
     }
 
+    /// What finds some chunks, whose ids were made by one version: the index of key, version and number serves it.
+    pub(crate) fn chunk_filter(key: &str, chunks: &[ChunkId]) -> Document {
+        let version = chunks.first().map(|chunk| chunk.version);
+        let numbers: Vec<i32> = chunks.iter().map(|chunk| chunk.number).collect();
+        doc! { "k": key, "_id.v": version, "_id.n": { "$in": numbers } }
+    }
+
+    /// Chunk ids in groups of at most `most`, the ids of each made by one version.
+    pub(crate) fn groups(chunks: &[ChunkId], most: usize) -> impl Iterator<Item = &[ChunkId]> {
+        chunks.chunk_by(|one, next| one.version == next.version).flat_map(move |same| same.chunks(most))
+    }
+
     /// The chunk ids as a list.
     pub(crate) fn chunk_list(chunks: &[ChunkId]) -> Vec<Bson> {
         chunks.iter().map(|chunk| Bson::Document(chunk.to_bson())).collect()
