@@ -90,7 +90,7 @@ await test('opens a table, and the code works once', [example('ticks.bson')], as
   const again = await raw(server.port, { method: 'POST', path: '/api/login', headers: { Host: `127.0.0.1:${server.port}` }, body: JSON.stringify({ code: server.code }) });
   assert.equal(again.status, 403);
   assert.ok((await page.locator('.missing').count()) > 0, 'missing values look missing');
-});
+}, { viewport: { width: 1920, height: 1080 } });
 
 const many = file('many.csv', `id,square,word\n${Array.from({ length: 200000 }, (_, id) => `${id},${(id * 7919) % 200003},w${id % 10}`).join('\n')}\n`);
 await test('scrolls to the last row, sorts and filters', [many], async (page) => {
