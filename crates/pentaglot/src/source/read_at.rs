@@ -20,7 +20,7 @@ use crate::limits::Limits;
 /// use std::sync::Arc;
 /// use pentaglot::{ReadAt, Source};
 ///
-/// A million zeros, generated on demand.
+/// /// A million zeros, generated on demand.
 /// struct Zeros;
 /// impl ReadAt for Zeros {
 ///     fn len(&self) -> u64 {
