@@ -131,10 +131,13 @@ impl Collections {
     }
 }
 
+/// Complete versions, the oldest first. Ids say only in which second a version was begun.
 fn done_versions(store: &Store, filter: Document) -> Result<Vec<Version>> {
-    let found: Vec<Document> = store
-        .wait(async { store.versions.find(filter).sort(doc! { "_id": 1 }).await?.try_collect().await })?;
-    found.iter().map(Version::from_bson).collect()
+    let found: Vec<Document> =
+        store.wait(async { store.versions.find(filter).await?.try_collect().await })?;
+    let mut versions: Vec<Version> = found.iter().map(Version::from_bson).collect::<Result<_>>()?;
+    versions.sort_by_key(|version| (version.heartbeat, version.id));
+    Ok(versions)
 }
 
 /// Removes complete versions, and those of their chunks that no other version has.
