@@ -27,7 +27,7 @@ def measure_all(given, folder):
     own = [row for threads in [2, 1] for row in works.run(given.command, folder, works.WORKS, threads, rounds)]
     records = given.records.read_text().splitlines() if given.records else []
     return {
-        "rows": rows, "megabytes": megabytes,
+        "rows": rows, "megabytes": megabytes, "rounds": rounds,
         "ratios": list(pairs.ratios(times)), "times": times,
         "own_ratios": list(works.ratios(own)), "own_times": own,
         "growth": grown, "records": [json.loads(line) for line in records],

@@ -64,7 +64,7 @@ def report(out, results):
     for row in results["growth"]:
         lines.append(f"| {row['pair']} | {row['mb']} | {row['wall']:.2f} | {row['cpu']:.2f} | {row['peak_mb']} |")
     machine = results["machine"]
-    lines += ["", "## Machine", "", f"{machine['cores']} cores, {machine['processor']}, {machine['system']}; {results['rows']} rows of six columns, seed 7.", ""]
+    lines += ["", "## Machine", "", f"{machine['cores']} cores, {machine['processor']}, {machine['system']}; {results['rows']} rows of six columns, seed 7; median of {results['rounds']} round(s).", ""]
     lines += [f"- {name} {version}" for name, version in results["versions"].items()]
     lines += ["", "Flags: Parquet with zstd level 1, Arrow without compression, CSV with a header, threads as given.", ""]
     (out / "RESULTS.md").write_text("\n".join(lines))
