@@ -94,7 +94,8 @@ async fn send_window(
             let next = async { cursor.next().await.transpose() };
             let chunk = in_time(store, timeout, next).await?.ok_or_else(|| missing(*id))?;
             let found = chunk.get_document("_id").ok().and_then(|id| Document::try_from(id).ok());
-            let found = found.as_ref().and_then(ChunkId::from_bson);
+            // A chunk that was not asked for is not kept.
+            let found = found.as_ref().and_then(ChunkId::from_bson).filter(|found| ids.contains(found));
             early.extend(found.map(|found| (found, chunk)));
         };
         if sender.send(Ok(chunk)).await.is_err() {

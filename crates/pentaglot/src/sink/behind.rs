@@ -139,11 +139,14 @@ impl Behind {
 
     /// Hands the buffer over. Small outputs are written at once.
     fn hand_over(&mut self) -> io::Result<()> {
+        self.shared.state().check()?;
         self.written += self.buffer.len() as u64;
         if self.thread.is_none() && self.written < START_BYTES {
-            self.shared.with_output(|output| output.write(&self.buffer))?;
+            let written = self.shared.with_output(|output| output.write(&self.buffer));
+            // What was written in part is not written again, and never committed.
+            self.shared.state().has_failed |= written.is_err();
             self.buffer.clear();
-            return Ok(());
+            return written;
         }
         if self.thread.is_none() {
             let ending = Ending(Arc::clone(&self.shared));

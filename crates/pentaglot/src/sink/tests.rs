@@ -288,3 +288,18 @@ fn a_fault_of_a_write_behind_is_reported_and_leaves_nothing() {
     }
     assert!((5..30).contains(&failed), "{failed}");
 }
+
+#[test]
+fn what_failed_behind_is_not_committed_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.bin");
+    let inner = Box::new(FileOutput::create(&path, false).unwrap());
+    let failing = Failing { inner, left: Arc::new(AtomicUsize::new(1)) };
+    let mut output = Box::new(Behind::new(Box::new(failing), &Control::new(2)));
+    let piece = vec![1; 1 << 20];
+    output.write(&piece).unwrap();
+    assert!(output.write(&piece).unwrap_err().to_string().contains("No space left"));
+    assert!(output.write(&piece).is_err(), "the output would succeed now, but bytes are missing");
+    assert!(output.commit().is_err());
+    assert_eq!(names(folder.path()), Vec::<String>::new());
+}
