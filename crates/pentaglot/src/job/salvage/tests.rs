@@ -159,7 +159,13 @@ fn write(opened: &Opened, name: &str) {
     let mut options = ConvertOptions::default();
     options.allow_lossy = LossKinds::ALL;
     let arrow = target(&registry, "arrow").unwrap();
-    let Ok(conversion) = Conversion::plan_opened(opened.clone(), arrow, None, &options) else { return };
+    let conversion = match Conversion::plan_opened(opened.clone(), arrow, None, &options) {
+        Ok(conversion) => conversion,
+        Err(error) => {
+            assert!(matches!(error.kind(), ErrorKind::Lossy | ErrorKind::Unsupported), "{name}: {error}");
+            return;
+        }
+    };
     let (sink, memory) = Sink::memory();
     conversion.run_into(sink).unwrap_or_else(|error| panic!("{name}: {error}"));
     let options = OpenOptions::default();
