@@ -51,7 +51,34 @@ struct Shared {
     /// 0 means one per core.
     threads: usize,
     /// Started on first use, so that a process that forks before it reads has no threads.
-    pool: OnceLock<std::result::Result<rayon::ThreadPool, String>>,
+    pool: OnceLock<Pool>,
+}
+
+/// The threads of one process. A child made by `fork` has a copy of the pool, but none of its threads, so it starts a pool
+/// of its own.
+struct Pool {
+    process: u32,
+    /// `None` only while this value is dropped.
+    threads: Option<std::result::Result<rayon::ThreadPool, String>>,
+    /// The pool of a child process.
+    of_child: OnceLock<Box<Pool>>,
+}
+
+impl Pool {
+    fn start(threads: usize) -> Self {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let threads = Some(pool.map_err(|error| error.to_string()));
+        Pool { process: std::process::id(), threads, of_child: OnceLock::new() }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // The threads of another process cannot be woken or joined here, and the locks that they held stay locked.
+        if self.process != std::process::id() {
+            std::mem::forget(self.threads.take());
+        }
+    }
 }
 
 /// The progress of a job.
@@ -233,14 +260,19 @@ impl Control {
         started.map_err(|error| Error::io("cannot start a thread", error))
     }
 
-    /// The job's thread pool, started on first use.
+    /// The job's thread pool, started on first use, and again after a fork.
     fn pool(&self) -> Result<&rayon::ThreadPool> {
-        let start = || {
-            let threads = rayon::ThreadPoolBuilder::new().num_threads(self.threads());
-            threads.build().map_err(|error| error.to_string())
-        };
-        let pool = self.0.pool.get_or_init(start).as_ref();
-        pool.map_err(|error| Error::io("cannot start threads", std::io::Error::other(error.clone())))
+        let process = std::process::id();
+        let mut pool = self.0.pool.get_or_init(|| Pool::start(self.threads()));
+        while pool.process != process {
+            pool = pool.of_child.get_or_init(|| Box::new(Pool::start(self.threads())));
+        }
+        let failed = |error: &str| Error::io("cannot start threads", std::io::Error::other(error.to_owned()));
+        match &pool.threads {
+            Some(Ok(threads)) => Ok(threads),
+            Some(Err(error)) => Err(failed(error)),
+            None => Err(failed("the pool has been dropped")),
+        }
     }
 }
 

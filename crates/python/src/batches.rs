@@ -3,25 +3,26 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, new_empty_array};
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
-use arrow_select::concat::concat_batches;
+use arrow_select::concat::{concat, concat_batches};
 use pentaglot::hub::json::Columns;
 use pentaglot::hub::shape::{self, Form, Shape};
-use pentaglot::hub::{Rows, type_text};
+use pentaglot::hub::{Rows, rows, type_text};
 use pentaglot::job::{OpenOptions, View, json_options};
 use pentaglot::{Budget, Error, Limits, Registry};
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3_arrow::PyRecordBatchReader;
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
-use pyo3_arrow::input::AnyRecordBatch;
+use pyo3_arrow::input::{AnyArray, AnyRecordBatch};
 
 use crate::arrays::{Values, primitive_buffer, type_string};
-use crate::error::Outcome;
+use crate::error::{Failure, Outcome};
 use crate::given::Given;
+use crate::masked::masked;
 use crate::watch::Teller;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -153,10 +154,16 @@ impl Batches {
         }
     }
 
+    /// One column in one array: a copy where there are several batches.
     fn column(&self, index: usize) -> Outcome<ArrayRef> {
-        let batch = self.single()?;
-        let column = batch.columns().get(index);
-        Ok(column.cloned().ok_or_else(|| PyIndexError::new_err(format!("there is no column {index}")))?)
+        let field = self.schema.fields().get(index);
+        let field = field.ok_or_else(|| PyIndexError::new_err(format!("there is no column {index}")))?;
+        let parts: Vec<&dyn Array> = self.batches.iter().map(|batch| batch.column(index).as_ref()).collect();
+        match (parts.as_slice(), self.batches.as_slice()) {
+            ([], _) => Ok(new_empty_array(field.data_type())),
+            (_, [batch]) => Ok(Arc::clone(batch.column(index))),
+            (parts, _) => Ok(concat(parts)?),
+        }
     }
 }
 
@@ -167,9 +174,9 @@ type Csr = (Values, Values, Values, (u64, u64));
 impl Batches {
     /// All rows of anything with `__arrow_c_stream__` or `__arrow_c_array__`.
     #[staticmethod]
-    fn from_arrow(py: Python<'_>, data: AnyRecordBatch) -> Outcome<Self> {
-        let rows = data.into_reader()?;
-        Ok(py.detach(|| Batches::collect(rows))?)
+    fn from_arrow(data: &Bound<'_, PyAny>) -> Outcome<Self> {
+        let rows = arrow_rows(data)?;
+        Ok(data.py().detach(|| Batches::collect(rows))?)
     }
 
     #[getter]
@@ -231,7 +238,32 @@ impl Batches {
     /// The values of a column, if NumPy can hold them: several dimensions where they are lists of fixed size.
     fn column_values(&self, index: usize) -> Outcome<Option<Values>> {
         let column = self.column(index)?;
-        Ok(Values::of(&column, is_complex(self.schema.field(index))))
+        let values = Values::of(&column, is_complex(self.schema.field(index)));
+        Ok(values.map(|values| values.copied(self.batches.len() > 1)))
+    }
+
+    /// The values of a column in which some are missing, and which: a truth value for each.
+    fn column_with_missing(&self, index: usize) -> Outcome<Option<(Values, Values)>> {
+        let column = self.column(index)?;
+        let found = Values::with_missing(&column, is_complex(self.schema.field(index)));
+        Ok(found.and_then(|(values, missing)| Some((values.copied(true), missing?))))
+    }
+
+    /// The fields of a column of structs as columns of their own, unless structs are missing.
+    fn fields(&self, index: usize) -> Outcome<Option<Batches>> {
+        let column = self.column(index)?;
+        let Some(structs) = column.as_struct_opt().filter(|structs| structs.null_count() == 0) else {
+            return Ok(None);
+        };
+        let schema = Arc::new(arrow_schema::Schema::new(structs.fields().clone()));
+        let batch = rows::batch(Arc::clone(&schema), structs.columns().to_vec(), structs.len())?;
+        Ok(Some(Batches { schema, batches: vec![batch] }))
+    }
+
+    /// The same rows of one column, with values missing where the mask, a byte for each, is not zero.
+    fn masked(&self, mask: &[u8]) -> Outcome<Batches> {
+        let batch = masked(&self.single()?, mask)?;
+        Ok(Batches { schema: batch.schema(), batches: vec![batch] })
     }
 
     /// The name and metadata of a column's extension type.
@@ -308,7 +340,8 @@ fn entry(entries: &StructArray, index: usize) -> Outcome<Values> {
     Ok(values.ok_or_else(|| Error::unsupported(format!("SciPy has no matrix of {kind}")))?)
 }
 
-fn is_complex(field: &Field) -> bool {
+/// Whether the values of a column are complex numbers.
+pub(crate) fn is_complex(field: &Field) -> bool {
     let is = |field: &Field| field.extension_type_name() == Some("pentaglot.complex");
     match field.data_type() {
         DataType::FixedSizeList(item, _) => is(field) || is_complex(item),
@@ -368,7 +401,8 @@ impl Stream {
     ) -> Outcome<Bound<'py, PyCapsule>> {
         let (rows, teller) = (self.take()?, Arc::clone(&self.teller));
         let told = rows.map(move |batch| {
-            Python::attach(|py| teller.tell(py)).map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+            Python::attach(|py| teller.tell(py))
+                .map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
             batch
         });
         export(py, &self.schema, told, requested_schema)
@@ -396,13 +430,51 @@ pub(crate) fn given(data: &Bound<'_, PyAny>, whole: bool) -> Outcome<Given> {
         let batches = batches.get();
         return Ok(Given::Batches(Arc::clone(&batches.schema), batches.batches.clone()));
     }
-    let rows = match data.extract::<PyRecordBatchReader>() {
-        Ok(stream) => stream.into_reader()?,
-        Err(_) => data.extract::<AnyRecordBatch>()?.into_reader()?,
-    };
+    let rows = arrow_rows(data)?;
     if !whole {
         return Ok(Given::stream(rows));
     }
     let all = data.py().detach(|| Batches::collect(rows))?;
     Ok(Given::Batches(all.schema, all.batches))
+}
+
+/// Rows of anything with an Arrow stream or array. Data without columns is one column.
+fn arrow_rows(data: &Bound<'_, PyAny>) -> Outcome<Rows> {
+    if let Ok(stream) = data.extract::<PyRecordBatchReader>() {
+        return Ok(stream.into_reader()?);
+    }
+    if let Ok(rows) = data.extract::<AnyRecordBatch>() {
+        return Ok(rows.into_reader()?);
+    }
+    let column = data.extract::<AnyArray>().map_err(|error| not_arrow(data, error))?.into_reader()?;
+    let own = match data.getattr("name") {
+        Ok(name) if !name.is_none() => name.str()?.to_string(),
+        _ => column.field().name().clone(),
+    };
+    let field = column.field().as_ref().clone();
+    // Values without a name are an array, as NumPy's are.
+    let schema = match own.as_str() {
+        "" => shape::array_schema(field),
+        name => arrow_schema::Schema::new(vec![field.with_name(name)]),
+    };
+    let schema = Arc::new(schema);
+    let batch = {
+        let schema = Arc::clone(&schema);
+        move |array: Result<ArrayRef, ArrowError>| {
+            let array = array?;
+            let count = array.len();
+            rows::batch(Arc::clone(&schema), vec![array], count)
+        }
+    };
+    Ok(rows::from_batches(schema, column.map(batch)))
+}
+
+/// What a library says of data that it cannot give as Arrow data, as an error of ours.
+fn not_arrow(data: &Bound<'_, PyAny>, error: PyErr) -> Failure {
+    let py = data.py();
+    if error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyNotImplementedError>(py) {
+        let found = data.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
+        return Error::unsupported(format!("a {found} as Arrow data: {}", error.value(py))).into();
+    }
+    error.into()
 }

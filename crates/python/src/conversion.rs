@@ -129,9 +129,9 @@ impl Conversion {
         let watch = Watch { teller: Teller::new(&self.control, progress), bytes: None };
         let ran = watch.run(py, || {
             // A plan that is refused creates nothing.
-            conversion.check().with_plan(&self.plan)?;
+            conversion.check().with_plan(&self.plan, self.format)?;
             let sink = output.create(force)?;
-            conversion.run_into(sink).with_plan(&self.plan)
+            conversion.run_into(sink).with_plan(&self.plan, self.format)
         });
         let report = ran.about(&input)?;
         let lost = PyList::empty(py);

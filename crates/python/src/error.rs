@@ -21,6 +21,8 @@ pub(crate) struct Blame {
     error: Error,
     file: Option<String>,
     plan: Option<Plan>,
+    /// The format that the plan is for.
+    format: Option<&'static str>,
 }
 
 /// The result of every function of the module.
@@ -29,7 +31,7 @@ pub(crate) type Outcome<T> = Result<T, Failure>;
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let file = error.output().or(error.input()).map(str::to_owned);
-        Failure::Library(Box::new(Blame { error, file, plan: None }))
+        Failure::Library(Box::new(Blame { error, file, plan: None, format: None }))
     }
 }
 
@@ -58,8 +60,8 @@ impl From<PyErr> for Failure {
 pub(crate) trait About<T> {
     /// Names the file, unless one is named already.
     fn about(self, file: &str) -> Outcome<T>;
-    /// Attaches the plan that is refused.
-    fn with_plan(self, plan: &Plan) -> Outcome<T>;
+    /// Attaches the plan that is refused, and the format that it is for.
+    fn with_plan(self, plan: &Plan, format: &'static str) -> Outcome<T>;
 }
 
 impl<T, E: Into<Failure>> About<T> for Result<T, E> {
@@ -73,13 +75,14 @@ impl<T, E: Into<Failure>> About<T> for Result<T, E> {
         })
     }
 
-    fn with_plan(self, plan: &Plan) -> Outcome<T> {
+    fn with_plan(self, plan: &Plan, format: &'static str) -> Outcome<T> {
         self.map_err(|error| {
             let mut failure = error.into();
             if let Failure::Library(blame) = &mut failure
                 && matches!(blame.error.kind(), ErrorKind::Lossy | ErrorKind::Unsupported)
             {
                 blame.plan = Some(plan.clone());
+                blame.format = Some(format);
             }
             failure
         })
@@ -125,7 +128,7 @@ impl Blame {
         let value = class.call1((text,))?;
         value.setattr("kind", kind_name(error.kind()))?;
         value.setattr("rule", error.rule_name())?;
-        value.setattr("format", error.format())?;
+        value.setattr("format", error.format().or(self.format))?;
         value.setattr("offset", error.offset())?;
         value.setattr("path", Some(error.path()).filter(|path| !path.is_empty()))?;
         value.setattr("hint", hint)?;
@@ -178,7 +181,7 @@ fn advice(hint: &Hint) -> String {
         Hint::To => "format=... names one".to_owned(),
         Hint::Type => "type=... gives the type".to_owned(),
         Hint::Force => "force=True replaces it".to_owned(),
-        Hint::AllowLossy => "allow_lossy=True permits it".to_owned(),
+        Hint::AllowLossy(_) => "allow_lossy=True permits it".to_owned(),
         Hint::Limit(name) => format!("limits={{\"{}\": ...}} raises the limit", name.replace('-', "_")),
         Hint::Option(option) => match option.split_once('=') {
             Some((key, value)) => format!("try options={{{key:?}: {value:?}}}"),

@@ -6,7 +6,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(formats, module)?)
+    module.add_function(wrap_pyfunction!(formats, module)?)?;
+    module.add_function(wrap_pyfunction!(format_of, module)?)
+}
+
+/// The id of the format that a name asks for by its extension; that of a compression is passed over.
+#[pyfunction]
+fn format_of(name: &str) -> Option<&'static str> {
+    Registry::default().by_extension(name).map(|format| format.info().id)
 }
 
 /// Every format of this build.

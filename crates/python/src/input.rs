@@ -65,11 +65,7 @@ impl Input {
     }
 
     /// Opens it.
-    pub(crate) fn open(
-        self,
-        member: Option<&str>,
-        options: &OpenOptions,
-    ) -> Result<Opened, Error> {
+    pub(crate) fn open(self, member: Option<&str>, options: &OpenOptions) -> Result<Opened, Error> {
         let registry = &registry();
         match (self, member) {
             (Input::Bytes(source), member) => job::open_source(registry, source, member, options),
@@ -92,7 +88,12 @@ impl Input {
 
 /// The text of a path. `-` is a file of that name: standard input is `sys.stdin.buffer`.
 pub(crate) fn path_text(object: &Bound<'_, PyAny>) -> PyResult<String> {
-    let text: String = object.py().import("os")?.call_method1("fspath", (object,))?.extract()?;
+    let os = object.py().import("os")?;
+    let path = os.call_method1("fspath", (object,))?;
+    // An object may give its path as bytes; bytes themselves are content.
+    let is_encoded = path.is_instance_of::<PyBytes>() && !object.is_instance_of::<PyBytes>();
+    let path = if is_encoded { os.call_method1("fsdecode", (path,))? } else { path };
+    let text: String = path.extract()?;
     Ok(if text == "-" { "./-".to_owned() } else { text })
 }
 

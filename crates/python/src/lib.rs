@@ -1,17 +1,20 @@
 //! `pentaglot._native`: what the Python package calls. It holds no policy of its own: arguments are checked, defaults are
 //! chosen and results are wrapped in `python/pentaglot`. One file per part of the package.
 
+mod answers;
 mod arrays;
 mod batches;
 mod command;
 mod conversion;
 mod document;
 mod dynd;
+mod dynd_value;
 mod error;
 mod given;
 mod info;
 mod input;
 mod look;
+mod masked;
 mod outline;
 mod output;
 mod store;

@@ -1,19 +1,21 @@
 //! Succinct structures: built, opened, saved, and asked many questions at a time without the interpreter's lock.
 
-use numpy::{PyArray1, PyReadonlyArray1};
+use std::io;
+
+use numpy::PyArray1;
 use pentaglot::formats::sds::{Mapped, Object, SdsKind};
 use pentaglot::map::InPlace;
 use pentaglot::{Budget, Context, Error, ErrorKind, Sink};
 use pentaglot_succinct as structures;
-use pentaglot_succinct::{
-    BitQueries, ByteSink, Level, SharedWords, Structure, Supports, Wavelet, WordCursor,
-};
+use pentaglot_succinct::{BitQueries, ByteSink, SharedWords, Structure, Supports, WordCursor, WordSink};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
-use crate::error::{About, Outcome, internal};
+use crate::answers::{Answers, Numbers, Questions, all, build, many, many_pairs, many_values, slice};
+use crate::error::{About, Outcome};
 use crate::input::Input;
 use crate::output::Output;
+use crate::watch::{Pulse, apart};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<BitVector>()?;
@@ -23,38 +25,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<WaveletMatrix>()?;
     module.add_class::<RunLengthWaveletMatrix>()?;
     module.add_function(wrap_pyfunction!(succinct_open, module)?)
-}
-
-type Questions<'py> = PyReadonlyArray1<'py, u64>;
-type Answers<'py> = Bound<'py, PyArray1<i64>>;
-
-/// Questions that are answered between two looks at the answers: they stay in the cache.
-const CHUNK: usize = 4096;
-
-/// The answers to many questions. Where there is none, it is -1.
-fn many<'py, T: Copy + Send + Sync>(
-    py: Python<'py>,
-    questions: &Questions<'py>,
-    empty: T,
-    answer: impl Fn(&[u64], &mut [T]) + Sync,
-    number: impl Fn(T) -> Option<u64> + Sync,
-) -> Outcome<Answers<'py>> {
-    let questions = questions.as_slice().map_err(|error| internal(&error.to_string()))?;
-    let answers = py.detach(|| {
-        let mut answers = vec![-1; questions.len()];
-        let mut room = vec![empty; CHUNK.min(questions.len())];
-        for (chunk, places) in questions.chunks(CHUNK).zip(answers.chunks_mut(CHUNK)) {
-            answer(chunk, &mut room[..chunk.len()]);
-            for (found, place) in room.iter().zip(places) {
-                if let Some(found) = number(*found) {
-                    *place = i64::try_from(found).ok()?;
-                }
-            }
-        }
-        Some(answers)
-    });
-    let answers = answers.ok_or_else(|| PyOverflowError::new_err("an answer is past 2**63 - 1"))?;
-    Ok(PyArray1::from_vec(py, answers))
 }
 
 /// An error of the structures as one of the library.
@@ -89,11 +59,27 @@ fn save(
     };
     let output = Output::new(output)?;
     py.detach(|| {
-        let mut sink: ByteSink<Sink> = ByteSink(output.create(force)?);
+        let mut sink = Watched { sink: ByteSink(output.create(force)?), pulse: Pulse::new() };
         structure.write_words(supports, &mut sink).map_err(Error::from)?;
-        sink.0.finish()?;
+        sink.sink.0.finish()?;
         Ok(())
     })
+}
+
+/// A sink that looks at signals between writes.
+struct Watched {
+    sink: ByteSink<Sink>,
+    pulse: Pulse,
+}
+
+impl WordSink for Watched {
+    fn put(&mut self, words: &[u64]) -> io::Result<()> {
+        for part in words.chunks(1 << 16) {
+            self.sink.put(part)?;
+            self.pulse.look()?;
+        }
+        Ok(())
+    }
 }
 
 macro_rules! bit_class {
@@ -124,8 +110,10 @@ macro_rules! bit_methods {
             /// From sorted positions of set bits and the number of bits.
             #[new]
             fn new($py: Python<'_>, $positions: Questions<'_>, $universe: u64) -> Outcome<Self> {
-                let $positions = $positions.as_slice().map_err(|error| internal(&error.to_string()))?;
-                Ok($name($py.detach(|| shared(&$build.map_err(failed)?))?))
+                let built = build($py, &$positions, $universe, move |$positions| {
+                    shared(&$build.map_err(failed)?)
+                });
+                Ok($name(built?))
             }
 
             fn __len__(&self) -> PyResult<usize> {
@@ -145,31 +133,31 @@ macro_rules! bit_methods {
             }
 
             fn get<'py>(&self, py: Python<'py>, indexes: Questions<'py>) -> Outcome<Answers<'py>> {
-                many(py, &indexes, None, |q, a| self.0.get_many(q, a), |bit| bit.map(u64::from))
+                many(py, slice(&indexes)?, None, |q, a| self.0.get_many(q, a), |bit| bit.map(u64::from))
             }
 
             fn rank<'py>(&self, py: Python<'py>, indexes: Questions<'py>) -> Outcome<Answers<'py>> {
-                many(py, &indexes, 0, |q, a| self.0.rank_many(q, a), Some)
+                many(py, slice(&indexes)?, 0, |q, a| self.0.rank_many(q, a), Some)
             }
 
             fn rank0<'py>(&self, py: Python<'py>, indexes: Questions<'py>) -> Outcome<Answers<'py>> {
-                many(py, &indexes, None, |q, a| self.0.rank0_many(q, a), |found| found)
+                many(py, slice(&indexes)?, None, |q, a| self.0.rank0_many(q, a), |found| found)
             }
 
             fn select<'py>(&self, py: Python<'py>, ranks: Questions<'py>) -> Outcome<Answers<'py>> {
-                many(py, &ranks, None, |q, a| self.0.select_many(q, a), |found| found)
+                many(py, slice(&ranks)?, None, |q, a| self.0.select_many(q, a), |found| found)
             }
 
             fn select0<'py>(&self, py: Python<'py>, ranks: Questions<'py>) -> Outcome<Answers<'py>> {
-                many(py, &ranks, None, |q, a| self.0.select0_many(q, a), |found| found)
+                many(py, slice(&ranks)?, None, |q, a| self.0.select0_many(q, a), |found| found)
             }
 
             fn predecessor<'py>(&self, py: Python<'py>, indexes: Questions<'py>) -> Outcome<Answers<'py>> {
-                many(py, &indexes, None, |q, a| self.0.predecessor_many(q, a), |found| found)
+                many(py, slice(&indexes)?, None, |q, a| self.0.predecessor_many(q, a), |found| found)
             }
 
             fn successor<'py>(&self, py: Python<'py>, indexes: Questions<'py>) -> Outcome<Answers<'py>> {
-                many(py, &indexes, None, |q, a| self.0.successor_many(q, a), |found| found)
+                many(py, slice(&indexes)?, None, |q, a| self.0.successor_many(q, a), |found| found)
             }
 
             fn save(
@@ -209,8 +197,7 @@ impl IntVector {
     /// From values: as wide as the largest if no width is given.
     #[new]
     fn new(py: Python<'_>, values: Questions<'_>, width: Option<u32>) -> Outcome<Self> {
-        let values = values.as_slice().map_err(|error| internal(&error.to_string()))?;
-        let built = py.detach(|| {
+        let built = build(py, &values, 0, move |values| {
             let built = match width {
                 Some(width) if (1..64).contains(&width) && values.iter().any(|value| value >> width > 0) => {
                     return Err(Error::usage(format!("a value needs more than {width} bits")));
@@ -235,13 +222,12 @@ impl IntVector {
         self.0.width()
     }
 
-    fn get<'py>(&self, py: Python<'py>, indexes: Questions<'py>) -> Outcome<Answers<'py>> {
-        many(py, &indexes, None, |q, a| self.0.get_many(q, a), |found| found)
+    fn get<'py>(&self, py: Python<'py>, indexes: Questions<'py>) -> Outcome<Numbers<'py>> {
+        many_values(py, slice(&indexes)?, |q, a| self.0.get_many(q, a))
     }
 
-    fn values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        let values = py.detach(|| self.0.iter().collect::<Vec<_>>());
-        PyArray1::from_vec(py, values)
+    fn values<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyArray1<u64>>> {
+        all(py, self.0.iter())
     }
 
     fn save(&self, py: Python<'_>, output: &Bound<'_, PyAny>, supports: &str, force: bool) -> Outcome<()> {
@@ -249,41 +235,15 @@ impl IntVector {
     }
 }
 
-/// Questions on a value: the same for each index, or one each.
+/// Questions on a value: an index and a value each.
 fn pairs(indexes: &Questions<'_>, values: &Questions<'_>) -> Outcome<Vec<(u64, u64)>> {
-    let slice = |numbers: &Questions<'_>| match numbers.as_slice() {
-        Ok(numbers) => Ok(numbers.to_vec()),
-        Err(error) => Err(internal(&error.to_string())),
-    };
     let (indexes, values) = (slice(indexes)?, slice(values)?);
     if indexes.len() != values.len() {
         let message =
             format!("expected {} values, one for each index, found {}", indexes.len(), values.len());
         return Err(Error::usage(message).into());
     }
-    Ok(indexes.into_iter().zip(values).collect())
-}
-
-/// The answers to many questions with two numbers each.
-fn many_pairs<'py, L: Level + Sync, T: Copy + Send + Sync>(
-    py: Python<'py>,
-    matrix: &Wavelet<L, SharedWords>,
-    questions: &[(u64, u64)],
-    empty: T,
-    answer: impl Fn(&Wavelet<L, SharedWords>, &[(u64, u64)], &mut [T]) + Sync,
-    number: impl Fn(T) -> Option<u64> + Sync,
-) -> Outcome<Answers<'py>> {
-    let answers = py.detach(|| {
-        let mut found = vec![empty; questions.len()];
-        answer(matrix, questions, &mut found);
-        let numbers = found.into_iter().map(|found| match number(found) {
-            Some(found) => i64::try_from(found).ok(),
-            None => Some(-1),
-        });
-        numbers.collect::<Option<Vec<_>>>()
-    });
-    let answers = answers.ok_or_else(|| PyOverflowError::new_err("an answer is past 2**63 - 1"))?;
-    Ok(PyArray1::from_vec(py, answers))
+    Ok(indexes.iter().copied().zip(values.iter().copied()).collect())
 }
 
 macro_rules! wavelet_class {
@@ -297,8 +257,7 @@ macro_rules! wavelet_class {
             /// From values.
             #[new]
             fn new(py: Python<'_>, values: Questions<'_>) -> Outcome<Self> {
-                let values = values.as_slice().map_err(|error| internal(&error.to_string()))?;
-                let built = py.detach(|| {
+                let built = build(py, &values, 0, |values| {
                     shared(&structures::$name::from_values(values).map_err(failed)?)
                 });
                 Ok($name(built?))
@@ -315,8 +274,17 @@ macro_rules! wavelet_class {
                 self.0.width()
             }
 
-            fn get<'py>(&self, py: Python<'py>, indexes: Questions<'py>) -> Outcome<Answers<'py>> {
-                many(py, &indexes, None, |q, a| self.0.access_many(q, a), |found| found)
+            fn get<'py>(&self, py: Python<'py>, indexes: Questions<'py>) -> Outcome<Numbers<'py>> {
+                many_values(py, slice(&indexes)?, |q, a| self.0.access_many(q, a))
+            }
+
+            /// How often the value at an index occurs before it, and the value.
+            fn inverse_select<'py>(
+                &self,
+                py: Python<'py>,
+                indexes: Questions<'py>,
+            ) -> Outcome<(Answers<'py>, Numbers<'py>)> {
+                many_pairs(py, slice(&indexes)?, |q, a| self.0.inverse_select_many(q, a))
             }
 
             fn rank<'py>(
@@ -326,7 +294,7 @@ macro_rules! wavelet_class {
                 values: Questions<'py>,
             ) -> Outcome<Answers<'py>> {
                 let pairs = pairs(&indexes, &values)?;
-                many_pairs(py, &self.0, &pairs, 0, |m, q, a| m.rank_many(q, a), Some)
+                many(py, &pairs, 0, |q, a| self.0.rank_many(q, a), Some)
             }
 
             fn select<'py>(
@@ -336,7 +304,7 @@ macro_rules! wavelet_class {
                 values: Questions<'py>,
             ) -> Outcome<Answers<'py>> {
                 let pairs = pairs(&ranks, &values)?;
-                many_pairs(py, &self.0, &pairs, None, |m, q, a| m.select_many(q, a), |found| found)
+                many(py, &pairs, None, |q, a| self.0.select_many(q, a), |found| found)
             }
 
             fn predecessor<'py>(
@@ -347,7 +315,7 @@ macro_rules! wavelet_class {
             ) -> Outcome<Answers<'py>> {
                 let pairs = pairs(&indexes, &values)?;
                 let number = |found: Option<(u64, u64)>| found.map(|(_, position)| position);
-                many_pairs(py, &self.0, &pairs, None, |m, q, a| m.predecessor_many(q, a), number)
+                many(py, &pairs, None, |q, a| self.0.predecessor_many(q, a), number)
             }
 
             fn successor<'py>(
@@ -358,12 +326,11 @@ macro_rules! wavelet_class {
             ) -> Outcome<Answers<'py>> {
                 let pairs = pairs(&indexes, &values)?;
                 let number = |found: Option<(u64, u64)>| found.map(|(_, position)| position);
-                many_pairs(py, &self.0, &pairs, None, |m, q, a| m.successor_many(q, a), number)
+                many(py, &pairs, None, |q, a| self.0.successor_many(q, a), number)
             }
 
-            fn values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-                let values = py.detach(|| self.0.iter().collect::<Vec<_>>());
-                PyArray1::from_vec(py, values)
+            fn values<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyArray1<u64>>> {
+                all(py, self.0.iter())
             }
 
             fn save(
@@ -399,9 +366,9 @@ fn succinct_open(
 ) -> Outcome<Py<PyAny>> {
     let input = Input::new(source)?;
     let name = input.name();
-    let object = py.detach(|| -> Result<_, Error> {
+    let kind = kind.map(SdsKind::parse).transpose()?;
+    let object = apart(py, move || {
         let source = input.source()?.seekable()?;
-        let kind = kind.map(SdsKind::parse).transpose()?;
         let in_place = mmap.then(permit);
         Ok(Mapped::open(&source, kind, in_place, &Budget::default()).in_format("sds")?.object)
     });

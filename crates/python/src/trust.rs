@@ -88,7 +88,6 @@ fn salvage(
     options.to = to;
     options.force = force;
     let watch = Watch { teller: Teller::new(&options.open.control, progress), bytes: None };
-    let saved =
-        watch.run(py, || Ok(job::salvage(&registry(), &source, &target, &options)?.to_json()));
+    let saved = watch.run(py, || Ok(job::salvage(&registry(), &source, &target, &options)?.to_json()));
     saved.about(&source)
 }

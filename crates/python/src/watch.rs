@@ -2,12 +2,12 @@
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pentaglot::Control;
+use pentaglot::{Control, Error};
 use pyo3::prelude::*;
 
-use crate::error::Outcome;
+use crate::error::{Outcome, internal};
 
 /// How often signals are looked at and progress is told.
 const STEP: Duration = Duration::from_millis(50);
@@ -88,4 +88,46 @@ impl Watch {
             }
         })
     }
+}
+
+/// Looks at signals now and then, between the steps of long work.
+pub(crate) struct Pulse(Instant);
+
+impl Pulse {
+    pub(crate) fn new() -> Self {
+        Pulse(Instant::now())
+    }
+
+    /// Runs signal handlers, unless that was done a moment ago. An exception of a handler is the result.
+    pub(crate) fn look(&mut self) -> PyResult<()> {
+        if self.0.elapsed() < STEP {
+            return Ok(());
+        }
+        self.0 = Instant::now();
+        Python::attach(|py| py.check_signals())
+    }
+}
+
+/// Does work that cannot be cancelled in a thread that owns its data, while this one answers to signals. If a handler
+/// raises an exception, that is the result, and the thread is left behind: it ends with its work.
+pub(crate) fn apart<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Outcome<T> + Send + 'static,
+) -> Outcome<T> {
+    py.detach(|| {
+        let (done, result) = channel();
+        let worker = thread::Builder::new().spawn(move || drop(done.send(work())));
+        let worker = worker.map_err(|error| Error::io("cannot start a thread", error))?;
+        loop {
+            match result.recv_timeout(STEP) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+                // Nothing was sent: the work panicked.
+                Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                    Ok(()) => return Err(internal("the work has no result").into()),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                },
+            }
+        }
+    })
 }

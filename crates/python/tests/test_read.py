@@ -107,7 +107,7 @@ def test_consumers_take_a_table_as_it_is(tmp_path, table):
     assert ours.to_pyarrow() == table
     assert pl.DataFrame(ours).equals(pl.DataFrame(table))
     assert ours.to_polars().equals(pl.DataFrame(table))
-    pd.testing.assert_frame_equal(ours.to_pandas(), table.to_pandas())
+    pd.testing.assert_frame_equal(ours.to_pandas(), table.to_pandas().astype({"n": "Int64"}))
     assert duckdb.sql("select sum(n), count(s) from ours").fetchall() == [(4, 2)]
     document = pg.open(path)
     assert duckdb.sql("select max(f) from document").fetchall() == [(2.5,)]

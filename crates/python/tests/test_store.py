@@ -81,3 +81,12 @@ def test_what_is_not_there_is_an_error(tmp_path):
         Store(tmp_path, create=False)
     with pytest.raises(pg.Usage, match="is named 'nothing'|is named \"nothing\""):
         Store(tmp_path / "data.store").open("nothing")
+
+
+def test_the_environment_names_the_store(tmp_path, monkeypatch):
+    monkeypatch.delenv("PENTAGLOT_STORE", raising=False)
+    with pytest.raises(pg.Usage, match="PENTAGLOT_STORE"):
+        Store()
+    monkeypatch.setenv("PENTAGLOT_STORE", str(tmp_path / "s"))
+    identity = Store().put(b"a\n1\n", format="csv").identity
+    assert Store(tmp_path / "s", create=False).list()[0].identity == identity

@@ -98,3 +98,36 @@ def test_bad_questions():
         bits.save(io.BytesIO(), supports="none")
     with pytest.raises(FileNotFoundError):
         succinct.open("no-such.sds")
+
+
+def test_values_past_63_bits():
+    vector = succinct.IntVector([1, 2**64 - 1, 2**63])
+    assert vector.get(1) == 2**64 - 1 and vector.get(3) is None
+    found = vector.get([0, 1, 2])
+    assert found.dtype == np.uint64 and found.tolist() == [1, 2**64 - 1, 2**63]
+    found = vector.get([0, 3])
+    assert found.dtype == np.int64 and found.tolist() == [1, -1]
+    with pytest.raises(pg.Usage, match="past the end"):
+        vector.get([1, 3])
+    for numbers in ([-1, 2**64 - 1], [2**64]):
+        with pytest.raises(ValueError, match="from 0 to"):
+            succinct.IntVector(numbers)
+
+
+@pytest.mark.parametrize("kind", [succinct.WaveletMatrix, succinct.RunLengthWaveletMatrix])
+def test_inverse_select(kind):
+    values = RNG.integers(0, 20, 10_000)
+    matrix = kind(values)
+    ranks, found = matrix.inverse_select(np.arange(10_001))
+    assert np.array_equal(found, [*values, -1]) and ranks[-1] == -1
+    assert np.array_equal(matrix.select(ranks[:-1], values), np.arange(10_000))
+    assert matrix.inverse_select(7) == (ranks[7], values[7])
+    assert matrix.inverse_select(10_000) is None
+
+
+def test_an_array_without_dimensions_is_one_number():
+    bits = succinct.BitVector([1, 4, 5], universe=10)
+    assert bits.rank(np.array(5)) == bits.rank(np.int8(5)) == bits.rank(5) == 2
+    matrix = succinct.WaveletMatrix([3, 1, 3])
+    assert matrix.rank(np.array(3), 3) == 2
+    assert matrix.rank(np.array(3), [3, 1]).tolist() == [2, 1]

@@ -19,11 +19,12 @@ from pentaglot._inspect import Finding, Part, Validation, count, dump, formats, 
 from pentaglot._look import Picture, describe, plot
 from pentaglot._native import Schema, __version__
 from pentaglot._read import read
-from pentaglot._scan import scan
+from pentaglot._scan import Dataset, scan
 from pentaglot._table import Table
 from pentaglot._trust import Diff, Identity, Salvaged, diff, identity, raw_digest, salvage
 
 __all__ = [
+    "Dataset",
     "Diff",
     "Document",
     "Error",

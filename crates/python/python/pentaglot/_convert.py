@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from pentaglot import _native
 from pentaglot._args import (
@@ -23,7 +23,8 @@ from pentaglot._args import (
 )
 from pentaglot._document import Document
 from pentaglot._errors import Usage
-from pentaglot._foreign import as_document
+from pentaglot._foreign import as_document, is_arrow, is_foreign
+from pentaglot._show import visible
 from pentaglot._table import Table
 
 
@@ -44,7 +45,7 @@ class Step:
         field = f"{self.field}: " if self.field else ""
         kinds = f", {','.join(self.kinds)}" if self.kinds else ""
         note = f" ({self.note})" if self.note else ""
-        return f"{field}{self.source} -> {self.target}: {self.verdict}{kinds}{note}"
+        return visible(f"{field}{self.source} -> {self.target}: {self.verdict}{kinds}{note}")
 
 
 class Plan(Sequence[Step]):
@@ -65,7 +66,11 @@ class Plan(Sequence[Step]):
     def __len__(self) -> int:
         return len(self.steps)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Step]: ...
+    def __getitem__(self, index: int | slice) -> Step | list[Step]:
         return self.steps[index]
 
     def __iter__(self) -> Iterator[Step]:
@@ -110,8 +115,9 @@ def write(
 ) -> Report:
     """Writes data to a file, in the format that its name or ``format`` says.
 
-    ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (tables of pyarrow, Polars, pandas, DuckDB and
-    of this package), an array of NumPy, a sparse matrix of SciPy, or anything with ``__dlpack__``. The file appears when
+    ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (tables and columns of pyarrow, Polars, pandas,
+    DuckDB and of this package), an array of NumPy, also with a mask, a sparse matrix of SciPy, or anything with
+    ``__dlpack__``. The file appears when
     it is whole. An existing one is replaced only with ``force=True``. With ``verify=True`` the file is read back before it
     gets its name, and must be the same data.
 
@@ -196,7 +202,7 @@ def plan(
     limits: Limits | None = None,
     threads: int = 0,
 ) -> Plan:
-    """What :func:`convert` would do to each field; nothing is written.
+    """What :func:`convert` would do to each field; nothing is written. Of data in memory, what :func:`write` would do.
 
     >>> import io, pentaglot as pg
     >>> plan = pg.plan(b"a\\n1\\n", io.BytesIO(), from_format="csv", format="parquet")
@@ -205,8 +211,13 @@ def plan(
     """
     choice = wanted(columns, *rows_of(rows, start, stop), where)
     choice |= _target(target, format, dialect, as_type, exclude, cast, rename, False, False)
-    opening = settings(from_format, type, options, limits, threads)
-    conversion = _of_source(source, target, member, choice, opening)
+    if _is_data(source):
+        if from_format is not None or type is not None or member is not None:
+            raise Usage("from_format, type and member say what a file is; the source is data in memory")
+        conversion = _of_data(source, target, choice, options, limits, threads)
+    else:
+        opening = settings(from_format, type, options, limits, threads)
+        conversion = _of_source(source, target, member, choice, opening)
     return Plan(conversion.steps())
 
 
@@ -215,17 +226,10 @@ def _to(format: str | None, dialect: str | None, target: Target) -> str | None:
     if dialect is None:
         return format
     if format is None:
-        name = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
-        name = name.lower().removesuffix(".gz")
-        fitting = [
-            (len(extension), info["id"])
-            for info in _native.formats()
-            for extension in info["extensions"]
-            if name.endswith(f".{extension}")
-        ]
-        if not fitting:
+        name = os.fsdecode(target) if isinstance(target, (str, os.PathLike)) else ""
+        format = _native.format_of(name)
+        if format is None:
             raise Usage(f"cannot tell a format from the name {name!r} (format=... names one)")
-        format = max(fitting)[1]
     return f"{format}:{dialect}"
 
 
@@ -258,11 +262,18 @@ def _of_source(
     _check_apart(source, target)
     if isinstance(source, Document):
         document = source._native
-    elif hasattr(source, "__arrow_c_stream__") or as_document(source) is not None:
+    elif _is_data(source):
         raise Usage("data in memory is written by write; convert takes files")
     else:
         document = _native.Document(source, member, opening, False)
     return _native.Conversion.of_document(document, target, choice)
+
+
+def _is_data(source: Any) -> bool:
+    """Whether it is data in memory, and not a file or its bytes."""
+    if isinstance(source, (str, bytes, bytearray, memoryview, Document)):
+        return False
+    return is_arrow(source) or is_foreign(source)
 
 
 def _of_data(
@@ -275,14 +286,17 @@ def _of_data(
 ) -> _native.Conversion:
     if isinstance(data, Table):
         data = data._native
-    elif not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
+    elif not is_arrow(data):
         foreign = as_document(data)
         if foreign is None:
             found = type(data).__name__
             raise TypeError(f"expected Arrow data, an array, a sparse matrix or a tensor, found {found}")
-        content, kind = foreign
-        document = _native.Document(content, None, settings(kind, None, options, limits, threads), False)
-        return _native.Conversion.of_document(document, target, choice)
+        document = _native.Document(
+            foreign.content, None, settings(foreign.format, None, options, limits, threads), False
+        )
+        if foreign.mask is None:
+            return _native.Conversion.of_document(document, target, choice)
+        data = document.read(wanted(None, 0, None, None)).masked(foreign.mask)
     # What has a length is in memory; what has none is a stream, whose rows pass through.
     whole = hasattr(data, "__len__") or hasattr(data, "num_rows")
     given = settings(None, None, options, limits, threads)

@@ -7,11 +7,13 @@ from typing import Any
 
 from pentaglot import _native
 from pentaglot._args import Limits, Options, Progress, Source, rows_of, settings, wanted
-from pentaglot._show import html_table, text_table
+from pentaglot._show import html_table, text_table, visible
 from pentaglot._table import Table
 
 #: Rows that a representation shows.
 SHOWN = 10
+#: Entries of a sparse matrix that are read for a plot.
+DRAWN = 1_000_000
 
 
 def open(
@@ -163,11 +165,24 @@ class Document:
     def __repr__(self) -> str:
         first = self._first()
         if first is None:
-            return "\n".join([self._title(), *(f"  {member}" for member in self.members[:20])])
-        return f"{self._title()}\n{self.schema}\n{text_table(first._native, SHOWN)}"
+            return visible("\n".join([self._title(), *(f"  {member}" for member in self.members[:20])]))
+        return f"{visible(self._title())}\n{visible(str(self.schema))}\n{text_table(first._native, SHOWN)}"
 
     def _repr_html_(self) -> str:
         first = self._first()
         if first is None:
             return html_table(self._title(), ["member"], [[member] for member in self.members[:20]])
+        if self.schema.form == "sparse":
+            drawn, note = self._drawn()
+            return drawn._html(f"{self._title()}{note}")
         return first._html(self._title())
+
+    def _drawn(self) -> tuple[Table, str]:
+        """The rows of a sparse matrix that a plot shows, all if they are few, and what is said of others."""
+        rows, entries = self.num_rows or 0, self.summary.get("nonzeros")
+        if entries is not None and entries <= DRAWN:
+            return self.read(), ""
+        # As many rows as have so many entries, if these are spread evenly.
+        stop = max(1, min(rows, DRAWN if entries is None else rows * DRAWN // entries))
+        note = f", the first {stop} rows are drawn" if stop < rows or self.num_rows is None else ""
+        return self.read(stop=stop), note

@@ -40,22 +40,34 @@ class Error(Exception):
 class Truncated(Error):
     """The file ends before its content does."""
 
+    kind = "truncated"
+
 
 class Malformed(Error):
     """The file breaks a rule of its format."""
+
+    kind = "malformed"
 
 
 class Unsupported(Error):
     """The file or the request is sound, but cannot be handled here; also an impossible conversion."""
 
+    kind = "unsupported"
+
 
 class LimitReached(Error):
     """A limit was reached; the message names it."""
 
+    kind = "limit"
 
-class Lossy(Error):
+
+class Lossy(Error, ValueError):
     """The target cannot represent a value, and the loss is not allowed."""
+
+    kind = "lossy"
 
 
 class Usage(Error, ValueError):
     """The arguments contradict each other or name something that is not there."""
+
+    kind = "usage"

@@ -10,6 +10,7 @@ from pentaglot import _native
 from pentaglot._args import Limits, Options, Progress, Source, callback, settings
 from pentaglot._document import open
 from pentaglot._errors import Usage
+from pentaglot._show import visible
 
 
 def inspect(
@@ -178,6 +179,8 @@ class Part:
     def at(self, place: str | int) -> Part:
         """The part at a path such as ``header.version`` or ``block[3]``, or the smallest that holds a byte."""
         if isinstance(place, int):
+            if not self.offset <= place < self.offset + self.size:
+                raise Usage(f"expected a byte from {self.offset} to {self.offset + self.size - 1}, found {place}")
             found = self._native.holding(self.path, place)
             return Part(found[1], found[0]) if found else self
         node = self._native.find(self.path, place)
@@ -187,7 +190,7 @@ class Part:
 
     def text(self, depth: int = 2, shown: int = 64) -> str:
         """The parts as lines: offset, first bytes, name and value."""
-        return "\n".join(self._lines(depth, shown, 0))
+        return visible("\n".join(self._lines(depth, shown, 0)))
 
     def _lines(self, depth: int, shown: int, level: int) -> Iterator[str]:
         value = "" if self.value is None else f" = {self.value[:200]}"

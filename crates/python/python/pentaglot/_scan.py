@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pentaglot._args import Limits, Options, Source
-from pentaglot._document import Document, open
+from pentaglot._document import Document, Rows, open
 from pentaglot._table import Table
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def scan(
     stop: int | None = None,
     options: Options | None = None,
     limits: Limits | None = None,
-) -> pyarrow.dataset.Scanner: ...
+) -> Dataset: ...
 @overload
 def scan(
     source: Source | Document,
@@ -68,31 +68,92 @@ def scan(
     options: Options | None = None,
     limits: Limits | None = None,
 ) -> Any:
-    """A lazy view of a file: a ``LazyFrame`` of Polars, a ``Scanner`` of pyarrow or a relation of DuckDB.
+    """A lazy view of a file: a ``LazyFrame`` of Polars, a :class:`Dataset` for pyarrow or a relation of DuckDB.
 
-    Polars reads only the columns and the first rows that a query needs. ``start`` and ``stop`` choose rows in the file
-    itself. A matrix has a column for each of its columns, or ``row``, ``col``, ``value`` if it is sparse.
-    A scanner and a relation read the file once.
+    Polars reads only the columns and the first rows that a query needs, a dataset the columns. ``start`` and ``stop``
+    choose rows in the file itself. A matrix has a column for each of its columns, or ``row``, ``col``, ``value`` if it
+    is sparse. Every query reads the file anew.
     """
     document = source if isinstance(source, Document) else open(
         source, format=format, type=type, member=member, options=options, limits=limits
     )  # fmt: skip
-    form = {"dense": "columns", "sparse": "coo"}.get(document.schema.form)
     if engine == "polars":
-        return _polars(document, form, start, stop)
+        return _polars(document, _form(document), start, stop)
     if engine == "pyarrow":
+        return Dataset(document, start, stop)
+    if engine == "duckdb":
+        import duckdb
+
+        return duckdb.from_arrow(Dataset(document, start, stop))
+    raise ValueError(f"expected the engine 'polars', 'pyarrow' or 'duckdb', found {engine!r}")
+
+
+def _form(document: Document) -> str | None:
+    """The form that has columns, of a matrix that is stored otherwise."""
+    return {"dense": "columns", "sparse": "coo"}.get(document.schema.form)
+
+
+class Dataset:
+    """A file in the manner of pyarrow's datasets. Each call reads it anew, and only the columns that are asked for.
+
+    It speaks the Arrow PyCapsule interface, as a table does.
+    """
+
+    def __init__(self, document: Document, start: int = 0, stop: int | None = None) -> None:
+        self._document, self._start, self._stop = document, start, stop
+        self._form = _form(document)
+
+    def _rows(self, columns: list[str] | None = None, stop: int | None = None, batch_rows: int = 0) -> Rows:
+        # A form that is made of lists has no columns that could be left out before it is made.
+        columns = columns if self._form is None else None
+        stop = self._stop if stop is None else stop
+        return self._document.rows(columns, start=self._start, stop=stop, batch_rows=batch_rows, form=self._form)
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """Names and types of the columns."""
+        import pyarrow
+
+        return pyarrow.schema(self)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._rows(stop=self._start).__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._rows().__arrow_c_stream__(requested_schema)
+
+    def scanner(
+        self,
+        columns: list[str] | dict[str, Any] | None = None,
+        filter: Any = None,
+        batch_size: int = 0,
+    ) -> pyarrow.dataset.Scanner:
+        """A scanner of pyarrow, which reads once. With a filter, which may need any column, all columns are read."""
         import pyarrow
         import pyarrow.dataset
 
-        rows = document.rows(start=start, stop=stop, form=form)
-        return pyarrow.dataset.Scanner.from_batches(pyarrow.RecordBatchReader.from_stream(rows))
-    if engine == "duckdb":
-        import duckdb
-        import pyarrow
+        names = list(columns) if isinstance(columns, (list, tuple)) and filter is None else None
+        reader = pyarrow.RecordBatchReader.from_stream(self._rows(names, batch_rows=batch_size))
+        return pyarrow.dataset.Scanner.from_batches(reader, columns=columns, filter=filter)
 
-        rows = document.rows(start=start, stop=stop, form=form)
-        return duckdb.from_arrow(pyarrow.RecordBatchReader.from_stream(rows))
-    raise ValueError(f"expected the engine 'polars', 'pyarrow' or 'duckdb', found {engine!r}")
+    def to_table(self, columns: list[str] | dict[str, Any] | None = None, filter: Any = None) -> pyarrow.Table:
+        """The rows in memory, as a table of pyarrow."""
+        return self.scanner(columns, filter).to_table()
+
+    def to_batches(
+        self, columns: list[str] | dict[str, Any] | None = None, filter: Any = None, batch_size: int = 0
+    ) -> Iterator[pyarrow.RecordBatch]:
+        """The rows in batches."""
+        batches: Iterator[pyarrow.RecordBatch] = self.scanner(columns, filter, batch_size).to_batches()
+        return batches
+
+    def head(self, num_rows: int, columns: list[str] | None = None, filter: Any = None) -> pyarrow.Table:
+        """The first rows."""
+        return self.scanner(columns, filter).head(num_rows)
+
+    def count_rows(self, filter: Any = None) -> int:
+        """How many rows there are, or how many match."""
+        return int(self.scanner(None, filter).count_rows())
 
 
 def _polars(document: Document, form: str | None, start: int, stop: int | None) -> polars.LazyFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from pentaglot import _native
@@ -12,9 +13,22 @@ COLUMNS = 20
 WIDTH = 32
 
 
+#: What a terminal or a browser obeys instead of showing it: control characters, and those that turn the direction of text.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Text with control characters as escapes; line ends stay.
+
+    >>> print(visible("a\u202eb"))
+    a\\u202eb
+    """
+    return _CONTROLS.sub(lambda found: "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
+
+
 def cut(text: str, width: int = WIDTH) -> str:
     """Text of at most so many characters, in one line."""
-    text = text.replace("\n", " ")
+    text = visible(text.replace("\n", " "))
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -37,11 +51,16 @@ def text_table(batches: _native.Batches, rows: int) -> str:
     return "\n".join("  ".join(line).rstrip() for line in rows_of_text)
 
 
+def html_title(title: str) -> str:
+    """A title, which may come from a file."""
+    return f"<p>{escape(visible(title))}</p>"
+
+
 def html_table(title: str, names: list[str], lines: list[list[str]]) -> str:
     """A table with a title."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
-    return f"<p>{escape(title)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    head = "".join(f"<th>{escape(visible(name))}</th>" for name in names)
+    body = "".join("<tr>" + "".join(f"<td>{escape(visible(cell))}</td>" for cell in line) + "</tr>" for line in lines)
+    return f"{html_title(title)}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def spy(points: list[tuple[float, float]], rows: int, cols: int) -> str:

@@ -6,8 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pentaglot import _native
-from pentaglot._errors import Unsupported
-from pentaglot._show import cells, html_table, spy, text_table
+from pentaglot._errors import Unsupported, Usage
+from pentaglot._numpy import array_of, shares_memory
+from pentaglot._pandas import frame_of
+from pentaglot._show import cells, html_table, html_title, spy, text_table, visible
 
 if TYPE_CHECKING:
     import numpy
@@ -72,6 +74,8 @@ class Table:
 
     def slice(self, start: int = 0, stop: int | None = None) -> Table:
         """Some rows; nothing is copied."""
+        if start < 0 or (stop is not None and stop < 0):
+            raise ValueError("expected start and stop of at least 0")
         return Table(self._native.slice(start, self.num_rows if stop is None else stop))
 
     def reshape(self, form: str) -> Table:
@@ -92,9 +96,10 @@ class Table:
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A frame of pandas (through pyarrow, whose ``to_pandas`` takes the options).
 
-        A dense matrix has a column for each of its columns, a sparse one the columns ``row``, ``col``, ``value``.
+        A dense matrix has a column for each of its columns, a sparse one the columns ``row``, ``col``, ``value``. Integers
+        and truth values of which some are missing have a nullable type such as ``Int64``, unless ``types_mapper`` is given.
         """
-        return self._as_columns().to_pyarrow().to_pandas(**options)
+        return frame_of(self._as_columns().to_pyarrow(), options)
 
     def to_polars(self) -> polars.DataFrame:
         """A frame of Polars. Matrices become columns as in :meth:`to_pandas`."""
@@ -110,6 +115,9 @@ class Table:
         {'a': [1, None]}
         """
         names = self.schema.names
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise Usage(f"a dict has each key once, and there are {names.count(twice)} columns {twice!r}")
         rows = self._native.cells(self.num_rows)
         return {name: [json.loads(row[index]) for row in rows] for index, name in enumerate(names)}
 
@@ -117,45 +125,11 @@ class Table:
         """An array of NumPy: a matrix as two dimensions, an array as its own, a table as a structured array.
 
         Matrices and arrays of numbers share memory with the table, and are read-only. A copy is made of bits, of a matrix
-        that was stored column by column (and is again), of a sparse matrix, of tables, and where values are missing.
+        that was stored column by column (and is again), of a sparse matrix, of tables, and where values are missing: floats
+        are NaN there, times NaT, and integers and truth values an array with a mask (``numpy.ma``). What NumPy wrote has the
+        type that it had, such as ``<U3`` or ``>f8``.
         """
-        import numpy
-
-        form = self.schema.form
-        if form == "sparse":
-            return self.to_scipy("csr").toarray()  # type: ignore[no-any-return]
-        if form in ("columns", "coo"):
-            return self.reshape("dense").to_numpy()
-        if form == "table":
-            columns = [self._column(index) for index in range(len(self.schema))]
-            kinds = [(name, column.dtype, column.shape[1:]) for name, column in zip(self.schema.names, columns)]
-            records = numpy.empty(self.num_rows, dtype=kinds)
-            for name, column in zip(self.schema.names, columns):
-                records[name] = column
-            return records
-        values = self._column(0)
-        if form == "value":
-            return values[0] if values.ndim > 1 else values.reshape(())
-        if form == "dense" and self.schema.is_column_major:
-            return numpy.asfortranarray(values)
-        return values
-
-    def _column(self, index: int) -> numpy.ndarray[Any, Any]:
-        import numpy
-
-        native = self._native.column_values(index)
-        if native is None:
-            # Text, missing values and nested types: pyarrow knows what becomes of them.
-            column = self.to_pyarrow().column(index)
-            return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-        values = numpy.asarray(native)
-        extension = self._native.extension(index)
-        if extension and extension[0] == "arrow.fixed_shape_tensor":
-            tensor = json.loads(extension[1] or "{}")
-            values = values.reshape((len(values), *tensor["shape"]))
-            if order := tensor.get("permutation"):
-                values = values.transpose((0, *(axis + 1 for axis in order)))
-        return values
+        return array_of(self)
 
     def to_scipy(self, format: str | None = None) -> scipy.sparse.sparray:
         """A sparse matrix of SciPy in a format such as ``"csr"`` or ``"csc"``: by default that of the file, or CSR.
@@ -182,6 +156,8 @@ class Table:
             ends = ends.astype(numpy.int32)
         parts = (numpy.asarray(values), signed, ends)
         matrix = scipy.sparse.csr_array(parts, shape=shape, copy=False)
+        if format in (None, "bsr") and native.get("layout") == "bsr":
+            return matrix.tobsr(blocksize=tuple(native["block"]))
         return matrix.asformat(format or native.get("layout") or "csr")
 
     def _native_type(self, format: str) -> dict[str, Any]:
@@ -192,13 +168,17 @@ class Table:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
         import numpy
 
-        values = self.to_numpy()
-        if dtype is not None and values.dtype != dtype:
+        # Who asks for a plain array would lose a mask.
+        values = array_of(self, masks=False)
+        is_other = dtype is not None and values.dtype != dtype
+        if copy is False and (is_other or not shares_memory(values)):
+            raise ValueError("an array of these values is a copy, and copy=False refuses one")
+        if is_other:
             return values.astype(dtype)
         return numpy.array(values) if copy else values
 
     def __dlpack__(self, **options: Any) -> object:
-        return self.to_numpy().__dlpack__(**options)
+        return array_of(self, masks=False).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0
@@ -209,13 +189,16 @@ class Table:
 
     def __repr__(self) -> str:
         more = f"\n… {self.num_rows - SHOWN} more rows" if self.num_rows > SHOWN else ""
-        return f"Table: {self._title()}\n{self.schema}\n{text_table(self._native, SHOWN)}{more}"
+        return f"Table: {self._title()}\n{visible(str(self.schema))}\n{text_table(self._native, SHOWN)}{more}"
 
     def _html(self, title: str) -> str:
-        images = self._images()
         if self.schema.form == "sparse":
-            return f"<p>{title}</p>{self._spy()}"
-        return html_table(title, *cells(self._native, SHOWN)) + images
+            try:
+                return html_title(title) + self._spy()
+            except ModuleNotFoundError:
+                # Without NumPy and SciPy the rows are shown.
+                pass
+        return html_table(title, *cells(self._native, SHOWN)) + self._images()
 
     def _repr_html_(self) -> str:
         return self._html(f"{self._title()}: {self.schema}")

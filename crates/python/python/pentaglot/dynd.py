@@ -10,6 +10,9 @@ b'\\x01\\x01\\x00\\x00\\x00\\x01a'
 Numbers, text and bytes are Python's own; lists are dimensions, tuples and dicts are tuples and structs; ``None`` is a
 missing value (and a value that may be ``None`` itself comes in a tuple of one); a date is a number of days, a time a
 number of ticks of 100 ns; ``float128`` is 16 bytes; ``array[T]`` is a pair of a type and a value.
+
+``serialize`` takes more: ``datetime.date``, ``time`` and ``datetime`` (aware ones for a type with a time zone, naive ones for
+others), and the text of a type in its place. A number that the type does not hold exactly is a :class:`pentaglot.Lossy`.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ def serialize(value: Any, type: str | Type) -> bytes:
     return _native.dynd_serialize(value, Type(type) if isinstance(type, str) else type)
 
 
-def deserialize(data: bytes, type: str | Type) -> Any:
+def deserialize(data: bytes | bytearray | memoryview, type: str | Type) -> Any:
     """The value of its one serialization; other bytes are an error.
 
     >>> deserialize(b"\\x01\\x02", "(int8, int8)")

@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pentaglot import _native
-from pentaglot._args import AllowLossy, Limits, Options, Progress, Source, Target, callback, settings
+from pentaglot._args import AllowLossy, Limits, Options, Progress, Source, Target, callback, settings, wanted
 from pentaglot._convert import Report, _to, convert
 from pentaglot._document import Document
-from pentaglot._foreign import as_document
+from pentaglot._errors import Usage
+from pentaglot._foreign import as_document, is_arrow
 
 __all__ = ["Collected", "Entry", "Store", "Stored", "Verification"]
 
@@ -90,10 +91,14 @@ class Collected:
 
 
 class Store:
-    """A store in a folder, or in a bucket (``s3://bucket/folder``). ``create=False`` refuses a place that is none."""
+    """A store in a folder, or in a bucket (``s3://bucket/folder``): by default that which the environment variable
+    ``PENTAGLOT_STORE`` names. ``create=False`` refuses a place that is none."""
 
-    def __init__(self, folder: str | os.PathLike[str], *, create: bool = True) -> None:
-        self._native = _native.Store(folder, create)
+    def __init__(self, folder: str | os.PathLike[str] | None = None, *, create: bool = True) -> None:
+        place = os.environ.get("PENTAGLOT_STORE", "") if folder is None else folder
+        if folder is None and not place:
+            raise Usage("no store is given (folder=... or $PENTAGLOT_STORE names a folder or a place in a bucket)")
+        self._native = _native.Store(place, create)
 
     def put(
         self,
@@ -112,14 +117,18 @@ class Store:
         told = callback(progress)
         if isinstance(data, Document):
             found = self._native.put(data._native, name, told)
-        elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        elif is_arrow(data):
             found = self._native.put_arrow(data, name, settings(None, None, options, limits, threads), told)
         else:
             foreign = as_document(data)
             if foreign is not None:
-                data, format = foreign
+                data, format = foreign.content, foreign.format
             document = _native.Document(data, member, settings(format, type, options, limits, threads), True)
-            found = self._native.put(document, name, told)
+            if foreign is not None and foreign.mask is not None:
+                masked = document.read(wanted(None, 0, None, None)).masked(foreign.mask)
+                found = self._native.put_arrow(masked, name, settings(None, None, None, limits, threads), told)
+            else:
+                found = self._native.put(document, name, told)
         stored = json.loads(found)
         return Stored(stored["identity"], stored["rows"], stored["new_bytes"])
 
@@ -180,11 +189,4 @@ def _format_of(to: str | None, target: Target) -> str | None:
     """The id of the format that is written, where a word or a name tells it."""
     if to is not None:
         return to.split(":")[0]
-    name = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
-    endings = [
-        (len(extension), info["id"])
-        for info in _native.formats()
-        for extension in info["extensions"]
-        if name.lower().endswith(f".{extension}")
-    ]
-    return max(endings)[1] if endings else None
+    return _native.format_of(os.fsdecode(target)) if isinstance(target, (str, os.PathLike)) else None

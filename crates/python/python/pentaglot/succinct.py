@@ -46,6 +46,11 @@ def _questions(numbers: Any) -> NDArray[numpy.uint64]:
         return numpy.zeros(0, dtype=numpy.uint64)
     if array.ndim != 1:
         raise ValueError(f"expected one dimension, found {array.ndim}")
+    if array.dtype.kind in "fO" and all(isinstance(number, int) for number in numbers):
+        # NumPy makes floats of numbers of which some are past 2**63 - 1.
+        if not all(0 <= number < 2**64 for number in numbers):
+            raise ValueError("expected numbers from 0 to 2**64 - 1")
+        array = numpy.array(numbers, dtype=numpy.uint64)
     if array.dtype.kind not in "iu":
         raise TypeError(f"expected integers, found {array.dtype}")
     if array.dtype.kind == "i" and int(array.min()) < 0:
@@ -54,18 +59,22 @@ def _questions(numbers: Any) -> NDArray[numpy.uint64]:
     return array.view(numpy.uint64) if array.dtype == numpy.int64 else array.astype(numpy.uint64, copy=False)
 
 
+def _is_one(number: Any) -> bool:
+    """Whether a question is one number: also an array of NumPy without dimensions."""
+    import numpy
+
+    return isinstance(number, (int, numpy.integer)) or (isinstance(number, numpy.ndarray) and number.ndim == 0)
+
+
 def _ask(method: Any, *numbers: Any) -> Any:
     """One answer to one question, an array of answers to many."""
     import numpy
 
-    if all(isinstance(number, (int, numpy.integer)) for number in numbers):
+    if all(map(_is_one, numbers)):
         answer = int(method(*(_questions([number]) for number in numbers))[0])
         return None if answer < 0 else answer
-    length = max(len(number) for number in numbers if not isinstance(number, (int, numpy.integer)))
-    many = [
-        numpy.full(length, number, dtype=numpy.uint64) if isinstance(number, (int, numpy.integer)) else number
-        for number in numbers
-    ]
+    length = max(len(number) for number in numbers if not _is_one(number))
+    many = [numpy.repeat(_questions([number]), length) if _is_one(number) else number for number in numbers]
     return method(*map(_questions, many))
 
 
@@ -209,9 +218,9 @@ class _Values(_Structure[Native]):
     @overload
     def get(self, index: int) -> int | None: ...
     @overload
-    def get(self, index: Numbers) -> NDArray[numpy.int64]: ...
+    def get(self, index: Numbers) -> NDArray[numpy.int64] | NDArray[numpy.uint64]: ...
     def get(self, index: Any) -> Any:
-        """The value at an index."""
+        """The value at an index. Many of them are an array of uint64 if one is past ``2**63 - 1``, else of int64."""
         return _ask(self._native.get, index)
 
     def to_numpy(self) -> NDArray[numpy.uint64]:
@@ -260,6 +269,19 @@ class _Wavelet(_Values[Native]):
         """The position of the first occurrence of a value at or after an index."""
         return _ask(self._native.successor, index, value)
 
+    @overload
+    def inverse_select(  # pyright: ignore[reportOverlappingOverload]
+        self, index: int
+    ) -> tuple[int, int] | None: ...
+    @overload
+    def inverse_select(self, index: Numbers) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]: ...
+    def inverse_select(self, index: Any) -> Any:
+        """The value at an index and how often it occurs before: the rank, then the value."""
+        if not _is_one(index):
+            return self._native.inverse_select(_questions(index))
+        ranks, values = self._native.inverse_select(_questions([index]))
+        return None if ranks[0] < 0 else (int(ranks[0]), int(values[0]))
+
 
 class WaveletMatrix(_Wavelet[_native.WaveletMatrix]):
     """A sequence of integers with rank and select for every value."""
@@ -283,7 +305,7 @@ def open(
     kind: str | None = None,
     *,
     mmap: bool = False,
-) -> Any:
+) -> Structure:
     """Opens a file of simple-sds. ``kind`` says what it is (``bit``, ``sparse``, ``rl``, ``int``, ``wm``, ``rlwm``) where
     several fit.
 
@@ -292,7 +314,8 @@ def open(
     process writes into it, answers change. Ask for it only where nobody else writes.
     """
     native = _native.succinct_open(source, kind, mmap)
-    return _CLASSES[type(native)]._of(native)
+    opened: Structure = _CLASSES[type(native)]._of(native)
+    return opened
 
 
 _CLASSES: dict[type, type[_Structure[Any]]] = {

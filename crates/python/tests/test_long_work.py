@@ -1,0 +1,118 @@
+"""Signals and forks: long work answers to the one and outlives the other."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import pentaglot as pg
+from pentaglot import dynd, succinct
+
+
+class Interrupted(Exception):
+    pass
+
+
+def delay(work) -> float:
+    """How long after a signal its handler's exception ends the work, which is done again and again."""
+
+    def stop(number, frame):
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        wait, begun = 0.2, time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, wait)
+        with pytest.raises(Interrupted):
+            while True:
+                work()
+        return time.monotonic() - begun - wait
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+#: Seconds: five times what is promised, since machines may be busy.
+SOON = 1.0
+COUNT = 10_000_000
+
+
+class Nowhere(io.RawIOBase):
+    def write(self, data):
+        time.sleep(0.01)
+        return len(data)
+
+
+@pytest.mark.parametrize("kind", [succinct.BitVector, succinct.SparseVector, succinct.RunLengthVector])
+def test_structures_of_bits_answer_to_signals(kind):
+    positions = np.arange(0, 2 * COUNT, 2, dtype=np.uint64)
+    assert delay(lambda: kind(positions)) < SOON
+    bits = kind(positions[: COUNT // 10])
+    questions = np.resize(np.arange(0, COUNT // 5, 7, dtype=np.uint64), COUNT)
+    assert delay(lambda: bits.rank(questions)) < SOON
+    if kind is succinct.BitVector:
+        assert delay(lambda: bits.save(Nowhere())) < SOON
+
+
+def test_structures_of_integers_answer_to_signals():
+    values = np.arange(COUNT, dtype=np.uint64) % 1000
+    for kind in (succinct.IntVector, succinct.WaveletMatrix):
+        assert delay(lambda: kind(values)) < SOON
+        some = kind(values[:100_000])
+        questions = values[: COUNT // 2]
+        assert delay(lambda: some.get(questions)) < SOON
+    assert delay(lambda: some.rank(questions, 5)) < SOON
+    assert delay(lambda: some.inverse_select(questions)) < SOON
+
+
+def test_values_of_dynd_answer_to_signals():
+    values = list(range(2_000_000))
+    assert delay(lambda: dynd.serialize(values, "var * int64")) < SOON
+    data = dynd.serialize(values[:1_000_000], "var * int64")
+    assert delay(lambda: dynd.deserialize(data, "var * int64")) < SOON
+
+
+@pytest.mark.parametrize("extension", ["bson", "parquet", "arrow", "npy", "csv"])
+def test_a_document_is_read_before_and_after_fork(tmp_path, extension):
+    path = tmp_path / f"t.{extension}"
+    if extension == "npy":
+        pg.write(np.arange(200_000).reshape(-1, 2), path)
+    else:
+        pg.write(pa.table({name: range(100_000) for name in "ab"}), path)
+    code = textwrap.dedent(
+        """
+        import os, sys
+        import pentaglot as pg
+        document = pg.open(sys.argv[1], threads=3)
+        assert sum(batch.num_rows for batch in document.rows()) == 100_000
+        first = document.read()
+        child = os.fork()
+        if child == 0:
+            same = document.read().to_pyarrow().equals(first.to_pyarrow())
+            grandchild = os.fork()
+            if grandchild == 0:
+                os._exit(0 if same and document.read().num_rows == 100_000 else 1)
+            status = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
+            # What is left of the parent's threads is not waited for.
+            del document
+            os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert document.read().num_rows == 100_000
+        """
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    parent = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        errors = parent.communicate(timeout=60)[1]
+    except subprocess.TimeoutExpired:
+        # The children too.
+        os.killpg(parent.pid, signal.SIGKILL)
+        raise
+    assert parent.returncode == 0, errors
