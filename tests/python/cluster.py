@@ -21,6 +21,7 @@ from shared.queries import QUERIES, make_tables, named
 
 COMMAND = os.environ["PENTAGLOT"]
 KILLS = int(os.environ.get("CLUSTER_KILLS", "3"))
+JOIN_KILLS = 8
 FORMATS = ["parquet", "bson", "dynd", "csv.gz"]
 FOLDER = pathlib.Path(tempfile.mkdtemp()).resolve()
 DATA = FOLDER / "data"
@@ -216,6 +217,11 @@ assert "exists already" in there(bucket, status=2)
 there(f"COPY (SELECT * FROM '{DATA}/broken.jsonl') TO 's3://data/never/' STORED AS PARQUET", status=2)
 assert not [file for file in (BUCKETS / "data").rglob("*part-*") if "never" in str(file)]
 
+# Functions on lists, and fields of structs that are missing, are the same there.
+(DATA / "lists.jsonl").write_text('{"l":[3,1],"s":{"x":1}}\n{"l":[],"s":null}\n{"l":[5],"s":{"x":4}}\n')
+lists = f"SELECT l[1] AS first, array_length(l) AS n, array_sort(l) AS sorted, s.x AS x FROM '{DATA}/lists.jsonl' ORDER BY x"
+assert rows(lists, *CLUSTER) == rows(lists) and [row["x"] for row in rows(lists)] == [1, 4, None], rows(lists)
+
 # Executors that are killed: enough rows that each runs for a while.
 big = DATA / "big"
 big.mkdir()
@@ -253,6 +259,21 @@ answer = ended(query)
 assert answer in (None, [ALL]), answer
 print(f"  killed with output ({len(holding)} had some):", "an error" if answer is None else "the right answer")
 
+# At any time of a join of two large sides, whose output is on both executors.
+join = f"SELECT count(*) AS n, sum(a.id) AS s FROM '{big}' AS a JOIN '{big}' AS b ON a.id = b.id"
+begun_at = time.monotonic()
+assert ended(begun(join)) == [ALL]
+duration = time.monotonic() - begun_at
+outcomes = []
+for number in range(JOIN_KILLS):
+    query = begun(join)
+    time.sleep(duration * (number + 1) / (JOIN_KILLS + 1))
+    replaced(executors[number % 2])
+    answer = ended(query)
+    assert answer in (None, [ALL]), answer
+    outcomes.append("error" if answer is None else "right")
+print("  killed during a join:", ", ".join(outcomes))
+
 # During COPY: every row once, or an error and no folder.
 outcomes = []
 for number in range(KILLS):
@@ -288,4 +309,4 @@ until(lambda: jobs() - before, query)
 scheduler.kill()
 answer = ended(query)
 assert answer is None or len(answer) == 1000, answer
-print(f"cluster: {len(QUERIES)} queries on two executors, equal to one process; {KILLS + 2} executors killed")
+print(f"cluster: {len(QUERIES)} queries on two executors, equal to one process; {KILLS + JOIN_KILLS + 2} executors killed")

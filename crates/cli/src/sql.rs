@@ -6,12 +6,14 @@ use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pentaglot::job::View;
+use pentaglot::arrow::array::cast::AsArray;
+use pentaglot::job::{Opened, View};
 use pentaglot::{Error, Hint};
 use pentaglot_sql::{Answer, Cluster, Engine, EngineOptions, split_statements};
 
 use crate::args::{Open, Sql, SqlOutput};
 use crate::progress::Progress;
+use crate::screen::escape;
 use crate::{DONE, Failure, INTERRUPTED, Outcome, Session, Status, bus_error, cat, screen};
 
 /// Seconds that a statement may take on a cluster: what waits for a lost process must end some time.
@@ -78,6 +80,11 @@ fn statements(session: &Session, args: &Sql, engine: &Engine, text: &str) -> Sta
             Error::usage("-o takes the rows of one query: expected one among the statements").into(),
         );
     }
+    let is_binary = matches!(args.output, Some(SqlOutput::Arrow | SqlOutput::Parquet));
+    if is_binary && args.write.is_none() && statements.iter().filter(|one| Engine::is_query(one)).count() > 1
+    {
+        return report(Error::usage("arrow and parquet hold the rows of one query: expected one").into());
+    }
     for statement in statements {
         let done = match &args.write {
             Some(file) if Engine::is_query(&statement) => {
@@ -104,6 +111,7 @@ fn one(session: &Session, args: &Sql, engine: &Engine, statement: &str) -> Resul
             let default = if screen::stdout_is_terminal() { SqlOutput::Table } else { SqlOutput::Jsonl };
             let view = View::default();
             match args.output.unwrap_or(default) {
+                SqlOutput::Table if is_plan(&rows) => print_plan(&rows),
                 SqlOutput::Table => cat::print_table(&rows, view),
                 SqlOutput::Json => cat::json(&rows, view),
                 SqlOutput::Jsonl => cat::through(session, rows, view, "jsonl"),
@@ -122,6 +130,27 @@ fn one(session: &Session, args: &Sql, engine: &Engine, statement: &str) -> Resul
             screen::say(&format!("{} written", screen::count(rows, "row")))
         }
         Answer::Written(_) | Answer::Done => {}
+    }
+    Ok(())
+}
+
+/// Whether the rows of a statement are those of `EXPLAIN`.
+fn is_plan(rows: &Opened) -> bool {
+    let fields = rows.document.summary().schema.fields();
+    fields.iter().map(|field| field.name().as_str()).eq(["plan_type", "plan"])
+}
+
+/// Prints plans as they are laid out: a table would cut them.
+fn print_plan(rows: &Opened) -> pentaglot::Result<()> {
+    for batch in rows.rows(&View::default())? {
+        let batch = batch?;
+        let texts = |index: usize| batch.column(index).as_string_opt::<i32>();
+        let (Some(kinds), Some(plans)) = (texts(0), texts(1)) else { continue };
+        for (kind, plan) in kinds.iter().zip(plans) {
+            let lines = plan.unwrap_or_default().lines().map(|line| format!("  {}\n", escape(line)));
+            let text = format!("{}\n{}", escape(kind.unwrap_or_default()), lines.collect::<String>());
+            screen::print(text.as_bytes())?;
+        }
     }
     Ok(())
 }

@@ -39,6 +39,15 @@ const UNKNOWN: Duration = Duration::from_secs(10);
 const ATTEMPTS: u8 = 3;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(500);
 
+/// How often a query is run, if executors are lost.
+const RUNS: u8 = 5;
+
+/// What the scheduler says of a job whose output between stages was lost, and of one that it cancelled because an executor was.
+const LOST: [&str; 2] = ["has failed 1 times", "the query failed on the cluster: Cancelled"];
+
+/// How long a client waits before it runs a query again: the scheduler learns meanwhile which executors are lost.
+const BEFORE_NEXT_RUN: Duration = Duration::from_secs(1);
+
 /// A cluster that can be reached through its scheduler.
 #[derive(Debug)]
 pub struct Client {
@@ -173,11 +182,21 @@ impl Cluster for Client {
     ) -> TheirResult<SendableRecordBatchStream> {
         let schema = plan.schema();
         let mut scheduler = self.connect().await?;
-        let job = self.submit(&mut scheduler, plan, context.session_config()).await?;
         let jobs = || self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        jobs().push(job.clone());
-        let done = self.wait(&mut scheduler, &job).await;
-        jobs().retain(|known| *known != job);
+        let mut attempt = 1;
+        let done = loop {
+            let job = self.submit(&mut scheduler, Arc::clone(&plan), context.session_config()).await?;
+            jobs().push(job.clone());
+            let done = self.wait(&mut scheduler, &job).await;
+            jobs().retain(|known| *known != job);
+            match done {
+                Err(error) if attempt < RUNS && LOST.iter().any(|text| error.to_string().contains(text)) => {
+                    attempt += 1;
+                    tokio::time::sleep(BEFORE_NEXT_RUN).await;
+                }
+                done => break done,
+            }
+        };
         let fetched = stream::iter(done?).then(fetch).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, fetched)))
     }

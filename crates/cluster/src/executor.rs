@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ballista_core::registry::BallistaFunctionRegistry;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use datafusion::execution::session_state::SessionStateBuilder;
 use pentaglot::{Control, Error, Hint, Result};
 use pentaglot_sql::Place;
 use tokio::net::{TcpListener, TcpStream};
@@ -101,6 +103,10 @@ pub fn run_executor(
             memory_pool_size: Some(options.max_alloc),
             override_runtime_producer: Some(Arc::new(move |_| runtime_env(Some(&spill)))),
             override_physical_codec: Some(Arc::new(Codec::for_executor(place))),
+            // Those of a client: Ballista's own set has no functions on lists and maps.
+            override_function_registry: Some(Arc::new(BallistaFunctionRegistry::from(
+                &SessionStateBuilder::new().with_default_features().build(),
+            ))),
             ..ExecutorProcessConfig::default()
         };
         ready(&format!("{host}:{} and {host}:{}", options.bind_port, options.bind_grpc_port));

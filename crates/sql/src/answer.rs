@@ -14,7 +14,8 @@ pub(crate) fn as_opened(registry: &Registry, rows: Rows, options: &OpenOptions) 
     let format = registry.get("arrow-stream")?;
     let summary = Summary::new("arrow-stream", rows.schema());
     let document = Arc::new(QueryDocument { summary, rows: Mutex::new(Some(rows)) });
-    let source = Source::from_bytes("query", Vec::<u8>::new());
+    // Rows are read once, as those of a pipe.
+    let source = Source::from_reader("query", std::io::empty());
     Ok(Opened::new(format, document, source, options))
 }
 

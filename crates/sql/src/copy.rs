@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_schema::{Schema, SortOptions};
+use arrow_schema::{DataType, Schema, SortOptions};
 use datafusion::common::Result as TheirResult;
 use datafusion::physical_expr::expressions::col;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
@@ -22,7 +22,7 @@ use datafusion::sql::parser::{CopyToSource, CopyToStatement};
 use datafusion::sql::sqlparser::ast::Value;
 use pentaglot::formats::OptionMap;
 use pentaglot::hub::{LossKinds, Rows, rows};
-use pentaglot::job::{self, Conversion};
+use pentaglot::job::{self, Conversion, ConvertOptions};
 use pentaglot::{Error, Hint, Result, redacted};
 
 use crate::answer::{as_opened, plain_schema};
@@ -37,6 +37,8 @@ pub(crate) struct Target {
     format: job::Target,
     /// The extension of the files in a folder.
     extension: String,
+    /// Whether it is neither a file nor a folder, but a table such as a collection.
+    is_table: bool,
     is_folder: bool,
     partitioned_by: Vec<String>,
     force: bool,
@@ -48,27 +50,22 @@ impl Target {
     /// A file, or a folder if the name ends with `/`; the format is named, or the extension says it.
     pub(crate) fn new(engine: &Engine, name: &str, to: Option<&str>) -> Result<Self> {
         let shared = &engine.shared;
-        let format = match to {
-            Some(text) => job::target(&shared.place.registry, text)?,
-            None => match shared.place.registry.by_extension(name) {
-                Some(format) => job::Target { format, dialect: None },
-                None => {
-                    let error =
-                        Error::usage(format!("cannot tell a format from the name {:?}", redacted(name)));
-                    return Err(error.hint(Hint::To));
-                }
-            },
-        };
+        let mut options = ConvertOptions::default();
+        options.to = to.map(ToOwned::to_owned);
+        let (format, options) = job::output_target(&shared.place.registry, name, &options)?;
+        let remote = shared.place.registry.remote(name)?;
+        let is_table = remote.map(|remote| remote.table_format(name)).transpose()?.flatten().is_some();
         let extension = format.format.info().extensions.first().copied().unwrap_or("data").to_owned();
         Ok(Target {
             name: name.to_owned(),
-            is_folder: name.ends_with('/') || Path::new(name).is_dir(),
+            is_table,
+            is_folder: !is_table && (name.ends_with('/') || Path::new(name).is_dir()),
             format,
             extension,
             partitioned_by: Vec::new(),
             force: shared.options.force,
             allow_lossy: shared.options.allow_lossy,
-            options: OptionMap::new(Vec::new()),
+            options: options.open.options,
         })
     }
 
@@ -99,7 +96,6 @@ pub(crate) fn run(engine: &Engine, statement: CopyToStatement) -> Result<u64> {
         .collect();
     let to = given.iter().find(|(key, _)| key == "to").map(|(_, value)| value.clone()).or(stored_as);
     let mut target = Target::new(engine, &statement.target, to.as_deref())?;
-    let mut rest = Vec::new();
     for (key, value) in given {
         match key.as_str() {
             "to" => {}
@@ -107,12 +103,21 @@ pub(crate) fn run(engine: &Engine, statement: CopyToStatement) -> Result<u64> {
             "allow_lossy" if value == "true" => target.allow_lossy = LossKinds::ALL,
             "allow_lossy" if value == "false" => {}
             "allow_lossy" => target.allow_lossy = value.parse()?,
-            _ => rest.push((key, value)),
+            _ => {
+                target.options.remove(&format!("out.{key}"));
+                target.options.set(key, value);
+            }
         }
     }
-    target.options = OptionMap::new(rest);
-    target.is_folder |= !statement.partitioned_by.is_empty()
-        || (statement.stored_as.is_some() && Path::new(&target.name).extension().is_none());
+    let is_partitioned = !statement.partitioned_by.is_empty();
+    if target.is_table && is_partitioned {
+        return Err(
+            Error::unsupported("a collection whose rows are partitioned").in_output(redacted(&target.name))
+        );
+    }
+    let has_extension = Path::new(&target.name).extension().is_some();
+    target.is_folder |=
+        is_partitioned || (statement.stored_as.is_some() && !has_extension && !target.is_table);
     target.partitioned_by = statement.partitioned_by;
     let query = match statement.source {
         CopyToSource::Relation(name) => format!("SELECT * FROM {name}"),
@@ -176,6 +181,20 @@ fn check(engine: &Engine, schema: &Schema, target: &Target, spec: &CopySpec) -> 
             return Err(Error::usage(format!("there is no column {key} to partition by")));
         }
     }
+    for field in schema.fields().iter().filter(|field| keys.contains(field.name())) {
+        if !is_key(field.data_type()) {
+            let (name, kind) = (field.name(), field.data_type());
+            return Err(Error::lossy(format!(
+                "column {name} cannot be the name of a folder: {kind} would come back as another type"
+            ))
+            .hint(Hint::Advice("cast it to a text, a whole number or a date".into())));
+        }
+    }
+    if spec.options.get("split-rows").is_some() {
+        return Err(Error::usage(
+            "option split-rows is for one file: each partition of a query writes its own",
+        ));
+    }
     let own = schema.fields().iter().filter(|field| !keys.contains(field.name())).cloned();
     let own: Vec<_> = own.collect();
     if own.is_empty() && !keys.is_empty() {
@@ -187,6 +206,16 @@ fn check(engine: &Engine, schema: &Schema, target: &Target, spec: &CopySpec) -> 
     let opened = as_opened(&place.registry, rows, &place.open)?;
     let name = format!("{}part-0.{}", target.name, target.extension);
     Conversion::plan_opened(opened, target.format.clone(), Some(&name), &options)?.check()
+}
+
+/// Whether values of a type are the same when they are read from the name of a folder.
+fn is_key(kind: &DataType) -> bool {
+    match kind {
+        DataType::Dictionary(_, value) => is_key(value),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean => true,
+        DataType::Date32 | DataType::Null => true,
+        other => other.is_integer(),
+    }
 }
 
 /// The plan that writes what another plan gives.

@@ -39,7 +39,7 @@ use crate::place::Place;
 use crate::scan::Scan;
 use crate::table::{self, TableOptions, table_options};
 use crate::writer::Copy;
-use crate::{copy, functions};
+use crate::{copy, functions, nested, summarize};
 
 /// Partitions of plans for a cluster, unless a number of threads is given.
 const CLUSTER_PARTITIONS: usize = 16;
@@ -169,6 +169,7 @@ impl Engine {
         let catalogs = Arc::new(DynamicFileCatalog::new(inner, names));
         let context: SessionContext = context.into_state_builder().with_catalog_list(catalogs).build().into();
         functions::register(&context, &shared.place);
+        nested::register(&context).map_err(ours)?;
         let control = Mutex::new(shared.options.open.control.clone());
         Ok(Engine { shared, context, runtime: Arc::new(runtime), control, until: Mutex::default() })
     }
@@ -188,8 +189,11 @@ impl Engine {
         let statement = statement.trim().trim_end_matches(';').trim();
         if let Some(what) = summarized(statement) {
             let query = if is_query(what) { what.to_owned() } else { format!("SELECT * FROM {what}") };
-            let frame = self.frame(&query)?;
-            return self.rows(self.wait(async { frame.describe().await })?);
+            let stream = self.stream(self.frame(&query)?)?;
+            let place = &self.shared.place;
+            let opened = as_opened(&place.registry, self.reader(stream), &place.open)?;
+            let rows = summarize::rows(&opened)?;
+            return Ok(Answer::Rows(as_opened(&place.registry, rows, &place.open)?));
         }
         let parsed = self.parse(statement)?;
         if let Statement::CopyTo(copied) = parsed {
@@ -479,6 +483,12 @@ impl TableProviderFactory for Tables {
         options.declared = declared.clone();
         let table = self.shared.table(command.locations.clone(), options).await?;
         let schema = table.schema();
+        for name in &command.table_partition_cols {
+            if schema.field_with_name(name).is_err() {
+                let text = format!("there is no partition column {name}: no folder is named {name}=VALUE");
+                return Err(theirs(Error::usage(text)));
+            }
+        }
         for (name, kind) in &declared {
             match schema.field_with_name(name) {
                 Ok(field) if field.data_type() == kind => {}

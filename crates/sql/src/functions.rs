@@ -18,8 +18,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::prelude::SessionContext;
-use pentaglot::Result;
 use pentaglot::job::Queries;
+use pentaglot::{Error, Result};
 
 use crate::place::{Place, is_address};
 
@@ -41,8 +41,9 @@ pub(crate) fn function(name: &str, place: &Arc<Place>, folder: Option<String>) -
     Some(ScalarUDF::from(SdsFunction::new(operation, place, folder, &Open::default())))
 }
 
-pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
-    function.inner().downcast_ref::<SdsFunction>().is_some()
+/// The folder of relative names of a function of ours; `None` for other functions.
+pub(crate) fn folder(function: &ScalarUDF) -> Option<Option<String>> {
+    Some(function.inner().downcast_ref::<SdsFunction>()?.folder.clone())
 }
 
 struct SdsFunction {
@@ -110,7 +111,13 @@ impl SdsFunction {
         if asked.rows.is_empty() {
             return Ok(());
         }
-        let found = self.queries(file)?.numbers(self.operation, &asked.numbers);
+        let ask = || self.queries(file)?.numbers(self.operation, &asked.numbers);
+        // What is in a store waits on a runtime of its own, which a thread that drives a query must not.
+        let found = match is_address(file) {
+            true => std::thread::scope(|scope| scope.spawn(ask).join())
+                .unwrap_or_else(|_| Err(Error::unsupported("a query that ends its thread"))),
+            false => ask(),
+        };
         let found = found.map_err(|error| error.in_input(file))?;
         for (row, answer) in asked.rows.drain(..).zip(found) {
             answers[row] = answer;

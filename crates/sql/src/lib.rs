@@ -19,6 +19,7 @@ mod copy;
 mod engine;
 mod fault;
 mod functions;
+mod nested;
 mod parts;
 mod place;
 mod prune;
@@ -26,6 +27,7 @@ mod reader;
 mod resolve;
 mod scan;
 mod statements;
+mod summarize;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -15,8 +15,11 @@ pub(crate) struct Found {
 pub(crate) fn resolve(registry: &Registry, name: &str) -> Result<Vec<Found>> {
     let (names, several) = if registry.remote(name)?.is_some() {
         let pattern = if name.ends_with('/') { format!("{name}**/*") } else { name.to_owned() };
-        let names = job::expand(registry, &[&pattern])?;
+        let mut names = job::expand(registry, &[&pattern])?;
         let several = names.as_slice() != [name];
+        if name.ends_with('/') {
+            names.retain(|found| !found.get(name.len()..).is_some_and(is_left_out));
+        }
         (without_side_files(names), several)
     } else if Path::new(name).is_dir() {
         let mut files = Vec::new();
@@ -61,6 +64,11 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a path below a folder has a part that is hidden or begins with `_`.
+fn is_left_out(path: &str) -> bool {
+    path.split('/').any(|part| part.starts_with(['.', '_']))
 }
 
 /// Files without those that belong to another one, such as `x.dbdf.meta` to `x.dbdf`.

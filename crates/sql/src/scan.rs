@@ -143,9 +143,24 @@ impl fmt::Debug for Scan {
 }
 
 impl DisplayAs for Scan {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if matches!(kind, DisplayFormatType::TreeRender) {
+            // DataFusion cuts this text at any byte.
+            let text = format!("{}", DisplayableScan(self));
+            return f.write_str(&text.replace('…', "...").replace(|c: char| !c.is_ascii(), "?"));
+        }
+        write!(f, "{}", DisplayableScan(self))
+    }
+}
+
+/// What a plan says of a scan.
+struct DisplayableScan<'s>(&'s Scan);
+
+impl fmt::Display for DisplayableScan<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DisplayableScan(this) = self;
         write!(f, "PentaglotScan: ")?;
-        if let Work::Open { files, groups } = &self.work {
+        if let Work::Open { files, groups } = &this.work {
             let format = files.first().map_or("", |file| file.opened.format.info().id);
             let used: std::collections::BTreeSet<usize> =
                 groups.iter().flatten().map(|part| part.file).collect();
@@ -157,10 +172,10 @@ impl DisplayAs for Scan {
             };
             write!(f, "format={format}, files=[{}{more}], ", names.join(", "))?;
         }
-        let columns: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let count = self.properties.partitioning.partition_count();
+        let columns: Vec<&str> = this.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let count = this.properties.partitioning.partition_count();
         write!(f, "partitions={count}, projection=[{}]", columns.join(", "))?;
-        self.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
+        this.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
     }
 }
 

@@ -203,7 +203,29 @@ fn errors_are_one_line_with_the_file_and_its_byte() {
     }
     test.put("cut.csv", "x\n1\nabc\"\n");
     test.put("t.csv", TRADES);
-    assert!(test.lines("SUMMARIZE '@/t.csv'").len() > 4);
+    assert_eq!(test.lines("SUMMARIZE '@/t.csv'").len(), 3);
+    let exact = test.lines("SUMMARIZE SELECT 9007199254740993 AS x, named_struct('a', 1) AS s, NULL AS n");
+    assert!(exact[0].starts_with("x,int64,1,0,0,1,9007199254740993,9007199254740993,"), "{exact:?}");
+    assert!(
+        exact[1].starts_with("s,struct{a: ?int64},1,0,0,1,,,") && exact[2] == "n,null,0,1,0,0,,,,,,,",
+        "{exact:?}"
+    );
+    let unknown = "CREATE EXTERNAL TABLE m STORED AS CSV PARTITIONED BY (zz) LOCATION '@/t.csv'";
+    assert!(test.error(unknown).contains("there is no partition column zz"));
+    let partitioned = "COPY (SELECT 1 AS a, now() AS t) TO '@/never/' STORED AS CSV PARTITIONED BY (t)";
+    assert!(test.error(partitioned).contains("column t cannot be the name of a folder"));
+    // A field of a struct that is missing is missing, whatever the column of the field has there.
+    test.put(
+        "n.jsonl",
+        "{\"s\":{\"x\":{\"z\":1}}}\n{\"s\":null}\n{\"s\":{\"x\":null}}\n{\"s\":{\"x\":{\"z\":3}}}\n",
+    );
+    for name in ["n.jsonl", "n.dynd", "n.parquet", "n.arrow", "n.bson"] {
+        if name != "n.jsonl" {
+            test.convert("n.jsonl", name, &[]);
+        }
+        let query = format!("SELECT count(s.x.z) AS n, sum(s['x']['z']) AS sum FROM '@/{name}'");
+        assert_eq!(test.lines(&query), ["2,4"], "{name}");
+    }
     assert_eq!(test.lines("DESCRIBE '@/t.csv'").len(), 3);
 }
 

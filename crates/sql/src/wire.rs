@@ -132,14 +132,15 @@ pub fn refuse(
 
 /// What an executor needs to know of a function of ours; `None` if it is not ours.
 pub fn encode_function(function: &ScalarUDF) -> Result<Option<Vec<u8>>> {
-    if !functions::is_ours(function) {
-        return Ok(None);
-    }
+    let Some(folder) = functions::folder(function) else { return Ok(None) };
     let mut bytes = MAGIC.to_vec();
     put(&mut bytes, VERSION.as_bytes());
-    let folder = std::env::current_dir().map_err(|error| Error::io("cannot tell the folder", error))?;
+    // Names of files are relative to it. A scheduler passes on what the client said.
+    let folder = match folder {
+        Some(folder) => folder.into(),
+        None => std::env::current_dir().map_err(|error| Error::io("cannot tell the folder", error))?,
+    };
     let folder = folder.to_str().ok_or_else(|| Error::usage("a name that is not UTF-8"))?;
-    // Names of files are relative to it.
     put(&mut bytes, folder.as_bytes());
     Ok(Some(bytes))
 }
