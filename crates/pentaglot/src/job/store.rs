@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::conversion::{Conversion, target_of};
+use super::conversion::{Conversion, output_target};
 use super::convert_options::ConvertOptions;
 use super::open::{OpenOptions, Opened};
 use super::read::View;
@@ -18,7 +18,8 @@ impl Opened {
         let id = self.format.info().id;
         let mut put = PutOptions::default();
         put.name = name.map(str::to_owned);
-        put.format = Some(id.to_owned());
+        let dialect = self.document.summary().dialect;
+        put.format = Some(dialect.map_or_else(|| id.to_owned(), |dialect| format!("{id}:{dialect}")));
         put.budget = options.budget.clone();
         put.control = options.control.clone();
         let rows = self.rows(&View::default())?;
@@ -44,9 +45,16 @@ impl Conversion {
         output: &str,
         options: &ConvertOptions,
     ) -> Result<Self> {
-        let target = target_of(registry, options.to.as_deref(), output)?;
-        let opened = Opened::from_store(store, id, Some(target.format.info().id), &options.open)?;
-        Conversion::plan_opened(opened, target, Some(output), options)
+        let (mut target, options) = output_target(registry, output, options)?;
+        let info = target.format.info();
+        let opened = Opened::from_store(store, id, Some(info.id), &options.open)?;
+        // The dialect that the data was put in from.
+        let mut known = opened.document.summary().metadata.iter();
+        if let Some((_, dialect)) = known.find(|(key, _)| key == "dialect") {
+            let written = info.dialects.iter().find(|known| known.name == dialect && known.write);
+            target.dialect = target.dialect.or(written.map(|dialect| dialect.name));
+        }
+        Conversion::plan_opened(opened, target, Some(output), &options)
     }
 }
 

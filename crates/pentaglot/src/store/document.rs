@@ -98,7 +98,7 @@ impl StoredDocument {
         budget: &Budget,
         control: &Control,
     ) -> Result<Self> {
-        let by_format = root.origins.iter().rposition(|origin| Some(origin.format.as_str()) == format);
+        let by_format = root.origins.iter().rposition(|origin| Some(origin.format_id()) == format);
         let origin = by_format.unwrap_or(root.origins.len().saturating_sub(1));
         let known = &root.origins[origin];
         let mut schema = schema::from_bytes(&known.schema, budget.limits())?;
@@ -111,6 +111,11 @@ impl StoredDocument {
         let is_matrix = matches!(Form::of(&schema), Form::Dense | Form::Sparse);
         let mut summary = Summary::new(INFO.id, Arc::new(schema));
         summary.rows = Some(root.identity.rows);
+        if by_format.is_some() {
+            let dialect =
+                known.format.split_once(':').map(|(_, dialect)| ("dialect".to_owned(), dialect.to_owned()));
+            summary.metadata.extend(dialect);
+        }
         summary.bytes = Some(root.all_chunks().map(|chunk| u64::from(chunk.bytes)).sum());
         let (budget, control) = (budget.clone(), control.clone());
         let shared = Shared { files, root, origin, is_matrix, budget, control };

@@ -166,30 +166,39 @@ impl Store {
         Ok(Arc::new(document::StoredDocument::new(files, root, format, budget, control)?))
     }
 
-    /// The identity that a text means: an identity, the beginning of just one, or a name that just one has.
+    /// The identity that a text means: an identity, the beginning of just one, or a name; of several that were given the same
+    /// name, the one that was put in last.
     pub fn find(&self, text: &str, budget: &Budget) -> Result<String> {
         let ids = self.identities()?;
-        let found: Vec<&String> = ids.iter().filter(|id| id.starts_with(text) && !text.is_empty()).collect();
-        let found: Vec<String> = match found.is_empty() {
-            false => found.into_iter().cloned().collect(),
-            true => {
-                let is_named = |id: &String| {
-                    let root = self.root(id, budget);
-                    root.is_ok_and(|root| {
-                        root.origins.iter().any(|origin| origin.name == text && !text.is_empty())
-                    })
-                };
-                ids.into_iter().filter(is_named).collect()
+        let begins = text.starts_with(root::PREFIX);
+        let fitting: Vec<&String> = ids.iter().filter(|id| begins && id.starts_with(text)).collect();
+        if let [one] = fitting.as_slice() {
+            return Ok((*one).clone());
+        }
+        let (mut named, mut damaged) = (None, None);
+        for id in ids.iter().filter(|_| !text.is_empty()) {
+            match self.root(id, budget) {
+                Ok(root) => {
+                    let times =
+                        root.origins.iter().filter(|origin| origin.name == text).map(|origin| origin.time);
+                    named = named.max(times.max().map(|time| (time, id.clone())));
+                }
+                Err(error) => damaged = damaged.or(Some(error)),
             }
-        };
-        match found.as_slice() {
-            [one] => Ok(one.clone()),
-            [] => Err(Error::usage(format!("nothing in {} is named {text:?}", self.files.name()))),
-            several => {
-                let message =
-                    format!("{} identities in the store begin with or are named {text:?}", several.len());
-                Err(Error::usage(message))
+        }
+        match (named, damaged) {
+            (Some((_, id)), _) => Ok(id),
+            (None, _) if !fitting.is_empty() => {
+                let some = fitting.iter().take(3).map(|id| id.as_str()).collect::<Vec<_>>().join(", ");
+                let more = if fitting.len() > 3 { ", …" } else { "" };
+                let count = fitting.len();
+                Err(Error::usage(format!(
+                    "{count} identities in the store begin with {text:?}: {some}{more}"
+                )))
             }
+            // It may be the one that was meant.
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(Error::usage(format!("nothing in {} is named {text:?}", self.files.name()))),
         }
     }
 

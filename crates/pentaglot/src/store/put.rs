@@ -182,15 +182,14 @@ pub(super) fn put(files: &Arc<dyn Files>, rows: Rows, options: &PutOptions) -> R
         column.cutter.finish(&mut rest);
         own.append(&mut packer.store(rest)?);
         chunks.push(own);
-        let plain = schema::plain(field);
-        fields.push(match column.dictionary {
-            Some(dictionary) if is_stored_dictionary(field) => {
+        fields.push(Arc::new(match (column.dictionary, schema::plain_dictionary(field)) {
+            (Some(dictionary), Some(field)) => {
                 let chunks = packer.store(cut_all(&dictionary.values)?)?;
                 dictionaries.push(Dictionary { column: index as u32, chunks });
-                Arc::clone(field)
+                field
             }
-            _ => Arc::new(plain),
-        });
+            _ => schema::plain(field),
+        }));
     }
     packer.end_pack()?;
     files.sync(PACKS)?;
@@ -209,13 +208,6 @@ pub(super) fn put(files: &Arc<dyn Files>, rows: Rows, options: &PutOptions) -> R
     let root_bytes = write_root(files.as_ref(), root, options)?;
     let (identity, new_bytes) = (root_bytes.0, packer.new_bytes + root_bytes.1);
     Ok(Stored { identity, new_bytes })
-}
-
-/// Whether the values of a dictionary are of a type that stays as it is.
-fn is_stored_dictionary(field: &Field) -> bool {
-    let DataType::Dictionary(_, value) = field.data_type() else { return false };
-    let values = Field::new("", value.as_ref().clone(), true);
-    schema::plain(&values) == values
 }
 
 fn cut_all(values: &ArrayRef) -> Result<Vec<Plain>> {

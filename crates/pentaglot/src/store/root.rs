@@ -45,7 +45,7 @@ pub(super) struct Dictionary {
 /// What data was put in from: not part of its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// The id of the format.
+    /// The id of the format, and its dialect behind a colon.
     pub(super) format: String,
     /// The name that a user gave.
     pub(super) name: String,
@@ -56,6 +56,13 @@ pub(super) struct Origin {
     /// The native type, as the schema's metadata says it; empty if there is none.
     pub(super) native: String,
     pub(super) dictionaries: Vec<Dictionary>,
+}
+
+impl Origin {
+    /// The id of the format.
+    pub(super) fn format_id(&self) -> &str {
+        self.format.split_once(':').map_or(self.format.as_str(), |(id, _)| id)
+    }
 }
 
 /// A root.
@@ -280,9 +287,12 @@ fn parse(body: &[u8]) -> Result<Root> {
     Ok(Root { identity, chunks, origins, held: None })
 }
 
+/// What every identity begins with.
+pub(super) const PREFIX: &str = "bafkr4i";
+
 /// The identity that a file name under `roots` is.
 pub(super) fn is_identity(name: &str) -> bool {
     name.len() == Cid::new([0; 32]).to_string().len()
-        && name.starts_with("bafkr4i")
+        && name.starts_with(PREFIX)
         && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'))
 }

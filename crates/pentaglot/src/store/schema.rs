@@ -31,6 +31,14 @@ pub(super) fn plain(field: &Field) -> Field {
     field.clone().with_data_type(data_type)
 }
 
+/// The field that a dictionary comes back as: one of plain values. `None` for other fields.
+pub(super) fn plain_dictionary(field: &Field) -> Option<Field> {
+    let DataType::Dictionary(key, value) = field.data_type() else { return None };
+    let values = plain(&Field::new("", value.as_ref().clone(), true));
+    let data_type = DataType::Dictionary(key.clone(), Box::new(values.data_type().clone()));
+    Some(field.clone().with_data_type(data_type))
+}
+
 /// The schema as an Arrow IPC message.
 pub(super) fn to_bytes(schema: &Schema) -> Vec<u8> {
     let mut dictionaries = DictionaryTracker::new(false);

@@ -89,7 +89,11 @@ pub(super) fn verify(store: &Store, budget: &Budget, control: &Control) -> Resul
             }
         }
         if let Some(first) = missing.first() {
-            let message = format!("{} chunks are missing, the first is {}", missing.len(), Cid::new(*first));
+            let first = Cid::new(*first);
+            let message = match missing.len() {
+                1 => format!("the chunk {first} is missing"),
+                count => format!("{count} chunks are missing, the first is {first}"),
+            };
             verification.found(path, message);
         }
     }

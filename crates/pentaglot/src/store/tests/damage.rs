@@ -41,9 +41,9 @@ fn a_flipped_bit_is_found_named_and_refused() {
         fs::write(&pack, &bytes).unwrap();
         let found = scratch.store.verify(&Budget::default(), &Control::default()).unwrap().findings;
         assert!(found.iter().any(|found| found.path == format!("packs/{name}")), "{place}: {found:?}");
-        // What comes out, if anything, is what was put in.
         match scratch.try_get(&id) {
-            Ok(found) => assert_eq!(one(&found), numbers(3000, 1), "{place}"),
+            // A bit of a frame that says nothing.
+            Ok(found) => assert!(place >= 8 && one(&found) == numbers(3000, 1), "{place}"),
             Err(error) => {
                 assert!(
                     matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated),
@@ -53,7 +53,7 @@ fn a_flipped_bit_is_found_named_and_refused() {
             }
         }
     }
-    assert!(refused > 60, "{refused}");
+    assert!(refused > 100, "{refused}");
     fs::write(&pack, &sound).unwrap();
     scratch.check_sound();
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::types::Int8Type;
 use arrow_array::{
     ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int32Array,
@@ -14,7 +15,8 @@ use super::super::{PutOptions, schema};
 use super::{Random, Scratch, one, stream, table};
 use crate::formats::{Format, ReadOptions, dynd};
 use crate::hub::{extension, shape};
-use crate::{Budget, Control, Limits, Source, identity};
+use crate::job::{self, Conversion, ConvertOptions, OpenOptions};
+use crate::{Budget, Control, Limits, Registry, Source, identity};
 
 fn identity_of(batches: &[RecordBatch]) -> String {
     identity::of_rows(stream(batches), &identity::IdentityOptions::default())
@@ -99,6 +101,13 @@ fn a_dictionary_comes_back_in_its_order() {
     let stored = scratch.put(&[batch, table(vec![("d", other)])]);
     assert_eq!(one(&scratch.get(&stored)).column(0).data_type(), &DataType::Utf8);
     assert_eq!(scratch.collect().chunks, 0, "dictionaries are kept");
+    // Polars writes dictionaries of views.
+    let values: ArrayRef = Arc::new(arrow_array::StringViewArray::from(vec!["z", "unused", "a"]));
+    let keys = arrow_array::Int8Array::from(vec![Some(2), None, Some(0), Some(2)]);
+    let column: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(keys, values));
+    let found = one(&scratch.get(&scratch.put(&[table(vec![("d", column)])])));
+    let found = found.column(0).as_any_dictionary();
+    assert_eq!(found.values().as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["z", "unused", "a"]);
 }
 
 #[test]
@@ -232,4 +241,26 @@ fn a_schema_keeps_extensions_and_metadata() {
     let metadata = [("a".to_owned(), "b".to_owned())].into();
     let given = Schema::new_with_metadata(vec![field], metadata);
     assert_eq!(schema::from_bytes(&schema::to_bytes(&given), &Limits::default()).unwrap(), given);
+}
+
+/// A file comes back byte for byte, in the dialect that it was in.
+#[test]
+fn the_dialect_comes_back() {
+    let (registry, scratch) = (Registry::default(), Scratch::new());
+    let place = |name: &str| scratch.folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(place("a.csv"), "x,y\n1,2.5\n3,4.5\n").unwrap();
+    for (name, to) in [("a.dbdf", "dbdf:daphne"), ("b.ds", "ds:msgpack-fixed"), ("c.dbdf", "dbdf:spec")] {
+        let mut options = ConvertOptions::default();
+        options.to = Some(to.to_owned());
+        let conversion = Conversion::plan(&registry, &[place("a.csv")], &place(name), &options).unwrap();
+        conversion.run_to(&registry, &place(name), false).unwrap();
+        let opened = job::open(&registry, &place(name), &OpenOptions::default()).unwrap();
+        let stored = opened.put(&scratch.store, None, &OpenOptions::default()).unwrap();
+        let id = stored.identity.cid().unwrap().to_string();
+        let again = place(&format!("again-{name}"));
+        let options = ConvertOptions::default();
+        let conversion = Conversion::plan_stored(&registry, &scratch.store, &id, &again, &options).unwrap();
+        conversion.run_to(&registry, &again, false).unwrap();
+        assert_eq!(std::fs::read(again).unwrap(), std::fs::read(place(name)).unwrap(), "{to}");
+    }
 }

@@ -202,18 +202,26 @@ fn small_packs_are_joined() {
 }
 
 #[test]
-fn a_name_or_a_beginning_must_mean_one() {
+fn a_name_means_the_latest_and_a_beginning_must_mean_one() {
     let scratch = Scratch::new();
     let mut options = PutOptions::default();
     options.name = Some("twice".to_owned());
+    let mut ids = Vec::new();
     for seed in 0..2 {
-        scratch.store.put(stream(&[readings(10, seed)]), &options).unwrap();
+        options.time = Some(i64::try_from(10 - seed).unwrap());
+        let stored = scratch.store.put(stream(&[readings(10, seed)]), &options).unwrap();
+        ids.push(stored.identity.cid().unwrap().to_string());
     }
-    for text in ["twice", "bafkr4i"] {
-        let error = scratch.store.find(text, &Budget::default()).unwrap_err();
-        let expected = format!("2 identities in the store begin with or are named {text:?}");
-        assert_eq!(error.to_string(), expected);
-    }
+    let find = |text: &str| scratch.store.find(text, &Budget::default());
+    assert_eq!(find("twice").unwrap(), ids[0]);
+    assert_eq!(find(&ids[1][..20]).unwrap(), ids[1]);
+    let error = find("bafkr4i").unwrap_err().to_string();
+    assert!(error.starts_with("2 identities in the store begin with \"bafkr4i\": bafkr4i"), "{error}");
+    // What cannot be read may be what was meant.
+    let root = scratch.folder.path().join("roots").join(&ids[0]);
+    std::fs::write(&root, b"damaged").unwrap();
+    assert_eq!(find("nowhere").unwrap_err().kind(), crate::ErrorKind::Malformed);
+    std::fs::remove_file(root).unwrap();
     let error = scratch.store.find("nowhere", &Budget::default()).unwrap_err();
     assert!(error.to_string().ends_with("is named \"nowhere\""), "{error}");
 }
