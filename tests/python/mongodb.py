@@ -246,6 +246,37 @@ assert described["members"] == ["AAPL", "MSFT"], described
 assert run("count", place("ticks") + "::MSFT").split()[0] == "20000"
 assert "AAPL, MSFT" in run("cat", place("ticks"), status=2)
 assert "there is AAPL, MSFT" in run("cat", place("ticks", key="IBM"), status=2)
+assert "no key is named" in run("convert", "b.csv", place("ticks"), status=2)
+
+# Collections in SQL: read, joined, and written by COPY.
+picked = place("picked", key="x", order="time")
+query = f"SELECT time, price FROM '{table}' WHERE price > 100.5 ORDER BY time"
+run("sql", f"COPY ({query}) TO '{picked}'")
+run("sql", query, "-o", "picked.parquet")
+run("diff", "picked.parquet", picked)
+assert store["picked.versions"].find_one()["schema"]["order"] == "time"
+assert "exists already" in run("sql", f"COPY ({query}) TO '{picked}'", status=2)
+run("sql", f"COPY ({query} LIMIT 3) TO '{picked}' OPTIONS (overwrite true)")
+assert run("count", picked).split()[0] == "3"
+assert "partitioned" in run("sql", f"COPY ({query}) TO '{picked}' PARTITIONED BY (price)", status=2)
+joined = f"SELECT count(*) AS n FROM '{table}' JOIN 'b.csv' AS other USING (time)"
+assert json.loads(run("sql", joined, "--output", "jsonl"))["n"] == 5000
+
+# A dump of the collection lists its keys; what lies under a key is the table.
+dumped = b"".join(bson.encode(chunk) for chunk in store["ticks"].find())
+(FOLDER / "whole.bson").write_bytes(dumped)
+assert {"AAPL", "MSFT"} <= set(json.loads(run("inspect", "--json", "whole.bson"))["members"])
+assert "AAPL, MSFT" in run("count", "whole.bson", status=2)
+assert run("hash", "whole.bson::MSFT").split()[0] == run("hash", "a.parquet").split()[0]
+
+# A row that is longer than a chunk should be has a chunk of its own.
+(FOLDER / "long.jsonl").write_text("".join(
+    json.dumps({"n": n, "text": random.Random(n).randbytes(size // 2).hex()}) + "\n"
+    for n, size in enumerate([10, 9_000_000, 20])
+))
+run("convert", "long.jsonl", place("long"))
+assert store["long"].count_documents({}) == 3
+run("diff", "long.jsonl", place("long"))
 run("mongodb", "delete", place("ticks", key="MSFT"))
 assert parts("ticks")[1:] == [1, 1]
 run("convert", place("ticks", key="AAPL"), "out.parquet")

@@ -54,8 +54,10 @@ pub use self::address::Address;
 pub use self::manage::{KeyInfo, Removed};
 use self::store::Store;
 
-/// A chunk is at most so long, unless asked otherwise. A range of rows fetches whole chunks; MongoDB takes up to 16 MiB.
+/// A chunk is at most so long, unless asked otherwise or a single row is longer: a range of rows fetches whole chunks.
 const CHUNK_BYTES: &str = "4M";
+/// MongoDB takes documents of up to 16 MiB.
+const MAX_BYTES: &str = "15M";
 
 /// The format of the documents.
 const FORMAT: &str = "bsondf";
@@ -176,7 +178,8 @@ impl Remote for Collections {
     fn table_format(&self, name: &str) -> Result<Option<(&'static str, OptionMap)>> {
         let address = Address::parse(name)?;
         let mut options = OptionMap::default();
-        options.set("max-bytes", CHUNK_BYTES);
+        options.set("max-bytes", MAX_BYTES);
+        options.set("target-bytes", CHUNK_BYTES);
         options.set("key", address.key().unwrap_or_default());
         let order = match (address.order(), self.append) {
             (Some(order), _) => Some(order.to_owned()),

@@ -74,6 +74,11 @@ impl Upload {
     /// A new version of a key; an existing key is replaced with `force` only.
     pub(crate) fn create(store: Store, force: bool, append: bool) -> Result<Self> {
         let key = store.address.key().unwrap_or_default().to_owned();
+        // In a collection of keyed tables, a name without a key is a slip.
+        if store.address.key().is_none() && store.all_keys(2)?.iter().any(|(key, _)| !key.is_empty()) {
+            let error = Error::usage("the collection holds tables under keys, and no key is named");
+            return Err(error.hint(Hint::Advice("add key=KEY to the address".into())));
+        }
         let old = store.current(&key)?;
         if old.is_some() && !force && !append {
             return Err(Error::usage(format!("the key {key:?} exists already")).hint(Hint::Force));

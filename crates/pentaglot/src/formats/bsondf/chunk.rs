@@ -34,6 +34,8 @@ const MAX_BOUND_BYTES: usize = 256;
 #[derive(Debug, Clone)]
 pub(super) struct SplitOptions {
     max_bytes: u64,
+    /// Only a chunk of one row is longer than this.
+    target_bytes: u64,
     key: Option<String>,
     /// The ordering column.
     order: Option<usize>,
@@ -42,30 +44,31 @@ pub(super) struct SplitOptions {
 impl SplitOptions {
     /// What the options ask for; `None`: one document.
     pub(super) fn new(options: &OptionMap, columns: &[(String, Type)]) -> Result<Option<Self>> {
-        let max_bytes = match options.get("max-bytes") {
-            Some(text) => Some(parse_bytes(text)?),
-            None => None,
-        };
+        let bytes = |key: &str| options.get(key).map(|text| parse_bytes(key, text)).transpose();
+        let (max_bytes, target_bytes) = (bytes("max-bytes")?, bytes("target-bytes")?);
         let key = options.get("key").map(str::to_owned);
         let order = match options.get("order") {
             Some(name) => Some(order_column(name, columns)?),
             None => None,
         };
         match max_bytes {
-            Some(max_bytes) => Ok(Some(SplitOptions { max_bytes, key, order })),
-            None if key.is_some() || order.is_some() => {
-                Err(Error::usage("options key and order are for chunks: option max-bytes is missing"))
+            Some(max_bytes) => {
+                let target_bytes = target_bytes.map_or(max_bytes, |target| target.min(max_bytes));
+                Ok(Some(SplitOptions { max_bytes, target_bytes, key, order }))
             }
+            None if key.is_some() || order.is_some() || target_bytes.is_some() => Err(Error::usage(
+                "options key, order and target-bytes are for chunks: option max-bytes is missing",
+            )),
             None => Ok(None),
         }
     }
 }
 
 /// `15M` and the like.
-fn parse_bytes(text: &str) -> Result<u64> {
+fn parse_bytes(key: &str, text: &str) -> Result<u64> {
     let wrong = || {
         let expected = "a number of bytes up to 2G such as 15M";
-        Error::usage(format!("option max-bytes: expected {expected}, found {text:?}"))
+        Error::usage(format!("option {key}: expected {expected}, found {text:?}"))
     };
     let (digits, shift) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 10),
@@ -244,7 +247,7 @@ impl Splitter {
     /// The bytes of values that the next chunk should hold.
     fn wanted_bytes(&self) -> u64 {
         #[expect(clippy::cast_possible_truncation, reason = "a float of at most 2^31, cut to a whole number")]
-        let fitting = (self.options.max_bytes as f64 * FILL / self.density.max(1e-3)) as u64;
+        let fitting = (self.options.target_bytes as f64 * FILL / self.density.max(1e-3)) as u64;
         fitting.clamp(1, MAX_PLAIN_BYTES)
     }
 
@@ -271,7 +274,8 @@ impl Splitter {
             if plain > 0 {
                 self.density = bytes as f64 / plain as f64;
             }
-            if bytes <= self.options.max_bytes {
+            let most = if rows <= 1 { self.options.max_bytes } else { self.options.target_bytes };
+            if bytes <= most {
                 self.drop_first(rows);
                 return Ok(Some((document.into_pieces(), held)));
             }
@@ -280,8 +284,7 @@ impl Splitter {
                 return Err(Error::limit("option max-bytes", self.options.max_bytes, needed));
             }
             // At least a tenth less, so that this ends.
-            let fitting =
-                u128::from(rows) * u128::from(self.options.max_bytes) * 9 / 10 / u128::from(bytes.max(1));
+            let fitting = u128::from(rows) * u128::from(most) * 9 / 10 / u128::from(bytes.max(1));
             rows = u64::try_from(fitting).unwrap_or(1).clamp(1, (rows * 9 / 10).max(1));
         }
     }

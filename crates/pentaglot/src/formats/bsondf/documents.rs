@@ -3,8 +3,10 @@
 //! A frame is a document whose fields are columns. In a database there are other fields beside them (`_id`, a symbol), or the
 //! frame is a field itself. A chunk is what splitting writes: a frame under `df`, and beside it its number and its rows.
 
+use std::collections::BTreeSet;
+
 use super::json_write::{element_text, hex};
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::source::Source;
 use crate::wire::bson::{BsonKind, Document, Element, Reader};
@@ -57,6 +59,8 @@ pub(super) struct Documents {
     pub metadata: Vec<(String, String)>,
     /// The fields that hold frames, where the document is not one of them.
     pub choices: Vec<String>,
+    /// Of a damaged file: where the documents end that can be told from each other, and why.
+    pub lost: Option<(u64, Error)>,
 }
 
 /// Finds the frames of a source of `total` bytes, or those that `member` names.
@@ -67,8 +71,8 @@ pub(super) fn find(
     limits: &Limits,
     damaged: bool,
 ) -> Result<Documents> {
-    let all = scan(source, total, damaged)?;
-    let mut found = Documents { count: all.len() as u64, ..Documents::default() };
+    let (all, lost) = scan(source, total, damaged)?;
+    let mut found = Documents { count: all.len() as u64, lost, ..Documents::default() };
     let (number, field) = match member.map(|member| member.split_once('.').unwrap_or((member, ""))) {
         Some((number, field)) if number.parse::<u64>().is_ok() => {
             (number.parse::<usize>().ok(), Some(field).filter(|field| !field.is_empty()))
@@ -100,7 +104,10 @@ pub(super) fn find(
         let mut own = Documents::default();
         // A name means a field, or the chunks of a version or a key.
         let top = match top_level(&mut reader, *document, damaged).map_err(place) {
-            Err(_) if damaged => break,
+            Err(error) if damaged => {
+                found.lost = Some((document.offset, error));
+                break;
+            }
             top => top?,
         };
         let is_named = |chunk: &ChunkHead| {
@@ -111,8 +118,13 @@ pub(super) fn find(
             continue;
         }
         let field = member.filter(|_| is_field || top.chunk.is_none());
-        let frame =
-            frame_of(source, limits, (index, *document, top), field, several, &mut own).map_err(place)?;
+        let frame = match frame_of(source, limits, (index, *document, top), field, several, &mut own) {
+            Err(error) if damaged && several && error.kind() != ErrorKind::Usage => {
+                found.lost = Some((document.offset, place(error)));
+                break;
+            }
+            frame => frame.map_err(place)?,
+        };
         if index == 0 || found.metadata.is_empty() {
             found.metadata = own.metadata;
         }
@@ -122,13 +134,30 @@ pub(super) fn find(
     if let (Some(member), true) = (member, frames.is_empty()) {
         return Err(Error::usage(format!("there is no field, document, version or key {member:?}")));
     }
-    in_order(&mut frames)?;
+    let key = |frame: &Frame| frame.chunk.as_ref().map(|chunk| chunk.key.clone().unwrap_or_default());
+    let keys: BTreeSet<String> = frames.iter().filter_map(key).collect();
+    if member.is_none() && keys.len() > 1 {
+        // A dump of a collection: each key is a table.
+        found.choices = keys.into_iter().collect();
+        return Ok(found);
+    }
+    while let Err((sound, error)) = in_order(&mut frames) {
+        if !damaged || error.kind() == ErrorKind::Usage {
+            return Err(error);
+        }
+        // The chunks before the first that is missing are one table.
+        let offset = frames.get(sound).map_or(total, |frame| frame.document.offset);
+        frames.truncate(sound);
+        found.lost = Some((offset, error));
+    }
     found.frames = frames;
     Ok(found)
 }
 
-/// Where the documents of a file are.
-fn scan(source: &Source, total: u64, damaged: bool) -> Result<Vec<Document>> {
+/// Where the documents of a file are; of a damaged one also where they end early, and why.
+type Scanned = (Vec<Document>, Option<(u64, Error)>);
+
+fn scan(source: &Source, total: u64, damaged: bool) -> Result<Scanned> {
     let mut reader = Reader::new(source);
     let end = if damaged { u64::MAX } else { total };
     let mut documents = vec![reader.document_at(0, end)?];
@@ -137,7 +166,10 @@ fn scan(source: &Source, total: u64, damaged: bool) -> Result<Vec<Document>> {
         let left = total - offset;
         let next = match reader.document_at(offset, total) {
             Ok(next) => next,
-            Err(_) if damaged => break,
+            Err(error) if damaged => {
+                let error = error.index(documents.len() as u64).field("documents");
+                return Ok((documents, Some((offset, error))));
+            }
             Err(error) if left < 5 || error.rule_name() == "bson-length" => {
                 let more = format!("{left} more bytes");
                 return Err(Error::malformed("the end of the file or another document", more)
@@ -149,7 +181,7 @@ fn scan(source: &Source, total: u64, damaged: bool) -> Result<Vec<Document>> {
         offset += next.bytes;
         documents.push(next);
     }
-    Ok(documents)
+    Ok((documents, None))
 }
 
 fn one_frame(
@@ -317,8 +349,9 @@ fn chunk_head(reader: &mut Reader, others: &[Element]) -> Result<Option<ChunkHea
     Ok(Some(ChunkHead { version, number, key, first, rows }))
 }
 
-/// Puts chunks into the order of their numbers; errs if one is missing or there twice.
-fn in_order(frames: &mut [Frame]) -> Result<()> {
+/// Puts chunks into the order of their numbers. An error if one is missing or there twice, with the number of chunks
+/// before it.
+fn in_order(frames: &mut [Frame]) -> std::result::Result<(), (usize, Error)> {
     if frames.len() < 2 || frames.iter().all(|frame| frame.chunk.is_none()) {
         return Ok(());
     }
@@ -326,38 +359,36 @@ fn in_order(frames: &mut [Frame]) -> Result<()> {
         let error = Error::malformed(expected, found).at(frame.document.offset).rule("chunk");
         error.index(frame.index).field("documents")
     };
-    if let Some(other) = frames.iter().find(|frame| frame.chunk.is_none()) {
-        return Err(fault(
-            other,
-            "a chunk, as other documents are".to_owned(),
-            "another document".to_owned(),
-        ));
+    if let Some((index, other)) = frames.iter().enumerate().find(|(_, frame)| frame.chunk.is_none()) {
+        let (expected, found) = ("a chunk, as other documents are", "another document");
+        return Err((index, fault(other, expected.to_owned(), found.to_owned())));
     }
     let number = |frame: &Frame| frame.chunk.as_ref().map_or(0, |chunk| chunk.number);
-    let key = |frame: &Frame| frame.chunk.as_ref().and_then(|chunk| chunk.key.clone()).unwrap_or_default();
-    let mut keys: Vec<String> = frames.iter().map(key).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    if keys.len() > 1 {
-        let keys = error::list(&keys);
-        return Err(Error::usage(format!(
-            "chunks of several keys and none named: FILE::KEY with one of {keys}"
-        )));
-    }
     frames.sort_by_key(number);
     let mut rows = 0u64;
-    for (expected, frame) in frames.iter().enumerate() {
-        let (expected, found) = (expected as u64, number(frame));
+    for (index, frame) in frames.iter().enumerate() {
+        let (expected, found) = (index as u64, number(frame));
         if found < expected {
-            return Err(fault(frame, format!("chunk {found} once"), "it a second time".to_owned()));
+            let version = |frame: &Frame| frame.chunk.as_ref().map(|chunk| hex(&chunk.version));
+            let versions: BTreeSet<String> = frames.iter().filter_map(version).collect();
+            if versions.len() > 1 {
+                let versions = error::list(&versions);
+                let message = format!(
+                    "chunks of several versions and none named: FILE::VERSION with one of {versions}"
+                );
+                return Err((0, Error::usage(message)));
+            }
+            let second = "it a second time".to_owned();
+            return Err((index, fault(frame, format!("chunk {found} once"), second)));
         }
         if found > expected {
-            return Err(fault(frame, format!("chunk {expected}"), format!("none, and chunk {found} next")));
+            let next = format!("none, and chunk {found} next");
+            return Err((index, fault(frame, format!("chunk {expected}"), next)));
         }
         if let Some(chunk) = &frame.chunk {
             if chunk.first != rows {
                 let expected = format!("chunk {found} to begin with row {rows}");
-                return Err(fault(frame, expected, chunk.first.to_string()));
+                return Err((index, fault(frame, expected, chunk.first.to_string())));
             }
             rows = rows.saturating_add(chunk.rows);
         }

@@ -27,6 +27,21 @@ pub(super) struct Piece {
     layout: Option<Arc<BsondfLayout>>,
 }
 
+/// Rows of a damaged file that are lost with their documents.
+pub(super) struct Fault {
+    /// The end is `u64::MAX` where it is not known.
+    pub rows: Range<u64>,
+    pub bytes: Range<u64>,
+    reason: String,
+}
+
+impl Fault {
+    /// The error of whoever reads these rows.
+    pub(super) fn error(&self) -> Error {
+        Error::new(ErrorKind::Malformed, self.reason.clone())
+    }
+}
+
 /// Frames, their rows one after the other.
 pub(super) struct Frames {
     pub columns: Vec<(String, Type)>,
@@ -37,8 +52,10 @@ pub(super) struct Frames {
     several: bool,
     total: u64,
     damaged: bool,
-    /// What damaged frames lack.
+    /// What a damaged frame lacks, if it is the only one.
     pub missing: Vec<MissingPart>,
+    /// The documents of a damaged file that are not sound, in the order of rows.
+    pub faults: Vec<Fault>,
     /// Text that is not UTF-8 is read as bytes.
     as_bytes: bool,
 }
@@ -64,29 +81,95 @@ impl Frames {
             total,
             damaged,
             missing: Vec::new(),
+            faults: Vec::new(),
             as_bytes,
         };
-        for (place, frame) in std::mem::take(&mut found.frames).into_iter().enumerate() {
-            let layout = frames.walk(source, &frame, budget, notes)?;
-            frames.missing.extend(layout.missing.clone());
-            frames.join(&layout, &frame, place == 0).map_err(|error| frames.place(&frame, error))?;
-            let own = layout.rows().map_err(|error| frames.place(&frame, error));
-            let start = frames.pieces.last().map_or(0, |last| last.rows.end);
-            let count = own.as_ref().map_or(0, |rows| *rows);
-            if let (Some(chunk), true) = (&frame.chunk, own.is_ok())
-                && chunk.rows != count
-            {
-                let error = Error::malformed(format_args!("{} rows, as the chunk says", chunk.rows), count);
-                return Err(frames.place(&frame, error.at(frame.document.offset).rule("chunk")));
+        for frame in std::mem::take(&mut found.frames) {
+            match frames.add(source, &frame, budget, notes) {
+                Err(error) if frames.keeps_whole_frames() && is_damage(&error) => {
+                    if !frames.lose(&frame, &error) {
+                        // How many rows it had is not known, so those after it have no numbers.
+                        return Ok(frames);
+                    }
+                }
+                added => added?,
             }
-            frames.rows = match (std::mem::replace(&mut frames.rows, Ok(0)), own) {
-                (Ok(rows), Ok(more)) => Ok(rows.saturating_add(more)),
-                (Err(error), _) | (_, Err(error)) => Err(error),
-            };
-            let layout = (place < KEPT).then(|| Arc::new(layout));
-            frames.pieces.push(Piece { frame, rows: start..start.saturating_add(count), layout });
+        }
+        if let Some((offset, error)) = found.lost.take() {
+            let (rows, bytes) = (frames.end()..u64::MAX, offset..total);
+            frames.faults.push(Fault { rows, bytes, reason: error.to_string() });
         }
         Ok(frames)
+    }
+
+    /// Adds a frame after the others.
+    fn add(
+        &mut self,
+        source: &Source,
+        frame: &Frame,
+        budget: &Budget,
+        notes: &mut Vec<String>,
+    ) -> Result<()> {
+        let layout = self.walk(source, frame, budget, notes)?;
+        let columns = self.columns.len();
+        let joined = self.join(&layout, frame, self.pieces.is_empty()).and_then(|()| {
+            let own = layout.rows();
+            if self.keeps_whole_frames() { Ok(Ok(own?)) } else { Ok(own) }
+        });
+        let joined = joined.and_then(|own| check_count(frame, &own).map(|()| own));
+        let own = match joined {
+            Ok(own) => own.map_err(|error| self.place(frame, error)),
+            Err(error) => {
+                // What it adds is lost with it.
+                self.columns.truncate(columns);
+                return Err(self.place(frame, error));
+            }
+        };
+        let count = own.as_ref().map_or(0, |rows| *rows);
+        self.missing.extend(layout.missing.clone());
+        let start = self.end();
+        self.rows = match (std::mem::replace(&mut self.rows, Ok(0)), own) {
+            (Ok(rows), Ok(more)) => Ok(rows.saturating_add(more)),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+        let layout = (self.pieces.len() < KEPT).then(|| Arc::new(layout));
+        self.pieces.push(Piece { frame: frame.clone(), rows: start..start.saturating_add(count), layout });
+        Ok(())
+    }
+
+    /// Records that a frame is lost; gives whether the number of its rows is known.
+    fn lose(&mut self, frame: &Frame, error: &Error) -> bool {
+        let (start, reason) = (self.end(), error.to_string());
+        let count = frame.chunk.as_ref().filter(|chunk| chunk.first == start).map(|chunk| chunk.rows);
+        let (rows, bytes) = match count {
+            Some(count) => {
+                let document = frame.document;
+                (start..start.saturating_add(count), document.offset..document.offset + document.bytes)
+            }
+            None => (start..u64::MAX, frame.document.offset..self.total),
+        };
+        if let (Some(count), Ok(rows)) = (count, &mut self.rows) {
+            *rows = rows.saturating_add(count);
+        }
+        self.faults.push(Fault { rows, bytes, reason });
+        count.is_some()
+    }
+
+    /// Whether of a damaged file whole frames are kept: of the only one, whole columns are.
+    fn keeps_whole_frames(&self) -> bool {
+        self.damaged && self.several
+    }
+
+    /// The first row after all frames so far.
+    fn end(&self) -> u64 {
+        let last = self.pieces.last().map_or(0, |last| last.rows.end);
+        self.faults.last().map_or(last, |fault| fault.rows.end.max(last))
+    }
+
+    /// How many rows there are, if that is known.
+    pub(super) fn row_count(&self) -> Option<u64> {
+        let is_open = self.faults.last().is_some_and(|fault| fault.rows.end == u64::MAX);
+        self.rows.as_ref().ok().copied().filter(|_| !is_open)
     }
 
     /// Adds the columns of a frame to those of the frames before it.
@@ -141,7 +224,8 @@ impl Frames {
         budget: &Budget,
         notes: &mut Vec<String>,
     ) -> Result<BsondfLayout> {
-        let layout = BsondfLayout::read(source, frame.document, self.total, budget.limits(), self.damaged);
+        let is_partial = self.damaged && !self.several;
+        let layout = BsondfLayout::read(source, frame.document, self.total, budget.limits(), is_partial);
         let mut layout = layout.map_err(|error| self.place(frame, error))?;
         if self.as_bytes {
             demote_text(&mut layout, source, budget, notes).map_err(|error| self.place(frame, error))?;
@@ -163,6 +247,21 @@ impl Frames {
         let native = Type::Struct(self.columns.clone()).to_json();
         native::with(Schema::new(arrow_fields(&self.columns)), ID, native)
     }
+}
+
+/// Returns an error if a chunk has not as many rows as it says.
+fn check_count(frame: &Frame, found: &Result<u64>) -> Result<()> {
+    match (&frame.chunk, found) {
+        (Some(chunk), Ok(found)) if chunk.rows != *found => {
+            let error = Error::malformed(format_args!("{} rows, as the chunk says", chunk.rows), found);
+            Err(error.at(frame.document.offset).rule("chunk"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed)
 }
 
 /// Changes the type of text that is not UTF-8 to bytes; for that it must be read.

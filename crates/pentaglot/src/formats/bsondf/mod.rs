@@ -170,6 +170,13 @@ static INFO: FormatInfo = FormatInfo {
             help: "write chunks: documents of at most so many bytes (15M suits MongoDB), which are read as one table",
         },
         OptionInfo {
+            key: "target-bytes",
+            side: super::Side::Write,
+            values: "N[K|M|G]",
+            default: "max-bytes",
+            help: "chunks are at most so long, unless a single row is longer",
+        },
+        OptionInfo {
             key: "key",
             side: super::Side::Write,
             values: "TEXT",

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array as _, ArrayRef, new_null_array};
+use arrow_array::{Array as _, ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::SchemaRef;
 
 use super::decode::Decoder;
 use super::documents::{self, Documents};
-use super::frames::{Frames, Piece};
+use super::frames::{Fault, Frames, Piece};
 use super::layout::{BsondfLayout, ColumnLayout};
 use super::{ID, JSON, MONGODB_BYTES, json_read, outline, validate};
 use crate::control::Control;
@@ -87,12 +87,12 @@ impl BsondfDocument {
         match &frames.rows {
             // A choice of several frames has no rows of its own.
             Ok(_) if frames.pieces.is_empty() => {}
-            Ok(rows) => summary.rows = Some(*rows),
+            Ok(_) => summary.rows = frames.row_count(),
             Err(error) => notes.push(error.to_string()),
         }
         if !found.metadata.is_empty() {
             let names = error::list(found.metadata.iter().map(|(name, _)| format!("{name:?}")));
-            notes.push(format!("fields that are not columns are kept as metadata: {names}"));
+            notes.push(format!("fields that are not columns are read as metadata: {names}"));
         }
         if !found.choices.is_empty() && !frames.pieces.is_empty() {
             let names = error::list(found.choices.iter().map(|name| format!("{name:?}")));
@@ -151,6 +151,9 @@ impl Document for BsondfDocument {
     }
 
     fn splits(&self, wanted: usize) -> Vec<Split> {
+        if !self.frames.faults.is_empty() {
+            return self.damaged_splits();
+        }
         if self.is_text || self.frames.pieces.len() < 2 || self.frames.rows.is_err() {
             return Split::whole(&self.summary);
         }
@@ -170,8 +173,9 @@ impl Document for BsondfDocument {
     }
 
     fn rows(&self, request: &Selection) -> Result<Rows> {
+        self.summary.check_member()?;
         let total = match &self.frames.rows {
-            Ok(total) => *total,
+            Ok(_) => self.frames.row_count().unwrap_or(u64::MAX),
             Err(_) => self.check_rows()?,
         };
         let range = request.range(total);
@@ -185,29 +189,67 @@ impl Document for BsondfDocument {
             is_text: self.is_text,
         };
         let batch_rows = request.batch_rows_or(BATCH_ROWS) as u64;
-        let inner = Arc::clone(&schema);
         let local = |(index, piece): (usize, &Piece)| {
             let (start, end) = (range.start.max(piece.rows.start), range.end.min(piece.rows.end));
             (start < end).then(|| (index, start - piece.rows.start..end - piece.rows.start))
         };
         let mut parts: Vec<(usize, Range<u64>)> =
             self.frames.pieces.iter().enumerate().filter_map(local).collect();
+        let touched = |fault: &&Fault| fault.rows.start < range.end && range.start < fault.rows.end;
+        if let Some(fault) = self.frames.faults.iter().find(touched) {
+            // Nothing comes after rows that are lost.
+            let start = fault.rows.start;
+            parts.retain(|(index, _)| {
+                self.frames.pieces.get(*index).is_some_and(|piece| piece.rows.end <= start)
+            });
+            let lost = std::iter::once(Err(self.told(fault.error()).in_format(ID)));
+            let sound = self.batches(parts, decode, &schema, batch_rows);
+            return Ok(rows::from_batches(schema, sound.chain(lost)));
+        }
         if parts.is_empty() && !self.frames.pieces.is_empty() {
             // A batch without rows has the dictionaries of the first frame.
             parts.push((0, 0..0));
         }
-        // Nothing is decoded before its first batch is asked for.
-        let batches = parts.into_iter().flat_map(move |(index, range)| match decode.columns(index, &range) {
-            Ok(columns) => {
-                Slices::Good { columns, schema: Arc::clone(&inner), range, batch_rows, first: true }
-            }
-            Err(error) => Slices::Bad(Some(error.in_format(ID))),
-        });
+        let batches = self.batches(parts, decode, &schema, batch_rows);
         Ok(rows::from_batches(schema, batches))
     }
 }
 
 impl BsondfDocument {
+    /// The rows of parts of frames. Nothing is decoded before its first batch is asked for.
+    fn batches(
+        &self,
+        parts: Vec<(usize, Range<u64>)>,
+        decode: Decode,
+        schema: &SchemaRef,
+        batch_rows: u64,
+    ) -> impl Iterator<Item = Result<RecordBatch>> + Send + use<> {
+        let inner = Arc::clone(schema);
+        parts.into_iter().flat_map(move |(index, range)| match decode.columns(index, &range) {
+            Ok(columns) => {
+                Slices::Good { columns, schema: Arc::clone(&inner), range, batch_rows, first: true }
+            }
+            Err(error) => Slices::Bad(Some(error.in_format(ID))),
+        })
+    }
+
+    /// The documents of a damaged file, each alone.
+    fn damaged_splits(&self) -> Vec<Split> {
+        let pieces = self.frames.pieces.iter().map(|piece| {
+            let document = piece.frame.document;
+            Split { rows: piece.rows.clone(), bytes: document.offset..document.offset + document.bytes }
+        });
+        let faults = self.frames.faults.iter();
+        let faults = faults.map(|fault| Split { rows: fault.rows.clone(), bytes: fault.bytes.clone() });
+        let mut splits: Vec<Split> = pieces.chain(faults).filter(|split| !split.rows.is_empty()).collect();
+        splits.sort_by_key(|split| split.rows.start);
+        if self.is_text {
+            // Places in the translation of text mean nothing.
+            splits.iter_mut().for_each(|split| split.bytes = 0..0);
+        }
+        splits
+    }
+
     /// The error of the frame whose columns do not agree in length.
     fn check_rows(&self) -> Result<u64> {
         for piece in &self.frames.pieces {

@@ -16,7 +16,7 @@ use super::{ID, JSON, MONGODB_BYTES};
 use crate::control::Control;
 use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
-use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
+use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned_as};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan, extension, native, shape};
 use crate::limits::{Budget, Reservation};
@@ -44,7 +44,7 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
         return Err(Error::usage("option json is for bsondf:json").in_format(ID));
     }
     let text = is_text.then_some(relaxed);
-    Ok(planned(steps(schema), move |sink| {
+    Ok(planned_as(is_text.then_some(JSON), steps(schema), move |sink| {
         Ok(Box::new(BsondfWriter::new(
             DocumentSink { sink, text, budget: encoder.budget.clone(), longest: 0 },
             columns?,

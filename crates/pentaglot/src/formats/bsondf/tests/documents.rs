@@ -54,7 +54,7 @@ fn fields_that_are_not_columns_are_metadata() {
     assert_eq!(summary.schema.metadata()["sy"], "AAPL");
     assert_eq!(
         summary.notes,
-        [r#"fields that are not columns are kept as metadata: "_id", "sy", "range", "note""#]
+        [r#"fields that are not columns are read as metadata: "_id", "sy", "range", "note""#]
     );
     assert_eq!(x_of(&read(&bytes).unwrap()), [1, 2, 3]);
     let error = read_with(&bytes, &read_options(&[("fields", "strict")])).unwrap_err();
@@ -174,11 +174,15 @@ fn chunks_are_joined_by_number_and_faults_are_named() {
     // Another version of the same table, and another key.
     let again = ObjectId::from_bytes([2; 12]);
     let versions = bytes(&[parts[1].clone(), chunk(again, 0, 0, &[7])]);
-    assert!(read(&versions).is_err());
+    let error = read(&versions).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.to_string().contains("one of 010101010101010101010101, 0202"), "{error}");
     assert_eq!(x_of(&read_with(&versions, &member("020202020202020202020202")).unwrap()), [7]);
     let mut key = chunk(again, 0, 0, &[8]);
     key.insert("k", "MSFT");
     let keys = bytes(&[parts[1].clone(), key]);
+    let listed = open_with(&keys, &ReadOptions::default()).unwrap();
+    assert_eq!(listed.summary().members, ["0", "1", "AAPL", "MSFT"]);
     assert_eq!(read(&keys).unwrap_err().kind(), ErrorKind::Usage);
     assert_eq!(x_of(&read_with(&keys, &member("MSFT")).unwrap()), [8]);
 }
@@ -241,6 +245,11 @@ fn chunks_keep_the_limit_by_their_encoded_size() {
         let least = (20_000 * 8) / most as i32;
         assert!((least..4 * least + 4).contains(&count), "{count} chunks of {limit}");
     }
+    // A row that is longer than the target has a chunk of its own.
+    let options = write_options(&[("max-bytes", "1M"), ("target-bytes", "100")]);
+    let written = write_batches(batch.schema(), &[batch.slice(0, 5)], &options).unwrap();
+    let opened = open_with(&written, &ReadOptions::default()).unwrap();
+    assert_eq!((opened.summary().members.len(), opened.summary().rows), (5, Some(5)));
     let error = write_batches(batch.schema(), &[batch], &write_options(&[("max-bytes", "100")])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert!(error.to_string().contains("for row 0 alone"), "{error}");
