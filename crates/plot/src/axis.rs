@@ -6,13 +6,15 @@ use crate::chart::Axis;
 pub(crate) fn ticks(axis: &Axis, wanted: usize) -> Vec<(f64, String)> {
     let (low, high) = (axis.min, axis.max);
     // Also false where one of them is not a number.
-    if !(high > low && (high - low).is_finite()) {
+    if !(high > low && low.is_finite() && high.is_finite()) {
         return vec![(low, text(axis, low, 1.0))];
     }
     if axis.is_time {
         return time_ticks(low, high, wanted);
     }
-    let step = round_step((high - low) / wanted.max(1) as f64);
+    let wanted = wanted.max(1) as f64;
+    // Each part is finite, even if the difference is not.
+    let step = round_step(high / wanted - low / wanted);
     let first = (low / step).ceil() as i64;
     let places =
         (0..).map(|index| (first + index) as f64 * step).take_while(|place| *place <= high + step * 1e-9);

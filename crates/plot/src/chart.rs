@@ -73,6 +73,15 @@ pub struct Axis {
     pub is_time: bool,
 }
 
+impl Axis {
+    /// Where a value is between the start, 0, and the end, 1; the middle of an axis without a length.
+    pub(crate) fn part(&self, value: f64) -> f64 {
+        // Half of each: the difference of two finite numbers may not be finite.
+        let (low, high) = (self.min / 2.0, self.max / 2.0);
+        if high > low { (value / 2.0 - low) / (high - low) } else { 0.5 }
+    }
+}
+
 /// An image in a sheet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -87,7 +87,7 @@ impl Frame {
 
 /// How far along an axis a value is, from 0 to 1.
 fn place(axis: &Axis, value: f64) -> f64 {
-    if axis.max > axis.min { ((value - axis.min) / (axis.max - axis.min)).clamp(0.0, 1.0) } else { 0.5 }
+    axis.part(value).clamp(0.0, 1.0)
 }
 
 /// Draws both axes with ticks and labels.

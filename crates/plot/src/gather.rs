@@ -159,15 +159,20 @@ fn histogram(opened: &Opened, options: &PlotOptions) -> Result<Chart> {
     if let Some(histogram) = column.histogram {
         let unit = time_unit(&field);
         let scale = unit.unwrap_or(1.0);
-        let end = histogram.min + histogram.width * histogram.counts.len() as f64;
+        let bars = histogram.counts.len() as f64;
+        let end = match histogram.width * bars {
+            length if length.is_finite() => histogram.min + length,
+            _ => histogram.max,
+        };
         // A bar for each whole number has the number in its middle.
         let whole = if histogram.width == 1.0 && unit.is_none() { 0.5 } else { 0.0 };
         (axis.min, axis.max) = ((histogram.min - whole) * scale, (end.max(histogram.min) - whole) * scale);
         axis.is_time = unit.is_some();
         counts = histogram.counts;
     }
-    let missing = column.nulls + column.nans;
-    let note = if missing > 0 { format!(", {missing} missing") } else { String::new() };
+    let outside = [(column.nulls, "missing"), (column.nans, "NaN"), (column.infinities, "infinite")];
+    let outside = outside.iter().filter(|(count, _)| *count > 0);
+    let note: String = outside.map(|(count, what)| format!(", {count} {what}")).collect();
     let title = format!("{}: {} ({} values{note})", name_of(opened), field.name(), column.count);
     Ok(Chart::Histogram { title, axis, counts })
 }

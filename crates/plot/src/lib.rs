@@ -44,8 +44,10 @@ pub struct PlotOptions {
     pub view: View,
 }
 
-/// The least and the greatest width and height of a picture, in pixels.
-pub const SIZES: std::ops::RangeInclusive<u32> = 100..=8000;
+/// The least and the greatest width of a picture, in pixels. Labels are not readable in a narrower one.
+pub const WIDTHS: std::ops::RangeInclusive<u32> = 200..=8000;
+/// The least and the greatest height of a picture, in pixels.
+pub const HEIGHTS: std::ops::RangeInclusive<u32> = 150..=8000;
 
 /// Reads the data of a picture.
 pub fn plot(opened: &Opened, options: &PlotOptions) -> Result<Chart> {

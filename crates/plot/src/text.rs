@@ -115,7 +115,7 @@ fn below(axis: &Axis, margin: usize, room: usize) -> String {
     let mut line: Vec<char> = vec![' '; margin + room];
     let mut free = 0;
     for (value, text) in ticks(axis, (room / 14).max(1)) {
-        let part = if axis.max > axis.min { (value - axis.min) / (axis.max - axis.min) } else { 0.5 };
+        let part = axis.part(value);
         let at = margin + (part * (room.saturating_sub(1)) as f64).round() as usize;
         let length = text.chars().count();
         let start = at.saturating_sub(length / 2).min((margin + room).saturating_sub(length));
@@ -178,7 +178,7 @@ fn dots(title: &str, x: &Axis, y: &Axis, points: &[[f64; 2]], width: usize, is_l
     let margin_free = |room: usize| {
         let mut cells = vec![0u8; room * HEIGHT];
         let place = |axis: &Axis, value: f64, count: usize| {
-            let part = if axis.max > axis.min { (value - axis.min) / (axis.max - axis.min) } else { 0.5 };
+            let part = axis.part(value);
             ((part * (count - 1) as f64).round().max(0.0) as usize).min(count - 1)
         };
         let mut dot = |across: usize, up: usize| {

@@ -157,3 +157,19 @@ fn an_empty_table_has_an_empty_picture() {
         chart.to_text(40);
     }
 }
+
+#[test]
+fn a_histogram_of_the_largest_numbers_has_their_bars() {
+    let chart = plot(&opened("x.csv", b"n\n1e308\n-1e308\n".to_vec()), &options(None, &["n"])).unwrap();
+    let svg = chart.to_svg(800, 500);
+    assert_eq!(bars(&svg, "height").iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1, 1]);
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    assert!(svg.contains("-1e308") && svg.contains("1e308"), "{svg}");
+}
+
+#[test]
+fn numbers_outside_a_histogram_are_counted_in_its_title() {
+    let text = b"n,m\nNaN,1\ninf,2\n,3\n".to_vec();
+    let chart = plot(&opened("x.csv", text), &options(None, &["n"])).unwrap();
+    assert!(chart.to_text(80).contains("(1 values, 1 missing, 1 NaN, 1 infinite)"), "{}", chart.to_text(80));
+}

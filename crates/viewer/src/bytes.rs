@@ -39,8 +39,7 @@ fn find(root: Node, path: &str) -> Result<Node> {
 
 /// The parts of the part at `path`, from number `from` on. Includes the parts before an error, and the error.
 pub(crate) fn outline(state: &State, file: &File, path: &str, from: u64) -> Result<Value> {
-    let opened = file.opened(state)?;
-    let node = find(opened.document.outline(), path)?;
+    let node = find(file.outline(state)?, path)?;
     let mut parts = Vec::new();
     let mut fault = None;
     let mut more = false;
@@ -65,8 +64,7 @@ pub(crate) fn outline(state: &State, file: &File, path: &str, from: u64) -> Resu
 
 /// The path of the deepest part that contains an offset, with its range.
 pub(crate) fn locate(state: &State, file: &File, offset: u64) -> Result<Value> {
-    let opened = file.opened(state)?;
-    let mut node = opened.document.outline();
+    let mut node = file.outline(state)?;
     let (mut path, mut names) = (Vec::new(), Vec::new());
     for _ in 0..MAX_LEVELS {
         let Some(parts) = node.parts.clone() else { break };

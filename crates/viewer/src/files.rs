@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use pentaglot::formats::Summary;
+use pentaglot::formats::{Node, Summary};
+use pentaglot::hub::filter::Filter;
 use pentaglot::hub::{Form, Shape, extension, shape, type_text};
-use pentaglot::job::{self, OpenOptions, Opened, Queries};
-use pentaglot::{Error, Result, Source};
+use pentaglot::job::{self, Broken, OpenOptions, Opened, Queries};
+use pentaglot::{Error, ErrorKind, Result, Source};
 use serde_json::{Value, json};
 
 use crate::State;
@@ -22,6 +23,8 @@ pub(crate) struct Files(Vec<File>);
 pub(crate) struct File {
     pub(crate) name: String,
     opened: OnceLock<Result<Opened, Fault>>,
+    /// What is there of a file that does not open.
+    broken: OnceLock<Result<Broken, Fault>>,
     queries: Mutex<Option<Arc<Queries>>>,
     /// The rows of the table, as last sorted and filtered.
     pub(crate) views: Mutex<Vec<Arc<RowView>>>,
@@ -33,11 +36,12 @@ pub(crate) struct File {
 pub(crate) struct Fault {
     pub(crate) message: String,
     pub(crate) offset: Option<u64>,
+    pub(crate) kind: ErrorKind,
 }
 
 impl From<&Error> for Fault {
     fn from(error: &Error) -> Self {
-        Fault { message: error.to_string(), offset: error.offset() }
+        Fault { message: error.to_string(), offset: error.offset(), kind: error.kind() }
     }
 }
 
@@ -46,6 +50,7 @@ impl Files {
         let file = |name: &String| File {
             name: name.clone(),
             opened: OnceLock::new(),
+            broken: OnceLock::new(),
             queries: Mutex::new(None),
             views: Mutex::new(Vec::new()),
             work: Work::default(),
@@ -87,13 +92,45 @@ impl File {
         self.open(state).map_err(|fault| Error::usage(fault.message))
     }
 
+    /// What is there of a file that does not open.
+    fn broken(&self, state: &State) -> Result<&Broken> {
+        let open = || {
+            let broken = job::open_broken(&state.registry, &self.name, &self.open_options(state));
+            broken.map_err(|error| Fault::from(&error))
+        };
+        let broken = self.broken.get_or_init(open).as_ref();
+        broken.map_err(|fault| Error::usage(fault.message.clone()))
+    }
+
     /// The bytes that are shown: those inside a gzip file, or those of a file that cannot be opened.
     pub(crate) fn source(&self, state: &State) -> Result<Source> {
         match self.open(state) {
             Ok(opened) => Ok(opened.content.clone()),
-            Err(_) => Source::open(self.name.rsplit_once("::").map_or(self.name.as_str(), |(file, _)| {
-                if std::path::Path::new(&self.name).exists() { &self.name } else { file }
-            })),
+            Err(_) => Ok(self.broken(state)?.content.clone()),
+        }
+    }
+
+    /// The parts of the file; of one that cannot be opened, as far as they are sound.
+    pub(crate) fn outline(&self, state: &State) -> Result<Node> {
+        match self.open(state) {
+            Ok(opened) => Ok(opened.document.outline()),
+            Err(_) => Ok(self.broken(state)?.outline.clone()),
+        }
+    }
+
+    /// Returns an error if there is no such file, or the condition does not fit its columns. A file that is there but
+    /// broken can be looked at.
+    pub(crate) fn check(&self, state: &State) -> Result<()> {
+        let is_there = |kind: ErrorKind| !matches!(kind, ErrorKind::Io | ErrorKind::Usage);
+        let told = |kind, message: String| Error::new(kind, message).in_input(self.name.clone());
+        let opened = match self.open(state) {
+            Ok(opened) => opened,
+            Err(fault) if is_there(fault.kind) => return Ok(()),
+            Err(fault) => return Err(told(fault.kind, fault.message)),
+        };
+        match &state.options.filter {
+            Some(filter) => Filter::parse(filter, &opened.document.summary().schema).map(drop),
+            None => Ok(()),
         }
     }
 

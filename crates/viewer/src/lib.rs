@@ -89,6 +89,12 @@ impl Viewer {
         Ok(Viewer { listener, state: Arc::new(state), address })
     }
 
+    /// Opens the files. One that is missing is an error, and so is a condition that does not fit the columns; one that is
+    /// broken can be looked at.
+    pub fn check(&self) -> Result<()> {
+        self.state.files.all().iter().try_for_each(|file| file.check(&self.state))
+    }
+
     /// The address of the page. Its code works once.
     pub fn address(&self) -> &str {
         &self.address

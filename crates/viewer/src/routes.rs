@@ -1,12 +1,13 @@
 //! The requests of the page.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use pentaglot::formats::sds::Answer;
 use pentaglot::hub::Form;
 use pentaglot::job::View;
 use pentaglot::{Error, ErrorKind, Result};
-use pentaglot_plot::{Chart, Kind, PlotOptions, plot};
+use pentaglot_plot::{Chart, HEIGHTS, Kind, PlotOptions, WIDTHS, plot};
 use serde_json::{Value, json};
 
 use crate::http::{Request, Response};
@@ -173,9 +174,10 @@ fn picture(state: &State, request: &Request) -> Result<Response> {
     if from > 0 {
         options.view.rows = Some(from..u64::MAX);
     }
-    let size = |key: &str, usual: u32| {
-        number(key).unwrap_or(usual).clamp(*pentaglot_plot::SIZES.start(), *pentaglot_plot::SIZES.end())
+    let size = |key: &str, usual: u32, range: RangeInclusive<u32>| {
+        number(key).unwrap_or(usual).clamp(*range.start(), *range.end())
     };
-    let svg = plot(opened, &options)?.to_svg(size("width", 900), size("height", 500));
+    let (width, height) = (size("width", 900, WIDTHS), size("height", 500, HEIGHTS));
+    let svg = plot(opened, &options)?.to_svg(width, height);
     Ok(Response::new(200, "image/svg+xml", svg))
 }

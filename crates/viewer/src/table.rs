@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 use arrow_ipc::writer::StreamWriter;
+use arrow_ord::ord::make_comparator;
 use arrow_ord::sort::{SortOptions, sort_to_indices};
 use pentaglot::arrow::array::builder::StringBuilder;
 use pentaglot::arrow::array::cast::AsArray;
@@ -101,7 +102,11 @@ impl RowView {
             Some(filter) => Filter::parse(filter, &numbered.schema())?.apply(numbered),
             None => numbered,
         };
-        let sorted = sort.as_ref().map(|(name, _)| numbered.schema().index_of(name)).transpose()?;
+        let place = |(name, _): &(String, bool)| {
+            let missing = |_| Error::usage(format!("there is no column {name:?} to sort by"));
+            numbered.schema().index_of(name).map_err(missing)
+        };
+        let sorted = sort.as_ref().map(place).transpose()?;
         let mut held = state.options.open.budget.reservation();
         let (mut found, mut keys): (Vec<u32>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
         for batch in numbered {
@@ -123,13 +128,22 @@ impl RowView {
             let all: Vec<&dyn Array> = keys.iter().map(|key| key.as_ref()).collect();
             let all = arrow_select::concat::concat(&all)?;
             let options = SortOptions { descending: *descending, nulls_first: false };
-            let order = sort_to_indices(&all, Some(options), None)
+            let order = sorted_rows(&all, options)
                 .map_err(|_| Error::usage(format!("the values of {name:?} have no order")))?;
-            found = order.values().iter().map(|index| found[*index as usize]).collect();
+            found = order.iter().map(|index| found[*index as usize]).collect();
         }
         held.shrink_to(found.len() as u64 * 4);
         Ok(RowView { number, filter, sort, rows: found, _held: held })
     }
+}
+
+/// The order of values; equal ones are in the order of their rows.
+fn sorted_rows(values: &ArrayRef, options: SortOptions) -> Result<Vec<u32>> {
+    let mut order = sort_to_indices(values, Some(options), None)?.values().to_vec();
+    let compare = make_comparator(values, values, options)?;
+    let is_same = |a: &u32, b: &u32| compare(*a as usize, *b as usize).is_eq();
+    order.chunk_by_mut(is_same).for_each(|equal| equal.sort_unstable());
+    Ok(order)
 }
 
 /// The rows with a column of their numbers.

@@ -196,3 +196,62 @@ fn what_the_page_asks_for_is_there() {
     assert!(place["node"]["offset"].is_u64());
     assert_eq!(server.get("/api/cell?file=0&row=0&column=1")["value"], "AAPL");
 }
+
+#[test]
+fn a_file_that_does_not_open_has_its_bytes_as_a_part() {
+    let server = Server::start(&["broken.dbdf"], false);
+    let outline = server.get("/api/outline?file=0");
+    assert_eq!((&outline["node"]["name"], &outline["node"]["offset"]), (&"file".into(), &0.into()));
+    let place = server.get("/api/locate?file=0&offset=53");
+    assert!(place["node"]["bytes"].as_u64() > Some(53), "{place}");
+    // As far as it is sound, where the format can tell.
+    let whole = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/ticks.bson"));
+    let (whole, folder) = (whole.unwrap(), tempfile::tempdir().unwrap());
+    let cut = folder.path().join("cut.bson");
+    std::fs::write(&cut, &whole[..whole.len() - 20]).unwrap();
+    let server = Server::start(&[cut.to_str().unwrap()], false);
+    assert!(server.get("/api/files")["files"][0]["error"].is_string());
+    assert!(!server.get("/api/outline?file=0")["parts"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn files_and_the_condition_are_checked_before_the_server_starts() {
+    let check = |file: &str, filter: Option<&str>| {
+        let mut options = ViewOptions::default();
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+        options.files = vec![examples.join(file).to_str().unwrap().to_owned()];
+        options.filter = filter.map(str::to_owned);
+        Viewer::bind(&Registry::default(), options).unwrap().check()
+    };
+    assert_eq!(check("nowhere.csv", None).unwrap_err().kind(), pentaglot::ErrorKind::Io);
+    assert_eq!(check("ticks.bson", Some("nope > 1")).unwrap_err().kind(), pentaglot::ErrorKind::Usage);
+    check("ticks.bson", Some("quantity > 1")).unwrap();
+    check("broken.dbdf", None).unwrap();
+}
+
+#[test]
+fn a_sort_is_stable_and_names_a_column_that_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv");
+    let rows: String = (0..500).map(|row| format!("{},{row}\n", row % 3)).collect();
+    std::fs::write(&path, format!("key,row\n{rows}")).unwrap();
+    let server = Server::start(&[path.to_str().unwrap()], false);
+    let (status, answer) = server.post("/api/view?file=0", &json!({ "sort": "nope" }));
+    assert_eq!((status, &answer["error"]), (400, &"there is no column \"nope\" to sort by".into()));
+    for descending in [false, true] {
+        let (_, view) = server.post("/api/view?file=0", &json!({ "sort": "key", "descending": descending }));
+        let path = format!("/api/rows?file=0&view={}&from=0&to=500&first=0&last=2", view["view"]);
+        let (_, bytes) = server.ask("GET", &path, &[("Authorization", &server.bearer())], "");
+        let reader = arrow_ipc::reader::StreamReader::try_new(bytes.as_slice(), None).unwrap();
+        let batch = reader.map(Result::unwrap).next().unwrap();
+        let texts = |column: usize| -> Vec<i64> {
+            let texts: &pentaglot::arrow::array::StringArray =
+                batch.column(column).as_any().downcast_ref().unwrap();
+            texts.iter().map(|text| text.unwrap().parse().unwrap()).collect()
+        };
+        let found: Vec<(i64, i64)> = texts(1).into_iter().zip(texts(2)).collect();
+        let mut expected = found.clone();
+        expected.sort_by_key(|(key, row)| (if descending { -key } else { *key }, *row));
+        assert_eq!(found, expected);
+    }
+}

@@ -28,6 +28,11 @@ use crate::registry::Registry;
 use crate::source::Source;
 use find::Sound;
 
+/// The option for the number of rows that types are guessed from.
+const SAMPLE: &str = "sample";
+/// Types are guessed from so many sound rows at the most.
+const MOST_SAMPLED: u64 = 10_000;
+
 /// What was lost of a damaged file.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -101,12 +106,19 @@ pub fn salvage(registry: &Registry, input: &str, output: &str, options: &Convert
     if damaged.opened.document.summary().is_container() {
         return members::salvage(registry, &damaged, fault.as_ref(), output, &options);
     }
-    let (mut salvaged, sound) = damaged.find(&damaged.opened, fault.as_ref())?;
+    let (mut salvaged, mut sound) = damaged.find(&damaged.opened, fault.as_ref())?;
+    let mut opened = damaged.opened.clone();
+    if let Some(again) = damaged.guessed_from(&sound, registry, &options.open)? {
+        let (own, found) = damaged.find(&again, fault.as_ref())?;
+        if own.rows >= salvaged.rows {
+            (salvaged, sound, opened) = (own, found, again);
+        }
+    }
     if salvaged.is_lossy() && salvaged.rows == 0 {
         return Ok(salvaged);
     }
-    let opened = sound.opened(&damaged.opened)?;
-    let target = super::conversion::target_of(registry, options.to.as_deref(), output)?;
+    let opened = sound.opened(&opened)?;
+    let (target, options) = super::conversion::output_target(registry, output, &options)?;
     let conversion = Conversion::plan_opened(opened, target, Some(output), &options)?;
     salvaged.report = Some(conversion.run_to(registry, output, options.force)?);
     Ok(salvaged)
@@ -151,6 +163,29 @@ impl Damaged {
             Ok(opened) => Ok((Damaged { source, opened }, fault)),
             Err(error) => Err(fault.unwrap_or(error)),
         }
+    }
+
+    /// The file opened anew with types that are guessed from the sound rows only, if its format guesses types and some of
+    /// the rows that it looks at are not sound.
+    fn guessed_from(
+        &self,
+        sound: &Sound,
+        registry: &Registry,
+        options: &OpenOptions,
+    ) -> Result<Option<Opened>> {
+        let count = match sound.rows.first() {
+            Some(first) if first.start == 0 && !sound.lost_rows.is_empty() => first.end,
+            _ => return Ok(None),
+        };
+        let info = self.opened.format.info();
+        let guesses = info.options.iter().any(|option| option.key == SAMPLE);
+        if !guesses || options.type_text.is_some() || options.options.get(SAMPLE).is_some() {
+            return Ok(None);
+        }
+        let mut options = options.clone();
+        options.from.get_or_insert_with(|| info.id.to_owned());
+        options.options.set(SAMPLE, count.min(MOST_SAMPLED).to_string());
+        open::open_source(registry, self.source.clone(), None, &options).map(Some)
     }
 
     /// Finds what is sound in a document of this file. `fault` is what keeps it from being opened as a sound one.

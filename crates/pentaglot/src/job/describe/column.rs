@@ -50,8 +50,12 @@ enum Values {
 struct Words {
     lane: Lane,
     nans: u64,
+    infinities: u64,
     sum: i128,
+    /// Of integers, less the first of them: doubles hold differences of large ones exactly, but not the numbers.
     moments: Moments,
+    /// The key of the first integer.
+    first: Option<u64>,
     range: Option<(u64, u64)>,
     quantiles: Quantiles,
     frequent: Frequent<u64>,
@@ -97,8 +101,10 @@ impl ColumnState {
                 Some(lane) => Values::Words(Box::new(Words {
                     lane,
                     nans: 0,
+                    infinities: 0,
                     sum: 0,
                     moments: Moments::default(),
+                    first: None,
                     range: None,
                     quantiles: Quantiles::default(),
                     frequent: Frequent::new(),
@@ -160,8 +166,9 @@ impl ColumnState {
             }
             (Values::Words(own), Values::Words(other)) => {
                 own.nans += other.nans;
+                own.infinities += other.infinities;
                 own.sum += other.sum;
-                own.moments.merge(other.moments);
+                own.merge_moments(other.first, other.moments);
                 own.range = joined(own.range.take(), other.range);
                 own.quantiles.merge(other.quantiles);
                 own.frequent.merge(other.frequent);
@@ -251,14 +258,46 @@ pub(super) fn push_bytes(frequent: &mut Frequent<Box<[u8]>>, bytes: &[u8]) {
     frequent.push(hash_bytes(bytes), |key| **key == *bytes, bytes.len() as u64, || bytes.into());
 }
 
+/// The difference of the integers of two keys.
+fn difference(key: u64, other: u64) -> f64 {
+    if key >= other { (key - other) as f64 } else { -((other - key) as f64) }
+}
+
+/// The integer nearest to `sum / count`, ties to even.
+fn nearest(sum: i128, count: i128) -> i128 {
+    let (below, rest) = (sum.div_euclid(count), sum.rem_euclid(count));
+    let is_up = rest > count - rest || rest == count - rest && below % 2 != 0;
+    below + i128::from(is_up)
+}
+
 impl Words {
     fn push(&mut self, array: &dyn Array) {
         let (mut keys, mut numbers) = std::mem::take(&mut self.room);
         keys.clear();
         numbers.clear();
         self.nans += self.lane.read(array, &mut keys, &mut numbers);
+        if let (false, Some(first)) = (self.is_float(), keys.first()) {
+            let first = *self.first.get_or_insert(*first);
+            numbers.clear();
+            numbers.extend(keys.iter().map(|key| difference(*key, first)));
+        }
         self.count(&keys, &numbers);
         self.room = (keys, numbers);
+    }
+
+    fn is_float(&self) -> bool {
+        matches!(self.lane, Lane::Float(_))
+    }
+
+    /// Adds the moments of other values, less `first`.
+    fn merge_moments(&mut self, first: Option<u64>, moments: Moments) {
+        match (self.first, first) {
+            (Some(own), Some(other)) => self.moments.merge(moments.shifted(difference(other, own))),
+            (own, other) => {
+                self.first = own.or(other);
+                self.moments.merge(moments);
+            }
+        }
     }
 
     fn count(&mut self, keys: &[u64], numbers: &[f64]) {
@@ -268,7 +307,11 @@ impl Words {
         let low = keys.iter().copied().min().unwrap_or(u64::MAX);
         let high = keys.iter().copied().max().unwrap_or(0);
         self.range = joined(self.range, Some((low, high)));
-        if !matches!(self.lane, Lane::Float(_)) {
+        let is_infinite = |key: u64| self.lane.number(key).is_infinite();
+        if self.is_float() && (is_infinite(low) || is_infinite(high)) {
+            self.infinities += keys.iter().filter(|key| is_infinite(**key)).count() as u64;
+        }
+        if !self.is_float() {
             self.sum += keys.iter().map(|key| self.lane.whole(*key)).sum::<i128>();
         }
         self.moments.merge(Moments::of(numbers));
@@ -279,7 +322,7 @@ impl Words {
     }
 
     fn finish(self, texts: &Texts<'_>, column: &mut ColumnDescription) -> Result<()> {
-        column.nans = self.nans;
+        (column.nans, column.infinities) = (self.nans, self.infinities);
         column.count -= self.nans;
         let lane = self.lane;
         if let Some((low, high)) = self.range {
@@ -299,11 +342,11 @@ impl Words {
         let count = i128::from(self.moments.count);
         if is_time && count > 0 {
             let key = |whole: i128| (whole as i64 as u64) ^ (1 << 63);
-            let mut keys = vec![key(self.sum.div_euclid(count))];
+            let mut keys = vec![key(nearest(self.sum, count))];
             for quantile in QUANTILES {
                 let (low, high, part) = sorted.at(quantile).expect("there are values");
                 let (low, high) = (lane.whole(low), lane.whole(high));
-                keys.push(key(low + ((high - low) as f64 * part).round() as i128));
+                keys.push(key(low + ((high - low) as f64 * part).round_ties_even() as i128));
             }
             let mut all = texts.of_words(lane, &keys)?;
             column.mean = Some(all.remove(0));

@@ -95,7 +95,13 @@ pub(super) fn numeric_quantiles(sorted: &Sorted, number: impl Fn(u64) -> f64) ->
 
 /// The value that is `part` of the way from `low` to `high`.
 pub(super) fn between(low: f64, high: f64, part: f64) -> f64 {
-    if part == 0.0 || low == high { low } else { low + (high - low) * part }
+    let difference = high - low;
+    match difference.is_finite() {
+        _ if part == 0.0 || low == high => low,
+        true => low + difference * part,
+        // The difference of two finite numbers may not be finite.
+        false => low * (1.0 - part) + high * part,
+    }
 }
 
 /// Bars of equal width from the least to the greatest finite value; one per integer if there are few.
@@ -108,10 +114,20 @@ pub(super) fn histogram(sorted: &Sorted, is_whole: bool, number: impl Fn(u64) ->
         width if is_whole && width < BARS as f64 => width as usize + 1,
         _ => BARS,
     };
-    let width = if is_whole && bars < BARS { 1.0 } else { (max - min) / bars as f64 };
+    let is_wide = !(max - min).is_finite();
+    let width = match bars as f64 {
+        _ if is_whole && bars < BARS => 1.0,
+        // Each is finite, even if their difference is not.
+        bars if is_wide => max / bars - min / bars,
+        bars => (max - min) / bars,
+    };
     let mut counts = vec![0; bars];
     for (value, weight) in finite() {
-        let bar = if width > 0.0 { ((value - min) / width) as usize } else { 0 };
+        let bar = match is_wide {
+            true => (value / width - min / width) as usize,
+            false if width > 0.0 => ((value - min) / width) as usize,
+            false => 0,
+        };
         counts[bar.min(bars - 1)] += weight;
     }
     Some(Histogram { min, max, width, counts })

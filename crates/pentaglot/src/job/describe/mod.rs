@@ -90,6 +90,8 @@ pub struct ColumnDescription {
     pub nulls: u64,
     /// Values that are NaN.
     pub nans: u64,
+    /// Values that are infinite.
+    pub infinities: u64,
     /// Distinct values; -0.0 and 0.0 are the same value.
     pub distinct: u64,
     /// Whether that is exact: it is up to 10,000, then it is an estimate within 3 %.
@@ -213,16 +215,22 @@ pub struct SuccinctDescription {
 }
 
 impl Opened {
-    /// Statistics of the values of this view. A view with a filter is described as a table.
+    /// Statistics of the values of this view. With a filter, a succinct structure is described as a table, and a matrix as
+    /// that of the rows that match.
     pub fn describe(&self, view: &View) -> Result<Description> {
         if let Some(filter) = &view.filter {
             let view = View { filter: None, ..view.clone() };
-            return self.filtered(filter)?.describe_table(&view);
+            return self.filtered(filter)?.describe_rows(&view);
         }
         if let Some(kind) = succinct::kind_of(self, view) {
             let state = self.gather(view, || Ok(succinct::SuccinctState::new(&kind)))?;
             return state.finish(self).map(Description::Succinct);
         }
+        self.describe_rows(view)
+    }
+
+    /// Statistics of a table or a matrix.
+    fn describe_rows(&self, view: &View) -> Result<Description> {
         let selection = view.selection(self)?;
         let schema = match Form::of(selection.schema()) {
             Form::Dense | Form::Sparse => Arc::clone(selection.schema()),

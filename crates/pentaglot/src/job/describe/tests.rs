@@ -371,3 +371,51 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn mean_and_quantiles_of_times_are_rounded_to_their_unit() {
+    use arrow_array::TimestampSecondArray;
+    let described = |seconds: Vec<i64>| column(&[Arc::new(TimestampSecondArray::from(seconds)) as ArrayRef]);
+    // 5 / 3, and -5 / 3.
+    assert_eq!(described(vec![1, 2, 2]).mean.as_deref(), Some("\"1970-01-01T00:00:02\""));
+    assert_eq!(described(vec![-1, -2, -2]).mean.as_deref(), Some("\"1969-12-31T23:59:58\""));
+    let quantiles = described(vec![0, 1]).quantiles.unwrap();
+    assert_eq!(quantiles.map(|text| text[18..20].to_owned()), ["00", "00", "00", "01", "01"]);
+}
+
+#[test]
+fn figures_of_numbers_at_the_ends_of_their_range_do_not_overflow() {
+    let values = vec![1e308, 1e308, -1e308];
+    for arrays in [vec![values.clone()], values.iter().map(|value| vec![*value]).collect()] {
+        let arrays: Vec<ArrayRef> =
+            arrays.into_iter().map(|values| Arc::new(Float64Array::from(values)) as ArrayRef).collect();
+        let column = column(&arrays);
+        assert!((number(&column.mean) / 1e308 - 1.0 / 3.0).abs() < 1e-12, "{:?}", column.mean);
+        assert!((number(&column.std) / 1e308 - (4.0f64 / 3.0).sqrt()).abs() < 1e-12, "{:?}", column.std);
+        let quantiles = column.quantiles.unwrap().map(|text| text.parse::<f64>().unwrap() / 1e308);
+        let expected = [-0.8, 0.0, 1.0, 1.0, 1.0];
+        assert!(
+            quantiles.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-12),
+            "{quantiles:?}"
+        );
+        let histogram = column.histogram.unwrap();
+        assert_eq!((histogram.counts[0], *histogram.counts.last().unwrap()), (1, 2));
+        assert!(histogram.width.is_finite());
+    }
+    let large = 1i64 << 62;
+    let both: ArrayRef = Arc::new(Int64Array::from(vec![large + 1, large + 3]));
+    let apart = [large + 1, large + 3].map(|value| Arc::new(Int64Array::from(vec![value])) as ArrayRef);
+    for column in [column(&[both]), column(&apart)] {
+        assert_eq!(number(&column.std), 2f64.sqrt());
+    }
+}
+
+#[test]
+fn the_rows_of_a_matrix_that_match_are_a_matrix() {
+    let matrix = b"%%MatrixMarket matrix array real general\n3 2\n1\n2\n3\n-1\n5\n0\n";
+    let mut view = View::default();
+    view.filter = Some("col_1 >= 0".to_owned());
+    let found = described("x.mtx", matrix, &view);
+    assert_eq!((&found["rows"], &found["cols"], &found["nonzeros"]), (&2.into(), &2.into(), &3.into()));
+    assert_eq!((&found["max"], &found["min"]), (&5.0.into(), &0.0.into()));
+}

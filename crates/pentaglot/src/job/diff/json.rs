@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{Diff, Place};
 
 impl Diff {
-    /// One object: `{equal, schema: [...], rows: {added, removed, changed}, columns: [{name, changed, first: [...]}]}`.
+    /// One object: `{equal, schema: [...], rows: {added, removed, changed}, columns: [{name, changed, first: [...]}],
+    /// first_added: [{row|key, values}], first_removed: [...]}`.
     pub fn to_json(&self) -> String {
         object(self).to_string()
     }
@@ -30,11 +31,21 @@ fn object(found: &Diff) -> Value {
         });
         json!({ "name": column.name, "changed": column.changed, "first": first.collect::<Vec<_>>() })
     });
+    let one_sided = |rows: &[(Place, String)]| -> Vec<Value> {
+        let row = |(place, values): &(Place, String)| match place {
+            Place::Row(row) => json!({ "row": row, "values": value(values) }),
+            Place::Entry { row, col } => json!({ "row": row, "col": col, "values": value(values) }),
+            Place::Key(key) => json!({ "key": value(key), "values": value(values) }),
+        };
+        rows.iter().map(row).collect()
+    };
     let rows = &found.rows;
     json!({
         "equal": found.is_equal(),
         "schema": schema.collect::<Vec<_>>(),
         "rows": { "added": rows.added, "removed": rows.removed, "changed": rows.changed },
         "columns": columns.collect::<Vec<_>>(),
+        "first_added": one_sided(&found.first_added),
+        "first_removed": one_sided(&found.first_removed),
     })
 }

@@ -14,6 +14,10 @@ pub struct Diff {
     pub rows: RowDifferences,
     /// The columns that were compared.
     pub columns: Vec<ColumnDifferences>,
+    /// The first rows that only the second document has: where they are, and JSON text of their values.
+    pub first_added: Vec<(Place, String)>,
+    /// The first rows that only the first document has.
+    pub first_removed: Vec<(Place, String)>,
 }
 
 impl Diff {
@@ -159,16 +163,35 @@ impl<'l> Collector<'l> {
     /// A row that only the second document has.
     pub(super) fn added(&mut self, texts: impl FnOnce() -> Result<(Place, String)>) -> Result<()> {
         self.diff.rows.added += 1;
-        let Some(listener) = &mut self.listener else { return Ok(()) };
-        let (place, row) = texts()?;
-        listener(&Difference { kind: "added", place: Some(place), column: None, a: None, b: Some(row) })
+        let kept = self.diff.first_added.len() < self.first;
+        let Some((place, row)) = self.one_sided(kept, texts)? else { return Ok(()) };
+        if kept {
+            self.diff.first_added.push((place.clone(), row.clone()));
+        }
+        self.tell(&Difference { kind: "added", place: Some(place), column: None, a: None, b: Some(row) })
     }
 
     /// A row that only the first document has.
     pub(super) fn removed(&mut self, texts: impl FnOnce() -> Result<(Place, String)>) -> Result<()> {
         self.diff.rows.removed += 1;
-        let Some(listener) = &mut self.listener else { return Ok(()) };
-        let (place, row) = texts()?;
-        listener(&Difference { kind: "removed", place: Some(place), column: None, a: Some(row), b: None })
+        let kept = self.diff.first_removed.len() < self.first;
+        let Some((place, row)) = self.one_sided(kept, texts)? else { return Ok(()) };
+        if kept {
+            self.diff.first_removed.push((place.clone(), row.clone()));
+        }
+        self.tell(&Difference { kind: "removed", place: Some(place), column: None, a: Some(row), b: None })
+    }
+
+    /// Place and values of a row that one document has, if they are needed.
+    fn one_sided(
+        &self,
+        kept: bool,
+        texts: impl FnOnce() -> Result<(Place, String)>,
+    ) -> Result<Option<(Place, String)>> {
+        (kept || self.listener.is_some()).then(texts).transpose()
+    }
+
+    fn tell(&mut self, difference: &Difference) -> Result<()> {
+        self.listener.as_mut().map_or(Ok(()), |listener| listener(difference))
     }
 }

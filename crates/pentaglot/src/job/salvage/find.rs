@@ -161,7 +161,9 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
         match found.lost_rows.last_mut() {
             Some(last) if has_ended && is_end && end == part.rows.start => last.extend(part),
             _ => {
-                let bytes = fault.offset().unwrap_or(part.bytes.start)..part.bytes.end;
+                // The file may break elsewhere than in the bytes of these rows.
+                let start = fault.offset().filter(|offset| part.bytes.contains(offset));
+                let bytes = start.unwrap_or(part.bytes.start)..part.bytes.end;
                 let (rows, reason) = (end..part.rows.end, fault.to_string());
                 found.lost_rows.push(LostRows { member: None, rows, bytes, reason });
             }

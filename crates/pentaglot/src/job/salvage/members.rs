@@ -72,7 +72,7 @@ fn write_archive(
     output: &str,
     options: &ConvertOptions,
 ) -> Result<Report> {
-    let target = conversion::target_of(registry, options.to.as_deref(), output)?;
+    let (target, _) = conversion::output_target(registry, output, options)?;
     let mut write = WriteOptions::default();
     write.options = crate::job::options::of_side(&options.open.options, Side::Write, target.format.info());
     write.budget = options.open.budget.clone();
