@@ -41,7 +41,12 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         screen::check_binary(conversion.target().format.info().id)?;
     }
     if args.dry_run {
-        return show(&conversion.plan, args);
+        let status = show(&conversion.plan, args)?;
+        if !session.global.quiet && !args.json {
+            let notes = conversion.opened().document.summary().notes.iter();
+            notes.for_each(|note| screen::say(&escape(&format!("{input}: note: {note}"))));
+        }
+        return Ok(status);
     }
     if session.global.verbose {
         screen::say(escape_lines(&conversion.plan).trim_end());

@@ -85,12 +85,7 @@ fn print(found: &Found, args: &Diff) -> std::io::Result<()> {
         let name = if column.name.is_empty() { "values" } else { &column.name };
         writeln!(out, "{}: {} changed", screen::bold(&escape(name)), column.changed)?;
         for cell in &column.first {
-            let place = match &cell.place {
-                Place::Row(row) => format!("row {row}"),
-                Place::Entry { row, col } => format!("row {row}, column {col}"),
-                Place::Key(key) => key.clone(),
-                other => format!("{other:?}"),
-            };
+            let place = place_text(&cell.place);
             let (a, b) = (screen::cut(&cell.a, 200), screen::cut(&cell.b, 200));
             writeln!(out, "  {}: {} | {}", escape(&place), first(&a), second(&b))?;
         }
@@ -100,6 +95,35 @@ fn print(found: &Found, args: &Diff) -> std::io::Result<()> {
         }
     }
     let rows = &found.rows;
+    for (count, what, list, color) in [
+        (rows.removed, "removed", &found.first_removed, &first as &dyn Fn(&str) -> String),
+        (rows.added, "added", &found.first_added, &second),
+    ] {
+        if count == 0 {
+            continue;
+        }
+        writeln!(out, "{}", screen::bold(&format!("{count} {what}")))?;
+        for (place, values) in list {
+            let place = escape(&place_text(place));
+            match values.is_empty() {
+                true => writeln!(out, "  {place}")?,
+                false => writeln!(out, "  {place}: {}", color(&screen::cut(values, 200)))?,
+            }
+        }
+        let more = count - list.len() as u64;
+        if more > 0 {
+            writeln!(out, "  … {more} more")?;
+        }
+    }
     writeln!(out, "rows: {} added, {} removed, {} changed", rows.added, rows.removed, rows.changed)?;
     out.flush()
+}
+
+fn place_text(place: &Place) -> String {
+    match place {
+        Place::Row(row) => format!("row {row}"),
+        Place::Entry { row, col } => format!("row {row}, column {col}"),
+        Place::Key(key) => key.clone(),
+        other => format!("{other:?}"),
+    }
 }

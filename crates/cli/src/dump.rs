@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use pentaglot::formats::Node;
-use pentaglot::{Context, Source, job};
+use pentaglot::job::OpenOptions;
+use pentaglot::{Context, Error, ErrorKind, Source, job};
 use serde_json::json;
 
 use crate::args::Dump;
@@ -19,7 +20,12 @@ pub(crate) fn run(session: &Session, args: &Dump) -> Outcome {
     let mut options = args.open.options(&session.global);
     options.spool = true;
     options.in_place = bus_error::permit_map(&args.file);
-    let opened = job::open(&session.registry, &args.file, &options).about(&args.file)?;
+    let opened = match job::open(&session.registry, &args.file, &options) {
+        Err(fault) if matches!(fault.kind(), ErrorKind::Truncated | ErrorKind::Malformed) => {
+            return broken(session, args, &options, fault);
+        }
+        opened => opened.about(&args.file)?,
+    };
     opened.check_options(&options.options).about(&args.file)?;
     let id = opened.format.info().id;
     let (path, node) = match &args.at {
@@ -37,6 +43,23 @@ pub(crate) fn run(session: &Session, args: &Dump) -> Outcome {
     printer.out.flush()?;
     shown.about(&args.file)?;
     Ok(DONE)
+}
+
+/// Shows the parts of a file that does not open, as far as they are sound, then what is wrong.
+fn broken(session: &Session, args: &Dump, options: &OpenOptions, fault: Error) -> Outcome {
+    let found = job::open_broken(&session.registry, &args.file, options).about(&args.file)?;
+    let id = fault.format().unwrap_or_default();
+    let (path, node) = match (&args.at, &found.opened) {
+        (None, _) => (String::new(), found.outline.clone()),
+        (Some(at), Some(opened)) => opened.part(at).about(&args.file)?,
+        (Some(_), None) => return Err(fault).about(&args.file),
+    };
+    let (depth, json) = (args.depth, args.json);
+    let mut printer = Printer { out: screen::lines(), source: found.content, depth, json, id };
+    // What is wrong is said once, below what is there.
+    let _ = printer.node(&path, &node, 0);
+    printer.out.flush()?;
+    Err(fault).about(&args.file)
 }
 
 struct Printer<W> {

@@ -46,13 +46,58 @@ pub(crate) fn run(session: &Session, args: &Hash) -> Outcome {
                     format!("  {}  {}: {}\n", column.cid(), escape(&column.name), escape(&column.data_type))
                 };
                 let columns: String = identity.columns.iter().map(column).collect();
-                format!("{text}  {}\n{columns}", escape(file))
+                format!("{}{columns}", line(&text, file))
             }
-            _ => format!("{text}  {}\n", escape(file)),
+            _ => line(&text, file),
         };
         screen::print(lines.as_bytes())?;
         Ok(DONE)
     })
+}
+
+/// A line of a list. As in those of `sha256sum`, a backslash at its start says that the name has escapes.
+fn line(text: &str, file: &str) -> String {
+    let name = escape(&file.replace('\\', "\\\\"));
+    match name == file {
+        true => format!("{text}  {file}\n"),
+        false => format!("\\{text}  {name}\n"),
+    }
+}
+
+/// The identity and the name of a line.
+fn parse_line(line: &str) -> Option<(&str, String)> {
+    match line.strip_prefix('\\') {
+        None => line.split_once("  ").map(|(text, name)| (text, name.to_owned())),
+        Some(line) => {
+            let (text, name) = line.split_once("  ")?;
+            Some((text, unescape(name)?))
+        }
+    }
+}
+
+/// The text that [`escape`] has made this of; `None` if it has made no such text.
+fn unescape(text: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        if character != '\\' {
+            out.push(character);
+            continue;
+        }
+        out.push(match rest.next()? {
+            '\\' => '\\',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                let (digits, after) = rest.as_str().strip_prefix('{')?.split_once('}')?;
+                rest = after.chars();
+                char::from_u32(u32::from_str_radix(digits, 16).ok()?)?
+            }
+            _ => return None,
+        });
+    }
+    Some(out)
 }
 
 /// The name of the requested digest.
@@ -86,17 +131,19 @@ fn check(session: &Session, args: &Hash, options: &OpenOptions, list: &str) -> O
         "-" => Box::new(BufReader::new(io::stdin())),
         path => Box::new(BufReader::new(File::open(path).map_err(cannot).about(list)?)),
     };
-    let mut highest = DONE;
+    let (mut highest, mut checked) = (DONE, 0);
     for (index, line) in lines.lines().enumerate() {
         let line = line.map_err(cannot).about(list)?;
         // Lines that begin with a space are those of columns.
         if line.trim().is_empty() || line.starts_with("  ") {
             continue;
         }
-        let Some((expected, file)) = line.split_once("  ") else {
+        let Some((expected, file)) = parse_line(&line) else {
             let message = format!("line {}: expected IDENTITY  FILE, found {line:?}", index + 1);
             return Err(Error::usage(message)).about(list);
         };
+        let file = file.as_str();
+        checked += 1;
         let found = find(session, args, options, file)
             .and_then(|found| found.text().about(file))
             .unwrap_or_else(|failure| {
@@ -113,5 +160,25 @@ fn check(session: &Session, args: &Hash, options: &OpenOptions, list: &str) -> O
         };
         screen::print(format!("{line}\n").as_bytes())?;
     }
-    Ok(highest)
+    match checked {
+        0 => Err(Error::malformed("lines of IDENTITY  FILE", "none")).about(list),
+        _ => Ok(highest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_any_character_comes_back_from_its_line() {
+        for name in ["x.csv", "a b", "a\\b", "a\nb", "\u{1b}[31m\r\t", "\\n", "ä  ö", " x"] {
+            let line = line("bafk", name);
+            assert_eq!(line.lines().count(), 1, "{line:?}");
+            assert_eq!(parse_line(line.trim_end_matches('\n')), Some(("bafk", name.to_owned())), "{line:?}");
+        }
+        assert_eq!(line("bafk", "x.csv"), "bafk  x.csv\n");
+        assert_eq!(line("bafk", "a\nb"), "\\bafk  a\\nb\n");
+        assert_eq!(parse_line("\\bafk  a\\qb"), None);
+    }
 }

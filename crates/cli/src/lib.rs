@@ -176,16 +176,24 @@ static IS_SQL: AtomicBool = AtomicBool::new(false);
 
 /// A hint of the library, with the flags of the command line.
 fn advice(hint: &Hint) -> String {
+    let is_sql = IS_SQL.load(Ordering::Relaxed);
     match hint {
+        Hint::From | Hint::To if is_sql => "STORED AS names one".to_owned(),
+        Hint::FromOne(format) if is_sql => {
+            format!("try CREATE EXTERNAL TABLE … STORED AS {}", format.to_uppercase())
+        }
+        Hint::Type if is_sql => "CREATE EXTERNAL TABLE … OPTIONS (type '…') gives the type".to_owned(),
         Hint::From => "--from names one".to_owned(),
         Hint::FromOne(format) => format!("try --from {format}"),
         Hint::To => "--to names one".to_owned(),
         Hint::Type => "--type gives the type".to_owned(),
         Hint::Force => "--force replaces it".to_owned(),
-        Hint::AllowLossy if ALLOWS_LOSS.load(Ordering::Relaxed) => "--allow-lossy permits it".to_owned(),
-        Hint::AllowLossy => "convert with --allow-lossy permits it".to_owned(),
+        Hint::AllowLossy(kinds) if ALLOWS_LOSS.load(Ordering::Relaxed) => {
+            format!("--allow-lossy={kinds} permits it")
+        }
+        Hint::AllowLossy(kinds) => format!("convert with --allow-lossy={kinds} permits it"),
         Hint::Limit(name) => format!("--{name} raises the limit"),
-        Hint::Option(option) if IS_SQL.load(Ordering::Relaxed) => {
+        Hint::Option(option) if is_sql => {
             let (key, value) = option.split_once('=').unwrap_or((option, ""));
             format!("try CREATE EXTERNAL TABLE … OPTIONS ({key} '{value}')")
         }
@@ -199,6 +207,7 @@ fn advice(hint: &Hint) -> String {
 /// signal handlers and the panic hook of the process.
 pub fn run_command(words: &[OsString]) -> u8 {
     process::ignore_file_size_signal();
+    process::keep_freed_memory();
     let (words, secrets) = Secrets::hide(words);
     let parsed = help::command().try_get_matches_from(&words).and_then(|found| Cli::from_arg_matches(&found));
     let Cli { verb, mut global } = match parsed {

@@ -1,10 +1,11 @@
 //! `plot`: a picture of a file.
 
 use std::io::Write;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use pentaglot::{Error, job};
-use pentaglot_plot::{PlotOptions, SIZES, plot};
+use pentaglot_plot::{HEIGHTS, PlotOptions, WIDTHS, plot};
 
 use crate::args::Plot;
 use crate::progress::Progress;
@@ -58,9 +59,13 @@ fn extension(name: &str) -> Option<&str> {
 
 /// `WIDTHxHEIGHT` in pixels.
 pub(crate) fn parse_size(text: &str) -> Result<(u32, u32), String> {
-    let wrong = || format!("expected WIDTHxHEIGHT from {0}x{0} to {1}x{1}", SIZES.start(), SIZES.end());
+    let wrong = || {
+        let ((least, most), (low, high)) = (WIDTHS.into_inner(), HEIGHTS.into_inner());
+        format!("expected WIDTHxHEIGHT from {least}x{low} to {most}x{high}")
+    };
     let (width, height) = text.split_once('x').ok_or_else(wrong)?;
-    let number =
-        |text: &str| text.parse::<u32>().ok().filter(|number| SIZES.contains(number)).ok_or_else(wrong);
-    Ok((number(width)?, number(height)?))
+    let number = |text: &str, range: RangeInclusive<u32>| {
+        text.parse::<u32>().ok().filter(|number| range.contains(number)).ok_or_else(wrong)
+    };
+    Ok((number(width, WIDTHS)?, number(height, HEIGHTS)?))
 }

@@ -1,6 +1,6 @@
 //! Process state that needs system calls: the only unsafe code of the command besides `bus_error`.
 
-#![allow(unsafe_code, reason = "signals, and code that runs before `main`")]
+#![allow(unsafe_code, reason = "signals, the allocator, and code that runs before `main`")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,6 +17,17 @@ pub(crate) fn ignore_file_size_signal() {
     // SAFETY: ignoring a signal installs no handler; the process has one thread so far.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
+/// Memory that was freed is kept for the next batch. By default the GNU allocator gives a large block back at once, and
+/// its pages are cleared again for the next one: a third of the time of what only reads.
+pub(crate) fn keep_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: `mallopt` takes two numbers; the process has one thread so far.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 16 << 20);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
     }
 }
 

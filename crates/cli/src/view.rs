@@ -22,6 +22,7 @@ pub(crate) fn run(session: &Session, args: &ViewFiles) -> Outcome {
     options.filter = args.filter.clone();
     options.folder = std::env::current_dir()?;
     let viewer = Viewer::bind(&session.registry, options)?;
+    viewer.check()?;
     screen::print(format!("{}\n", viewer.address()).as_bytes())?;
     if !args.no_open && !open_browser(viewer.address()) {
         screen::say("no browser could be started: open the address in one");

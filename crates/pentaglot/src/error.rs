@@ -59,8 +59,8 @@ pub enum Hint {
     Type,
     /// Allow an existing output to be replaced.
     Force,
-    /// Allow lossy steps.
-    AllowLossy,
+    /// Allow lossy steps of these kinds, named as in [`LossKinds`](crate::hub::LossKinds).
+    AllowLossy(Cow<'static, str>),
     /// Raise a limit, by its name in [`Limits`](crate::Limits), such as `max-alloc`.
     Limit(&'static str),
     /// Set an option of a format: `key=value`.

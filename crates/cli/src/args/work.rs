@@ -108,7 +108,7 @@ pub(crate) struct Diff {
     pub(crate) a: String,
     /// The second file
     pub(crate) b: String,
-    /// Match rows by these columns instead of by position; the second file must fit into --max-alloc
+    /// Match rows by these columns instead of by position; what exceeds --max-alloc is partitioned on disk
     #[arg(long, value_name = "A,B")]
     pub(crate) key: Option<String>,
     /// Floats are equal up to this difference

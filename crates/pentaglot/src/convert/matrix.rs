@@ -94,7 +94,7 @@ pub(super) fn columns_to_dense(
 }
 
 /// The values of a matrix column without nulls: a null becomes NaN where that is allowed.
-fn without_nulls(
+pub(super) fn without_nulls(
     values: &ArrayRef,
     column: &str,
     start: u64,
@@ -113,7 +113,11 @@ fn without_nulls(
         filled => {
             let row = (0..values.len()).find(|row| values.is_null(*row)).unwrap_or(0) as u64 + start;
             let error = Error::lossy(format!("row {row}, column {column:?}: a matrix holds no nulls"));
-            Err(if filled.is_some() { error.hint(Hint::Option("nulls=nan".into())) } else { error })
+            Err(match filled {
+                Some(_) => error.hint(Hint::Option("nulls=nan".into())),
+                None => error
+                    .hint(Hint::Advice("after a cast to float64 the option nulls=nan makes them NaN".into())),
+            })
         }
     }
 }
@@ -137,7 +141,7 @@ fn check_rounded(
         let (row, kind) = (start + first as u64, print_type(to.data_type()));
         let error =
             Error::lossy(format!("row {row}, column {column:?}: {kind} does not hold {text} exactly"));
-        return Err(error.hint(Hint::AllowLossy));
+        return Err(error.hint(LossKind::Precision.hint()));
     }
     lost.add(LossKind::Precision, column, (same.len() - same.true_count()) as u64, || Some(text));
     Ok(())

@@ -13,7 +13,7 @@ use crate::hub::matrix::{value_field, widen};
 use crate::hub::rows::{self, Rows};
 use crate::hub::shape::{self, Form};
 use crate::hub::type_text::{print_field, print_type};
-use crate::hub::{Effect, LossKind, LossKinds, LossRecord, Plan, native};
+use crate::hub::{Effect, LossKind, LossKinds, LossRecord, Plan, native, relax};
 use crate::limits::Budget;
 
 /// How a stream changes its form. Made by [`plan`], carried out by [`reshape`].
@@ -76,12 +76,24 @@ impl Reshape {
         }
     }
 
+    /// Says in the plan that nulls become NaN, where they do.
+    pub fn say_nan(&mut self) {
+        for step in &mut self.plan.steps {
+            let is_float = step.to.contains("float") || step.from.contains("float");
+            if is_float && step.note.as_deref() == Some(NO_NULLS) {
+                step.note = Some("nulls become NaN".to_owned());
+            }
+        }
+    }
+
     /// Makes the result a plain table, without the metadata of a matrix.
     pub fn forget_shape(&mut self) {
         shape::plan_plain_table(&self.schema, &mut self.plan);
         self.schema = Arc::new(plain_table(&self.schema));
     }
 }
+
+const NO_NULLS: &str = "a matrix holds no nulls";
 
 fn plain_table(schema: &Schema) -> Schema {
     let mut metadata = schema.metadata().clone();
@@ -143,14 +155,15 @@ pub fn plan(schema: &SchemaRef, to: Form) -> Result<Reshape> {
     if plan.steps.is_empty() {
         plan.step("", describe(schema), word(to), Effect::exact());
     }
-    let out = match schema.metadata().get(shape::ORDER_KEY) {
-        Some(order) if !matches!(to, Form::Table | Form::Array) => {
-            let mut metadata = out.metadata().clone();
-            metadata.insert(shape::ORDER_KEY.to_owned(), order.clone());
-            out.with_metadata(metadata)
-        }
-        _ => out,
-    };
+    let order = schema.metadata().get_key_value(shape::ORDER_KEY);
+    let order = order.filter(|_| !matches!(to, Form::Table | Form::Array));
+    // Entries as rows of a table are the same entries: the native type goes with them through Arrow and Parquet.
+    let native = schema.metadata().get_key_value(native::NATIVE_KEY);
+    let native =
+        native.filter(|_| matches!((from, to), (Form::Sparse, Form::Coo) | (Form::Coo, Form::Sparse)));
+    let mut metadata = out.metadata().clone();
+    metadata.extend(order.into_iter().chain(native).map(|(key, value)| (key.clone(), value.clone())));
+    let out = out.with_metadata(metadata);
     Ok(Reshape { plan, ..Reshape::new(from, to, out) })
 }
 
@@ -184,8 +197,10 @@ fn plan_tensor(schema: &SchemaRef, from: Form, to: Form) -> Option<Reshape> {
             Effect::widened().because(format!("each row holds {} numbers", shape.join(" x ")))
         }
     };
-    if field.is_nullable() || tensor.item.is_nullable() {
-        effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));
+    if field.is_nullable() {
+        effect = effect.and(Effect::strict().because(NO_NULLS));
+    } else if tensor.item.is_nullable() {
+        effect = effect.and(relax::no_nulls(tensor.item.data_type(), NO_NULLS));
     }
     plan.step(field.name(), print_field(field), word(to), effect);
     if from == Form::Table {
@@ -244,7 +259,7 @@ pub fn plan_triplets(schema: &SchemaRef, triplets: Triplets, (rows, cols): (u64,
         let field = schema.field(index);
         let mut effect = Effect::checked(LossKind::Range).because("each cell of the matrix once");
         if field.is_nullable() {
-            effect = effect.and(Effect::checked(LossKind::Nulls));
+            effect = Effect::checked(LossKind::Range | LossKind::Nulls).because(NO_NULLS);
         }
         let to =
             if index == triplets.value { print_type(&value) } else { "a row or column number".to_owned() };
@@ -269,7 +284,9 @@ pub fn reshape(
     let from = rows.schema();
     match &reshape.route {
         Route::Forms => {}
-        Route::Triplets(triplets) => return triplets::to_sparse(rows, *triplets, schema, budget),
+        Route::Triplets(triplets) => {
+            return triplets::to_sparse(rows, *triplets, schema, budget, allowed, lost);
+        }
         Route::Pack(count) => return tensor::pack(rows, schema, *count, budget),
         Route::Flatten | Route::Unpack(_) => {
             let route = reshape.route.clone();
@@ -363,10 +380,10 @@ pub fn reshape(
                 dense.iter().map(|batch| matrix::dense_to_columns(batch, out)).collect()
             })
         }
-        (Coo, Sparse) => triplets::to_sparse(rows, COO, schema, budget)?,
+        (Coo, Sparse) => triplets::to_sparse(rows, COO, schema, budget, allowed, lost)?,
         (Coo, Dense | Columns) => {
             let sparse = Arc::new(sparse_equivalent(&from)?);
-            let between = triplets::to_sparse(rows, COO, sparse, budget)?;
+            let between = triplets::to_sparse(rows, COO, sparse, budget, allowed, lost)?;
             let step = Reshape { schema, ..Reshape::new(Sparse, reshape.to, Schema::empty()) };
             return self::reshape(between, &step, budget, allowed, lost);
         }
@@ -452,7 +469,7 @@ fn matrix_of_columns(schema: &SchemaRef, to: Form, plan: &mut Plan) -> Result<Op
             effect = effect.and(Effect::checked(LossKind::Precision).because(why));
         }
         if field.is_nullable() {
-            effect = effect.and(Effect::checked(LossKind::Nulls).because("a matrix holds no nulls"));
+            effect = effect.and(relax::no_nulls(&common, NO_NULLS));
         }
         loses_names |= has_names && *field.name() != shape::column_name(index as u64);
         if effect != Effect::exact() {
@@ -481,7 +498,7 @@ fn matrix_forms(schema: &SchemaRef, from: Form, to: Form, plan: &mut Plan) -> Re
     let rows = shape::matrix_rows(schema);
     let item = value_field(schema).cloned().unwrap_or_else(|| Field::new("", value.clone(), false));
     if item.is_nullable() && !matches!(to, Form::Columns) {
-        let nulls = Effect::checked(LossKind::Nulls).because("a matrix holds no nulls");
+        let nulls = relax::no_nulls(&value, NO_NULLS);
         plan.step("", describe(schema), word(to), nulls);
     }
     if matches!((from, to), (Form::Sparse | Form::Coo, Form::Dense | Form::Columns)) {

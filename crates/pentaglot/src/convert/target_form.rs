@@ -6,9 +6,9 @@ use super::reshape::{self, Reshape};
 use super::tensor::Tensor;
 use super::triplets::Triplets;
 use crate::error::{Error, Result};
-use crate::hub::Form;
 use crate::hub::matrix::widen::common_type;
 use crate::hub::shape::matrix_cols;
+use crate::hub::{Form, native};
 
 /// A matrix wider than this stays a matrix of `row` lists where the target holds both forms.
 pub const MAX_COLUMNS: u64 = 1024;
@@ -44,10 +44,10 @@ pub fn choose(schema: &Schema, forms: &[Form], word: &str) -> Result<Form> {
 
 /// The columns of a table that becomes a sparse matrix, one entry per row. A table does if its column names fit
 /// and `as=sparse` is set, or if the size of the matrix is given.
-pub fn triplets(schema: &Schema, word: &str, has_size: bool) -> Option<Triplets> {
+pub fn triplets(schema: &Schema, word: &str, has_size: bool) -> Result<Option<Triplets>> {
     let is_table = matches!(Form::of(schema), Form::Table);
     let is_asked = word == "sparse" || has_size && word == "auto";
-    if is_table && is_asked { Triplets::of(schema, has_size) } else { None }
+    if is_table && is_asked { Triplets::of(schema, has_size) } else { Ok(None) }
 }
 
 /// Plans the change of a table of row, column and value, as a matrix of a known size, for a target that
@@ -86,10 +86,13 @@ fn automatic(schema: &Schema, from: Form, forms: &[Form]) -> Form {
     match from {
         Form::Table => {
             let matrix = if takes(Form::Dense) { Form::Dense } else { Form::Sparse };
+            // An array of structs stays one.
+            let is_struct = native::of_sliced(schema, "npy").is_some() && takes(Form::Table);
             match common_type(schema.fields()) {
-                Some(_) if before(matrix, Form::Table) => matrix,
-                // A column of tensors is an array with one dimension more.
+                Some(_) if !is_struct && before(matrix, Form::Table) => matrix,
+                // A column of tensors is an array with one dimension more, or the rows of a matrix.
                 None if is_tensor(schema) && before(Form::Array, Form::Table) => Form::Array,
+                None if is_tensor(schema) && takes(Form::Dense) && !takes(Form::Array) => Form::Dense,
                 _ if takes(Form::Table) => Form::Table,
                 _ if takes(Form::Array) && schema.fields().len() == 1 => Form::Array,
                 _ => matrix,

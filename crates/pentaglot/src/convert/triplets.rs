@@ -15,12 +15,13 @@ use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Schema, SchemaRef};
 
+use super::matrix::without_nulls;
 use crate::cursor::{allocate, allocate_zeroed};
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::hub::matrix::{self, widen};
 use crate::hub::rows::{self, Rows};
-use crate::hub::shape;
 use crate::hub::type_text::print_type;
+use crate::hub::{LossKinds, LossRecord, shape};
 use crate::limits::Budget;
 use crate::source::Spool;
 
@@ -47,29 +48,52 @@ const COL_NAMES: &[&str] = &["col", "column", "j", "col_index", "column_index"];
 const VALUE_NAMES: &[&str] = &["value", "val", "v", "data"];
 
 impl Triplets {
-    /// The columns of a table of three columns: integer rows and columns, numeric values. They are identified
-    /// by name, or with `by_place` by position if the names do not tell.
-    pub fn of(schema: &Schema, by_place: bool) -> Option<Self> {
-        if schema.fields().len() != 3 {
-            return None;
-        }
+    /// The columns of a table of three columns: whole numbers for rows and columns, numeric values. They are
+    /// identified by name, or with `by_place` by position if the names do not tell. A table that has the names, but
+    /// not only these columns or other types, is an error.
+    pub fn of(schema: &Schema, by_place: bool) -> Result<Option<Self>> {
         let named = |names: &[&str]| {
             schema.fields().iter().position(|field| names.contains(&field.name().to_lowercase().as_str()))
         };
+        let count = schema.fields().len();
         let triplets = match (named(ROW_NAMES), named(COL_NAMES), named(VALUE_NAMES)) {
             (Some(row), Some(col), Some(value)) => Triplets { row, col, value },
-            _ if by_place => Triplets { row: 0, col: 1, value: 2 },
-            _ => return None,
+            _ if by_place && count == 3 => Triplets { row: 0, col: 1, value: 2 },
+            _ => return Ok(None),
         };
-        let is_index = |index: usize| widen::value_type(schema.field(index).data_type()).is_integer();
-        let value = widen::value_type(schema.field(triplets.value).data_type());
-        let is_value = widen::is_matrix_value(value) || width(value).is_some_and(|_| value.is_nested());
-        (is_index(triplets.row) && is_index(triplets.col) && is_value).then_some(triplets)
+        let name = |index: usize| schema.field(index).name().as_str();
+        if count != 3 {
+            let Triplets { row, col, value } = triplets;
+            let entries = format!("{:?}, {:?} and {:?}", name(row), name(col), name(value));
+            let advice = "choose the columns of the entries";
+            return Err(Error::usage(format!(
+                "a table of {count} columns: {entries} are entries, what are the others?"
+            ))
+            .hint(Hint::Advice(advice.into())));
+        }
+        let wrong = |index: usize, expected: &str| {
+            let found = print_type(schema.field(index).data_type());
+            Error::usage(format!("column {:?}: expected {expected}, found {found}", name(index)))
+        };
+        for (index, expected) in [(triplets.row, "row numbers"), (triplets.col, "column numbers")] {
+            let kind = widen::value_type(schema.field(index).data_type());
+            // Columns of a text file without rows are texts.
+            if !(kind.is_integer() || kind.is_floating() || matches!(kind, DataType::Null | DataType::Utf8)) {
+                return Err(wrong(index, expected));
+            }
+        }
+        let value = triplets.value_type(schema);
+        let is_value = widen::is_matrix_value(&value) || width(&value).is_some_and(|_| value.is_nested());
+        if is_value { Ok(Some(triplets)) } else { Err(wrong(triplets.value, "values of a matrix")) }
     }
 
     /// The type of the values.
     pub fn value_type(self, schema: &Schema) -> DataType {
-        widen::value_type(schema.field(self.value).data_type()).clone()
+        match widen::value_type(schema.field(self.value).data_type()) {
+            // A text file without rows says no more.
+            DataType::Null | DataType::Utf8 => DataType::Float64,
+            other => other.clone(),
+        }
     }
 }
 
@@ -114,6 +138,14 @@ fn numbers(batch: &RecordBatch, schema: &Schema, index: usize, start: u64) -> Re
         let text = arrow_cast::display::array_value_to_string(column, at).unwrap_or_default();
         return Err(fault(at, &text));
     }
+    // pandas makes floats of integers where a value was missing.
+    if column.data_type().is_floating() {
+        let same = arrow_ord::cmp::not_distinct(&arrow_cast::cast(&cast, column.data_type())?, column)?;
+        if let Some(at) = (0..same.len()).find(|at| !same.value(*at)) {
+            let text = arrow_cast::display::array_value_to_string(column, at).unwrap_or_default();
+            return Err(fault(at, &text));
+        }
+    }
     Ok(cast.as_primitive::<UInt64Type>().clone())
 }
 
@@ -156,7 +188,15 @@ fn array_of(kind: &DataType, bytes: Buffer, count: usize) -> Result<ArrayRef> {
 
 /// Sparse rows from a stream of entries in any order. Entries of a row keep their order. A null, a row or column
 /// number outside the matrix, and a second entry for a cell are errors.
-pub(super) fn to_sparse(rows: Rows, triplets: Triplets, schema: SchemaRef, budget: &Budget) -> Result<Rows> {
+/// Where `allowed`, a null becomes NaN and is added to `lost`.
+pub(super) fn to_sparse(
+    rows: Rows,
+    triplets: Triplets,
+    schema: SchemaRef,
+    budget: &Budget,
+    allowed: LossKinds,
+    lost: &LossRecord,
+) -> Result<Rows> {
     let kind = shape::matrix_value_type(&schema).unwrap_or(DataType::Null);
     let Some(width) = width(&kind) else {
         return Err(Error::unsupported(format!("a sparse matrix of {}", print_type(&kind))));
@@ -173,6 +213,8 @@ pub(super) fn to_sparse(rows: Rows, triplets: Triplets, schema: SchemaRef, budge
         start: 0,
         seen: 0,
         budget: budget.clone(),
+        allowed,
+        lost: lost.clone(),
     };
     let mut pending = Some(rows);
     let mut next = 0;
@@ -215,6 +257,8 @@ struct Bands {
     /// The largest row number of an entry plus one.
     seen: u64,
     budget: Budget,
+    allowed: LossKinds,
+    lost: LossRecord,
 }
 
 /// Entries of some rows: row, column and value of each.
@@ -253,13 +297,13 @@ impl Bands {
         };
         let outside =
             |at: usize, what: String| Err(Error::lossy(format!("row {}: {what}", self.start + at as u64)));
-        if values.null_count() > 0 {
-            let at = (0..values.len()).find(|at| values.is_null(*at)).unwrap_or(0);
-            return outside(
-                at,
-                format!("column {:?}: a matrix holds no nulls", schema.field(self.triplets.value).name()),
-            );
+        let name = schema.field(self.triplets.value).name();
+        if values.null_count() > column.logical_null_count() {
+            let at = (0..values.len()).find(|at| values.is_null(*at) && !column.is_null(*at)).unwrap_or(0);
+            let text = arrow_cast::display::array_value_to_string(column, at).unwrap_or_default();
+            return outside(at, format!("column {name:?}: {text:?} is not a number"));
         }
+        let values = without_nulls(&values, name, self.start, self.allowed, &self.lost)?;
         let (rows, cols) = self.size;
         let rows = rows.unwrap_or(u64::MAX);
         if let Some(at) = row.values().iter().position(|row| *row >= rows) {

@@ -80,7 +80,7 @@ pub use findings::{Finding, Findings, Severity};
 pub(crate) use nan::{NULLS, null_for_nan};
 pub use options::{OptionInfo, OptionMap, ReadOptions, Side, WriteOptions};
 pub use outline::{Expand, Node, Outline, Strided};
-pub(crate) use planned::{allowed, planned, relaxed};
+pub(crate) use planned::{ChangedRows, allowed, planned, planned_as, relaxed};
 pub use splits::{ColumnStatistics, Split, Statistics};
 pub use summary::{MissingPart, Part, Summary};
 
@@ -109,6 +109,11 @@ pub trait Format: Send + Sync {
             [] => self.info().media_types.first().copied(),
             own => own.iter().find(|(name, _)| Some(*name) == dialect).map(|(_, media_type)| *media_type),
         }
+    }
+
+    /// Whether files keep extension types of other programs. Ours are the business of each plan.
+    fn keeps_extensions(&self) -> bool {
+        false
     }
 
     /// Whether these bytes look like this format. The work is bounded; never fails.
@@ -151,6 +156,11 @@ pub trait Archive: Send {
 pub trait WritePlan: Send {
     /// The effect on each field.
     fn plan(&self) -> &Plan;
+
+    /// The dialect that is written, if the options do not name it and the name of the output decides it.
+    fn dialect(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Starts the file. Returns an error if a step is impossible.
     fn create(self: Box<Self>, sink: Sink) -> Result<Box<dyn Writer>>;

@@ -35,11 +35,10 @@ pub(crate) fn null_for_nan(document: Arc<dyn Document>, options: &ReadOptions) -
 }
 
 fn nullable(schema: &SchemaRef) -> SchemaRef {
-    let dense = Form::of(schema) == Form::Dense;
     let field = |field: &FieldRef| -> FieldRef {
         match field.data_type() {
             kind if kind.is_floating() => Arc::new(field.as_ref().clone().with_nullable(true)),
-            DataType::FixedSizeList(item, size) if dense && is_float(item) => {
+            DataType::FixedSizeList(item, size) if is_float(item) => {
                 let item = item.as_ref().clone().with_nullable(true);
                 let list = DataType::FixedSizeList(Arc::new(item), *size);
                 Arc::new(field.as_ref().clone().with_data_type(list))

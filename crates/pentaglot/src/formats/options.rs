@@ -1,5 +1,6 @@
 //! Options of readers and writers.
 
+use super::planned::ChangedRows;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::hub::json::JsonOptions;
@@ -157,6 +158,8 @@ pub struct WriteOptions {
     pub lost: LossRecord,
     /// How text formats write nested values.
     pub json: JsonOptions,
+    /// The rows as the writer's rules changed them.
+    pub(crate) changed: ChangedRows,
 }
 
 impl ReadOptions {

@@ -14,12 +14,14 @@
 //! | `pentaglot.dynd_merkle` | `Struct<type: Utf8, hash: Binary>` | |
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 
 use super::loss::LossKind;
-use super::plan::Effect;
+use super::plan::{Effect, Plan};
+use super::type_text::print_field;
 
 /// A row of a sparse matrix.
 pub const SPARSE_ROW: &str = "pentaglot.sparse_row";
@@ -106,6 +108,69 @@ pub fn all_dropped(field: &Field) -> Effect {
         | DataType::RunEndEncoded(_, item) => own.and(all_dropped(item)),
         DataType::Struct(fields) => fields.iter().fold(own, |effect, field| effect.and(all_dropped(field))),
         _ => own,
+    }
+}
+
+/// Whether an extension type is neither ours nor Arrow's tensor, which plans of formats know.
+fn is_foreign(name: &str) -> bool {
+    !name.starts_with("pentaglot.") && name != FIXED_SHAPE_TENSOR
+}
+
+/// The field without extension types of other programs, on it and inside it.
+fn plain(field: &Field) -> Field {
+    use DataType::{FixedSizeList, LargeList, List, Map, Struct};
+    let inner = |field: &FieldRef| Arc::new(plain(field));
+    let kind = match field.data_type() {
+        List(item) => List(inner(item)),
+        LargeList(item) => LargeList(inner(item)),
+        FixedSizeList(item, size) => FixedSizeList(inner(item), *size),
+        Map(entries, sorted) => Map(inner(entries), *sorted),
+        Struct(fields) => Struct(fields.iter().map(inner).collect()),
+        other => other.clone(),
+    };
+    let field = field.clone().with_data_type(kind);
+    if name(&field).is_some_and(is_foreign) { without(field) } else { field }
+}
+
+/// The schema without extension types of other programs.
+pub fn without_foreign(schema: &Schema) -> Schema {
+    let fields = schema.fields().iter().map(|field| plain(field));
+    Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone())
+}
+
+/// The extension types of other programs on a field and inside it.
+fn foreign(field: &Field, found: &mut Vec<String>) {
+    if let Some(name) = name(field).filter(|name| is_foreign(name)) {
+        found.push(name.to_owned());
+    }
+    match field.data_type() {
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _)
+        | DataType::RunEndEncoded(_, item) => foreign(item, found),
+        DataType::Struct(fields) => fields.iter().for_each(|field| foreign(field, found)),
+        _ => {}
+    }
+}
+
+/// Says in the plan of a target that keeps no extension types of other programs which of them these columns have,
+/// unless a step says so.
+pub fn say_dropped(schema: &Schema, plan: &mut Plan) {
+    for field in schema.fields() {
+        let mut names = Vec::new();
+        foreign(field, &mut names);
+        for name in names {
+            let is_said = plan.steps.iter().any(|step| {
+                step.field == *field.name() && step.note.as_ref().is_some_and(|note| note.contains(&name))
+            });
+            if !is_said {
+                let effect = Effect::widened().because(format!("the extension type {name} is not kept"));
+                plan.step(field.name(), print_field(field), print_field(field), effect);
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::ops::BitOr;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 
 /// A kind of loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +56,13 @@ impl LossKind {
             LossKind::Dropped => "dropped",
             LossKind::Metadata => "metadata",
         }
+    }
+}
+
+impl LossKind {
+    /// The hint that this kind must be allowed.
+    pub fn hint(self) -> Hint {
+        Hint::AllowLossy(self.name().into())
     }
 }
 
@@ -108,6 +115,11 @@ impl LossKinds {
     /// Whether it contains no kind.
     pub fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// The hint that these kinds must be allowed.
+    pub fn hint(self) -> Hint {
+        Hint::AllowLossy(self.to_string().into())
     }
 
     /// The kinds, in the order of [`LossKind::ALL`].

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::loss::LossKinds;
-use crate::error::{Error, Hint, Result};
+use crate::error::{Error, Result};
 
 /// The effect on one field. Later verdicts are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,7 +51,8 @@ impl fmt::Display for Verdict {
 pub struct Effect {
     /// The verdict.
     pub verdict: Verdict,
-    /// If lossy, the kinds of loss; if checked, the kinds that must be allowed for values that do not fit.
+    /// If lossy, the kinds of loss; if checked, the kinds that must be allowed for values that do not fit: none if nothing
+    /// allows them.
     pub kinds: LossKinds,
     /// The reason, if there is more to say.
     pub note: Option<String>,
@@ -75,6 +76,11 @@ impl Effect {
     /// Exact if every value fits; other values need `kinds` to be allowed.
     pub fn checked(kinds: impl Into<LossKinds>) -> Self {
         Effect::new(Verdict::Checked, kinds.into())
+    }
+
+    /// Exact if every value fits; other values are an error, whatever is allowed.
+    pub fn strict() -> Self {
+        Effect::new(Verdict::Checked, LossKinds::NONE)
     }
 
     /// Something of these kinds is lost.
@@ -119,7 +125,8 @@ pub struct FieldPlan {
     pub to: String,
     /// The effect on its values.
     pub verdict: Verdict,
-    /// If lossy, the kinds of loss; if checked, the kinds that must be allowed for values that do not fit.
+    /// If lossy, the kinds of loss; if checked, the kinds that must be allowed for values that do not fit: none if nothing
+    /// allows them.
     pub kinds: LossKinds,
     /// The reason, if there is more to say.
     pub note: Option<String>,
@@ -143,10 +150,11 @@ impl Plan {
         effect: Effect,
     ) {
         let Effect { verdict, kinds, note } = effect;
+        let to: String = to.into();
         self.steps.push(FieldPlan {
             field: field.into(),
             from: from.into(),
-            to: to.into(),
+            to: if to.is_empty() { "nothing".to_owned() } else { to },
             verdict,
             kinds,
             note,
@@ -170,7 +178,10 @@ impl Plan {
         match refused().next() {
             Some(step) => {
                 let more = refused().count() - 1;
-                Err(Error::lossy(format!("{step}{}", and_more(more))).hint(Hint::AllowLossy))
+                let all = refused().fold(LossKinds::NONE, |kinds, step| kinds | step.kinds);
+                let missing = all.iter().filter(|kind| !allowed.contains(*kind));
+                let missing = missing.fold(LossKinds::NONE, |kinds, kind| kinds | kind);
+                Err(Error::lossy(format!("{step}{}", and_more(more))).hint(missing.hint()))
             }
             None => Ok(()),
         }

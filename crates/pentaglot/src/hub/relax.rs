@@ -13,6 +13,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::loss::{LossKind, LossKinds, LossRecord};
+use super::plan::Effect;
 use crate::error::Result;
 
 /// How a target changes values that it cannot hold, where that is allowed.
@@ -147,6 +148,17 @@ fn null_for_nan(array: &ArrayRef, column: &str, lost: &LossRecord) -> Option<Arr
     let finite: NullBuffer = (0..array.len()).map(|index| wide.value(index).is_finite()).collect();
     let nulls = NullBuffer::union(array.nulls(), Some(&finite));
     Some(make_array(array.to_data().into_builder().nulls(nulls).build().ok()?))
+}
+
+/// The effect on nullable values of this type in a target without nulls: NaN takes their place if that is allowed, and
+/// the type has it.
+pub fn no_nulls(kind: &DataType, note: &str) -> Effect {
+    match kind {
+        DataType::Dictionary(_, value) => no_nulls(value, note),
+        kind if kind.is_floating() => Effect::checked(LossKind::Nulls).because(note),
+        kind if kind.is_integer() => Effect::strict().because(format!("{note}; integers have no NaN")),
+        _ => Effect::strict().because(note),
+    }
 }
 
 /// The array with NaN in place of nulls, if it is of floats.

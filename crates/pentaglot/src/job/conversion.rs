@@ -18,13 +18,17 @@ use super::report::{Report, report};
 use super::split::{Parts, Split};
 use super::types;
 #[cfg(feature = "dynd")]
-use super::verify::{Complete, Verification};
+use super::verify::{Complete, Verification, Written as Handed};
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::triplets::{self, Triplets};
 use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Hint, Result};
+#[cfg(feature = "dynd")]
+use crate::formats::ChangedRows;
 use crate::formats::{OptionMap, Side, WriteOptions, WritePlan};
-use crate::hub::{Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, native};
+use crate::hub::{
+    Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, extension, native, shape,
+};
 use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::Sink;
@@ -59,6 +63,9 @@ pub struct Conversion {
     /// How the output is opened again to verify it.
     #[cfg(feature = "dynd")]
     verify: Option<OpenOptions>,
+    /// The rows as the writer changed them, if the output is verified.
+    #[cfg(feature = "dynd")]
+    changed_rows: ChangedRows,
     /// The structures that follow in the same file.
     #[cfg(feature = "sds")]
     pub(super) composite: Option<Composite>,
@@ -66,44 +73,37 @@ pub struct Conversion {
     pub plan: Plan,
 }
 
-/// The target that `to` names, or the output's extension.
-pub(super) fn target_of(registry: &Registry, to: Option<&str>, output: &str) -> Result<Target> {
-    match to {
-        Some(text) => open::target(registry, text),
-        None => match registry.by_extension(output) {
-            Some(format) => Ok(Target { format, dialect: None }),
-            None => {
-                let error = Error::usage("cannot tell a format from the name of the output");
-                Err(error.in_output(output).hint(Hint::To))
-            }
-        },
-    }
-}
-
-/// The target and the options of an output that is a table and not a file.
-fn table_target(
+/// The target of an output, and the options for it: the format that `to` names, or that the output's extension means; the
+/// format and the options of its own of an output that is a table and not a file, such as a collection.
+pub fn output_target(
     registry: &Registry,
     output: &str,
     options: &ConvertOptions,
-) -> Result<(Option<Target>, Option<ConvertOptions>)> {
-    let Some(remote) = registry.remote(output)? else { return Ok((None, None)) };
-    let format = remote.table_format(output).map_err(|error| error.in_output(redacted(output)))?;
-    let Some((id, own)) = format else { return Ok((None, None)) };
-    let target = open::target(registry, id)?;
+) -> Result<(Target, ConvertOptions)> {
+    let mut options = options.clone();
+    let table = registry.remote(output)?.map(|remote| remote.table_format(output)).transpose();
+    let Some((id, own)) = table.map_err(|error| error.in_output(redacted(output)))?.flatten() else {
+        let named = options.to.as_deref().map(|text| open::target(registry, text)).transpose()?;
+        let by_extension = || Some(Target { format: registry.by_extension(output)?, dialect: None });
+        let target = named.or_else(by_extension).ok_or_else(|| {
+            let error = Error::usage("cannot tell a format from the name of the output");
+            error.in_output(redacted(output)).hint(Hint::To)
+        })?;
+        return Ok((target, options));
+    };
     if let Some(to) = &options.to
         && open::target(registry, to)?.format.info().id != id
     {
         let error = Error::usage(format!("expected {id}, the format of this output, found {to}"));
         return Err(error.in_output(redacted(output)));
     }
-    let mut options = options.clone();
     for key in own.keys() {
         let name = format!("out.{key}");
         if options.open.options.get(&name).or(options.open.options.get(key)).is_none() {
             options.open.options.set(name, own.get(key).unwrap_or_default());
         }
     }
-    Ok((Some(target), Some(options)))
+    Ok((open::target(registry, id)?, options))
 }
 
 impl Conversion {
@@ -115,12 +115,8 @@ impl Conversion {
         output: &str,
         options: &ConvertOptions,
     ) -> Result<Self> {
-        let (target, table) = table_target(registry, output, options)?;
-        let target = match target {
-            Some(target) => target,
-            None => target_of(registry, options.to.as_deref(), output)?,
-        };
-        let options = table.as_ref().unwrap_or(options);
+        let (target, options) = output_target(registry, output, options)?;
+        let options = &options;
         let inputs = expand(registry, inputs)?;
         inputs.iter().try_for_each(|input| check_apart(input, output, inputs.len()))?;
         #[cfg(feature = "sds")]
@@ -148,7 +144,7 @@ impl Conversion {
     /// The budget and the control of the job are those that the input was opened with.
     pub fn plan_opened(
         opened: Opened,
-        target: Target,
+        mut target: Target,
         output: Option<&str>,
         options: &ConvertOptions,
     ) -> Result<Self> {
@@ -208,6 +204,9 @@ impl Conversion {
             write.type_text = options.write_type.clone().or(other);
         }
         write.options = super::options::of_side(given, Side::Write, info);
+        if super::options::nan_for_nulls(&write.options) {
+            reshape.say_nan();
+        }
         write.budget = opened.budget.clone();
         write.control = opened.control.clone();
         let adapted = match &adapt {
@@ -232,6 +231,11 @@ impl Conversion {
         }
         plan.steps.extend(reshape.plan.steps.iter().cloned());
         write.lost = lost.clone();
+        #[cfg(feature = "dynd")]
+        let changed_rows = {
+            write.changed = if options.verify { ChangedRows::kept() } else { ChangedRows::default() };
+            write.changed.clone()
+        };
         let allow_lossy = options.allow_lossy;
         #[cfg(feature = "dynd")]
         let row_count = write.row_count;
@@ -256,6 +260,12 @@ impl Conversion {
         };
         plan.steps.extend(values.iter().flat_map(|values| &values.plan.steps).cloned());
         plan.steps.extend(write.iter().flat_map(|write| &write.plan().steps).cloned());
+        if let Some(write) = &write {
+            target.dialect = target.dialect.or(write.dialect());
+            if !target.format.keeps_extensions() {
+                extension::say_dropped(&reshape.schema, &mut plan);
+            }
+        }
         Ok(Conversion {
             opened,
             target,
@@ -275,6 +285,8 @@ impl Conversion {
             lost,
             #[cfg(feature = "dynd")]
             verify: options.verify.then(|| options.verify_options()),
+            #[cfg(feature = "dynd")]
+            changed_rows,
             #[cfg(feature = "sds")]
             composite: None,
             plan,
@@ -356,9 +368,9 @@ impl Conversion {
         #[cfg(feature = "dynd")]
         let (mut verification, sink, rows) = match &self.verify {
             Some(options) => {
-                let schemas = (&rows.schema(), self.schema());
-                let (verification, sink) =
-                    Verification::start(options, &self.target, schemas, self.row_count, sink)?;
+                let (target, schema, row_count) = (&self.target, self.schema(), self.row_count);
+                let written = Handed { target, schema, row_count, plan: &self.plan };
+                let (verification, sink) = Verification::start(options, &rows.schema(), &written, sink)?;
                 let rows = verification.source(rows);
                 (Some(verification), sink, rows)
             }
@@ -377,9 +389,11 @@ impl Conversion {
             let batch = batch.map_err(Error::from).in_format(from)?;
             self.opened.control.check()?;
             budget.charge(&batch)?;
-            #[cfg(feature = "dynd")]
-            verification.as_mut().map_or(Ok(()), |verification| verification.push(&batch))?;
             writer.write(&batch).in_format(to)?;
+            #[cfg(feature = "dynd")]
+            if let Some(verification) = &mut verification {
+                verification.push(&self.changed_rows.take().unwrap_or(batch))?;
+            }
         }
         self.opened.control.check()?;
         #[cfg(feature = "dynd")]
@@ -487,8 +501,10 @@ fn entries(
     given: &OptionMap,
 ) -> Result<Option<(Triplets, (u64, u64))>> {
     let size = super::options::size(given)?;
-    let Some(triplets) = target_form::triplets(schema, super::options::form(given), size.is_some()) else {
+    let Some(triplets) = target_form::triplets(schema, super::options::form(given), size.is_some())? else {
+        let own = shape::matrix_rows(schema).zip(shape::matrix_cols(schema));
         return match size {
+            Some(size) if own == Some(size) => Ok(None),
             Some(_) => {
                 let found = reshape::describe(schema);
                 Err(Error::usage(format!(

@@ -31,6 +31,7 @@ impl Opened {
 
     /// The number of rows, or of those that match a filter. Values are read only if the count is not known.
     pub fn count(&self, filter: Option<&str>) -> Result<u64> {
+        self.document.summary().check_member()?;
         if let Some(filter) = filter {
             return self.filtered(filter)?.count(None);
         }

@@ -42,7 +42,7 @@ mod types;
 mod verify;
 
 pub use columns::ColumnChanges;
-pub use conversion::Conversion;
+pub use conversion::{Conversion, output_target};
 pub use convert_options::ConvertOptions;
 pub use describe::{
     ColumnDescription, Description, Histogram, Lengths, MatrixDescription, QUANTILES, SuccinctDescription,
@@ -59,7 +59,9 @@ pub use index::index;
 pub use inputs::{join, open_all};
 pub use members::Members;
 pub use names::{create, expand, source};
-pub use open::{OpenOptions, Opened, Target, open, open_source, target, validate, validate_opened};
+pub use open::{
+    Broken, OpenOptions, Opened, Target, open, open_broken, open_source, target, validate, validate_opened,
+};
 pub use options::CONVERSION_OPTIONS;
 #[cfg(feature = "sds")]
 pub use query::Queries;

@@ -7,8 +7,8 @@ use super::{names, options, types};
 use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::{
-    Confidence, Document, Findings, Format, FormatInfo, Head, OptionMap, ReadOptions, Side, TypeLanguage,
-    foreign,
+    Confidence, Document, Findings, Format, FormatInfo, Head, Node, OptionMap, ReadOptions, Side,
+    TypeLanguage, foreign,
 };
 use crate::hub::Plan;
 use crate::hub::rows::schema_bytes;
@@ -323,6 +323,43 @@ pub fn validate(
     findings: &mut Findings,
 ) -> Result<Option<&'static str>> {
     validate_opened(open(registry, name, options), options, findings)
+}
+
+/// What can be shown of a file that does not open.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Broken {
+    /// The file as far as it is sound, if its format can tell.
+    pub opened: Option<Opened>,
+    /// Its bytes, decompressed if they are compressed and can be.
+    pub content: Source,
+    /// Its parts as far as they are sound, or else one part of all bytes.
+    pub outline: Node,
+}
+
+/// Opens what is there of a file that [`open`] refuses because it is truncated or malformed.
+///
+/// ```
+/// use pentaglot::{Registry, job};
+/// let folder = std::env::temp_dir().join("pentaglot-broken.npy");
+/// std::fs::write(&folder, b"\x93NUMPY\x01\x00")?;
+/// let name = folder.to_string_lossy();
+/// assert!(job::open(&Registry::default(), &name, &job::OpenOptions::default()).is_err());
+/// let broken = job::open_broken(&Registry::default(), &name, &job::OpenOptions::default())?;
+/// assert_eq!((broken.outline.offset, broken.outline.bytes), (0, 8));
+/// # std::fs::remove_file(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn open_broken(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Broken> {
+    let mut options = options.clone();
+    (options.damaged, options.again, options.spool) = (true, true, true);
+    if let Ok(opened) = open(registry, name, &options) {
+        let (content, outline) = (opened.content.clone(), opened.document.outline());
+        return Ok(Broken { opened: Some(opened), content, outline });
+    }
+    let source = names::source(registry, split_member(name).0)?.seekable()?;
+    let bytes = source.len().unwrap_or(0);
+    Ok(Broken { opened: None, content: source, outline: Node::new("file", 0, bytes) })
 }
 
 /// Like [`validate`], for a document that a front end has opened, or failed to open, itself.

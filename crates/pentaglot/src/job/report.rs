@@ -61,17 +61,19 @@ pub(super) fn report(opened: &Opened, plan: &Plan, lost: &LossRecord, mut writte
     }
 }
 
-/// Adds the losses of lossy steps, which do not depend on values. Names and metadata are lost once, others in every
-/// row.
+/// Adds the losses of lossy steps, which do not depend on values. Names and what is not of a column are lost once, others
+/// in every row.
 fn record_steps(plan: &Plan, rows: u64, lost: &LossRecord) {
     for step in plan.steps.iter().filter(|step| step.verdict == Verdict::Lossy) {
         for kind in step.kinds.iter().filter(|kind| !lost.contains(*kind, &step.field)) {
             let (values, example) = match kind {
-                LossKind::Names => (1, &step.field),
-                LossKind::Metadata => (1, &step.from),
-                _ => (rows, &step.from),
+                LossKind::Names => (1, Some(&step.field)),
+                LossKind::Metadata if step.field.is_empty() => (1, Some(&step.from)),
+                // The values stay: what they mean is lost.
+                LossKind::Metadata => (rows, None),
+                _ => (rows, Some(&step.from)),
             };
-            lost.add(kind, &step.field, values, || Some(example.clone()));
+            lost.add(kind, &step.field, values, || example.cloned());
         }
     }
 }

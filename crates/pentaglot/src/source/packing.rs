@@ -61,7 +61,8 @@ impl Packing {
     pub fn of_magic(head: &[u8]) -> Option<Self> {
         match head {
             [0x1f, 0x8b, 8, ..] => Some(Packing::Gzip),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Packing::Zstd),
+            // A frame, or one that readers skip: pzstd begins with such.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Packing::Zstd),
             // A text may begin with these letters, so the header of the first block, or of the end, must
             // follow.
             [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..]

@@ -10,7 +10,7 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{Cast, scalar, unplanned};
-use crate::error::{Error, Hint, Result};
+use crate::error::{Error, Result};
 use crate::hub::type_text::print_type;
 use crate::hub::{LossKind, LossKinds, LossRecord, relax};
 
@@ -44,7 +44,7 @@ pub(super) fn resolve_nulls(array: ArrayRef, field: &Field, place: &Place<'_>) -
             place.lost.add(LossKind::Nulls, place.column, count, || Some("null".to_owned()));
             Ok(filled)
         }
-        Some(_) => Err(refuse().hint(Hint::AllowLossy)),
+        Some(_) => Err(refuse().hint(LossKind::Nulls.hint())),
         None => Err(refuse()),
     }
 }

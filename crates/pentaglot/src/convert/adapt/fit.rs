@@ -19,7 +19,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::apply::Place;
 use super::{scalar, unplanned};
-use crate::error::{Hint, Result};
+use crate::error::Result;
 use crate::hub::LossKind;
 use crate::hub::type_text::print_type;
 
@@ -53,7 +53,7 @@ impl<'a> Judge<'a> {
             return Ok(());
         }
         if !self.place.allowed.contains(LossKind::Precision) {
-            return Err(self.refuse(index).hint(Hint::AllowLossy));
+            return Err(self.refuse(index).hint(LossKind::Precision.hint()));
         }
         if self.rounded == 0 {
             self.first_rounded = index;
@@ -72,7 +72,7 @@ impl<'a> Judge<'a> {
             return Err(self.refuse(index));
         }
         if !self.place.allowed.contains(LossKind::Range) {
-            return Err(self.refuse(index).hint(Hint::AllowLossy));
+            return Err(self.refuse(index).hint(LossKind::Range.hint()));
         }
         self.misfits.push(index);
         Ok(())
@@ -402,10 +402,9 @@ pub(super) fn decimals(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Resul
     Ok(arrow_cast::cast(&scaled, to.data_type())?)
 }
 
-/// Arrow's own cast, checked by casting back: a value that becomes null does not fit, one that comes back different
+/// The result of a cast, checked by casting back: a value that becomes null does not fit, one that comes back different
 /// was rounded.
-pub(super) fn cast_and_compare(array: &ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
-    let there = arrow_cast::cast(array, to.data_type())?;
+pub(super) fn compare(array: &ArrayRef, there: ArrayRef, to: &Field, place: &Place<'_>) -> Result<ArrayRef> {
     let back = match arrow_cast::can_cast_types(to.data_type(), array.data_type()) {
         true => Some(arrow_cast::cast(&there, array.data_type())?),
         false => None,

@@ -20,6 +20,7 @@
 //! format.
 
 mod apply;
+mod decimal;
 mod fit;
 mod image;
 mod scalar;
@@ -35,7 +36,7 @@ use self::scalar::ScalarCast;
 use crate::error::{Error, Result};
 use crate::hub::rows::{self, Rows};
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, LossKind, LossKinds, LossRecord, Plan, Shape, Verdict, extension};
+use crate::hub::{Effect, LossKind, LossKinds, LossRecord, Plan, Shape, Verdict, extension, relax};
 
 /// A planned adaptation: `plan` describes it, [`Adapter::adapt`] carries it out.
 #[derive(Debug, Clone)]
@@ -207,7 +208,7 @@ fn impossible(note: impl Into<String>) -> Planned {
 fn field_cast(from: &Field, to: &Field) -> Planned {
     let (cast, effect) = value_cast(from, to);
     let nulls = match (from.is_nullable(), to.is_nullable()) {
-        (true, false) => Effect::checked(LossKind::Nulls).because("a null is an error"),
+        (true, false) => relax::no_nulls(to.data_type(), "a null is an error"),
         (false, true) => Effect::widened(),
         _ => Effect::exact(),
     };

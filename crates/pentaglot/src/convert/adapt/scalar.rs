@@ -10,6 +10,7 @@ use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::{DataType, Field};
 
 use super::apply::Place;
+use super::decimal;
 use super::fit::{self, Judge, tick};
 use crate::error::Result;
 use crate::hub::matrix::widen::holds;
@@ -26,6 +27,8 @@ pub(super) enum ScalarCast {
     Times,
     /// Decimals of another scale or with fewer digits.
     Decimals,
+    /// Floats to decimals.
+    ToDecimals,
     /// Arrow's own cast, checked by casting back.
     Compared,
     /// The shortest text.
@@ -56,6 +59,9 @@ pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, Effect
         }
         (Boolean, b) if number(b) => (ScalarCast::Plain, Effect::widened()),
         (a, b) if a.is_decimal() && b.is_decimal() => (ScalarCast::Decimals, decimals(a, b)),
+        (a, b) if a.is_floating() && b.is_decimal() && !has_negative_scale(b) => {
+            (ScalarCast::ToDecimals, Effect::checked(precision | range))
+        }
         (a, b) if text(a) && text(b) => (ScalarCast::Plain, Effect::widened()),
         (Binary | LargeBinary, b) if text(b) => (ScalarCast::Compared, Effect::checked(range)),
         (a, Binary | LargeBinary) if text(a) => (ScalarCast::Plain, Effect::widened()),
@@ -141,7 +147,10 @@ pub(super) fn cast(array: &ArrayRef, how: ScalarCast, to: &Field, place: &Place<
         ScalarCast::Numbers => fit::numbers(array, to, place),
         ScalarCast::Times => fit::times(array, to, place),
         ScalarCast::Decimals => fit::decimals(array, to, place),
-        ScalarCast::Compared => fit::cast_and_compare(array, to, place),
+        ScalarCast::ToDecimals => {
+            fit::compare(array, decimal::from_floats(array, to.data_type())?, to, place)
+        }
+        ScalarCast::Compared => fit::compare(array, arrow_cast::cast(array, to.data_type())?, to, place),
         ScalarCast::Text => text(array, to.data_type()),
         ScalarCast::Parse => parse(array, to, place),
         ScalarCast::Nulls => Ok(new_null_array(to.data_type(), array.len())),
@@ -153,8 +162,13 @@ pub(super) fn cast(array: &ArrayRef, how: ScalarCast, to: &Field, place: &Place<
 
 /// The text of a value, for messages.
 pub(super) fn shown(array: &ArrayRef, index: usize) -> String {
-    let shown = ArrayFormatter::try_new(array, &FormatOptions::default());
-    shown.map_or(String::new(), |formatter| formatter.value(index).to_string())
+    let text = |array: &ArrayRef| {
+        let formatter = ArrayFormatter::try_new(array, &FormatOptions::default()).ok()?;
+        formatter.value(index).try_to_string().ok()
+    };
+    // A date or time that has no text is its number.
+    let number = || text(&arrow_cast::cast(array, &DataType::Int64).ok()?);
+    text(array).or_else(number).unwrap_or_default()
 }
 
 macro_rules! for_integers {

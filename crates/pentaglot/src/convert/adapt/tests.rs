@@ -133,7 +133,7 @@ fn nothing_wraps_or_saturates() {
     let integers = || -> ArrayRef { Arc::new(Int32Array::from(vec![7, 200, -200])) };
     let error = cast(integers(), "int32", "?int8", none).unwrap_err();
     assert_eq!(error.to_string(), "row 1, column \"x\": \"200\" does not become int8");
-    assert_eq!(error.advice(), Some(&crate::error::Hint::AllowLossy));
+    assert_eq!(error.advice(), Some(&LossKind::Range.hint()));
     assert_eq!(cast(integers(), "int32", "?int8", precision).unwrap_err().kind(), ErrorKind::Lossy);
     let (values, lost) = cast(integers(), "int32", "?int8", range).unwrap();
     assert_eq!(values, texts(&["7", "-", "-"]));
@@ -313,4 +313,11 @@ fn elements_of_lists_are_named_by_their_row() {
     let out = run(&from, vec![lists.slice(0, 2)], &to).unwrap();
     let values = out.column(0).as_list::<i32>().values().clone();
     assert_eq!(values.as_ref(), &UInt8Array::from(vec![1, 2]) as &dyn Array);
+}
+
+#[test]
+fn a_time_without_a_text_is_shown_as_its_number() {
+    use arrow_array::TimestampSecondArray;
+    let times: ArrayRef = Arc::new(TimestampSecondArray::from(vec![i64::MAX]));
+    assert_eq!(super::scalar::shown(&times, 0), i64::MAX.to_string());
 }

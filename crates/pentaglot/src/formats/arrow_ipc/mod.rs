@@ -93,6 +93,10 @@ impl Format for ArrowFile {
         &FILE
     }
 
+    fn keeps_extensions(&self) -> bool {
+        true
+    }
+
     fn detect(&self, head: &Head<'_>) -> Confidence {
         let bytes = head.bytes();
         match bytes.starts_with(MAGIC) || (bytes.starts_with(b"FEA1") && head.has_extension(FILE.extensions))
@@ -114,6 +118,10 @@ impl Format for ArrowFile {
 impl Format for ArrowStream {
     fn info(&self) -> &'static FormatInfo {
         &STREAM
+    }
+
+    fn keeps_extensions(&self) -> bool {
+        true
     }
 
     fn detect(&self, head: &Head<'_>) -> Confidence {

@@ -18,6 +18,11 @@ use crate::hub::{Columns, Rows, Selection, rows};
 use crate::limits::Budget;
 use crate::source::Source;
 
+/// Bytes of a batch up to which it is read in one piece.
+const WHOLE_BYTES: u64 = 16 << 20;
+/// Bytes of the parts of a larger one.
+const PART_BYTES: u64 = 4 << 20;
+
 /// Opens a file: reads its footer and the headers of its batches.
 pub(super) fn open_file(source: &Source, options: &ReadOptions) -> Result<Arc<dyn Document>> {
     let source = source.seekable_if(|head| head.starts_with(MAGIC))?;
@@ -306,6 +311,7 @@ impl Store {
             dictionaries: Dictionaries::new(),
             next: 0,
             position: 0,
+            rest: None,
             wants_values: range.is_empty()
                 && self.schema.fields().iter().any(|field| has_dictionary(field.data_type())),
             range,
@@ -320,6 +326,18 @@ impl Store {
         let message = entry.block.read(&self.source, &self.budget)?;
         let body = self.source.read_range(message.body_offset(), message.body_bytes, &self.budget)?;
         body::decode_dictionary(&message, &body, &self.schema, dictionaries, &self.budget)
+    }
+
+    /// How many rows of a batch are read at a time, if its columns can be read in part: all of them, unless they are
+    /// large. Memory that is used again and again is faster than a large piece that is new each time.
+    fn part_rows(&self, entry: &Entry, rows: u64) -> u64 {
+        let bytes = entry.block.body_bytes;
+        if bytes <= WHOLE_BYTES || self.source.is_costly() {
+            return rows;
+        }
+        let part = PART_BYTES / (bytes / rows.max(1)).max(1);
+        // Validity is in bytes of eight rows.
+        (part & !7).max(8)
     }
 
     /// Reads a small part of the rows of a batch, if its columns can be read in part.
@@ -397,6 +415,8 @@ struct StoreReader {
     next: usize,
     /// The first row of the next batch.
     position: u64,
+    /// The rows of a batch that are still to be read, of how many.
+    rest: Option<(Entry, u64, Range<u64>)>,
     range: Range<u64>,
     /// Whether a batch without rows is to come, for the values of its dictionaries.
     wants_values: bool,
@@ -404,6 +424,9 @@ struct StoreReader {
 
 impl StoreReader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if let Some((entry, count, rows)) = self.rest.take() {
+            return self.read(entry, count, rows).map(Some);
+        }
         while let Some(entry) = self.store.entries.get(self.next).copied() {
             // A batch without rows holds nothing that is asked for, but a reader of all rows checks it.
             let whole = self.range == (0..self.store.total_rows);
@@ -424,10 +447,10 @@ impl StoreReader {
                     let to = self.range.end.clamp(start, self.position) - start;
                     if from < to || self.wants_values {
                         self.wants_values = false;
-                        return self.read(&entry, from, to).map(Some);
+                        return self.read(entry, rows, from..to).map(Some);
                     }
                     if rows == 0 && whole {
-                        self.read(&entry, 0, 0)?;
+                        self.read(entry, 0, 0..0)?;
                     }
                 }
                 MessageKind::Schema | MessageKind::Other(_) => {}
@@ -436,26 +459,25 @@ impl StoreReader {
         Ok(None)
     }
 
-    fn read(&self, entry: &Entry, from: u64, to: u64) -> Result<RecordBatch> {
+    /// Reads some rows of a batch that has `count`, or the first part of them.
+    fn read(&mut self, entry: Entry, count: u64, rows: Range<u64>) -> Result<RecordBatch> {
         let chosen = self.selection.as_ref().map(|selection| selection.read.as_slice());
-        if let Some(batch) = self.store.read_slice(entry, chosen, from..to).field("batch")? {
-            let batch = match &self.selection {
-                Some(selection) => batch.project(&selection.order)?,
-                None => batch,
-            };
-            let count = batch.num_rows();
-            return rows::batch(Arc::clone(&self.schema), batch.columns().to_vec(), count);
-        }
-        let batch = self.store.read_batch(entry, chosen, &self.dictionaries).field("batch")?;
+        let end = rows.start.saturating_add(self.store.part_rows(&entry, count)).min(rows.end);
+        let part = self.store.read_slice(&entry, chosen, rows.start..end).field("batch")?;
+        let batch = match part {
+            Some(part) => {
+                self.rest = (end < rows.end).then_some((entry, count, end..rows.end));
+                part
+            }
+            None => {
+                let batch = self.store.read_batch(&entry, chosen, &self.dictionaries).field("batch")?;
+                let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+                batch.slice(size(rows.start), size(rows.end - rows.start))
+            }
+        };
         let batch = match &self.selection {
             Some(selection) => batch.project(&selection.order)?,
             None => batch,
-        };
-        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let batch = if from == 0 && size(to) == batch.num_rows() {
-            batch
-        } else {
-            batch.slice(size(from), size(to - from))
         };
         let count = batch.num_rows();
         rows::batch(Arc::clone(&self.schema), batch.columns().to_vec(), count)

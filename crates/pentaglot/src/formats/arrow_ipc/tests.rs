@@ -220,3 +220,29 @@ fn the_summary_counts_nulls_and_names_parts() {
     assert_eq!(parts, ["dictionary[0]", "batch[0]", "batch[1]", "footer"]);
     assert_same("two_batches.arrow", &expected(), &columnar::read(&ArrowFile, "arrow/two_batches.arrow"));
 }
+
+#[test]
+fn a_large_batch_is_read_in_parts() {
+    let count = 2_000_003;
+    let numbers: Float64Array = (0..count).map(|row| (row % 7 != 0).then_some(f64::from(row))).collect();
+    let flags: arrow_array::BooleanArray =
+        (0..count).map(|row| (row % 5 != 0).then_some(row % 3 == 0)).collect();
+    let small = arrow_array::Int16Array::from_iter_values((0..count).map(|row| row as i16));
+    let batch = RecordBatch::try_from_iter([
+        ("numbers", Arc::new(numbers) as arrow_array::ArrayRef),
+        ("flags", Arc::new(flags)),
+        ("small", Arc::new(small)),
+    ])
+    .unwrap();
+    let (_, bytes) = Suite::new(&ArrowFile).encode(&batch.schema(), std::slice::from_ref(&batch)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.arrow");
+    std::fs::write(&path, bytes).unwrap();
+    let document = ArrowFile.open(Source::open(&path).unwrap(), &ReadOptions::default()).unwrap();
+    let parts: Vec<RecordBatch> = document.all_rows().unwrap().collect::<Result<_, _>>().unwrap();
+    assert!(parts.len() > 4 && parts.iter().all(|part| part.get_array_memory_size() < 5 << 20));
+    assert_eq!(arrow_select::concat::concat_batches(&batch.schema(), &parts).unwrap(), batch);
+    let asked = Asked { columns: Some(vec![2..3, 0..1]), rows: Some(5..1_999_999), batch_rows: 0 };
+    let found = collect(document.ask(&asked).unwrap()).unwrap();
+    assert_eq!(found, batch.slice(5, 1_999_994).project(&[2, 0]).unwrap());
+}

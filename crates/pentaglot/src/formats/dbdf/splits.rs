@@ -22,6 +22,12 @@ pub(super) fn of(file: &File, wanted: usize) -> Vec<Split> {
         // Rows that are not covered are apart from the others.
         let uncovered = tiling::uncovered(&file.layout, None);
         let mut splits: Vec<Split> = pieces.flat_map(|piece| cut_at(piece, &uncovered)).collect();
+        let elsewhere = unplaced(&file.layout);
+        for split in &mut splits {
+            if uncovered.iter().any(|range| range.contains(&split.rows.start)) {
+                split.bytes = elsewhere.clone();
+            }
+        }
         // Those of one range are one part.
         splits.dedup_by(|next, last| {
             let is_one = uncovered.iter().any(|range| {
@@ -38,6 +44,19 @@ pub(super) fn of(file: &File, wanted: usize) -> Vec<Split> {
         return splits;
     }
     Split::joined(pieces, wanted)
+}
+
+/// The bytes in which rows are that no block covers: blocks that say they are elsewhere, or what follows the last
+/// block.
+fn unplaced(layout: &DbdfLayout) -> Range<u64> {
+    let end = |block: &Block| block.data_offset.saturating_add(block.data_bytes).min(layout.bytes);
+    let outside =
+        |block: &&Block| block.row.checked_add(block.rows).is_none_or(|end| end > layout.header.rows);
+    let blocks = || layout.blocks.iter();
+    match blocks().filter(outside).map(|block| block.offset).min() {
+        Some(first) => first..blocks().filter(outside).map(end).max().unwrap_or(first),
+        None => blocks().map(end).max().unwrap_or(0)..layout.bytes,
+    }
 }
 
 /// A split, cut where ranges of rows begin and end.

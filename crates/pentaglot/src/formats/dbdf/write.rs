@@ -12,7 +12,7 @@ use crate::error::{Context, Error, Hint, Result};
 use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
 use crate::hub::matrix::{self, ColumnNumbers};
 use crate::hub::relax::Rules;
-use crate::hub::{Effect, Form, LossKind, Plan, shape, type_text};
+use crate::hub::{Effect, Form, LossKind, Plan, relax, shape, type_text};
 use crate::sink::Sink;
 
 use super::ID;
@@ -158,7 +158,7 @@ fn step(
         Some(to) => {
             let mut effect = if to.arrow() == *kind { Effect::exact() } else { Effect::widened() };
             if nullable {
-                let nulls = Effect::checked(LossKind::Nulls).because("dbdf cannot hold a null");
+                let nulls = relax::no_nulls(kind, "dbdf cannot hold a null");
                 effect = effect.and(nulls);
             }
             if to == ValueType::FixedStr16 {

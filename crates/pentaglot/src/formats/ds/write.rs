@@ -13,7 +13,7 @@ use super::types::{Fundamental, Type};
 use super::{ROWS, ROWS_JSON};
 use crate::error::{Context, Error, Result};
 use crate::formats::side_index;
-use crate::formats::{OptionMap, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
+use crate::formats::{OptionMap, WriteOptions, WritePlan, Writer, Written, planned_as, relaxed};
 use crate::hub::relax::Rules;
 use crate::hub::{Effect, LossKind, Plan, Shape};
 use crate::kernels::rows;
@@ -84,8 +84,12 @@ impl Target {
 /// Plans a bundle of rows of this schema.
 pub(super) fn plan(schema: &Schema, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let (steps, target) = steps(schema, options)?;
+    let dialect = match encoding(options) {
+        Encoding::Json if options.dialect.is_none() => Some("json"),
+        _ => None,
+    };
     let options = options.clone();
-    Ok(planned(steps, move |sink| {
+    Ok(planned_as(dialect, steps, move |sink| {
         let null_for_nan = target.as_ref().is_some_and(Target::is_json);
         let writer = Box::new(BundleWriter::new(sink, target, &options).in_format(super::ID)?);
         Ok(relaxed(writer, Rules { null_for_nan, ..Rules::default() }, &options))

@@ -475,7 +475,8 @@ impl Derived {
             }
             (name, _) => {
                 let effect = extension::dropped(field);
-                self.worse(effect, format!("the meaning of {name} is not kept"));
+                let note = effect.note.clone();
+                self.worse(effect, note.unwrap_or_else(|| format!("the meaning of {name} is not kept")));
                 None
             }
         })

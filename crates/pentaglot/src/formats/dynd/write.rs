@@ -18,7 +18,7 @@ use super::types::Type;
 use super::unpack::to_storage_order;
 use crate::cursor::Reserved;
 use crate::error::{Context, Error, Result};
-use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned, relaxed};
+use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned_as, relaxed};
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, Plan, native, shape};
@@ -36,7 +36,8 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     let by_name = || options.name.as_deref().and_then(Dialect::by_name).unwrap_or(Dialect::Array);
     let dialect = Dialect::named(options.dialect.as_deref()).in_format(ID)?.unwrap_or_else(by_name);
     let (schema, options, ty) = (Arc::clone(schema), options.clone(), found.ty);
-    Ok(planned(found.plan, move |sink| {
+    let by_name = (dialect == Dialect::Cbor).then_some("cbor");
+    Ok(planned_as(by_name, found.plan, move |sink| {
         let writer = DyndWriter::create(sink, schema, (dialect, ty), &options).in_format(ID)?;
         let rules = Rules { time_step: Some(100), whole_days: true, ..Rules::default() };
         Ok(relaxed(Box::new(writer), rules, &options))

@@ -20,7 +20,7 @@ use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, r
 use crate::hub::matrix::{SparseRows, value_field};
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, Form, LossKind, Plan, native, shape};
+use crate::hub::{Effect, Form, LossKind, Plan, native, relax, shape};
 use crate::limits::Budget;
 use crate::sink::Sink;
 use crate::source::Spool;
@@ -56,7 +56,7 @@ fn field_of(schema: &Schema) -> Result<(MarketField, Effect), String> {
         _ => return Err("Matrix Market holds numbers only".to_owned()),
     };
     if value_field(schema).is_some_and(Field::is_nullable) {
-        let nulls = Effect::checked(LossKind::Nulls).because("Matrix Market has no nulls");
+        let nulls = relax::no_nulls(&value, "Matrix Market has no nulls");
         return Ok((kind, effect.and(nulls)));
     }
     Ok((kind, effect))

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::layout::Header;
 use super::types::{self, Dtype, DtypeKind, Member, Scalar, Unit};
 use crate::error::{Error, Result};
-use crate::hub::{Effect, Form, LossKind, extension, shape};
+use crate::hub::{Effect, Form, LossKind, extension, relax, shape};
 
 /// The schema of an array's rows.
 pub(in crate::formats) fn arrow_schema(header: &Header) -> Result<Schema> {
@@ -131,7 +131,7 @@ pub(in crate::formats) fn derive(field: &Field, pairs: bool) -> Result<Derived, 
             if *size == 2 && float && complex {
                 let bytes = if *item.data_type() == Float32 { 8 } else { 16 };
                 let derived = Derived::new(DtypeKind::Complex, bytes);
-                if item.is_nullable() { derived.and(nulls()) } else { derived }
+                if item.is_nullable() { derived.and(nulls(item)) } else { derived }
             } else {
                 if extension::metadata(field).is_some_and(|text| text.contains("\"permutation\"")) {
                     return Err("a tensor whose dimensions are permuted".to_owned());
@@ -173,15 +173,15 @@ pub(in crate::formats) fn derive(field: &Field, pairs: bool) -> Result<Derived, 
     };
     let keeps_nulls =
         matches!(derived.dtype, Dtype::Scalar(scalar) if scalar.is_nullable()) && derived.shape.is_empty();
-    Ok(if field.is_nullable() && !keeps_nulls { derived.and(nulls()) } else { derived })
+    Ok(if field.is_nullable() && !keeps_nulls { derived.and(nulls(field)) } else { derived })
 }
 
 fn range(note: &str) -> Effect {
     Effect::checked(LossKind::Range).because(note)
 }
 
-fn nulls() -> Effect {
-    Effect::checked(LossKind::Nulls).because("NumPy has no nulls")
+fn nulls(field: &Field) -> Effect {
+    relax::no_nulls(field.data_type(), "NumPy has no nulls")
 }
 
 fn unit_of(unit: TimeUnit) -> Unit {

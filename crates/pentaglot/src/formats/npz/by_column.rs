@@ -86,20 +86,46 @@ pub(super) struct ByColumn {
     pub(super) values: Reserved<u8>,
 }
 
-/// Sorts entries, which are in the order of rows, by column. Each is given by a column number and a value of some bytes.
-pub(super) fn by_column(
-    counts: &Counts,
-    (cols, width): (&mut Spool, usize),
-    pointers: &mut Spool,
-    (values, size): (&mut Spool, usize),
-    budget: &Budget,
-) -> Result<ByColumn> {
+/// The entries of a matrix in the order of rows, as they wait to be written.
+pub(super) struct Waiting<'a> {
+    pub(super) counts: Counts,
+    /// Column numbers of so many bytes.
+    pub(super) cols: (&'a mut Spool, usize),
+    pub(super) pointers: &'a mut Spool,
+    /// Values of so many bytes.
+    pub(super) values: (&'a mut Spool, usize),
+}
+
+impl Waiting<'_> {
+    /// Calls `take` with the row, the column and the value of each entry.
+    pub(super) fn each(&mut self, mut take: impl FnMut(u64, u64, &[u8]) -> Result<()>) -> Result<()> {
+        let mut cols = Numbers::new(self.cols.0, self.cols.1)?;
+        let mut pointers = Numbers::new(self.pointers, 8)?;
+        self.values.0.seek(SeekFrom::Start(0))?;
+        let mut values = BufReader::with_capacity(PIECE_BYTES, &mut *self.values.0);
+        let mut value = vec![0; self.values.1];
+        let mut from = pointers.next()?;
+        for row in 0..self.counts.rows {
+            let to = pointers.next()?;
+            for _ in from..to {
+                values.read_exact(&mut value)?;
+                take(row, cols.next()?, &value)?;
+            }
+            from = to;
+        }
+        Ok(())
+    }
+}
+
+/// Sorts entries by column.
+pub(super) fn by_column(waiting: &mut Waiting<'_>, budget: &Budget) -> Result<ByColumn> {
     let outside = || Error::usage("a column number past the number of columns");
-    let mut ends = zeroed::<u64>(counts.cols, budget)?;
-    let mut rows = zeroed::<u64>(counts.entries, budget)?;
-    let mut sorted = zeroed::<u8>(counts.entries.saturating_mul(size as u64), budget)?;
-    let mut numbers = Numbers::new(cols, width)?;
-    for _ in 0..counts.entries {
+    let (entries, size) = (waiting.counts.entries, waiting.values.1);
+    let mut ends = zeroed::<u64>(waiting.counts.cols, budget)?;
+    let mut rows = zeroed::<u64>(entries, budget)?;
+    let mut sorted = zeroed::<u8>(entries.saturating_mul(size as u64), budget)?;
+    let mut numbers = Numbers::new(waiting.cols.0, waiting.cols.1)?;
+    for _ in 0..entries {
         *ends.get_mut(index(numbers.next()?)).ok_or_else(outside)? += 1;
     }
     // From the count of each column to where its entries start; each entry then moves the start of its column.
@@ -107,31 +133,24 @@ pub(super) fn by_column(
     for start in ends.iter_mut() {
         total += std::mem::replace(start, total);
     }
-    let (mut numbers, mut pointers) = (Numbers::new(cols, width)?, Numbers::new(pointers, 8)?);
-    values.seek(SeekFrom::Start(0))?;
-    let mut values = BufReader::with_capacity(PIECE_BYTES, values);
-    let mut from = pointers.next()?;
-    for row in 0..counts.rows {
-        let to = pointers.next()?;
-        for _ in from..to {
-            let next = ends.get_mut(index(numbers.next()?)).ok_or_else(outside)?;
-            let slot = index(*next);
-            *next += 1;
-            *rows.get_mut(slot).ok_or_else(outside)? = row;
-            let place = sorted.get_mut(slot * size..).and_then(|rest| rest.get_mut(..size));
-            values.read_exact(place.ok_or_else(outside)?)?;
-        }
-        from = to;
-    }
+    waiting.each(|row, col, value| {
+        let next = ends.get_mut(index(col)).ok_or_else(outside)?;
+        let slot = index(*next);
+        *next += 1;
+        *rows.get_mut(slot).ok_or_else(outside)? = row;
+        let place = sorted.get_mut(slot * size..).and_then(|rest| rest.get_mut(..size));
+        place.ok_or_else(outside)?.copy_from_slice(value);
+        Ok(())
+    })?;
     Ok(ByColumn { ends, rows, values: sorted })
 }
 
-fn zeroed<T: Clone + Default>(count: u64, budget: &Budget) -> Result<Reserved<T>> {
+pub(super) fn zeroed<T: Clone + Default>(count: u64, budget: &Budget) -> Result<Reserved<T>> {
     let mut items = reserve(count, budget)?;
     items.resize(index(count), T::default());
     Ok(items)
 }
 
-fn index(number: u64) -> usize {
+pub(super) fn index(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -7,10 +7,11 @@
 //! | | read | written |
 //! |---|---|---|
 //! | archives | stored and deflated members, zip64; several members: `FILE::MEMBER`, or all at once | stored, or deflated with `compressed=true` |
-//! | sparse | csr, csc, coo, bsr, dia as one sparse matrix, repeats summed | csr |
+//! | sparse | csr, csc, coo, bsr, dia as one sparse matrix, repeats summed | the layout of the input, else csr |
 //!
 //! Members are read and written with the codec of `formats/npy`.
 
+mod blocks;
 mod by_column;
 mod csr_stream;
 mod damaged;

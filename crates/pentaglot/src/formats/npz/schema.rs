@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema};
+use serde_json::Value;
 
 use crate::formats::npy::schema::derive;
 use crate::formats::npy::types::{Dtype, DtypeKind, Scalar};
@@ -20,7 +21,7 @@ pub(super) enum SparseLayout {
 }
 
 impl SparseLayout {
-    /// Those that are written.
+    /// Those that an option may name.
     pub(super) const WRITTEN: [SparseLayout; 3] = [SparseLayout::Csr, SparseLayout::Csc, SparseLayout::Coo];
 
     pub(super) fn name(self) -> &'static str {
@@ -34,11 +35,28 @@ impl SparseLayout {
     }
 }
 
+/// Blocks or diagonals, if a matrix was in them and still can be; with the rows and columns of a block.
+fn dense_parts(native: &Value, schema: &Schema) -> Option<(SparseLayout, (u64, u64))> {
+    match native.get("layout")?.as_str()? {
+        "dia" => Some((SparseLayout::Dia, (1, 1))),
+        "bsr" => {
+            let size = |index: usize| native.get("block")?.get(index)?.as_u64().filter(|size| *size > 0);
+            let block = (size(0)?, size(1)?);
+            let (rows, cols) = (shape::matrix_rows(schema)?, shape::matrix_cols(schema)?);
+            let tiles = rows.is_multiple_of(block.0) && cols.is_multiple_of(block.1);
+            tiles.then_some((SparseLayout::Bsr, block))
+        }
+        _ => None,
+    }
+}
+
 /// What a sparse matrix will be written as.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SparseTarget {
     pub(super) scalar: Scalar,
     pub(super) layout: SparseLayout,
+    /// Rows and columns of a block, for BSR.
+    pub(super) block: (u64, u64),
     /// Whether indices have 64 bits though 32 would do.
     pub(super) wide: bool,
 }
@@ -50,12 +68,17 @@ impl SparseTarget {
         if !index_limit(schema) {
             return Err("SciPy counts rows and columns up to 2^63-1".to_owned());
         }
-        let native = native::of_sliced(schema, "npz");
-        let native = native.as_ref();
-        let named = layout.or_else(|| native?.get("layout")?.as_str());
-        let written = SparseLayout::WRITTEN.into_iter().find(|layout| Some(layout.name()) == named);
+        let (native, whole) = (native::of_sliced(schema, "npz"), native::of(schema, "npz"));
+        let (native, whole) = (native.as_ref(), whole.as_ref());
+        let written = |named: &str| SparseLayout::WRITTEN.into_iter().find(|layout| layout.name() == named);
+        let kept = native.and_then(|native| written(native.get("layout")?.as_str()?));
+        let dense = whole.and_then(|whole| dense_parts(whole, schema));
+        let (layout, block) = match layout.and_then(written) {
+            Some(named) => (named, (1, 1)),
+            None => dense.unwrap_or((kept.unwrap_or(SparseLayout::Csr), (1, 1))),
+        };
         let wide = native.and_then(|native| native.get("index_bytes")?.as_u64()) == Some(8);
-        Ok((SparseTarget { scalar, layout: written.unwrap_or(SparseLayout::Csr), wide }, effect))
+        Ok((SparseTarget { scalar, layout, block, wide }, effect))
     }
 }
 

@@ -130,7 +130,14 @@ impl Sparse {
         }
         let item = data.header.dtype.field("value")?;
         let plain = shape::sparse_schema(item.data_type().clone(), Some(this.rows), this.cols);
-        let native = json!({ "layout": this.layout.name(), "dtype": scalar.text(), "index_bytes": this.index_bytes()? });
+        let (layout, dtype, index_bytes) = (this.layout.name(), scalar.text(), this.index_bytes()?);
+        let native = match this.layout {
+            SparseLayout::Bsr => {
+                let block = [this.block.0, this.block.1];
+                json!({ "layout": layout, "dtype": dtype, "index_bytes": index_bytes, "block": block })
+            }
+            _ => json!({ "layout": layout, "dtype": dtype, "index_bytes": index_bytes }),
+        };
         let schema = if scalar.kind == DtypeKind::Complex { with_complex(plain) } else { plain };
         this.schema = Arc::new(native::with(schema, "npz", native));
         Ok(this)

@@ -5,7 +5,8 @@ use std::io::Write;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
-use super::by_column::{Counts, Numbers, NumbersOut, by_column, expand};
+use super::blocks::{by_block, by_diagonal};
+use super::by_column::{Counts, Numbers, NumbersOut, Waiting, by_column, expand};
 use super::schema::{SparseLayout, SparseTarget};
 use super::zip_write::ZipWriter;
 use crate::cursor::allocate;
@@ -121,14 +122,17 @@ impl SparseBody {
         let fits = |count: u64| i32::try_from(count).is_ok();
         let narrow = !self.target.wide && fits(self.cols) && fits(self.entries) && fits(self.rows);
         let layout = self.target.layout;
+        let mut data = vec![self.entries];
         match layout {
-            SparseLayout::Csc => self.write_columns(zip, narrow, budget)?,
+            SparseLayout::Csc => self.write_columns(zip, narrow, budget).map_err(csr_helps)?,
+            SparseLayout::Bsr => data = self.write_blocks(zip, narrow, budget).map_err(csr_helps)?,
+            SparseLayout::Dia => data = self.write_diagonals(zip, narrow, budget).map_err(csr_helps)?,
             SparseLayout::Coo => {
                 let (rows, mut pointers) = (self.rows, Numbers::new(&mut self.pointers, 8)?);
                 member(zip, "row", narrow, self.entries, |out| expand(rows, &mut pointers, out))?;
                 self.write_indices("col", zip, narrow)?;
             }
-            _ => {
+            SparseLayout::Csr => {
                 self.write_indices("indices", zip, narrow)?;
                 let mut pointers = Numbers::new(&mut self.pointers, 8)?;
                 member(zip, "indptr", narrow, self.rows.saturating_add(1), |out| pointers.copy_to(out))?;
@@ -144,7 +148,7 @@ impl SparseBody {
             Ok(out.write_all(&self.cols.to_le_bytes())?)
         })?;
         zip.member("data", |out| {
-            out.write_all(&header(self.target.scalar, vec![self.entries]))?;
+            out.write_all(&header(self.target.scalar, data))?;
             Ok(self.values.copy_to(out)?)
         })
     }
@@ -155,21 +159,18 @@ impl SparseBody {
         member(zip, name, narrow, self.entries, |out| indices.copy_to(out))
     }
 
+    fn waiting(&mut self) -> Waiting<'_> {
+        Waiting {
+            counts: Counts { rows: self.rows, cols: self.cols, entries: self.entries },
+            cols: (&mut self.indices, if i32::try_from(self.cols).is_ok() { 4 } else { 8 }),
+            pointers: &mut self.pointers,
+            values: (&mut self.values, usize::try_from(self.target.scalar.bytes).unwrap_or(0)),
+        }
+    }
+
     /// Writes row numbers and column pointers. The values wait in the order of columns.
     fn write_columns(&mut self, zip: &mut ZipWriter, narrow: bool, budget: &Budget) -> Result<()> {
-        let width = if self.is_narrow() { 4 } else { 8 };
-        let counts = Counts { rows: self.rows, cols: self.cols, entries: self.entries };
-        let sorted = by_column(
-            &counts,
-            (&mut self.indices, width),
-            &mut self.pointers,
-            (&mut self.values, usize::try_from(self.target.scalar.bytes).unwrap_or(0)),
-            budget,
-        );
-        let sorted = sorted.map_err(|error| match error.kind() {
-            ErrorKind::Limit => error.hint(Hint::Option("layout=csr".into())),
-            _ => error,
-        })?;
+        let sorted = by_column(&mut self.waiting(), budget)?;
         member(zip, "indices", narrow, self.entries, |out| {
             sorted.rows.iter().try_for_each(|row| out.put(*row))
         })?;
@@ -179,6 +180,40 @@ impl SparseBody {
         })?;
         self.values = Spool::new(budget);
         Ok(self.values.write_all(&sorted.values)?)
+    }
+
+    /// Writes the numbers of blocks; gives the shape of the values, which wait block by block.
+    fn write_blocks(&mut self, zip: &mut ZipWriter, narrow: bool, budget: &Budget) -> Result<Vec<u64>> {
+        let (height, width) = self.target.block;
+        let found = by_block(&mut self.waiting(), (height, width), budget)?;
+        let count = found.cols.len() as u64;
+        member(zip, "indices", narrow, count, |out| found.cols.iter().try_for_each(|col| out.put(*col)))?;
+        member(zip, "indptr", narrow, found.ends.len() as u64 + 1, |out| {
+            out.put(0)?;
+            found.ends.iter().try_for_each(|end| out.put(*end))
+        })?;
+        self.values = Spool::new(budget);
+        self.values.write_all(&found.values)?;
+        Ok(vec![count, height, width])
+    }
+
+    /// Writes the offsets of diagonals; gives the shape of the values, which wait diagonal by diagonal.
+    fn write_diagonals(&mut self, zip: &mut ZipWriter, narrow: bool, budget: &Budget) -> Result<Vec<u64>> {
+        let found = by_diagonal(&mut self.waiting(), budget)?;
+        let count = found.offsets.len() as u64;
+        member(zip, "offsets", narrow, count, |out| {
+            found.offsets.iter().try_for_each(|offset| out.put(*offset as u64))
+        })?;
+        self.values = Spool::new(budget);
+        self.values.write_all(&found.values)?;
+        Ok(vec![count, self.cols])
+    }
+}
+
+fn csr_helps(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Limit => error.hint(Hint::Option("layout=csr".into())),
+        _ => error,
     }
 }
 

@@ -1,5 +1,8 @@
-//! The levels of ordered dictionaries. Parquet keeps the values that occur, in the order of their first use; all levels in
+//! The levels of dictionaries. Parquet keeps the values that occur, in the order of their first use; all levels in
 //! their true order are in the footer under [`LEVELS_KEY`]: `[{"column": 0, "name": "size", "levels": ["s", "m", "l"]}]`.
+//!
+//! Levels of an ordered dictionary must be the same in all batches. Those of other dictionaries are kept if they are, and if
+//! they are few; otherwise the values that occur are all that comes back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +21,12 @@ use crate::error::{Error, Result};
 /// Footer key of the levels.
 pub(super) const LEVELS_KEY: &str = "pentaglot.levels";
 
+/// The most levels of a dictionary without an order that are kept.
+const MAX_UNORDERED: usize = 1 << 12;
+
+/// The most bytes of their values.
+const MAX_UNORDERED_BYTES: usize = 1 << 18;
+
 /// Whether a field is an ordered dictionary.
 pub(super) fn is_ordered(field: &Field) -> bool {
     field.dict_is_ordered() == Some(true)
@@ -27,9 +36,8 @@ pub(super) fn is_ordered(field: &Field) -> bool {
 pub(super) fn kept(field: &Field) -> Option<&DataType> {
     match field.data_type() {
         DataType::Dictionary(_, values)
-            if is_ordered(field)
-                && (values.is_integer()
-                    || matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)) =>
+            if values.is_integer()
+                || matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) =>
         {
             Some(values)
         }
@@ -39,12 +47,24 @@ pub(super) fn kept(field: &Field) -> Option<&DataType> {
 
 /// The levels of each column, of those that have some.
 #[derive(Debug, Default)]
-pub(super) struct Levels(Vec<Option<ArrayRef>>);
+pub(super) struct Levels(Vec<Found>);
+
+/// The levels of one column.
+#[derive(Debug, Default)]
+enum Found {
+    /// None so far.
+    #[default]
+    None,
+    /// These, in their order.
+    Levels(ArrayRef),
+    /// Different ones in different batches of a dictionary without an order, or too many.
+    Dropped,
+}
 
 impl Levels {
     /// Levels to be gathered from the columns of `schema`.
     pub(super) fn gather(schema: &Schema) -> Self {
-        Levels(schema.fields().iter().map(|_| None).collect())
+        Levels(schema.fields().iter().map(|_| Found::None).collect())
     }
 
     /// Takes note of a batch's levels. One batch may have more of them than another, but in one order.
@@ -55,23 +75,27 @@ impl Levels {
                 continue;
             }
             let found = column.as_any_dictionary().values();
-            let longer = match levels {
-                None => true,
-                Some(known) => {
-                    let shared = known.len().min(found.len());
-                    let same = Arc::ptr_eq(known, found)
-                        || known.slice(0, shared).to_data() == found.slice(0, shared).to_data();
-                    if !same {
+            let is_longer = match levels {
+                Found::None => true,
+                Found::Levels(known) => {
+                    let is_same = agree(known, found);
+                    if !is_same && is_ordered(field) {
                         let name = field.name();
                         return Err(Error::lossy(format!(
                             "column {name:?}: batches whose ordered dictionaries differ: one order cannot be told from them"
                         )));
                     }
+                    if !is_same {
+                        *levels = Found::Dropped;
+                        continue;
+                    }
                     found.len() > known.len()
                 }
+                Found::Dropped => false,
             };
-            if longer {
-                *levels = Some(Arc::clone(found));
+            if is_longer {
+                let is_kept = is_ordered(field) || is_small(found);
+                *levels = if is_kept { Found::Levels(Arc::clone(found)) } else { Found::Dropped };
             }
         }
         Ok(())
@@ -81,7 +105,7 @@ impl Levels {
     pub(super) fn to_json(&self, schema: &Schema) -> Result<Option<String>> {
         let mut list = Vec::new();
         for (column, (levels, field)) in self.0.iter().zip(schema.fields()).enumerate() {
-            let Some(levels) = levels else { continue };
+            let Found::Levels(levels) = levels else { continue };
             let texts = cast(levels, &DataType::LargeUtf8)?;
             let texts: Vec<Option<&str>> = texts.as_string::<i64>().iter().collect();
             list.push(json!({ "column": column, "name": field.name(), "levels": texts }));
@@ -101,25 +125,37 @@ impl Levels {
                 continue;
             };
             if entry.get("name").and_then(Value::as_str) == Some(field.name()) {
-                *place = kept(field).and_then(|values| parse(entry.get("levels")?.as_array()?, values));
+                let parsed = kept(field).and_then(|values| parse(entry.get("levels")?.as_array()?, values));
+                *place = parsed.map_or(Found::None, Found::Levels);
             }
         }
         levels
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
+        !self.0.iter().any(|found| matches!(found, Found::Levels(_)))
     }
 
     /// The dictionary of a column of the file with all its levels.
     pub(super) fn restore(&self, column: usize, array: &ArrayRef) -> Result<ArrayRef> {
         match self.0.get(column) {
-            Some(Some(levels)) if matches!(array.data_type(), DataType::Dictionary(..)) => {
+            Some(Found::Levels(levels)) if matches!(array.data_type(), DataType::Dictionary(..)) => {
                 restore(array, levels)
             }
             _ => Ok(Arc::clone(array)),
         }
     }
+}
+
+/// Whether the shorter of two dictionaries begins the longer one.
+fn agree(known: &ArrayRef, found: &ArrayRef) -> bool {
+    let shared = known.len().min(found.len());
+    Arc::ptr_eq(known, found) || known.slice(0, shared).to_data() == found.slice(0, shared).to_data()
+}
+
+fn is_small(levels: &ArrayRef) -> bool {
+    let bytes = levels.to_data().get_slice_memory_size();
+    levels.len() <= MAX_UNORDERED && bytes.is_ok_and(|bytes| bytes <= MAX_UNORDERED_BYTES)
 }
 
 fn parse(list: &[Value], values: &DataType) -> Option<ArrayRef> {

@@ -93,6 +93,10 @@ impl Format for Parquet {
         &INFO
     }
 
+    fn keeps_extensions(&self) -> bool {
+        true
+    }
+
     fn detect(&self, head: &Head<'_>) -> Confidence {
         let bytes = head.bytes();
         match bytes.starts_with(MAGIC) || bytes.starts_with(b"PARE") {

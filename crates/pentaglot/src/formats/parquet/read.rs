@@ -83,7 +83,7 @@ pub(super) struct Store {
     pub schema: SchemaRef,
     /// The schema that is stored, where rows must be converted from it.
     stored: Option<SchemaRef>,
-    /// The levels of ordered dictionaries.
+    /// The levels of dictionaries.
     levels: Levels,
     pub total_rows: u64,
     /// Why the file's Arrow schema is not used, if it is not.

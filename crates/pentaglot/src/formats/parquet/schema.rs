@@ -12,6 +12,7 @@
 //! | `date64` | `date32` | exact, if every value is a whole day |
 //! | run-end encoded numbers, texts, bytes | their values | exact |
 //! | ordered dictionary of texts or integers | a dictionary, and its levels in the footer | checked |
+//! | dictionary without an order, of texts or integers | a dictionary, and its levels in the footer if they are few | exact |
 //! | ordered dictionary of others, or inside a list or struct | a dictionary of the values that occur | lossy |
 //! | dictionary of views, booleans, float16, decimals past 18 digits, intervals or nested values | its values | widened |
 //! | union, run-end encoded null, nested or dictionary values | | impossible |

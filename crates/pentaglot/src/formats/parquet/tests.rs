@@ -373,6 +373,33 @@ fn the_levels_of_ordered_dictionaries_are_kept() {
 }
 
 #[test]
+fn the_levels_of_other_dictionaries_are_kept_if_batches_agree_and_they_are_few() {
+    let unordered = |batch: RecordBatch| {
+        let schema = batch.schema();
+        let field = schema.field(1).clone().with_dict_is_ordered(false);
+        let schema = Arc::new(Schema::new(vec![schema.field(0).clone(), field]));
+        RecordBatch::try_new(schema, batch.columns().to_vec()).unwrap()
+    };
+    let written = |batches: &[RecordBatch]| {
+        let (plan, bytes) = Suite::new(&Parquet).encode(&batches[0].schema(), batches).unwrap();
+        assert_eq!(plan.verdict(), Verdict::Exact);
+        let document = Parquet.open(Source::from_bytes("x", bytes), &ReadOptions::default()).unwrap();
+        levels(collect(document.all_rows().unwrap()).unwrap().column(1))
+    };
+    let first = unordered(ordered(vec!["never", "s", "m"], vec![Some(2), Some(1)]));
+    let all = ["never", "s", "m"].map(|text| Some(text.to_owned()));
+    assert_eq!(written(std::slice::from_ref(&first)), all);
+    assert_eq!(written(&[first.slice(0, 0)]), all);
+    // Without an order, batches may differ; then the values that occur come back.
+    let other = unordered(ordered(vec!["m", "xl"], vec![Some(1)]));
+    assert_eq!(written(&[first, other]), ["m", "s", "xl"].map(|text| Some(text.to_owned())));
+    // Many levels would make the footer long.
+    let texts: Vec<String> = (0..100).map(|number| format!("{number}{}", "x".repeat(4000))).collect();
+    let many = unordered(ordered(texts.iter().map(String::as_str).collect(), vec![Some(7)]));
+    assert_eq!(written(&[many]).len(), 1);
+}
+
+#[test]
 fn levels_that_do_not_fit_the_columns_are_passed_over() {
     let batch = ordered(vec!["s", "m", "l"], vec![Some(2), Some(0)]);
     let schema = batch.schema();

@@ -51,7 +51,7 @@ fn steps(rows: &Schema) -> Plan {
     let mut plan = Plan::default();
     for field in rows.fields() {
         let (to, mut stored) = schema::stored_field(field);
-        if levels::kept(field).is_some() {
+        if levels::is_ordered(field) && levels::kept(field).is_some() {
             stored.effect =
                 Effect::checked(LossKind::Order).because("all batches must have one order of values");
         }

@@ -238,7 +238,7 @@ fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
             _ => false,
         };
         if field.is_nullable() || holds_nulls {
-            effect = effect.and(Effect::checked(LossKind::Nulls).because("a null is an error"));
+            effect = effect.and(Effect::strict().because("a null is an error"));
         }
         plan.step(field.name(), print_field(field), kind.name(), effect);
     }

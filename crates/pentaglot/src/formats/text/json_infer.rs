@@ -109,7 +109,8 @@ impl SeenValues {
                 }
             }
             JsonKind::String => {
-                let text = scanner.str_bytes()?;
+                // A text that is not sound is one all the same: the reader says what is wrong with it.
+                let text = scanner.str_bytes().inspect_err(|_| self.string = true)?;
                 if is_special_float(text) {
                     self.special = true;
                 } else {

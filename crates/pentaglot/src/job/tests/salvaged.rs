@@ -171,3 +171,119 @@ fn a_file_that_a_limit_keeps_closed_is_not_called_damaged() {
     let error = salvage(&registry, &path("x.bsondf"), &path("y.bsondf"), &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
 }
+
+/// Three chunks of one table, and where each document begins.
+fn chunks() -> (Vec<u8>, Vec<usize>) {
+    let registry = Registry::default();
+    let version = bson::oid::ObjectId::from_bytes([7; 12]);
+    let (mut bytes, mut starts, mut first) = (Vec::new(), Vec::new(), 0i64);
+    for (number, values) in [&[1, 2][..], &[3, 4, 5], &[6]].into_iter().enumerate() {
+        let text = "x\n".to_owned() + &values.iter().map(|value| format!("{value}\n")).collect::<String>();
+        let source = Source::from_bytes("x.csv", text.into_bytes());
+        let opened = open_source(&registry, source, None, &OpenOptions::default()).unwrap();
+        let options = ConvertOptions::default();
+        let to = target(&registry, "bsondf").unwrap();
+        let (sink, memory) = crate::sink::Sink::memory();
+        Conversion::plan_opened(opened, to, None, &options).unwrap().run_into(sink).unwrap();
+        let frame = bson::Document::from_reader(&memory.take()[..]).unwrap();
+        let rows = values.len() as i64;
+        let chunk = bson::doc! {
+            "_id": { "v": version, "n": number as i32 }, "first": first, "rows": rows, "df": frame,
+        };
+        starts.push(bytes.len());
+        bytes.extend(chunk.to_vec().unwrap());
+        first += rows;
+    }
+    (bytes, starts)
+}
+
+/// What is saved of these bytes as CSV, and the rows that are lost.
+fn saved_of(name: &str, bytes: &[u8]) -> (String, Vec<crate::job::LostRows>) {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join(name), folder.path().join("out.csv"));
+    std::fs::write(&input, bytes).unwrap();
+    let options = ConvertOptions::default();
+    let registry = Registry::default();
+    let done = salvage(&registry, input.to_str().unwrap(), output.to_str().unwrap(), &options).unwrap();
+    for lost in &done.lost_rows {
+        assert!(lost.bytes.start <= lost.bytes.end, "{lost:?}");
+        assert!(lost.rows.start <= lost.rows.end, "{lost:?}");
+    }
+    (std::fs::read_to_string(output).unwrap_or_default(), done.lost_rows)
+}
+
+#[test]
+fn sound_documents_before_and_after_a_damaged_one_are_saved() {
+    let (bytes, starts) = chunks();
+    assert_eq!(saved_of("x.bson", &bytes).0, "x\n1\n2\n3\n4\n5\n6\n");
+    let expected = ["x\n3\n4\n5\n6\n", "x\n1\n2\n6\n", "x\n1\n2\n3\n4\n5\n"];
+    let rows = [0..2, 2..5, 5..6];
+    for (index, (start, expected)) in starts.iter().zip(expected).enumerate() {
+        // A type that there is not.
+        let mut damaged = bytes.clone();
+        let at = damaged[*start..].windows(5).position(|text| text == b"int64").unwrap();
+        damaged[*start + at] = b'j';
+        let (text, lost) = saved_of("x.bson", &damaged);
+        assert_eq!(text, expected);
+        assert_eq!(lost.len(), 1, "{lost:?}");
+        assert_eq!(lost[0].rows, rows[index]);
+        assert!(lost[0].bytes.start >= *start as u64, "{lost:?}");
+        assert!(lost[0].reason.contains(&format!("documents[{index}]")), "{lost:?}");
+    }
+    // Bytes too many within a document.
+    let at = starts[2] + bytes[starts[2]..].windows(5).position(|text| text == b"int64").unwrap();
+    let inserted = [&bytes[..at], &[0xff; 5], &bytes[at..]].concat();
+    let (text, lost) = saved_of("x.bson", &inserted);
+    assert_eq!((text.as_str(), lost[0].rows.start), ("x\n1\n2\n3\n4\n5\n", 5));
+    // Bytes that are no document: those after them cannot be found.
+    let mut inserted = bytes[..starts[2]].to_vec();
+    inserted.extend([1, 2, 3, 4, 5]);
+    inserted.extend(&bytes[starts[2]..]);
+    let (text, lost) = saved_of("x.bson", &inserted);
+    assert_eq!(text, "x\n1\n2\n3\n4\n5\n");
+    assert_eq!((lost[0].rows.clone(), lost[0].bytes.start), (5..u64::MAX, starts[2] as u64));
+}
+
+#[test]
+fn lost_rows_of_a_block_that_is_elsewhere_name_its_bytes() {
+    let registry = Registry::default();
+    let text = "a,b\n".to_owned() + &(0..30).map(|row| format!("{row},{row}\n")).collect::<String>();
+    let source = Source::from_bytes("x.csv", text.into_bytes());
+    let opened = open_source(&registry, source, None, &OpenOptions::default()).unwrap();
+    let mut options = ConvertOptions::default();
+    options.open.options.set("block-rows", "10");
+    options.open.options.set("as", "matrix");
+    let (sink, memory) = crate::sink::Sink::memory();
+    let to = target(&registry, "dbdf:spec").unwrap();
+    Conversion::plan_opened(opened, to, None, &options).unwrap().run_into(sink).unwrap();
+    let mut bytes = memory.take();
+    let opened =
+        open_source(&registry, Source::from_bytes("x.dbdf", bytes.clone()), None, &OpenOptions::default())
+            .unwrap();
+    let part = opened.document.summary().parts.iter().find(|part| part.path == "block[1]").unwrap().clone();
+    bytes[part.offset as usize + 5] = 0x64;
+    let (text, lost) = saved_of("x.dbdf", &bytes);
+    assert!(text.lines().count() > 10, "{text}");
+    assert_eq!((lost[0].rows.clone(), lost[0].bytes.start), (10..30, part.offset));
+}
+
+#[test]
+fn types_of_saved_rows_are_guessed_from_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..9).map(|row| format!("{row},{row}.5\n")).collect();
+    let lines: String = (0..9).map(|row| format!("{{\"a\":{row},\"b\":{row}.5}}\n")).collect();
+    for (name, text) in [
+        ("x.csv", format!("a,b\n{rows}zz\n1,2\n")),
+        ("x.jsonl", format!("{lines}{{\"a\":\"x\",\"b\":\"y\"\n{{\"a\":1,\"b\":2}}\n")),
+    ] {
+        let (input, output) = (folder.path().join(name), folder.path().join("out.arrow"));
+        std::fs::write(&input, text).unwrap();
+        let options = ConvertOptions::default().with_force(true);
+        let registry = Registry::default();
+        let done = salvage(&registry, input.to_str().unwrap(), output.to_str().unwrap(), &options).unwrap();
+        assert_eq!((done.rows, done.is_lossy()), (9, true), "{name}");
+        let opened = crate::job::open(&registry, output.to_str().unwrap(), &OpenOptions::default()).unwrap();
+        let schema = crate::hub::type_text::print_schema(&opened.document.summary().schema);
+        assert_eq!(schema, "struct{a: ?int64, b: ?float64}", "{name}");
+    }
+}

@@ -127,6 +127,19 @@ fn the_largest_index_gives_the_size_where_none_is_given() {
         assert_eq!(size(&output), (Some(7), Some(4)));
         assert!(String::from_utf8(bytes(&output)).unwrap().ends_with("\n7 4 2\n1 4 2\n7 3 1.5\n"));
     }
+    // Whole numbers as pandas writes them beside missing values; a null that may be NaN; no entries at all.
+    let output =
+        to_file(&write("row,col,value\n6.0,2.0,1.5\n0.0,3.0,2\n"), folder.path(), "out.mtx", &sparse);
+    assert!(String::from_utf8(bytes(&output.unwrap())).unwrap().ends_with("\n7 4 2\n1 4 2\n7 3 1.5\n"));
+    let nan = options(&[("as", "sparse"), ("nulls", "nan")]);
+    let output = to_file(&write("row,col,value\n1,0,0.5\n1,1,\n"), folder.path(), "out.mtx", &nan).unwrap();
+    assert!(String::from_utf8(bytes(&output)).unwrap().ends_with("\n2 2 2\n2 1 0.5\n2 2 nan\n"));
+    let none = options(&[("as", "sparse"), ("shape", "3x4")]);
+    let output = to_file(&write("row,col,value\n"), folder.path(), "out.mtx", &none).unwrap();
+    assert!(String::from_utf8(bytes(&output)).unwrap().ends_with("\n3 4 0\n"));
+    // A matrix of that size is one already.
+    let again = to_file(&output, folder.path(), "again.npz", &none).unwrap();
+    assert_eq!(size(&again), (Some(3), Some(4)));
     // With a size the three columns may have any names.
     let named = write("user,item,stars\n1,2,5\n");
     let output = to_file(&named, folder.path(), "out.npz", &options(&[("shape", "3x4")])).unwrap();
@@ -150,7 +163,7 @@ fn the_largest_index_gives_the_size_where_none_is_given() {
         (
             "row,col,value\n0,0,1\n1,0,\n",
             &[("as", "sparse")],
-            "csv: row 1: column \"value\": a matrix holds no nulls",
+            "csv: row 1, column \"value\": a matrix holds no nulls",
         ),
         (
             "row,col,value\n0,0,1\n5,0,2\n",
@@ -166,6 +179,21 @@ fn the_largest_index_gives_the_size_where_none_is_given() {
             "row,col,value\n0,9,1\n",
             &[("shape", "2")],
             "option shape: expected ROWSxCOLS such as 3x4, found \"2\"",
+        ),
+        (
+            "row,col,value\n0,0.5,1\n",
+            &[("as", "sparse")],
+            "csv: row 0, column \"col\": 0.5 is not a row or column number of a matrix",
+        ),
+        (
+            "row,col,value\n0,0,one\n",
+            &[("as", "sparse")],
+            "csv: row 0: column \"value\": \"one\" is not a number",
+        ),
+        (
+            "id,row,col,value\n7,0,0,1\n",
+            &[("as", "sparse")],
+            "a table of 4 columns: \"row\", \"col\" and \"value\" are entries, what are the others?",
         ),
         (
             "a,b\n0,9\n",

@@ -45,7 +45,7 @@ fn arrow_types_become_the_nearest_ds_types() {
         (r#""string""#, Verdict::Widened),
         (r#""int64""#, Verdict::Lossy),
         (r#""string""#, Verdict::Lossy),
-        ("", Verdict::Impossible),
+        ("nothing", Verdict::Impossible),
         (r#""string""#, Verdict::Widened),
         (r#"{"type":"tensor","componentType":"int8","shape":[3]}"#, Verdict::Widened),
         (r#"{"type":"array","underlying":{"type":"nullable","underlying":"int8"}}"#, Verdict::Widened),
@@ -54,7 +54,7 @@ fn arrow_types_become_the_nearest_ds_types() {
     let found: Vec<(&str, Verdict)> = found.iter().map(|(to, verdict)| (to.as_str(), *verdict)).collect();
     assert_eq!(found, expected);
     assert!(Type::from_schema(&schema).is_err());
-    assert_eq!(verdicts(&Schema::empty(), "msgpack"), [(String::new(), Verdict::Impossible)]);
+    assert_eq!(verdicts(&Schema::empty(), "msgpack"), [("nothing".to_owned(), Verdict::Impossible)]);
     let twice =
         Schema::new(vec![Field::new("a", DataType::Int8, false), Field::new("a", DataType::Int8, false)]);
     assert!(verdicts(&twice, "msgpack").iter().any(|(_, verdict)| *verdict == Verdict::Impossible));

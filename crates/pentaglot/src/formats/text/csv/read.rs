@@ -43,6 +43,25 @@ pub(super) struct CsvDocument {
     control: Control,
 }
 
+/// Errs if lines end with a carriage return alone, as they did on old Macs: all of the file would be one line.
+fn check_line_ends(sample: &[u8], quote: Option<u8>) -> Result<()> {
+    if sample.contains(&b'\n') {
+        return Ok(());
+    }
+    let mut is_quoted = false;
+    // A carriage return at the very end is no line end between lines.
+    let inner = sample.split_last().map_or(sample, |(_, inner)| inner);
+    for byte in inner {
+        is_quoted ^= Some(*byte) == quote;
+        if *byte == b'\r' && !is_quoted {
+            let advice = "convert them first, for example by `tr '\\r' '\\n'`";
+            return Err(Error::unsupported("lines that end with a carriage return alone")
+                .hint(Hint::Advice(advice.into())));
+        }
+    }
+    Ok(())
+}
+
 impl CsvDocument {
     pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Self> {
         let mut dialect = CsvDialect::new(&options.options, source.name())?;
@@ -55,6 +74,7 @@ impl CsvDocument {
         // A header and a first record, if there is no line end in quotes; longer ones are cut short in the guess only.
         let enough = |sample: &[u8]| sample.iter().filter(|byte| **byte == b'\n').count() > 1;
         let input = Sampled::open(size.source(source)?, &budget, enough)?;
+        check_line_ends(input.sample(), dialect.quote)?;
         if !dialect.is_given {
             dialect.delimiter = schema::find_delimiter(input.sample(), input.is_whole(), &dialect);
         }

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use super::cells::{Cells, Quoting, Scratch};
 use super::dialect::CsvDialect;
 use crate::control::Control;
-use crate::error::{Error, ErrorKind, Hint, Result, excerpt};
+use crate::error::{Error, ErrorKind, Result, excerpt};
 use crate::formats::text::pieces::Printer;
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::json::decode::{check_type, is_nested};
@@ -166,7 +166,7 @@ impl Writer for CsvWriter {
                         let shown = excerpt(format_args!("{:?}", String::from_utf8_lossy(text)));
                         if !allowed.contains(LossKind::Nulls) {
                             let message = format!("the text {shown} would be read as null");
-                            return Err(Error::lossy(message).hint(Hint::AllowLossy));
+                            return Err(Error::lossy(message).hint(LossKind::Nulls.hint()));
                         }
                         let name = names.get(column).map_or("", String::as_str);
                         lost.add(LossKind::Nulls, name, 1, || Some(shown));
