@@ -262,6 +262,9 @@ assert "partitioned" in run("sql", f"COPY ({query}) TO '{picked}' PARTITIONED BY
 joined = f"SELECT count(*) AS n FROM '{table}' JOIN 'b.csv' AS other USING (time)"
 assert json.loads(run("sql", joined, "--output", "jsonl"))["n"] == 5000
 
+verified = json.loads(run("convert", "--json", "--verify", "b.csv", place("proved", key="k")))["verified"]
+assert verified["written"] == verified["read"] == run("hash", place("proved", key="k")).split()[0]
+
 # A dump of the collection lists its keys; what lies under a key is the table.
 dumped = b"".join(bson.encode(chunk) for chunk in store["ticks"].find())
 (FOLDER / "whole.bson").write_bytes(dumped)

@@ -97,6 +97,10 @@ try:
     assert (BUCKETS / "data/f.dbdf.meta").exists()
     assert json.loads(run("inspect", "--json", "s3://data/f.dbdf"))["columns"][0]["name"] == "id"
     # Patterns, several inputs, every kind of verb.
+    for name in ["v.dbdf", "v.parquet", "v.csv.gz"]:
+        to = ["--to", "dbdf:daphne", "--columns", "id,value"] if name == "v.dbdf" else []
+        verified = json.loads(run("convert", "--json", "--verify", local, f"s3://data/{name}", *to))["verified"]
+        assert verified["written"] == verified["read"], (name, verified)
     run("convert", local, "s3://data/parts/a.csv", "--rows", "0..10")
     run("convert", local, "s3://data/parts/b.csv", "--rows", "10..30")
     assert [line.split() for line in run("count", "s3://data/parts/*.csv").splitlines()] == [

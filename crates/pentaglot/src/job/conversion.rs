@@ -332,7 +332,12 @@ impl Conversion {
         let sink = if output == "-" {
             Sink::pipe(std::io::stdout())
         } else {
-            names::create(registry, output, force)?.overlapped(&self.opened.control, &self.opened.budget)
+            #[cfg(feature = "dynd")]
+            let is_reread = self.verify.is_some();
+            #[cfg(not(feature = "dynd"))]
+            let is_reread = false;
+            let sink = names::create_kept(registry, output, force, is_reread)?;
+            sink.overlapped(&self.opened.control, &self.opened.budget)
         };
         self.run_into(sink)
     }

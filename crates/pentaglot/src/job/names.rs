@@ -8,7 +8,7 @@ use super::open::split_member;
 use crate::error::{Error, Result};
 use crate::redact::redacted;
 use crate::registry::Registry;
-use crate::sink::Sink;
+use crate::sink::{Kept, Output, Sink};
 use crate::source::Source;
 
 /// The bytes of a file, or of a remote object such as `s3://bucket/key`.
@@ -22,10 +22,16 @@ pub fn source(registry: &Registry, name: &str) -> Result<Source> {
 /// An output of this name: a file, or a remote object such as `s3://bucket/key`. With `.gz`, `.zst` or `.bz2` it is
 /// compressed. An existing output is replaced only with `force`.
 pub fn create(registry: &Registry, name: &str, force: bool) -> Result<Sink> {
+    create_kept(registry, name, force, false)
+}
+
+/// As [`create`], with a copy of what is elsewhere if it is to be read back.
+pub(super) fn create_kept(registry: &Registry, name: &str, force: bool, is_reread: bool) -> Result<Sink> {
     let sink = match registry.remote(name)? {
         Some(remote) => {
             let shown = redacted(name);
             let output = remote.create(name, force).map_err(|error| error.in_output(shown.as_ref()))?;
+            let output = if is_reread { Box::new(Kept::new(output)?) as Box<dyn Output> } else { output };
             let is_table = remote.table_format(name)?.is_some();
             let sink = Sink::from_output(output).named(shown);
             return Ok(if is_table { sink } else { sink.packed_for(name) });

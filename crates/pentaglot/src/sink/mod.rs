@@ -8,6 +8,7 @@ mod behind;
 mod ends;
 mod file;
 mod group;
+mod kept;
 mod memory;
 mod output;
 mod pack;
@@ -29,6 +30,7 @@ use crate::source::{Packing, Spool};
 
 pub(crate) use ends::{END_BYTES, Ends};
 pub(crate) use group::SinkGroup;
+pub(crate) use kept::Kept;
 pub use memory::Memory;
 pub use output::Output;
 

@@ -1,0 +1,91 @@
+//! An output of which a copy is kept until it is committed, so that it can be read back: one that is elsewhere cannot.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Output;
+use super::file::patch_file;
+use crate::source::{FileBytes, ReadAt};
+
+type Siblings = Arc<Mutex<Vec<(String, File)>>>;
+
+/// An output and a temporary file with the same bytes.
+pub(crate) struct Kept {
+    inner: Box<dyn Output>,
+    copy: File,
+    siblings: Siblings,
+}
+
+impl Kept {
+    pub(crate) fn new(inner: Box<dyn Output>) -> io::Result<Self> {
+        Ok(Kept { inner, copy: tempfile::tempfile()?, siblings: Siblings::default() })
+    }
+}
+
+impl Output for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.copy.write_all(bytes)?;
+        self.inner.write(bytes)
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
+        self.inner.settle()
+    }
+
+    fn can_patch(&self) -> bool {
+        self.inner.can_patch()
+    }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        patch_file(&mut self.copy, offset, bytes)?;
+        self.inner.patch(offset, bytes)
+    }
+
+    fn sibling(&mut self, suffix: &str) -> io::Result<Option<Box<dyn Output>>> {
+        let Some(inner) = self.inner.sibling(suffix)? else { return Ok(None) };
+        let sibling = Kept::new(inner)?;
+        let copy = sibling.copy.try_clone()?;
+        self.siblings.lock().unwrap_or_else(PoisonError::into_inner).push((suffix.to_owned(), copy));
+        Ok(Some(Box::new(sibling)))
+    }
+
+    fn remove_sibling(&mut self, suffix: &str) -> io::Result<()> {
+        self.inner.remove_sibling(suffix)
+    }
+
+    fn reread(&mut self) -> io::Result<Option<Arc<dyn ReadAt>>> {
+        let bytes = FileBytes::new(self.copy.try_clone()?, None)?;
+        Ok(Some(Arc::new(Copies { bytes, siblings: Arc::clone(&self.siblings) })))
+    }
+
+    fn commit(self: Box<Self>) -> io::Result<()> {
+        self.inner.commit()
+    }
+}
+
+/// The copies of an output and its siblings.
+struct Copies {
+    bytes: FileBytes,
+    siblings: Siblings,
+}
+
+impl ReadAt for Copies {
+    fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.bytes.read_at(offset, buffer)
+    }
+
+    fn is_costly(&self) -> bool {
+        false
+    }
+
+    fn sibling(&self, suffix: &str) -> io::Result<Option<Arc<dyn ReadAt>>> {
+        let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((_, file)) = siblings.iter().find(|(own, _)| own == suffix) else { return Ok(None) };
+        Ok(Some(Arc::new(FileBytes::new(file.try_clone()?, None)?)))
+    }
+}
