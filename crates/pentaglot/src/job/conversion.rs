@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 #[cfg(feature = "sds")]
 use super::composite::{self, Composite};
@@ -310,7 +310,13 @@ impl Conversion {
 
     /// Errs if the plan cannot run as it is.
     pub fn check(&self) -> Result<()> {
-        self.plan.check(self.allow_lossy)
+        let is_image = |field: &Arc<Field>| extension::name(field) == Some(extension::IMAGE);
+        let has_images = self.adapt.is_none() && self.selection.schema().fields().iter().any(is_image);
+        self.plan.check(self.allow_lossy).map_err(|error| match has_images {
+            true => error
+                .hint(Hint::Advice("images become numbers as tensors: ask for a tensor as the type".into())),
+            false => error,
+        })
     }
 
     /// Creates the output, a file (`-` is standard output), and runs.
@@ -320,7 +326,7 @@ impl Conversion {
 
     /// As [`run`](Self::run), for an output anywhere that the registry leads to.
     pub fn run_to(self, registry: &Registry, output: &str, force: bool) -> Result<Report> {
-        self.plan.check(self.allow_lossy)?;
+        self.check()?;
         if self.split.is_some() {
             if registry.remote(output)?.is_some() {
                 return Err(
@@ -344,7 +350,7 @@ impl Conversion {
 
     /// Runs into any sink.
     pub fn run_into(self, sink: Sink) -> Result<Report> {
-        self.plan.check(self.allow_lossy)?;
+        self.check()?;
         if self.split.is_some() {
             return Err(Error::usage("what is split into several files needs a name for them"));
         }
