@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "usage: cargo xtask setup | lint | docs | test [light] | bless | bench [--quick] | bench NAME [ARGS] | \
-    fuzz [TARGET…] [--seconds N] | valgrind | lines | pictures | web";
+    fuzz [TARGET…] [--seconds N | --keep] | valgrind | lines | pictures | web";
 
 type Result<T = ()> = std::result::Result<T, String>;
 
@@ -32,8 +32,9 @@ fn main() -> ExitCode {
         ["bench"] => bench_all(false),
         ["bench", "--quick"] => bench_all(true),
         ["bench", name, rest @ ..] => bench(name, rest, None),
-        ["fuzz", targets @ .., "--seconds", seconds] => fuzz::run(targets, seconds),
-        ["fuzz", targets @ ..] => fuzz::run(targets, "60"),
+        ["fuzz", targets @ .., "--seconds", seconds] => fuzz::run(targets, &fuzz::Task::Run(seconds)),
+        ["fuzz", targets @ .., "--keep"] => fuzz::run(targets, &fuzz::Task::Keep),
+        ["fuzz", targets @ ..] => fuzz::run(targets, &fuzz::Task::Run("60")),
         ["valgrind"] => valgrind(),
         ["lines"] => lines::run(),
         ["pictures"] => pictures::make(),
