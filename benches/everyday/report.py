@@ -1,6 +1,11 @@
 """Writes RESULTS.md, results.json and plots/*.svg."""
 import json, subprocess
 
+from reasons import REASONS
+
+#: What conversions between everyday formats must reach, by threads.
+PAIR_TARGETS = {2: 1.0, 1: 0.9}
+
 
 def versions(command):
     import duckdb, polars, pyarrow
@@ -34,6 +39,13 @@ def scaling(results):
     return [(work, ours[work, 1] / wall) for (work, threads), wall in ours.items() if threads == 2]
 
 
+def below(results):
+    """What is below its target: name, threads, figure, target."""
+    pairs = [(row["pair"], row["threads"], row["wall"], PAIR_TARGETS[row["threads"]]) for row in results["ratios"]]
+    own = [(row["work"], row["threads"], row["wall"], row["target"]) for row in results["own_ratios"]]
+    return [row for row in pairs + own if round(row[2], 2) < row[3]]
+
+
 def report(out, results):
     lines = [
         "# Measured", "",
@@ -48,6 +60,9 @@ def report(out, results):
     lines += ["| work | against | threads | target | wall time | processor time | peak MB |", "|---|---|---|---|---|---|---|"]
     for row in results["own_ratios"]:
         lines.append(f"| {row['work']} | {row['peer']} | {row['threads']} | {row['target']} | {row['wall']:.2f}x | {row['cpu']:.2f}x | {row['peak_mb']} |")
+    lines += ["", "## Below the target, and why", "", "| work | threads | wall time | target | where the time goes |", "|---|---|---|---|---|"]
+    for name, threads, ratio, target in below(results):
+        lines.append(f"| {name} | {threads} | {ratio:.2f}x | {target} | {REASONS.get(name, 'not profiled')} |")
     lines += ["", "## Two threads against one", "", "| work | wall time |", "|---|---|"]
     for name, ratio in scaling(results):
         lines.append(f"| {name} | {ratio:.2f}x |")

@@ -1,0 +1,24 @@
+"""Where the time goes in what is below its target, by profiles of the command (`perf record`, `perf stat`)."""
+
+#: By conversion or work.
+REASONS = {
+    "arrow to parquet": "One column of strings is a third of the work (dictionary, then zstd): the second core waits for it. The start and the sync "
+    "of the output, which the peers leave out, take a tenth.",
+    "arrow to csv": "One thread formats and writes in turn; pyarrow writes without a sync.",
+    "arrow to bsondf": "A column of BSON DataFrame is one LZ4 block, so that all rows are in memory before the first column is complete; Feather compresses "
+    "batches while it reads. With several columns of different lengths, two threads end at different times.",
+    "bsondf to arrow": "A column is one LZ4 block, which one thread decompresses as a whole; the rows come out when all columns are there. What is decompressed "
+    "is new memory, whose pages the system clears: a third of the time.",
+    "arrow to dbdf frame": "Copying in the kernel moves each byte once; here it is moved twice, from the source to rows and from rows to the file. With one thread nothing overlaps.",
+    "dbdf frame to arrow": "As the other way.",
+    "arrow to dynd structs": "Columns become rows of structs: each value is moved alone (about 1 ns), where a copy moves 16 bytes.",
+    "dynd structs to arrow": "As the other way.",
+    "npz to dbdf CSR": "SciPy's uncompressed npz is the arrays as they are: it copies. Here each column number is checked and written with its row.",
+    "dbdf CSR to npz": "As the other way; two arrays are spooled, since a member's length is written before its bytes.",
+    "mtx to dbdf CSR": "Today's SciPy reads Matrix Market with fast_matrix_market, which parses on all cores; parsing takes 80 % here too.",
+    "dbdf CSR to mtx": "Printing the shortest digits of a float64 takes 40 ns a number in both.",
+    "hash of Arrow IPC": "BLAKE3 hashes the mapped file in place at 6 GB/s a core; here each byte is first copied by read(2), and every chunk of 65,536 rows is a hash of its own.",
+    "store get": "Chunks of 16 KiB are decompressed one by one and checked by BLAKE3; with one thread nothing overlaps.",
+    "describe of a dbdf frame": "Ten statistics of each value, against reading alone.",
+    "spy plot of CSR": "At this size the start, the font and the PNG take as long as reading; at 1e8 entries the figure is 0.8.",
+}
