@@ -137,6 +137,8 @@ impl Names {
         }
         let (sample, contig) = (self.sample(sample)?, self.contig(contig)?);
         let (phase, fragment) = (*second as u32, (second >> 32) as u32);
+        // Programs write the largest number for paths that have no phase.
+        let phase = if sample == GENERIC_SAMPLE && phase == u32::MAX { 0 } else { phase };
         Ok(PathName { sample, contig, phase, fragment })
     }
 }
