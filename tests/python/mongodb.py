@@ -344,7 +344,7 @@ store["plain"].insert_one({"name": "no frame"})
 assert "no table is in this collection" in run("cat", place("plain"), status=2)
 noise = numpy.random.default_rng(1).random(2_500_000)
 numpy.save(FOLDER / "noise.npy", noise)
-assert "16777216" in run("convert", "noise.npy", place("large"), "-O", "max-bytes=20M", status=4)
+assert "16777216" in run("convert", "noise.npy", place("large"), "-O", "max-bytes=20M", "-O", "target-bytes=20M", status=4)
 assert parts("large") == [0, 0, 0]
 
 # Servers that are not there, do not answer, or refuse.
