@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use pentaglot::job::View;
-use pentaglot_plot::{PlotOptions, plot as draw};
+use pentaglot_plot::{HEIGHTS, PlotOptions, WIDTHS, plot as draw};
 use pyo3::prelude::*;
 
 use crate::document::Document;
@@ -58,9 +58,11 @@ fn plot(
         options.kind = kind.as_deref().map(str::parse).transpose()?;
         options.view = view(columns, filter);
         let (width, height) = size;
-        if !pentaglot_plot::SIZES.contains(&width) || !pentaglot_plot::SIZES.contains(&height) {
-            let (least, most) = (pentaglot_plot::SIZES.start(), pentaglot_plot::SIZES.end());
-            let message = format!("expected a size from {least} to {most} pixels, found {width} x {height}");
+        if !WIDTHS.contains(&width) || !HEIGHTS.contains(&height) {
+            let ((least, most), (low, high)) = (WIDTHS.into_inner(), HEIGHTS.into_inner());
+            let message = format!(
+                "expected a size from {least} x {low} to {most} x {high} pixels, found {width} x {height}"
+            );
             return Err(pentaglot::Error::usage(message).into());
         }
         let chart = draw(&document.opened, &options)?;
