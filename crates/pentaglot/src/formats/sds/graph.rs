@@ -17,8 +17,8 @@ pub(super) const GENERIC_SAMPLE: &str = "_gbwt_ref";
 
 /// The names of samples, contigs and paths.
 pub(super) struct Names {
-    samples: Option<Arc<StringArray>>,
-    contigs: Option<Arc<StringArray>>,
+    pub(super) samples: Option<Arc<StringArray>>,
+    pub(super) contigs: Option<Arc<StringArray>>,
     paths: SharedWords,
     pub(super) sample_count: u64,
     pub(super) contig_count: u64,

@@ -158,6 +158,12 @@ impl OpenTable {
                     Table::Contigs => names.contig_count,
                     _ => names.path_count(),
                 };
+                // Samples and contigs without names take no bytes of the file.
+                if table == Table::Samples && names.samples.is_none()
+                    || table == Table::Contigs && names.contigs.is_none()
+                {
+                    self.budget.limits().check_free_rows(count)?;
+                }
                 Box::new((0..count).map(move |id| name(&content, table, id)))
             }
             _ => return Err(Error::unsupported(format!("a table of {}", table.name()))),

@@ -13,7 +13,7 @@ use super::layout::Wanted;
 use super::schema::{Native, SdsKind};
 use super::tables::NATIVE as GFA;
 use crate::error::{self, Error, Result};
-use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned, side_index};
+use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned, planned_as, side_index};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
 use crate::limits::{Budget, Reservation};
@@ -164,7 +164,10 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     }
     let (steps, target) = steps(schema, options);
     let (schema, options) = (SchemaRef::clone(schema), options.clone());
-    Ok(planned(steps, move |sink| Ok(Box::new(SdsWriter::create(sink, schema, target, &options)?))))
+    // The bytes of a short text are also those of other kinds: who reads them back must know.
+    let kind = target.as_ref().map(|target| target.native.kind);
+    let kind = kind.filter(|kind| matches!(kind, SdsKind::String | SdsKind::Bytes)).map(SdsKind::name);
+    Ok(planned_as(kind, steps, move |sink| Ok(Box::new(SdsWriter::create(sink, schema, target, &options)?))))
 }
 
 /// The effect of writing on each field, and the structure that is written, if there is one.

@@ -309,3 +309,13 @@ fn counts_that_contradict_the_content_are_errors() {
         assert_eq!(read.unwrap_err().kind(), ErrorKind::Malformed, "{field}");
     }
 }
+
+/// A file that a fuzzer made: it states 5e17 contigs, which have no names and so no bytes.
+#[test]
+fn contigs_that_take_no_bytes_are_limited() {
+    let source = Source::open(root().join("testdata/sds/many-contigs.broken")).unwrap();
+    let options = ReadOptions::default().with_dialect("gbz").with_member("contigs");
+    let document = Sds.open(source, &options).unwrap();
+    let error = document.all_rows().map(drop).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Limit, "{error}");
+}
