@@ -13,6 +13,7 @@ pub(crate) const CHECKED_BY_VALIDATE_ONLY: &[(&str, &str, &str)] = &[
     ("parquet", "offset_index", "the page index is used only if it is sound"),
     ("sds", "count", "bits are read one after the other; their number matters to queries"),
     ("sds", "visits, as the file states", "tables do not walk all paths"),
+    ("sds", "sequences[", "tables do not walk all paths"),
     ("sds", "first", "values are read from the levels; where each starts matters to queries"),
     ("sds", "padding", "bytes after the last one are not read"),
     ("sds", "rank-support", "supports are not read"),
