@@ -72,6 +72,8 @@ fn a_column_is_verified_where_the_target_has_no_names() {
 #[test]
 fn a_short_text_is_read_back_as_the_structure_that_was_written() {
     assert!(verified(b"t\n:", "sds", Sink::memory().0, |_| {}).is_ok());
+    // And a name with semicolons is one column.
+    assert!(verified(b"\";cJ;k[[\"\n", "csv", Sink::memory().0, |_| {}).is_ok());
 }
 
 #[test]

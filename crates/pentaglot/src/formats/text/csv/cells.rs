@@ -27,6 +27,17 @@ impl Quoting {
         Quoting { quote: dialect.quote, special }
     }
 
+    /// For names of columns: what a reader could take for a delimiter is quoted, since the first line shows which it is.
+    pub(super) fn of_header(dialect: &CsvDialect) -> Self {
+        let mut quoting = Quoting::new(dialect);
+        for byte in b",;|\t".iter().filter(|_| dialect.quote.is_some()) {
+            if let Some(place) = quoting.special.get_mut(usize::from(*byte)) {
+                *place = true;
+            }
+        }
+        quoting
+    }
+
     #[inline]
     fn is_special(&self, byte: u8) -> bool {
         self.special.get(usize::from(byte)).copied().unwrap_or(false)

@@ -122,7 +122,7 @@ impl CsvWriter {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         let mut header = Vec::new();
         if dialect.header {
-            let quoting = Quoting::new(&dialect);
+            let quoting = Quoting::of_header(&dialect);
             for (index, name) in names.iter().enumerate() {
                 if index > 0 {
                     header.push(dialect.delimiter);
