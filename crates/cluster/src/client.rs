@@ -190,7 +190,11 @@ impl Cluster for Client {
             let done = self.wait(&mut scheduler, &job).await;
             jobs().retain(|known| *known != job);
             match done {
-                Err(error) if attempt < RUNS && LOST.iter().any(|text| error.to_string().contains(text)) => {
+                Err(error) if LOST.iter().any(|text| error.to_string().contains(text)) => {
+                    if attempt == RUNS {
+                        let text = format!("executors of {} were lost in each of {RUNS} runs", self.name);
+                        break Err(fault(text));
+                    }
                     attempt += 1;
                     tokio::time::sleep(BEFORE_NEXT_RUN).await;
                 }

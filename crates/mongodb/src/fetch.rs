@@ -26,21 +26,26 @@ pub(crate) struct Fetch {
 
 impl Fetch {
     /// Starts to fetch chunks, with the fields of a projection or all.
-    pub(crate) fn start(store: &Store, key: &str, ids: Vec<ChunkId>, fields: Option<Document>) -> Self {
+    pub(crate) fn start(
+        store: &Store,
+        key: &str,
+        ids: Vec<ChunkId>,
+        fields: Option<Document>,
+    ) -> Result<Self> {
         let (sender, receiver) = mpsc::channel(1);
         let (own, key) = (store.clone(), key.to_owned());
-        let task = store.collections.runtime().spawn(async move {
+        let task = store.collections.runtime()?.spawn(async move {
             if let Err(error) = send_all(&own, &key, &ids, fields, &sender).await {
                 // Nobody may be listening any more.
                 drop(sender.send(Err(error)).await);
             }
         });
-        Fetch { receiver, task }
+        Ok(Fetch { receiver, task })
     }
 
     /// The next chunk; `None` after the last.
     pub(crate) fn next(&mut self, store: &Store) -> Result<Option<RawDocumentBuf>> {
-        store.collections.runtime().block_on(self.receiver.recv()).transpose()
+        store.collections.runtime()?.block_on(self.receiver.recv()).transpose()
     }
 }
 

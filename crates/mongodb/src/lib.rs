@@ -86,11 +86,27 @@ pub struct Collections {
     append: bool,
 }
 
-#[derive(Default)]
 struct Shared {
     settings: Settings,
+    /// The process that may use the runtime: a child made by `fork` has none of its threads.
+    process: u32,
     runtime: OnceLock<Runtime>,
     clients: Mutex<HashMap<String, Client>>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        let (settings, process) = (Settings::default(), std::process::id());
+        Shared { settings, process, runtime: OnceLock::new(), clients: Mutex::default() }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            std::mem::forget(self.runtime.take());
+        }
+    }
 }
 
 impl Collections {
@@ -108,7 +124,9 @@ impl Collections {
 
     /// As [`from_env`](Self::from_env), with these settings.
     pub fn new(settings: Settings) -> Self {
-        Collections { shared: Arc::new(Shared { settings, ..Shared::default() }), append: false }
+        let mut shared = Shared::default();
+        shared.settings = settings;
+        Collections { shared: Arc::new(shared), append: false }
     }
 
     /// The same databases, where an output is appended to the table that has its key: a new version that shares the chunks of
@@ -132,15 +150,19 @@ impl Collections {
         Ok(Store::new(self.clone(), &client, address.clone()))
     }
 
-    fn runtime(&self) -> &Runtime {
-        self.shared.runtime.get_or_init(|| {
+    /// The threads of requests; errs in a child of the process that opened these databases.
+    fn runtime(&self) -> Result<&Runtime> {
+        if self.shared.process != std::process::id() {
+            return Err(Error::usage("a collection that was opened before `fork`: open it in this process"));
+        }
+        Ok(self.shared.runtime.get_or_init(|| {
             tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(2)
                 .thread_name("pentaglot-mongodb")
                 .enable_all()
                 .build()
                 .expect("a runtime needs two threads")
-        })
+        }))
     }
 
     /// Waits for a request; errs if it takes too long.
@@ -151,7 +173,7 @@ impl Collections {
     ) -> Result<T> {
         let timeout = self.shared.settings.timeout;
         let timed = async { tokio::time::timeout(timeout, request).await };
-        match self.runtime().block_on(timed) {
+        match self.runtime()?.block_on(timed) {
             Ok(answer) => answer.map_err(|error| fault::error(address, &error)),
             Err(_) => Err(fault::timeout(address, timeout)),
         }

@@ -222,7 +222,7 @@ impl TableDocument {
     }
 
     /// Starts to fetch chunks, with some columns.
-    fn fetch(&self, chunks: &[ChunkMeta], names: &[&str]) -> Fetch {
+    fn fetch(&self, chunks: &[ChunkMeta], names: &[&str]) -> Result<Fetch> {
         let mut fields = None;
         let is_path = |name: &&str| name.is_empty() || name.starts_with('$') || name.contains('.');
         if names.len() < self.version.columns.len() && !names.iter().any(is_path) {
@@ -279,7 +279,7 @@ impl Document for TableDocument {
     fn validate(&self, findings: &mut Findings) -> Result<()> {
         let chunks = self.chunks_of(&(0..u64::MAX))?;
         let names: Vec<&str> = self.version.columns.iter().map(|(name, _)| name.as_str()).collect();
-        let mut fetch = self.fetch(&chunks, &names);
+        let mut fetch = self.fetch(&chunks, &names)?;
         let registry = pentaglot::Registry::default();
         let format = registry.get(FORMAT)?;
         for chunk in &chunks {
@@ -312,7 +312,7 @@ impl Document for TableDocument {
             // A batch without rows has the dictionaries of the first chunk.
             chunks.extend(self.metas()?.first().cloned());
         }
-        let fetch = (!names.is_empty()).then(|| self.fetch(&chunks, &names));
+        let fetch = (!names.is_empty()).then(|| self.fetch(&chunks, &names)).transpose()?;
         let reader = ChunkReader {
             store: self.store.clone(),
             budget: self.budget.clone(),

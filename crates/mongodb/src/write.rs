@@ -135,14 +135,14 @@ impl Upload {
         self.columns = Some(columns);
         self.state = State::Writing;
         self.store.wait(async { self.store.versions.insert_one(version).await })?;
-        self.heartbeat = Some(self.start_heartbeat());
+        self.heartbeat = Some(self.start_heartbeat()?);
         Ok(())
     }
 
-    fn start_heartbeat(&self) -> Heartbeat {
+    fn start_heartbeat(&self) -> Result<Heartbeat> {
         let is_lost = Arc::new(AtomicBool::new(false));
         let (versions, id, lost) = (self.store.versions.clone(), self.id, Arc::clone(&is_lost));
-        let task = self.store.collections.runtime().spawn(async move {
+        let task = self.store.collections.runtime()?.spawn(async move {
             loop {
                 tokio::time::sleep(HEARTBEAT_INTERVAL).await;
                 let beat = doc! { "$currentDate": { "heartbeat": true } };
@@ -154,7 +154,7 @@ impl Upload {
                 }
             }
         });
-        Heartbeat { task, is_lost }
+        Ok(Heartbeat { task, is_lost })
     }
 
     /// Sends a chunk as the format's writer made it, under the names of this version.
@@ -200,7 +200,7 @@ impl Upload {
         }
         let (chunks, address) = (self.store.chunks.clone(), self.store.address.clone());
         let timeout = self.store.collections.shared.settings.timeout;
-        let task = self.store.collections.runtime().spawn(async move {
+        let task = self.store.collections.runtime()?.spawn(async move {
             match tokio::time::timeout(timeout, chunks.insert_one(chunk)).await {
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(error)) => Err(fault::error(&address, &error)),
@@ -213,7 +213,7 @@ impl Upload {
 
     fn wait_for_one(&mut self) -> Result<()> {
         let Some(task) = self.under_way.pop_front() else { return Ok(()) };
-        match self.store.collections.runtime().block_on(task) {
+        match self.store.collections.runtime()?.block_on(task) {
             Ok(done) => done,
             Err(error) => Err(Error::unsupported(format!("a task of the driver ended: {error}"))),
         }
@@ -276,7 +276,9 @@ impl Upload {
         self.heartbeat = None;
         for task in self.under_way.drain(..) {
             task.abort();
-            let _ = self.store.collections.runtime().block_on(task);
+            if let Ok(runtime) = self.store.collections.runtime() {
+                let _ = runtime.block_on(task);
+            }
         }
         let own: HashSet<ChunkId> =
             self.chunks.iter().copied().filter(|chunk| chunk.version == self.id).collect();

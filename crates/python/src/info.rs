@@ -10,7 +10,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(format_of, module)?)
 }
 
-/// The id of the format that a name asks for by its extension; that of a compression is passed over.
+/// The id of the format that a name asks for by its extension; that of a compression is ignored.
 #[pyfunction]
 fn format_of(name: &str) -> Option<&'static str> {
     Registry::default().by_extension(name).map(|format| format.info().id)

@@ -1,11 +1,14 @@
 """Signals and forks: long work answers to the one and outlives the other."""
 
+import contextlib
+import http.server
 import io
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -86,6 +89,44 @@ def test_a_document_is_read_before_and_after_fork(tmp_path, extension):
         pg.write(np.arange(200_000).reshape(-1, 2), path)
     else:
         pg.write(pa.table({name: range(100_000) for name in "ab"}), path)
+    read_before_and_after_fork(str(path))
+
+
+def test_a_remote_document_is_read_before_and_after_fork(tmp_path):
+    pg.write(pa.table({name: range(100_000) for name in "ab"}), tmp_path / "t.parquet")
+    with serve((tmp_path / "t.parquet").read_bytes()) as address:
+        read_before_and_after_fork(f"{address}/t.parquet")
+
+
+@contextlib.contextmanager
+def serve(content):
+    """The address of a server that answers every request with a range of these bytes."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            if not self.path.endswith(".parquet"):
+                return self.send_error(404)
+            first, last = (int(end) for end in self.headers["Range"].removeprefix("bytes=").split("-"))
+            part = content[first : last + 1]
+            self.send_response(206)
+            self.send_header("Content-Length", str(len(part)))
+            self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(content)}")
+            self.send_header("ETag", '"1"')
+            self.end_headers()
+            self.wfile.write(part)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def read_before_and_after_fork(name):
     code = textwrap.dedent(
         """
         import os, sys
@@ -107,7 +148,7 @@ def test_a_document_is_read_before_and_after_fork(tmp_path, extension):
         assert document.read().num_rows == 100_000
         """
     )
-    command = [sys.executable, "-c", code, str(path)]
+    command = [sys.executable, "-c", code, name]
     parent = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         errors = parent.communicate(timeout=60)[1]

@@ -19,26 +19,27 @@
 #![warn(missing_docs)]
 
 mod address;
+mod connections;
 mod fault;
 mod object;
 #[cfg(test)]
 mod tests;
 mod upload;
 
-use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt;
 use glob::{MatchOptions, Pattern};
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use pentaglot::sink::Output;
 use pentaglot::{Error, Remote, RemoteObject, Result, Source};
 use tokio::runtime::Runtime;
 
 pub use self::address::Address;
+use self::connections::Connections;
 use self::fault::Fault;
 
 /// How requests are made.
@@ -69,8 +70,7 @@ pub struct Stores {
 #[derive(Default)]
 struct Shared {
     settings: Settings,
-    runtime: OnceLock<Runtime>,
-    open: Mutex<HashMap<String, Arc<dyn ObjectStore>>>,
+    connections: Connections,
 }
 
 impl Stores {
@@ -92,33 +92,19 @@ impl Stores {
 
     /// The store of an address, and the object's place in it.
     pub fn object_store(&self, address: &Address) -> Result<(Arc<dyn ObjectStore>, Path)> {
-        let mut open = self.shared.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let store = match open.get(address.store_key()) {
-            Some(store) => Arc::clone(store),
-            None => {
-                let store = address.connect(&self.shared.settings)?;
-                open.insert(address.store_key().to_owned(), Arc::clone(&store));
-                store
-            }
-        };
+        let connect = || address.connect(&self.shared.settings);
+        let store = self.shared.connections.here().store(address.store_key(), connect)?;
         Ok((store, address.path().clone()))
     }
 
     fn place(&self, name: &str) -> Result<Place> {
         let address = Address::parse(name)?;
-        let (store, path) = self.object_store(&address)?;
-        Ok(Place { stores: self.clone(), store, path, address })
+        let (_, path) = self.object_store(&address)?;
+        Ok(Place { stores: self.clone(), path, address })
     }
 
     fn runtime(&self) -> &Runtime {
-        self.shared.runtime.get_or_init(|| {
-            tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(2)
-                .thread_name("pentaglot-remote")
-                .enable_all()
-                .build()
-                .expect("a runtime needs two threads")
-        })
+        self.shared.connections.here().runtime()
     }
 
     /// Waits for a task on the runtime of these stores.
@@ -131,12 +117,18 @@ impl Stores {
 #[derive(Clone)]
 struct Place {
     stores: Stores,
-    store: Arc<dyn ObjectStore>,
     path: Path,
     address: Address,
 }
 
 impl Place {
+    /// The store, by a connection of this process.
+    fn store(&self) -> object_store::Result<Arc<dyn ObjectStore>> {
+        let found = self.stores.object_store(&self.address);
+        let fault = |error: Error| object_store::Error::Generic { store: "remote", source: Box::new(error) };
+        found.map(|(store, _)| store).map_err(fault)
+    }
+
     /// The object whose name is this one's and `suffix`.
     fn sibling(&self, suffix: &str) -> Self {
         Place { path: Path::from(format!("{}{suffix}", self.path)), ..self.clone() }
@@ -145,7 +137,7 @@ impl Place {
     /// What is there now; `None` if nothing is, or nothing that may be seen.
     fn look(&self) -> std::result::Result<Option<ObjectMeta>, Fault> {
         use object_store::Error as Stored;
-        let head = self.stores.wait(object_store::ObjectStoreExt::head(&self.store, &self.path));
+        let head = self.stores.wait(async { self.store()?.head(&self.path).await });
         match head {
             Ok(meta) => Ok(Some(meta)),
             Err(Stored::NotFound { .. } | Stored::PermissionDenied { .. }) => Ok(None),
@@ -195,7 +187,7 @@ impl Remote for Stores {
             return Ok(None);
         }
         let place = self.place(name)?;
-        let listed = self.wait(place.store.list_with_delimiter(Some(&place.path)));
+        let listed = self.wait(async { place.store()?.list_with_delimiter(Some(&place.path)).await });
         let listed = listed.map_err(|error| Fault::new(&place.address, error).doing("cannot list"))?;
         let object = |meta: ObjectMeta| {
             let name = meta.location.filename().unwrap_or_default();
@@ -208,7 +200,7 @@ impl Remote for Stores {
 
     fn remove(&self, name: &str) -> Result<()> {
         let place = self.place(name)?;
-        match self.wait(object_store::ObjectStoreExt::delete(&place.store, &place.path)) {
+        match self.wait(async { place.store()?.delete(&place.path).await }) {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(Fault::new(&place.address, error).doing("cannot remove").into()),
         }

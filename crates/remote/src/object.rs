@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow_buffer::{Buffer, MutableBuffer};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
-use object_store::{Error as Stored, GetOptions, GetRange, GetResult, ObjectMeta};
+use object_store::{Error as Stored, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt};
 use pentaglot::{Error, HEAD_BYTES, ReadAt, Result, Source};
 
 use crate::Place;
@@ -45,7 +45,7 @@ impl Object {
         let options =
             GetOptions { range: Some(GetRange::Bounded(0..HEAD_BYTES as u64)), ..GetOptions::default() };
         let first = place.stores.wait(async {
-            let result = place.store.get_opts(&place.path, options).await?;
+            let result = place.store()?.get_opts(&place.path, options).await?;
             let meta = result.meta.clone();
             Ok((meta, result.bytes().await?))
         });
@@ -99,8 +99,9 @@ impl Object {
         }
         let fault = |error| io::Error::from(Fault::new(&self.place.address, error));
         let expected = range.end - range.start;
+        let store = self.place.store().map_err(fault)?;
         let result: GetResult =
-            self.place.store.get_opts(&self.place.path, self.options(range.clone())).await.map_err(fault)?;
+            store.get_opts(&self.place.path, self.options(range.clone())).await.map_err(fault)?;
         if !self.is_same(&result.meta) {
             return Err(changed().into());
         }
@@ -168,8 +169,8 @@ impl ReadAt for Object {
     }
 
     fn unchanged(&self) -> io::Result<bool> {
-        let head =
-            self.place.stores.wait(object_store::ObjectStoreExt::head(&self.place.store, &self.place.path));
+        let place = &self.place;
+        let head = place.stores.wait(async { place.store()?.head(&place.path).await });
         match head.map_err(|error| Fault::new(&self.place.address, error)) {
             Ok(meta) => Ok(self.is_same(&meta)),
             Err(fault) if fault.is_absent() => Ok(false),
@@ -194,8 +195,7 @@ fn is_weak(tag: &str) -> bool {
 /// All bytes in one answer.
 fn stream(place: &Place, name: String) -> Result<Source> {
     let fault = |error| Error::from(Fault::new(&place.address, error).doing("cannot open"));
-    let result =
-        place.stores.wait(object_store::ObjectStoreExt::get(&place.store, &place.path)).map_err(fault)?;
+    let result = place.stores.wait(async { place.store()?.get(&place.path).await }).map_err(fault)?;
     let (stores, address) = (place.stores.clone(), place.address.clone());
     let mut chunks = result.into_stream();
     let next = move || {

@@ -14,9 +14,8 @@ use crate::{Address, Place, Stores, object};
 /// A bucket in memory, as `s3://test`.
 fn bucket() -> (Stores, Arc<InMemory>) {
     let (stores, memory) = (Stores::default(), Arc::new(InMemory::new()));
-    let mut open = stores.shared.open.lock().unwrap();
-    open.insert("s3://test".to_owned(), Arc::clone(&memory) as Arc<dyn ObjectStore>);
-    drop(open);
+    let connections = stores.shared.connections.here();
+    connections.store("s3://test", || Ok(Arc::clone(&memory) as Arc<dyn ObjectStore>)).unwrap();
     (stores, memory)
 }
 

@@ -77,7 +77,7 @@ impl Upload {
     fn send_part(&mut self) -> io::Result<()> {
         let stores = self.place.stores.clone();
         if self.parts.is_none() {
-            let upload = stores.wait(self.place.store.put_multipart(&self.place.path));
+            let upload = stores.wait(async { self.place.store()?.put_multipart(&self.place.path).await });
             let upload = upload.map_err(|error| match error {
                 Stored::NotImplemented { .. } => {
                     let text = format!("more than {} MiB cannot be written behind HTTP", SINGLE >> 20);
@@ -134,7 +134,9 @@ impl Upload {
         let payload = PutPayload::from(std::mem::take(&mut self.waiting));
         let put = |mode: PutMode| {
             let options = PutOptions { mode, ..PutOptions::default() };
-            self.place.stores.wait(self.place.store.put_opts(&self.place.path, payload.clone(), options))
+            self.place.stores.wait(async {
+                self.place.store()?.put_opts(&self.place.path, payload.clone(), options).await
+            })
         };
         let done = match put(if self.force { PutMode::Overwrite } else { PutMode::Create }) {
             Err(Stored::AlreadyExists { .. } | Stored::Precondition { .. }) if !self.force => {
@@ -217,7 +219,7 @@ impl Output for Upload {
                 placed.push(place);
             }
             for place in removals {
-                match place.stores.wait(place.store.delete(&place.path)) {
+                match place.stores.wait(async { place.store()?.delete(&place.path).await }) {
                     Ok(()) | Err(Stored::NotFound { .. }) => {}
                     Err(error) => {
                         return Err(Fault::new(&place.address, error).doing("cannot delete").into());
@@ -230,7 +232,7 @@ impl Output for Upload {
             // Side objects that replaced nothing would be left without their data.
             if !force {
                 for place in &placed {
-                    let _ = place.stores.wait(place.store.delete(&place.path));
+                    let _ = place.stores.wait(async { place.store()?.delete(&place.path).await });
                 }
             }
         })

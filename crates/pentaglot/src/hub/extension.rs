@@ -19,6 +19,7 @@ use std::sync::Arc;
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 
+use super::inner::inner_fields;
 use super::loss::LossKind;
 use super::plan::{Effect, Plan};
 use super::type_text::print_field;
@@ -97,18 +98,8 @@ pub fn dropped(field: &Field) -> Effect {
 
 /// [`dropped`] of the field and of all fields inside it.
 pub fn all_dropped(field: &Field) -> Effect {
-    let own = dropped(field);
-    match field.data_type() {
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::ListView(item)
-        | DataType::LargeListView(item)
-        | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _)
-        | DataType::RunEndEncoded(_, item) => own.and(all_dropped(item)),
-        DataType::Struct(fields) => fields.iter().fold(own, |effect, field| effect.and(all_dropped(field))),
-        _ => own,
-    }
+    let inner = inner_fields(field.data_type()).into_iter();
+    inner.fold(dropped(field), |effect, field| effect.and(all_dropped(field)))
 }
 
 /// Whether an extension type is neither ours nor Arrow's tensor, which plans of formats know.
@@ -143,17 +134,7 @@ fn foreign(field: &Field, found: &mut Vec<String>) {
     if let Some(name) = name(field).filter(|name| is_foreign(name)) {
         found.push(name.to_owned());
     }
-    match field.data_type() {
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::ListView(item)
-        | DataType::LargeListView(item)
-        | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _)
-        | DataType::RunEndEncoded(_, item) => foreign(item, found),
-        DataType::Struct(fields) => fields.iter().for_each(|field| foreign(field, found)),
-        _ => {}
-    }
+    inner_fields(field.data_type()).into_iter().for_each(|field| foreign(field, found));
 }
 
 /// Says in the plan of a target that keeps no extension types of other programs which of them these columns have,

@@ -5,6 +5,7 @@
 mod columns;
 pub mod extension;
 pub mod filter;
+mod inner;
 pub mod json;
 pub mod loss;
 pub mod matrix;
@@ -19,6 +20,7 @@ pub mod type_text;
 
 pub use columns::Columns;
 pub(crate) use columns::distinct;
+pub(crate) use inner::inner_fields;
 pub use loss::{LossKind, LossKinds, LossRecord, Lost};
 pub(crate) use overlap::{Early, overlapped};
 pub use plan::{Effect, FieldPlan, Plan, Verdict};

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
 use super::columns::Columns;
+use super::inner::inner_fields;
 use super::shape::{self, Form};
 use super::{matrix, native};
 use crate::error::{Error, Result};
@@ -75,16 +76,7 @@ pub fn batch(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<R
 /// The approximate memory of a schema.
 pub(crate) fn schema_bytes(schema: &Schema) -> u64 {
     fn field_bytes(field: &Field) -> u64 {
-        let children = match field.data_type() {
-            DataType::List(item)
-            | DataType::LargeList(item)
-            | DataType::ListView(item)
-            | DataType::LargeListView(item)
-            | DataType::FixedSizeList(item, _)
-            | DataType::Map(item, _) => field_bytes(item),
-            DataType::Struct(fields) => fields.iter().map(|field| field_bytes(field)).sum(),
-            _ => 0,
-        };
+        let children: u64 = inner_fields(field.data_type()).into_iter().map(|field| field_bytes(field)).sum();
         let metadata: usize = field.metadata().iter().map(|(key, value)| 64 + key.len() + value.len()).sum();
         // The field, its pointer in a few schemas, and its name there and in the summary.
         children + (256 + 2 * field.name().len() + metadata) as u64

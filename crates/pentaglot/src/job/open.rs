@@ -341,13 +341,13 @@ pub struct Broken {
 ///
 /// ```
 /// use pentaglot::{Registry, job};
-/// let folder = std::env::temp_dir().join("pentaglot-broken.npy");
-/// std::fs::write(&folder, b"\x93NUMPY\x01\x00")?;
-/// let name = folder.to_string_lossy();
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("broken.npy");
+/// std::fs::write(&file, b"\x93NUMPY\x01\x00")?;
+/// let name = file.to_string_lossy();
 /// assert!(job::open(&Registry::default(), &name, &job::OpenOptions::default()).is_err());
 /// let broken = job::open_broken(&Registry::default(), &name, &job::OpenOptions::default())?;
 /// assert_eq!((broken.outline.offset, broken.outline.bytes), (0, 8));
-/// # std::fs::remove_file(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn open_broken(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Broken> {

@@ -8,11 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Output;
 use super::pending::{Pending, folder_of, sync_folder};
+use super::reread::Reread;
 use crate::error::{Error, ErrorKind, Hint};
-use crate::source::{FileBytes, ReadAt};
+use crate::source::ReadAt;
 
-/// Side files that are complete and wait for the file that they belong to.
-type Waiting = Arc<Mutex<Vec<(Pending, PathBuf)>>>;
+/// A side file that is complete and waits for the file that it belongs to.
+struct SideFile {
+    suffix: String,
+    pending: Pending,
+    path: PathBuf,
+}
+
+type Waiting = Arc<Mutex<Vec<SideFile>>>;
 
 /// A file that gets its name when it is committed.
 pub(super) struct FileOutput {
@@ -21,8 +28,8 @@ pub(super) struct FileOutput {
     force: bool,
     siblings: Waiting,
     removals: Vec<PathBuf>,
-    /// The list that a complete side file is added to.
-    main: Option<Waiting>,
+    /// The suffix of a side file, and the list that it is added to when it is complete.
+    main: Option<(String, Waiting)>,
 }
 
 impl FileOutput {
@@ -46,7 +53,7 @@ impl FileOutput {
     /// The names that the data and its side files will have.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
-        siblings.iter().map(|(_, path)| path.clone()).chain([self.path.clone()]).collect()
+        siblings.iter().map(|sibling| sibling.path.clone()).chain([self.path.clone()]).collect()
     }
 
     /// Gives all files their names, the data last.
@@ -56,8 +63,8 @@ impl FileOutput {
         let several = !siblings.is_empty() || !removals.is_empty();
         let mut placed = Vec::new();
         let place_all = || {
-            for (sibling, path) in siblings {
-                sibling.place(&path, force).map_err(|error| fault(&path, error))?;
+            for SideFile { pending, path, .. } in siblings {
+                pending.place(&path, force).map_err(|error| fault(&path, error))?;
                 placed.push(path);
             }
             for path in removals {
@@ -105,7 +112,7 @@ impl Output for FileOutput {
             return Err(exists(&path).into());
         }
         let mut sibling = FileOutput::create(&path, self.force)?;
-        sibling.main = Some(Arc::clone(&self.siblings));
+        sibling.main = Some((suffix.to_owned(), Arc::clone(&self.siblings)));
         Ok(Some(Box::new(sibling)))
     }
 
@@ -116,49 +123,16 @@ impl Output for FileOutput {
 
     fn reread(&mut self) -> io::Result<Option<Arc<dyn ReadAt>>> {
         let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
-        let siblings = siblings.iter().map(|(pending, path)| Ok((path.clone(), pending.file.try_clone()?)));
-        let bytes = FileBytes::new(self.pending.file.try_clone()?, None)?;
-        let path = self.path.clone();
-        Ok(Some(Arc::new(Unnamed { bytes, path, siblings: siblings.collect::<io::Result<_>>()? })))
+        let siblings = siblings.iter().map(|sibling| (sibling.suffix.as_str(), &sibling.pending.file));
+        Ok(Some(Arc::new(Reread::new(&self.pending.file, siblings)?)))
     }
 
     fn commit(self: Box<Self>) -> io::Result<()> {
         self.sync()?;
-        match &self.main {
-            None => self.place(),
-            Some(main) => {
-                let main = Arc::clone(main);
-                main.lock().unwrap_or_else(PoisonError::into_inner).push((self.pending, self.path));
-                Ok(())
-            }
-        }
-    }
-}
-
-/// A file and its side files, before they have their names.
-struct Unnamed {
-    bytes: FileBytes,
-    path: PathBuf,
-    siblings: Vec<(PathBuf, File)>,
-}
-
-impl ReadAt for Unnamed {
-    fn len(&self) -> u64 {
-        self.bytes.len()
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.bytes.read_at(offset, buffer)
-    }
-
-    fn is_costly(&self) -> bool {
-        false
-    }
-
-    fn sibling(&self, suffix: &str) -> io::Result<Option<Arc<dyn ReadAt>>> {
-        let path = sibling_path(&self.path, suffix);
-        let Some((_, file)) = self.siblings.iter().find(|(own, _)| *own == path) else { return Ok(None) };
-        Ok(Some(Arc::new(FileBytes::new(file.try_clone()?, None)?)))
+        let Some((suffix, main)) = self.main else { return self.place() };
+        let side_file = SideFile { suffix, pending: self.pending, path: self.path };
+        main.lock().unwrap_or_else(PoisonError::into_inner).push(side_file);
+        Ok(())
     }
 }
 

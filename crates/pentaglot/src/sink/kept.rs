@@ -2,24 +2,23 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::Output;
 use super::file::patch_file;
-use crate::source::{FileBytes, ReadAt};
-
-type Siblings = Arc<Mutex<Vec<(String, File)>>>;
+use super::reread::Reread;
+use crate::source::ReadAt;
 
 /// An output and a temporary file with the same bytes.
 pub(crate) struct Kept {
     inner: Box<dyn Output>,
     copy: File,
-    siblings: Siblings,
+    siblings: Vec<(String, File)>,
 }
 
 impl Kept {
     pub(crate) fn new(inner: Box<dyn Output>) -> io::Result<Self> {
-        Ok(Kept { inner, copy: tempfile::tempfile()?, siblings: Siblings::default() })
+        Ok(Kept { inner, copy: tempfile::tempfile()?, siblings: Vec::new() })
     }
 }
 
@@ -46,7 +45,7 @@ impl Output for Kept {
         let Some(inner) = self.inner.sibling(suffix)? else { return Ok(None) };
         let sibling = Kept::new(inner)?;
         let copy = sibling.copy.try_clone()?;
-        self.siblings.lock().unwrap_or_else(PoisonError::into_inner).push((suffix.to_owned(), copy));
+        self.siblings.push((suffix.to_owned(), copy));
         Ok(Some(Box::new(sibling)))
     }
 
@@ -55,37 +54,11 @@ impl Output for Kept {
     }
 
     fn reread(&mut self) -> io::Result<Option<Arc<dyn ReadAt>>> {
-        let bytes = FileBytes::new(self.copy.try_clone()?, None)?;
-        Ok(Some(Arc::new(Copies { bytes, siblings: Arc::clone(&self.siblings) })))
+        let siblings = self.siblings.iter().map(|(suffix, file)| (suffix.as_str(), file));
+        Ok(Some(Arc::new(Reread::new(&self.copy, siblings)?)))
     }
 
     fn commit(self: Box<Self>) -> io::Result<()> {
         self.inner.commit()
-    }
-}
-
-/// The copies of an output and its siblings.
-struct Copies {
-    bytes: FileBytes,
-    siblings: Siblings,
-}
-
-impl ReadAt for Copies {
-    fn len(&self) -> u64 {
-        self.bytes.len()
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.bytes.read_at(offset, buffer)
-    }
-
-    fn is_costly(&self) -> bool {
-        false
-    }
-
-    fn sibling(&self, suffix: &str) -> io::Result<Option<Arc<dyn ReadAt>>> {
-        let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((_, file)) = siblings.iter().find(|(own, _)| own == suffix) else { return Ok(None) };
-        Ok(Some(Arc::new(FileBytes::new(file.try_clone()?, None)?)))
     }
 }

@@ -14,6 +14,7 @@ mod output;
 mod pack;
 mod pending;
 mod pipe;
+mod reread;
 #[cfg(test)]
 mod tests;
 

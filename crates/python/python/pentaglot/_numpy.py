@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = numpy.ndarray[Any, Any]
 
+_UNCHECKED_BYTES = 2**26
+"""The size up to which an array of texts gets the width that its file says."""
+
 
 def array_of(table: Table, masks: bool = True) -> Array:
     """A matrix as two dimensions, an array as its own, a table as a structured array.
@@ -80,7 +83,7 @@ def _native_dtype(schema: _native.Schema) -> numpy.dtype[Any] | None:
         return None
     try:
         return numpy.lib.format.descr_to_dtype(ast.literal_eval(own["descr"]))
-    except (SyntaxError, TypeError, ValueError):
+    except (MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
         return None
 
 
@@ -162,6 +165,10 @@ def _in_type(values: Array, native: numpy.dtype[Any] | None) -> Array:
         changed = values.astype(native)
         return changed if changed.astype(values.dtype).tobytes() == values.tobytes() else values
     if values.dtype.kind == "O" and native.kind in "USV":
+        # The width is what a file says: a large array must be needed by its values.
+        needed = max((len(value) for value in values.flat if isinstance(value, (str, bytes))), default=0)
+        if values.size * native.itemsize > _UNCHECKED_BYTES and native.itemsize > 32 * needed:
+            return values
         try:
             changed = values.astype(native)
         except (TypeError, ValueError):

@@ -16,6 +16,7 @@ use super::layout::Message;
 use crate::cursor::allocate_zeroed;
 use crate::error::{Context, Error, Result};
 use crate::formats::guard::guarded;
+use crate::hub::inner_fields;
 use crate::limits::{Budget, Limits};
 use crate::source::Source;
 
@@ -498,18 +499,7 @@ fn collect_dictionaries(field: &Field, found: &mut Vec<(i64, DataType)>) {
     fn in_type(data_type: &DataType, found: &mut Vec<(i64, DataType)>) {
         match data_type {
             DataType::Dictionary(_, values) => in_type(values, found),
-            DataType::Struct(fields) => fields.iter().for_each(|field| collect_dictionaries(field, found)),
-            DataType::Union(fields, _) => {
-                fields.iter().for_each(|(_, field)| collect_dictionaries(field, found));
-            }
-            DataType::RunEndEncoded(_, field)
-            | DataType::List(field)
-            | DataType::LargeList(field)
-            | DataType::ListView(field)
-            | DataType::LargeListView(field)
-            | DataType::FixedSizeList(field, _)
-            | DataType::Map(field, _) => collect_dictionaries(field, found),
-            _ => {}
+            _ => inner_fields(data_type).into_iter().for_each(|field| collect_dictionaries(field, found)),
         }
     }
 }

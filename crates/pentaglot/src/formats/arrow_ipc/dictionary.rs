@@ -7,27 +7,16 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, make_array};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Field, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, SchemaRef};
 
 use crate::error::{Error, Result};
-use crate::hub::rows;
+use crate::hub::{inner_fields, rows};
 use crate::limits::Budget;
 
 /// Whether a type is or holds a dictionary.
 pub(super) fn has_dictionary(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(..) => true,
-        DataType::Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
-        DataType::Union(fields, _) => fields.iter().any(|(_, field)| has_dictionary(field.data_type())),
-        DataType::RunEndEncoded(_, field)
-        | DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => has_dictionary(field.data_type()),
-        _ => false,
-    }
+    matches!(data_type, DataType::Dictionary(..))
+        || inner_fields(data_type).into_iter().any(|field| has_dictionary(field.data_type()))
 }
 
 /// The dictionaries written so far, in the order in which a walk over the schema meets them.
@@ -87,7 +76,7 @@ impl Unifier {
             let ordered = field.dict_is_ordered().unwrap_or(false);
             return known.apply(data, ordered, &self.budget);
         }
-        let fields = child_fields(data.data_type());
+        let fields: Vec<FieldRef> = inner_fields(data.data_type()).into_iter().cloned().collect();
         let children = data.child_data().iter().zip(fields);
         let children = children
             .map(|(child, field)| match has_dictionary(field.data_type()) {
@@ -119,21 +108,6 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Refusal::Error(error)
-    }
-}
-
-fn child_fields(data_type: &DataType) -> Vec<Arc<Field>> {
-    match data_type {
-        DataType::Struct(fields) => fields.iter().cloned().collect(),
-        DataType::Union(fields, _) => fields.iter().map(|(_, field)| Arc::clone(field)).collect(),
-        DataType::RunEndEncoded(ends, values) => vec![Arc::clone(ends), Arc::clone(values)],
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => vec![Arc::clone(field)],
-        _ => Vec::new(),
     }
 }
 

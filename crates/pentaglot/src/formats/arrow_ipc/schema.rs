@@ -9,7 +9,7 @@ use super::dictionary::has_dictionary;
 use super::layout::{Message, MessageKind, Next};
 use crate::error::{Context, Error, Result};
 use crate::formats::arrow_flatbuffers;
-use crate::hub::{Effect, LossKind};
+use crate::hub::{Effect, LossKind, inner_fields};
 use crate::limits::Budget;
 
 /// The schema of the first message of a stream, and that message.
@@ -46,19 +46,8 @@ pub(super) fn effect(field: &Field, file: bool) -> Effect {
                 (false, false) => Effect::exact(),
             }
         }
-        DataType::Struct(fields) => {
-            fields.iter().map(|field| effect(field, file)).fold(Effect::exact(), Effect::and)
-        }
-        DataType::Union(fields, _) => {
-            fields.iter().map(|(_, field)| effect(field, file)).fold(Effect::exact(), Effect::and)
-        }
-        DataType::RunEndEncoded(_, field)
-        | DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => effect(field, file),
-        _ => Effect::exact(),
+        kind => inner_fields(kind)
+            .into_iter()
+            .fold(Effect::exact(), |worst, field| worst.and(effect(field, file))),
     }
 }

@@ -26,12 +26,15 @@ pub(super) fn by_block(
     let bytes = height.saturating_mul(width).saturating_mul(size as u64);
     let mut found =
         ByBlock { cols: Reserved::new(budget), ends: Reserved::new(budget), values: Reserved::new(budget) };
+    // Those of the current row of blocks, and what they take.
     let (mut blocks, mut held) = (BTreeMap::new(), budget.reservation());
     let end = waiting.counts.rows / height;
     let mut current = 0;
     waiting.each(|row, col, value| {
-        found.finish_rows(&mut blocks, current..row / height)?;
-        current = row / height;
+        if row / height > current {
+            found.finish_rows(&mut blocks, current..row / height)?;
+            (current, held) = (row / height, budget.reservation());
+        }
         let block = match blocks.entry(col / width) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => place.insert(new_block(bytes, &mut held)?),

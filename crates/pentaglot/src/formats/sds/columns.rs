@@ -12,7 +12,8 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, SchemaRef};
 use pentaglot_succinct::{BitQueries, BitVector, RawVector, RunLengthVector, SharedWords, SparseVector};
 
-use super::containers::{Content, StringArray as PackedStrings};
+use super::containers::Content;
+use super::graph::text;
 use super::layout::{Object, byte_vector};
 use super::schema::{SdsKind, kind_schema, pair_fields};
 use crate::error::{Error, Result};
@@ -204,27 +205,21 @@ fn bools(vector: &RawVector<SharedWords>, rows: &Range<u64>) -> ArrayRef {
     Arc::new(BooleanArray::new(vector.iter_from(rows.start).take(count).collect::<BooleanBuffer>(), None))
 }
 
-fn text_at(strings: &PackedStrings, index: u64) -> Result<String> {
-    let bytes = strings.get(index);
-    let bytes =
-        bytes.ok_or_else(|| Error::malformed("starts and characters that agree", "others").index(index))?;
-    String::from_utf8(bytes).map_err(|error| Error::malformed("UTF-8", error).index(index))
-}
-
 /// The columns of strings, of tags and of path names, for a range of rows.
 pub(super) fn member_columns(content: &Content, rows: &Range<u64>) -> Result<Vec<ArrayRef>> {
     Ok(match content {
         Content::Tags(strings) => {
             let (mut keys, mut values) = (StringBuilder::new(), StringBuilder::new());
             for row in rows.clone() {
-                keys.append_value(text_at(strings, row * 2)?);
-                values.append_value(text_at(strings, row * 2 + 1)?);
+                keys.append_value(text(strings.get(row * 2), row * 2)?);
+                values.append_value(text(strings.get(row * 2 + 1), row * 2 + 1)?);
             }
             vec![Arc::new(keys.finish()), Arc::new(values.finish())]
         }
         Content::Strings(strings) => {
             let mut texts = StringBuilder::new();
-            rows.clone().try_for_each(|row| text_at(strings, row).map(|text| texts.append_value(text)))?;
+            rows.clone()
+                .try_for_each(|row| text(strings.get(row), row).map(|text| texts.append_value(text)))?;
             vec![Arc::new(texts.finish())]
         }
         Content::Paths(words) => {

@@ -32,9 +32,10 @@ pub(super) struct PathName {
     pub(super) fragment: u32,
 }
 
-fn text(bytes: Option<Vec<u8>>, index: u64) -> Result<String> {
-    let bytes =
-        bytes.ok_or_else(|| Error::malformed("starts and characters that agree", "others").index(index))?;
+/// The text of a string of a packed array; `None` is one that the array does not hold.
+pub(super) fn text(bytes: Option<Vec<u8>>, index: u64) -> Result<String> {
+    let expected = "starts within the characters, codes within the alphabet";
+    let bytes = bytes.ok_or_else(|| Error::malformed(expected, "others").index(index))?;
     String::from_utf8(bytes).map_err(|error| Error::malformed("UTF-8", error).index(index))
 }
 

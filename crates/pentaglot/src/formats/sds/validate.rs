@@ -3,7 +3,7 @@
 use pentaglot_succinct::{Finding, Severity, SharedWords, Structure};
 
 use super::containers::{Container, Content};
-use super::graph::{Graph, Names};
+use super::graph::{Graph, Names, text};
 use super::layout::Object;
 use super::schema::SdsKind;
 use crate::error::{Error, ErrorKind, Result};
@@ -125,13 +125,10 @@ pub(super) fn check_container(container: &Container, findings: &mut Findings) {
         match &part.content {
             Content::Object(object) => check_structure(object, &part.path, part.start, findings),
             Content::Strings(strings) | Content::Tags(strings) => {
-                let broken = (0..strings.len()).find(|index| strings.get(*index).is_none());
-                if let Some(index) = broken {
-                    let error =
-                        Error::malformed("starts within the characters, codes within the alphabet", "others");
-                    let error =
-                        error.at(part.start * 8).index(index).field(part.path.clone()).rule("strings");
-                    findings.error(&error);
+                if let Some(error) =
+                    (0..strings.len()).find_map(|index| text(strings.get(index), index).err())
+                {
+                    findings.error(&error.at(part.start * 8).field(part.path.clone()).rule("strings"));
                 }
             }
             Content::Field(_) | Content::Paths(_) | Content::Table(_) | Content::Absent(_) => {}

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::ArrowNativeType;
-use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
 use crate::error::{Error, Result};
 use crate::hub::extension;
 use crate::hub::json::decode::check_type;
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, LossKind, Plan};
+use crate::hub::{Effect, LossKind, Plan, inner_fields};
 
 /// Exact: what is read back without a type is equal. Types that are not inferred again from the text are widened where the
 /// text says every value in full, and lossy where it does not say what it is.
@@ -123,20 +123,9 @@ fn first_repeated_key(array: &ArrayRef) -> Option<usize> {
 
 /// Whether a struct inside has two fields of one name.
 fn repeats(field: &Field) -> bool {
-    let all = |fields: &Fields| {
-        let mut names = HashSet::new();
-        fields.iter().any(|field: &FieldRef| !names.insert(field.name()) || repeats(field))
-    };
-    match field.data_type() {
-        DataType::Struct(fields) => all(fields),
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::ListView(item)
-        | DataType::LargeListView(item)
-        | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => repeats(item),
-        _ => false,
-    }
+    let fields = inner_fields(field.data_type());
+    let mut names = HashSet::new();
+    fields.into_iter().any(|field| !names.insert(field.name()) || repeats(field))
 }
 
 /// The JSON form in a word.

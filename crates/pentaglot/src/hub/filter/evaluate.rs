@@ -16,6 +16,7 @@ use super::parse::Operator;
 use super::resolve::Predicate;
 use super::{Comparison, FilterColumn};
 use crate::error::{Error, Result};
+use crate::hub::inner_fields;
 
 /// The values that match. Arrow's filter loses the length of arrays whose values take no bytes, so these are copied by
 /// ranges.
@@ -32,20 +33,10 @@ pub(super) fn keep(array: &ArrayRef, filter: &FilterPredicate, mask: &BooleanArr
 }
 
 fn has_empty_values(kind: &DataType) -> bool {
-    use DataType::*;
     match kind {
-        FixedSizeBinary(0) | FixedSizeList(_, 0) => true,
-        List(item)
-        | LargeList(item)
-        | ListView(item)
-        | LargeListView(item)
-        | FixedSizeList(item, _)
-        | Map(item, _) => has_empty_values(item.data_type()),
-        Struct(fields) => fields.iter().any(|field| has_empty_values(field.data_type())),
-        Union(fields, _) => fields.iter().any(|(_, field)| has_empty_values(field.data_type())),
-        Dictionary(_, value) => has_empty_values(value),
-        RunEndEncoded(_, value) => has_empty_values(value.data_type()),
-        _ => false,
+        DataType::FixedSizeBinary(0) | DataType::FixedSizeList(_, 0) => true,
+        DataType::Dictionary(_, value) => has_empty_values(value),
+        _ => inner_fields(kind).into_iter().any(|field| has_empty_values(field.data_type())),
     }
 }
 

@@ -96,7 +96,7 @@ impl RunReader {
             while let Some((start, length)) = self.waiting.pop_front() {
                 match self.last {
                     Some((first, before)) if first.checked_add(before) == Some(start) => {
-                        self.last = Some((first, before + length));
+                        self.last = Some((first, before.saturating_add(length)));
                     }
                     last => {
                         self.last = Some((start, length));
@@ -183,12 +183,13 @@ impl Output {
             if start < self.at {
                 return Err(Error::lossy(format!("expected a one at {} or later, found {start}", self.at)));
             }
-            let last = start.saturating_add(length).min(end);
+            let run_end = start.saturating_add(length);
+            let last = run_end.min(end);
             bits.append_n(usize::try_from(start - self.at).unwrap_or(0), false);
             bits.append_n(usize::try_from(last - start).unwrap_or(0), true);
             self.at = last;
-            if last < start.saturating_add(length) {
-                self.current = Some((last, start + length - last));
+            if last < run_end {
+                self.current = Some((last, run_end - last));
                 break;
             }
         }
@@ -206,8 +207,9 @@ impl Output {
             && let Some((start, length)) = self.run()?
         {
             let taken = length.min((BATCH_ROWS - out.len()) as u64);
-            out.extend(start..start + taken);
-            self.current = (taken < length).then_some((start + taken, length - taken));
+            let next = start.saturating_add(taken);
+            out.extend(start..next);
+            self.current = (taken < length).then_some((next, length - taken));
         }
         let count = out.len();
         Ok((vec![Arc::new(UInt64Array::from(out))], count))

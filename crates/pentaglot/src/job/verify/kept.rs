@@ -26,7 +26,7 @@ pub(super) fn schema(written: &SchemaRef, read: &SchemaRef, plan: &Plan) -> Sche
     }
     let is_changed = |name: &str| {
         let mut steps = plan.steps.iter().filter(|step| step.verdict > Verdict::Exact);
-        steps.any(|step| step.field.is_empty() || step.field.starts_with(name))
+        steps.any(|step| step.field.is_empty() || is_within(&step.field, name))
     };
     let fields = written.fields().iter().zip(read.fields());
     let fields: Vec<FieldRef> = fields
@@ -36,6 +36,11 @@ pub(super) fn schema(written: &SchemaRef, read: &SchemaRef, plan: &Plan) -> Sche
         })
         .collect();
     Arc::new(Schema::new_with_metadata(fields, written.metadata().clone()))
+}
+
+/// Whether a path is that of the column or of a part of it.
+fn is_within(path: &str, column: &str) -> bool {
+    path.strip_prefix(column).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 fn field(written: &Field, read: &Field) -> Field {

@@ -46,6 +46,25 @@ fn pangenome_files_are_walked_to_the_last_byte() {
 }
 
 #[test]
+fn tags_that_are_not_text_are_found_by_validation_and_by_reading() {
+    let mut bytes = std::fs::read(root().join("testdata/sds/small.gbwt")).unwrap();
+    // The alphabet of the tags.
+    let at = bytes.windows(4).position(|part| part == b"_acd").unwrap();
+    bytes[at + 1] = 0x9e;
+    let open = |member: Option<&str>| {
+        let mut options = ReadOptions::default();
+        options.member = member.map(str::to_owned);
+        Sds.open(Source::from_bytes("x.gbwt", bytes.clone()), &options).unwrap()
+    };
+    let mut findings = Findings::new(false);
+    open(None).validate(&mut findings).unwrap();
+    let found = &findings.list()[0];
+    assert_eq!((found.path.as_str(), found.rule.as_str()), ("tags[1]", "strings"));
+    let read = open(Some("tags")).all_rows().unwrap().next().unwrap();
+    assert!(read.unwrap_err().to_string().contains("expected UTF-8"));
+}
+
+#[test]
 fn strings_of_containers_are_those_that_were_written() {
     let read = |file: &str, member: &str| {
         let mut options = ReadOptions::default();

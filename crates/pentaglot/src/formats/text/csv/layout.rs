@@ -167,7 +167,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Reads the next record; `false` at the end of the input. After an error the record is passed over.
+    /// Reads the next record; `false` at the end of the input. After an error the record is skipped.
     pub(super) fn next_record(&mut self) -> Result<bool> {
         loop {
             if self.window.rest().is_empty() && !self.window.more()? {
