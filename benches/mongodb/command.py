@@ -1,5 +1,6 @@
-"""A table in a collection through the command, against the same bytes as plain binary documents by pymongo, and against
-LZ4-packed NumPy columns as Arctic stores them (`arctic.py`). Also how many bytes a column and a range of rows fetch.
+"""A table in a collection through the command, against plain binary documents by pymongo (the bytes of the values, and the
+encoded bytes that the command sends, as if compressing them took no time), and against LZ4-packed NumPy columns as Arctic
+stores them (`arctic.py`). Also how many bytes a column and a range of rows fetch.
 
     command.py COMMAND [MEGABYTES]
 
@@ -13,6 +14,7 @@ import numpy
 import pymongo
 
 ROUNDS = 3
+PLAIN_BYTES = 4 << 20
 
 
 def start_server(folder):
@@ -98,28 +100,34 @@ def main(command, folder, megabytes):
     run("convert", "-q", folder / "ticks.arrow", folder / "ticks.bson", "-O", "max-bytes=15M", "-O", "key=K", "-O", "order=time")
     documents = [document.raw for document in bson.decode_file_iter(open(folder / "ticks.bson", "rb"), bson.codec_options.CodecOptions(document_class=bson.raw_bson.RawBSONDocument))]
     total = sum(map(len, documents))
-    plain = pymongo.MongoClient("127.0.0.1", port)["bench"]["plain"]
+    database = pymongo.MongoClient("127.0.0.1", port)["bench"]
+    values = numpy.load(folder / "ticks.npy", mmap_mode="r").view("u1").reshape(-1)
     place = lambda host: f"mongodb://{host}/bench/ticks?key=K&order=time"
 
-    def insert():
-        plain.drop()
-        for number, document in enumerate(documents):
-            plain.insert_one({"_id": number, "data": document})
+    def insert(name, parts):
+        database[name].drop()
+        for number, part in enumerate(parts):
+            database[name].insert_one({"_id": number, "data": bytes(part)})
 
-    def fetch():
-        assert sum(len(found["data"]) for found in plain.find()) == total
+    def fetch(name, size):
+        assert sum(len(found["data"]) for found in database[name].find()) == size
 
+    plain = {"values": ([values[at : at + PLAIN_BYTES] for at in range(0, len(values), PLAIN_BYTES)], len(values)), "encoded": (documents, total)}
     own = place(f"127.0.0.1:{port}")
-    times = {"write": [], "insert": [], "read": [], "fetch": []}
+    times = {}
+    note = lambda name, work: times.setdefault(name, []).append(timed(work))
     for _ in range(ROUNDS):
-        times["insert"].append(timed(insert))
-        times["write"].append(timed(lambda: run("convert", "-q", folder / "ticks.arrow", own, "--force")))
-        times["fetch"].append(timed(fetch))
-        times["read"].append(timed(lambda: run("convert", "-q", own, "-", "--to", "arrow-stream")))
+        for name, (parts, size) in plain.items():
+            note(f"insert {name}", lambda: insert(name, parts))
+            note(f"fetch {name}", lambda: fetch(name, size))
+            database[name].drop()
+        note("write", lambda: run("convert", "-q", folder / "ticks.arrow", own, "--force"))
+        note("read", lambda: run("convert", "-q", own, "-", "--to", "arrow-stream"))
     found = {name: statistics.median(values) for name, values in times.items()}
     print(f"{rows} rows, {megabytes} MB of values, {total / 1e6:.0f} MB encoded")
-    print(f"write {found['write']:.2f} s: {found['insert'] / found['write']:.2f}x of inserting plain documents (target 0.8)")
-    print(f"read {found['read']:.2f} s: {found['fetch'] / found['read']:.2f}x of fetching plain documents (target 0.8)")
+    for own_name, peer in [("write", "insert"), ("read", "fetch")]:
+        ratios = [f"{found[f'{peer} {name}'] / found[own_name]:.2f}x of plain documents of the {name}" for name in plain]
+        print(f"{own_name} {found[own_name]:.2f} s: {' (target 0.8), '.join(ratios)}")
     print(f"resident: writing {peak([command, 'convert', '-q', folder / 'ticks.arrow', own, '--force']):.0f} MB, reading {peak([command, 'convert', '-q', own, folder / 'back.arrow', '--force']):.0f} MB (target 300)")
     proxy = Proxy(port)
     through = place(proxy.host)

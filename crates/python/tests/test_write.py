@@ -242,8 +242,15 @@ def test_sparse_matrices_keep_format_and_index_width(tmp_path, kind):
         assert (found.tocsr() != matrix.tocsr()).nnz == 0
         assert pg.read(source).to_scipy().format == kind
         assert found.format == scipy.sparse.load_npz(path).format == kind
+        assert isinstance(scipy.sparse.load_npz(path), scipy.sparse.sparray)
         if kind in ("csr", "csc"):
             assert found.indices.dtype == found.indptr.dtype == width
+
+
+def test_sparse_matrices_stay_matrices_and_arrays_arrays(tmp_path):
+    for kind in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
+        pg.write(kind(np.eye(3)), tmp_path / "m.npz", force=True)
+        assert type(scipy.sparse.load_npz(tmp_path / "m.npz")) is kind
 
 
 def test_pandas_round_trips(tmp_path):

@@ -5,7 +5,7 @@
 pub(crate) const CHECKED_BY_VALIDATE_ONLY: &[(&str, &str, &str)] = &[
     ("arrow", "leading-schema", "the schema is taken from the footer, as by every reader of files"),
     ("ds", "image_size", "images are carried as they are unless they are decoded"),
-    ("npz", "_is_array", "a member of SciPy that says nothing about the matrix is not read"),
+    ("npz", "_is_array", "that it is there says what SciPy makes of the matrix: its value is not read"),
     ("parquet", "data-page-offset", "pages are found one after the other"),
     ("parquet", "uncompressed-size", "only the sizes of single pages matter"),
     ("parquet", "null-count", "statistics are not read"),

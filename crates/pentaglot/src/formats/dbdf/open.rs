@@ -30,6 +30,7 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
     };
     let chosen = dialect::choose(&source, forced, beside.candidate(), (&budget, options.damaged))?;
     let layout = chosen.layout;
+    let held = budget.reserve(size_of_val(layout.blocks.as_slice()) as u64)?;
     read::check_decodable(&layout)?;
     let header = &layout.header;
     let (meta, ignored_meta) = beside.settle(header)?;
@@ -47,7 +48,7 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
     summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
     describe(&mut summary, &layout, meta.is_some());
     let (control, damaged) = (options.control.clone(), options.damaged);
-    Ok(File { source, layout, summary, ignored_meta, budget, control, damaged })
+    Ok(File { source, layout, summary, ignored_meta, budget, control, damaged, _held: held })
 }
 
 /// The summary lists this many blocks; the others are one part.

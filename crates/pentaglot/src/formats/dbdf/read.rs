@@ -15,7 +15,7 @@ use crate::hub::Columns;
 use crate::hub::Selection;
 use crate::hub::rows;
 use crate::hub::{Form, Rows};
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 use crate::source::Source;
 
 use super::assemble::{self, Projection};
@@ -41,6 +41,8 @@ pub(super) struct File {
     pub(super) control: Control,
     /// Whether cells may be missing: that is an error of the rows that they are in, not of the file.
     pub(super) damaged: bool,
+    /// The memory of the list of blocks.
+    pub(super) _held: Reservation,
 }
 
 /// The [`Document`] of an open file.

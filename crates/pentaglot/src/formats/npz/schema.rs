@@ -59,6 +59,8 @@ pub(super) struct SparseTarget {
     pub(super) block: (u64, u64),
     /// Whether indices have 64 bits though 32 would do.
     pub(super) wide: bool,
+    /// Whether SciPy reads it as a sparse array, and not as a sparse matrix.
+    pub(super) is_array: bool,
 }
 
 impl SparseTarget {
@@ -78,7 +80,8 @@ impl SparseTarget {
             None => dense.unwrap_or((kept.unwrap_or(SparseLayout::Csr), (1, 1))),
         };
         let wide = native.and_then(|native| native.get("index_bytes")?.as_u64()) == Some(8);
-        Ok((SparseTarget { scalar, layout, block, wide }, effect))
+        let is_array = native.and_then(|native| native.get("is_array")?.as_bool()) == Some(true);
+        Ok((SparseTarget { scalar, layout, block, wide, is_array }, effect))
     }
 }
 

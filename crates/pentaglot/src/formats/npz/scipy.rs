@@ -42,6 +42,9 @@ pub(super) struct Sparse {
     pub(super) schema: SchemaRef,
 }
 
+/// The member by which SciPy tells its sparse arrays from its sparse matrices.
+pub(super) const IS_ARRAY: &str = "_is_array";
+
 /// Whether the members are those of a sparse matrix.
 pub(super) fn is_sparse(directory: &Directory) -> bool {
     let has = |name: &str| directory.entries.iter().any(|entry| entry.name() == name);
@@ -131,13 +134,13 @@ impl Sparse {
         let item = data.header.dtype.field("value")?;
         let plain = shape::sparse_schema(item.data_type().clone(), Some(this.rows), this.cols);
         let (layout, dtype, index_bytes) = (this.layout.name(), scalar.text(), this.index_bytes()?);
-        let native = match this.layout {
-            SparseLayout::Bsr => {
-                let block = [this.block.0, this.block.1];
-                json!({ "layout": layout, "dtype": dtype, "index_bytes": index_bytes, "block": block })
-            }
-            _ => json!({ "layout": layout, "dtype": dtype, "index_bytes": index_bytes }),
-        };
+        let mut native = json!({ "layout": layout, "dtype": dtype, "index_bytes": index_bytes });
+        if this.layout == SparseLayout::Bsr {
+            native["block"] = json!([this.block.0, this.block.1]);
+        }
+        if this.entry(IS_ARRAY).is_ok() {
+            native["is_array"] = json!(true);
+        }
         let schema = if scalar.kind == DtypeKind::Complex { with_complex(plain) } else { plain };
         this.schema = Arc::new(native::with(schema, "npz", native));
         Ok(this)

@@ -8,6 +8,7 @@ use arrow_schema::Schema;
 use super::blocks::{by_block, by_diagonal};
 use super::by_column::{Counts, Numbers, NumbersOut, Waiting, by_column, expand};
 use super::schema::{SparseLayout, SparseTarget};
+use super::scipy::IS_ARRAY;
 use super::zip_write::ZipWriter;
 use crate::cursor::allocate;
 use crate::error::{Error, ErrorKind, Hint, Result};
@@ -150,7 +151,14 @@ impl SparseBody {
         zip.member("data", |out| {
             out.write_all(&header(self.target.scalar, data))?;
             Ok(self.values.copy_to(out)?)
-        })
+        })?;
+        if self.target.is_array {
+            zip.member(IS_ARRAY, |out| {
+                out.write_all(&header(Scalar::new(DtypeKind::Bool, 1), vec![]))?;
+                Ok(out.write_all(&[1])?)
+            })?;
+        }
+        Ok(())
     }
 
     fn write_indices(&mut self, name: &str, zip: &mut ZipWriter, narrow: bool) -> Result<()> {

@@ -203,6 +203,7 @@ fn a_sparse_matrix_keeps_its_layout_and_the_width_of_its_indices() {
             ("format", word(b"csc")),
             shape.clone(),
             data(&[5, 7, 6]),
+            ("_is_array", npy_with("{'descr': '|b1', 'fortran_order': False, 'shape': (), }\n", &[1])),
         ]);
         let coo = archive(&[
             ("row", numbers(width, &[0, 1, 1])),
@@ -229,11 +230,13 @@ fn a_sparse_matrix_keeps_its_layout_and_the_width_of_its_indices() {
             let expected = all(open(&Npz, file.clone()).unwrap().as_ref()).unwrap();
             let own = native_of(file);
             assert_eq!(own["index_bytes"], width);
+            assert_eq!(own.get("is_array").is_some(), *file == csc);
             for layout in [None, Some("csr"), Some("csc"), Some("coo")] {
                 let written = write(layout);
                 let native = native_of(&written);
                 assert_eq!(native["layout"], layout.map_or(own["layout"].clone(), Into::into));
                 assert_eq!(native["index_bytes"], width);
+                assert_eq!(native.get("is_array"), own.get("is_array"));
                 assert_eq!(all(open(&Npz, written).unwrap().as_ref()).unwrap(), expected, "{layout:?}");
             }
         }
