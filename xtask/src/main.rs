@@ -75,11 +75,25 @@ fn bench(name: &str, args: &[&str], records: Option<&Path>) -> Result {
     if let Some(records) = records {
         command.env("BENCH_RECORDS", records);
     }
+    if PYTHON_PEERS.contains(&name) {
+        match python::bench_environment() {
+            Ok(python) => {
+                for key in ["PYTHON", "PENTAGLOT_PYTHON"].into_iter().filter(|key| env::var_os(key).is_none())
+                {
+                    command.env(key, &python);
+                }
+            }
+            Err(reason) => println!("xtask: {name} without its peers in Python: {reason}"),
+        }
+    }
     run(command.args(args))
 }
 
 /// The benches of the separate workspace, one for each format.
 const BENCHES: [&str; 6] = ["bsondf", "dbdf", "ds", "dynd", "everyday", "sds"];
+
+/// Those that have peers in Python, which `PYTHON` or `PENTAGLOT_PYTHON` names if it is not to be the one made for them.
+const PYTHON_PEERS: [&str; 3] = ["bsondf", "dbdf", "ds"];
 
 /// All benches. The Rust ones leave their figures for the command's, which writes all to `benches/RESULTS.md`; with `quick`, the
 /// latter are all, on less data.

@@ -79,13 +79,19 @@ pub(crate) fn tests(is_full: bool, left_out: &mut Vec<String>) -> Result {
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
-/// What the bench of conversions compares with.
-const BENCH_PACKAGES: &[&str] = &["blake3", "duckdb", "numpy", "polars", "pyarrow", "scipy"];
+/// What the bench of conversions and the benches of formats compare with.
+const BENCH_PACKAGES: &[&str] =
+    &["blake3", "duckdb", "h5py", "msgpack", "msgspec", "numpy", "polars", "pyarrow", "scipy"];
+
+/// A Python with what the benches compare with.
+pub(crate) fn bench_environment() -> Result<PathBuf> {
+    virtual_environment("python-bench", BENCH_PACKAGES)
+}
 
 /// Measures the command, which is built, against other programs; writes `benches/RESULTS.md` and what belongs to it, with the
 /// figures that other benches left in `records`.
 pub(crate) fn bench(records: Option<&Path>) -> Result {
-    let python = virtual_environment("python-bench", BENCH_PACKAGES)?;
+    let python = bench_environment()?;
     let profile = build_folder().parent().map(|target| target.join("release")).unwrap_or_default();
     let command = profile.join(format!("pentaglot{}", env::consts::EXE_SUFFIX));
     let mut program = Command::new(python);

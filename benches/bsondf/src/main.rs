@@ -7,6 +7,9 @@
 #[path = "../../../crates/pentaglot/src/kernels/scan.rs"]
 mod scan;
 mod trades;
+#[allow(dead_code)]
+#[path = "../../../crates/pentaglot/src/formats/bsondf/values.rs"]
+mod values;
 
 /// What pyarrow allocates with: it keeps freed memory at hand, so the rounds compare work and not the faults of new pages.
 #[global_allocator]
@@ -19,7 +22,7 @@ use arrow_array::RecordBatch;
 use bson::{RawBsonRef, RawDocument};
 use harness::Race;
 use pentaglot::formats::bsondf::Bsondf;
-use pentaglot::formats::{Format, ReadOptions, Selection, WriteOptions};
+use pentaglot::formats::{Format, ReadOptions, WriteOptions};
 use pentaglot::{Sink, Source};
 use rayon::prelude::*;
 
@@ -47,10 +50,11 @@ fn main() {
 
 fn write(table: &RecordBatch, threads: usize, options: &[(&str, &str)]) -> Vec<u8> {
     let mut write = WriteOptions::default();
-    write.threads = threads;
+    write.control = pentaglot::Control::new(threads);
     options.iter().for_each(|(key, value)| write.options.set(*key, *value));
     let (sink, memory) = Sink::memory();
-    let mut writer = Bsondf.create(sink, table.schema(), &write).expect("a document starts");
+    let plan = Bsondf.plan(&table.schema(), &write);
+    let mut writer = plan.and_then(|plan| plan.create(sink)).expect("a document starts");
     for start in (0..table.num_rows()).step_by(BATCH_ROWS) {
         let batch = table.slice(start, BATCH_ROWS.min(table.num_rows() - start));
         writer.write(&batch).expect("rows are written");
@@ -206,7 +210,7 @@ fn kernels(rounds: usize) {
         0
     });
     race.add("sums of u64 (timestamps)", || {
-        words.chunks_mut(8 << 10).for_each(scan::prefix_sums_u64);
+        words.chunks_mut(8 << 10).for_each(values::prefix_sums_u64);
         0
     });
     race.add("sums of u32 (dates, offsets)", || {
@@ -217,7 +221,7 @@ fn kernels(rounds: usize) {
         0
     });
     race.add("differences of u64", || {
-        others.chunks_mut(8 << 10).fold(0, |previous, piece| scan::differences_u64(piece, previous))
+        others.chunks_mut(8 << 10).fold(0, |previous, piece| values::differences_u64(piece, previous))
     });
     race.run(rounds);
 }

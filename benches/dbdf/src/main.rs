@@ -2,22 +2,24 @@
 //!
 //! `DBDF_BENCH_MB` sets the size of the objects (1000 by default), `DBDF_BENCH_ROUNDS` the rounds, `DBDF_BENCH_DENSE=0`
 //! leaves out the dense ones, `PYTHON` is an
-//! interpreter with NumPy and SciPy.
+//! interpreter with NumPy, SciPy and h5py.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use arrow_array::{Array, FixedSizeListArray, Float64Array, LargeListArray, RecordBatch, StructArray, UInt32Array};
-use harness::Race;
+use arrow_array::{
+    Array, FixedSizeListArray, Float64Array, LargeListArray, RecordBatch, StructArray, UInt32Array,
+};
+use harness::{Peer, Race};
 use pentaglot::arrow::buffer::{MutableBuffer, OffsetBuffer};
 use pentaglot::arrow::schema::{DataType, SchemaRef};
 use pentaglot::formats::dbdf::{Dbdf, Matrix, read_matrix};
-use pentaglot::formats::{Format, ReadOptions, Selection, WriteOptions};
+use pentaglot::formats::{Format, ReadOptions, WriteOptions};
 use pentaglot::hub::shape;
 use pentaglot::{Sink, Source};
 
@@ -49,41 +51,11 @@ fn writing(dialect: &str, pairs: &[(&str, &str)], rows: u64) -> WriteOptions {
 
 /// Writes to a sink that keeps nothing, or to a file.
 fn write(sink: Sink, batches: &[RecordBatch], schema: &SchemaRef, options: &WriteOptions) {
-    let mut writer = Dbdf.create(sink, Arc::clone(schema), options).expect("a writer");
+    let mut writer = Dbdf.plan(schema, options).and_then(|plan| plan.create(sink)).expect("a writer");
     for batch in batches {
         writer.write(batch).expect("a batch is written");
     }
     writer.finish().expect("the file is finished");
-}
-
-/// A process that answers a line with a number.
-struct Peer {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Peer {
-    fn start(mut command: Command) -> Option<Self> {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
-        let (input, output) = (child.stdin.take()?, BufReader::new(child.stdout.take()?));
-        Some(Peer { child, input, output })
-    }
-
-    fn ask(&mut self, line: &str) -> Option<u64> {
-        writeln!(self.input, "{line}").ok()?;
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).ok()?;
-        answer.trim().parse().ok()
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // It ends with its input; nothing is left to be done if it is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn compile_reader(folder: &Path) -> Option<Peer> {
@@ -98,7 +70,7 @@ fn python(folder: &Path) -> Option<Peer> {
     std::fs::write(&script, include_str!("peers.py")).ok()?;
     let mut command = Command::new(std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned()));
     command.arg(script);
-    let mut peer = Peer::start(command)?;
+    let peer = Peer::start(command)?;
     (peer.ask("have numpy")? == 1).then_some(peer)
 }
 
@@ -130,9 +102,11 @@ fn sparse(entries: usize, per_row: usize) -> (SchemaRef, Vec<RecordBatch>) {
         .step_by(step)
         .map(|first| {
             let count = step.min(rows - first);
-            let cols: UInt32Array =
-                (0..count * per_row).map(|at| ((at % per_row) * 10_000 + at / per_row % 9_999) as u32).collect();
-            let values: Float64Array = (0..count * per_row).map(|at| (first * per_row + at) as f64 + 0.5).collect();
+            let cols: UInt32Array = (0..count * per_row)
+                .map(|at| ((at % per_row) * 10_000 + at / per_row % 9_999) as u32)
+                .collect();
+            let values: Float64Array =
+                (0..count * per_row).map(|at| (first * per_row + at) as f64 + 0.5).collect();
             let pairs = StructArray::new(fields.clone(), vec![Arc::new(cols), Arc::new(values)], None);
             let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(per_row, count));
             let list = LargeListArray::new(Arc::clone(&entry), offsets, Arc::new(pairs), None);
@@ -162,33 +136,42 @@ fn dense_races(folder: &Path, megabytes: usize, rounds: usize) {
     let (schema, batches) = dense(megabytes, 100);
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let path = folder.join("dense.dbdf");
-    write(Sink::create(&path, true).expect("a file"), &batches, &schema, &writing("daphne", &[], rows as u64));
+    write(
+        Sink::create(&path, true).expect("a file"),
+        &batches,
+        &schema,
+        &writing("daphne", &[], rows as u64),
+    );
     let npy = folder.join("dense.npy");
     write_npy(&npy, rows, 100, &batches);
-    let (mut python, mut reader) = (python(folder), compile_reader(folder));
+    let (python, reader) = (python(folder), compile_reader(folder));
+    let ask = |what: &str, path: &Path| python.as_ref()?.ask(&format!("{what} {}", path.display()));
+    let h5 = folder.join("dense.h5");
+    let has_numpy = ask("hold", &npy).is_some();
+    let has_h5py = ask("save-h5", &h5).is_some();
 
     let mut race = Race::new(format!("dense float64 read, {megabytes} MB"));
     race.add("read(2) into an aligned buffer", || bits_checksum(read_floor(&path, 45).as_slice()));
     for (name, count) in [("pentaglot, one thread", 1), ("pentaglot, all threads", 0)] {
         let path = path.clone();
-        race.add(name, move || {
-            let source = Source::open(&path).expect("the file");
-            let Matrix::Dense { values, .. } = read_matrix(&source, &threads(count)).expect("a matrix") else {
-                unreachable!()
-            };
-            checksum(values.as_primitive::<Float64Type>().values())
+        race.add(name, move || read_dense(&path, count));
+    }
+    if has_numpy {
+        race.add("numpy.load", || ask("npy", &npy).expect("an answer"));
+    }
+    if has_h5py {
+        race.add("h5py, read", || ask("h5", &h5).expect("an answer"));
+    }
+    if let Some(reader) = &reader {
+        race.add("C++, element by element", || {
+            reader.ask(&format!("dense {}", path.display())).expect("an answer")
         });
-    }
-    if let Some(python) = &mut python {
-        race.add("numpy.load", || python.ask(&format!("npy {}", npy.display())).expect("an answer"));
-    }
-    if let Some(reader) = &mut reader {
-        race.add("C++, element by element", || reader.ask(&format!("dense {}", path.display())).expect("an answer"));
     }
     same(&race.run(rounds));
 
     let target = folder.join("out.dbdf");
     let plain: PathBuf = folder.join("out.bin");
+    let (saved_npy, saved_h5) = (folder.join("out.npy"), folder.join("out.h5"));
     let mut race = Race::new(format!("dense float64 write, {megabytes} MB"));
     race.add("write(2) of the same bytes, and sync", || {
         let mut file = File::create(&plain).expect("a file");
@@ -202,11 +185,39 @@ fn dense_races(folder: &Path, megabytes: usize, rounds: usize) {
     for (name, dialect) in [("pentaglot, daphne", "daphne"), ("pentaglot, spec, blocks=auto", "spec")] {
         let (target, batches, schema) = (target.clone(), &batches, &schema);
         race.add(name, move || {
-            write(Sink::create(&target, true).expect("a file"), batches, schema, &writing(dialect, &[("meta", "false")], rows as u64));
+            write(
+                Sink::create(&target, true).expect("a file"),
+                batches,
+                schema,
+                &writing(dialect, &[("meta", "false")], rows as u64),
+            );
             0
         });
     }
-    race.run(rounds);
+    if has_numpy {
+        race.add("numpy.save, and sync", || ask("save-npy", &saved_npy).expect("an answer"));
+    }
+    if has_h5py {
+        race.add("h5py, write, and sync", || ask("save-h5", &saved_h5).expect("an answer"));
+    }
+    if race.run(rounds).is_empty() {
+        return;
+    }
+    // Everybody wrote the same values: those that the files have when they are read again.
+    let expected = read_dense(&target, 1);
+    assert_eq!(bits_checksum(read_floor(&plain, 0).as_slice()), expected, "the bytes written plainly differ");
+    for (is_there, what, path) in [(has_numpy, "npy", &saved_npy), (has_h5py, "h5", &saved_h5)] {
+        assert!(!is_there || ask(what, path) == Some(expected), "the {what} file differs");
+    }
+}
+
+/// The checksum of a dense file of ours.
+fn read_dense(path: &Path, thread_count: usize) -> u64 {
+    let source = Source::open(path).expect("the file");
+    let Matrix::Dense { values, .. } = read_matrix(&source, &threads(thread_count)).expect("a matrix") else {
+        unreachable!()
+    };
+    checksum(values.as_primitive::<Float64Type>().values())
 }
 
 fn same(laps: &[harness::Lap]) {
@@ -309,7 +320,7 @@ fn daphne_csr_race(folder: &Path, schema: &SchemaRef, batches: &[RecordBatch], r
     write(Sink::create(&path, true).expect("a file"), batches, schema, &writing("daphne", &[], rows));
     let npz = folder.join("sparse.npz");
     let made = scipy_npz(&path, &npz, rows);
-    let (mut python, mut reader) = (python(folder).filter(|_| made), compile_reader(folder));
+    let (python, reader) = (python(folder).filter(|_| made), compile_reader(folder));
     let values_at = 53 + 8 * (rows as usize + 1);
     let mut race = Race::new("DAPHNE CSR read".to_owned());
     race.add("read(2) into an aligned buffer", || {
@@ -322,17 +333,22 @@ fn daphne_csr_race(folder: &Path, schema: &SchemaRef, batches: &[RecordBatch], r
         let path = path.clone();
         race.add(name, move || {
             let source = Source::open(&path).expect("the file");
-            let Matrix::Sparse { values, .. } = read_matrix(&source, &threads(count)).expect("a matrix") else {
+            let Matrix::Sparse { values, .. } = read_matrix(&source, &threads(count)).expect("a matrix")
+            else {
                 unreachable!()
             };
             checksum(values.as_primitive::<Float64Type>().values())
         });
     }
-    if let Some(python) = &mut python {
-        race.add("scipy.sparse.load_npz", || python.ask(&format!("npz {}", npz.display())).expect("an answer"));
+    if let Some(python) = &python {
+        race.add("scipy.sparse.load_npz", || {
+            python.ask(&format!("npz {}", npz.display())).expect("an answer")
+        });
     }
-    if let Some(reader) = &mut reader {
-        race.add("C++, element by element", || reader.ask(&format!("csr {}", path.display())).expect("an answer"));
+    if let Some(reader) = &reader {
+        race.add("C++, element by element", || {
+            reader.ask(&format!("csr {}", path.display())).expect("an answer")
+        });
     }
     same(&race.run(rounds));
 }
@@ -352,10 +368,12 @@ fn scipy_npz(path: &Path, npz: &Path, rows: u64) -> bool {
 /// Starts this program again with an allocator that keeps what is freed, so that the rounds after the first compare
 /// work and not the faults of fresh pages.
 fn keep_memory() {
-    const KEEP: [(&str, &str); 2] = [("MALLOC_MMAP_THRESHOLD_", "33554432"), ("MALLOC_TRIM_THRESHOLD_", "68719476736")];
+    const KEEP: [(&str, &str); 2] =
+        [("MALLOC_MMAP_THRESHOLD_", "33554432"), ("MALLOC_TRIM_THRESHOLD_", "68719476736")];
     if std::env::var_os(KEEP[0].0).is_none() {
         let me = std::env::current_exe().expect("a path");
-        let ended = Command::new(me).args(std::env::args_os().skip(1)).envs(KEEP).status().expect("it starts");
+        let ended =
+            Command::new(me).args(std::env::args_os().skip(1)).envs(KEEP).status().expect("it starts");
         std::process::exit(ended.code().unwrap_or(1));
     }
 }

@@ -1,5 +1,9 @@
-"""Reads one line "npy PATH" or "npz PATH" after the other, answers with a checksum of what it read."""
-import sys
+"""Answers one line "WHAT PATH" after the other with a number.
+
+npy, npz and h5 read the file: the answer is a checksum of its values. hold keeps the values of a .npy file, which save-npy and
+save-h5 write and sync: the answer is 0, or "none" without h5py.
+"""
+import os, sys
 
 import numpy as np
 
@@ -7,12 +11,44 @@ try:
     import scipy.sparse
 except ImportError:
     scipy = None
+try:
+    import h5py
+except ImportError:
+    h5py = None
+
+held = None
+
+
+def read(kind, path):
+    if kind == "npy":
+        return np.load(path).reshape(-1)
+    if kind == "npz":
+        return scipy.sparse.load_npz(path).data
+    with h5py.File(path, "r") as file:
+        return file["values"][...].reshape(-1)
+
+
+def save(kind, path):
+    if kind == "save-npy":
+        np.save(path, held)
+    else:
+        with h5py.File(path, "w") as file:
+            file["values"] = held
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
 
 for line in sys.stdin:
     kind, path = line.split()
     if kind == "have":
-        print(int(path != "scipy" or scipy is not None), flush=True)
-        continue
-    values = np.load(path).reshape(-1) if kind == "npy" else scipy.sparse.load_npz(path).data
-    bits = values[::4096].view(np.uint64) if values[::4096].flags.c_contiguous else values[::4096].copy().view(np.uint64)
-    print(int(bits.sum(dtype=np.uint64)), flush=True)
+        answer = int(path != "scipy" or scipy is not None)
+    elif kind == "hold":
+        held, answer = np.load(path), 0
+    elif kind == "save-h5" and h5py is None:
+        answer = "none"
+    elif kind.startswith("save"):
+        save(kind, path)
+        answer = 0
+    else:
+        answer = int(read(kind, path)[::4096].copy().view(np.uint64).sum(dtype=np.uint64))
+    print(answer, flush=True)

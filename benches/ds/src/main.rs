@@ -1,17 +1,19 @@
-//! DS against the peers that its users would reach for: rmp-serde, serde_json, arrow-json, memcpy, base64-simd and
-//! (if `PYTHON` names an interpreter with msgpack and pyarrow) Python.
+//! DS against the peers that its users would reach for: rmp-serde, serde_json, simd-json, arrow-json, memcpy, base64-simd
+//! and (if `PYTHON` names an interpreter with msgpack, msgspec and pyarrow) Python.
 //!
 //! `cargo run --release -p ds [ROWS] [IMAGES] [ROUNDS]`; equal answers are asserted before times are compared.
 
 use std::hint::black_box;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
-use harness::{Lap, Race};
+use harness::{Lap, Peer, Race};
 use pentaglot::formats::ds::Ds;
-use pentaglot::formats::{Format, ReadOptions, Selection, WriteOptions};
+use pentaglot::formats::{Format, ReadOptions, WriteOptions};
 use pentaglot::{Sink, Source};
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +65,7 @@ fn write(batch: &RecordBatch, dialect: &str) -> Vec<u8> {
     let (sink, memory) = Sink::memory();
     let mut options = WriteOptions::default();
     options.dialect = Some(dialect.to_owned());
-    let mut writer = Ds.create(sink, batch.schema(), &options).unwrap();
+    let mut writer = Ds.plan(&batch.schema(), &options).unwrap().create(sink).unwrap();
     writer.write(batch).unwrap();
     writer.finish().unwrap();
     memory.take()
@@ -73,10 +75,7 @@ fn read(source: &Source, mut each: impl FnMut(&RecordBatch) -> u64) -> u64 {
     let mut options = ReadOptions::default();
     options.control = pentaglot::Control::new(1);
     let document = Ds.open(source.clone(), &options).unwrap();
-    document
-        .all_rows()
-        .unwrap()
-        .fold(0, |sum: u64, batch| sum.wrapping_add(each(&batch.unwrap())))
+    document.all_rows().unwrap().fold(0, |sum: u64, batch| sum.wrapping_add(each(&batch.unwrap())))
 }
 
 /// A cheap sum over all columns: the same for every contestant.
@@ -127,8 +126,13 @@ fn table(count: usize, rounds: usize) {
     let opened = Ds.open(Source::from_bytes("bench", file.clone()), &ReadOptions::default()).unwrap();
     let header = opened.summary().parts[0].bytes as usize;
     let body = file[header..].to_vec();
-    let source = Source::from_bytes("bench", file.clone());
+    let source = Source::from_bytes("bench", file);
     assert_eq!(read(&source, checksum), expected);
+    let array = rmp_serde::to_vec(&rows).unwrap();
+    let value = serde_json::to_vec(&rows).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let python = python(folder.path(), &array, &value);
+    let ask = |python: &Peer, line: &str| python.ask(line).expect("Python has msgpack, msgspec and pyarrow");
 
     let mut race = Race::new(format!("MessagePack to Arrow, {count} rows, one thread"));
     race.add("rmp-serde into Vec<tuple>", || {
@@ -148,6 +152,10 @@ fn table(count: usize, rounds: usize) {
         checksum_rows(&rows)
     });
     race.add("pentaglot", || read(&source, checksum));
+    if let Some(python) = &python {
+        race.add("Python msgpack and pyarrow", || ask(python, "msgpack read"));
+        race.add("Python msgspec and pyarrow", || ask(python, "msgspec read"));
+    }
     equal(&race.run(rounds));
 
     let length = body.len() as u64;
@@ -164,10 +172,17 @@ fn table(count: usize, rounds: usize) {
         black_box(write(&batch, "msgpack-fixed"));
         length
     });
+    if let Some(python) = &python {
+        let array_header = array.len() as u64 - length;
+        race.add("Python msgpack from tuples", move || ask(python, "msgpack write") - array_header);
+        race.add("Python msgspec from tuples", move || ask(python, "msgspec write") - array_header);
+    }
     equal(&race.run(rounds));
 
     let json = write(&batch, "json");
-    let value = serde_json::to_vec(&rows).unwrap();
+    // The bundle is `{"type":…,"value":` and the rows as the others write them.
+    let around = json.len() - value.len();
+    assert!(json[around - 1..json.len() - 1] == value && json.ends_with(b"}"), "the rows in JSON differ");
     let lines: Vec<u8> = rows
         .iter()
         .flat_map(|(a, b, c, d, e)| {
@@ -182,48 +197,40 @@ fn table(count: usize, rounds: usize) {
     race.add("serde_json into Vec<tuple>", || {
         checksum_rows(&serde_json::from_slice::<Vec<Row>>(&value).unwrap())
     });
+    race.add("simd-json into Vec<tuple>", || {
+        // It decodes in place, so that each round needs a copy of the text.
+        checksum_rows(&simd_json::from_slice::<Vec<Row>>(&mut value.clone()).unwrap())
+    });
     race.add("arrow-json (as JSON lines)", || {
         let reader = arrow_json::ReaderBuilder::new(Arc::clone(&schema)).with_batch_size(65536);
         let reader = reader.build(lines.as_slice()).unwrap();
         reader.map(|batch| checksum(&batch.unwrap())).fold(0, u64::wrapping_add)
     });
     race.add("pentaglot", || read(&source, checksum));
+    if let Some(python) = &python {
+        race.add("Python msgspec and pyarrow", || ask(python, "msgspec-json read"));
+    }
     equal(&race.run(rounds));
-    python(&file, count);
+
+    let mut race = Race::new(format!("Arrow to JSON, {count} rows, one thread"));
+    race.add("serde_json from tuples", || black_box(serde_json::to_vec(&rows).unwrap()).len() as u64);
+    race.add("simd-json from tuples", || black_box(simd_json::to_vec(&rows).unwrap()).len() as u64);
+    race.add("pentaglot", || (black_box(write(&batch, "json")).len() - around) as u64);
+    if let Some(python) = &python {
+        race.add("Python msgspec from tuples", || ask(python, "msgspec-json write"));
+    }
+    equal(&race.run(rounds));
 }
 
-/// Python's way: msgpack.Unpacker, then pyarrow.
-fn python(file: &[u8], count: usize) {
-    let Ok(interpreter) = std::env::var("PYTHON") else { return };
-    let path = std::env::temp_dir().join("pentaglot-bench.ds");
-    std::fs::write(&path, file).unwrap();
-    let script = "import sys,time,msgpack,pyarrow as pa\n\
-        data=open(sys.argv[1],'rb').read()\n\
-        best=1e9\n\
-        for _ in range(3):\n    \
-            t=time.perf_counter()\n    \
-            u=msgpack.Unpacker(max_buffer_size=len(data)+1)\n    \
-            u.feed(data)\n    \
-            next(u)\n    \
-            cols=list(zip(*u))\n    \
-            table=pa.table([pa.array(c,t) for c,t in zip(cols,[pa.int32(),pa.int64(),pa.float64(),pa.bool_(),pa.string()])],names=list('abcde'))\n    \
-            best=min(best,time.perf_counter()-t)\n\
-        print(table.num_rows,best)\n";
-    let output = std::process::Command::new(interpreter).args(["-c", script]).arg(&path).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let mut words = text.split_whitespace();
-    assert_eq!(
-        words.next().map(str::to_owned),
-        Some(count.to_string()),
-        "{:?}",
-        String::from_utf8(output.stderr)
-    );
-    let seconds: f64 = words.next().unwrap().parse().unwrap();
-    let source = Source::from_bytes("bench", file.to_vec());
-    let mut race = Race::new("the same as Python's msgpack and pyarrow read");
-    race.add("pentaglot", || read(&source, checksum));
-    let ours = race.run(5)[0].median.as_secs_f64();
-    println!("Python msgpack + pyarrow {:>33.3} ms; pentaglot is {:.1}x", seconds * 1e3, seconds / ours);
+/// Python's msgpack and msgspec, which are given the rows as one array.
+fn python(folder: &Path, packed: &[u8], text: &[u8]) -> Option<Peer> {
+    let interpreter = std::env::var_os("PYTHON")?;
+    let [packed_path, text_path] = ["rows.msgpack", "rows.json"].map(|name| folder.join(name));
+    std::fs::write(&packed_path, packed).unwrap();
+    std::fs::write(&text_path, text).unwrap();
+    let mut command = Command::new(interpreter);
+    command.args(["-c", include_str!("peers.py")]).args([packed_path, text_path]);
+    Peer::start(command)
 }
 
 fn images(count: usize, rounds: usize) {
@@ -244,7 +251,7 @@ fn images(count: usize, rounds: usize) {
         document.all_rows().unwrap().map(Result::unwrap).collect()
     };
     let (sink, memory) = Sink::memory();
-    let mut writer = Ds.create(sink, batches[0].schema(), &WriteOptions::default()).unwrap();
+    let mut writer = Ds.plan(&batches[0].schema(), &WriteOptions::default()).unwrap().create(sink).unwrap();
     batches.iter().for_each(|batch| writer.write(batch).unwrap());
     writer.finish().unwrap();
     let file = Source::from_bytes("bench", memory.take());

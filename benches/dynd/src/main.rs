@@ -2,36 +2,25 @@
 //!
 //! Every contestant gives the same checksum over the same values before times are compared.
 
+mod codecs;
+
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use borsh::{BorshDeserialize, BorshSerialize};
+use codecs::{
+    Fixed, FixedColumns, Text, TextColumns, fixed_codecs, fixed_columns, text_codecs, text_columns,
+};
 use harness::Race;
-use pentaglot::arrow::array::cast::AsArray;
-use pentaglot::arrow::array::types::{Float64Type, Int16Type, Int32Type, Int64Type, UInt8Type};
 use pentaglot::arrow::array::RecordBatch;
+use pentaglot::arrow::array::cast::AsArray;
+use pentaglot::arrow::array::types::{
+    ArrowPrimitiveType, Float64Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+};
 use pentaglot::formats::dynd::{Dynd, Type};
-use pentaglot::formats::{Format, ReadOptions, Selection, WriteOptions};
+use pentaglot::formats::{Format, ReadOptions, WriteOptions};
 use pentaglot::{Limits, Sink, Source};
-use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 15;
-
-#[derive(Serialize, Deserialize, BorshSerialize, BorshDeserialize, Clone)]
-struct Fixed {
-    a: i32,
-    b: f64,
-    c: i16,
-    d: i64,
-    e: u8,
-}
-
-#[derive(Serialize, Deserialize, BorshSerialize, BorshDeserialize, Clone)]
-struct Text {
-    id: i64,
-    name: String,
-    score: f64,
-}
 
 fn file(ty: &str, data: &[u8]) -> Source {
     let ty: Type = ty.parse().unwrap();
@@ -80,7 +69,7 @@ fn write(batches: &[RecordBatch], target: &Target) -> u64 {
 fn write_to(batches: &[RecordBatch], sink: Sink) -> u64 {
     let mut options = WriteOptions::default();
     options.row_count = Some(batches.iter().map(|batch| batch.num_rows() as u64).sum());
-    let mut writer = Dynd.create(sink, batches[0].schema(), &options).unwrap();
+    let mut writer = Dynd.plan(&batches[0].schema(), &options).unwrap().create(sink).unwrap();
     batches.iter().for_each(|batch| writer.write(batch).unwrap());
     writer.finish().unwrap().bytes
 }
@@ -106,7 +95,8 @@ fn numbers() {
     let data: Vec<u8> = (0..count).flat_map(|at| (at as f64 * 0.5).to_le_bytes()).collect();
     let source = file(&format!("{count} * float64"), &data);
     let batches = read(&source);
-    let total: f64 = batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Float64Type>().values().iter()).sum();
+    let total: f64 =
+        batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Float64Type>().values().iter()).sum();
     assert_eq!(total, (0..count).map(|at| at as f64 * 0.5).sum::<f64>());
     let mut to = vec![0u8; data.len()];
     let mut race = Race::new("N * float64, bytes to arrays (32 MB)");
@@ -139,28 +129,31 @@ fn numbers() {
 fn structs() {
     let count = 1_000_000usize;
     let rows: Vec<Fixed> = (0..count)
-        .map(|at| Fixed { a: at as i32, b: at as f64 * 0.25, c: (at % 1000) as i16, d: at as i64 * 3, e: at as u8 })
+        .map(|at| Fixed {
+            a: at as i32,
+            b: at as f64 * 0.25,
+            c: (at % 1000) as i16,
+            d: at as i64 * 3,
+            e: at as u8,
+        })
         .collect();
     let data: Vec<u8> = rows
         .iter()
         .flat_map(|row| {
-            [&row.a.to_le_bytes()[..], &row.b.to_le_bytes(), &row.c.to_le_bytes(), &row.d.to_le_bytes(), &[row.e]].concat()
+            [
+                &row.a.to_le_bytes()[..],
+                &row.b.to_le_bytes(),
+                &row.c.to_le_bytes(),
+                &row.d.to_le_bytes(),
+                &[row.e],
+            ]
+            .concat()
         })
         .collect();
     let source = file(&format!("{count} * {{a: int32, b: float64, c: int16, d: int64, e: uint8}}"), &data);
-    let full = |batch: &RecordBatch| {
-        let b: f64 = batch.column(1).as_primitive::<Float64Type>().values().iter().sum();
-        let a: i64 = batch.column(0).as_primitive::<Int32Type>().values().iter().map(|a| i64::from(*a)).sum();
-        let c: i64 = batch.column(2).as_primitive::<Int16Type>().values().iter().map(|c| i64::from(*c)).sum();
-        let d: i64 = batch.column(3).as_primitive::<Int64Type>().values().iter().sum();
-        let e: i64 = batch.column(4).as_primitive::<UInt8Type>().values().iter().map(|e| i64::from(*e)).sum();
-        (b as i64 + a + c + d + e) as u64
-    };
-    let expected: i64 =
-        rows.iter().map(|row| i64::from(row.a) + i64::from(row.c) + row.d + i64::from(row.e)).sum::<i64>();
-    let b: f64 = rows.iter().map(|row| row.b).sum();
-    let found = stream(&source, full) as i64;
-    assert!((found - expected - b as i64).abs() < 1000, "{found} {expected}");
+    let batches = read(&source);
+    let columns = ours_fixed(&batches);
+    assert!(columns == fixed_columns(&rows, |row| (row.a, row.b, row.c, row.d, row.e)), "our columns differ");
 
     let mut to = vec![0u8; data.len()];
     let mut race = Race::new("structs of fixed-size fields, rows to columns (23 MB)");
@@ -173,7 +166,6 @@ fn structs() {
     let laps = race.run(ROUNDS);
     assert_eq!(laps[0].checksum, laps[1].checksum);
 
-    let batches = read(&source);
     let target = Target(Arc::new(Mutex::new((vec![0; data.len() + 200], 0))));
     let mut to = vec![0u8; data.len()];
     let mut race = Race::new("structs of fixed-size fields, columns to rows (23 MB)");
@@ -195,25 +187,28 @@ fn structs() {
     let laps = race.run(ROUNDS);
     assert!(laps.iter().all(|lap| lap.checksum == laps[0].checksum));
 
-    let columns = |rows: Vec<Fixed>| {
-        let a: Vec<i32> = rows.iter().map(|row| row.a).collect();
-        let b: Vec<f64> = rows.iter().map(|row| row.b).collect();
-        let c: Vec<i16> = rows.iter().map(|row| row.c).collect();
-        let d: Vec<i64> = rows.iter().map(|row| row.d).collect();
-        let e: Vec<u8> = rows.iter().map(|row| row.e).collect();
-        std::hint::black_box((&a, &b, &c, &d, &e));
-        a.len() as u64
-    };
-    let bincoded = bincode::serialize(&rows).unwrap();
-    let postcarded = postcard::to_stdvec(&rows).unwrap();
-    let borshed = borsh::to_vec(&rows).unwrap();
     let mut race = Race::new("structs of fixed-size fields, against codecs into Vec<struct> and columns");
     race.add("dynd rows", || stream(&source, touch));
-    race.add("bincode", || columns(bincode::deserialize(&bincoded).unwrap()));
-    race.add("postcard", || columns(postcard::from_bytes(&postcarded).unwrap()));
-    race.add("borsh", || columns(borsh::from_slice(&borshed).unwrap()));
+    for (name, decode) in fixed_codecs(&rows) {
+        assert!(decode() == columns, "the columns of {name} differ");
+        race.add(name, move || std::hint::black_box(decode()).0.len() as u64);
+    }
     let laps = race.run(ROUNDS);
     assert!(laps.iter().all(|lap| lap.checksum == laps[0].checksum));
+}
+
+/// The columns as the codecs make them.
+fn ours_fixed(batches: &[RecordBatch]) -> FixedColumns {
+    fn values<T: ArrowPrimitiveType>(batches: &[RecordBatch], column: usize) -> Vec<T::Native> {
+        batches.iter().flat_map(|batch| batch.column(column).as_primitive::<T>().values().to_vec()).collect()
+    }
+    (
+        values::<Int32Type>(batches, 0),
+        values::<Float64Type>(batches, 1),
+        values::<Int16Type>(batches, 2),
+        values::<Int64Type>(batches, 3),
+        values::<UInt8Type>(batches, 4),
+    )
 }
 
 fn texts() {
@@ -230,30 +225,29 @@ fn texts() {
     }
     let source = file(&format!("{count} * {{id: int64, name: string, score: float64}}"), &data);
     let lengths = |batch: &RecordBatch| batch.column(1).as_string::<i32>().value_data().len() as u64;
-    let expected: u64 = rows.iter().map(|row| row.name.len() as u64).sum();
-    assert_eq!(stream(&source, lengths), expected);
-    let columns = |rows: Vec<Text>| {
-        let id: Vec<i64> = rows.iter().map(|row| row.id).collect();
-        let score: Vec<f64> = rows.iter().map(|row| row.score).collect();
-        let mut names = String::new();
-        let mut offsets = vec![0i32];
-        for row in &rows {
-            names.push_str(&row.name);
-            offsets.push(names.len() as i32);
-        }
-        std::hint::black_box((&id, &score, &names, &offsets));
-        names.len() as u64
-    };
-    let bincoded = bincode::serialize(&rows).unwrap();
-    let postcarded = postcard::to_stdvec(&rows).unwrap();
-    let borshed = borsh::to_vec(&rows).unwrap();
+    let columns = ours_text(&read(&source));
+    assert!(columns == text_columns(&rows, |row| (row.id, &row.name, row.score)), "our columns differ");
     let mut race = Race::new("structs with a string, against codecs into Vec<struct> and columns");
     race.add("dynd rows", || stream(&source, lengths));
-    race.add("bincode", || columns(bincode::deserialize(&bincoded).unwrap()));
-    race.add("postcard", || columns(postcard::from_bytes(&postcarded).unwrap()));
-    race.add("borsh", || columns(borsh::from_slice(&borshed).unwrap()));
+    for (name, decode) in text_codecs(&rows) {
+        assert!(decode() == columns, "the columns of {name} differ");
+        race.add(name, move || std::hint::black_box(decode()).1.len() as u64);
+    }
     let laps = race.run(ROUNDS);
     assert!(laps.iter().all(|lap| lap.checksum == laps[0].checksum));
+}
+
+fn ours_text(batches: &[RecordBatch]) -> TextColumns {
+    let rows: Vec<(i64, &str, f64)> = batches
+        .iter()
+        .flat_map(|batch| {
+            let ids = batch.column(0).as_primitive::<Int64Type>().values();
+            let names = batch.column(1).as_string::<i32>();
+            let scores = batch.column(2).as_primitive::<Float64Type>().values();
+            (0..batch.num_rows()).map(|at| (ids[at], names.value(at), scores[at]))
+        })
+        .collect();
+    text_columns(&rows, |row| *row)
 }
 
 fn types() {

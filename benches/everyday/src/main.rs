@@ -10,7 +10,7 @@ use harness::Race;
 use pentaglot::arrow::array::cast::AsArray;
 use pentaglot::arrow::array::types::Float64Type;
 use pentaglot::formats::matrix_market::MatrixMarket;
-use pentaglot::formats::{Format, ReadOptions, Selection};
+use pentaglot::formats::{Format, ReadOptions};
 use pentaglot::job::{Conversion, ConvertOptions};
 use pentaglot::{Registry, Result, Source};
 

@@ -5,6 +5,10 @@
 //! processes of their own.
 //! `BENCH_RECORDS=FILE` adds a line of JSON for each contestant to FILE.
 
+mod peer;
+
+pub use peer::Peer;
+
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -96,7 +100,9 @@ fn record(race: &str, name: &str, milliseconds: f64, ratio: f64) {
     let program = std::env::current_exe().unwrap_or_default();
     let bench = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     // Titles and names are text of ours without control characters, for which this is JSON.
-    let line = format!("{{\"bench\": {bench:?}, \"race\": {race:?}, \"name\": {name:?}, \"ms\": {milliseconds}, \"ratio\": {ratio}}}\n");
+    let line = format!(
+        "{{\"bench\": {bench:?}, \"race\": {race:?}, \"name\": {name:?}, \"ms\": {milliseconds}, \"ratio\": {ratio}}}\n"
+    );
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
     file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of records can be written");
 }

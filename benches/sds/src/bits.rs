@@ -1,5 +1,6 @@
 //! Plain bit vectors.
 
+use bitm::{Rank as _, Select as _, Select0 as _};
 use pentaglot_succinct::{BitQueries, BitVector, Indexed, RawVector};
 use simple_sds::ops::{PredSucc, Rank as _, Select as _, SelectZero as _};
 use simple_sds::raw_vector::PushRaw;
@@ -47,6 +48,9 @@ fn vers_of(words: &[u64], n: u64) -> &'static vers_vecs::RsVec {
     leak(vers_vecs::RsVec::from_bit_vec(bits))
 }
 
+/// Bitm's structure with its faster select: samples, where the default searches the ranks.
+type Bitm = bitm::RankSelect101111<bitm::CombinedSampling, bitm::CombinedSampling>;
+
 fn bools(words: &[u64], n: u64) -> impl Iterator<Item = bool> + '_ {
     (0..n as usize).map(|index| words[index / 64] >> (index % 64) & 1 == 1)
 }
@@ -73,6 +77,7 @@ fn enter_selects(field: &mut Field, rows: [&'static str; 4], words: &'static [u6
         leak(sucds::bit_vectors::Rank9Sel::from_bits(bools(words, n)).select1_hints().select0_hints());
     let qwt: &'static qwt::bitvector::rs_wide::RSWide =
         leak(qwt::bitvector::rs_wide::RSWide::new(bools(words, n).collect::<qwt::BitVector>()));
+    let bitm: &'static Bitm = leak(Bitm::from(Box::from(words)));
     let answers: &'static mut [Option<u64>] = vec![None; 1024].leak();
     let answers = std::cell::RefCell::new(answers);
     let answers: &'static std::cell::RefCell<_> = leak(answers);
@@ -84,6 +89,7 @@ fn enter_selects(field: &mut Field, rows: [&'static str; 4], words: &'static [u6
     field.add(select1, "vers", count, move || sum(one, |k| vers.select1(k as usize) as u64));
     field.add(select1, "sucds", count, move || sum(one, |k| or_zero(sucds.select1(k as usize))));
     field.add(select1, "qwt", count, move || sum(one, |k| or_zero(qwt::SelectBin::select1(qwt, k as usize))));
+    field.add(select1, "bitm", count, move || sum(one, |k| or_zero(bitm.try_select(k as usize))));
     field.add(select0, "ours", count, move || sum(zero, |k| ours.select0(k).unwrap_or(0)));
     field.add(select0, "sds", count, move || sum(zero, |k| or_zero(sds.select_zero(k as usize))));
     field.add(select0, "sux", count, move || sum(zero, |k| or_zero(sux.select_zero(k as usize))));
@@ -91,6 +97,7 @@ fn enter_selects(field: &mut Field, rows: [&'static str; 4], words: &'static [u6
     field.add(select0, "sucds", count, move || sum(zero, |k| or_zero(sucds.select0(k as usize))));
     field
         .add(select0, "qwt", count, move || sum(zero, |k| or_zero(qwt::SelectBin::select0(qwt, k as usize))));
+    field.add(select0, "bitm", count, move || sum(zero, |k| or_zero(bitm.try_select0(k as usize))));
     // The others have no batched form: their single one.
     for (row, kind, questions) in [(batch1, true, one), (batch0, false, zero)] {
         field.add(row, "ours", count, move || {
@@ -124,6 +131,7 @@ fn enter_selects(field: &mut Field, rows: [&'static str; 4], words: &'static [u6
     field.add("rank", "vers", count, move || sum(index, |i| vers.rank1(i as usize) as u64));
     field.add("rank", "sucds", count, move || sum(index, |i| or_zero(sucds.rank1(i as usize))));
     field.add("rank", "qwt", count, move || sum(index, |i| or_zero(qwt::RankBin::rank1(qwt, i as usize))));
+    field.add("rank", "bitm", count, move || sum(index, |i| or_zero(bitm.try_rank(i as usize))));
     field.add("rank batch", "ours", count, move || {
         let mut answers = [0; 32];
         let mut total = 0_u64;
