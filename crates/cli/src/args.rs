@@ -141,7 +141,7 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  pentaglot convert 'day-*.csv' year.parquet --where 'price > 100'\n  pentaglot convert matrix.npy matrix.dbdf --to dbdf:daphne --dry-run"
     )]
     Convert(Convert),
-    /// How many rows files have, without reading values where the file tells
+    /// How many rows files have, without reading values if the file stores the count
     #[command(
         after_help = "Examples:\n  pentaglot count 'day-*.parquet'\n  pentaglot count ticks.bson --where 'price > 200 and symbol is not null'"
     )]

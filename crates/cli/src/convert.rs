@@ -51,6 +51,9 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     if session.global.verbose {
         screen::say(escape_lines(&conversion.plan).trim_end());
     }
+    if let Some(file) = &args.receipt {
+        check_receipt(session, file, args)?;
+    }
     // An existing receipt is an error before anything is written.
     let receipt =
         args.receipt.as_ref().map(|file| job::create(&session.registry, file, args.force)).transpose()?;
@@ -170,6 +173,22 @@ fn check_folder(output: &str) -> pentaglot::Result<()> {
             Err(Error::usage(format!("{output}: there is no folder {folder}")).hint(advice))
         }
         _ => Ok(()),
+    }
+}
+
+/// Returns an error if the receipt would replace the output or an input.
+fn check_receipt(session: &Session, receipt: &str, args: &Convert) -> pentaglot::Result<()> {
+    let place = |name: &str| {
+        let path = Path::new(name);
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
+    };
+    let is_same = |name: &str| name == receipt || place(name).is_some_and(|own| Some(own) == place(receipt));
+    let inputs = job::expand(&session.registry, &args.inputs)?;
+    let files = inputs.iter().map(|input| input.split_once("::").map_or(input.as_str(), |(file, _)| file));
+    match files.chain([args.output.as_str()]).find(|name| is_same(name)) {
+        Some(name) => Err(Error::usage(format!("the receipt would replace {name}"))),
+        None => Ok(()),
     }
 }
 

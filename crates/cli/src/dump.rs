@@ -56,7 +56,7 @@ fn broken(session: &Session, args: &Dump, options: &OpenOptions, fault: Error) -
     };
     let (depth, json) = (args.depth, args.json);
     let mut printer = Printer { out: screen::lines(), source: found.content, depth, json, id };
-    // What is wrong is said once, below what is there.
+    // The error is printed once, after the parts.
     let _ = printer.node(&path, &node, 0);
     printer.out.flush()?;
     Err(fault).about(&args.file)

@@ -47,6 +47,9 @@ use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
 use args::{Cli, Verb};
 use secrets::Secrets;
 
+/// A budget from which on freed memory is kept for the next batch.
+const KEEPS_MEMORY: u64 = 1 << 30;
+
 /// The common context of all verbs.
 struct Session {
     registry: Registry,
@@ -207,7 +210,6 @@ fn advice(hint: &Hint) -> String {
 /// signal handlers and the panic hook of the process.
 pub fn run_command(words: &[OsString]) -> u8 {
     process::ignore_file_size_signal();
-    process::keep_freed_memory();
     let (words, secrets) = Secrets::hide(words);
     let parsed = help::command().try_get_matches_from(&words).and_then(|found| Cli::from_arg_matches(&found));
     let Cli { verb, mut global } = match parsed {
@@ -228,6 +230,10 @@ pub fn run_command(words: &[OsString]) -> u8 {
             return shown.map_or_else(|error| Failure::from(error).report(), |()| DONE);
         }
     };
+    // In a small budget, memory that is kept would count twice.
+    if global.limits().max_alloc >= KEEPS_MEMORY {
+        process::keep_freed_memory();
+    }
     global.control = Control::new(global.threads);
     catch_interrupts(global.control.clone());
     // A decoder that panics on a broken file is reported as that file's error, in one line.

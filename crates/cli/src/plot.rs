@@ -23,7 +23,8 @@ pub(crate) fn run(session: &Session, args: &Plot) -> Outcome {
         Some(Some("png")) => true,
         Some(_) => {
             let output = args.output.as_deref().unwrap_or_default();
-            let message = format!("{output}: expected an output that ends in .svg or .png");
+            let found = extension(output).map_or("none".to_owned(), |found| format!(".{found}"));
+            let message = format!("{output}: expected the extension .svg or .png, found {found}");
             return Err(Error::usage(message).into());
         }
     };
@@ -34,6 +35,7 @@ pub(crate) fn run(session: &Session, args: &Plot) -> Outcome {
     let mut wanted = PlotOptions::default();
     wanted.kind = args.kind;
     wanted.view.columns = args.columns.as_deref().map(job::parse_columns);
+    wanted.view.filter.clone_from(&args.filter);
     wanted.view.batch_rows = session.global.batch_rows;
     let progress = Progress::follow(&session.global);
     let chart = plot(&opened, &wanted).about(file)?;

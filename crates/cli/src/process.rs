@@ -24,7 +24,7 @@ pub(crate) fn ignore_file_size_signal() {
 /// its pages are cleared again for the next one: a third of the time of what only reads.
 pub(crate) fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: `mallopt` takes two numbers; the process has one thread so far.
+    // SAFETY: `mallopt` takes two numbers, and no thread of this process has been started yet.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, 16 << 20);
         libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);

@@ -9,6 +9,43 @@ use std::{fs, io::Write};
 use common::{files, folder, good, json, root, run};
 
 #[test]
+fn a_receipt_replaces_neither_an_input_nor_the_output() {
+    let (_folder, name) = folder();
+    fs::write(name("a.csv"), "x\n1\n").unwrap();
+    fs::write(name("b.csv"), "x\n2\n").unwrap();
+    let pattern = name("?.csv");
+    for (receipt, inputs) in [("a.csv", [&name("a.csv"), &name("b.csv")]), ("b.csv", [&pattern, &pattern])] {
+        let (out, receipt) = (name("out.csv"), name(receipt));
+        let words = ["convert", inputs[0], inputs[1], &out, "--verify", "--force", "--receipt", &receipt];
+        let (status, _, said) = run(&words);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains("the receipt would replace "), "{said}");
+    }
+    let out = name("out.csv");
+    let (status, ..) = run(&["convert", &name("a.csv"), &out, "--verify", "--receipt", &out]);
+    assert_eq!(status, Some(2));
+    assert!(!Path::new(&out).exists());
+    assert_eq!(fs::read_to_string(name("a.csv")).unwrap(), "x\n1\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_replaced_keeps_its_permissions_and_links_stay() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_folder, name) = folder();
+    fs::write(name("in.csv"), "x\n1\n2\n").unwrap();
+    fs::write(name("private.csv"), "old").unwrap();
+    fs::set_permissions(name("private.csv"), fs::Permissions::from_mode(0o600)).unwrap();
+    good(&["convert", &name("in.csv"), &name("private.csv"), "--force"]);
+    assert_eq!(fs::metadata(name("private.csv")).unwrap().permissions().mode() & 0o777, 0o600);
+    fs::write(name("target.csv"), "old").unwrap();
+    std::os::unix::fs::symlink(name("target.csv"), name("part-00000.csv")).unwrap();
+    good(&["convert", &name("in.csv"), &name("part.csv"), "--force", "-O", "split-rows=5"]);
+    assert!(Path::new(&name("part-00000.csv")).is_symlink());
+    assert_eq!(fs::read_to_string(name("target.csv")).unwrap(), "x\n1\n2\n");
+}
+
+#[test]
 fn dump_takes_every_path_that_inspect_prints() {
     let mut paths = 0;
     for file in files() {

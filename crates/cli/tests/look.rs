@@ -8,6 +8,35 @@ use common::{files, folder, good, json, root, run};
 use serde_json::Value;
 
 #[test]
+fn columns_that_are_none_or_twice_are_refused() {
+    let ticks = root().join("examples/data/ticks.bson");
+    let ticks = ticks.to_str().unwrap();
+    for columns in ["3..1", "2..2", "90..99"] {
+        let (status, _, said) = run(&["cat", ticks, "--columns", columns]);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains("there is no column in "), "{said}");
+    }
+    for output in ["json", "jsonl"] {
+        let (status, _, said) = run(&["cat", ticks, "--columns", "price,price", "--output", output]);
+        assert_eq!(status, Some(2), "{output}: {said}");
+    }
+}
+
+#[test]
+fn plot_draws_the_rows_that_match() {
+    let (_folder, name) = folder();
+    let ticks = root().join("examples/data/ticks.bson");
+    let ticks = ticks.to_str().unwrap();
+    let matching = ["--where", "quantity > 300"];
+    good(&["convert", ticks, &name("some.parquet"), matching[0], matching[1]]);
+    let picture = |words: &[&str]| good(&[&["plot", "--columns", "price"], words].concat());
+    // The first line names the file.
+    let body = |text: String| text.split_once('\n').unwrap().1.to_owned();
+    assert_eq!(body(picture(&[ticks, matching[0], matching[1]])), body(picture(&[&name("some.parquet")])));
+    assert_ne!(body(picture(&[ticks])), body(picture(&[ticks, matching[0], matching[1]])));
+}
+
+#[test]
 fn describe_prints_the_figures_of_the_contract() {
     let data = root().join("examples/data");
     let described = |name: &str| json(&good(&["describe", "--json", data.join(name).to_str().unwrap()]));

@@ -2,7 +2,7 @@
 
 use arrow_buffer::MutableBuffer;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::limits::{Budget, Reservation};
 
 /// An empty vector with room for `count` items, if the budget allows their bytes. Nothing is taken from the budget:
@@ -235,7 +235,7 @@ impl<'a> Cursor<'a> {
 
     #[cold]
     fn short(&self, count: u64) -> Error {
-        Error::truncated(format_args!("{count} bytes"), self.remaining()).at(self.offset())
+        Error::truncated(error::count(count, "byte"), self.remaining()).at(self.offset())
     }
 
     read_numbers! {

@@ -98,7 +98,7 @@ struct Inner {
 }
 
 /// The first words of every message of the kind [`ErrorKind::Unsupported`].
-const NOT_SUPPORTED: &str = "not supported: ";
+pub(crate) const NOT_SUPPORTED: &str = "not supported: ";
 
 impl Error {
     /// An error of `kind` whose message is `message`.
@@ -191,8 +191,7 @@ impl Error {
         self
     }
 
-    /// Forgets the byte offset: it is one of a translation that nobody sees.
-    #[cfg(feature = "bsondf")]
+    /// Forgets the byte offset: it refers to decoded text, not to the file.
     #[must_use]
     pub(crate) fn without_offset(mut self) -> Self {
         self.0.offset = None;

@@ -42,11 +42,12 @@ pub fn redacted(name: &str) -> Cow<'_, str> {
 
 /// Text in which every address is [`redacted`]: an error of another library may quote one.
 ///
-/// An address ends at white space or a quotation mark.
+/// An address ends at white space, a quotation mark or a colon before them.
 ///
 /// ```
 /// let text = "no answer from 'http://me:pw@host/x?y=1' (twice)";
 /// assert_eq!(pentaglot::redacted_text(text), "no answer from 'http://…@host/x?…' (twice)");
+/// assert_eq!(pentaglot::redacted_text("http://host/x?y=1: no answer"), "http://host/x?…: no answer");
 /// ```
 pub fn redacted_text(text: &str) -> Cow<'_, str> {
     if !text.contains("://") {
@@ -54,7 +55,8 @@ pub fn redacted_text(text: &str) -> Cow<'_, str> {
     }
     let is_edge = |c: char| c.is_whitespace() || "'\"`<>(){}[],".contains(c);
     let pieces = text.split_inclusive(is_edge).map(|piece| {
-        let end = piece.trim_end_matches(is_edge).len();
+        // A colon after an address ends it: `NAME: what is wrong`.
+        let end = piece.trim_end_matches(is_edge).trim_end_matches(':').len();
         let (word, edge) = piece.split_at(end);
         // Other text may precede an address without a space: `url=https://…`.
         let start = word.find("://").map_or(0, |at| {

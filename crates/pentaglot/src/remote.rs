@@ -95,14 +95,15 @@ pub(crate) fn find<'r>(remotes: &'r [Arc<dyn Remote>], name: &str) -> Result<Opt
     if let Some(found) = remotes.iter().find(|remote| remote.schemes().contains(&scheme)) {
         return Ok(Some(found));
     }
-    let error = Error::usage(format!("names that begin with {scheme}:// are not known to this build"));
-    Err(match scheme {
-        "s3" | "gs" | "az" | "http" | "https" => {
-            error.hint(Hint::Advice("builds with the Cargo feature `remote` read and write them".into()))
+    let feature = match scheme {
+        "s3" | "gs" | "az" | "http" | "https" => "remote",
+        "mongodb" | "mongodb+srv" => "mongodb",
+        _ => {
+            let known = "s3, gs, az, http, https, mongodb or mongodb+srv";
+            return Err(Error::usage(format!("expected a scheme such as {known}, found {scheme}")));
         }
-        "mongodb" | "mongodb+srv" => {
-            error.hint(Hint::Advice("builds with the Cargo feature `mongodb` read and write them".into()))
-        }
-        _ => error,
-    })
+    };
+    let error = Error::unsupported(format!("names that begin with {scheme}:// in this build"));
+    Err(error
+        .hint(Hint::Advice(format!("builds with the Cargo feature `{feature}` read and write them").into())))
 }

@@ -114,7 +114,7 @@ impl Cells {
 }
 
 fn not_a_matrix() -> Error {
-    Error::usage("this is not a matrix")
+    Error::usage("expected a matrix, found a table")
 }
 
 pub(crate) fn spy(opened: &Opened, options: &PlotOptions) -> Result<Chart> {

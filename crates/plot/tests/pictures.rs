@@ -144,18 +144,23 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn an_empty_table_has_an_empty_picture() {
-    for kind in [Kind::Histogram, Kind::Line] {
-        let chart =
-            plot(&opened("x.jsonl", b"{\"a\":null}\n".to_vec()), &options(Some(Kind::Bar), &[])).unwrap();
-        Document::parse(&chart.to_svg(300, 200)).unwrap();
-        let empty = opened("x.csv", b"a\n1\n".to_vec());
+    let marks = |chart: &Chart| {
+        let svg = chart.to_svg(300, 200);
+        Document::parse(&svg).unwrap();
+        ["<rect", "<path", "<circle", "<poly"].iter().map(|mark| svg.matches(mark).count()).sum::<usize>()
+    };
+    let table = opened("x.csv", b"a\n1\n2\n2\n".to_vec());
+    for kind in [Kind::Histogram, Kind::Line, Kind::Bar] {
         let mut options = options(Some(kind), &[]);
+        let full = plot(&table, &options).unwrap();
         options.view.filter = Some("a > 5".to_owned());
-        let chart = plot(&empty, &options).unwrap();
-        Document::parse(&chart.to_svg(300, 200)).unwrap();
-        chart.to_png(300, 200).unwrap();
-        chart.to_text(40);
+        let empty = plot(&table, &options).unwrap();
+        assert!(marks(&empty) < marks(&full), "{kind}");
+        assert_ne!(empty.to_png(300, 200).unwrap(), full.to_png(300, 200).unwrap(), "{kind}");
+        assert_ne!(empty.to_text(40), full.to_text(40), "{kind}");
     }
+    let nulls = opened("x.jsonl", b"{\"a\":null}\n".to_vec());
+    assert!(marks(&plot(&nulls, &options(Some(Kind::Bar), &[])).unwrap()) > 0);
 }
 
 #[test]

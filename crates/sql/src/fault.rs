@@ -92,6 +92,7 @@ fn plan_error(text: &str) -> Error {
     match table {
         Some(name) => {
             let name = name.strip_prefix("datafusion.").unwrap_or(name);
+            let name = name.strip_prefix("public.").unwrap_or(name);
             error.hint(Hint::Advice(format!("a file is a quoted name: FROM '{name}'").into()))
         }
         None => error,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -16,11 +16,12 @@ use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
 };
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
     SendableRecordBatchStream,
 };
+use futures::StreamExt;
 use pentaglot::{Error, Result, redacted};
 
 use crate::parts;
@@ -228,8 +229,14 @@ impl ExecutionPlan for Scan {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> TheirResult<SendableRecordBatchStream> {
         let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), 2);
+        // With one thread, decoding does not overlap with what is done with the rows.
+        let is_alone =
+            matches!(self.work, Work::Open { .. }) && context.session_config().target_partitions() == 1;
+        let (ask, asked) = is_alone.then(mpsc::channel).unzip();
         let mut output = Output {
             sender: builder.tx(),
+            asked,
+            is_asked: false,
             metrics: BaselineMetrics::new(&self.metrics, partition),
             left: self.limit.map_or(u64::MAX, |limit| limit as u64),
         };
@@ -272,7 +279,10 @@ impl ExecutionPlan for Scan {
                 });
             }
         }
-        Ok(builder.build())
+        Ok(match ask {
+            Some(ask) => by_request(builder.build(), ask),
+            None => builder.build(),
+        })
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -297,18 +307,50 @@ impl ExecutionPlan for Scan {
 /// Where the batches of a partition go.
 struct Output {
     sender: tokio::sync::mpsc::Sender<TheirResult<RecordBatch>>,
+    /// Requests for a batch, if it is not decoded before it is asked for.
+    asked: Option<mpsc::Receiver<()>>,
+    /// Whether a batch was asked for that is not sent yet.
+    is_asked: bool,
     metrics: BaselineMetrics,
     /// How many rows are still wanted.
     left: u64,
 }
 
+/// A stream that asks for each batch when it is wanted.
+fn by_request(mut inner: SendableRecordBatchStream, ask: mpsc::Sender<()>) -> SendableRecordBatchStream {
+    let (schema, mut is_asked) = (inner.schema(), false);
+    let batches = futures::stream::poll_fn(move |context| {
+        if !is_asked {
+            // A reader that has ended takes no requests; what it sent is there.
+            let _ = ask.send(());
+            is_asked = true;
+        }
+        let next = inner.poll_next_unpin(context);
+        is_asked = next.is_pending();
+        next
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches))
+}
+
 impl Output {
+    /// Waits until a batch is asked for; gives whether one is still wanted.
+    fn wait(&mut self) -> bool {
+        let Some(asked) = &self.asked else { return true };
+        self.is_asked = self.is_asked || asked.recv().is_ok();
+        self.is_asked
+    }
+
     /// Reads rows of a file; gives whether more are wanted.
     fn send(&mut self, reader: &Reader, file: &TableFile, rows: &Range<u64>) -> TheirResult<bool> {
         let named = |error: Error| {
             reader.place.fault(error.in_format(file.opened.format.info().id).in_input(file.name.clone()))
         };
-        for batch in reader.read(file, rows).map_err(named)? {
+        if !self.wait() {
+            return Ok(false);
+        }
+        let mut batches = reader.read(file, rows).map_err(named)?;
+        while self.wait() {
+            let Some(batch) = batches.next() else { return Ok(true) };
             let batch = batch.map_err(named)?;
             let batch =
                 batch.slice(0, batch.num_rows().min(usize::try_from(self.left).unwrap_or(usize::MAX)));
@@ -318,7 +360,8 @@ impl Output {
             if self.sender.blocking_send(Ok(batch)).is_err() || self.left == 0 {
                 return Ok(false);
             }
+            self.is_asked = false;
         }
-        Ok(true)
+        Ok(false)
     }
 }

@@ -196,7 +196,7 @@ fn batch(written: &[(String, u64)]) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(written_schema(), vec![Arc::new(files), Arc::new(rows)])?)
 }
 
-/// The batches of a stream on a thread that may block, until nobody waits for what becomes of them.
+/// The batches of a stream on a thread that may block, until the receiver is dropped.
 fn reader(
     mut stream: SendableRecordBatchStream,
     handle: Handle,

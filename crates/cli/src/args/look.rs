@@ -221,6 +221,9 @@ pub(crate) struct Plot {
     /// Columns, by name; of a matrix also 3,7..9
     #[arg(long, value_name = "A,B")]
     pub(crate) columns: Option<String>,
+    /// Only rows that match: 'COL OP LITERAL [and …]' with = != < <= > >=, or COL is [not] null
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
     /// The size in pixels
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "800x500", value_parser = crate::plot::parse_size)]
     pub(crate) size: (u32, u32),

@@ -1,5 +1,6 @@
 //! Values of options, from their text.
 
+use std::io::Read;
 use std::ops::Range;
 
 use pentaglot::hub::LossKinds;
@@ -28,15 +29,20 @@ pub(super) fn parse_option(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
+/// A type in a file may have so many bytes.
+const TYPE_BYTES: u64 = 64 << 20;
+
 /// The text, or with `@FILE` the content of a file.
 pub(super) fn text_or_file(text: &str) -> Result<String, String> {
-    match text.strip_prefix('@') {
-        Some(path) => match std::fs::read_to_string(path) {
-            Ok(content) => Ok(content.trim().to_owned()),
-            Err(error) => Err(format!("cannot read {path}: {error}")),
-        },
-        None => Ok(text.to_owned()),
+    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let cannot = |error: std::io::Error| format!("cannot read {path}: {error}");
+    let mut content = String::new();
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    file.take(TYPE_BYTES + 1).read_to_string(&mut content).map_err(cannot)?;
+    if content.len() as u64 > TYPE_BYTES {
+        return Err(format!("{path}: expected at most {TYPE_BYTES} bytes"));
     }
+    Ok(content.trim_start_matches('\u{feff}').trim().to_owned())
 }
 
 pub(super) fn parse_kinds(text: &str) -> Result<LossKinds, String> {

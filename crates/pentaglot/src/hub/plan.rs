@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::loss::LossKinds;
-use crate::error::{Error, Result};
+use crate::error::{Error, NOT_SUPPORTED, Result};
 
 /// The effect on one field. Later verdicts are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +90,9 @@ impl Effect {
 
     /// The target cannot represent it, for this reason.
     pub fn impossible(note: impl Into<String>) -> Self {
+        let note = note.into();
+        // The note may be the message of an error; the plan's own says it once.
+        let note = note.strip_prefix(NOT_SUPPORTED).unwrap_or(&note);
         Effect::new(Verdict::Impossible, LossKinds::NONE).because(note)
     }
 

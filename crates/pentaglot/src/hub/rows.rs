@@ -13,6 +13,7 @@ use super::inner::inner_fields;
 use super::shape::{self, Form};
 use super::{matrix, native};
 use crate::error::{Error, Result};
+use crate::limits::Budget;
 
 /// A stream of record batches with one schema.
 ///
@@ -73,13 +74,26 @@ pub fn batch(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<R
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
+/// The approximate memory of a field in a few schemas, without its name.
+const FIELD_BYTES: u64 = 1024;
+
+/// Returns an error if a matrix of this schema has more columns than the budget has room for as fields.
+pub(crate) fn check_columns(schema: &Schema, to: Form, budget: &Budget) -> Result<()> {
+    match shape::matrix_cols(schema) {
+        Some(cols) if to == Form::Columns && Form::of(schema) != to => {
+            budget.check(cols.saturating_mul(FIELD_BYTES))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The approximate memory of a schema.
 pub(crate) fn schema_bytes(schema: &Schema) -> u64 {
     fn field_bytes(field: &Field) -> u64 {
         let children: u64 = inner_fields(field.data_type()).into_iter().map(|field| field_bytes(field)).sum();
         let metadata: usize = field.metadata().iter().map(|(key, value)| 64 + key.len() + value.len()).sum();
         // The field, its pointer in a few schemas, and its name there and in the summary.
-        children + (256 + 2 * field.name().len() + metadata) as u64
+        children + FIELD_BYTES + (4 * field.name().len() + metadata) as u64
     }
     schema.fields().iter().map(|field| field_bytes(field)).sum()
 }

@@ -82,9 +82,17 @@ impl Selection {
 
     fn resolve(&self, names: &[impl AsRef<str>]) -> Result<Vec<Range<u64>>> {
         let is_matrix = matches!(Form::of(&self.full), Form::Dense | Form::Sparse);
-        let ranges = names.iter().map(|name| match is_matrix {
-            true => matrix_range(name.as_ref(), shape::matrix_cols(&self.full).unwrap_or(0)),
-            false => table_column(name.as_ref(), &self.full),
+        let ranges = names.iter().map(|name| {
+            let range = match is_matrix {
+                true => matrix_range(name.as_ref(), shape::matrix_cols(&self.full).unwrap_or(0)),
+                false => table_column(name.as_ref(), &self.full),
+            }?;
+            match range.is_empty() {
+                true => {
+                    Err(Error::usage(format!("there is no column in {:?}", error::excerpt(name.as_ref()))))
+                }
+                false => Ok(range),
+            }
         });
         ranges.collect()
     }

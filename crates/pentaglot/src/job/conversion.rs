@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Field, SchemaRef};
 
 #[cfg(feature = "sds")]
 use super::composite::{self, Composite};
@@ -16,6 +16,7 @@ use super::names::{self, expand};
 use super::open::{self, OpenOptions, Opened, Target};
 use super::report::{Report, report};
 use super::split::{Parts, Split};
+use super::target::plan_target;
 use super::types;
 #[cfg(feature = "dynd")]
 use super::verify::{Complete, Verification, Written as Handed};
@@ -26,9 +27,8 @@ use crate::error::{Context, Error, Hint, Result};
 #[cfg(feature = "dynd")]
 use crate::formats::ChangedRows;
 use crate::formats::{OptionMap, Side, WriteOptions, WritePlan};
-use crate::hub::{
-    Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, extension, native, shape,
-};
+use crate::hub::rows::check_columns;
+use crate::hub::{Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, extension, shape};
 use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::Sink;
@@ -190,7 +190,13 @@ impl Conversion {
         }
         let mut reshape = match entries(&opened, &selection, adapt.as_ref(), &schema, given)? {
             Some((triplets, size)) => target_form::plan_triplets(&schema, info.forms, triplets, size)?,
-            None => target_form::plan(&schema, info.forms, super::options::form(given))?,
+            None => {
+                let wanted = super::options::form(given);
+                if let Ok(form) = target_form::choose(&schema, info.forms, wanted) {
+                    check_columns(&schema, form, &opened.budget)?;
+                }
+                target_form::plan(&schema, info.forms, wanted)?
+            }
         };
         let mut write = WriteOptions::default();
         write.name = output.filter(|name| *name != "-").map(str::to_owned);
@@ -254,7 +260,7 @@ impl Conversion {
         let (write, values) = match plan.verdict() {
             Verdict::Impossible => (None, None),
             _ => {
-                let (write, values) = plan_target(&target, &reshape.schema, &write).in_format(info.id)?;
+                let (write, values) = plan_target(&target, &reshape.schema, &write)?;
                 (Some(write), values)
             }
         };
@@ -463,43 +469,6 @@ impl Conversion {
         let written = parts.finish()?;
         Ok(report(&self.opened, &self.plan, &self.lost, written))
     }
-}
-
-/// The plan of a target and, if it has no dictionaries, what replaces them by their values.
-fn plan_target(
-    target: &Target,
-    schema: &SchemaRef,
-    options: &WriteOptions,
-) -> Result<(Box<dyn WritePlan>, Option<Adapter>)> {
-    let plan = target.format.plan(schema, options)?;
-    let impossible = |plan: &dyn WritePlan| {
-        plan.plan().steps.iter().filter(|step| step.verdict == Verdict::Impossible).count()
-    };
-    if impossible(&*plan) > 0
-        && let Some(values) = dictionary_values(schema)
-    {
-        let again = target.format.plan(&values, options)?;
-        if impossible(&*again) < impossible(&*plan) {
-            let mut adapter = adapt::adapter(schema, &values);
-            adapter.plan.steps.retain(|step| step.verdict > Verdict::Exact);
-            return Ok((again, Some(adapter)));
-        }
-    }
-    Ok((plan, None))
-}
-
-/// The schema with the values of dictionaries in place of them; `None` if there are no dictionaries.
-fn dictionary_values(schema: &SchemaRef) -> Option<SchemaRef> {
-    let values = |field: &arrow_schema::FieldRef| match field.data_type() {
-        DataType::Dictionary(_, value) => {
-            Arc::new(field.as_ref().clone().with_data_type(value.as_ref().clone()))
-        }
-        _ => Arc::clone(field),
-    };
-    let fields: Vec<arrow_schema::FieldRef> = schema.fields().iter().map(values).collect();
-    let plain = native::without(schema);
-    let changed = fields.iter().zip(schema.fields()).any(|(one, other)| one != other);
-    changed.then(|| Arc::new(Schema::new_with_metadata(fields, plain.metadata().clone())))
 }
 
 /// The columns and the size of the matrix that a table of entries becomes, if it is to become one. Where the size is not

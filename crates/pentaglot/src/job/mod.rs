@@ -35,6 +35,7 @@ mod selection;
 mod split;
 #[cfg(feature = "dynd")]
 mod store;
+mod target;
 #[cfg(test)]
 mod tests;
 mod types;

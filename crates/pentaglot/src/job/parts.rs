@@ -25,7 +25,9 @@ impl Opened {
         let hex = at.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
         if let Ok(offset) = hex.unwrap_or_else(|| at.parse()) {
             let found = root.holding("", offset).in_format(id)?;
-            return found.ok_or_else(|| Error::usage(format!("byte {offset} is past the end")));
+            let end = root.offset + root.bytes;
+            return found
+                .ok_or_else(|| Error::usage(format!("expected a byte before {end}, found {offset}")));
         }
         if let Some(found) = root.find("", at).in_format(id)? {
             return Ok((at.to_owned(), found));

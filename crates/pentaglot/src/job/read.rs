@@ -6,7 +6,7 @@ use super::columns::ColumnChanges;
 use super::open::Opened;
 use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Result};
-use crate::hub::rows::from_batches;
+use crate::hub::rows::{check_columns, from_batches};
 use crate::hub::{Early, Form, LossKinds, LossRecord, Rows, Selection, overlapped};
 
 /// The selected rows and columns, and their form.
@@ -79,6 +79,7 @@ impl Opened {
             return Ok(rows);
         }
         let form = target_form::choose(selection.schema(), &view.forms, "auto")?;
+        check_columns(selection.schema(), form, &self.budget)?;
         let step = reshape::plan(selection.schema(), form)?;
         step.plan.check(LossKinds::NONE)?;
         reshape::reshape(rows, &step, &self.budget, LossKinds::NONE, &LossRecord::default())

@@ -210,7 +210,7 @@ impl Damaged {
     }
 }
 
-/// What is missing of a file that can be read to its end, but did not open: rows or columns that nobody can tell.
+/// What is missing of a file that can be read to its end, but did not open: rows or columns whose number is unknown.
 fn unknown_rows(sound: &Sound, fault: &Error, opened: &Opened) -> LostRows {
     let len = opened.content.len().unwrap_or(0);
     let start = fault.offset().unwrap_or(len).min(len);

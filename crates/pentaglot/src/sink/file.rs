@@ -50,10 +50,11 @@ impl FileOutput {
         &self.path
     }
 
-    /// The names that the data and its side files will have.
+    /// The names that the data and its side files will have, and those of side files that are removed.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
-        siblings.iter().map(|sibling| sibling.path.clone()).chain([self.path.clone()]).collect()
+        let siblings = siblings.iter().map(|sibling| &sibling.path);
+        siblings.chain(&self.removals).chain([&self.path]).cloned().collect()
     }
 
     /// Gives all files their names, the data last.

@@ -40,8 +40,13 @@ impl SinkGroup {
         if let Some(error) = refused {
             return Err(error.in_output(name));
         }
-        let file = FileOutput::create(path, self.force)
-            .map_err(|error| Error::io("cannot write", error).in_output(name.clone()))?;
+        // A link stays a link: the file that it names is replaced.
+        let cannot = |error| Error::io("cannot write", error).in_output(name.clone());
+        let path = match path.is_symlink() {
+            true => &std::fs::canonicalize(path).map_err(cannot)?,
+            false => path,
+        };
+        let file = FileOutput::create(path, self.force).map_err(cannot)?;
         let output = Box::new(Member { file, waiting: Arc::clone(&self.waiting) });
         let (path, later) = (Some(path.to_path_buf()), Some(Arc::clone(&self.later)));
         Ok(Sink { path, force: self.force, later, ..Sink::from_output(output) }.named(name))

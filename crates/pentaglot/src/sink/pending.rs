@@ -47,6 +47,10 @@ impl Pending {
 
     /// Gives the file its name. An existing file is replaced only with `force`.
     pub(super) fn place(self, path: &Path, force: bool) -> io::Result<()> {
+        // Who may read the file that is replaced may read the new one, and nobody else.
+        if force && let Ok(old) = path.metadata() {
+            let _ = self.file.set_permissions(old.permissions());
+        }
         let name = match self.name {
             Some(name) => name,
             None => match unnamed::link(&self.file, path) {

@@ -24,6 +24,7 @@ use arrow_buffer::Buffer;
 use self::cache::Cached;
 pub use self::packing::Packing;
 pub use self::read_at::ReadAt;
+pub(crate) use self::read_at::read_until_full;
 pub(crate) use self::read_at::{FileBytes, MemoryBytes};
 use self::read_at::{read_full, sibling_path};
 pub(crate) use self::spool::Spool;

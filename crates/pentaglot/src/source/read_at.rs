@@ -92,6 +92,20 @@ pub(crate) fn read_full<R: ReadAt + ?Sized>(bytes: &R, offset: u64, buffer: &mut
     Ok(done)
 }
 
+/// Reads until `buffer` is full or the input ends, also if single reads are interrupted or return less.
+pub(crate) fn read_until_full(input: &mut impl io::Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match input.read(rest) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
 /// The bytes of one range, all of them.
 fn read_whole<R: ReadAt + ?Sized>(bytes: &R, range: &Range<u64>) -> io::Result<Buffer> {
     let count = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;

@@ -127,13 +127,12 @@ impl Spool {
             self.room = Some(free.saturating_sub(MARGIN_BYTES));
         }
         if bytes > self.most {
-            let needed = format!("more than {} bytes", self.bytes);
-            return Err(Error::limit("max-spool", self.most, needed));
+            return Err(Error::limit("max-spool", self.most, format!("at least {bytes} bytes")));
         }
         match self.room {
             Some(room) if bytes > room => {
                 let name = "the free space for temporary files";
-                Err(Error::limit(name, room, format!("more than {} bytes", self.bytes)))
+                Err(Error::limit(name, room, format!("at least {bytes} bytes")))
             }
             _ => Ok(()),
         }

@@ -152,7 +152,7 @@ fn spooling_ends_at_its_limit() {
     limited.set_budget(&Limits { max_spool: 99_999, ..Limits::default() }.budget());
     let error = limited.seekable().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
-    assert!(error.to_string().starts_with("needs more than "), "{error}");
+    assert!(error.to_string().starts_with("needs at least "), "{error}");
     // An implausible stream is not spooled at all.
     let endless = Source::from_reader("zeros", io::repeat(0));
     let head = endless.seekable_if(|head| head.starts_with(b"MAGIC")).unwrap();

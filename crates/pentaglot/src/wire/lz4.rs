@@ -4,7 +4,7 @@ use lz4::block::{CompressionMode, compress_bound, compress_to_buffer, decompress
 
 use arrow_buffer::MutableBuffer;
 
-use crate::cursor::{allocate, allocate_zeroed};
+use crate::cursor::{Reserved, allocate_zeroed, reserve};
 use crate::error::{Error, Result};
 use crate::kernels::lz4 as kernel;
 use crate::limits::Budget;
@@ -28,9 +28,12 @@ pub(crate) fn decompress(block: &[u8], length: u64, budget: &Budget) -> Result<M
             .rule("lz4-length"));
     }
     budget.limits().check_ratio(block.len() as u64, length)?;
-    let words: Vec<i128> = allocate(length.div_ceil(16), budget)?;
+    let words: Reserved<i128> = reserve(length.div_ceil(16), budget)?;
     let size = usize::try_from(length).unwrap_or(usize::MAX);
-    kernel::decompress(block, size, words.into()).ok_or_else(|| fault(block, length, budget))
+    let (words, reservation) = words.into_parts();
+    let memory = kernel::decompress(block, size, words.into()).ok_or_else(|| fault(block, length, budget))?;
+    reservation.attach(&memory);
+    Ok(memory)
 }
 
 /// The first `length` decompressed bytes of a block, from the first bytes of that block; `None` if these are too few

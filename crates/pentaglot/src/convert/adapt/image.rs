@@ -46,7 +46,7 @@ impl Image {
         let Some(first) = self.components.first() else { return Some("the image has no components") };
         if !self.plain {
             return Some(
-                "only plain images are arrays of numbers: the option images=decode makes them plain",
+                "only plain images are arrays of numbers: the option in.images=decode makes them plain",
             );
         }
         let uniform = self.components.iter().all(|kind| kind == first) && first.primitive_width().is_some();

@@ -73,7 +73,7 @@ pub(super) fn decode(
         }
         let width = field.data_type().primitive_width().unwrap_or(1) as u64;
         let (start, end) = (rows.start.saturating_mul(width), rows.end.saturating_mul(width));
-        // A buffer that is too short is an error that the whole batch tells.
+        // A buffer that is too short is reported when the whole batch is read.
         if end > values.end - values.start {
             return Ok(None);
         }

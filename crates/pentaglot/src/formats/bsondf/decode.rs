@@ -91,7 +91,7 @@ impl Decoder {
                     return Err(Error::malformed("an index and a dictionary", "less"));
                 };
                 let mask = self.mask(array, index.len() as u64)?;
-                // One program tells missing values in the outer mask, one in both: what either hides is missing.
+                // Some writers mark nulls in the outer mask, others in both: a value that either masks is null.
                 let mask = NullBuffer::union(mask.as_ref(), index.nulls());
                 let index_type = match kind {
                     Type::Factor { index, .. } => index.to_arrow(),

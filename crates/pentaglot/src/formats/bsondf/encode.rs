@@ -40,8 +40,8 @@ pub(super) struct Encoder {
 impl Encoder {
     pub(super) fn new(options: &OptionMap, budget: Budget) -> Result<Self> {
         let level = options.number("level")?.unwrap_or(0);
-        let level = i32::try_from(level).ok().filter(|level| *level <= 12);
-        let level = level.ok_or_else(|| Error::usage("option level: expected a number from 0 to 12"))?;
+        let bad = || Error::usage(format!("option level: expected a number from 0 to 12, found {level}"));
+        let level = i32::try_from(level).ok().filter(|level| *level <= 12).ok_or_else(bad)?;
         let short_empty = options.word("empty", &["5", "4"])? == Some("4");
         let repeat = options.word("nulls", &["zero", "repeat"])? == Some("repeat");
         Ok(Encoder { level, short_empty, repeat, budget })

@@ -1,5 +1,6 @@
 //! Several frames as one table: the columns of all of them, and which rows each holds.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -174,12 +175,16 @@ impl Frames {
 
     /// Adds the columns of a frame to those of the frames before it.
     fn join(&mut self, layout: &BsondfLayout, frame: &Frame, is_first: bool) -> Result<()> {
-        for column in &layout.columns {
+        let known: HashMap<&str, usize> =
+            self.columns.iter().enumerate().map(|(index, (name, _))| (name.as_str(), index)).collect();
+        let known: Vec<Option<usize>> =
+            layout.columns.iter().map(|column| known.get(column.name.as_str()).copied()).collect();
+        for (column, known) in layout.columns.iter().zip(known) {
             let fault = |expected: String, found: String| {
                 let error = Error::malformed(expected, found).at(column.offset).rule("type-mismatch");
                 error.field(column.name.clone()).field("columns")
             };
-            match self.columns.iter().find(|(name, _)| *name == column.name) {
+            match known.and_then(|index| self.columns.get(index)) {
                 Some((_, kind)) if *kind != column.array.kind => {
                     let expected = format!("{kind}, as in the documents before it");
                     return Err(fault(expected, column.array.kind.to_string()));
@@ -193,8 +198,8 @@ impl Frames {
             }
         }
         if frame.chunk.is_some() && layout.columns.len() < self.columns.len() {
-            let is_there = |name: &str| layout.columns.iter().any(|column| column.name == name);
-            if let Some((name, _)) = self.columns.iter().find(|(name, _)| !is_there(name)) {
+            let there: HashSet<&str> = layout.columns.iter().map(|column| column.name.as_str()).collect();
+            if let Some((name, _)) = self.columns.iter().find(|(name, _)| !there.contains(name.as_str())) {
                 let error = Error::malformed("the columns of the chunks before it", "one less");
                 let error = error.at(frame.document.offset).rule("type-mismatch");
                 return Err(error.field(name.clone()).field("columns"));

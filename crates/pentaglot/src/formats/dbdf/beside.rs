@@ -16,11 +16,13 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Error, Result};
+use crate::formats::ReadOptions;
 use crate::sink::Sink;
 use crate::source::Source;
 
 use super::layout::Header;
 use super::meta::{Meta, SUFFIX};
+use super::open;
 use super::stamp::Stamp;
 use super::types::Dialect;
 
@@ -166,7 +168,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 }
 
 /// The `.meta` of the data that is replaced.
-enum Old {
+pub(super) enum Old {
     None,
     /// It describes no data, so it can be removed before the new data appears.
     Unusable,
@@ -174,7 +176,7 @@ enum Old {
     Usable(Box<Meta>),
 }
 
-fn old_meta(path: &Path, packed: bool) -> Result<Old> {
+pub(super) fn old_meta(path: &Path, packed: bool) -> Result<Old> {
     let Ok(source) = Source::open(path) else {
         // A `.meta` without its data.
         let mut side = path.as_os_str().to_owned();
@@ -187,6 +189,11 @@ fn old_meta(path: &Path, packed: bool) -> Result<Old> {
         Some(Ok(meta)) => meta,
     };
     if meta.stamp.is_none() && !packed {
+        let options = ReadOptions::default();
+        // With a stamp it would be believed.
+        if open::open(source.clone(), &options).is_ok_and(|file| file.ignored_meta.is_some()) {
+            return Ok(Old::Unusable);
+        }
         meta.stamp = Stamp::of(&source)?;
     }
     meta.previous = None;

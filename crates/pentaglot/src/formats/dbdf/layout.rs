@@ -321,7 +321,7 @@ fn value_type(dialect: Dialect, code: u8, at: u64) -> Result<ValueType> {
 }
 
 /// The approximate memory of each column of a frame (its field, its label).
-const COLUMN_COST: u64 = 512;
+const COLUMN_COST: u64 = 1536;
 
 fn read_header(walk: &mut Walk<'_>, dialect: Dialect, budget: &Budget) -> Result<Header> {
     let version = walk.u8().field("version")?;

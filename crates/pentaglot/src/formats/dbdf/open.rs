@@ -46,7 +46,7 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
     summary.bytes = Some(layout.bytes);
     summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };
     summary.null_counts = summary.schema.fields().iter().map(|_| Some(0)).collect();
-    describe(&mut summary, &layout, meta.is_some());
+    describe(&mut summary, &layout, meta.is_some() || ignored_meta.is_some());
     let (control, damaged) = (options.control.clone(), options.damaged);
     Ok(File { source, layout, summary, ignored_meta, budget, control, damaged, _held: held })
 }

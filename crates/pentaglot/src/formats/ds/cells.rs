@@ -14,6 +14,7 @@ use super::images::{self, Transform};
 use super::layout::fixed_form;
 use super::types::{Fundamental, Image, ImageFormat, Type};
 use crate::error::{Error, Result};
+use crate::hub::json::{Float, special_float};
 use crate::hub::type_text::print_type;
 use crate::kernels::rows::{self, Given};
 use crate::limits::Budget;
@@ -282,14 +283,8 @@ impl Cells {
             Cells::Int8(values) => number(text, at(values, index)?),
             Cells::Int32(values) => number(text, at(values, index)?),
             Cells::Int64(values) => number(text, at(values, index)?),
-            Cells::Float32(values) => {
-                let value = at(values, index)?;
-                float(text, value, value.is_finite(), writing)?;
-            }
-            Cells::Float64(values) => {
-                let value = at(values, index)?;
-                float(text, value, value.is_finite(), writing)?;
-            }
+            Cells::Float32(values) => float(text, at(values, index)?, writing)?,
+            Cells::Float64(values) => float(text, at(values, index)?, writing)?,
             Cells::Text(array) => write_string(text, array.value(index)),
             Cells::Image(picture) => picture.with(index, |bytes| {
                 text.push(b'"');
@@ -372,21 +367,17 @@ fn signed(output: &mut Output, value: i64, kind: Fundamental, writing: &Writing)
     }
 }
 
-fn number(text: &mut Vec<u8>, value: impl std::fmt::Display) {
-    use std::io::Write;
-    // Writing to a vector does not fail.
-    let _ = write!(text, "{value}");
+fn number(text: &mut Vec<u8>, value: impl itoa::Integer) {
+    text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// The shortest text that parses back to the same value.
-fn float(text: &mut Vec<u8>, value: impl std::fmt::Debug, finite: bool, writing: &Writing) -> Result<()> {
-    use std::io::Write;
-    if finite {
-        let _ = write!(text, "{value:?}");
-    } else if writing.nan_null {
-        text.extend_from_slice(b"null");
-    } else {
-        return Err(Error::lossy(format!("{value:?} has no JSON form (the option nan=null writes null)")));
+fn float(text: &mut Vec<u8>, value: impl Float, writing: &Writing) -> Result<()> {
+    match special_float(value.widen()) {
+        None => value.write_finite(text),
+        Some(_) if writing.nan_null => text.extend_from_slice(b"null"),
+        Some(name) => {
+            return Err(Error::lossy(format!("{name} has no JSON form (the option nan=null writes null)")));
+        }
     }
     Ok(())
 }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Header and segments cover the whole bundle, so the last hash is a hash of the bundle. The index itself, the
-//! bundle's length and its header are checked when the file is opened; a segment is checked when it is read, before it
-//! is decoded. So a stale index is never used, and a seek reads only the segments it needs.
+//! bundle's length, its header and its last segment are checked when the file is opened; a segment is checked
+//! when it is read, before it is decoded. So rows of a stale index are never returned, and a seek reads only the segments it needs.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -119,7 +119,14 @@ impl Index {
         if every == 0 || row_count.div_ceil(every) != entries.len() as u64 {
             return stale("another number of rows");
         }
-        Ok(Index { row_count, every, end: bundle_bytes, entries })
+        let index = Index { row_count, every, end: bundle_bytes, entries };
+        // A file that was replaced by one of the same length is another one at its end, too.
+        for segment in index.segments(&(row_count.saturating_sub(1)..row_count)) {
+            if segment.read(&layout.source, budget).is_err() {
+                return stale("one of other rows");
+            }
+        }
+        Ok(index)
     }
 
     /// The segments that hold the rows `wanted`.

@@ -24,7 +24,7 @@ use crate::hub::Shape;
 use crate::hub::rows::{self, Rows};
 use crate::kernels::slices::{self, Part, Split};
 use crate::limits::{Budget, Limits};
-use crate::source::{Source, Window};
+use crate::source::{Source, Window, read_until_full};
 
 /// Bytes of a batch, unless one row is larger.
 const BATCH_BYTES: u64 = 1 << 20;
@@ -365,12 +365,9 @@ fn fixed_rows(
 
 fn read_some(reader: &mut impl Read, offset: u64, len: u64, budget: &Budget) -> Result<Buffer> {
     let mut memory = allocate_zeroed(len, budget).at(offset)?;
-    let mut filled = 0;
-    while let Some(rest) = memory.as_slice_mut().get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match reader.read(rest)? {
-            0 => return Err(Error::truncated(format_args!("{len} bytes"), filled).at(offset)),
-            count => filled += count,
-        }
+    let filled = read_until_full(reader, memory.as_slice_mut())?;
+    if (filled as u64) < len {
+        return Err(Error::truncated(format_args!("{len} bytes"), filled).at(offset));
     }
     Ok(memory.into())
 }

@@ -1,6 +1,5 @@
 //! Reads one array as rows: in C order directly from the file or a stream, in Fortran order band by band.
 
-use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +21,7 @@ use crate::hub::Selection;
 use crate::hub::shape::column_name;
 use crate::hub::{Rows, native, rows};
 use crate::limits::Budget;
-use crate::source::{Source, SourceReader};
+use crate::source::{Source, SourceReader, read_until_full};
 
 /// Bytes of values in a batch, unless the user sets the number of rows.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -224,7 +223,7 @@ impl ArrayFile {
     }
 }
 
-/// Cuts the last dimension of an array in Fortran order to what `found` bytes hold; tells what is missing then.
+/// Cuts the last dimension of an array in Fortran order to what `found` bytes hold; then returns what is missing.
 fn without_last_columns(header: &mut Header, found: u64, start: u64, fault: Error) -> Result<MissingPart> {
     let item = header.dtype.bytes().unwrap_or(0);
     let Some((last, others)) = header.shape.split_last_mut() else { return Err(fault) };
@@ -330,18 +329,10 @@ fn trailing(more: u64) -> Error {
 fn read_stream(reader: &mut SourceReader, bytes: u64, budget: &Budget) -> Result<Buffer> {
     let offset = reader.offset();
     let mut memory = allocate_zeroed(bytes, budget)?;
-    let mut rest = memory.as_slice_mut();
-    while !rest.is_empty() {
-        let count = match reader.read(rest) {
-            Ok(count) => count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Error::from(error).at(reader.offset())),
-        };
-        if count == 0 {
-            let found = reader.offset() - offset;
-            return Err(Error::truncated(format_args!("{bytes} bytes"), found).at(offset));
-        }
-        rest = rest.get_mut(count..).unwrap_or_default();
+    let found = read_until_full(reader, memory.as_slice_mut())
+        .map_err(|error| Error::from(error).at(reader.offset()))?;
+    if (found as u64) < bytes {
+        return Err(Error::truncated(format_args!("{bytes} bytes"), found).at(offset));
     }
     Ok(memory.into())
 }

@@ -67,8 +67,8 @@ impl Sparse {
             block: (1, 1),
             schema: Arc::new(Schema::empty()),
         };
-        this.layout = this.read_layout().field("format")?;
-        let shape = this.numbers("shape", 8).field("shape")?;
+        this.layout = this.read_layout()?;
+        let shape = this.numbers("shape", 8)?;
         let [rows, cols] = shape.as_slice() else {
             return Err(Error::malformed("2 dimensions", shape.len()).field("shape").rule("sparse-shape"));
         };
@@ -134,13 +134,13 @@ impl Sparse {
         let item = data.header.dtype.field("value")?;
         let plain = shape::sparse_schema(item.data_type().clone(), Some(this.rows), this.cols);
         let (layout, dtype, index_bytes) = (this.layout.name(), scalar.text(), this.index_bytes()?);
-        let mut native = json!({ "layout": layout, "dtype": dtype, "index_bytes": index_bytes });
-        if this.layout == SparseLayout::Bsr {
-            native["block"] = json!([this.block.0, this.block.1]);
-        }
-        if this.entry(IS_ARRAY).is_ok() {
-            native["is_array"] = json!(true);
-        }
+        let block = (this.layout == SparseLayout::Bsr).then(|| json!([this.block.0, this.block.1]));
+        let is_array = this.entry(IS_ARRAY).is_ok().then(|| json!(true));
+        let known = [("layout", json!(layout)), ("dtype", json!(dtype)), ("index_bytes", json!(index_bytes))];
+        let more = [("block", block), ("is_array", is_array)];
+        let more = more.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let native: serde_json::Value =
+            known.into_iter().chain(more).map(|(name, value)| (name.to_owned(), value)).collect();
         let schema = if scalar.kind == DtypeKind::Complex { with_complex(plain) } else { plain };
         this.schema = Arc::new(native::with(schema, "npz", native));
         Ok(this)

@@ -76,8 +76,9 @@ impl Query {
         })?;
         let arguments = words
             .map(|word| {
-                word.parse()
-                    .map_err(|_| Error::usage(format!("{name}: expected a whole number, found {word:?}")))
+                word.parse().map_err(|_| {
+                    Error::usage(format!("{name}: expected a whole number below 2^64, found {word:?}"))
+                })
             })
             .collect::<Result<Vec<u64>>>()?;
         let counts = match operation {

@@ -98,7 +98,7 @@ pub(super) fn content_of(object: &Arc<Object>, member: Option<&str>) -> Result<O
             Some("gfa") => Err(no_graph(object.kind())),
             Some(name) => {
                 let kind = object.kind();
-                Err(Error::usage(format!("a {kind} has no members, so none is named {name:?}")))
+                Err(Error::usage(format!("sds:{kind} has no members, so none is named {name:?}")))
             }
         };
     };

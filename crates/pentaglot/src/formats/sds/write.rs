@@ -12,7 +12,7 @@ use super::build::{self, Values};
 use super::layout::Wanted;
 use super::schema::{Native, SdsKind};
 use super::tables::NATIVE as GFA;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned, planned_as, side_index};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
@@ -145,8 +145,9 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     }
     native.universe = options.options.number("universe")?.or(native.universe);
     if let Some(width) = options.options.number("width")? {
+        let bad = || Error::usage(format!("option width: expected 1 to 64, found {width}"));
         let width = u32::try_from(width).ok().filter(|width| (1..=64).contains(width));
-        native.width = Some(width.ok_or_else(|| Error::usage("option width: expected 1 to 64"))?);
+        native.width = Some(width.ok_or_else(bad)?);
     }
     native.multiset = options.options.bool("multiset")?.unwrap_or(native.multiset);
     let supports = match options.options.word("supports", &["full", "lean"])? {
@@ -162,7 +163,7 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     if is_gfa(options.dialect.as_deref(), options.name.as_deref()) {
         return Ok(plan_gfa(schema));
     }
-    let (steps, target) = steps(schema, options);
+    let (steps, target) = steps(schema, options)?;
     let (schema, options) = (SchemaRef::clone(schema), options.clone());
     // The bytes of a short text are also those of other kinds: who reads them back must know.
     let kind = target.as_ref().map(|target| target.native.kind);
@@ -171,15 +172,16 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
 }
 
 /// The effect of writing on each field, and the structure that is written, if there is one.
-fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
+fn steps(schema: &Schema, options: &WriteOptions) -> Result<(Plan, Option<Target>)> {
     let mut plan = Plan::default();
     let target = match target(schema, options) {
         Ok(target) => target,
-        Err(error) => {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
             let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
-            plan.step("", columns, "sds", Effect::impossible(error.to_string()));
-            return (plan, None);
+            plan.step("", columns, "sds", Effect::impossible(error.message()));
+            return Ok((plan, None));
         }
+        Err(error) => return Err(error),
     };
     let kind = target.native.kind;
     for field in schema.fields() {
@@ -245,7 +247,7 @@ fn steps(schema: &Schema, options: &WriteOptions) -> (Plan, Option<Target>) {
         }
         plan.step(field.name(), print_field(field), kind.name(), effect);
     }
-    (plan, Some(target))
+    Ok((plan, Some(target)))
 }
 
 pub(super) struct SdsWriter {

@@ -165,7 +165,7 @@ impl Printer {
         self.flush(BUFFER_BYTES)
     }
 
-    /// Writes what is gathered, if it is at least so much.
+    /// Writes the buffer if it has at least this many bytes.
     fn flush(&mut self, least: usize) -> Result<()> {
         if self.buffer.len() >= least.max(1) {
             std::io::Write::write_all(&mut self.sink, &self.buffer)?;

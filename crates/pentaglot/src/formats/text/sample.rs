@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::formats::{OptionInfo, OptionMap, Side};
 use crate::limits::Budget;
-use crate::source::{Source, Window};
+use crate::source::{Source, Window, read_until_full};
 
 /// How many bytes are looked at.
 pub(super) const SAMPLE_BYTES: usize = 1 << 20;
@@ -98,7 +98,7 @@ impl Sampled {
             budget.check(wanted as u64)?;
             let held = sample.len();
             sample.resize(wanted, 0);
-            let read = read_full(&mut reader, sample.get_mut(held..).unwrap_or_default())?;
+            let read = read_until_full(&mut reader, sample.get_mut(held..).unwrap_or_default())?;
             sample.truncate(held + read);
             if sample.len() < wanted {
                 break true;
@@ -141,20 +141,6 @@ impl Sampled {
     }
 }
 
-/// Reads until the buffer is full or the input ends; a costly source is asked once.
-fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
-    let mut done = 0;
-    while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match input.read(rest) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(done)
-}
-
 /// Adds to the error of a value that does not fit a guessed type how to give the type.
 pub(super) fn explain_guess(error: Error, guessed: bool) -> Error {
     let about_types = matches!(error.rule_name(), "type" | "unknown-key" | "missing-key");
@@ -172,11 +158,7 @@ pub(super) fn without_offset(error: Error) -> Error {
     if error.rule_name() == "encoding" || error.kind() != ErrorKind::Malformed {
         return error;
     }
-    let plain = rebuilt(&error, error.message().to_owned(), None);
-    match error.advice() {
-        Some(hint) => plain.hint(hint.clone()),
-        None => plain,
-    }
+    error.without_offset()
 }
 
 /// The same error with another message and offset.

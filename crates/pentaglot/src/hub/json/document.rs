@@ -1,5 +1,6 @@
 //! A whole stream of rows as one JSON document.
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use arrow_array::cast::AsArray;
@@ -63,7 +64,14 @@ impl<W: Write> JsonDocument<W> {
                 }
                 buffer.extend_from_slice(b"\"entries\":[");
             }
-            _ => buffer.push(b'['),
+            _ => {
+                let mut names = HashSet::new();
+                if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
+                    let what = format!("an object with two keys {:?}", twice.name());
+                    return Err(Error::unsupported(what));
+                }
+                buffer.push(b'[');
+            }
         }
         Ok(JsonDocument { writer, options, form, rows, cols, seen_rows: 0, seen_cols: 0, count: 0, buffer })
     }

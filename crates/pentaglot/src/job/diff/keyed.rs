@@ -25,8 +25,14 @@ pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut C
     let key = options.key.iter().map(|name| {
         let index = schema.fields().iter().position(|field| field.name() == name);
         index.ok_or_else(|| {
-            let known = crate::error::list(schema.fields().iter().map(|field| field.name()));
-            Error::usage(format!("the key {name:?} is not a column of both (there is {known})"))
+            let known = match schema.fields().len() {
+                0 => "they have none in common".to_owned(),
+                _ => format!(
+                    "there is {}",
+                    crate::error::list(schema.fields().iter().map(|field| field.name()))
+                ),
+            };
+            Error::usage(format!("the key {name:?} is not a column of both ({known})"))
         })
     });
     let key: Vec<usize> = key.collect::<Result<_>>()?;

@@ -28,6 +28,8 @@ pub(super) struct Sound {
     pub(super) lost_columns: Vec<MissingPart>,
     /// The first limit that was reached: a damaged length asks for too much, and so may a sound one.
     limit: Option<Error>,
+    /// Whether something else than a limit was met.
+    is_damaged: bool,
 }
 
 impl Sound {
@@ -43,15 +45,16 @@ impl Sound {
                 && other.row_count().saturating_mul(other.column_count(columns))
                     > found.row_count().saturating_mul(columns)
             {
-                return Ok(other);
+                return other.within_limits();
             }
         }
         found.within_limits()
     }
 
-    /// An error if nothing could be read because of a limit: whether the file is damaged is not known then.
+    /// An error if only a limit was met, or nothing could be read because of one: whether the file is damaged is not known
+    /// then.
     fn within_limits(mut self) -> Result<Self> {
-        match self.limit.take_if(|_| self.rows.is_empty()) {
+        match self.limit.take_if(|_| !self.is_damaged || self.rows.is_empty()) {
             Some(limit) => Err(limit),
             None => Ok(self),
         }
@@ -105,10 +108,14 @@ impl Sound {
 /// The columns that can be read alone, to their last rows; `None` if there are none.
 fn sound_columns(document: &dyn Document, all: &Selection) -> Result<Option<Sound>> {
     let (mut kept, mut lost) = (Vec::new(), Vec::new());
+    let (mut limit, mut is_damaged) = (None, false);
     for (index, field) in document.summary().schema.fields().iter().enumerate() {
         let alone =
             all.clone().with_column_ranges(std::iter::once(index as u64..index as u64 + 1).collect())?;
-        match sound_rows(document, &alone)?.lost_rows.first() {
+        let mut found = sound_rows(document, &alone)?;
+        limit = limit.or(found.limit.take());
+        is_damaged |= found.is_damaged;
+        match found.lost_rows.first() {
             None => kept.push(index),
             Some(fault) => {
                 let (bytes, reason) = (fault.bytes.clone(), fault.reason.clone());
@@ -121,7 +128,7 @@ fn sound_columns(document: &dyn Document, all: &Selection) -> Result<Option<Soun
     }
     let ranges = kept.iter().map(|index| *index as u64..*index as u64 + 1).collect();
     let found = sound_rows(document, &all.clone().with_column_ranges(ranges)?)?;
-    Ok(Some(Sound { columns: Some(kept), lost_columns: lost, ..found }))
+    Ok(Some(Sound { columns: Some(kept), lost_columns: lost, limit, is_damaged, ..found }))
 }
 
 /// Reads each part of a document as far as it goes.
@@ -132,6 +139,7 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
         lost_rows: Vec::new(),
         lost_columns: Vec::new(),
         limit: None,
+        is_damaged: false,
     };
     let parts = document.splits(MOST_PARTS);
     // Whether the last part was lost because the file ends.
@@ -169,8 +177,9 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
             }
         }
         has_ended = is_end;
-        if fault.kind() == ErrorKind::Limit {
-            found.limit.get_or_insert(fault);
+        match fault.kind() {
+            ErrorKind::Limit => drop(found.limit.get_or_insert(fault)),
+            _ => found.is_damaged = true,
         }
         if is_end && parts.len() > FEW_PARTS {
             // Of many parts past the end of the file, those between two that are lost are lost, too.

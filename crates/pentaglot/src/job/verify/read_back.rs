@@ -127,7 +127,7 @@ impl ReadBack {
         let stream = forms::as_struct(forms::as_value(stream, &self.schema), &self.schema);
         let is_named = form(&stream.schema()) == Form::Table && !self.loses_names();
         let stream = reshaped(stream, wanted, &self.options)?;
-        // What is no table has no names of columns.
+        // Only tables have column names.
         Ok(if wanted == Form::Table && !is_named { forms::named(stream, &self.schema) } else { stream })
     }
 

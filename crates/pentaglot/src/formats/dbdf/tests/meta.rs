@@ -1,5 +1,6 @@
 //! The `.meta` file beside the data.
 
+use super::super::beside::{Old, old_meta};
 use super::super::meta::Meta;
 use super::super::meta_text;
 use super::*;
@@ -136,6 +137,13 @@ fn one_that_disagrees_with_a_file_of_the_document_is_ignored() {
         let found: Vec<_> =
             findings.list().iter().map(|found| (found.rule.as_str(), &found.message)).collect();
         assert_eq!(found, [("meta-ignored", &note)]);
+        // A stamp would make it believed: a write that replaces the data, and fails, must not add one.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.dbdf");
+        std::fs::write(&path, &file).unwrap();
+        std::fs::write(folder.path().join("x.dbdf.meta"), meta).unwrap();
+        let is_stamped = meta.contains("\"pentaglotData\":{");
+        assert_eq!(matches!(old_meta(&path, false).unwrap(), Old::Unusable), !is_stamped, "{meta}");
     }
 }
 

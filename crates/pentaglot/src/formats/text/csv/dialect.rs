@@ -1,4 +1,4 @@
-//! What `-O` says of a file: how fields are separated and quoted, and what is no field at all.
+//! The options of CSV: how fields are separated and quoted, and which lines are comments or skipped.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
 pub(super) struct CsvDialect {
     pub(super) header: bool,
     pub(super) delimiter: u8,
-    /// Whether the delimiter is said by an option or the name.
+    /// Whether the delimiter is given by an option or the name.
     pub(super) is_given: bool,
     pub(super) quote: Option<u8>,
     pub(super) comment: Option<u8>,
@@ -62,7 +62,7 @@ pub(super) struct CsvDialect {
     pub(super) trim: bool,
     /// Texts that are null, beside the empty field.
     pub(super) nulls: Arc<[String]>,
-    /// Whether a last record without a line end is an error: nobody knows whether it is whole.
+    /// Whether a last record without a line end is an error: it may be incomplete.
     pub(super) needs_line_ends: bool,
 }
 

@@ -76,7 +76,7 @@ impl<'a> Cell<'a> {
 pub(super) struct Records<R> {
     window: Window<R>,
     dialect: CsvDialect,
-    /// The record given last, which ends where the window stands: its bytes with its line end, and its fields.
+    /// The record given last, which ends at the window's position: its bytes with its line end, and its fields.
     record: usize,
     spans: Vec<Span>,
 }
@@ -94,7 +94,7 @@ impl<R: Read> Records<R> {
         Records::at(input, 0, dialect, budget)
     }
 
-    /// The records of input that stands at `offset` in the file.
+    /// The records of input that begins at `offset` in the file.
     pub(super) fn at(input: R, offset: u64, dialect: &CsvDialect, budget: Budget) -> Self {
         Records::of(Window::new(input, offset, WINDOW_BYTES, budget), dialect)
     }
@@ -105,7 +105,7 @@ impl<R: Read> Records<R> {
         self.window.with_line(error)
     }
 
-    /// The records that a window stands at.
+    /// The records from the window's position.
     pub(super) fn of(window: Window<R>, dialect: &CsvDialect) -> Self {
         Records { window: window.count_lines(), dialect: dialect.clone(), record: 0, spans: Vec::new() }
     }

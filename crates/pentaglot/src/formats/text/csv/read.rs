@@ -273,7 +273,7 @@ pub(super) fn skipped<R: Read>(records: &Records<R>, columns: usize) -> bool {
     columns > 1 && records.is_blank()
 }
 
-/// The fields that `--type` says, held against the header.
+/// The fields of the given type, compared with the header.
 fn given_fields(text: &str, sample: &Sample, dialect: &CsvDialect, options: &ReadOptions) -> Result<Fields> {
     let text = text.strip_prefix("arrow:").unwrap_or(text);
     let schema = parse_schema(text, options.budget.limits())
@@ -392,7 +392,7 @@ impl Table {
 enum Empty {
     /// A null, in quotes too: no value of the type is empty text (programs that quote every field write nulls so).
     Null,
-    /// A null, but the empty value if it stands in quotes.
+    /// A null; a quoted empty field is an empty value.
     Quoted,
     /// The empty value: the column has no nulls.
     Value,

@@ -39,7 +39,7 @@ pub(super) fn detect(head: &Head<'_>, info: &FormatInfo) -> Confidence {
     if is_even(text, whole) { Confidence::Possible } else { Confidence::No }
 }
 
-/// What separates fields, where nobody says so: the usual one first.
+/// Delimiters that are tried if none is given: the usual one first.
 const DELIMITERS: [u8; 4] = *b",\t;|";
 
 /// How many records are looked at to find the delimiter.

@@ -12,7 +12,7 @@
 //! | rows | streamed; objects with keys in any order, missing keys are null; arrays, whose columns are `col_0`, `col_1`, … | streamed, as objects |
 //!
 //! **How types are guessed** from the first 10,000 rows within the first MiB (a first row that is longer is read whole):
-//! all fields are nullable and stand in the order in which their keys are first met. Whole numbers are `int64`, past it
+//! all fields are nullable and are in the order in which their keys first occur. Whole numbers are `int64`, past it
 //! `uint64`, `decimal128[38, 0]`, past that text; with a fraction or exponent among them, or `"NaN"`, `"Infinity"`, `"-Infinity"`, `float64`;
 //! whole numbers past 2^53 among fractions, and any other mixture of kinds, are `utf8` that keeps the text of each value.
 //! Arrays are lists, objects structs, both guessed from all their elements. Texts that are all
