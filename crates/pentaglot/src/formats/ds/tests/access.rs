@@ -60,7 +60,8 @@ fn an_index_seeks_and_reads_little() {
     let document = Ds.open(source.clone(), &ReadOptions::default()).unwrap();
     assert_eq!(document.summary().rows, Some(200_000));
     assert_eq!(numbers(&collect(document.as_ref(), &wanted).unwrap()), expected);
-    assert!(source.bytes_read() < 600_000 && without > 2_000_000, "{} of {without}", source.bytes_read());
+    // The segment of these rows, and the last one, which shows that the index is that of the file.
+    assert!(source.bytes_read() < 800_000 && without > 2_000_000, "{} of {without}", source.bytes_read());
     assert_eq!(collect(document.as_ref(), &rows_request(300_000..300_001)).unwrap().len(), 0);
 }
 
