@@ -47,9 +47,6 @@ use pentaglot::{Control, Error, ErrorKind, Hint, Registry};
 use args::{Cli, Verb};
 use secrets::Secrets;
 
-/// A budget from which on freed memory is kept for the next batch.
-const KEEPS_MEMORY: u64 = 1 << 30;
-
 /// The common context of all verbs.
 struct Session {
     registry: Registry,
@@ -230,10 +227,7 @@ pub fn run_command(words: &[OsString]) -> u8 {
             return shown.map_or_else(|error| Failure::from(error).report(), |()| DONE);
         }
     };
-    // In a small budget, memory that is kept would count twice.
-    if global.limits().max_alloc >= KEEPS_MEMORY {
-        process::keep_freed_memory();
-    }
+    process::set_up_allocator(global.limits().max_alloc);
     global.control = Control::new(global.threads);
     catch_interrupts(global.control.clone());
     // A decoder that panics on a broken file is reported as that file's error, in one line.

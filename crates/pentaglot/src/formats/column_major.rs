@@ -44,7 +44,7 @@ impl ColumnMajor {
     /// How many rows a band should have.
     pub(crate) fn band_rows(&self, budget: &Budget) -> u64 {
         let row_bytes = self.cols.saturating_mul(self.item_bytes).max(1);
-        let wanted = self.cols.saturating_mul(PART_BYTES).max(BAND_BYTES).min(budget.limits().max_alloc / 4);
+        let wanted = self.cols.saturating_mul(PART_BYTES).max(BAND_BYTES).min(budget.limits().max_alloc / 10);
         (wanted / row_bytes).max(1)
     }
 
