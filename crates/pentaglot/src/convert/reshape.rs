@@ -76,16 +76,6 @@ impl Reshape {
         }
     }
 
-    /// Says in the plan that nulls become NaN, where they do.
-    pub fn say_nan(&mut self) {
-        for step in &mut self.plan.steps {
-            let is_float = step.to.contains("float") || step.from.contains("float");
-            if is_float && step.note.as_deref() == Some(NO_NULLS) {
-                step.note = Some("nulls become NaN".to_owned());
-            }
-        }
-    }
-
     /// Makes the result a plain table, without the metadata of a matrix.
     pub fn forget_shape(&mut self) {
         shape::plan_plain_table(&self.schema, &mut self.plan);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::loss::LossKinds;
+use super::loss::{LossKind, LossKinds};
 use crate::error::{Error, NOT_SUPPORTED, Result};
 
 /// The effect on one field. Later verdicts are worse.
@@ -144,6 +144,16 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Says where nulls become NaN, if an option of the target asks for that.
+    pub(crate) fn say_nan(&mut self) {
+        for step in &mut self.steps {
+            let is_float = step.to.contains("float") || step.from.contains("float");
+            if is_float && step.kinds.contains(LossKind::Nulls) {
+                step.note = Some("nulls become NaN".to_owned());
+            }
+        }
+    }
+
     /// Adds a step.
     pub fn step(
         &mut self,

@@ -210,9 +210,6 @@ impl Conversion {
             write.type_text = options.write_type.clone().or(other);
         }
         write.options = super::options::of_side(given, Side::Write, info);
-        if super::options::nan_for_nulls(&write.options) {
-            reshape.say_nan();
-        }
         write.budget = opened.budget.clone();
         write.control = opened.control.clone();
         let adapted = match &adapt {
@@ -245,7 +242,8 @@ impl Conversion {
         let allow_lossy = options.allow_lossy;
         #[cfg(feature = "dynd")]
         let row_count = write.row_count;
-        let reshape_allowed = match super::options::nan_for_nulls(&write.options) {
+        let is_nan = super::options::nan_for_nulls(&write.options);
+        let reshape_allowed = match is_nan {
             true => allow_lossy | LossKind::Nulls,
             false => allow_lossy,
         };
@@ -271,6 +269,9 @@ impl Conversion {
             if !target.format.keeps_extensions() {
                 extension::say_dropped(&reshape.schema, &mut plan);
             }
+        }
+        if is_nan {
+            plan.say_nan();
         }
         Ok(Conversion {
             opened,

@@ -239,6 +239,8 @@ fn nulls_become_nan_if_asked_for_and_the_refusal_says_so() {
         assert_eq!(error.kind(), ErrorKind::Lossy, "{target}: {error}");
         assert_eq!(error.advice(), Some(&crate::Hint::Option("nulls=nan".into())), "{target}: {error}");
         to_file(&shapes("nan.parquet"), folder.path(), target, &nan).unwrap();
+        let planned = Conversion::plan(&Registry::default(), &[shapes("nan.parquet")], target, &nan).unwrap();
+        assert!(planned.plan.to_string().contains("nulls become NaN"), "{}", planned.plan);
     }
     // NumPy's own bytes of the same matrix.
     let matrix = options(&[("nulls", "nan"), ("as", "matrix")]);
