@@ -54,6 +54,12 @@ struct Shared {
     pool: OnceLock<Pool>,
 }
 
+/// The cores that this process may use. They are counted once: the system reads several files for it.
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// The threads of one process. A child made by `fork` has a copy of the pool, but none of its threads, so it starts a pool
 /// of its own.
 struct Pool {
@@ -170,7 +176,7 @@ impl Control {
     /// The number of threads of the job.
     pub fn threads(&self) -> usize {
         match self.0.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => cores(),
             threads => threads,
         }
     }

@@ -4,6 +4,7 @@ use arrow_buffer::MutableBuffer;
 
 use crate::error::{self, Error, Result};
 use crate::limits::{Budget, Reservation};
+use crate::pages::prefer_large;
 
 /// An empty vector with room for `count` items, if the budget allows their bytes. Nothing is taken from the budget:
 /// this is for memory that is freed soon, or that becomes a column of a batch, which is charged as a whole.
@@ -32,6 +33,7 @@ fn with_room<T>(count: u64) -> Result<Vec<T>> {
     items.try_reserve_exact(count).map_err(|_| {
         Error::limit("memory", "exhausted", format!("{} bytes", count.saturating_mul(size_of::<T>())))
     })?;
+    prefer_large(items.as_mut_ptr(), count * size_of::<T>());
     Ok(items)
 }
 
@@ -108,6 +110,7 @@ pub fn allocate_zeroed(bytes: u64, budget: &Budget) -> Result<MutableBuffer> {
     // With an alignment of 16 at most, the allocator can use pages that the system has zeroed; with more, it writes the
     // zeros itself.
     let mut memory = MutableBuffer::from(vec![0i128; bytes.div_ceil(size_of::<i128>())]);
+    prefer_large(memory.as_mut_ptr(), memory.len());
     reservation.attach(&memory);
     memory.truncate(bytes);
     Ok(memory)

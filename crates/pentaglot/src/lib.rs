@@ -52,6 +52,7 @@ pub mod job;
 mod kernels;
 mod limits;
 pub mod map;
+mod pages;
 mod redact;
 mod registry;
 mod remote;

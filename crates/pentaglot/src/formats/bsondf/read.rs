@@ -317,6 +317,9 @@ impl Decode {
     }
 }
 
+/// Columns of fewer bytes together are decoded on one thread.
+const FEW_BYTES: u64 = 64 << 10;
+
 /// The columns, decoded side by side.
 pub(super) fn decode(
     decoder: &Decoder,
@@ -325,6 +328,10 @@ pub(super) fn decode(
 ) -> Result<Vec<ArrayRef>> {
     let column =
         |column: &ColumnLayout| decoder.array(&column.array).field(column.name.clone()).field("columns");
+    // To start threads takes longer than to decode a little.
+    if columns.iter().map(|column| column.bytes).sum::<u64>() < FEW_BYTES {
+        return columns.into_iter().map(column).collect();
+    }
     control.map(columns, column)?.into_iter().collect()
 }
 /// The batches of decoded columns.
