@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Context, Error, Result};
 use crate::formats::ReadOptions;
 use crate::sink::Sink;
-use crate::source::Source;
+use crate::source::{Packing, Source};
 
 use super::layout::Header;
 use super::meta::{Meta, SUFFIX};
@@ -188,13 +188,18 @@ pub(super) fn old_meta(path: &Path, packed: bool) -> Result<Old> {
         Some(Err(_)) => return Ok(Old::Unusable),
         Some(Ok(meta)) => meta,
     };
-    if meta.stamp.is_none() && !packed {
+    if meta.stamp.is_none() {
         let options = ReadOptions::default();
+        let content = match Packing::of_name(source.name()).filter(|_| packed) {
+            Some(packing) => source.unpack(packing, options.budget.limits())?.seekable(),
+            None => Ok(source),
+        };
+        let Ok(content) = content else { return Ok(Old::Unusable) };
         // With a stamp it would be believed.
-        if open::open(source.clone(), &options).is_ok_and(|file| file.ignored_meta.is_some()) {
+        if open::open(content.clone(), &options).is_ok_and(|file| file.ignored_meta.is_some()) {
             return Ok(Old::Unusable);
         }
-        meta.stamp = Stamp::of(&source)?;
+        meta.stamp = Stamp::of(&content)?;
     }
     meta.previous = None;
     Ok(if meta.stamp.is_some() { Old::Usable(Box::new(meta)) } else { Old::Unusable })

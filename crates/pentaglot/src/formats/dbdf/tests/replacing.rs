@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use arrow_array::{Float64Array, Int64Array};
 
+use super::super::beside::{Old, old_meta};
 use super::*;
 use crate::sink::Output;
 
@@ -211,6 +212,13 @@ fn a_packed_file_and_its_meta_belong_together() {
         let document = Dbdf.open(source, &ReadOptions::default()).unwrap();
         assert_eq!(document.summary().schema.field(0).name(), names[0]);
         assert!(document.summary().notes.is_empty(), "{:?}", document.summary().notes);
+        // As DAPHNE writes it, without a stamp: it gets that of the data before a new `.meta` appears.
+        let side = folder.path().join("x.dbdf.gz.meta");
+        let mut meta: serde_json::Value = serde_json::from_slice(&fs::read(&side).unwrap()).unwrap();
+        let stamp = meta.as_object_mut().unwrap().remove("pentaglotData").unwrap();
+        fs::write(&side, meta.to_string()).unwrap();
+        let Old::Usable(old) = old_meta(&path, true).unwrap() else { panic!("{meta}") };
+        assert_eq!(old.stamp.unwrap().to_json(), stamp);
     }
 }
 
