@@ -6,8 +6,10 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tempfile::TempPath;
+
 use super::Output;
-use super::pending::{Pending, folder_of, sync_folder};
+use super::pending::{Pending, backup, folder_of, sync_folder};
 use super::reread::Reread;
 use crate::error::{Error, ErrorKind, Hint};
 use crate::source::ReadAt;
@@ -62,16 +64,21 @@ impl FileOutput {
         let FileOutput { pending, path, force, siblings, removals, .. } = self;
         let siblings = std::mem::take(&mut *siblings.lock().unwrap_or_else(PoisonError::into_inner));
         let several = !siblings.is_empty() || !removals.is_empty();
-        let mut placed = Vec::new();
+        // The side files that are new or gone, and the old ones that they replaced.
+        let mut changed: Vec<(PathBuf, Option<TempPath>)> = Vec::new();
         let place_all = || {
+            // Where there are no hard links, a change cannot be undone.
+            let old = |path: &Path| if force { backup(path).ok() } else { Some(None) };
             for SideFile { pending, path, .. } in siblings {
+                let old = old(&path);
                 pending.place(&path, force).map_err(|error| fault(&path, error))?;
-                placed.push(path);
+                changed.extend(old.map(|old| (path, old)));
             }
             for path in removals {
+                let old = old(&path);
                 match std::fs::remove_file(&path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(&path, error)),
-                    _ => {}
+                    _ => changed.extend(old.map(|old| (path, old))),
                 }
             }
             if several {
@@ -80,12 +87,17 @@ impl FileOutput {
             }
             pending.place(&path, force).map_err(|error| fault(&path, error))
         };
-        place_all().inspect_err(|_| {
-            // Otherwise the new side files would remain without their data.
-            if !force {
-                placed.iter().for_each(|path| drop(std::fs::remove_file(path)));
+        if let Err(error) = place_all() {
+            // Otherwise new side files would remain without their data, or beside the old data.
+            for (path, old) in changed.into_iter().rev() {
+                // The error that caused the rollback is the one that is reported.
+                let _ = match old {
+                    Some(old) => old.persist(&path).map_err(|error| error.error),
+                    None => std::fs::remove_file(&path),
+                };
             }
-        })?;
+            return Err(error);
+        }
         sync_folder(&path).map_err(|error| fault(&path, error))
     }
 }

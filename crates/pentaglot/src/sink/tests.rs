@@ -303,3 +303,26 @@ fn what_failed_behind_is_not_committed_later() {
     assert!(output.commit().is_err());
     assert_eq!(names(folder.path()), Vec::<String>::new());
 }
+
+/// Data that cannot appear leaves the old side files.
+#[test]
+fn side_files_are_restored_if_the_data_cannot_be_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    for suffix in [".meta", ".idx"] {
+        std::fs::write(folder.path().join(format!("data{suffix}")), "old").unwrap();
+    }
+    let mut output = Box::new(FileOutput::create(&path, true).unwrap());
+    output.write(b"new").unwrap();
+    let mut side = output.sibling(".meta").unwrap().unwrap();
+    side.write(b"new").unwrap();
+    side.commit().unwrap();
+    output.remove_sibling(".idx").unwrap();
+    // No file can replace a folder.
+    std::fs::create_dir_all(path.join("inside")).unwrap();
+    (output as Box<dyn Output>).commit().unwrap_err();
+    for suffix in [".meta", ".idx"] {
+        assert_eq!(std::fs::read(folder.path().join(format!("data{suffix}"))).unwrap(), b"old", "{suffix}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+}
