@@ -227,6 +227,9 @@ impl<R> Window<R> {
         budget: Budget,
     ) -> Self {
         let limit = end.unwrap_or(u64::MAX);
+        // A small file needs no more memory than it has bytes, and one to see its end.
+        let left = source.len().map_or(u64::MAX, |len| len.saturating_sub(start).saturating_add(1));
+        let step = step.min(usize::try_from(left).unwrap_or(usize::MAX));
         match source.memory() {
             Some(memory) => Window::shared(input, memory, start, limit, budget),
             None => Window { limit, ..Window::new(input, start, step, budget) },

@@ -93,7 +93,12 @@ impl Sampled {
         }
         let mut reader = source.reader()?;
         let mut sample = Vec::new();
-        let mut wanted = SAMPLE_BYTES;
+        // One byte more than a small file has shows that it ends.
+        let all = source
+            .len()
+            .and_then(|len| usize::try_from(len).ok())
+            .map_or(usize::MAX, |len| len.saturating_add(1));
+        let mut wanted = SAMPLE_BYTES.min(all);
         let whole = loop {
             budget.check(wanted as u64)?;
             let held = sample.len();
