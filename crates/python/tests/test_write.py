@@ -380,5 +380,5 @@ def test_documents_of_a_database(tmp_path):
     with pytest.raises(pg.Usage, match="there is no document 2"):
         pg.read(f"{whole}::2")
     # This build has no driver.
-    with pytest.raises(pg.Usage, match="mongodb://"):
+    with pytest.raises(pg.Unsupported, match="mongodb://"):
         pg.read("mongodb://localhost/db/ticks?key=K")
