@@ -114,7 +114,7 @@ impl Cells {
 }
 
 fn not_a_matrix() -> Error {
-    Error::usage("expected a matrix, found a table")
+    Error::usage("expected a matrix, found data of another shape")
 }
 
 pub(crate) fn spy(opened: &Opened, options: &PlotOptions) -> Result<Chart> {

@@ -33,7 +33,7 @@ impl Walk {
         if self.steps.is_multiple_of(1024) { self.pulse.look() } else { Ok(()) }
     }
 
-    /// The value of a type that an object has.
+    /// The value of this type that an object represents.
     pub(crate) fn value(&mut self, object: &Bound<'_, PyAny>, ty: &dynd::Type) -> PyResult<Value> {
         use dynd::Type as T;
         self.step()?;

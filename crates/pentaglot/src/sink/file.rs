@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempPath;
 
 use super::Output;
-use super::pending::{Pending, backup, folder_of, sync_folder};
+use super::pending::{Pending, backup, folder_of, restore, sync_folder};
 use super::reread::Reread;
 use crate::error::{Error, ErrorKind, Hint};
 use crate::source::ReadAt;
@@ -89,13 +89,7 @@ impl FileOutput {
         };
         if let Err(error) = place_all() {
             // Otherwise new side files would remain without their data, or beside the old data.
-            for (path, old) in changed.into_iter().rev() {
-                // The error that caused the rollback is the one that is reported.
-                let _ = match old {
-                    Some(old) => old.persist(&path).map_err(|error| error.error),
-                    None => std::fs::remove_file(&path),
-                };
-            }
+            changed.into_iter().rev().for_each(|(path, old)| restore(&path, old));
             return Err(error);
         }
         sync_folder(&path).map_err(|error| fault(&path, error))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::file::FileOutput;
-use super::pending::backup;
+use super::pending::{backup, restore};
 use super::{Later, Output, Sink};
 use crate::error::{Error, Hint, Result};
 use crate::source::ReadAt;
@@ -71,13 +71,7 @@ impl SinkGroup {
             done
         });
         if result.is_err() {
-            for (path, old) in placed.into_iter().rev() {
-                // The error that caused the rollback is the one that is reported.
-                let _ = match old {
-                    Some(old) => old.persist(&path).map_err(|error| error.error),
-                    None => std::fs::remove_file(&path),
-                };
-            }
+            placed.into_iter().rev().for_each(|(path, old)| restore(&path, old));
         }
         result.map_err(|error| match error.get_ref() {
             Some(inner) if inner.is::<Error>() => Error::from(error),
@@ -174,19 +168,26 @@ mod tests {
         for force in [false, true] {
             if force {
                 std::fs::write(path("a"), "old").unwrap();
+                std::fs::write(path("b.meta"), "old").unwrap();
             }
             let group = SinkGroup::new(force);
             for name in ["a", "b"] {
                 let mut sink = group.create(&path(name)).unwrap();
                 sink.write_all(b"new").unwrap();
+                if force && name == "b" {
+                    sink.put_sibling(".meta", b"new").unwrap();
+                }
                 sink.finish().unwrap();
             }
             // No file can replace a folder, with or without force.
             std::fs::create_dir_all(path("b").join("inside")).unwrap();
             group.commit().unwrap_err();
-            let expected: &[&str] = if force { &["a", "b"] } else { &["b"] };
+            let expected: &[&str] = if force { &["a", "b", "b.meta"] } else { &["b"] };
             assert_eq!(names(folder.path()), expected);
             assert!(path("b").is_dir());
+            if force {
+                assert_eq!(std::fs::read(path("b.meta")).unwrap(), b"old");
+            }
             if force {
                 assert_eq!(std::fs::read(path("a")).unwrap(), b"old");
             }

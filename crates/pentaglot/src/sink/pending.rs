@@ -125,6 +125,15 @@ pub(super) fn backup(path: &Path) -> io::Result<Option<TempPath>> {
     make_temporary(path, |name: &Path| std::fs::hard_link(path, name)).map(|made| Some(made.into_temp_path()))
 }
 
+/// Undoes a change of a file: the old one returns, or the new one goes. Errors are ignored, since another one is reported.
+pub(super) fn restore(path: &Path, old: Option<TempPath>) {
+    let _ = match &old {
+        Some(old) => std::fs::rename(old, path),
+        None => std::fs::remove_file(path),
+    };
+    // If both names are those of one file, the rename has done nothing: the other name goes with `old`.
+}
+
 /// Removes temporary files of killed writes to `path`: those that are old and not locked.
 ///
 /// Errors are ignored, so that the write itself does not fail.

@@ -283,7 +283,7 @@ impl DocumentSink {
         let start = self.sink.position();
         self.sink.write_all(&[0; 4])?;
         let sink = &mut self.sink;
-        let encode = |column| control.check().and_then(|()| encode_column(encoder, column));
+        let encode = |column| encode_column(encoder, column);
         control.each_in_order(columns, encode, |(out, _held): (bson::Writer, Reservation)| {
             out.pieces().iter().try_for_each(|piece| Ok(sink.write_all(piece)?))
         })?;
@@ -338,8 +338,7 @@ pub(super) fn encode_columns(
     columns: Vec<Chunked<'_>>,
     control: &Control,
 ) -> Result<(Vec<bson::Writer>, Reservation)> {
-    let encoded =
-        control.map(columns, |column| control.check().and_then(|()| encode_column(encoder, column)))?;
+    let encoded = control.map(columns, |column| encode_column(encoder, column))?;
     let encoded: Vec<(bson::Writer, Reservation)> = encoded.into_iter().collect::<Result<_>>()?;
     let mut held = encoder.budget.reservation();
     let (columns, reservations): (Vec<_>, Vec<_>) = encoded.into_iter().unzip();

@@ -191,7 +191,9 @@ pub(super) fn old_meta(path: &Path, packed: bool) -> Result<Old> {
     if meta.stamp.is_none() {
         let options = ReadOptions::default();
         let content = match Packing::of_name(source.name()).filter(|_| packed) {
-            Some(packing) => source.unpack(packing, options.budget.limits())?.seekable(),
+            Some(packing) => {
+                source.unpack(packing, options.budget.limits()).and_then(|content| content.seekable())
+            }
             None => Ok(source),
         };
         let Ok(content) = content else { return Ok(Old::Unusable) };

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Header and segments cover the whole bundle, so the last hash is a hash of the bundle. The index itself, the
-//! bundle's length, its header and its last segment are checked when the file is opened; a segment is checked
-//! when it is read, before it is decoded. So rows of a stale index are never returned, and a seek reads only the segments it needs.
+//! bundle's length, its header and its last segment are checked when the file is opened; a segment is checked when it
+//! is read, before it is decoded. So rows of a stale index are never returned, and a seek reads only the segments it
+//! needs.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -122,8 +123,9 @@ impl Index {
         let index = Index { row_count, every, end: bundle_bytes, entries };
         // A file that was replaced by one of the same length is another one at its end, too.
         for segment in index.segments(&(row_count.saturating_sub(1)..row_count)) {
-            if segment.read(&layout.source, budget).is_err() {
-                return stale("one of other rows");
+            match segment.read(&layout.source, budget) {
+                Err(error) if error.kind() == ErrorKind::Usage => return stale("one of other rows"),
+                read => drop(read?),
             }
         }
         Ok(index)
