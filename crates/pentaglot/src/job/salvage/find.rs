@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
 use super::LostRows;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::formats::{Document, Findings, MissingPart, Outline, Split, Summary};
 use crate::hub::{Form, Rows, Selection, Shape, rows, shape};
 use crate::job::Opened;
@@ -28,7 +28,7 @@ pub(super) struct Sound {
     pub(super) lost_columns: Vec<MissingPart>,
     /// The first limit that was reached: a damaged length asks for too much, and so may a sound one.
     limit: Option<Error>,
-    /// Whether something else than a limit was met.
+    /// Whether something else than the limit on memory was met.
     is_damaged: bool,
 }
 
@@ -51,8 +51,8 @@ impl Sound {
         found.within_limits()
     }
 
-    /// An error if only a limit was met, or nothing could be read because of one: whether the file is damaged is not known
-    /// then.
+    /// An error if only the limit on memory was met, or nothing could be read because of a limit: whether the file is
+    /// damaged is not known then.
     fn within_limits(mut self) -> Result<Self> {
         match self.limit.take_if(|_| !self.is_damaged || self.rows.is_empty()) {
             Some(limit) => Err(limit),
@@ -177,9 +177,10 @@ fn sound_rows(document: &dyn Document, selection: &Selection) -> Result<Sound> {
             }
         }
         has_ended = is_end;
-        match fault.kind() {
-            ErrorKind::Limit => drop(found.limit.get_or_insert(fault)),
-            _ => found.is_damaged = true,
+        // Sound data may be too large for the budget; other limits are reached by counts that bytes do not justify.
+        found.is_damaged |= fault.advice() != Some(&Hint::Limit("max-alloc"));
+        if fault.kind() == ErrorKind::Limit {
+            found.limit.get_or_insert(fault);
         }
         if is_end && parts.len() > FEW_PARTS {
             // Of many parts past the end of the file, those between two that are lost are lost, too.
