@@ -5,7 +5,7 @@
 Files are read once before anything is timed. Both sides take turns; a figure is the ratio of their medians (above 1: ours is
 faster), except where a time in itself is meant.
 """
-import pathlib, statistics, subprocess, sys, tempfile, time
+import json, pathlib, statistics, subprocess, sys, tempfile, time
 
 import numpy as np
 import pandas, pyarrow as pa, pyarrow.feather, scipy.sparse
@@ -36,6 +36,14 @@ def each(count, work):
         work()
         times.append(time.perf_counter() - start)
     return statistics.median(times)
+
+
+def rust_program(name):
+    """An example of the crate of succinct structures, built."""
+    root = pathlib.Path(__file__).parents[2]
+    command = ["cargo", "build", "--release", "--package", "pentaglot-succinct", "--example", name, "--message-format", "json"]
+    lines = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    return next(found for found in (json.loads(line).get("executable") for line in lines) if found)
 
 
 def main(folder, megabytes):
@@ -73,10 +81,19 @@ def main(folder, megabytes):
     pg.succinct.SparseVector(positions, universe=100_000_000).save(folder / "bits.sds")
     pg.succinct.BitVector(positions, universe=100_000_000).save(folder / "plain.sds")
     asked = random.integers(0, 100_000_000, 10_000_000).astype(np.uint64)
-    for name in ["plain.sds", "bits.sds"]:
+    asked.tofile(folder / "asked")
+    program = rust_program("rank_many")
+    for kind, name in [("plain", "plain.sds"), ("sparse", "bits.sds")]:
         vector = pg.succinct.open(folder / name)
         assert np.array_equal(vector.rank(asked[:1000]), np.searchsorted(positions, asked[:1000]))
-        print(f"rank of 1e7 random positions, {name:20} {each(5, lambda: vector.rank(asked)) * 100:8.2f} ns each")
+        total, own, other = int(vector.rank(asked).sum()), [], []
+        for _ in range(ROUNDS):
+            own.append(each(1, lambda: vector.rank(asked)) * 1e9 / len(asked))
+            answer = subprocess.run([program, kind, folder / name, folder / "asked"], capture_output=True, text=True, check=True).stdout.split()
+            other.append(float(answer[0]))
+            assert int(answer[1]) == total, name
+        own, other = map(statistics.median, (own, other))
+        print(f"{f'rank of 1e7 random positions, {kind}, of the batch in Rust':50} {other / own:6.2f}x (target 0.8)   {own:9.2f} ns against {other:9.2f} ns each")
 
     (folder / "small.csv").write_text("a,b\n" + "1,2\n" * 200)
     pg.convert(folder / "small.csv", folder / "small.bson")

@@ -34,6 +34,7 @@ mod fault;
 mod fetch;
 mod manage;
 mod read;
+mod rows;
 mod store;
 #[cfg(test)]
 mod tests;

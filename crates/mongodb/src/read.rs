@@ -5,11 +5,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{ArrayRef, RecordBatch};
 use futures::TryStreamExt;
-use mongodb::bson::raw::RawDocumentBuf;
 use mongodb::bson::{Bson, Document as BsonDocument, doc};
-use pentaglot::formats::bsondf::{BsonColumn, Type, read_document};
+use pentaglot::formats::bsondf::Type;
 use pentaglot::formats::{Document, Findings, Node, Outline, ReadOptions, Split, Summary};
 use pentaglot::hub::filter::{Interval, Limit};
 use pentaglot::hub::{Rows, Selection, rows};
@@ -17,6 +15,7 @@ use pentaglot::{Budget, Control, Error, RemoteTable, Result};
 
 use crate::FORMAT;
 use crate::fetch::{Fetch, at, missing};
+use crate::rows::{ChunkReader, check_place, frame_options, wrong_sum};
 use crate::store::{AT_ONCE, ChunkId, Store, Version};
 
 /// Rows of a batch, unless a user asks for another number.
@@ -186,18 +185,11 @@ impl TableDocument {
         let mut start = 0;
         for id in &self.version.chunks {
             let chunk = found.get(id).ok_or_else(|| missing(*id))?;
-            let number = |name: &str| match chunk.get(name) {
-                Some(Bson::Int64(number)) => u64::try_from(*number).ok(),
-                Some(Bson::Int32(number)) => u64::try_from(*number).ok(),
-                _ => None,
+            let field = |name: &str| {
+                let value = chunk.get(name)?;
+                value.as_i64().or_else(|| value.as_i32().map(i64::from))
             };
-            let (first, count) = (number("first"), number("rows"));
-            let (Some(first), Some(count)) = (first, count) else {
-                return Err(at(*id, Error::malformed("numbers first and rows", "other values")));
-            };
-            if first != start {
-                return Err(at(*id, Error::malformed(format_args!("to begin with row {start}"), first)));
-            }
+            let count = check_place(field, start).map_err(|error| at(*id, error))?;
             let bound = |name: &str| chunk.get(name).cloned().unwrap_or(Bson::Null);
             metas.push(ChunkMeta {
                 id: *id,
@@ -208,29 +200,41 @@ impl TableDocument {
             start += count;
         }
         if start != self.version.rows {
-            let error = Error::malformed(format_args!("{} rows in all chunks", self.version.rows), start);
-            return Err(error.rule("mongodb-store"));
+            return Err(wrong_sum(self.version.rows, start));
         }
         Ok(Arc::clone(self.metas.get_or_init(|| Arc::new(metas))))
     }
 
-    /// The chunks that hold rows of a range.
-    fn chunks_of(&self, range: &Range<u64>) -> Result<Vec<ChunkMeta>> {
+    /// The chunks that hold the rows of a reader, which is told where the first of them begins.
+    ///
+    /// All chunks say themselves where they begin: asking for that first would let the server read each of them twice.
+    fn chunks_to_read(&self, reader: &mut ChunkReader) -> Result<Vec<ChunkId>> {
+        let range = &reader.range;
+        if *range == (0..self.version.rows) {
+            reader.all_rows = Some(self.version.rows);
+            return Ok(self.version.chunks.clone());
+        }
         let metas = self.metas()?;
         let overlaps = |meta: &&ChunkMeta| meta.rows.start < range.end && range.start < meta.rows.end;
-        Ok(metas.iter().filter(overlaps).cloned().collect())
+        let mut some: Vec<&ChunkMeta> = metas.iter().filter(overlaps).collect();
+        if some.is_empty() {
+            // A batch without rows has the dictionaries of the first chunk.
+            some.extend(metas.first());
+        }
+        reader.next_row = some.first().map_or(0, |meta| meta.rows.start);
+        Ok(some.iter().map(|meta| meta.id).collect())
     }
 
     /// Starts to fetch chunks, with some columns.
-    fn fetch(&self, chunks: &[ChunkMeta], names: &[&str]) -> Result<Fetch> {
+    fn fetch(&self, chunks: &[ChunkId], names: &[String]) -> Result<Fetch> {
         let mut fields = None;
-        let is_path = |name: &&str| name.is_empty() || name.starts_with('$') || name.contains('.');
+        let is_path = |name: &String| name.is_empty() || name.starts_with('$') || name.contains('.');
         if names.len() < self.version.columns.len() && !names.iter().any(is_path) {
             let mut projection = doc! { "first": 1, "rows": 1 };
             projection.extend(names.iter().map(|name| (format!("df.{name}"), Bson::Int32(1))));
             fields = Some(projection);
         }
-        Fetch::start(&self.store, &self.version.key, chunks.iter().map(|chunk| chunk.id).collect(), fields)
+        Fetch::start(&self.store, &self.version.key, chunks.to_vec(), fields)
     }
 }
 
@@ -277,8 +281,8 @@ impl Document for TableDocument {
 
     /// Every chunk is fetched and its frame checked as in a file.
     fn validate(&self, findings: &mut Findings) -> Result<()> {
-        let chunks = self.chunks_of(&(0..u64::MAX))?;
-        let names: Vec<&str> = self.version.columns.iter().map(|(name, _)| name.as_str()).collect();
+        let chunks: Vec<ChunkId> = self.metas()?.iter().map(|meta| meta.id).collect();
+        let names: Vec<String> = self.version.columns.iter().map(|(name, _)| name.clone()).collect();
         let mut fetch = self.fetch(&chunks, &names)?;
         let registry = pentaglot::Registry::default();
         let format = registry.get(FORMAT)?;
@@ -290,7 +294,7 @@ impl Document for TableDocument {
             options.member = Some("df".to_owned());
             match format.open(source, &options) {
                 Ok(frame) => frame.validate(findings)?,
-                Err(error) => findings.error(&at(chunk.id, error)),
+                Err(error) => findings.error(&at(*chunk, error)),
             }
         }
         Ok(())
@@ -304,28 +308,30 @@ impl Document for TableDocument {
             .into_iter()
             .filter_map(|field| self.version.columns.get(field).cloned())
             .collect();
-        let mut names: Vec<&str> = wanted.iter().map(|(name, _)| name.as_str()).collect();
+        let mut names: Vec<String> = wanted.iter().map(|(name, _)| name.clone()).collect();
         names.sort_unstable();
         names.dedup();
-        let mut chunks = self.chunks_of(&range)?;
-        if chunks.is_empty() {
-            // A batch without rows has the dictionaries of the first chunk.
-            chunks.extend(self.metas()?.first().cloned());
-        }
-        let fetch = (!names.is_empty()).then(|| self.fetch(&chunks, &names)).transpose()?;
-        let reader = ChunkReader {
+        let mut reader = ChunkReader {
             store: self.store.clone(),
             budget: self.budget.clone(),
             control: self.control.clone(),
             wanted,
-            fetch,
-            chunks: chunks.into_iter(),
+            fetch: None,
+            chunks: Vec::new().into_iter(),
+            next_row: 0,
+            all_rows: None,
             schema: Arc::clone(&schema),
-            range,
             batch_rows: selection.batch_rows_or(BATCH_ROWS as usize) as u64,
             open: None,
             failed: false,
+            range,
         };
+        if names.is_empty() {
+            reader.open = Some((Vec::new(), reader.range.clone()));
+        } else {
+            reader.chunks = self.chunks_to_read(&mut reader)?.into_iter();
+            reader.fetch = Some(self.fetch(reader.chunks.as_slice(), &names)?);
+        }
         Ok(rows::from_batches(schema, reader))
     }
 }
@@ -345,110 +351,4 @@ fn may_match(meta: &ChunkMeta, interval: &Interval) -> bool {
         order.is_none_or(|order| if is_low { order.is_ge() } else { order.is_le() })
     };
     reaches(&meta.max, &interval.low, true) && reaches(&meta.min, &interval.high, false)
-}
-
-fn frame_options(budget: &Budget, control: &Control) -> ReadOptions {
-    let mut options = ReadOptions::default();
-    options.dialect = Some("bson".to_owned());
-    options.budget = budget.clone();
-    options.control = control.clone();
-    options
-}
-
-/// Rows from chunks, as they come.
-struct ChunkReader {
-    store: Store,
-    budget: Budget,
-    control: Control,
-    wanted: Vec<(String, Type)>,
-    /// `None` where no column is wanted.
-    fetch: Option<Fetch>,
-    chunks: std::vec::IntoIter<ChunkMeta>,
-    schema: arrow_schema::SchemaRef,
-    range: Range<u64>,
-    batch_rows: u64,
-    /// The columns of a chunk, and the rows of it that are left.
-    open: Option<(Vec<ArrayRef>, Range<u64>)>,
-    failed: bool,
-}
-
-impl ChunkReader {
-    /// The columns of the next chunk, and which of its rows are wanted.
-    fn advance(&mut self) -> Result<bool> {
-        self.control.check()?;
-        let Some(chunk) = self.chunks.next() else { return Ok(false) };
-        let start = self.range.start.max(chunk.rows.start) - chunk.rows.start;
-        let end = self.range.end.min(chunk.rows.end).max(chunk.rows.start) - chunk.rows.start;
-        let columns = match &mut self.fetch {
-            None => Vec::new(),
-            Some(fetch) => {
-                let document = fetch
-                    .next(&self.store)?
-                    .ok_or_else(|| at(chunk.id, Error::malformed("the chunk", "the end of the answers")))?;
-                self.decode(&chunk, document).map_err(|error| at(chunk.id, error))?
-            }
-        };
-        self.open = Some((columns, start..end.max(start)));
-        Ok(true)
-    }
-
-    fn decode(&self, chunk: &ChunkMeta, document: RawDocumentBuf) -> Result<Vec<ArrayRef>> {
-        let bytes = document.into_bytes();
-        let _held = self.budget.reserve(bytes.len() as u64)?;
-        let mut options = frame_options(&self.budget, &self.control);
-        options.member = Some("df".to_owned());
-        let columns: Vec<BsonColumn> = read_document(bytes, &options)?;
-        let count = chunk.rows.end - chunk.rows.start;
-        let column = |(name, kind): &(String, Type)| {
-            let found = columns.iter().find(|column| column.name == *name);
-            let found = found.ok_or_else(|| Error::malformed("the column", "none").field(name.clone()))?;
-            if found.kind != *kind {
-                let error = Error::malformed(format_args!("{kind}, as the version says"), &found.kind);
-                return Err(error.field(name.clone()));
-            }
-            if found.values.len() as u64 != count {
-                let error =
-                    Error::malformed(format_args!("{count} rows, as the chunk says"), found.values.len());
-                return Err(error.field(name.clone()));
-            }
-            Ok(Arc::clone(&found.values))
-        };
-        self.wanted.iter().map(column).collect()
-    }
-
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            if let Some((columns, range)) = &mut self.open {
-                let is_first =
-                    range.start == 0 && range.end == 0 && !columns.is_empty() && self.range.is_empty();
-                if !range.is_empty() || is_first {
-                    let count = self.batch_rows.max(1).min(range.end - range.start);
-                    let (start, length) = (range.start as usize, count as usize);
-                    range.start += count;
-                    let slices = columns.iter().map(|column| column.slice(start, length)).collect();
-                    if is_first {
-                        self.open = None;
-                    }
-                    return rows::batch(Arc::clone(&self.schema), slices, length).map(Some);
-                }
-                self.open = None;
-            }
-            if !self.advance()? {
-                return Ok(None);
-            }
-        }
-    }
-}
-
-impl Iterator for ChunkReader {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let batch = self.next_batch().transpose();
-        self.failed = matches!(batch, Some(Err(_)));
-        batch
-    }
 }

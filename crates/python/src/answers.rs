@@ -50,15 +50,16 @@ pub(crate) fn many<'py, Q: Sync, T: Copy + Send + Sync>(
     answer: impl Fn(&[Q], &mut [T]) + Sync,
     number: impl Fn(T) -> Option<u64> + Sync,
 ) -> Outcome<Answers<'py>> {
-    let (mut answers, mut is_past) = (vec![-1; questions.len()], false);
+    let (mut answers, mut is_past) = (Vec::with_capacity(questions.len()), false);
     py.detach(|| {
-        in_chunks(questions, empty, &answer, |first, found| {
-            for (found, place) in found.iter().zip(&mut answers[first..]) {
-                if let Some(found) = number(*found) {
-                    *place = found as i64;
-                    is_past |= *place < 0;
+        in_chunks(questions, empty, &answer, |_, found| {
+            answers.extend(found.iter().map(|found| match number(*found) {
+                Some(found) => {
+                    is_past |= found > i64::MAX as u64;
+                    found as i64
                 }
-            }
+                None => -1,
+            }));
         })
     })?;
     if is_past {

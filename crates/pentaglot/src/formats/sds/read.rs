@@ -13,6 +13,7 @@ use super::partial::PartialDocument;
 use super::schema::{Native, SdsKind};
 use super::type_text::SdsType;
 use super::{ID, outline, validate};
+use crate::control::Control;
 use crate::error::{self, Error, Hint, Result};
 use crate::formats::{ColumnStatistics, Document, Findings, Outline, ReadOptions, Statistics, Summary};
 use crate::hub::rows::{self, Rows};
@@ -32,6 +33,7 @@ pub(super) struct SdsDocument {
     /// Whether lines of GFA have the ids of nodes.
     by_nodes: bool,
     budget: Budget,
+    control: Control,
 }
 
 impl SdsDocument {
@@ -83,8 +85,9 @@ impl SdsDocument {
             summary.rows = content.as_ref().map_or(Ok(None), |content| row_count(content, None))?;
         }
         let names = options.options.word("names", &["segments", "nodes"])?;
-        let (by_nodes, budget) = (names == Some("nodes"), options.budget.clone());
-        Ok(SdsDocument { summary, object, content, words, by_nodes, budget })
+        let by_nodes = names == Some("nodes");
+        let (budget, control) = (options.budget.clone(), options.control.clone());
+        Ok(SdsDocument { summary, object, content, words, by_nodes, budget, control })
     }
 }
 
@@ -200,7 +203,7 @@ impl Document for SdsDocument {
     }
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
-        validate::validate(&self.object, &self.budget, findings)
+        validate::validate(&self.object, &self.budget, &self.control, findings)
     }
 
     fn rows(&self, request: &Selection) -> Result<Rows> {

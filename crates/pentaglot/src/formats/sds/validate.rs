@@ -6,17 +6,23 @@ use super::containers::{Container, Content};
 use super::graph::{Graph, Names, text};
 use super::layout::Object;
 use super::schema::SdsKind;
+use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;
 use crate::limits::Budget;
 
-pub(super) fn validate(object: &Object, budget: &Budget, findings: &mut Findings) -> Result<()> {
+pub(super) fn validate(
+    object: &Object,
+    budget: &Budget,
+    control: &Control,
+    findings: &mut Findings,
+) -> Result<()> {
     let Object::Container(container) = object else {
         check_structure(object, "", 0, findings);
         return Ok(());
     };
     check_container(container, findings);
-    match check_tables(container, budget) {
+    match check_tables(container, budget, control) {
         Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
             findings.error(&error);
             Ok(())
@@ -64,12 +70,13 @@ pub(super) fn check_runs(object: &Object) -> Result<()> {
 
 /// Checks names, records and sequences against the counts of a pangenome file, and follows every path to its
 /// end.
-fn check_tables(container: &Container, budget: &Budget) -> Result<()> {
+fn check_tables(container: &Container, budget: &Budget, control: &Control) -> Result<()> {
     if matches!(container.kind(), SdsKind::Gbz | SdsKind::Gbwt) {
         let graph = Graph::open(container, budget)?;
         graph.check_visits()?;
         let (starts, _held) = graph.starts(budget)?;
         for (index, start) in starts.into_iter().enumerate() {
+            control.check()?;
             graph.walk(start).map_err(|error| error.index(index as u64).field("sequences"))?;
         }
     }
