@@ -13,12 +13,12 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
+use arrow_schema::{DataType, Field, Fields, Schema};
 
 use super::images::Transform;
 use super::types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
 use crate::error::{Error, Result};
-use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape, type_text};
+use crate::hub::{Effect, Form, LossKind, Plan, extension, native, same_fields, shape, type_text};
 use crate::limits::Limits;
 
 impl Fundamental {
@@ -201,40 +201,20 @@ fn native_type(schema: &Schema, row_count: Option<u64>) -> Option<(Type, bool)> 
     }
     let own = kind.bare_schema().ok()?;
     let same_shape = Form::of(&own) == Form::of(schema);
-    (same_shape && same_fields(own.fields(), schema.fields())).then_some((kind, decoded))
+    (same_shape && same_fields(own.fields(), schema.fields(), same_extension)).then_some((kind, decoded))
 }
 
-fn same_fields(one: &Fields, other: &Fields) -> bool {
-    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_field(one, other))
-}
-
-/// Whether two fields are equal; of their metadata only extensions are compared.
-fn same_field(one: &FieldRef, other: &FieldRef) -> bool {
-    one.name() == other.name() && same_item(one, other)
-}
-
-/// Like [`same_field`], but ignores the name of a list's item.
-fn same_item(one: &FieldRef, other: &FieldRef) -> bool {
-    one.is_nullable() == other.is_nullable()
-        && extension::name(one) == extension::name(other)
-        && same_extension(one, other)
-        && match (one.data_type(), other.data_type()) {
-            (DataType::List(one), DataType::List(other)) => same_item(one, other),
-            (DataType::FixedSizeList(one, size), DataType::FixedSizeList(other, same)) => {
-                size == same && same_item(one, other)
-            }
-            (DataType::Struct(one), DataType::Struct(other)) => same_fields(one, other),
-            (one, other) => one == other,
-        }
-}
-
-/// Whether two fields of one extension have the same parameters, even if the metadata text differs.
+/// Whether two fields have the same extension with the same parameters, even if the metadata text differs.
 fn same_extension(one: &Field, other: &Field) -> bool {
-    match extension::name(one) {
-        Some(extension::IMAGE) => field_image(one) == field_image(other),
-        Some(extension::FIXED_SHAPE_TENSOR) => extension::tensor_shape(one) == extension::tensor_shape(other),
-        _ => extension::metadata(one) == extension::metadata(other),
-    }
+    let name = extension::name(one);
+    name == extension::name(other)
+        && match name {
+            Some(extension::IMAGE) => field_image(one) == field_image(other),
+            Some(extension::FIXED_SHAPE_TENSOR) => {
+                extension::tensor_shape(one) == extension::tensor_shape(other)
+            }
+            _ => extension::metadata(one) == extension::metadata(other),
+        }
 }
 
 /// The DS type of a schema.
