@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 
 use super::conversion::Conversion;
 use super::convert_options::ConvertOptions;
-use super::open::{self, Target, split_member};
+use super::names::split_member;
+use super::open::{self, Target};
 use super::report::Report;
 use super::types::Language;
 use crate::error::{Error, Hint, Result, count, list};

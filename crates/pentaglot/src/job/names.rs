@@ -4,12 +4,27 @@ use std::path::Path;
 
 use glob::{MatchOptions, glob_with};
 
-use super::open::split_member;
 use crate::error::{Error, Result};
 use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::{Kept, Output, Sink};
 use crate::source::Source;
+
+/// The file and the member of a name; a file of the literal name takes precedence.
+///
+/// ```
+/// use pentaglot::job::split_member;
+/// assert_eq!(split_member("arrays.npz::x"), ("arrays.npz", Some("x")));
+/// assert_eq!(split_member("arrays.npz"), ("arrays.npz", None));
+/// ```
+pub fn split_member(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once("::") {
+        // `[::1]` is a host.
+        Some((path, _)) if path.ends_with("://[") || path.ends_with("@[") => (name, None),
+        Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
+        _ => (name, None),
+    }
+}
 
 /// The bytes of a file, or of a remote object such as `s3://bucket/key`.
 pub fn source(registry: &Registry, name: &str) -> Result<Source> {

@@ -1,8 +1,8 @@
 //! Opens a document by its name: member, compression, format, dialect, options.
 
-use std::path::Path;
 use std::sync::Arc;
 
+use super::names::split_member;
 use super::{names, options, types};
 use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
@@ -147,16 +147,6 @@ fn open_table(
     match &table.filter {
         Some(filter) => opened.filtered(filter).map(Some),
         None => Ok(Some(opened)),
-    }
-}
-
-/// The file and the member of a name; a file of the literal name takes precedence.
-pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
-    match name.rsplit_once("::") {
-        // `[::1]` is a host.
-        Some((path, _)) if path.ends_with("://[") || path.ends_with("@[") => (name, None),
-        Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
-        _ => (name, None),
     }
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::conversion::Conversion;
 use super::convert_options::ConvertOptions;
-use super::names;
+use super::names::{self, split_member};
 use super::open::{self, OpenOptions, Opened};
 use super::report::Report;
 use crate::error::{Error, ErrorKind, Result};
@@ -140,7 +140,7 @@ impl Damaged {
                 (source.seekable()?, None)
             }
             _ => {
-                let (path, member) = open::split_member(input);
+                let (path, member) = split_member(input);
                 (names::source(registry, path)?, member)
             }
         };
