@@ -19,8 +19,7 @@ use arrow_array::RecordBatch;
 
 use super::decode::wrong_row_count;
 use super::layout::{DsLayout, Encoded, open_given};
-use super::read::{BATCH_BYTES, WINDOW_BYTES};
-use super::rows::{BatchLimits, RowBuilder, place, read_row_header};
+use super::rows::{BATCH_BYTES, BatchLimits, RowBuilder, WINDOW_BYTES, place, read_row_header};
 use super::types::Type;
 use crate::control::Control;
 use crate::cursor::Cursor;

@@ -18,7 +18,7 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 use super::images::Transform;
 use super::types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
 use crate::error::{Error, Result};
-use crate::hub::{Effect, Form, LossKind, Plan, extension, native, same_fields, shape, type_text};
+use crate::hub::{Effect, Form, LossKind, Plan, Shape, extension, native, same_fields, shape, type_text};
 use crate::limits::Limits;
 
 impl Fundamental {
@@ -106,6 +106,33 @@ impl Type {
         let Derived { kind, plan, .. } = derive(schema, None);
         plan.check(crate::hub::LossKinds::ALL)?;
         kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))
+    }
+}
+
+/// The columns of a type at the root, with their names.
+pub(super) fn root_columns(kind: &Type) -> Vec<(&str, &Type)> {
+    match kind {
+        Type::Tabular(table) => table.columns.iter().map(|(name, kind)| (name.as_str(), kind)).collect(),
+        Type::Array(item) => vec![("item", item)],
+        other => vec![("value", other)],
+    }
+}
+
+/// The shape that a type has at the root.
+pub(super) fn root_shape(kind: &Type) -> Shape {
+    match kind {
+        Type::Tabular(_) => Shape::Table,
+        Type::Array(_) => Shape::Array,
+        _ => Shape::Value,
+    }
+}
+
+/// How many elements the root must have, if its type declares it.
+pub(super) fn declared_rows(kind: &Type) -> Option<u64> {
+    match kind {
+        Type::Tabular(table) => table.row_count,
+        Type::Array(_) => None,
+        _ => Some(1),
     }
 }
 
@@ -231,8 +258,8 @@ pub(super) struct Derived {
 pub(super) fn derive(schema: &Schema, row_count: Option<u64>) -> Derived {
     let mut plan = Plan::default();
     if let Some((kind, decoded)) = native_type(schema, row_count) {
-        for (field, text) in schema.fields().iter().zip(column_texts(&kind)) {
-            plan.step(field.name(), from_text(field), text, Effect::exact());
+        for (field, (_, own)) in schema.fields().iter().zip(root_columns(&kind)) {
+            plan.step(field.name(), from_text(field), own.to_string(), Effect::exact());
         }
         return Derived { kind: Some(kind), plan, decoded };
     }
@@ -272,14 +299,6 @@ pub(super) fn derive(schema: &Schema, row_count: Option<u64>) -> Derived {
         }
     };
     Derived { kind: Some(kind), plan, decoded: false }
-}
-
-fn column_texts(kind: &Type) -> Vec<String> {
-    match kind {
-        Type::Tabular(table) => table.columns.iter().map(|(_, kind)| kind.to_string()).collect(),
-        Type::Array(item) => vec![item.to_string()],
-        other => vec![other.to_string()],
-    }
 }
 
 fn from_text(field: &Field) -> String {
