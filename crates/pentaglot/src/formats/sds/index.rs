@@ -7,8 +7,9 @@
 
 use pentaglot_succinct::{Indexed, SharedWords, WordCursor};
 
-use super::layout::{Object, Wanted, open_object, read_words};
-use super::schema::SdsKind;
+use super::detect::{Wanted, open_object};
+use super::layout::{Object, read_words};
+use super::type_text::SdsKind;
 use crate::error::{Error, Result};
 use crate::formats::ReadOptions;
 use crate::formats::side_index::{SDS_MAGIC, SUFFIX};
