@@ -73,7 +73,7 @@ pub(super) fn plan(
 ) -> Result<Conversion> {
     let text = types.output.unwrap_or_default();
     let limits = options.open.budget.limits();
-    let kind = SdsType::parse(text.trim_start().strip_prefix(PREFIX).unwrap_or(&text), limits);
+    let kind = SdsType::parse_within(text.trim_start().strip_prefix(PREFIX).unwrap_or(&text), limits);
     let kind = kind.map_err(|error| super::types::as_usage("the wanted type", error))?;
     if let Some(dialect) = target.dialect {
         return Err(Error::usage(format!("both a kind (sds:{dialect}) and a type are given")));

@@ -194,7 +194,7 @@ fn parse_in(language: Language, text: &str, limits: &Limits) -> Result<TypeText>
         #[cfg(feature = "dynd")]
         Language::Dynd => Parsed::Dynd(dynd::Type::parse_within(text, limits)?),
         #[cfg(feature = "sds")]
-        Language::Sds => Parsed::Sds(sds::SdsType::parse(text, limits)?),
+        Language::Sds => Parsed::Sds(sds::SdsType::parse_within(text, limits)?),
         #[cfg(not(all(feature = "ds", feature = "dynd", feature = "sds")))]
         _ => return Err(Error::unsupported("this build does not have that type language")),
     };

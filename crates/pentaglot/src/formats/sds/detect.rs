@@ -115,7 +115,7 @@ impl<'o> Wanted<'o> {
         if let Some(dialect) = self.dialect {
             return Err(Error::usage(format!("both a kind (sds:{dialect}) and a type are given")));
         }
-        let kind = SdsType::parse(text, limits).map_err(|error| match error.kind() {
+        let kind = SdsType::parse_within(text, limits).map_err(|error| match error.kind() {
             ErrorKind::Limit => error,
             _ => Error::usage(format!("the given type: {error}")),
         })?;

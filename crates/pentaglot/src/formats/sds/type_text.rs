@@ -130,9 +130,8 @@ impl fmt::Display for SdsKind {
 /// The type of a file, or of a part of one.
 ///
 /// ```
-/// use pentaglot::Limits;
 /// use pentaglot::formats::sds::SdsType;
-/// let kind = SdsType::parse("{n:u64, index: ?int, names: string, rest: [ pair ]}", &Limits::default())?;
+/// let kind = SdsType::parse("{n:u64, index: ?int, names: string, rest: [ pair ]}")?;
 /// assert_eq!(kind.to_string(), "{n: u64, index: ?int, names: string, rest: [pair]}");
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
@@ -169,8 +168,13 @@ const KINDS: [SdsKind; 10] = [
 pub const PREFIX: &str = "sds:";
 
 impl SdsType {
-    /// The type that a text without its prefix `sds:` describes.
-    pub fn parse(text: &str, limits: &Limits) -> Result<Self> {
+    /// The type that a text without its prefix `sds:` describes, under the default limits.
+    pub fn parse(text: &str) -> Result<Self> {
+        SdsType::parse_within(text, &Limits::default())
+    }
+
+    /// The type that a text without its prefix `sds:` describes, under these limits.
+    pub fn parse_within(text: &str, limits: &Limits) -> Result<Self> {
         let mut parser = Parser { text, at: 0, limits };
         let kind = parser.kind(0)?;
         match parser.peek() {
