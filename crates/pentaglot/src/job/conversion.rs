@@ -35,6 +35,19 @@ use crate::sink::Sink;
 use crate::source::Source;
 
 /// A planned conversion: `plan` can be shown, `run` obeys it.
+///
+/// ```
+/// use pentaglot::{Registry, job};
+/// let folder = tempfile::tempdir()?;
+/// let name = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+/// std::fs::write(name("cities.csv"), "city,people\nBern,134000\n")?;
+/// let (registry, options) = (Registry::default(), job::ConvertOptions::default());
+/// let conversion = job::Conversion::plan(&registry, &[name("cities.csv")], &name("cities.parquet"), &options)?;
+/// assert_eq!(conversion.plan.steps[0].field, "city");
+/// let report = conversion.run(&name("cities.parquet"), options.force)?;
+/// assert_eq!(report.rows, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Conversion {
     opened: Opened,
     target: Target,

@@ -61,6 +61,17 @@ pub(super) fn create_kept(registry: &Registry, name: &str, force: bool, is_rerea
 ///
 /// A file of the literal name takes precedence over a pattern. A pattern matches files, not folders, and no hidden ones
 /// unless it begins with a dot itself; one that matches nothing is an error.
+///
+/// ```
+/// use pentaglot::{Registry, job};
+/// let folder = tempfile::tempdir()?;
+/// let name = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+/// for day in ["mon.csv", "tue.csv", "notes.txt"] {
+///     std::fs::write(name(day), "x\n1\n")?;
+/// }
+/// assert_eq!(job::expand(&Registry::default(), &[name("*.csv")])?, [name("mon.csv"), name("tue.csv")]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn expand(registry: &Registry, names: &[impl AsRef<str>]) -> Result<Vec<String>> {
     let mut expanded = Vec::new();
     for name in names.iter().map(AsRef::as_ref) {

@@ -221,6 +221,20 @@ pub(super) fn is_known(value_type: ValueType) -> bool {
 ///
 /// Returns an `Unsupported` error for types that DAPHNE does not have, and if the number of rows is not
 /// known.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pentaglot::arrow::array::UInt8Array;
+/// use pentaglot::formats::dbdf::{Dbdf, Matrix, meta_text, write_matrix};
+/// use pentaglot::formats::Format;
+/// use pentaglot::{Sink, Source};
+/// let (sink, memory) = Sink::memory();
+/// let matrix = Matrix::Dense { rows: 1, cols: 2, values: Arc::new(UInt8Array::from(vec![40, 2])) };
+/// write_matrix(sink, &matrix, &Default::default())?;
+/// let file = Dbdf.open(Source::from_bytes("m.dbdf", memory.take()), &Default::default())?;
+/// assert!(meta_text(file.summary())?.contains("ui8"));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 pub fn meta_text(summary: &Summary) -> Result<String> {
     let schema: &Schema = &summary.schema;
     let rows = summary.rows.or_else(|| shape::matrix_rows(schema)).ok_or_else(|| {

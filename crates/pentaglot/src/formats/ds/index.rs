@@ -151,6 +151,15 @@ impl Index {
 ///
 /// Reads the file twice: once for the lengths of rows, and once for the hashes. Only a table in a seekable
 /// MessagePack stream can have an index.
+///
+/// ```
+/// use pentaglot::formats::ds::{Type, Value, Wire, build_index, write_bundle};
+/// let kind = Type::parse(r#"{"columns": {"n": "int32"}}"#)?;
+/// let bundle = write_bundle(&kind, &Value::List(vec![Value::List(vec![Value::Int(7)])]), Wire::MsgPack)?;
+/// let index = build_index(&pentaglot::Source::from_bytes("x.ds", bundle), &Default::default())?;
+/// assert!(index.starts_with(b"PGDSIDX1"));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 pub fn build_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     build(source, options).in_format(super::ID)
 }
