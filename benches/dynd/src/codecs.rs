@@ -2,6 +2,7 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use rkyv::rancor::Error;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, BorshSerialize, BorshDeserialize, rkyv::Archive, rkyv::Serialize)]
@@ -91,19 +92,29 @@ pub fn text_columns<'a, R>(rows: &'a [R], row: impl Fn(&'a R) -> (i64, &'a str, 
 /// A codec and how it makes columns of the rows that it encoded.
 pub type Codec<C> = (&'static str, Box<dyn Fn() -> C>);
 
-pub fn fixed_codecs(rows: &Vec<Fixed>) -> Vec<Codec<FixedColumns>> {
-    let columns = |rows: Vec<Fixed>| fixed_columns(&rows, |row| (row.a, row.b, row.c, row.d, row.e));
+/// The codecs that decode to the rows themselves.
+fn row_codecs<R, C: 'static>(rows: &Vec<R>, columns: fn(Vec<R>) -> C) -> Vec<Codec<C>>
+where
+    R: Serialize + DeserializeOwned + BorshSerialize + BorshDeserialize + 'static,
+{
     let bincoded = bincode::serialize(rows).unwrap();
     let postcarded = postcard::to_stdvec(rows).unwrap();
     let borshed = borsh::to_vec(rows).unwrap();
-    let archived = rkyv::to_bytes::<Error>(rows).unwrap();
-    let message =
-        |row: &Fixed| FixedMessage { a: row.a, b: row.b, c: row.c.into(), d: row.d, e: row.e.into() };
-    let messages = prost::Message::encode_to_vec(&FixedMessages { rows: rows.iter().map(message).collect() });
     vec![
         ("bincode", Box::new(move || columns(bincode::deserialize(&bincoded).unwrap()))),
         ("postcard", Box::new(move || columns(postcard::from_bytes(&postcarded).unwrap()))),
         ("borsh", Box::new(move || columns(borsh::from_slice(&borshed).unwrap()))),
+    ]
+}
+
+pub fn fixed_codecs(rows: &Vec<Fixed>) -> Vec<Codec<FixedColumns>> {
+    let columns = |rows: Vec<Fixed>| fixed_columns(&rows, |row| (row.a, row.b, row.c, row.d, row.e));
+    let archived = rkyv::to_bytes::<Error>(rows).unwrap();
+    let message =
+        |row: &Fixed| FixedMessage { a: row.a, b: row.b, c: row.c.into(), d: row.d, e: row.e.into() };
+    let messages = prost::Message::encode_to_vec(&FixedMessages { rows: rows.iter().map(message).collect() });
+    let mut codecs = row_codecs(rows, columns);
+    codecs.extend::<[Codec<_>; 2]>([
         (
             "rkyv, verified and read in place",
             Box::new(move || {
@@ -120,21 +131,17 @@ pub fn fixed_codecs(rows: &Vec<Fixed>) -> Vec<Codec<FixedColumns>> {
                 fixed_columns(&rows, |row| (row.a, row.b, row.c as i16, row.d, row.e as u8))
             }),
         ),
-    ]
+    ]);
+    codecs
 }
 
 pub fn text_codecs(rows: &Vec<Text>) -> Vec<Codec<TextColumns>> {
     let columns = |rows: Vec<Text>| text_columns(&rows, |row| (row.id, &row.name, row.score));
-    let bincoded = bincode::serialize(rows).unwrap();
-    let postcarded = postcard::to_stdvec(rows).unwrap();
-    let borshed = borsh::to_vec(rows).unwrap();
     let archived = rkyv::to_bytes::<Error>(rows).unwrap();
     let message = |row: &Text| TextMessage { id: row.id, name: row.name.clone(), score: row.score };
     let messages = prost::Message::encode_to_vec(&TextMessages { rows: rows.iter().map(message).collect() });
-    vec![
-        ("bincode", Box::new(move || columns(bincode::deserialize(&bincoded).unwrap()))),
-        ("postcard", Box::new(move || columns(postcard::from_bytes(&postcarded).unwrap()))),
-        ("borsh", Box::new(move || columns(borsh::from_slice(&borshed).unwrap()))),
+    let mut codecs = row_codecs(rows, columns);
+    codecs.extend::<[Codec<_>; 2]>([
         (
             "rkyv, verified and read in place",
             Box::new(move || {
@@ -149,5 +156,6 @@ pub fn text_codecs(rows: &Vec<Text>) -> Vec<Codec<TextColumns>> {
                 text_columns(&rows, |row| (row.id, &row.name, row.score))
             }),
         ),
-    ]
+    ]);
+    codecs
 }

@@ -185,7 +185,7 @@ fn check_receipt(session: &Session, receipt: &str, args: &Convert) -> pentaglot:
     };
     let is_same = |name: &str| name == receipt || place(name).is_some_and(|own| Some(own) == place(receipt));
     let inputs = job::expand(&session.registry, &args.inputs)?;
-    let files = inputs.iter().map(|input| input.split_once("::").map_or(input.as_str(), |(file, _)| file));
+    let files = inputs.iter().map(|input| job::split_member(input).0);
     match files.chain([args.output.as_str()]).find(|name| is_same(name)) {
         Some(name) => Err(Error::usage(format!("the receipt would replace {name}"))),
         None => Ok(()),

@@ -87,15 +87,15 @@ fn dynd_serialize<'py>(
     let ty = &of.get().0;
     if !ty.is_concrete() {
         // The library says why, before any value is looked at.
-        dynd::serialize(ty, &Value::Void)?;
+        dynd::write_value(ty, &Value::Void)?;
     }
     let mut walk = Walk::new();
     let value = walk.value(value, ty)?;
     let bytes = match walk.is_long() {
-        false => dynd::serialize(ty, &value)?,
+        false => dynd::write_value(ty, &value)?,
         true => {
             let ty = ty.clone();
-            apart(py, move || Ok(dynd::serialize(&ty, &value)?))?
+            apart(py, move || Ok(dynd::write_value(&ty, &value)?))?
         }
     };
     Ok(PyBytes::new(py, &bytes))
@@ -115,10 +115,10 @@ fn dynd_deserialize<'py>(
         Err(_) => PyMemoryView::from(bytes)?.call_method0("tobytes")?.cast_into().map_err(PyErr::from)?,
     };
     let value = match bytes.as_bytes() {
-        few if few.len() <= FEW => dynd::deserialize(few, ty, &Limits::default())?,
+        few if few.len() <= FEW => dynd::read_value(few, ty, &Limits::default())?,
         many => {
             let (many, ty) = (many.to_vec(), ty.clone());
-            apart(py, move || Ok(dynd::deserialize(&many, &ty, &Limits::default())?))?
+            apart(py, move || Ok(dynd::read_value(&many, &ty, &Limits::default())?))?
         }
     };
     Ok(to_python(py, &value, ty, &mut Walk::new())?)

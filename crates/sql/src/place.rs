@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use datafusion::error::DataFusionError;
-use pentaglot::job::OpenOptions;
+use pentaglot::job::{OpenOptions, split_member};
 use pentaglot::{Error, Registry, Result, redacted};
 
 use crate::fault;
@@ -131,10 +131,7 @@ impl Place {
                 _ => Ok(None),
             };
         }
-        let (path, member) = match name.rsplit_once("::") {
-            Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
-            _ => (name, None),
-        };
+        let (path, member) = split_member(name);
         if !Path::new(path).is_absolute() {
             return Err(Error::usage(format!(
                 "expected an absolute name, which means the same on every machine, found {:?}",

@@ -20,7 +20,7 @@ pub mod type_text;
 
 pub use columns::Columns;
 pub(crate) use columns::distinct;
-pub(crate) use inner::inner_fields;
+pub(crate) use inner::{inner_fields, same_fields};
 pub use loss::{LossKind, LossKinds, LossRecord, Lost};
 pub(crate) use overlap::{Early, overlapped};
 pub use plan::{Effect, FieldPlan, Plan, Verdict};

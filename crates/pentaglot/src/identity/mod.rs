@@ -136,7 +136,7 @@ impl Identity {
             Value::List(columns.collect()),
         ]);
         let any: dynd::Type = "array[Any]".parse()?;
-        dynd::serialize(&any, &Value::array(ROOT_TYPE.parse()?, value))
+        dynd::write_value(&any, &Value::array(ROOT_TYPE.parse()?, value))
     }
 
     /// The identity: the CID of the root.

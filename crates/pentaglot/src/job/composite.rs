@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 
 use super::conversion::Conversion;
 use super::convert_options::ConvertOptions;
-use super::open::{self, Target, split_member};
+use super::names::split_member;
+use super::open::{self, Target};
 use super::report::Report;
 use super::types::Language;
 use crate::error::{Error, Hint, Result, count, list};
@@ -72,7 +73,7 @@ pub(super) fn plan(
 ) -> Result<Conversion> {
     let text = types.output.unwrap_or_default();
     let limits = options.open.budget.limits();
-    let kind = SdsType::parse(text.trim_start().strip_prefix(PREFIX).unwrap_or(&text), limits);
+    let kind = SdsType::parse_within(text.trim_start().strip_prefix(PREFIX).unwrap_or(&text), limits);
     let kind = kind.map_err(|error| super::types::as_usage("the wanted type", error))?;
     if let Some(dialect) = target.dialect {
         return Err(Error::usage(format!("both a kind (sds:{dialect}) and a type are given")));

@@ -12,7 +12,7 @@ use super::dense;
 #[cfg(feature = "ds")]
 use super::image_files::ImageFiles;
 use super::inputs::open_all;
-use super::names::{self, expand};
+use super::names::{self, expand, split_member};
 use super::open::{self, OpenOptions, Opened, Target};
 use super::report::{Report, report};
 use super::split::{Parts, Split};
@@ -35,6 +35,19 @@ use crate::sink::Sink;
 use crate::source::Source;
 
 /// A planned conversion: `plan` can be shown, `run` obeys it.
+///
+/// ```
+/// use pentaglot::{Registry, job};
+/// let folder = tempfile::tempdir()?;
+/// let name = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+/// std::fs::write(name("cities.csv"), "city,people\nBern,134000\n")?;
+/// let (registry, options) = (Registry::default(), job::ConvertOptions::default());
+/// let conversion = job::Conversion::plan(&registry, &[name("cities.csv")], &name("cities.parquet"), &options)?;
+/// assert_eq!(conversion.plan.steps[0].field, "city");
+/// let report = conversion.run(&name("cities.parquet"), options.force)?;
+/// assert_eq!(report.rows, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Conversion {
     opened: Opened,
     target: Target,
@@ -134,7 +147,7 @@ impl Conversion {
         let opened = open_all(registry, &inputs, &open)?;
         let mut conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
         if let Some(split) = &mut conversion.split {
-            split.inputs = inputs.iter().map(|input| open::split_member(input).0.into()).collect();
+            split.inputs = inputs.iter().map(|input| split_member(input).0.into()).collect();
         }
         conversion.dense_bytes.map_or(Ok(()), |bytes| dense::check_room(bytes, output))?;
         Ok(conversion)
@@ -552,7 +565,7 @@ fn check_apart(input: &str, output: &str, inputs: usize) -> Result<()> {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
     };
-    let (path, _) = open::split_member(input);
+    let (path, _) = split_member(input);
     if input != "-" && output != "-" && same(Path::new(path), Path::new(output)) && Path::new(path).is_file()
     {
         let which = if inputs == 1 { "the input itself" } else { "one of the inputs" };

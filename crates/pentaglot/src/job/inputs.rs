@@ -22,6 +22,18 @@ use crate::registry::Registry;
 ///
 /// Tables are joined by the names of their columns, matrices are stacked, arrays are concatenated; single values are
 /// an error. The metadata is that of the first input.
+///
+/// ```
+/// use pentaglot::{Registry, job};
+/// let folder = tempfile::tempdir()?;
+/// let name = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+/// std::fs::write(name("a.csv"), "x\n1\n")?;
+/// std::fs::write(name("b.csv"), "x,y\n2,3\n")?;
+/// let names = [name("a.csv"), name("b.csv")];
+/// let opened = job::open_all(&Registry::default(), &names, &job::OpenOptions::default())?;
+/// assert_eq!(opened.document.summary().schema.fields().len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn open_all(registry: &Registry, names: &[impl AsRef<str>], options: &OpenOptions) -> Result<Opened> {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     if let [name] = names[..] {

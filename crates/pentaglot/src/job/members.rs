@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::conversion::Conversion;
 use super::convert_options::ConvertOptions;
+use super::names::split_member;
 use super::open::{self, Opened, Target};
 use super::report::Report;
 use crate::error::{Context, Error, Result};
@@ -53,7 +54,7 @@ impl Members {
     ) -> Result<Option<Self>> {
         let [input] = inputs else { return Ok(None) };
         let input = input.as_ref();
-        let (path, member) = open::split_member(input);
+        let (path, member) = split_member(input);
         // Only local files can appear together.
         let is_local = Path::new(path).is_file() && registry.remote(output)?.is_none();
         if input == "-" || member.is_some() || !is_local {

@@ -59,7 +59,7 @@ pub use hash::RawDigest;
 pub use index::index;
 pub use inputs::{join, open_all};
 pub use members::Members;
-pub use names::{create, expand, source};
+pub use names::{create, expand, source, split_member};
 pub use open::{
     Broken, OpenOptions, Opened, Target, open, open_broken, open_source, target, validate, validate_opened,
 };

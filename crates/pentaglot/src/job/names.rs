@@ -4,12 +4,27 @@ use std::path::Path;
 
 use glob::{MatchOptions, glob_with};
 
-use super::open::split_member;
 use crate::error::{Error, Result};
 use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::{Kept, Output, Sink};
 use crate::source::Source;
+
+/// The file and the member of a name; a file of the literal name takes precedence.
+///
+/// ```
+/// use pentaglot::job::split_member;
+/// assert_eq!(split_member("arrays.npz::x"), ("arrays.npz", Some("x")));
+/// assert_eq!(split_member("arrays.npz"), ("arrays.npz", None));
+/// ```
+pub fn split_member(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once("::") {
+        // `[::1]` is a host.
+        Some((path, _)) if path.ends_with("://[") || path.ends_with("@[") => (name, None),
+        Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
+        _ => (name, None),
+    }
+}
 
 /// The bytes of a file, or of a remote object such as `s3://bucket/key`.
 pub fn source(registry: &Registry, name: &str) -> Result<Source> {
@@ -46,6 +61,17 @@ pub(super) fn create_kept(registry: &Registry, name: &str, force: bool, is_rerea
 ///
 /// A file of the literal name takes precedence over a pattern. A pattern matches files, not folders, and no hidden ones
 /// unless it begins with a dot itself; one that matches nothing is an error.
+///
+/// ```
+/// use pentaglot::{Registry, job};
+/// let folder = tempfile::tempdir()?;
+/// let name = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+/// for day in ["mon.csv", "tue.csv", "notes.txt"] {
+///     std::fs::write(name(day), "x\n1\n")?;
+/// }
+/// assert_eq!(job::expand(&Registry::default(), &[name("*.csv")])?, [name("mon.csv"), name("tue.csv")]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn expand(registry: &Registry, names: &[impl AsRef<str>]) -> Result<Vec<String>> {
     let mut expanded = Vec::new();
     for name in names.iter().map(AsRef::as_ref) {

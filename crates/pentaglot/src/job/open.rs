@@ -1,8 +1,8 @@
 //! Opens a document by its name: member, compression, format, dialect, options.
 
-use std::path::Path;
 use std::sync::Arc;
 
+use super::names::split_member;
 use super::{names, options, types};
 use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
@@ -109,6 +109,18 @@ pub struct Target {
 }
 
 /// Opens `FILE`, `FILE::MEMBER` or `-` (standard input).
+///
+/// ```
+/// use pentaglot::{Registry, job};
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("cities.csv");
+/// std::fs::write(&file, "city,people\nBern,134000\nGraz,292000\n")?;
+/// let opened = job::open(&Registry::default(), &file.to_string_lossy(), &job::OpenOptions::default())?;
+/// assert_eq!(opened.format.info().id, "csv");
+/// let batch = opened.rows(&job::View::default().with_rows(1..2))?.next().unwrap()?;
+/// assert_eq!(batch.num_rows(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Opened> {
     if name == "-" {
         return open_source(registry, Source::from_reader("-", std::io::stdin()), None, options);
@@ -150,17 +162,15 @@ fn open_table(
     }
 }
 
-/// The file and the member of a name; a file of the literal name takes precedence.
-pub(super) fn split_member(name: &str) -> (&str, Option<&str>) {
-    match name.rsplit_once("::") {
-        // `[::1]` is a host.
-        Some((path, _)) if path.ends_with("://[") || path.ends_with("@[") => (name, None),
-        Some((path, member)) if !Path::new(name).exists() => (path, Some(member)),
-        _ => (name, None),
-    }
-}
-
 /// Opens a source, or a member of it.
+///
+/// ```
+/// use pentaglot::{Registry, Source, job};
+/// let source = Source::from_bytes("lines.jsonl", b"{\"a\": 1}\n{\"a\": 2}\n".to_vec());
+/// let opened = job::open_source(&Registry::default(), source, None, &job::OpenOptions::default())?;
+/// assert_eq!(opened.document.summary().schema.field(0).name(), "a");
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 pub fn open_source(
     registry: &Registry,
     source: Source,
@@ -295,6 +305,13 @@ fn check_packing(registry: &Registry, source: &Source, packing: Packing) -> Resu
 }
 
 /// The format and dialect that `text` names: `dbdf`, `dbdf:daphne`.
+///
+/// ```
+/// use pentaglot::{Registry, job};
+/// let target = job::target(&Registry::default(), "dbdf:daphne")?;
+/// assert_eq!((target.format.info().id, target.dialect), ("dbdf", Some("daphne")));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 pub fn target(registry: &Registry, text: &str) -> Result<Target> {
     let (id, dialect) = match text.split_once(':') {
         Some((id, dialect)) => (id, Some(dialect)),
@@ -316,6 +333,19 @@ pub fn target(registry: &Registry, text: &str) -> Result<Target> {
 
 /// Checks a file against every rule of its format. Also returns the format's id if it could be determined. A
 /// broken file gives findings; `Err` is for other errors, such as I/O.
+///
+/// ```
+/// use pentaglot::formats::Findings;
+/// use pentaglot::{Registry, job};
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("cut.npy");
+/// std::fs::write(&file, b"\x93NUMPY\x01\x00")?;
+/// let mut findings = Findings::new(false);
+/// let options = job::OpenOptions::default();
+/// let format = job::validate(&Registry::default(), &file.to_string_lossy(), &options, &mut findings)?;
+/// assert_eq!((format, findings.is_valid()), (Some("npy"), false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn validate(
     registry: &Registry,
     name: &str,

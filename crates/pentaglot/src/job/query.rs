@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::names;
-use super::open::split_member;
+use super::names::split_member;
 use super::open::{OpenOptions, target};
 use super::types::Language;
 use crate::error::{Context, Error, Result};

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::conversion::Conversion;
 use super::convert_options::ConvertOptions;
-use super::names;
+use super::names::{self, split_member};
 use super::open::{self, OpenOptions, Opened};
 use super::report::Report;
 use crate::error::{Error, ErrorKind, Result};
@@ -98,6 +98,18 @@ impl Salvaged {
 }
 
 /// Writes what is sound in `input` to `output`. A file that cannot be opened at all is an error.
+///
+/// ```
+/// use pentaglot::{Registry, job};
+/// let folder = tempfile::tempdir()?;
+/// let name = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+/// std::fs::write(name("cut.jsonl"), "{\"a\": 1}\n{\"a\": 2}\n{\"a\"")?;
+/// let options = job::ConvertOptions::default();
+/// let salvaged = job::salvage(&Registry::default(), &name("cut.jsonl"), &name("sound.csv"), &options)?;
+/// assert_eq!(std::fs::read_to_string(name("sound.csv"))?, "a\n1\n2\n");
+/// assert!(!salvaged.lost_rows.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn salvage(registry: &Registry, input: &str, output: &str, options: &ConvertOptions) -> Result<Salvaged> {
     let mut options = options.clone();
     // It is read several times.
@@ -140,7 +152,7 @@ impl Damaged {
                 (source.seekable()?, None)
             }
             _ => {
-                let (path, member) = open::split_member(input);
+                let (path, member) = split_member(input);
                 (names::source(registry, path)?, member)
             }
         };

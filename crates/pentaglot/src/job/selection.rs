@@ -5,6 +5,10 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 
 /// The names in `a,b`; a comma in a name is written `\,`.
+///
+/// ```
+/// assert_eq!(pentaglot::job::parse_columns(r"price,a\,b"), ["price", "a,b"]);
+/// ```
 pub fn parse_columns(text: &str) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut characters = text.chars().peekable();
@@ -23,6 +27,11 @@ pub fn parse_columns(text: &str) -> Vec<String> {
 }
 
 /// The rows `A..B`: half-open, counted from 0; either end may be missing.
+///
+/// ```
+/// assert_eq!(pentaglot::job::parse_rows("10..")?, 10..u64::MAX);
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 pub fn parse_rows(text: &str) -> Result<Range<u64>> {
     let bad = || Error::usage(format!("expected rows as A..B, found {text:?}"));
     let (start, end) = text.split_once("..").ok_or_else(bad)?;
@@ -36,12 +45,18 @@ pub fn parse_rows(text: &str) -> Result<Range<u64>> {
     Ok(start..end)
 }
 
-/// The renamings in `a=b,c=d`: names and new names. A comma or an equals sign in a name is written `\\,`, `\\=`.
+/// The renamings in `a=b,c=d`: names and new names. A comma or an equals sign in a name is written `\,`, `\=`.
+///
+/// ```
+/// let renames = pentaglot::job::parse_renames(r"a=b,x\=y=z")?;
+/// assert_eq!(renames, [("a".into(), "b".into()), ("x=y".into(), "z".into())]);
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 pub fn parse_renames(text: &str) -> Result<Vec<(String, String)>> {
     parse_pairs(text, |rest| take_name(rest, ','), "renamings as a=b,c=d")
 }
 
-/// The casts in `a=T,b=T`: names and types. A comma or an equals sign in a name is written `\\,`, `\\=`; a type may hold commas in
+/// The casts in `a=T,b=T`: names and types. A comma or an equals sign in a name is written `\,`, `\=`; a type may hold commas in
 /// brackets or quotes.
 ///
 /// ```

@@ -194,7 +194,7 @@ fn parse_in(language: Language, text: &str, limits: &Limits) -> Result<TypeText>
         #[cfg(feature = "dynd")]
         Language::Dynd => Parsed::Dynd(dynd::Type::parse_within(text, limits)?),
         #[cfg(feature = "sds")]
-        Language::Sds => Parsed::Sds(sds::SdsType::parse(text, limits)?),
+        Language::Sds => Parsed::Sds(sds::SdsType::parse_within(text, limits)?),
         #[cfg(not(all(feature = "ds", feature = "dynd", feature = "sds")))]
         _ => return Err(Error::unsupported("this build does not have that type language")),
     };
@@ -228,6 +228,14 @@ pub(super) fn arrow_type_text(text: &str, limits: &Limits) -> Result<String> {
 }
 
 /// The type of data with this schema, in a language: the one that a conversion to that format writes.
+///
+/// ```
+/// use pentaglot::Limits;
+/// use pentaglot::job::{Language, parse_type, print_type};
+/// let schema = parse_type("struct{x: int32, y: ?utf8}", None, &Limits::default())?.schema()?;
+/// assert_eq!(print_type(&schema, Language::Dynd)?, "var * {x: int32, y: ?string}");
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 pub fn print_type(schema: &Schema, language: Language) -> Result<String> {
     match language {
         Language::Arrow => Ok(type_text::print_schema(schema)),

@@ -11,7 +11,8 @@ use crate::limits::Budget;
 use crate::sink::Sink;
 use crate::source::Spool;
 
-use super::write::{Object, sparse_rows};
+use super::cast::sparse_rows;
+use super::schema::Object;
 
 /// The arrays so far: the offsets of rows, and the columns and values of entries.
 pub(super) struct Arrays {

@@ -18,12 +18,18 @@ use crate::limits::Budget;
 use super::cast::{self, Number};
 use super::layout::{Block, Encoding};
 use super::locate;
-use super::read::{Chunk, File};
+use super::open::File;
 use super::sparse::Piece;
 use super::types::ValueType;
 
 /// Rows of a block are copied through a buffer of about this size.
 const SLAB_BYTES: u64 = 256 << 10;
+
+/// Rows of a batch, and the blocks under them.
+pub(super) struct Chunk {
+    pub(super) rows: Range<u64>,
+    pub(super) blocks: Vec<usize>,
+}
 
 /// The selected part of an object.
 pub(super) struct Projection {

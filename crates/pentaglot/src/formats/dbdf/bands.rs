@@ -10,9 +10,10 @@ use crate::hub::Form;
 use crate::hub::matrix::ColumnNumbers;
 use crate::sink::Sink;
 
+use super::cast::SparseRows;
 use super::encode::{self, BlockOptions, Entries, Place};
+use super::schema::Object;
 use super::types::{DataType, ValueType};
-use super::write::{Object, SparseRows};
 
 /// Default size of a band.
 const BAND_BYTES: u64 = 16 << 20;

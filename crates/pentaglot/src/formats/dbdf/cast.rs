@@ -1,7 +1,16 @@
-//! Casts values from one type to another; every cast is exact to the bit, or fails.
+//! Casts values from one type to another, and the values of Arrow arrays to those of an object; every cast is exact to
+//! the bit, or fails.
 
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
+use arrow_schema::{DataType as ArrowType, Schema};
+
+use super::schema::Object;
 use super::types::ValueType;
-use crate::hub::matrix::widen;
+use crate::error::{Error, Hint, Result};
+use crate::hub::matrix::{self, ColumnNumbers, widen};
+use crate::hub::{Form, shape};
 
 /// Any value of any numeric type.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -164,4 +173,101 @@ fn cast_as(bytes: &[u8], from: ValueType, to: ValueType, out: &mut [u8]) -> Resu
         Number::read(from, cell).and_then(|number| number.write(to, out)).ok_or(index)?;
     }
     Ok(())
+}
+
+/// The cells of each column of a table, or all cells of a dense matrix, as the object's types.
+pub(super) fn plain_columns(
+    object: &Object,
+    schema: &Schema,
+    batch: &RecordBatch,
+    first: u64,
+) -> Result<Vec<Buffer>> {
+    if object.form == Form::Table {
+        let columns = batch.columns().iter().zip(schema.fields()).zip(&object.value_types);
+        return columns
+            .map(|((column, field), value_type)| {
+                cells(column, *value_type, &|index| (first + index, field.name().clone()))
+            })
+            .collect();
+    }
+    let rows = batch.column(0).as_fixed_size_list();
+    let width = object.cols.max(1);
+    check_nulls(rows, &|index| (first + index, shape::ROW_FIELD.to_owned()))?;
+    let place = |index: u64| (first + index / width, shape::column_name(index % width));
+    Ok(vec![cells(rows.values(), object.value_type(), &place)?])
+}
+
+/// Returns row and column of a value by its index.
+type Place<'a> = &'a dyn Fn(u64) -> (u64, String);
+
+fn check_nulls(array: &dyn Array, place: Place<'_>) -> Result<()> {
+    if array.null_count() == 0 {
+        return Ok(());
+    }
+    let index = (0..array.len()).find(|index| array.is_null(*index)).unwrap_or(0);
+    let (row, column) = place(index as u64);
+    let error = Error::lossy(format!("row {row}, column {column:?}: dbdf cannot hold a null"));
+    Err(if array.data_type().is_floating() { error.hint(Hint::Option("nulls=nan".into())) } else { error })
+}
+
+/// The bytes of an array's values as the given type, which holds all values of the array's.
+fn cells(array: &ArrayRef, value_type: ValueType, place: Place<'_>) -> Result<Buffer> {
+    check_nulls(array, place)?;
+    if value_type == ValueType::FixedStr16 {
+        return fixed_strings(array, place);
+    }
+    let size = value_type.size();
+    let array = match array.data_type() {
+        kind if *kind == value_type.arrow() => array.clone(),
+        ArrowType::Boolean | ArrowType::Float16 => arrow_cast::cast(array, &value_type.arrow())?,
+        kind => {
+            // 16-bit integers, which DAPHNE's dialect does not have.
+            let from = ValueType::from_arrow(kind)
+                .filter(|from| always_fits(*from, value_type))
+                .ok_or_else(|| Error::unsupported(format!("{kind} as {value_type}")))?;
+            let narrow = cells(array, from, place)?;
+            let mut wide = MutableBuffer::new(0);
+            wide.resize(array.len() * size, 0);
+            cast(&narrow, from, value_type, wide.as_slice_mut())
+                .map_err(|_| Error::unsupported(format!("{kind} as {value_type}")))?;
+            return Ok(wide.into());
+        }
+    };
+    let data = array.to_data();
+    let bytes = data.buffers().first().cloned().unwrap_or_default();
+    Ok(bytes.slice_with_length(data.offset() * size, data.len() * size))
+}
+
+fn fixed_strings(array: &ArrayRef, place: Place<'_>) -> Result<Buffer> {
+    let texts = array.as_string_opt::<i32>().ok_or_else(|| Error::unsupported("strings of another kind"))?;
+    let mut bytes = Vec::new();
+    for (index, text) in (0u64..).zip(texts.iter()) {
+        let text = text.unwrap_or_default();
+        if text.len() > 15 || text.contains('\0') {
+            let (row, column) = place(index);
+            let found = format!(
+                "row {row}, column {column:?}: expected a string of at most 15 bytes without NUL, found {text:?}"
+            );
+            return Err(Error::lossy(found));
+        }
+        bytes.extend_from_slice(text.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(16).max((bytes.len() - text.len()) + 16), 0);
+    }
+    Ok(bytes.into())
+}
+
+/// Rows of a sparse matrix, as arrays.
+pub(super) struct SparseRows {
+    /// Positions in `cols` and `values`; the start of the first row comes first.
+    pub(super) ends: ScalarBuffer<i64>,
+    pub(super) cols: ColumnNumbers,
+    pub(super) values: Buffer,
+}
+
+/// The entries of a batch of sparse rows, as the object's type.
+pub(super) fn sparse_rows(object: &Object, batch: &RecordBatch, first: u64) -> Result<SparseRows> {
+    let rows = matrix::SparseRows::of(batch.column(0), first)?;
+    let row_of = |entry: u64| first + rows.row_of(usize::try_from(entry).unwrap_or(usize::MAX)) as u64;
+    let values = cells(&rows.values, object.value_type(), &|entry| (row_of(entry), "value".to_owned()))?;
+    Ok(SparseRows { ends: rows.offsets.inner().clone(), cols: rows.cols, values })
 }

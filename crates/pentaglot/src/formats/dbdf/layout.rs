@@ -7,7 +7,6 @@ use crate::error::{Context, Error, Result};
 use crate::limits::Budget;
 use crate::source::Source;
 
-use super::tiling;
 use super::types::{BlockType, DataType, Dialect, ValueType};
 
 /// The part of a file before the body.
@@ -85,6 +84,22 @@ impl Block {
     /// Whether it has no cells.
     pub fn is_void(&self) -> bool {
         self.rows == 0 || self.cols == 0
+    }
+
+    /// The error if block `index` is not inside an object of this size.
+    pub(super) fn outside(&self, index: usize, rows: u64, cols: u64) -> Option<Error> {
+        let rule = |error: Error| error.index(index as u64).field("block").rule("block-outside");
+        if self.row.checked_add(self.rows).is_none_or(|end| end > rows) {
+            let found = format!("rows {} to {}", self.row, u128::from(self.row) + u128::from(self.rows));
+            let error = Error::malformed(format_args!("a block within {rows} rows"), found);
+            return Some(rule(error.at(self.offset)));
+        }
+        if self.col.checked_add(self.cols).is_none_or(|end| end > cols) {
+            let found = format!("columns {} to {}", self.col, u128::from(self.col) + u128::from(self.cols));
+            let error = Error::malformed(format_args!("a block within {cols} columns"), found);
+            return Some(rule(error.at(self.offset + 8)));
+        }
+        None
     }
 }
 
@@ -502,7 +517,7 @@ fn spec_blocks(walk: &mut Walk<'_>, header: &Header, budget: &Budget) -> Result<
         let room = (index + 1).saturating_mul(size_of::<Block>() as u64);
         let block = budget.check(room).and_then(|()| spec_block(walk, header).index(index).field("block"));
         let fault = match &block {
-            Ok(block) => tiling::outside(block, blocks.len(), header.rows, header.cols),
+            Ok(block) => block.outside(blocks.len(), header.rows, header.cols),
             Err(_) => None,
         };
         let complete = !blocks.is_empty() && covered == cells;

@@ -3,7 +3,7 @@
 use crate::error::Result;
 
 use super::layout::{Block, Encoding};
-use super::read::File;
+use super::open::File;
 use super::sparse::{BlockWindow, for_each_coordinate};
 use super::types::{DataType, ValueType};
 

@@ -18,11 +18,11 @@ use crate::limits::Budget;
 use crate::sink::Sink;
 use crate::source::Source;
 
+use super::ID;
 use super::assemble::array_of;
 use super::layout::{Block, DbdfLayout};
 use super::matrix::{Matrix, read_matrix, write_matrix};
 use super::types::{BlockType, DataType, Dialect, ValueType};
-use super::{ID, tiling};
 
 /// Bytes of a matrix's header.
 const HEADER_BYTES: usize = 19;
@@ -162,7 +162,7 @@ impl Joiner {
             return Err(Error::malformed("one block", layout.blocks.len()).in_format(ID));
         };
         let placed = Block { row, col, offset: 0, ..block.clone() };
-        if let Some(error) = tiling::outside(&placed, self.blocks, self.rows, self.cols) {
+        if let Some(error) = placed.outside(self.blocks, self.rows, self.cols) {
             return Err(error.in_format(ID));
         }
         self.blocks += 1;
@@ -246,7 +246,7 @@ fn scalar(message: &[u8]) -> Result<Scalar> {
         let found = layout.header.data_type;
         return Err(Error::malformed("data type 4, a single value", found).at(1).field("data_type"));
     };
-    super::read::check_decodable(&layout)?;
+    super::open::check_decodable(&layout)?;
     let mut memory = crate::cursor::allocate_zeroed(value_type.size() as u64, &crate::Budget::default())?;
     source.read_exact_at(block.data_offset, memory.as_slice_mut())?;
     Ok(Scalar {

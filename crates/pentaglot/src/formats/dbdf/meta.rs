@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 use crate::error::{Context, Error, Result};
 use crate::formats::Summary;
 use crate::hub::{Form, shape, type_text};
+use crate::sink::{END_BYTES, Ends};
+use crate::source::Source;
 
 use super::layout::Header;
-use super::stamp::{self, Stamp};
 use super::types::{DataType, ValueType};
 
 /// The suffix of the side file.
 pub(super) const SUFFIX: &str = ".meta";
 
-/// The key of the description of data that is being replaced: see [`super::beside`].
+/// The key of the description of data that is being replaced: see [`super::replace`].
 const PREVIOUS_KEY: &str = "pentaglotPrevious";
 
 /// The content of a `.meta` file.
@@ -80,7 +81,7 @@ impl Meta {
             columns,
             // -1 means "unknown".
             nonzeros: value.get("numNonZeros").and_then(Value::as_u64),
-            stamp: value.get(stamp::KEY).map(Stamp::parse),
+            stamp: value.get(STAMP_KEY).map(Stamp::parse),
             previous: None,
         })
     }
@@ -181,7 +182,7 @@ impl Meta {
         }
         object.insert("numRows".to_owned(), json!(self.rows));
         if let Some(stamp) = self.stamp {
-            object.insert(stamp::KEY.to_owned(), stamp.to_json());
+            object.insert(STAMP_KEY.to_owned(), stamp.to_json());
         }
         if let Some(previous) = &self.previous {
             object.insert(PREVIOUS_KEY.to_owned(), previous.to_json());
@@ -220,6 +221,20 @@ pub(super) fn is_known(value_type: ValueType) -> bool {
 ///
 /// Returns an `Unsupported` error for types that DAPHNE does not have, and if the number of rows is not
 /// known.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pentaglot::arrow::array::UInt8Array;
+/// use pentaglot::formats::dbdf::{Dbdf, Matrix, meta_text, write_matrix};
+/// use pentaglot::formats::Format;
+/// use pentaglot::{Sink, Source};
+/// let (sink, memory) = Sink::memory();
+/// let matrix = Matrix::Dense { rows: 1, cols: 2, values: Arc::new(UInt8Array::from(vec![40, 2])) };
+/// write_matrix(sink, &matrix, &Default::default())?;
+/// let file = Dbdf.open(Source::from_bytes("m.dbdf", memory.take()), &Default::default())?;
+/// assert!(meta_text(file.summary())?.contains("ui8"));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 pub fn meta_text(summary: &Summary) -> Result<String> {
     let schema: &Schema = &summary.schema;
     let rows = summary.rows.or_else(|| shape::matrix_rows(schema)).ok_or_else(|| {
@@ -259,4 +274,59 @@ pub fn meta_text(summary: &Summary) -> Result<String> {
         }
     }
     Ok(meta.text())
+}
+
+/// The key of the stamp in a `.meta` file; DAPHNE ignores unknown keys.
+const STAMP_KEY: &str = "pentaglotData";
+
+/// Identifies the data that one of our `.meta` files belongs to: its length, and the CRC-32 of its first and its last
+/// 64 KiB.
+///
+/// Two files cannot be renamed in one step, so data and `.meta` may be of different versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    bytes: u64,
+    first: u32,
+    last: u32,
+}
+
+impl Stamp {
+    /// The stamp of the data written.
+    pub(super) fn of_written(ends: &Ends) -> Stamp {
+        let (bytes, first, last) = ends.parts();
+        Stamp { bytes, first: crc(first), last: crc(last) }
+    }
+
+    /// The stamp of a file; `None` for a stream, whose end is not known.
+    pub(super) fn of(source: &Source) -> Result<Option<Stamp>> {
+        let Some(bytes) = source.len() else { return Ok(None) };
+        let mut room = vec![0; END_BYTES];
+        let mut end = |offset: u64| -> Result<u32> {
+            let count = source.read_at(offset, &mut room)?;
+            Ok(crc(room.get(..count).unwrap_or_default()))
+        };
+        let first = end(0)?;
+        let last = if bytes > END_BYTES as u64 { end(bytes - END_BYTES as u64)? } else { first };
+        Ok(Some(Stamp { bytes, first, last }))
+    }
+
+    /// Reads the value of [`STAMP_KEY`]. An unknown form matches no data.
+    fn parse(value: &Value) -> Stamp {
+        let number = |key: &str| value.get(key).and_then(Value::as_u64);
+        let sum = |key: &str| number(key).and_then(|sum| u32::try_from(sum).ok());
+        match (number("bytes"), sum("crc32First"), sum("crc32Last")) {
+            (Some(bytes), Some(first), Some(last)) => Stamp { bytes, first, last },
+            _ => Stamp { bytes: u64::MAX, first: 0, last: 0 },
+        }
+    }
+
+    pub(super) fn to_json(self) -> Value {
+        json!({ "bytes": self.bytes, "crc32First": self.first, "crc32Last": self.last })
+    }
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
 }

@@ -44,10 +44,10 @@ mod meta;
 mod open;
 mod outline;
 mod read;
+mod replace;
 mod schema;
 mod sparse;
 mod splits;
-mod stamp;
 #[cfg(test)]
 mod tests;
 mod tiling;

@@ -2,16 +2,32 @@
 
 use std::sync::Arc;
 
+use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::formats::{ReadOptions, Summary};
 use crate::hub::Form;
+use crate::limits::{Budget, Reservation};
 use crate::source::Source;
 
 use super::beside::Beside;
 use super::layout::DbdfLayout;
-use super::read::{self, File};
-use super::types::{BlockType, DataType, Dialect};
+use super::types::{BlockType, DataType, Dialect, ValueType};
 use super::{ID, dialect, header_may_be, schema, tiling};
+
+/// An open file.
+pub(super) struct File {
+    pub(super) source: Source,
+    pub(super) layout: DbdfLayout,
+    pub(super) summary: Summary,
+    /// Why the `.meta` file beside it is ignored, if it is.
+    pub(super) ignored_meta: Option<String>,
+    pub(super) budget: Budget,
+    pub(super) control: Control,
+    /// Whether cells may be missing: that is an error of the rows that they are in, not of the file.
+    pub(super) damaged: bool,
+    /// The memory of the list of blocks.
+    _held: Reservation,
+}
 
 /// Opens a file: detects its dialect, walks its headers, reads its `.meta`.
 pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
@@ -31,7 +47,7 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
     let chosen = dialect::choose(&source, forced, beside.candidate(), (&budget, options.damaged))?;
     let layout = chosen.layout;
     let held = budget.reserve(size_of_val(layout.blocks.as_slice()) as u64)?;
-    read::check_decodable(&layout)?;
+    check_decodable(&layout)?;
     let header = &layout.header;
     let (meta, ignored_meta) = beside.settle(header)?;
     let names = schema::column_names(header, meta.as_ref());
@@ -89,4 +105,19 @@ fn describe(summary: &mut Summary, layout: &DbdfLayout, has_meta: bool) {
         false
     });
     summary.notes.extend(fault.map(|error| error.to_string()));
+}
+
+/// Whether an object holds cells that this library cannot decode.
+pub(super) fn check_decodable(layout: &DbdfLayout) -> Result<()> {
+    let header = &layout.header;
+    if !header.value_types.contains(&ValueType::Str) {
+        return Ok(());
+    }
+    let what = if header.data_type == DataType::Frame { "a string column" } else { "a string matrix" };
+    Err(Error::unsupported(format!(
+        "{what} of DAPHNE: it holds the memory of std::string objects, not their text"
+    ))
+    .at(18)
+    .field("value_type")
+    .field("header"))
 }

@@ -8,7 +8,7 @@ use crate::formats::{Expand, Node, Outline, Strided};
 use super::assemble::fixed_text;
 use super::cast::Number;
 use super::layout::{Block, Encoding};
-use super::read::File;
+use super::open::File;
 use super::sparse::{BlockWindow, coordinate_bytes};
 use super::types::{BlockType, DataType, Dialect, ValueType};
 

@@ -8,20 +8,18 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use crate::control::Control;
 use crate::error::{Context, Error, Result};
 use crate::formats::{Document, Findings, Outline, Split, Summary};
 use crate::hub::Columns;
 use crate::hub::Selection;
 use crate::hub::rows;
 use crate::hub::{Form, Rows};
-use crate::limits::{Budget, Reservation};
-use crate::source::Source;
 
-use super::assemble::{self, Projection};
-use super::layout::{Block, DbdfLayout, Encoding};
+use super::assemble::{self, Chunk, Projection};
+use super::layout::{Block, Encoding};
+use super::open::File;
 use super::sparse::{self, Piece, State};
-use super::types::{DataType, ValueType};
+use super::types::ValueType;
 use super::{ID, outline, splits, tiling, validate};
 
 /// Default size of a batch.
@@ -29,21 +27,6 @@ const BATCH_BYTES: u64 = 4 << 20;
 
 /// Maximum number of rows in a batch of rows without any stored entries; such batches share their offsets.
 pub(super) const EMPTY_ROWS: u64 = 1 << 22;
-
-/// An open file.
-pub(super) struct File {
-    pub(super) source: Source,
-    pub(super) layout: DbdfLayout,
-    pub(super) summary: Summary,
-    /// Why the `.meta` file beside it is ignored, if it is.
-    pub(super) ignored_meta: Option<String>,
-    pub(super) budget: Budget,
-    pub(super) control: Control,
-    /// Whether cells may be missing: that is an error of the rows that they are in, not of the file.
-    pub(super) damaged: bool,
-    /// The memory of the list of blocks.
-    pub(super) _held: Reservation,
-}
 
 /// The [`Document`] of an open file.
 pub(super) struct Open(pub(super) Arc<File>);
@@ -170,12 +153,6 @@ struct Reader {
     states: BTreeMap<usize, State>,
     ready: VecDeque<Result<RecordBatch>>,
     lanes: usize,
-}
-
-/// Rows of a batch, and the blocks under them.
-pub(super) struct Chunk {
-    pub(super) rows: Range<u64>,
-    pub(super) blocks: Vec<usize>,
 }
 
 /// Rows of one sparse block for several chunks, decoded one after the other.
@@ -364,19 +341,4 @@ fn decode_task(file: &File, task: Task) -> Decoded {
         }
     }
     Decoded { block: index, state, done }
-}
-
-/// Whether an object holds cells that this library cannot decode.
-pub(super) fn check_decodable(layout: &DbdfLayout) -> Result<()> {
-    let header = &layout.header;
-    if !header.value_types.contains(&ValueType::Str) {
-        return Ok(());
-    }
-    let what = if header.data_type == DataType::Frame { "a string column" } else { "a string matrix" };
-    Err(Error::unsupported(format!(
-        "{what} of DAPHNE: it holds the memory of std::string objects, not their text"
-    ))
-    .at(18)
-    .field("value_type")
-    .field("header"))
 }

@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use super::ID;
 use super::layout::Header;
 use super::meta::Meta;
-use super::types::{DataType, Dialect, ValueType};
+use super::types::{BlockType, DataType, Dialect, ValueType};
 
 /// The names of the columns of a frame in the hub.
 pub(super) fn column_names(header: &Header, meta: Option<&Meta>) -> Vec<String> {
@@ -93,6 +93,48 @@ pub(super) struct Target {
     /// One for a matrix, one per column for a frame; `None` if the format has no such type.
     pub(super) value_types: Vec<Option<ValueType>>,
     pub(super) labels: Vec<Vec<u8>>,
+}
+
+/// The object that is being written.
+pub(super) struct Object {
+    pub(super) dialect: Dialect,
+    pub(super) data_type: DataType,
+    pub(super) form: Form,
+    pub(super) cols: u64,
+    pub(super) value_types: Vec<ValueType>,
+    pub(super) labels: Vec<Vec<u8>>,
+}
+
+impl Object {
+    /// The header of a file of this object.
+    pub(super) fn header(&self, rows: u64) -> Vec<u8> {
+        let mut bytes = vec![1, self.data_type.code()];
+        bytes.extend(rows.to_le_bytes());
+        bytes.extend(self.cols.to_le_bytes());
+        bytes.extend(self.value_types.iter().map(|value_type| value_type.code(self.dialect).unwrap_or(0)));
+        for label in &self.labels {
+            bytes.extend(u16::try_from(label.len()).unwrap_or(u16::MAX).to_le_bytes());
+            bytes.extend(label);
+        }
+        bytes
+    }
+
+    /// The bytes between header and values in DAPHNE's dialect: position and, for a matrix, the block header.
+    pub(super) fn daphne_block(&self, rows: u64) -> Vec<u8> {
+        let mut bytes = vec![0; 16];
+        if self.data_type != DataType::Frame {
+            bytes.extend(u32::try_from(rows).unwrap_or(u32::MAX).to_le_bytes());
+            bytes.extend(u32::try_from(self.cols).unwrap_or(u32::MAX).to_le_bytes());
+            let sparse = self.data_type == DataType::CsrMatrix;
+            bytes.push(if sparse { BlockType::Sparse } else { BlockType::Dense }.code());
+            bytes.extend(self.value_type().code(self.dialect));
+        }
+        bytes
+    }
+
+    pub(super) fn value_type(&self) -> ValueType {
+        self.value_types.first().copied().unwrap_or(ValueType::Float64)
+    }
 }
 
 /// The object that a writer of a dialect creates for a schema; `None` for shapes that the format does not

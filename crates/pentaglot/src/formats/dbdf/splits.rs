@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::formats::Split;
 
 use super::layout::{Block, DbdfLayout, Encoding};
-use super::read::File;
+use super::open::File;
 use super::tiling;
 
 /// The splits of a file.

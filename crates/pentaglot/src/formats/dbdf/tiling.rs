@@ -24,7 +24,7 @@ pub(super) fn check(layout: &DbdfLayout, mut report: impl FnMut(Error) -> bool) 
     // (row, enters, block): blocks leave before others enter.
     let mut events: Vec<(u64, bool, usize)> = Vec::new();
     for (index, block) in layout.blocks.iter().enumerate() {
-        if let Some(error) = outside(block, index, rows, cols) {
+        if let Some(error) = block.outside(index, rows, cols) {
             if !report(error) {
                 return;
             }
@@ -90,7 +90,7 @@ pub(super) fn uncovered(layout: &DbdfLayout, wanted: Option<&Columns>) -> Vec<Ra
     };
     let mut events: Vec<(u64, bool, usize)> = vec![(rows, false, usize::MAX)];
     for (index, block) in layout.blocks.iter().enumerate() {
-        if outside(block, index, rows, cols).is_none() && !block.is_void() && within(block) > 0 {
+        if block.outside(index, rows, cols).is_none() && !block.is_void() && within(block) > 0 {
             events.push((block.row, true, index));
             events.push((block.row_end(), false, index));
         }
@@ -174,23 +174,6 @@ impl Sweep<'_> {
         }
         next
     }
-}
-
-/// The error for a block that is not inside the object.
-pub(super) fn outside(block: &Block, index: usize, rows: u64, cols: u64) -> Option<Error> {
-    let rule = |error: Error| error.index(index as u64).field("block").rule("block-outside");
-    if block.row.checked_add(block.rows).is_none_or(|end| end > rows) {
-        let found = format!("rows {} to {}", block.row, u128::from(block.row) + u128::from(block.rows));
-        return Some(rule(
-            Error::malformed(format_args!("a block within {rows} rows"), found).at(block.offset),
-        ));
-    }
-    if block.col.checked_add(block.cols).is_none_or(|end| end > cols) {
-        let found = format!("columns {} to {}", block.col, u128::from(block.col) + u128::from(block.cols));
-        let error = Error::malformed(format_args!("a block within {cols} columns"), found);
-        return Some(rule(error.at(block.offset + 8)));
-    }
-    None
 }
 
 fn overlap(blocks: &[Block], index: usize, other: usize) -> Error {

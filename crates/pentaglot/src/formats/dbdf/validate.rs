@@ -26,7 +26,7 @@ use super::assemble::{does_not_survive, fixed_text, not_fixed_text};
 use super::cast::{self, Number};
 use super::layout::{Block, Encoding};
 use super::meta;
-use super::read::File;
+use super::open::File;
 use super::sparse::{BlockWindow, for_each_coordinate, repeated};
 use super::tiling;
 use super::types::{DataType, Dialect, ValueType};

@@ -3,14 +3,12 @@
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 
-use crate::error::{Context, Error, Hint, Result};
+use crate::error::{Context, Error, Result};
 use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
-use crate::hub::matrix::{self, ColumnNumbers};
 use crate::hub::relax::Rules;
 use crate::hub::{Effect, Form, LossKind, Plan, relax, shape, type_text};
 use crate::sink::Sink;
@@ -18,13 +16,12 @@ use crate::sink::Sink;
 use super::ID;
 use super::arrays::Arrays;
 use super::bands::Bands;
-use super::beside;
-use super::cast;
+use super::cast::{plain_columns, sparse_rows};
 use super::encode::BlockOptions;
-use super::meta::{self, Meta};
-use super::schema::{self, Target};
-use super::stamp::Stamp;
-use super::types::{BlockType, DataType, Dialect, ValueType};
+use super::meta::{self, Meta, Stamp};
+use super::replace;
+use super::schema::{self, Object, Target};
+use super::types::{DataType, Dialect, ValueType};
 
 /// DAPHNE's reader copies a label over a 32-byte object, and past it if the label is longer.
 const DAPHNE_LABEL_BYTES: usize = 32;
@@ -260,47 +257,6 @@ fn create(
     }))
 }
 
-/// The object that is being written.
-pub(super) struct Object {
-    dialect: Dialect,
-    pub(super) data_type: DataType,
-    pub(super) form: Form,
-    pub(super) cols: u64,
-    pub(super) value_types: Vec<ValueType>,
-    labels: Vec<Vec<u8>>,
-}
-
-impl Object {
-    fn header(&self, rows: u64) -> Vec<u8> {
-        let mut bytes = vec![1, self.data_type.code()];
-        bytes.extend(rows.to_le_bytes());
-        bytes.extend(self.cols.to_le_bytes());
-        bytes.extend(self.value_types.iter().map(|value_type| value_type.code(self.dialect).unwrap_or(0)));
-        for label in &self.labels {
-            bytes.extend(u16::try_from(label.len()).unwrap_or(u16::MAX).to_le_bytes());
-            bytes.extend(label);
-        }
-        bytes
-    }
-
-    /// The bytes between header and values in DAPHNE's dialect: position and, for a matrix, the block header.
-    fn daphne_block(&self, rows: u64) -> Vec<u8> {
-        let mut bytes = vec![0; 16];
-        if self.data_type != DataType::Frame {
-            bytes.extend(u32::try_from(rows).unwrap_or(u32::MAX).to_le_bytes());
-            bytes.extend(u32::try_from(self.cols).unwrap_or(u32::MAX).to_le_bytes());
-            let sparse = self.data_type == DataType::CsrMatrix;
-            bytes.push(if sparse { BlockType::Sparse } else { BlockType::Dense }.code());
-            bytes.extend(self.value_type().code(self.dialect));
-        }
-        bytes
-    }
-
-    pub(super) fn value_type(&self) -> ValueType {
-        self.value_types.first().copied().unwrap_or(ValueType::Float64)
-    }
-}
-
 enum Body {
     /// Blocks of the document.
     Bands(Box<Bands>),
@@ -393,7 +349,7 @@ impl DbdfWriter {
             notes.push(SPEC_NOTE.to_owned());
         }
         let meta = self.with_meta.then(|| self.meta(nonzeros));
-        let last = beside::replace(&mut self.sink, meta)?;
+        let last = replace::replace(&mut self.sink, meta)?;
         let later = self.sink.later();
         let bytes = self.sink.finish()?;
         match (last, later) {
@@ -427,97 +383,6 @@ impl DbdfWriter {
         }
         meta
     }
-}
-
-/// The cells of each column of a table, or all cells of a dense matrix, as the object's types.
-fn plain_columns(object: &Object, schema: &Schema, batch: &RecordBatch, first: u64) -> Result<Vec<Buffer>> {
-    if object.form == Form::Table {
-        let columns = batch.columns().iter().zip(schema.fields()).zip(&object.value_types);
-        return columns
-            .map(|((column, field), value_type)| {
-                cells(column, *value_type, &|index| (first + index, field.name().clone()))
-            })
-            .collect();
-    }
-    let rows = batch.column(0).as_fixed_size_list();
-    let width = object.cols.max(1);
-    check_nulls(rows, &|index| (first + index, shape::ROW_FIELD.to_owned()))?;
-    let place = |index: u64| (first + index / width, shape::column_name(index % width));
-    Ok(vec![cells(rows.values(), object.value_type(), &place)?])
-}
-
-/// Returns row and column of a value by its index.
-type Place<'a> = &'a dyn Fn(u64) -> (u64, String);
-
-fn check_nulls(array: &dyn Array, place: Place<'_>) -> Result<()> {
-    if array.null_count() == 0 {
-        return Ok(());
-    }
-    let index = (0..array.len()).find(|index| array.is_null(*index)).unwrap_or(0);
-    let (row, column) = place(index as u64);
-    let error = Error::lossy(format!("row {row}, column {column:?}: dbdf cannot hold a null"));
-    Err(if array.data_type().is_floating() { error.hint(Hint::Option("nulls=nan".into())) } else { error })
-}
-
-/// The bytes of an array's values as the given type, which holds all values of the array's.
-fn cells(array: &ArrayRef, value_type: ValueType, place: Place<'_>) -> Result<Buffer> {
-    check_nulls(array, place)?;
-    if value_type == ValueType::FixedStr16 {
-        return fixed_strings(array, place);
-    }
-    let size = value_type.size();
-    let array = match array.data_type() {
-        kind if *kind == value_type.arrow() => array.clone(),
-        ArrowType::Boolean | ArrowType::Float16 => arrow_cast::cast(array, &value_type.arrow())?,
-        kind => {
-            // 16-bit integers, which DAPHNE's dialect does not have.
-            let from = ValueType::from_arrow(kind)
-                .filter(|from| cast::always_fits(*from, value_type))
-                .ok_or_else(|| Error::unsupported(format!("{kind} as {value_type}")))?;
-            let narrow = cells(array, from, place)?;
-            let mut wide = MutableBuffer::new(0);
-            wide.resize(array.len() * size, 0);
-            cast::cast(&narrow, from, value_type, wide.as_slice_mut())
-                .map_err(|_| Error::unsupported(format!("{kind} as {value_type}")))?;
-            return Ok(wide.into());
-        }
-    };
-    let data = array.to_data();
-    let bytes = data.buffers().first().cloned().unwrap_or_default();
-    Ok(bytes.slice_with_length(data.offset() * size, data.len() * size))
-}
-
-fn fixed_strings(array: &ArrayRef, place: Place<'_>) -> Result<Buffer> {
-    let texts = array.as_string_opt::<i32>().ok_or_else(|| Error::unsupported("strings of another kind"))?;
-    let mut bytes = Vec::new();
-    for (index, text) in (0u64..).zip(texts.iter()) {
-        let text = text.unwrap_or_default();
-        if text.len() > 15 || text.contains('\0') {
-            let (row, column) = place(index);
-            let found = format!(
-                "row {row}, column {column:?}: expected a string of at most 15 bytes without NUL, found {text:?}"
-            );
-            return Err(Error::lossy(found));
-        }
-        bytes.extend_from_slice(text.as_bytes());
-        bytes.resize(bytes.len().next_multiple_of(16).max((bytes.len() - text.len()) + 16), 0);
-    }
-    Ok(bytes.into())
-}
-
-/// Rows of a sparse matrix, as arrays.
-pub(super) struct SparseRows {
-    /// Positions in `cols` and `values`; the start of the first row comes first.
-    pub(super) ends: ScalarBuffer<i64>,
-    pub(super) cols: ColumnNumbers,
-    pub(super) values: Buffer,
-}
-
-pub(super) fn sparse_rows(object: &Object, batch: &RecordBatch, first: u64) -> Result<SparseRows> {
-    let rows = matrix::SparseRows::of(batch.column(0), first)?;
-    let row_of = |entry: u64| first + rows.row_of(usize::try_from(entry).unwrap_or(usize::MAX)) as u64;
-    let values = cells(&rows.values, object.value_type(), &|entry| (row_of(entry), "value".to_owned()))?;
-    Ok(SparseRows { ends: rows.offsets.inner().clone(), cols: rows.cols, values })
 }
 
 /// DAPHNE's frames: cells of mixed width, row by row.

@@ -323,46 +323,29 @@ impl ColumnBuilder {
 
     /// Appends placeholder values for `count` nulls.
     pub(super) fn push_placeholders(&mut self, count: usize, reading: &mut Reading) -> Result<()> {
+        /// Appends default values, of which `cost` counts the bytes of each.
+        fn pad<T: Clone + Default>(
+            values: &mut Vec<T>,
+            to: usize,
+            mut cost: impl FnMut(usize) -> Result<()>,
+        ) -> Result<()> {
+            cost(size_of::<T>())?;
+            values.resize(to, T::default());
+            Ok(())
+        }
         let to = self.len().saturating_add(count);
         let mut cost = |size: usize| reading.count_placeholders((count as u64).saturating_mul(size as u64));
         match self {
             ColumnBuilder::Void(len) => *len = to,
-            ColumnBuilder::Bool(values) => {
-                cost(1)?;
-                values.resize(to, false);
-            }
-            ColumnBuilder::UInt8(values) => {
-                cost(1)?;
-                values.resize(to, 0);
-            }
-            ColumnBuilder::Int8(values) => {
-                cost(1)?;
-                values.resize(to, 0);
-            }
-            ColumnBuilder::UInt32(values) => {
-                cost(4)?;
-                values.resize(to, 0);
-            }
-            ColumnBuilder::Int32(values) => {
-                cost(4)?;
-                values.resize(to, 0);
-            }
-            ColumnBuilder::UInt64(values) => {
-                cost(8)?;
-                values.resize(to, 0);
-            }
-            ColumnBuilder::Int64(values) => {
-                cost(8)?;
-                values.resize(to, 0);
-            }
-            ColumnBuilder::Float32(values) => {
-                cost(4)?;
-                values.resize(to, 0.0);
-            }
-            ColumnBuilder::Float64(values) => {
-                cost(8)?;
-                values.resize(to, 0.0);
-            }
+            ColumnBuilder::Bool(values) => pad(values, to, cost)?,
+            ColumnBuilder::UInt8(values) => pad(values, to, cost)?,
+            ColumnBuilder::Int8(values) => pad(values, to, cost)?,
+            ColumnBuilder::UInt32(values) => pad(values, to, cost)?,
+            ColumnBuilder::Int32(values) => pad(values, to, cost)?,
+            ColumnBuilder::UInt64(values) => pad(values, to, cost)?,
+            ColumnBuilder::Int64(values) => pad(values, to, cost)?,
+            ColumnBuilder::Float32(values) => pad(values, to, cost)?,
+            ColumnBuilder::Float64(values) => pad(values, to, cost)?,
             ColumnBuilder::Text(Blob { offsets, .. })
             | ColumnBuilder::Image(Blob { offsets, .. }, _)
             | ColumnBuilder::List { offsets, .. } => {

@@ -19,8 +19,7 @@ use arrow_array::RecordBatch;
 
 use super::decode::wrong_row_count;
 use super::layout::{DsLayout, Encoded, open_given};
-use super::read::{BATCH_BYTES, WINDOW_BYTES};
-use super::rows::{BatchLimits, RowBuilder, place, read_row_header};
+use super::rows::{BATCH_BYTES, BatchLimits, RowBuilder, WINDOW_BYTES, place, read_row_header};
 use super::types::Type;
 use crate::control::Control;
 use crate::cursor::Cursor;
@@ -152,6 +151,15 @@ impl Index {
 ///
 /// Reads the file twice: once for the lengths of rows, and once for the hashes. Only a table in a seekable
 /// MessagePack stream can have an index.
+///
+/// ```
+/// use pentaglot::formats::ds::{Type, Value, Wire, build_index, write_bundle};
+/// let kind = Type::parse(r#"{"columns": {"n": "int32"}}"#)?;
+/// let bundle = write_bundle(&kind, &Value::List(vec![Value::List(vec![Value::Int(7)])]), Wire::MsgPack)?;
+/// let index = build_index(&pentaglot::Source::from_bytes("x.ds", bundle), &Default::default())?;
+/// assert!(index.starts_with(b"PGDSIDX1"));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 pub fn build_index(source: &Source, options: &ReadOptions) -> Result<Vec<u8>> {
     build(source, options).in_format(super::ID)
 }

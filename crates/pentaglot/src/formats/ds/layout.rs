@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::rows::root_columns;
+use super::schema::root_columns;
 use super::tree::Tree;
 use super::types::{Fundamental, ImageFormat, Type};
 use super::{ROWS, ROWS_JSON};

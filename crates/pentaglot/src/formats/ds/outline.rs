@@ -1,13 +1,13 @@
 //! The named byte ranges of a bundle: header and rows, or type and value; rows and cells are created on demand.
 
-use super::layout::Encoded;
-use super::read::{Bundle, WINDOW_BYTES};
-use super::rows::{root_columns, root_shape};
+use super::layout::{DsLayout, Encoded, Stride};
+use super::rows::{WINDOW_BYTES, read_root_count};
+use super::schema::{root_columns, root_shape};
 use super::tree::Tree;
 use super::types::Type;
 use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result};
-use crate::formats::{Expand, Node, Outline};
+use crate::formats::{Expand, Node, Outline, Summary};
 use crate::hub::Shape;
 use crate::limits::{Budget, Limits};
 use crate::source::{Source, Window};
@@ -18,11 +18,15 @@ use crate::wire::msgpack;
 const SHOWN_BYTES: u64 = 1024;
 const SHOWN_CHARS: usize = 60;
 
-pub(super) fn outline(bundle: &Bundle) -> Outline {
-    let layout = &bundle.layout;
+pub(super) fn outline(
+    layout: &DsLayout,
+    summary: &Summary,
+    stride: Option<&Stride>,
+    budget: &Budget,
+) -> Outline {
     let len = layout.source.len();
     let end = len.unwrap_or(layout.body);
-    let name = bundle.summary.dialect.unwrap_or("ds");
+    let name = summary.dialect.unwrap_or("ds");
     let mut parts = Vec::new();
     let elements = |name: &str, elements: Elements| {
         let node = Node::new(name, layout.body, end.saturating_sub(layout.body));
@@ -34,9 +38,9 @@ pub(super) fn outline(bundle: &Bundle) -> Outline {
         end,
         kind: layout.kind.clone(),
         wire: layout.wire,
-        budget: bundle.reading.budget.clone(),
-        stride: bundle.stride.as_ref().map(|stride| stride.bytes),
-        count: bundle.summary.rows,
+        budget: budget.clone(),
+        stride: stride.map(|stride| stride.bytes),
+        count: summary.rows,
     };
     match layout.wire {
         Encoded::MsgPack => {
@@ -106,7 +110,7 @@ impl Elements {
         let mut row = if self.stride.is_some() { from } else { 0 };
         let shape = root_shape(&self.kind);
         if shape == Shape::Array {
-            super::read::read_root_count(&mut window)?;
+            read_root_count(&mut window)?;
         }
         let this = self.clone();
         let mut done = false;

@@ -11,9 +11,13 @@ use super::decode::{begin_cells, wrong_row_count};
 use super::images::holds_png;
 use super::index::{Index, Segment, SegmentRows};
 use super::layout::{DsLayout, Encoded, Profile, Stride, json_rule, open_given};
-use super::rows::{BatchLimits, RowBuilder, place, root_shape};
-use super::schema::schema_of;
+use super::outline::outline;
+use super::rows::{
+    BATCH_BYTES, BatchLimits, RowBuilder, Tail, WINDOW_BYTES, place, read_root_count, too_many,
+};
+use super::schema::{declared_rows, root_shape, schema_of};
 use super::types::Type;
+use super::validate::validate;
 use crate::control::Control;
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -24,21 +28,17 @@ use crate::source::{Source, SourceReader, Window};
 use crate::wire::json::Scanner;
 use crate::wire::msgpack;
 
-/// A batch ends at this many rows, unless the user sets another number …
+/// A batch ends at this many rows, unless the user sets another number.
 const BATCH_ROWS: usize = 64 << 10;
-/// … or when it has taken this many bytes.
-pub(super) const BATCH_BYTES: u64 = 4 << 20;
-/// How much of a stream is read at a time.
-pub(super) const WINDOW_BYTES: usize = 1 << 20;
 
 /// An open bundle.
-pub(super) struct Bundle {
-    pub(super) layout: DsLayout,
-    pub(super) summary: Summary,
-    pub(super) reading: Reading,
-    pub(super) index: Option<Index>,
-    pub(super) stride: Option<Stride>,
-    pub(super) control: Control,
+struct Bundle {
+    layout: DsLayout,
+    summary: Summary,
+    reading: Reading,
+    index: Option<Index>,
+    stride: Option<Stride>,
+    control: Control,
 }
 
 /// Opens a bundle: reads its type and finds the start of its elements.
@@ -56,7 +56,7 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<Arc<dyn Docu
 }
 
 impl Bundle {
-    pub(super) fn new(layout: DsLayout, reading: Reading, control: Control) -> Result<Bundle> {
+    fn new(layout: DsLayout, reading: Reading, control: Control) -> Result<Bundle> {
         let schema = schema_of(&layout.kind, reading.decode)?;
         let mut summary = Summary::new(super::ID, Arc::new(schema));
         let len = layout.source.len();
@@ -142,13 +142,13 @@ impl Bundle {
         root_shape(&self.layout.kind) == Shape::Table
     }
 
-    pub(super) fn builder(&self, selection: &Selection) -> Result<RowBuilder> {
+    fn builder(&self, selection: &Selection) -> Result<RowBuilder> {
         let schema = Arc::clone(selection.schema());
         RowBuilder::new(&self.layout.kind, selection.columns(), schema, self.reading.clone(), 0)
     }
 
     /// Decodes all columns, and images that are otherwise not decoded: for `validate`.
-    pub(super) fn checking_builder(&self) -> Result<RowBuilder> {
+    fn checking_builder(&self) -> Result<RowBuilder> {
         let reading = Reading { check_images: true, ..self.reading.clone() };
         RowBuilder::new(&self.layout.kind, None, Arc::clone(&self.summary.schema), reading, 0)
     }
@@ -198,11 +198,11 @@ impl Document for Bundle {
     }
 
     fn outline(&self) -> Outline {
-        super::outline::outline(self)
+        outline(&self.layout, &self.summary, self.stride.as_ref(), &self.reading.budget)
     }
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
-        super::validate::validate(self, findings)
+        validate(&self.layout, &self.reading.budget, self.checking_builder()?, findings)
     }
 
     fn rows(&self, request: &Selection) -> Result<Rows> {
@@ -249,15 +249,6 @@ impl Document for Bundle {
             done: false,
         };
         Ok(from_batches(schema, rows.map(|batch| batch.in_format(super::ID))))
-    }
-}
-
-/// How many elements the root must have, if its type declares it.
-pub(super) fn declared_rows(kind: &Type) -> Option<u64> {
-    match kind {
-        Type::Tabular(table) => table.row_count,
-        Type::Array(_) => None,
-        _ => Some(1),
     }
 }
 
@@ -381,33 +372,8 @@ impl MsgPackRows {
     }
 }
 
-/// The error for bytes after the last element.
-#[cold]
-pub(super) fn too_many(shape: Shape, declared: u64, offset: u64, bytes: usize) -> Error {
-    if shape == Shape::Table {
-        return wrong_row_count(declared, "more", offset);
-    }
-    Error::malformed("the end", format_args!("{bytes} or more bytes")).at(offset).rule("trailing")
-}
-
-/// Reads the header of an array at the root.
-pub(super) fn read_root_count(window: &mut Window) -> Result<u32> {
-    loop {
-        let mut cursor = window.cursor();
-        match msgpack::read_array_count(&mut cursor) {
-            Ok(count) => {
-                let reached = cursor.offset();
-                window.advance_to(reached);
-                return Ok(count);
-            }
-            Err(error) if error.kind() == ErrorKind::Truncated && window.grow()? => {}
-            Err(error) => return Err(error.field("value")),
-        }
-    }
-}
-
 impl Bundle {
-    pub(super) fn json_rows(
+    fn json_rows(
         &self,
         request: &Selection,
         wanted: Range<u64>,
@@ -531,45 +497,5 @@ impl JsonRows {
             }
         }
         Ok(())
-    }
-}
-
-/// The bytes that may follow the value.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Tail {
-    /// Whether the value is a part of a bundle.
-    bundle: bool,
-    /// Whether the type came before it.
-    typed: bool,
-}
-
-impl Tail {
-    pub(super) fn of(layout: &DsLayout) -> Tail {
-        let typed = layout.type_place.is_some_and(|(offset, _)| offset < layout.body);
-        Tail { bundle: layout.described, typed }
-    }
-
-    /// Reads the bytes after the value; returns an error if they are not allowed.
-    pub(super) fn check<R: std::io::Read>(self, scanner: &mut Scanner<R>) -> Result<()> {
-        let mut typed = self.typed;
-        if self.bundle {
-            while let Some(key) = scanner.next_key()? {
-                let twice = match key {
-                    "value" => true,
-                    "type" => std::mem::replace(&mut typed, true),
-                    _ => false,
-                };
-                if twice {
-                    let found = format!("{key:?} twice");
-                    let error = Error::malformed("every key once", found).rule("duplicate");
-                    return Err(error.at(scanner.offset()));
-                }
-                scanner.skip_value()?;
-            }
-        }
-        match scanner.skip_space()? {
-            None => Ok(()),
-            Some(_) => Err(scanner.unexpected("the end of the input").rule("json")),
-        }
     }
 }

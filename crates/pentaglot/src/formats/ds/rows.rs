@@ -1,4 +1,4 @@
-//! [`RowBuilder`]: elements of a stream, decoded one after another into a batch.
+//! [`RowBuilder`]: elements of a stream, decoded one after another into a batch; and what may follow the last one.
 //!
 //! At the root a table has rows, each an array of cells; an array has elements; any other type is one element. Errors
 //! get their place here: `row 17, column "x"`, `value[3]`, `value`.
@@ -9,37 +9,23 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
-use super::columns::Lengths;
-use super::columns::{ColumnBuilder, Reading};
-use super::decode::begin_cells;
-use super::decode::wrong_arity;
+use super::columns::{ColumnBuilder, Lengths, Reading};
+use super::decode::{begin_cells, wrong_arity, wrong_row_count};
+use super::layout::DsLayout;
+use super::schema::{root_columns, root_shape};
 use super::types::Type;
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
-use crate::hub::Columns;
-use crate::hub::Shape;
-use crate::hub::rows;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hub::{Columns, Shape, rows};
 use crate::kernels::rows::{self as kernels, Json, MsgPack, Values, Wire};
+use crate::source::Window;
 use crate::wire::json::Scanner;
 use crate::wire::msgpack;
 
-/// The columns of a type at the root, with their names.
-pub(super) fn root_columns(kind: &Type) -> Vec<(&str, &Type)> {
-    match kind {
-        Type::Tabular(table) => table.columns.iter().map(|(name, kind)| (name.as_str(), kind)).collect(),
-        Type::Array(item) => vec![("item", item)],
-        other => vec![("value", other)],
-    }
-}
-
-/// The shape that a type has at the root.
-pub(super) fn root_shape(kind: &Type) -> Shape {
-    match kind {
-        Type::Tabular(_) => Shape::Table,
-        Type::Array(_) => Shape::Array,
-        _ => Shape::Value,
-    }
-}
+/// A batch ends when it has taken this many bytes.
+pub(super) const BATCH_BYTES: u64 = 4 << 20;
+/// How much of a stream is read at a time.
+pub(super) const WINDOW_BYTES: usize = 1 << 20;
 
 /// The remaining capacity of a batch.
 pub(super) struct BatchLimits {
@@ -353,5 +339,70 @@ pub(super) fn place(error: Error, shape: Shape, row: u64) -> Error {
         Shape::Table => error.field(format!("row {row}")),
         Shape::Array => error.index(row).field("value"),
         _ => error.field("value"),
+    }
+}
+
+/// The error for bytes after the last element.
+#[cold]
+pub(super) fn too_many(shape: Shape, declared: u64, offset: u64, bytes: usize) -> Error {
+    if shape == Shape::Table {
+        return wrong_row_count(declared, "more", offset);
+    }
+    Error::malformed("the end", format_args!("{bytes} or more bytes")).at(offset).rule("trailing")
+}
+
+/// Reads the header of an array at the root.
+pub(super) fn read_root_count(window: &mut Window) -> Result<u32> {
+    loop {
+        let mut cursor = window.cursor();
+        match msgpack::read_array_count(&mut cursor) {
+            Ok(count) => {
+                let reached = cursor.offset();
+                window.advance_to(reached);
+                return Ok(count);
+            }
+            Err(error) if error.kind() == ErrorKind::Truncated && window.grow()? => {}
+            Err(error) => return Err(error.field("value")),
+        }
+    }
+}
+
+/// The bytes that may follow the value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tail {
+    /// Whether the value is a part of a bundle.
+    bundle: bool,
+    /// Whether the type came before it.
+    typed: bool,
+}
+
+impl Tail {
+    pub(super) fn of(layout: &DsLayout) -> Tail {
+        let typed = layout.type_place.is_some_and(|(offset, _)| offset < layout.body);
+        Tail { bundle: layout.described, typed }
+    }
+
+    /// Reads the bytes after the value; returns an error if they are not allowed.
+    pub(super) fn check<R: Read>(self, scanner: &mut Scanner<R>) -> Result<()> {
+        let mut typed = self.typed;
+        if self.bundle {
+            while let Some(key) = scanner.next_key()? {
+                let twice = match key {
+                    "value" => true,
+                    "type" => std::mem::replace(&mut typed, true),
+                    _ => false,
+                };
+                if twice {
+                    let found = format!("{key:?} twice");
+                    let error = Error::malformed("every key once", found).rule("duplicate");
+                    return Err(error.at(scanner.offset()));
+                }
+                scanner.skip_value()?;
+            }
+        }
+        match scanner.skip_space()? {
+            None => Ok(()),
+            Some(_) => Err(scanner.unexpected("the end of the input").rule("json")),
+        }
     }
 }

@@ -13,12 +13,12 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
+use arrow_schema::{DataType, Field, Fields, Schema};
 
 use super::images::Transform;
 use super::types::{Channel, Fundamental, Image, ImageFormat, Tabular, Tensor, Type};
 use crate::error::{Error, Result};
-use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape, type_text};
+use crate::hub::{Effect, Form, LossKind, Plan, Shape, extension, native, same_fields, shape, type_text};
 use crate::limits::Limits;
 
 impl Fundamental {
@@ -106,6 +106,33 @@ impl Type {
         let Derived { kind, plan, .. } = derive(schema, None);
         plan.check(crate::hub::LossKinds::ALL)?;
         kind.ok_or_else(|| Error::unsupported("the schema has no DS type"))
+    }
+}
+
+/// The columns of a type at the root, with their names.
+pub(super) fn root_columns(kind: &Type) -> Vec<(&str, &Type)> {
+    match kind {
+        Type::Tabular(table) => table.columns.iter().map(|(name, kind)| (name.as_str(), kind)).collect(),
+        Type::Array(item) => vec![("item", item)],
+        other => vec![("value", other)],
+    }
+}
+
+/// The shape that a type has at the root.
+pub(super) fn root_shape(kind: &Type) -> Shape {
+    match kind {
+        Type::Tabular(_) => Shape::Table,
+        Type::Array(_) => Shape::Array,
+        _ => Shape::Value,
+    }
+}
+
+/// How many elements the root must have, if its type declares it.
+pub(super) fn declared_rows(kind: &Type) -> Option<u64> {
+    match kind {
+        Type::Tabular(table) => table.row_count,
+        Type::Array(_) => None,
+        _ => Some(1),
     }
 }
 
@@ -201,40 +228,20 @@ fn native_type(schema: &Schema, row_count: Option<u64>) -> Option<(Type, bool)> 
     }
     let own = kind.bare_schema().ok()?;
     let same_shape = Form::of(&own) == Form::of(schema);
-    (same_shape && same_fields(own.fields(), schema.fields())).then_some((kind, decoded))
+    (same_shape && same_fields(own.fields(), schema.fields(), same_extension)).then_some((kind, decoded))
 }
 
-fn same_fields(one: &Fields, other: &Fields) -> bool {
-    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_field(one, other))
-}
-
-/// Whether two fields are equal; of their metadata only extensions are compared.
-fn same_field(one: &FieldRef, other: &FieldRef) -> bool {
-    one.name() == other.name() && same_item(one, other)
-}
-
-/// Like [`same_field`], but ignores the name of a list's item.
-fn same_item(one: &FieldRef, other: &FieldRef) -> bool {
-    one.is_nullable() == other.is_nullable()
-        && extension::name(one) == extension::name(other)
-        && same_extension(one, other)
-        && match (one.data_type(), other.data_type()) {
-            (DataType::List(one), DataType::List(other)) => same_item(one, other),
-            (DataType::FixedSizeList(one, size), DataType::FixedSizeList(other, same)) => {
-                size == same && same_item(one, other)
-            }
-            (DataType::Struct(one), DataType::Struct(other)) => same_fields(one, other),
-            (one, other) => one == other,
-        }
-}
-
-/// Whether two fields of one extension have the same parameters, even if the metadata text differs.
+/// Whether two fields have the same extension with the same parameters, even if the metadata text differs.
 fn same_extension(one: &Field, other: &Field) -> bool {
-    match extension::name(one) {
-        Some(extension::IMAGE) => field_image(one) == field_image(other),
-        Some(extension::FIXED_SHAPE_TENSOR) => extension::tensor_shape(one) == extension::tensor_shape(other),
-        _ => extension::metadata(one) == extension::metadata(other),
-    }
+    let name = extension::name(one);
+    name == extension::name(other)
+        && match name {
+            Some(extension::IMAGE) => field_image(one) == field_image(other),
+            Some(extension::FIXED_SHAPE_TENSOR) => {
+                extension::tensor_shape(one) == extension::tensor_shape(other)
+            }
+            _ => extension::metadata(one) == extension::metadata(other),
+        }
 }
 
 /// The DS type of a schema.
@@ -251,8 +258,8 @@ pub(super) struct Derived {
 pub(super) fn derive(schema: &Schema, row_count: Option<u64>) -> Derived {
     let mut plan = Plan::default();
     if let Some((kind, decoded)) = native_type(schema, row_count) {
-        for (field, text) in schema.fields().iter().zip(column_texts(&kind)) {
-            plan.step(field.name(), from_text(field), text, Effect::exact());
+        for (field, (_, own)) in schema.fields().iter().zip(root_columns(&kind)) {
+            plan.step(field.name(), from_text(field), own.to_string(), Effect::exact());
         }
         return Derived { kind: Some(kind), plan, decoded };
     }
@@ -292,14 +299,6 @@ pub(super) fn derive(schema: &Schema, row_count: Option<u64>) -> Derived {
         }
     };
     Derived { kind: Some(kind), plan, decoded: false }
-}
-
-fn column_texts(kind: &Type) -> Vec<String> {
-    match kind {
-        Type::Tabular(table) => table.columns.iter().map(|(_, kind)| kind.to_string()).collect(),
-        Type::Array(item) => vec![item.to_string()],
-        other => vec![other.to_string()],
-    }
 }
 
 fn from_text(field: &Field) -> String {

@@ -4,32 +4,37 @@
 //! Rules: `header`, `type`, `duplicate`, `arity`, `mismatch`, `range`, `utf8`, `truncated`, `trailing`, `row_count`,
 //! `image_size` (a plain image's bytes; a PNG file's pixels, channels, data), `base64`, `json`, `depth` (and `index` for a side index that does not fit).
 
-use super::decode::begin_cells;
-use super::decode::{wrong_arity, wrong_row_count};
+use super::decode::{begin_cells, wrong_arity, wrong_row_count};
 use super::index::Index;
-use super::layout::{Encoded, json_rule};
-use super::read::Tail;
-use super::read::{Bundle, WINDOW_BYTES, declared_rows, read_root_count, too_many};
-use super::rows::{RowBuilder, place, root_shape};
+use super::layout::{DsLayout, Encoded, json_rule};
+use super::rows::{RowBuilder, Tail, WINDOW_BYTES, place, read_root_count, too_many};
+use super::schema::{declared_rows, root_shape};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
 use crate::hub::Shape;
+use crate::limits::Budget;
 use crate::source::{Source, Window};
 use crate::wire::json::{JsonKind as Kind, Scanner};
 use crate::wire::msgpack;
 
-pub(super) fn validate(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
+/// `builder` decodes all columns, and compares images with their type.
+pub(super) fn validate(
+    layout: &DsLayout,
+    budget: &Budget,
+    builder: RowBuilder,
+    findings: &mut Findings,
+) -> Result<()> {
     // A side index that does not match is not used: the bundle itself may be valid.
-    match Index::beside(&bundle.layout, &bundle.reading.budget) {
+    match Index::beside(layout, budget) {
         Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated) => {
             findings.warning(&error.rule("index").field("index"));
         }
         other => drop(other?),
     }
-    match bundle.layout.wire {
-        Encoded::MsgPack => validate_msgpack(bundle, findings),
-        Encoded::Json => validate_json(bundle, findings),
+    match layout.wire {
+        Encoded::MsgPack => validate_msgpack(layout, budget, builder, findings),
+        Encoded::Json => validate_json(layout, budget, builder, findings),
     }
 }
 
@@ -44,18 +49,15 @@ fn report(result: Result<()>, findings: &mut Findings) -> Result<()> {
     }
 }
 
-fn validate_msgpack(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
-    let kind = &bundle.layout.kind;
-    let shape = root_shape(kind);
-    let mut declared = declared_rows(kind);
-    let mut builder = bundle.checking_builder()?;
-    let mut window = Window::over(
-        &bundle.layout.source,
-        bundle.layout.body,
-        None,
-        WINDOW_BYTES,
-        bundle.reading.budget.clone(),
-    )?;
+fn validate_msgpack(
+    layout: &DsLayout,
+    budget: &Budget,
+    mut builder: RowBuilder,
+    findings: &mut Findings,
+) -> Result<()> {
+    let shape = root_shape(&layout.kind);
+    let mut declared = declared_rows(&layout.kind);
+    let mut window = Window::over(&layout.source, layout.body, None, WINDOW_BYTES, budget.clone())?;
     if shape == Shape::Array {
         match read_root_count(&mut window) {
             Ok(count) => declared = Some(u64::from(count)),
@@ -141,19 +143,22 @@ impl RowBuilder {
     }
 }
 
-fn validate_json(bundle: &Bundle, findings: &mut Findings) -> Result<()> {
+fn validate_json(
+    layout: &DsLayout,
+    budget: &Budget,
+    mut builder: RowBuilder,
+    findings: &mut Findings,
+) -> Result<()> {
     // To continue after a finding, the element must be read again from its start.
-    let source = bundle.layout.source.seekable()?;
-    let kind = &bundle.layout.kind;
-    let shape = root_shape(kind);
-    let mut walk = JsonWalk { bundle, source, shape };
-    let mut builder = bundle.checking_builder()?;
+    let walk =
+        JsonWalk { layout, budget, source: layout.source.seekable()?, shape: root_shape(&layout.kind) };
     let result = walk.run(&mut builder, findings).map_err(json_rule);
     report(result, findings)
 }
 
 struct JsonWalk<'a> {
-    bundle: &'a Bundle,
+    layout: &'a DsLayout,
+    budget: &'a Budget,
     source: Source,
     shape: Shape,
 }
@@ -162,13 +167,13 @@ type JsonScanner = Scanner<crate::source::SourceReader>;
 
 impl JsonWalk<'_> {
     fn scanner_at(&self, offset: u64) -> Result<JsonScanner> {
-        Scanner::over(&self.source, offset, self.bundle.reading.budget.clone())
+        Scanner::over(&self.source, offset, self.budget.clone())
     }
 
-    fn run(&mut self, builder: &mut RowBuilder, findings: &mut Findings) -> Result<()> {
-        let declared = declared_rows(&self.bundle.layout.kind);
-        let mut scanner = self.scanner_at(self.bundle.layout.body)?;
-        if !self.bundle.layout.described {
+    fn run(&self, builder: &mut RowBuilder, findings: &mut Findings) -> Result<()> {
+        let declared = declared_rows(&self.layout.kind);
+        let mut scanner = self.scanner_at(self.layout.body)?;
+        if !self.layout.described {
             scanner.skip_byte_order_mark()?;
         }
         if self.shape == Shape::Value {
@@ -186,7 +191,7 @@ impl JsonWalk<'_> {
             let count = check_count(self.shape, declared, builder.row, scanner.offset());
             report(count, findings)?;
         }
-        Tail::of(&self.bundle.layout).check(&mut scanner)
+        Tail::of(self.layout).check(&mut scanner)
     }
 
     fn element(

@@ -7,8 +7,8 @@ use arrow_schema::Schema;
 
 use super::cells::{Cells, Writing};
 use super::images::Transform;
-use super::rows::{place_cell, root_columns, root_shape};
-use super::schema::{self, Derived};
+use super::rows::place_cell;
+use super::schema::{self, Derived, declared_rows, root_columns, root_shape};
 use super::types::{Fundamental, Type};
 use super::{ROWS, ROWS_JSON};
 use crate::error::{Context, Error, Result};
@@ -178,7 +178,7 @@ impl BundleWriter {
             budget: options.budget.clone(),
         };
         let shape = root_shape(&kind);
-        let mut declared = super::read::declared_rows(&kind);
+        let mut declared = declared_rows(&kind);
         let mut spool = None;
         match encoding {
             Encoding::Json => {

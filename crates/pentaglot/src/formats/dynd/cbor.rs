@@ -6,7 +6,7 @@
 
 use super::parse::parse_canonical;
 use super::types::{FloatWidth, Type, Width};
-use super::value::{Value, ValueReader, deserialize, serialize};
+use super::value::{Value, ValueReader, read_value, write_value};
 use super::walk::{not_utf8, symbolic};
 use crate::cursor::Cursor;
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -100,12 +100,12 @@ fn key_order(name: &str) -> (usize, &[u8]) {
 /// The unique CBOR form of a typed value.
 ///
 /// ```
-/// use pentaglot::formats::dynd::{Type, Value, to_cbor};
-/// assert_eq!(to_cbor(&"int64".parse()?, &Value::Int(-5))?, [0x24]);
+/// use pentaglot::formats::dynd::{Type, Value, write_cbor};
+/// assert_eq!(write_cbor(&"int64".parse()?, &Value::Int(-5))?, [0x24]);
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
-pub fn to_cbor(ty: &Type, value: &Value) -> Result<Vec<u8>> {
-    let data = serialize(ty, value)?;
+pub fn write_cbor(ty: &Type, value: &Value) -> Result<Vec<u8>> {
+    let data = write_value(ty, value)?;
     let mut out = Vec::new();
     match is_native(ty) {
         true => write_native(ty, value, &mut out)?,
@@ -118,11 +118,11 @@ pub fn to_cbor(ty: &Type, value: &Value) -> Result<Vec<u8>> {
 }
 
 /// The type and value of one deterministic CBOR item; every other form of it is an error.
-pub fn from_cbor(bytes: &[u8], limits: &Limits) -> Result<(Type, Value)> {
-    from_cbor_within(bytes, &limits.budget())
+pub fn read_cbor(bytes: &[u8], limits: &Limits) -> Result<(Type, Value)> {
+    read_cbor_within(bytes, &limits.budget())
 }
 
-fn from_cbor_within(bytes: &[u8], budget: &Budget) -> Result<(Type, Value)> {
+fn read_cbor_within(bytes: &[u8], budget: &Budget) -> Result<(Type, Value)> {
     let mut reader =
         Reader { cursor: Cursor::new(bytes), limits: budget.limits(), held: budget.reservation() };
     let item = reader.item(0)?;
@@ -163,7 +163,7 @@ pub(super) fn holds_data(ty: &Type) -> bool {
 
 /// Writes a value whose serialization is `data` and whose type has a native form that is not that data.
 pub(super) fn write_native_data(ty: &Type, data: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<()> {
-    write_native(ty, &deserialize(data, ty, limits)?, out)
+    write_native(ty, &read_value(data, ty, limits)?, out)
 }
 
 fn write_native(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
@@ -187,7 +187,7 @@ fn write_native(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
         (_, Value::Missing) => out.push(0xf6),
         (Type::Fixed(count, of), Value::List(items)) => {
             if holds_data(ty) {
-                let data = serialize(ty, value)?;
+                let data = write_value(ty, value)?;
                 write_data_head(ty, data.len() as u64, out);
                 out.extend_from_slice(&data);
             } else {
@@ -197,7 +197,7 @@ fn write_native(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
             }
         }
         (Type::Storage { .. }, Value::List(_)) => {
-            let data = serialize(ty, value)?;
+            let data = write_value(ty, value)?;
             write_data_head(ty, data.len() as u64, out);
             out.extend_from_slice(&data);
         }
@@ -229,7 +229,7 @@ pub(super) fn is_marked(head: &[u8], len: Option<u64>) -> bool {
 
 /// Whether the bytes of a file, or its head, are a valid item or the start of one.
 pub(super) fn is_item_so_far(head: &[u8], len: Option<u64>) -> bool {
-    match from_cbor_within(head, &Limits::default().budget()) {
+    match read_cbor_within(head, &Limits::default().budget()) {
         Ok(_) => true,
         Err(error) => error.kind() == ErrorKind::Truncated && len != Some(head.len() as u64),
     }
@@ -383,8 +383,8 @@ pub(super) fn read(source: &Source, budget: &Budget) -> Result<Item> {
         return Ok(Item { ty, source: source.clone(), type_text, data, bytes, is_recoded: false });
     }
     let all = source.read_range(0, len, budget)?;
-    let (ty, value) = from_cbor_within(&all, budget)?;
-    let data = serialize(&ty, &value)?;
+    let (ty, value) = read_cbor_within(&all, budget)?;
+    let data = write_value(&ty, &value)?;
     let bytes = data.len() as u64;
     let source = Source::from_bytes(source.name(), data);
     Ok(Item { ty, source, type_text: None, data: 0, bytes, is_recoded: true })

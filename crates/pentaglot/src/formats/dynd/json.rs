@@ -1,7 +1,7 @@
 //! Values as JSON text, in the forms that the command prints.
 
 use super::types::{FloatWidth, Type, Zone};
-use super::value::{Value, deserialize};
+use super::value::{Value, read_value};
 use crate::error::Result;
 use crate::hub::json::{Float, special_float};
 use crate::limits::Limits;
@@ -18,7 +18,7 @@ use crate::wire::json::write_string;
 /// ```
 pub fn array_json(ty: &str, data: &[u8], limits: &Limits) -> Result<String> {
     let ty = Type::parse_within(ty, limits)?;
-    let value = deserialize(data, &ty, limits)?;
+    let value = read_value(data, &ty, limits)?;
     let mut out = String::new();
     write_array(&ty, &value, &mut out);
     Ok(out)
@@ -29,7 +29,7 @@ pub fn array_json(ty: &str, data: &[u8], limits: &Limits) -> Result<String> {
 pub fn write_value_json(ty: &str, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let limits = Limits::default();
     let ty = Type::parse_within(ty, &limits)?;
-    let value = deserialize(data, &ty, &limits)?;
+    let value = read_value(data, &ty, &limits)?;
     out.extend_from_slice(value_json(&ty, &value).as_bytes());
     Ok(())
 }
@@ -133,7 +133,7 @@ fn write(ty: &Type, value: &Value, out: &mut String) {
             out.push_str(&base64_simd::STANDARD.encode_to_string(hash));
             out.push_str("\"}");
         }
-        // A value that is not of its type, which `deserialize` never returns.
+        // A value that is not of its type, which `read_value` never returns.
         _ => out.push_str("null"),
     }
 }

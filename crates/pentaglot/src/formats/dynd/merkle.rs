@@ -12,10 +12,10 @@ pub const BLAKE3_CODE: u64 = 0x1e;
 /// The multihash of a BLAKE3 digest: varint code, varint length, the digest.
 ///
 /// ```
-/// use pentaglot::formats::dynd::{Value, blake3_multihash, serialize};
+/// use pentaglot::formats::dynd::{Value, blake3_multihash, write_value};
 /// let digest = [7; 32];
 /// let link = Value::merkle("3 * int32".parse()?, blake3_multihash(&digest));
-/// let bytes = serialize(&"merkle[3 * int32]".parse()?, &link)?;
+/// let bytes = write_value(&"merkle[3 * int32]".parse()?, &link)?;
 /// assert_eq!(bytes.len(), 1 + "3 * int32".len() + 1 + 2 + 32);
 /// # Ok::<(), pentaglot::Error>(())
 /// ```

@@ -49,11 +49,11 @@ compile_error!("numbers are moved as bytes between files and Arrow: dynd needs a
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
-pub use cbor::{from_cbor, to_cbor};
+pub use cbor::{read_cbor, write_cbor};
 pub use json::{array_json, write_value_json};
 pub use merkle::{BLAKE3_CODE, blake3_digest, blake3_multihash};
 pub use types::{Base, Callable, Encoding, FloatWidth, Pattern, Type, TypeKind, Width, Zone};
-pub use value::{Value, deserialize, is_nan_bits, serialize};
+pub use value::{Value, is_nan_bits, read_value, write_value};
 
 use crate::cursor::Cursor;
 use crate::error::{Context, Result};

@@ -221,29 +221,6 @@ pub(super) fn field_of(name: &str, ty: &Type) -> Result<Field> {
     }
 }
 
-/// Whether two lists of fields are equal, ignoring metadata.
-pub(super) fn same_fields(a: &Fields, b: &Fields) -> bool {
-    a.len() == b.len()
-        && a.iter().zip(b.iter()).all(|(a, b)| {
-            a.name() == b.name()
-                && a.is_nullable() == b.is_nullable()
-                && same_type(a.data_type(), b.data_type())
-        })
-}
-
-fn same_type(a: &DataType, b: &DataType) -> bool {
-    match (a, b) {
-        (DataType::Struct(a), DataType::Struct(b)) => same_fields(a, b),
-        (DataType::List(a), DataType::List(b)) => {
-            a.is_nullable() == b.is_nullable() && same_type(a.data_type(), b.data_type())
-        }
-        (DataType::FixedSizeList(a, n), DataType::FixedSizeList(b, m)) => {
-            n == m && a.is_nullable() == b.is_nullable() && same_type(a.data_type(), b.data_type())
-        }
-        _ => a == b,
-    }
-}
-
 /// The type with a flag byte for every option: `?pointer[T]` has no sentinel.
 pub(super) fn with_flags(ty: &Type) -> Type {
     let boxed = |ty: &Type| Box::new(with_flags(ty));

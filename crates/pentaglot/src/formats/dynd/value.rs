@@ -1,4 +1,4 @@
-//! The typed interface: [`Value`]s of any type, `serialize` and `deserialize`, without Arrow.
+//! The typed interface: [`Value`]s of any type, `write_value` and `read_value`, without Arrow.
 
 use super::merkle::check_multihash;
 use super::types::{FloatWidth, Missing, Type};
@@ -16,12 +16,12 @@ use crate::wire::varint;
 ///
 /// ```
 /// use pentaglot::Limits;
-/// use pentaglot::formats::dynd::{Type, Value, deserialize, serialize};
+/// use pentaglot::formats::dynd::{Type, Value, read_value, write_value};
 /// let ty: Type = "var * ?int16".parse()?;
 /// let value = Value::List(vec![Value::some(Value::Int(1)), Value::Missing]);
-/// let bytes = serialize(&ty, &value)?;
+/// let bytes = write_value(&ty, &value)?;
 /// assert_eq!(bytes, [2, 1, 0, 0, 0x80]);
-/// assert_eq!(deserialize(&bytes, &ty, &Limits::default())?, value);
+/// assert_eq!(read_value(&bytes, &ty, &Limits::default())?, value);
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -79,17 +79,17 @@ impl Value {
 /// The unique serialization of a value. Values that the type does not hold, and available values that equal the
 /// sentinel of their type, are errors; their rule says which (`range`, `length`, `value`, `char`,
 /// `sentinel-collision`, `symbolic`, `pattern`).
-pub fn serialize(ty: &Type, value: &Value) -> Result<Vec<u8>> {
+pub fn write_value(ty: &Type, value: &Value) -> Result<Vec<u8>> {
     if !ty.is_concrete() {
         return Err(symbolic(ty));
     }
     let mut out = Vec::new();
-    write_value(ty, value, &mut out)?;
+    append_value(ty, value, &mut out)?;
     Ok(out)
 }
 
 /// The value of its unique serialization; any other bytes are an error with offset, path and rule.
-pub fn deserialize(bytes: &[u8], ty: &Type, limits: &Limits) -> Result<Value> {
+pub fn read_value(bytes: &[u8], ty: &Type, limits: &Limits) -> Result<Value> {
     if !ty.is_concrete() {
         return Err(symbolic(ty));
     }
@@ -110,7 +110,7 @@ fn check_len(expected: u64, found: usize) -> Result<()> {
     Err(Error::usage(format!("expected {expected} elements, found {found}")).rule("length"))
 }
 
-fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
+fn append_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
     let range = |fits: bool| {
         if fits {
             Ok(())
@@ -158,13 +158,13 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
         (Type::Tuple(fields), Value::List(items)) => {
             check_len(fields.len() as u64, items.len())?;
             for (index, (ty, item)) in fields.iter().zip(items).enumerate() {
-                write_value(ty, item, out).index(index as u64)?;
+                append_value(ty, item, out).index(index as u64)?;
             }
         }
         (Type::Struct(fields), Value::List(items)) => {
             check_len(fields.len() as u64, items.len())?;
             for ((name, ty), item) in fields.iter().zip(items) {
-                write_value(ty, item, out).field(name.clone())?;
+                append_value(ty, item, out).field(name.clone())?;
             }
         }
         (Type::Option(of), Value::Missing) => match of.missing() {
@@ -177,12 +177,12 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
             let collides = match of.missing() {
                 Missing::Always => true,
                 Missing::Sentinel(sentinel) => {
-                    write_value(of, value, out)?;
+                    append_value(of, value, out)?;
                     out.get(start..) == Some(sentinel.bytes())
                 }
                 Missing::Flag => {
                     out.push(1);
-                    write_value(of, value, out)?;
+                    append_value(of, value, out)?;
                     false
                 }
             };
@@ -191,13 +191,13 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
                 return Err(Error::lossy(message).rule("sentinel-collision"));
             }
         }
-        (Type::Pointer(of), value) => write_value(of, value, out)?,
+        (Type::Pointer(of), value) => append_value(of, value, out)?,
         (Type::Storage { of, axis }, value) => write_stored(of, axis, value, out)?,
         (Type::Array(pattern), Value::Array(array)) => {
             let (stored, value) = array.as_ref();
             check_array_type(stored, pattern).field("type")?;
             write_bytes(stored.to_string().as_bytes(), out);
-            write_value(stored, value, out).field("value")?;
+            append_value(stored, value, out).field("value")?;
         }
         (Type::Merkle(pattern), Value::Merkle(link)) => {
             let (linked, hash) = link.as_ref();
@@ -212,7 +212,7 @@ fn write_value(ty: &Type, value: &Value, out: &mut Vec<u8>) -> Result<()> {
 }
 
 fn write_items(of: &Type, items: &[Value], out: &mut Vec<u8>) -> Result<()> {
-    items.iter().enumerate().try_for_each(|(index, item)| write_value(of, item, out).index(index as u64))
+    items.iter().enumerate().try_for_each(|(index, item)| append_value(of, item, out).index(index as u64))
 }
 
 fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
@@ -240,7 +240,7 @@ fn write_stored(of: &Type, axis: &[usize], value: &Value, out: &mut Vec<u8>) -> 
     flatten(&dims, value, &mut logical)?;
     for index in StorageOrder::new(&dims, axis) {
         let item = logical.get(index).copied().ok_or_else(|| wrong(of, value))?;
-        write_value(element, item, out).index(index as u64)?;
+        append_value(element, item, out).index(index as u64)?;
     }
     Ok(())
 }

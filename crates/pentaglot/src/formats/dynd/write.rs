@@ -13,7 +13,7 @@ use super::cbor;
 use super::encode::{Encoder, plain_type};
 use super::layout::{Dialect, RowCount, RowLayout};
 use super::pack::{Pack, join_packs, pack};
-use super::schema::{Derived, checks_of, same_fields, with_flags, with_ticks};
+use super::schema::{Derived, checks_of, with_flags, with_ticks};
 use super::types::Type;
 use super::unpack::to_storage_order;
 use crate::cursor::Reserved;
@@ -21,7 +21,7 @@ use crate::error::{Context, Error, Result};
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned_as, relaxed};
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, Form, Plan, native, shape};
+use crate::hub::{Effect, Form, Plan, native, same_fields, shape};
 use crate::limits::{Budget, Limits};
 use crate::sink::Sink;
 use crate::source::Spool;
@@ -62,8 +62,8 @@ pub(super) fn plan_type(schema: &Schema, given: Option<&str>, row_count: Option<
         count_fits
             && ty.is_concrete()
             && ty.to_schema().is_ok_and(|own| {
-                same_fields(own.fields(), schema.fields())
-                    || same_fields(with_ticks(&own).fields(), schema.fields())
+                let same = |own: &Schema| same_fields(own.fields(), schema.fields(), |_, _| true);
+                same(&own) || same(&with_ticks(&own))
             })
     };
     // The given type describes the input; it is also used for the output if it matches these rows.

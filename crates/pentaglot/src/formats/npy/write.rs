@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_buffer::Buffer;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use serde_json::Value;
 
 use super::INFO;
@@ -20,7 +20,7 @@ use crate::formats::column_major::ColumnMajor;
 use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, Form, Plan, Shape, native, shape};
+use crate::hub::{Effect, Form, Plan, Shape, native, same_fields, shape};
 use crate::limits::{Budget, Limits};
 use crate::sink::Sink;
 use crate::source::Spool;
@@ -61,7 +61,9 @@ impl Target {
         let dimensions: Vec<u64> =
             native.get("shape")?.as_array()?.iter().map(Value::as_u64).collect::<Option<_>>()?;
         let canonical = Header::canonical(dtype.little_endian(), fortran_order, dimensions);
-        if !same_fields(&arrow_schema(&canonical).ok()?, schema) {
+        let own = arrow_schema(&canonical).ok()?;
+        let same_fields = same_fields(own.fields(), schema.fields(), |_, _| true);
+        if Shape::of(&own) != Shape::of(schema) || !same_fields {
             return None;
         }
         let version = native.get("version")?.as_str()?.split('.').next()?.parse().ok()?;
@@ -187,27 +189,6 @@ fn dtype_text(derived: &Derived) -> String {
         }
         dtype => dtype.descr().to_string().trim_matches('\'').to_owned(),
     }
-}
-
-/// Whether two schemas have the same names, types and nullability; metadata is ignored.
-fn same_fields(one: &Schema, two: &Schema) -> bool {
-    fn same(one: &Field, two: &Field) -> bool {
-        one.is_nullable() == two.is_nullable()
-            && match (one.data_type(), two.data_type()) {
-                (DataType::FixedSizeList(one, n), DataType::FixedSizeList(two, m)) => {
-                    n == m && same(one, two)
-                }
-                (DataType::Struct(one), DataType::Struct(two)) => {
-                    one.len() == two.len()
-                        && one.iter().zip(two).all(|(one, two)| one.name() == two.name() && same(one, two))
-                }
-                (one, two) => one == two,
-            }
-    }
-    let fields = one.fields().iter().zip(two.fields());
-    Shape::of(one) == Shape::of(two)
-        && one.fields().len() == two.fields().len()
-        && fields.into_iter().all(|(one, two)| one.name() == two.name() && same(one, two))
 }
 
 /// Collects the rows of one array; its bytes are written at the end.

@@ -10,9 +10,9 @@ use pentaglot_succinct::{
     write_sparse,
 };
 
-use super::schema::{Native, SdsKind};
+use super::schema::{Input, Native, Target};
 use super::scratch::{Scratch, check_room};
-use super::write::{Input, Target};
+use super::type_text::SdsKind;
 use crate::cursor::Reserved;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Budget;

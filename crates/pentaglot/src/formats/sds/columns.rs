@@ -15,10 +15,14 @@ use pentaglot_succinct::{BitQueries, BitVector, RawVector, RunLengthVector, Shar
 use super::containers::Content;
 use super::graph::text;
 use super::layout::{Object, byte_vector};
-use super::schema::{SdsKind, kind_schema, pair_fields};
+use super::schema::{kind_schema, pair_fields};
+use super::type_text::SdsKind;
 use crate::error::{Error, Result};
 use crate::hub::rows;
 use crate::limits::{Budget, Reservation};
+
+/// Rows per batch.
+pub(super) const BATCH_ROWS: usize = 1 << 16;
 
 /// Creates batches of an open structure, one range of rows at a time.
 pub(super) struct Reader {

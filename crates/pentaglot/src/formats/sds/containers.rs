@@ -5,10 +5,7 @@ use std::sync::Arc;
 use pentaglot_succinct::{IntVector, SharedWords, SparseVector, WordCursor};
 
 use super::layout::Object;
-use super::pangenome::Walker;
-use super::schema::SdsKind;
-use super::tables::Table;
-use super::type_text::{SdsType, join};
+use super::type_text::{SdsKind, SdsType, join};
 use crate::error::{Error, Result};
 use crate::formats::MissingPart;
 
@@ -46,6 +43,49 @@ pub(super) enum Content {
     Tags(Arc<StringArray>),
     /// A table over several parts.
     Table(Table),
+}
+
+/// A table of a pangenome file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Table {
+    Samples,
+    Contigs,
+    Paths,
+    /// `has_sequences`: a GBZ graph has them.
+    Nodes {
+        has_sequences: bool,
+    },
+    Edges,
+    Gfa,
+}
+
+impl Table {
+    /// The tables of a container with these parts.
+    pub(super) fn of(kind: SdsKind, parts: &[ContainerPart]) -> Vec<Self> {
+        let has_names = parts.iter().any(|part| part.path.ends_with("path_names"));
+        let mut tables = Vec::new();
+        if has_names {
+            tables.extend([Table::Samples, Table::Contigs, Table::Paths]);
+        }
+        match kind {
+            SdsKind::Gbz => tables.extend([Table::Nodes { has_sequences: true }, Table::Edges, Table::Gfa]),
+            SdsKind::Gbwt => tables.extend([Table::Nodes { has_sequences: false }, Table::Edges]),
+            _ => {}
+        }
+        tables
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            // The header of the metadata has numbers of these names.
+            Table::Samples => "samples",
+            Table::Contigs => "contigs",
+            Table::Paths => "paths",
+            Table::Nodes { .. } => "nodes",
+            Table::Edges => "edges",
+            Table::Gfa => "gfa",
+        }
+    }
 }
 
 /// Strings: their starts, the alphabet of bytes, and the text in the fewest bits for that alphabet.
@@ -90,6 +130,10 @@ pub(super) fn tag(kind: SdsKind) -> Option<u32> {
 }
 
 impl Container {
+    pub(super) fn new(kind: SdsKind, parts: Vec<ContainerPart>, facts: Vec<(String, String)>) -> Self {
+        Container { kind, parts, facts }
+    }
+
     pub(super) fn kind(&self) -> SdsKind {
         self.kind
     }
@@ -115,24 +159,6 @@ impl Container {
     pub(super) fn member(&self, name: Option<&str>) -> Option<&Content> {
         let wanted = name.unwrap_or_default();
         self.members().find(|(path, _)| *path == wanted).map(|(_, content)| content)
-    }
-
-    pub(super) fn read(kind: SdsKind, cursor: &mut WordCursor<SharedWords>) -> Result<Self> {
-        let mut walker = Walker::new(cursor);
-        match kind {
-            SdsKind::Gbz => walker.gbz()?,
-            SdsKind::Gbwt => walker.gbwt("")?,
-            SdsKind::Gg => walker.graph("")?,
-            SdsKind::GbwtMeta => walker.metadata("")?,
-            _ => walker.chains()?,
-        }
-        let (mut parts, facts) = walker.finish();
-        let end = parts.last().map_or(0, |part| part.start + part.len);
-        for table in Table::of(kind, &parts) {
-            let content = Content::Table(table);
-            parts.push(ContainerPart { path: table.name().to_owned(), start: end, len: 0, content });
-        }
-        Ok(Container { kind, parts, facts })
     }
 
     /// Reads all elements as structures of a type, one after the other.

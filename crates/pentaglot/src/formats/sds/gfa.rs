@@ -4,9 +4,9 @@
 //! and their ids are the names. Paths of the sample `_gbwt_ref` are P-lines, all others W-lines.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::graph::{GENERIC_SAMPLE, Graph, Segment, Segments, Visit, is_canonical};
-use super::tables::Whole;
 use crate::error::{Error, Result};
 use crate::limits::{Budget, Reservation};
 
@@ -23,7 +23,7 @@ enum Stage {
 
 /// The lines of a GFA file.
 pub(super) struct Lines {
-    graph: Whole,
+    graph: Arc<Graph>,
     stage: Stage,
     /// The next node, segment or path.
     next: u64,
@@ -34,15 +34,15 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(graph: Whole, budget: &Budget) -> Result<Self> {
-        let (starts, _held) = graph.graph()?.starts(budget)?;
+    pub(super) fn new(graph: Arc<Graph>, budget: &Budget) -> Result<Self> {
+        let (starts, _held) = graph.starts(budget)?;
         let links = Vec::new().into_iter();
         Ok(Lines { graph, stage: Stage::Header, next: 0, links, starts, _held })
     }
 
     fn enter(&mut self, stage: Stage) -> Result<()> {
         self.stage = stage;
-        let graph = self.graph.graph()?;
+        let graph = &self.graph;
         let is_node = graph.segments.is_none() && matches!(stage, Stage::Segments | Stage::Links);
         self.next = if is_node { graph.ids().start } else { 0 };
         Ok(())
@@ -60,7 +60,7 @@ impl Lines {
             if let Some(link) = self.links.next() {
                 return Ok(Some(link));
             }
-            let graph = self.graph.graph()?;
+            let graph = &self.graph;
             let segment_end = match &graph.segments {
                 Some(segments) => segments.len(),
                 None => graph.ids().end,
@@ -74,20 +74,20 @@ impl Lines {
                     return Ok(Some(format!("H\tVN:Z:1.1{samples}")));
                 }
                 Stage::Segments => match self.advance(segment_end) {
-                    Some(id) => match segment_line(self.graph.graph()?, id)? {
+                    Some(id) => match segment_line(&self.graph, id)? {
                         Some(line) => return Ok(Some(line)),
                         None => continue,
                     },
                     None => self.enter(Stage::Links)?,
                 },
                 Stage::Links => match self.advance(segment_end) {
-                    Some(id) => self.links = links(self.graph.graph()?, id)?.into_iter(),
+                    Some(id) => self.links = links(&self.graph, id)?.into_iter(),
                     None => self.enter(Stage::Paths)?,
                 },
                 Stage::Paths | Stage::Walks => match self.advance(path_end) {
                     Some(id) => {
                         let wants_walk = self.stage == Stage::Walks;
-                        if let Some(line) = path_line(self.graph.graph()?, &self.starts, id, wants_walk)? {
+                        if let Some(line) = path_line(&self.graph, &self.starts, id, wants_walk)? {
                             return Ok(Some(line));
                         }
                     }

@@ -7,8 +7,7 @@ use pentaglot_succinct::{BitQueries, SharedWords};
 use super::containers::{Container, Content, StringArray};
 use super::gbwt::{Records, sparse, unpack};
 use super::layout::Object;
-use super::schema::SdsKind;
-use super::type_text::join;
+use super::type_text::{SdsKind, join};
 use crate::error::{Error, Result};
 use crate::limits::{Budget, Reservation};
 

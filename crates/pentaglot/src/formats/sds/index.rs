@@ -7,8 +7,9 @@
 
 use pentaglot_succinct::{Indexed, SharedWords, WordCursor};
 
-use super::layout::{Object, Wanted, open_object, read_words};
-use super::schema::SdsKind;
+use super::detect::{Wanted, open_object};
+use super::layout::{Object, read_words};
+use super::type_text::SdsKind;
 use crate::error::{Error, Result};
 use crate::formats::ReadOptions;
 use crate::formats::side_index::{SDS_MAGIC, SUFFIX};
@@ -21,6 +22,18 @@ const MAGIC: u64 = u64::from_le_bytes(*SDS_MAGIC);
 const VERSION: u64 = 3;
 
 /// A structure open for queries, with its side index if there is one that matches.
+///
+/// ```
+/// use pentaglot::formats::sds::{Mapped, SdsKind, answer};
+/// use pentaglot::{Budget, Source};
+/// // An integer vector of 7, 1, 3 in three bits each.
+/// let elements: [u64; 5] = [3, 3, 9, 1, 0b011_001_111];
+/// let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_le_bytes()).collect();
+/// let source = Source::from_bytes("x.sds", bytes);
+/// let mapped = Mapped::open(&source, Some(SdsKind::Int), None, &Budget::default())?;
+/// assert_eq!(answer(&mapped.object, &"get 2".parse()?)?.into_text().as_deref(), Some("3"));
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 #[non_exhaustive]
 pub struct Mapped {
     /// The structure.

@@ -1,16 +1,17 @@
-//! Opens elements as structures in place, and detects which kind fits.
+//! Structures, opened in place over the elements of a file.
 
+use arrow_schema::Schema;
 use pentaglot_succinct::{
     BitQueries, BitVector, IntVector, RawVector, RunLengthVector, RunLengthWaveletMatrix, SharedWords,
     SparseVector, Structure, WaveletCore, WaveletMatrix, WordCursor,
 };
 
 use super::containers::Container;
-use super::schema::{Native, SdsKind};
-use super::type_text::{PREFIX, SdsType};
-use crate::error::{Context, Error, ErrorKind, Hint, Result};
-use crate::formats::{Findings, ReadOptions};
-use crate::limits::{Budget, Limits};
+use super::schema::{Native, kind_schema};
+use super::type_text::{SdsKind, SdsType};
+use crate::error::{Error, Result};
+use crate::hub::native;
+use crate::limits::Budget;
 use crate::map::{InPlace, Map, Words};
 use crate::source::Source;
 
@@ -64,16 +65,6 @@ pub enum Object {
 }
 
 impl Object {
-    /// Opens a source: mapped if that is permitted and it is a file, otherwise read into memory. Without a kind,
-    /// the first that fits is used.
-    pub fn open(source: &Source, kind: Option<SdsKind>, in_place: Option<InPlace>) -> Result<Self> {
-        let words = read_words(source, in_place, &Budget::default())?;
-        match kind {
-            Some(kind) => Object::from_words(kind, words),
-            None => Ok(fitting(&words)?.0),
-        }
-    }
-
     /// Opens elements as a structure of this kind, which must use all of them.
     pub(super) fn from_words(kind: SdsKind, words: SharedWords) -> Result<Self> {
         let mut cursor = WordCursor::new(words);
@@ -159,8 +150,9 @@ impl Object {
         }
     }
 
-    /// Adds the properties that are not part of the values.
-    pub(super) fn describe(&self, native: &mut Native) {
+    /// The properties that are not part of the values.
+    pub(super) fn native(&self) -> Native {
+        let mut native = Native::new(self.kind());
         match self {
             Object::Sparse(vector) => {
                 native.universe = Some(vector.len());
@@ -179,6 +171,14 @@ impl Object {
             Object::Option(content) => native.present = content.is_some(),
             _ => {}
         }
+        native
+    }
+
+    /// The schema of its rows, with its native type.
+    pub(super) fn schema(&self) -> Result<Schema> {
+        let elements = if let Object::Items(elements, _) = self { *elements } else { 1 };
+        let schema = kind_schema(self.kind(), elements)?;
+        Ok(native::with(schema, super::ID, self.native().to_json()))
     }
 }
 
@@ -249,100 +249,4 @@ pub(super) fn own_words(bytes: arrow_buffer::Buffer) -> SharedWords {
     }
     let elements = bytes.as_chunks::<8>().0.iter().map(|element| u64::from_le_bytes(*element));
     SharedWords::new(elements.collect::<Vec<u64>>())
-}
-
-/// Up to this many elements, a structure must also be valid for its kind to fit.
-const SMALL: usize = 1 << 17;
-
-/// The first kind that fits, and the names of the others that fit too. A small file fits a kind if it uses all elements
-/// and breaks none of its rules; a large one, or one that breaks the rules of all kinds, if it uses all elements.
-pub(super) fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
-    let mut fits = Vec::new();
-    for kind in SdsKind::ALL {
-        match Object::from_words(kind, words.clone()) {
-            Ok(object) => fits.push(object),
-            // A file with a tag cannot be another kind, and the error of that kind is more helpful.
-            Err(error) if has_tag(kind, words) => return Err(error.field(kind.name())),
-            Err(_) => {}
-        }
-    }
-    let is_sound = |object: &Object| {
-        let mut findings = Findings::new(false);
-        match object {
-            Object::Container(container) => super::validate::check_container(container, &mut findings),
-            object => super::validate::check_structure(object, "", 0, &mut findings),
-        }
-        findings.is_valid()
-    };
-    if words.as_ref().len() <= SMALL && fits.len() > 1 && fits.iter().any(is_sound) {
-        fits.retain(is_sound);
-    }
-    let mut fits = fits.into_iter();
-    let first = fits.next().ok_or_else(|| {
-        Error::malformed("a structure that uses all elements", "none").at(0).hint(Hint::From)
-    })?;
-    Ok((first, fits.map(|other| other.kind().name().to_owned()).collect()))
-}
-
-fn has_tag(kind: SdsKind, words: &SharedWords) -> bool {
-    let first = words.as_ref().first().copied().unwrap_or(0);
-    super::containers::tag(kind).is_some_and(|tag| first & 0xffff_ffff == u64::from(tag))
-}
-
-/// The requested kind or type of a file.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Wanted<'o> {
-    /// The kind that the user names.
-    pub(super) dialect: Option<&'o str>,
-    /// The type text that the user gives; it is for this format if it begins with `sds:`.
-    pub(super) type_text: Option<&'o str>,
-}
-
-impl<'o> Wanted<'o> {
-    pub(super) fn new(options: &'o ReadOptions) -> Self {
-        Wanted { dialect: options.dialect.as_deref(), type_text: options.type_text.as_deref() }
-    }
-
-    /// The type that the user gives for this format.
-    pub(super) fn given_type(self, limits: &Limits) -> Result<Option<SdsType>> {
-        let Some(text) = self.type_text.and_then(|text| text.trim().strip_prefix(PREFIX)) else {
-            return Ok(None);
-        };
-        if let Some(dialect) = self.dialect {
-            return Err(Error::usage(format!("both a kind (sds:{dialect}) and a type are given")));
-        }
-        let kind = SdsType::parse(text, limits).map_err(|error| match error.kind() {
-            ErrorKind::Limit => error,
-            _ => Error::usage(format!("the given type: {error}")),
-        })?;
-        Ok(Some(kind))
-    }
-}
-
-/// Opens elements as the requested kind or type. If none is requested, also returns the names of other kinds
-/// that fit.
-pub(super) fn open_object(
-    words: &SharedWords,
-    wanted: Wanted<'_>,
-    limits: &Limits,
-) -> Result<(Object, Vec<String>)> {
-    if let Some(kind) = wanted.given_type(limits)? {
-        let object = match &kind {
-            SdsType::Structure(kind) => Object::from_words(*kind, words.clone())?,
-            _ => Object::Container(Container::read_typed(&kind, words)?),
-        };
-        return Ok((object, Vec::new()));
-    }
-    match wanted.dialect {
-        Some(name) => {
-            Ok((Object::from_words(SdsKind::parse(name)?, words.clone()).field(name.to_owned())?, Vec::new()))
-        }
-        None => fitting(words).map_err(|error| match wanted.type_text {
-            Some(_) if error.path().is_empty() => {
-                let error = Error::malformed("a structure that uses all elements", "none").at(0);
-                error.hint(Hint::Advice("a type for sds begins with sds:".into()))
-            }
-            _ => error,
-        }),
-    }
 }

@@ -66,8 +66,7 @@ pub use containers::Container;
 pub use index::{Mapped, build_index};
 pub use layout::Object;
 pub use query::{Answer, Queried, Query, answer};
-pub use schema::SdsKind;
-pub use type_text::{PREFIX, SdsType};
+pub use type_text::{PREFIX, SdsKind, SdsType};
 pub use write::is_gfa;
 
 /// The format's id.

@@ -15,25 +15,45 @@ use std::sync::Arc;
 
 use pentaglot_succinct::{BitQueries, SharedWords, WordCursor};
 
-use super::containers::{ContainerPart, Content, StringArray, malformed, tag};
+use super::containers::{Container, ContainerPart, Content, StringArray, Table, malformed, tag};
 use super::layout::{Object, byte_vector};
-use super::schema::SdsKind;
-use super::type_text::join;
+use super::type_text::{SdsKind, join};
 use crate::error::{Error, Result};
 
+impl Container {
+    /// Reads a container of a kind that has its own layout.
+    pub(super) fn read(kind: SdsKind, cursor: &mut WordCursor<SharedWords>) -> Result<Self> {
+        let mut walker = Walker::new(cursor);
+        match kind {
+            SdsKind::Gbz => walker.gbz()?,
+            SdsKind::Gbwt => walker.gbwt("")?,
+            SdsKind::Gg => walker.graph("")?,
+            SdsKind::GbwtMeta => walker.metadata("")?,
+            _ => walker.chains()?,
+        }
+        let (mut parts, facts) = walker.finish();
+        let end = parts.last().map_or(0, |part| part.start + part.len);
+        for table in Table::of(kind, &parts) {
+            let content = Content::Table(table);
+            parts.push(ContainerPart { path: table.name().to_owned(), start: end, len: 0, content });
+        }
+        Ok(Container::new(kind, parts, facts))
+    }
+}
+
 /// Walks over a container and names its parts.
-pub(super) struct Walker<'c> {
+struct Walker<'c> {
     cursor: &'c mut WordCursor<SharedWords>,
     parts: Vec<ContainerPart>,
     facts: Vec<(String, String)>,
 }
 
 impl<'c> Walker<'c> {
-    pub(super) fn new(cursor: &'c mut WordCursor<SharedWords>) -> Self {
+    fn new(cursor: &'c mut WordCursor<SharedWords>) -> Self {
         Walker { cursor, parts: Vec::new(), facts: Vec::new() }
     }
 
-    pub(super) fn finish(self) -> (Vec<ContainerPart>, Vec<(String, String)>) {
+    fn finish(self) -> (Vec<ContainerPart>, Vec<(String, String)>) {
         (self.parts, self.facts)
     }
 
@@ -149,7 +169,7 @@ impl<'c> Walker<'c> {
         Ok(())
     }
 
-    pub(super) fn gbz(&mut self) -> Result<()> {
+    fn gbz(&mut self) -> Result<()> {
         self.header("", SdsKind::Gbz, 1..=3)?;
         self.flags("flags".to_owned(), 0, 0)?;
         self.tags("tags")?;
@@ -157,7 +177,7 @@ impl<'c> Walker<'c> {
         self.graph("graph")
     }
 
-    pub(super) fn gbwt(&mut self, parent: &str) -> Result<()> {
+    fn gbwt(&mut self, parent: &str) -> Result<()> {
         let version = self.header(parent, SdsKind::Gbwt, 5..=6)?;
         for name in ["sequences", "size", "offset", "alphabet_size"] {
             self.fact(join(parent, name))?;
@@ -199,7 +219,7 @@ impl<'c> Walker<'c> {
         Ok(())
     }
 
-    pub(super) fn metadata(&mut self, parent: &str) -> Result<()> {
+    fn metadata(&mut self, parent: &str) -> Result<()> {
         self.header(parent, SdsKind::GbwtMeta, 2..=2)?;
         for name in ["samples", "haplotypes", "contigs"] {
             self.fact(join(parent, name))?;
@@ -213,7 +233,7 @@ impl<'c> Walker<'c> {
         self.dictionary(&join(parent, "contig_names"))
     }
 
-    pub(super) fn graph(&mut self, parent: &str) -> Result<()> {
+    fn graph(&mut self, parent: &str) -> Result<()> {
         let version = self.header(parent, SdsKind::Gg, 3..=4)?;
         self.fact(join(parent, "nodes"))?;
         self.flags(join(parent, "flags"), 3, 2)?;
@@ -230,7 +250,7 @@ impl<'c> Walker<'c> {
         Ok(())
     }
 
-    pub(super) fn chains(&mut self) -> Result<()> {
+    fn chains(&mut self) -> Result<()> {
         let count = self.fact("chains".to_owned())?;
         // Each vector takes at least four elements, so the loop ends soon for a wrong count.
         for index in 0..count {

@@ -8,12 +8,11 @@ use arrow_schema::SchemaRef;
 use pentaglot_succinct::{SharedWords, WordCursor};
 
 use super::ID;
-use super::columns::Reader;
+use super::columns::{BATCH_ROWS, Reader};
 use super::layout::{Object, own_words};
-use super::read::{BATCH_ROWS, SdsDocument, supports_text};
-use super::schema::{Native, SdsKind, kind_schema};
+use super::schema::{Native, kind_schema, supports_text};
 use super::skeleton::{self, Items};
-use super::type_text::PREFIX;
+use super::type_text::{PREFIX, SdsKind};
 use crate::error::Result;
 use crate::formats::{ReadOptions, Summary};
 use crate::hub::Selection;
@@ -28,10 +27,10 @@ const WHOLE_BYTES: u64 = 1 << 20;
 const GROUP: u64 = 64;
 
 pub(super) struct PartialDocument {
-    source: Source,
+    pub(super) source: Source,
     items: Items,
-    summary: Summary,
-    options: ReadOptions,
+    pub(super) summary: Summary,
+    pub(super) options: ReadOptions,
 }
 
 impl PartialDocument {
@@ -66,10 +65,6 @@ impl PartialDocument {
         Ok(Some(PartialDocument { source, items, summary, options: options.clone() }))
     }
 
-    pub(super) fn summary(&self) -> &Summary {
-        &self.summary
-    }
-
     /// The selected rows, batch by batch.
     pub(super) fn batches(&self, selection: &Selection) -> Rows {
         let range = selection.range(self.items.count);
@@ -84,11 +79,6 @@ impl PartialDocument {
             (!wanted.is_empty()).then(batch).map(|batch| batch.map_err(|error| error.in_format(ID)))
         });
         rows::from_batches(schema, batches)
-    }
-
-    /// The document in memory.
-    pub(super) fn whole(&self) -> Result<SdsDocument> {
-        SdsDocument::open(self.source.clone(), &self.options)
     }
 }
 

@@ -6,12 +6,13 @@ use arrow_array::{ArrayRef, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use pentaglot_succinct::{BitQueries, SharedWords};
 
-use super::columns::{Reader, member_columns, run_bounds, sparse_bounds};
+use super::columns::{BATCH_ROWS, Reader, member_columns, run_bounds, sparse_bounds};
 use super::containers::{Container, Content};
-use super::layout::{self, Object, Wanted};
+use super::detect::{Wanted, open_object};
+use super::layout::{self, Object};
 use super::partial::PartialDocument;
-use super::schema::{Native, SdsKind};
-use super::type_text::SdsType;
+use super::schema::supports_text;
+use super::type_text::{SdsKind, SdsType};
 use super::{ID, outline, validate};
 use crate::control::Control;
 use crate::error::{self, Error, Hint, Result};
@@ -20,9 +21,6 @@ use crate::hub::rows::{self, Rows};
 use crate::hub::{Selection, shape};
 use crate::limits::Budget;
 use crate::source::Source;
-
-/// Rows per batch.
-pub(super) const BATCH_ROWS: usize = 1 << 16;
 
 pub(super) struct SdsDocument {
     summary: Summary,
@@ -52,7 +50,7 @@ impl SdsDocument {
             }
             _ => {
                 let words = layout::read_words(&source, options.in_place, &options.budget)?;
-                let object = layout::open_object(&words, wanted, limits)?;
+                let object = open_object(&words, wanted, limits)?;
                 (words, object)
             }
         };
@@ -246,16 +244,16 @@ impl Document for SdsDocument {
 /// Only the selected rows are read; all other operations need the whole file.
 impl Document for PartialDocument {
     fn summary(&self) -> &Summary {
-        self.summary()
+        &self.summary
     }
 
     fn outline(&self) -> Outline {
-        let bytes = self.summary().bytes.unwrap_or(0);
-        self.whole().map_or_else(|_| Outline::new("file", 0, bytes), |document| document.outline())
+        let bytes = self.summary.bytes.unwrap_or(0);
+        whole(self).map_or_else(|_| Outline::new("file", 0, bytes), |document| document.outline())
     }
 
     fn validate(&self, findings: &mut Findings) -> Result<()> {
-        self.whole()?.validate(findings)
+        whole(self)?.validate(findings)
     }
 
     fn rows(&self, selection: &Selection) -> Result<Rows> {
@@ -263,10 +261,9 @@ impl Document for PartialDocument {
     }
 }
 
-pub(super) fn supports_text(supports: [bool; 3]) -> String {
-    let words = ["rank", "select", "select0"].iter().zip(supports);
-    let there: Vec<&str> = words.filter(|(_, there)| *there).map(|(word, _)| *word).collect();
-    if there.is_empty() { "none".to_owned() } else { there.join(", ") }
+/// The document in memory.
+fn whole(partial: &PartialDocument) -> Result<SdsDocument> {
+    SdsDocument::open(partial.source.clone(), &partial.options)
 }
 
 /// The metadata of a file, or of the member that is read.
@@ -307,7 +304,7 @@ fn facts(whole: &Object, content: Option<&Content>) -> Vec<(String, String)> {
         Object::String(bytes, _) | Object::Bytes(bytes, _) => fact("length", bytes.to_string()),
         _ => {}
     }
-    if let Some(supports) = Native::of(object).supports {
+    if let Some(supports) = object.native().supports {
         facts.push(("supports".to_owned(), supports_text(supports)));
     }
     facts

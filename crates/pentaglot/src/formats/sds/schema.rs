@@ -1,130 +1,13 @@
-//! The kinds of structures, their Arrow schemas, and the native type, with which the same bytes can be written
-//! again.
-
-use std::fmt;
+//! The Arrow schemas of structures, the native type, with which the same bytes can be written again, and the structure
+//! that is written for a schema.
 
 use arrow_schema::{DataType, Field, Fields, Schema};
+use pentaglot_succinct::Supports;
 use serde_json::{Value, json};
 
-use super::layout::Object;
-use super::type_text::SdsType;
+use super::type_text::{SdsKind, SdsType};
 use crate::error::{Error, Result};
 use crate::hub::{extension, shape};
-
-/// The kind of structure in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SdsKind {
-    /// A GBZ pangenome graph.
-    Gbz,
-    /// A GBWT index.
-    Gbwt,
-    /// A GBWTGraph.
-    Gg,
-    /// The metadata of a GBWT.
-    GbwtMeta,
-    /// A run-length wavelet matrix.
-    RunLengthWavelet,
-    /// A wavelet matrix.
-    Wavelet,
-    /// The core of a wavelet matrix.
-    WaveletCore,
-    /// A run-length bit vector.
-    RunLength,
-    /// A sparse bit vector.
-    Sparse,
-    /// A bit vector.
-    Bit,
-    /// An integer vector.
-    Int,
-    /// A raw bit vector.
-    Raw,
-    /// An optional vector of elements.
-    Option,
-    /// A vector of pairs of elements.
-    Pairs,
-    /// A string.
-    String,
-    /// A vector of bytes.
-    Bytes,
-    /// A vector of elements.
-    Vec,
-    /// Integer vectors, one after the other, behind their number.
-    Chains,
-    /// A single element; only a given type names it.
-    Element,
-    /// A vector of items of several elements; only a given type names it.
-    Items,
-    /// Structures one after the other, of a given type.
-    Composite,
-}
-
-impl SdsKind {
-    /// All kinds that can be detected, in the order in which they are tried.
-    pub const ALL: [SdsKind; 18] = [
-        SdsKind::Gbz,
-        SdsKind::Gbwt,
-        SdsKind::Gg,
-        SdsKind::GbwtMeta,
-        SdsKind::RunLengthWavelet,
-        SdsKind::Wavelet,
-        SdsKind::WaveletCore,
-        SdsKind::RunLength,
-        SdsKind::Sparse,
-        SdsKind::Bit,
-        SdsKind::Int,
-        SdsKind::Raw,
-        SdsKind::Option,
-        SdsKind::Pairs,
-        SdsKind::String,
-        SdsKind::Bytes,
-        SdsKind::Vec,
-        SdsKind::Chains,
-    ];
-
-    /// The name after `sds:`.
-    pub fn name(self) -> &'static str {
-        match self {
-            SdsKind::Gbz => "gbz",
-            SdsKind::Gbwt => "gbwt",
-            SdsKind::Gg => "gg",
-            SdsKind::GbwtMeta => "gbwt-meta",
-            SdsKind::RunLengthWavelet => "rlwm",
-            SdsKind::Wavelet => "wm",
-            SdsKind::WaveletCore => "wmcore",
-            SdsKind::RunLength => "rl",
-            SdsKind::Sparse => "sparse",
-            SdsKind::Bit => "bit",
-            SdsKind::Int => "int",
-            SdsKind::Raw => "raw",
-            SdsKind::Option => "option",
-            SdsKind::Pairs => "pairs",
-            SdsKind::String => "string",
-            SdsKind::Bytes => "bytes",
-            SdsKind::Vec => "vec",
-            SdsKind::Chains => "chains",
-            SdsKind::Element => "u64",
-            SdsKind::Items => "items",
-            SdsKind::Composite => "composite",
-        }
-    }
-
-    /// The kind with this name, among those of [`ALL`](Self::ALL).
-    pub fn parse(name: &str) -> Result<Self> {
-        let kind = SdsKind::ALL.into_iter().find(|kind| kind.name() == name);
-        kind.ok_or_else(|| Error::usage(format!("sds has no kind {name:?}")))
-    }
-
-    fn named(name: &str) -> Option<Self> {
-        SdsKind::ALL.into_iter().chain([SdsKind::Element, SdsKind::Items]).find(|kind| kind.name() == name)
-    }
-}
-
-impl fmt::Display for SdsKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// Properties of a structure that are not part of its values, but needed to write the same bytes again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,12 +29,6 @@ pub(super) struct Native {
 impl Native {
     pub(super) fn new(kind: SdsKind) -> Self {
         Native { kind, universe: None, width: None, multiset: false, supports: None, present: true }
-    }
-
-    pub(super) fn of(object: &Object) -> Self {
-        let mut native = Native::new(object.kind());
-        object.describe(&mut native);
-        native
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -178,6 +55,13 @@ impl Native {
             present: value.get("present").and_then(Value::as_bool).unwrap_or(true),
         })
     }
+}
+
+/// The optional parts that are present, in words.
+pub(super) fn supports_text(supports: [bool; 3]) -> String {
+    let words = ["rank", "select", "select0"].iter().zip(supports);
+    let there: Vec<&str> = words.filter(|(_, there)| *there).map(|(word, _)| *word).collect();
+    if there.is_empty() { "none".to_owned() } else { there.join(", ") }
 }
 
 fn number(name: &str) -> Field {
@@ -232,11 +116,50 @@ impl SdsType {
     }
 }
 
-impl Object {
-    /// The schema of its rows, with its native type.
-    pub(super) fn schema(&self) -> Result<Schema> {
-        let elements = if let Object::Items(elements, _) = self { *elements } else { 1 };
-        let schema = kind_schema(self.kind(), elements)?;
-        Ok(crate::hub::native::with(schema, super::ID, Native::of(self).to_json()))
+/// The form of the rows for a structure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    Bits,
+    Numbers,
+    /// `start`, `length`.
+    Runs,
+    Pairs,
+    /// Several columns of numbers.
+    Items,
+    Text,
+    Bytes,
+}
+
+/// The structure that will be written.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) native: Native,
+    pub(super) input: Input,
+    pub(super) supports: Option<Supports>,
+}
+
+/// The form of the rows of a schema, if structures can be made of them.
+pub(super) fn input_of(schema: &Schema) -> Option<Input> {
+    let fields = schema.fields();
+    match fields.as_ref() {
+        [only] => match only.data_type() {
+            DataType::Boolean => Some(Input::Bits),
+            kind if kind.is_integer() => Some(Input::Numbers),
+            DataType::Struct(pair)
+                if pair.len() == 2 && pair.iter().all(|field| field.data_type().is_integer()) =>
+            {
+                let runs = pair.iter().map(|field| field.name().as_str()).eq(["start", "length"]);
+                Some(if runs { Input::Runs } else { Input::Pairs })
+            }
+            DataType::Utf8 | DataType::LargeUtf8 => Some(Input::Text),
+            DataType::Binary | DataType::LargeBinary => Some(Input::Bytes),
+            _ => None,
+        },
+        [first, second] if first.data_type().is_integer() && second.data_type().is_integer() => {
+            let runs = (first.name().as_str(), second.name().as_str()) == ("start", "length");
+            Some(if runs { Input::Runs } else { Input::Pairs })
+        }
+        [_, _, ..] if fields.iter().all(|field| field.data_type().is_integer()) => Some(Input::Items),
+        _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! The lengths of a structure without its content: only a few elements are read, for a file of any size.
 
-use super::schema::SdsKind;
+use super::type_text::SdsKind;
 use crate::source::Source;
 
 /// Maximum number of vectors of `chains` that are examined.

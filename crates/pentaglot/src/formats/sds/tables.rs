@@ -7,57 +7,15 @@ use arrow_array::builder::{LargeStringBuilder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::containers::{Container, ContainerPart};
+use super::containers::{Container, Table};
 use super::gfa::Lines;
 use super::graph::{Graph, Names};
-use super::schema::SdsKind;
 use crate::error::{Error, Result};
 use crate::formats::sds::ID;
 use crate::hub::{native, rows};
 use crate::limits::Budget;
 
-/// A table of a pangenome file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Table {
-    Samples,
-    Contigs,
-    Paths,
-    /// `has_sequences`: a GBZ graph has them.
-    Nodes {
-        has_sequences: bool,
-    },
-    Edges,
-    Gfa,
-}
-
 impl Table {
-    /// The tables of a container with these parts.
-    pub(super) fn of(kind: SdsKind, parts: &[ContainerPart]) -> Vec<Self> {
-        let has_names = parts.iter().any(|part| part.path.ends_with("path_names"));
-        let mut tables = Vec::new();
-        if has_names {
-            tables.extend([Table::Samples, Table::Contigs, Table::Paths]);
-        }
-        match kind {
-            SdsKind::Gbz => tables.extend([Table::Nodes { has_sequences: true }, Table::Edges, Table::Gfa]),
-            SdsKind::Gbwt => tables.extend([Table::Nodes { has_sequences: false }, Table::Edges]),
-            _ => {}
-        }
-        tables
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            // The header of the metadata has numbers of these names.
-            Table::Samples => "samples",
-            Table::Contigs => "contigs",
-            Table::Paths => "paths",
-            Table::Nodes { .. } => "nodes",
-            Table::Edges => "edges",
-            Table::Gfa => "gfa",
-        }
-    }
-
     pub(super) fn schema(self) -> Schema {
         let text = |name: &str| Field::new(name, DataType::Utf8, false);
         let number = |name: &str| Field::new(name, DataType::UInt64, false);
@@ -100,15 +58,15 @@ impl Table {
         let content = match self {
             Table::Samples | Table::Contigs | Table::Paths => {
                 let names = Names::open(container)?;
-                Opened::Names(names.ok_or_else(|| Error::malformed("metadata", "none"))?)
+                Opened::Names(Arc::new(names.ok_or_else(|| Error::malformed("metadata", "none"))?))
             }
             _ => {
                 let mut graph = Graph::open(container, budget)?;
                 graph.segments = graph.segments.filter(|_| !by_nodes);
-                Opened::Graph(graph)
+                Opened::Graph(Arc::new(graph))
             }
         };
-        Ok(OpenTable { table: self, content: Arc::new(content), budget: budget.clone() })
+        Ok(OpenTable { table: self, content, budget: budget.clone() })
     }
 }
 
@@ -116,14 +74,14 @@ impl Table {
 pub(super) const NATIVE: &str = "gfa";
 
 enum Opened {
-    Names(Names),
-    Graph(Graph),
+    Names(Arc<Names>),
+    Graph(Arc<Graph>),
 }
 
 /// A table that is ready to be read.
 pub(super) struct OpenTable {
     table: Table,
-    content: Arc<Opened>,
+    content: Opened,
     budget: Budget,
 }
 
@@ -138,19 +96,21 @@ impl OpenTable {
         size: u64,
         schema: SchemaRef,
     ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {
-        let (content, table) = (Arc::clone(&self.content), self.table);
+        let table = self.table;
         let skip = usize::try_from(range.start).unwrap_or(usize::MAX);
         let take = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        let all: Box<dyn Iterator<Item = Result<Row>> + Send> = match (table, content.as_ref()) {
-            (Table::Gfa, Opened::Graph(_)) => {
-                let lines = Lines::new(Whole(content), &self.budget)?;
+        let all: Box<dyn Iterator<Item = Result<Row>> + Send> = match (table, &self.content) {
+            (Table::Gfa, Opened::Graph(graph)) => {
+                let lines = Lines::new(Arc::clone(graph), &self.budget)?;
                 Box::new(lines.map(|line| line.map(Row::Line)))
             }
             (Table::Nodes { has_sequences }, Opened::Graph(graph)) => {
-                Box::new(graph.ids().filter_map(move |id| node(&content, id, has_sequences).transpose()))
+                let graph = Arc::clone(graph);
+                Box::new(graph.ids().filter_map(move |id| node(&graph, id, has_sequences).transpose()))
             }
             (Table::Edges, Opened::Graph(graph)) => {
-                Box::new(graph.ids().flat_map(move |id| edges(&content, id)))
+                let graph = Arc::clone(graph);
+                Box::new(graph.ids().flat_map(move |id| edges(&graph, id)))
             }
             (_, Opened::Names(names)) => {
                 let count = match table {
@@ -164,7 +124,8 @@ impl OpenTable {
                 {
                     self.budget.limits().check_free_rows(count)?;
                 }
-                Box::new((0..count).map(move |id| name(&content, table, id)))
+                let names = Arc::clone(names);
+                Box::new((0..count).map(move |id| name(&names, table, id)))
             }
             _ => return Err(Error::unsupported(format!("a table of {}", table.name()))),
         };
@@ -187,18 +148,6 @@ impl OpenTable {
     }
 }
 
-/// The graph of an open table.
-pub(super) struct Whole(Arc<Opened>);
-
-impl Whole {
-    pub(super) fn graph(&self) -> Result<&Graph> {
-        match self.0.as_ref() {
-            Opened::Graph(graph) => Ok(graph),
-            Opened::Names(_) => Err(Error::unsupported("a graph of names alone")),
-        }
-    }
-}
-
 /// One row of a table.
 enum Row {
     Name(String),
@@ -208,8 +157,7 @@ enum Row {
     Line(String),
 }
 
-fn name(content: &Opened, table: Table, id: u64) -> Result<Row> {
-    let Opened::Names(names) = content else { return Err(Error::unsupported("names of a graph")) };
+fn name(names: &Names, table: Table, id: u64) -> Result<Row> {
     match table {
         Table::Samples => names.sample(id).map(Row::Name),
         Table::Contigs => names.contig(id).map(Row::Name),
@@ -218,8 +166,7 @@ fn name(content: &Opened, table: Table, id: u64) -> Result<Row> {
 }
 
 /// The node of this id, if there is one.
-fn node(content: &Opened, id: u64, has_sequences: bool) -> Result<Option<Row>> {
-    let Opened::Graph(graph) = content else { return Ok(None) };
+fn node(graph: &Graph, id: u64, has_sequences: bool) -> Result<Option<Row>> {
     if !graph.has_node(id)? {
         return Ok(None);
     }
@@ -227,8 +174,7 @@ fn node(content: &Opened, id: u64, has_sequences: bool) -> Result<Option<Row>> {
     Ok(Some(Row::Node(id, sequence)))
 }
 
-fn edges(content: &Opened, id: u64) -> Vec<Result<Row>> {
-    let Opened::Graph(graph) = content else { return Vec::new() };
+fn edges(graph: &Graph, id: u64) -> Vec<Result<Row>> {
     match graph.edges(id) {
         Ok(edges) => edges.into_iter().map(|(from, to)| Ok(Row::Edge(from, to))).collect(),
         Err(error) => vec![Err(error)],

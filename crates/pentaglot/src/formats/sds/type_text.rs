@@ -1,4 +1,4 @@
-//! The type of a file that is made of several structures, one after the other.
+//! The kinds of structures, and the type of a file that is made of several, one after the other.
 //!
 //! ```text
 //! type := '{' name ':' type, … '}' | '?' type | '[' item ']' | kind
@@ -8,16 +8,130 @@
 
 use std::fmt;
 
-use super::schema::SdsKind;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+
+/// The kind of structure in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SdsKind {
+    /// A GBZ pangenome graph.
+    Gbz,
+    /// A GBWT index.
+    Gbwt,
+    /// A GBWTGraph.
+    Gg,
+    /// The metadata of a GBWT.
+    GbwtMeta,
+    /// A run-length wavelet matrix.
+    RunLengthWavelet,
+    /// A wavelet matrix.
+    Wavelet,
+    /// The core of a wavelet matrix.
+    WaveletCore,
+    /// A run-length bit vector.
+    RunLength,
+    /// A sparse bit vector.
+    Sparse,
+    /// A bit vector.
+    Bit,
+    /// An integer vector.
+    Int,
+    /// A raw bit vector.
+    Raw,
+    /// An optional vector of elements.
+    Option,
+    /// A vector of pairs of elements.
+    Pairs,
+    /// A string.
+    String,
+    /// A vector of bytes.
+    Bytes,
+    /// A vector of elements.
+    Vec,
+    /// Integer vectors, one after the other, behind their number.
+    Chains,
+    /// A single element; only a given type names it.
+    Element,
+    /// A vector of items of several elements; only a given type names it.
+    Items,
+    /// Structures one after the other, of a given type.
+    Composite,
+}
+
+impl SdsKind {
+    /// All kinds that can be detected, in the order in which they are tried.
+    pub const ALL: [SdsKind; 18] = [
+        SdsKind::Gbz,
+        SdsKind::Gbwt,
+        SdsKind::Gg,
+        SdsKind::GbwtMeta,
+        SdsKind::RunLengthWavelet,
+        SdsKind::Wavelet,
+        SdsKind::WaveletCore,
+        SdsKind::RunLength,
+        SdsKind::Sparse,
+        SdsKind::Bit,
+        SdsKind::Int,
+        SdsKind::Raw,
+        SdsKind::Option,
+        SdsKind::Pairs,
+        SdsKind::String,
+        SdsKind::Bytes,
+        SdsKind::Vec,
+        SdsKind::Chains,
+    ];
+
+    /// The name after `sds:`.
+    pub fn name(self) -> &'static str {
+        match self {
+            SdsKind::Gbz => "gbz",
+            SdsKind::Gbwt => "gbwt",
+            SdsKind::Gg => "gg",
+            SdsKind::GbwtMeta => "gbwt-meta",
+            SdsKind::RunLengthWavelet => "rlwm",
+            SdsKind::Wavelet => "wm",
+            SdsKind::WaveletCore => "wmcore",
+            SdsKind::RunLength => "rl",
+            SdsKind::Sparse => "sparse",
+            SdsKind::Bit => "bit",
+            SdsKind::Int => "int",
+            SdsKind::Raw => "raw",
+            SdsKind::Option => "option",
+            SdsKind::Pairs => "pairs",
+            SdsKind::String => "string",
+            SdsKind::Bytes => "bytes",
+            SdsKind::Vec => "vec",
+            SdsKind::Chains => "chains",
+            SdsKind::Element => "u64",
+            SdsKind::Items => "items",
+            SdsKind::Composite => "composite",
+        }
+    }
+
+    /// The kind with this name, among those of [`ALL`](Self::ALL).
+    pub fn parse(name: &str) -> Result<Self> {
+        let kind = SdsKind::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.ok_or_else(|| Error::usage(format!("sds has no kind {name:?}")))
+    }
+
+    /// The kind with this name, also among those that only a type or a native type names.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        SdsKind::ALL.into_iter().chain([SdsKind::Element, SdsKind::Items]).find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for SdsKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// The type of a file, or of a part of one.
 ///
 /// ```
-/// use pentaglot::Limits;
 /// use pentaglot::formats::sds::SdsType;
-/// let kind = SdsType::parse("{n:u64, index: ?int, names: string, rest: [ pair ]}", &Limits::default())?;
+/// let kind = SdsType::parse("{n:u64, index: ?int, names: string, rest: [ pair ]}")?;
 /// assert_eq!(kind.to_string(), "{n: u64, index: ?int, names: string, rest: [pair]}");
 /// # Ok::<(), pentaglot::Error>(())
 /// ```
@@ -54,8 +168,13 @@ const KINDS: [SdsKind; 10] = [
 pub const PREFIX: &str = "sds:";
 
 impl SdsType {
-    /// The type that a text without its prefix `sds:` describes.
-    pub fn parse(text: &str, limits: &Limits) -> Result<Self> {
+    /// The type that a text without its prefix `sds:` describes, under the default limits.
+    pub fn parse(text: &str) -> Result<Self> {
+        SdsType::parse_within(text, &Limits::default())
+    }
+
+    /// The type that a text without its prefix `sds:` describes, under these limits.
+    pub fn parse_within(text: &str, limits: &Limits) -> Result<Self> {
         let mut parser = Parser { text, at: 0, limits };
         let kind = parser.kind(0)?;
         match parser.peek() {

@@ -5,7 +5,7 @@ use pentaglot_succinct::{Finding, Severity, SharedWords, Structure};
 use super::containers::{Container, Content};
 use super::graph::{Graph, Names, text};
 use super::layout::Object;
-use super::schema::SdsKind;
+use super::type_text::SdsKind;
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::Findings;

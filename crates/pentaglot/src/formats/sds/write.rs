@@ -9,9 +9,10 @@ use pentaglot_succinct::Supports;
 
 use super::ID;
 use super::build::{self, Values};
-use super::layout::Wanted;
-use super::schema::{Native, SdsKind};
+use super::detect::Wanted;
+use super::schema::{Input, Native, Target, input_of};
 use super::tables::NATIVE as GFA;
+use super::type_text::SdsKind;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned, planned_as, side_index};
 use crate::hub::type_text::print_field;
@@ -19,53 +20,6 @@ use crate::hub::{Effect, Form, LossKind, Plan, extension, native, shape};
 use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
 use crate::source::Packing;
-
-/// The form of the rows for a structure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Input {
-    Bits,
-    Numbers,
-    /// `start`, `length`.
-    Runs,
-    Pairs,
-    /// Several columns of numbers.
-    Items,
-    Text,
-    Bytes,
-}
-
-/// The structure that will be written.
-#[derive(Debug, Clone)]
-pub(super) struct Target {
-    pub(super) native: Native,
-    pub(super) input: Input,
-    pub(super) supports: Option<Supports>,
-}
-
-fn input_of(schema: &Schema) -> Option<Input> {
-    let fields = schema.fields();
-    match fields.as_ref() {
-        [only] => match only.data_type() {
-            DataType::Boolean => Some(Input::Bits),
-            kind if kind.is_integer() => Some(Input::Numbers),
-            DataType::Struct(pair)
-                if pair.len() == 2 && pair.iter().all(|field| field.data_type().is_integer()) =>
-            {
-                let runs = pair.iter().map(|field| field.name().as_str()).eq(["start", "length"]);
-                Some(if runs { Input::Runs } else { Input::Pairs })
-            }
-            DataType::Utf8 | DataType::LargeUtf8 => Some(Input::Text),
-            DataType::Binary | DataType::LargeBinary => Some(Input::Bytes),
-            _ => None,
-        },
-        [first, second] if first.data_type().is_integer() && second.data_type().is_integer() => {
-            let runs = (first.name().as_str(), second.name().as_str()) == ("start", "length");
-            Some(if runs { Input::Runs } else { Input::Pairs })
-        }
-        [_, _, ..] if fields.iter().all(|field| field.data_type().is_integer()) => Some(Input::Items),
-        _ => None,
-    }
-}
 
 /// The kind that is written: the requested one, otherwise the one it was read as, otherwise by the type of
 /// the rows.

@@ -29,6 +29,14 @@ pub fn parse_field(name: &str, text: &str, limits: &Limits) -> Result<Field> {
 
 /// The schema in `text`: `struct{…}` is a table, another type a single value; see the [module](super) for the other
 /// shapes.
+///
+/// ```
+/// use pentaglot::hub::type_text::{parse_schema, print_schema};
+/// let schema = parse_schema("struct{x: int32, y: ?utf8}", &pentaglot::Limits::default())?;
+/// assert_eq!(schema.field(1).name(), "y");
+/// assert_eq!(print_schema(&schema), "struct{x: int32, y: ?utf8}");
+/// # Ok::<(), pentaglot::Error>(())
+/// ```
 pub fn parse_schema(text: &str, limits: &Limits) -> Result<Schema> {
     let mut parser = Parser { text, position: 0, depth: 0, limits };
     let schema = parser.schema()?;

@@ -216,12 +216,12 @@ fn a_root_is_a_dynd_value() {
     let file = std::fs::File::open(&path).unwrap();
     let bytes = zstd::decode_all(file).unwrap();
     let any: dynd::Type = "array[Any]".parse().unwrap();
-    let value = dynd::deserialize(&bytes, &any, &Limits::default()).unwrap();
+    let value = dynd::read_value(&bytes, &any, &Limits::default()).unwrap();
     let dynd::Value::Array(value) = value else { panic!() };
     assert_eq!(value.0.to_string(), ROOT_TYPE);
     let dynd::Value::List(fields) = &value.1 else { panic!() };
     assert_eq!(fields[2], dynd::Value::Uint(2));
-    assert_eq!(dynd::serialize(&any, &dynd::Value::Array(value.clone())).unwrap(), bytes);
+    assert_eq!(dynd::write_value(&any, &dynd::Value::Array(value.clone())).unwrap(), bytes);
     let document = dynd::Dynd.open(Source::from_bytes("root", bytes), &ReadOptions::default()).unwrap();
     assert!(document.all_rows().unwrap().all(|batch| batch.is_ok()));
     // Read and written again, it is the same.

@@ -1,8 +1,8 @@
 //! The `.meta` file beside the data.
 
-use super::super::beside::{Old, old_meta};
 use super::super::meta::Meta;
 use super::super::meta_text;
+use super::super::replace::{Old, old_meta};
 use super::*;
 use crate::testing::writing::Writing as _;
 

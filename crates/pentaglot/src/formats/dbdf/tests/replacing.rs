@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use arrow_array::{Float64Array, Int64Array};
 
-use super::super::beside::{Old, old_meta};
+use super::super::replace::{Old, old_meta};
 use super::*;
 use crate::sink::Output;
 

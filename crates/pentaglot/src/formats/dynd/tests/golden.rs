@@ -71,15 +71,15 @@ fn every_value_has_its_bytes_and_back() {
         let ty = type_of(&vector["type"]);
         let value = value_of(&ty, &vector["value"]).unwrap();
         let bytes = bytes_of(&vector["hex"]);
-        assert_eq!(serialize(&ty, &value).unwrap(), bytes, "{vector}");
-        assert_eq!(deserialize(&bytes, &ty, &Limits::default()).unwrap(), value, "{vector}");
+        assert_eq!(write_value(&ty, &value).unwrap(), bytes, "{vector}");
+        assert_eq!(read_value(&bytes, &ty, &Limits::default()).unwrap(), value, "{vector}");
         if let Some(size) = ty.fixed_size() {
             assert_eq!(size, bytes.len() as u64, "{vector}");
         }
         assert!(ty.least_size() <= bytes.len() as u64, "{vector}");
         // Truncated anywhere, it is not a value.
         for end in 0..bytes.len() {
-            assert!(deserialize(&bytes[..end], &ty, &Limits::default()).is_err(), "{vector} cut at {end}");
+            assert!(read_value(&bytes[..end], &ty, &Limits::default()).is_err(), "{vector} cut at {end}");
         }
     }
 }
@@ -89,7 +89,7 @@ fn malformed_bytes_are_refused_by_their_rule() {
     for vector in golden()["malformed"].as_array().unwrap() {
         let ty = type_of(&vector["type"]);
         let bytes = bytes_of(&vector["hex"]);
-        let error = deserialize(&bytes, &ty, &Limits::default()).unwrap_err();
+        let error = read_value(&bytes, &ty, &Limits::default()).unwrap_err();
         assert_eq!(error.rule_name(), vector["error"].as_str().unwrap(), "{vector}: {error}");
         assert!(error.offset().is_some(), "{vector}: {error}");
         let mut cursor = crate::cursor::Cursor::new(&bytes);
@@ -107,7 +107,7 @@ fn values_that_have_no_serialization_are_refused_by_their_rule() {
     for vector in golden()["serialize_errors"].as_array().unwrap() {
         let ty = type_of(&vector["type"]);
         let Some(value) = value_of(&ty, &vector["value"]) else { continue };
-        let error = serialize(&ty, &value).unwrap_err();
+        let error = write_value(&ty, &value).unwrap_err();
         assert_eq!(error.rule_name(), vector["error"].as_str().unwrap(), "{vector}: {error}");
     }
 }
@@ -134,22 +134,22 @@ fn cbor_has_one_form() {
         let ty = type_of(&vector["type"]);
         let value = value_of(&ty, &vector["value"]).unwrap();
         let bytes = bytes_of(&vector["cbor"]);
-        assert_eq!(to_cbor(&ty, &value).unwrap(), bytes, "{vector}");
-        assert_eq!(from_cbor(&bytes, &Limits::default()).unwrap(), (ty.clone(), value), "{vector}");
+        assert_eq!(write_cbor(&ty, &value).unwrap(), bytes, "{vector}");
+        assert_eq!(read_cbor(&bytes, &Limits::default()).unwrap(), (ty.clone(), value), "{vector}");
         assert_eq!(cbor::is_native(&ty), vector["native"].as_bool().unwrap());
         for end in 0..bytes.len() {
-            assert!(from_cbor(&bytes[..end], &Limits::default()).is_err(), "{vector} cut at {end}");
+            assert!(read_cbor(&bytes[..end], &Limits::default()).is_err(), "{vector} cut at {end}");
         }
     }
     for vector in golden()["cbor_malformed"].as_array().unwrap() {
-        let error = from_cbor(&bytes_of(&vector["cbor"]), &Limits::default()).unwrap_err();
+        let error = read_cbor(&bytes_of(&vector["cbor"]), &Limits::default()).unwrap_err();
         assert_eq!(error.rule_name(), vector["error"].as_str().unwrap(), "{vector}: {error}");
     }
     // Every value of the vectors, also where no CBOR is given.
     for vector in golden()["vectors"].as_array().unwrap() {
         let ty = type_of(&vector["type"]);
         let value = value_of(&ty, &vector["value"]).unwrap();
-        let bytes = to_cbor(&ty, &value).unwrap();
-        assert_eq!(from_cbor(&bytes, &Limits::default()).unwrap(), (ty, value), "{vector}");
+        let bytes = write_cbor(&ty, &value).unwrap();
+        assert_eq!(read_cbor(&bytes, &Limits::default()).unwrap(), (ty, value), "{vector}");
     }
 }

@@ -43,13 +43,13 @@ pub(super) fn write(rows: Rows, options: &WriteOptions) -> Result<Vec<u8>> {
 
 pub(super) fn array_any(ty: &Type, value: &Value) -> Vec<u8> {
     let any: Type = "array[Any]".parse().unwrap();
-    serialize(&any, &Value::array(ty.clone(), value.clone())).unwrap()
+    write_value(&any, &Value::array(ty.clone(), value.clone())).unwrap()
 }
 
 /// Reads `bytes` in one dialect and writes them in each; all must give the one form again.
 pub(super) fn check_round_trip(ty: &Type, value: &Value) {
     let (any, cbor, data) =
-        (array_any(ty, value), to_cbor(ty, value).unwrap(), serialize(ty, value).unwrap());
+        (array_any(ty, value), write_cbor(ty, value).unwrap(), write_value(ty, value).unwrap());
     let text = ty.to_string();
     let inputs = [(&any, ReadOptions::default()), (&cbor, dialect("cbor")), (&data, raw(&text))];
     for (bytes, options) in &inputs {

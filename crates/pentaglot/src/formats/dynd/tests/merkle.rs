@@ -19,15 +19,15 @@ fn the_published_vectors_hold() {
         assert_eq!(ty.to_string(), vector["type"].as_str().unwrap());
         let value = value_of(&ty, &vector["value"]).unwrap();
         let bytes = bytes_of(&vector["hex"]);
-        assert_eq!(serialize(&ty, &value).unwrap(), bytes, "{vector}");
+        assert_eq!(write_value(&ty, &value).unwrap(), bytes, "{vector}");
         assert!(ty.least_size() <= bytes.len() as u64, "{vector}");
         check_round_trip(&ty, &value);
         assert_eq!(
-            from_cbor(&to_cbor(&ty, &value).unwrap(), &Limits::default()).unwrap(),
+            read_cbor(&write_cbor(&ty, &value).unwrap(), &Limits::default()).unwrap(),
             (ty.clone(), value)
         );
         for end in 0..bytes.len() {
-            assert!(deserialize(&bytes[..end], &ty, &Limits::default()).is_err(), "{vector} cut at {end}");
+            assert!(read_value(&bytes[..end], &ty, &Limits::default()).is_err(), "{vector} cut at {end}");
         }
     }
     for vector in vectors()["types_canonical"].as_array().unwrap() {
@@ -48,7 +48,7 @@ fn other_bytes_are_refused_by_their_rule() {
             assert_eq!(error.rule_name(), rule, "{vector}: {error}");
             assert!(error.offset().is_some(), "{vector}: {error}");
         };
-        check(deserialize(&bytes, &ty, &Limits::default()).unwrap_err());
+        check(read_value(&bytes, &ty, &Limits::default()).unwrap_err());
         // Also where rows are read.
         let read = open(&bytes, &raw(&ty.to_string())).and_then(|document| {
             document.all_rows()?.try_for_each(|batch| batch.map(drop).map_err(Error::from))
@@ -57,7 +57,7 @@ fn other_bytes_are_refused_by_their_rule() {
     }
     for vector in vectors()["serialize_errors"].as_array().unwrap() {
         let ty = type_of(&vector["type"]);
-        let error = serialize(&ty, &value_of(&ty, &vector["value"]).unwrap()).unwrap_err();
+        let error = write_value(&ty, &value_of(&ty, &vector["value"]).unwrap()).unwrap_err();
         assert_eq!(error.rule_name(), vector["error"].as_str().unwrap(), "{vector}: {error}");
     }
 }
@@ -67,7 +67,7 @@ fn a_link_in_arrow_is_a_type_and_a_hash() {
     let ty: Type = "2 * {a: int8, data: merkle[bytes]}".parse().unwrap();
     let link = || Value::merkle("bytes".parse().unwrap(), blake3_multihash(&[9; 32]));
     let row = |a| Value::List(vec![Value::Int(a), link()]);
-    let bytes = serialize(&ty, &Value::List(vec![row(1), row(2)])).unwrap();
+    let bytes = write_value(&ty, &Value::List(vec![row(1), row(2)])).unwrap();
     let document = open(&bytes, &raw(&ty.to_string())).unwrap();
     let schema = &document.summary().schema;
     assert_eq!(extension::name(schema.field(1)), Some(extension::DYND_MERKLE));

@@ -29,7 +29,7 @@ fn table(heading: &str, first: &str) -> Vec<Vec<String>> {
 fn the_sentinels_of_the_page_hold() {
     for row in table("Missing values", "T") {
         let ty: Type = format!("?{}", row[0]).parse().unwrap();
-        assert_eq!(hex(&serialize(&ty, &Value::Missing).unwrap()), row[1], "{ty}");
+        assert_eq!(hex(&write_value(&ty, &Value::Missing).unwrap()), row[1], "{ty}");
     }
 }
 
@@ -46,10 +46,10 @@ fn the_worked_examples_of_the_page_hold() {
         for row in table(heading, "type") {
             let ty: Type = row[0].parse().unwrap();
             let value = value_of(&ty, &serde_json::from_str(&row[1]).unwrap()).unwrap();
-            let bytes = if is_cbor { to_cbor(&ty, &value).unwrap() } else { array_any(&ty, &value) };
+            let bytes = if is_cbor { write_cbor(&ty, &value).unwrap() } else { array_any(&ty, &value) };
             assert_eq!(hex(&bytes), row[2], "{ty}");
             if is_cbor {
-                assert_eq!(from_cbor(&bytes, &Limits::default()).unwrap(), (ty, value));
+                assert_eq!(read_cbor(&bytes, &Limits::default()).unwrap(), (ty, value));
             }
         }
     }

@@ -139,7 +139,7 @@ pub(super) fn value_for(ty: &Type) -> BoxedStrategy<Value> {
             // An available value that collides with the sentinel has no serialization.
             let some = value_for(of).prop_map(move |value| {
                 let value = Value::some(value);
-                if serialize(&ty, &value).is_ok() { value } else { Value::Missing }
+                if write_value(&ty, &value).is_ok() { value } else { Value::Missing }
             });
             prop_oneof![1 => Just(Value::Missing), 3 => some].boxed()
         }
@@ -172,10 +172,10 @@ proptest! {
 
     #[test]
     fn values_have_one_serialization((ty, value) in typed()) {
-        let bytes = serialize(&ty, &value).unwrap();
-        prop_assert_eq!(deserialize(&bytes, &ty, &Limits::default()).unwrap(), value.clone());
-        let cbor = to_cbor(&ty, &value).unwrap();
-        prop_assert_eq!(from_cbor(&cbor, &Limits::default()).unwrap(), (ty.clone(), value));
+        let bytes = write_value(&ty, &value).unwrap();
+        prop_assert_eq!(read_value(&bytes, &ty, &Limits::default()).unwrap(), value.clone());
+        let cbor = write_cbor(&ty, &value).unwrap();
+        prop_assert_eq!(read_cbor(&cbor, &Limits::default()).unwrap(), (ty.clone(), value));
         if let Some(size) = ty.fixed_size() {
             prop_assert_eq!(size, bytes.len() as u64);
         }
@@ -189,19 +189,19 @@ proptest! {
     /// Any accepted bytes are serialized to the same bytes again.
     #[test]
     fn no_other_bytes_are_a_value((ty, value) in typed(), flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..3)) {
-        let mut bytes = serialize(&ty, &value).unwrap();
+        let mut bytes = write_value(&ty, &value).unwrap();
         if !bytes.is_empty() {
             for (at, byte) in flips {
                 let at = at.index(bytes.len());
                 bytes[at] ^= byte;
             }
         }
-        if let Ok(value) = deserialize(&bytes, &ty, &Limits::default()) {
-            prop_assert_eq!(serialize(&ty, &value).unwrap(), bytes.clone());
+        if let Ok(value) = read_value(&bytes, &ty, &Limits::default()) {
+            prop_assert_eq!(write_value(&ty, &value).unwrap(), bytes.clone());
         }
         // The hub agrees on which bytes are a value.
         let text = ty.to_string();
-        let is_value = deserialize(&bytes, &ty, &Limits::default()).is_ok();
+        let is_value = read_value(&bytes, &ty, &Limits::default()).is_ok();
         let read = open(&bytes, &raw(&text)).and_then(|document| {
             let mut findings = Findings::new(false);
             document.validate(&mut findings)?;
@@ -221,12 +221,12 @@ proptest! {
         let limits = Limits { max_alloc: 1 << 20, ..Limits::default() };
         for text in ["array[Any]", "var * {a: string, b: ?var * bool}", "var * array[Any]", "?bytes"] {
             let ty: Type = text.parse().unwrap();
-            if let Ok(value) = deserialize(&bytes, &ty, &limits) {
-                prop_assert_eq!(serialize(&ty, &value).unwrap(), bytes.clone());
+            if let Ok(value) = read_value(&bytes, &ty, &limits) {
+                prop_assert_eq!(write_value(&ty, &value).unwrap(), bytes.clone());
             }
         }
-        if let Ok((ty, value)) = from_cbor(&bytes, &limits) {
-            prop_assert_eq!(to_cbor(&ty, &value).unwrap(), bytes);
+        if let Ok((ty, value)) = read_cbor(&bytes, &limits) {
+            prop_assert_eq!(write_cbor(&ty, &value).unwrap(), bytes);
         }
     }
 
@@ -266,7 +266,7 @@ fn single_bit_flips_of_whole_files_never_panic() {
         let ty: Type = text.parse().unwrap();
         for (bytes, options) in [
             (array_any(&ty, &value), ReadOptions::default()),
-            (to_cbor(&ty, &value).unwrap(), super::hub::dialect("cbor")),
+            (write_cbor(&ty, &value).unwrap(), super::hub::dialect("cbor")),
         ] {
             let options = ReadOptions { budget: limits.budget(), ..options };
             for bit in 0..bytes.len() * 8 {

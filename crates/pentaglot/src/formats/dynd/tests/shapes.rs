@@ -76,7 +76,7 @@ fn patterns_check_a_file() {
     let file = |text: &str| {
         let ty = Type::parse(text).unwrap();
         let size = usize::try_from(ty.fixed_size().unwrap()).unwrap();
-        array_any(&ty, &deserialize(&vec![0; size], &ty, &Limits::default()).unwrap())
+        array_any(&ty, &read_value(&vec![0; size], &ty, &Limits::default()).unwrap())
     };
     let check = |bytes: &[u8], pattern: &str| {
         let options = ReadOptions { type_text: Some(pattern.to_owned()), ..ReadOptions::default() };
@@ -111,9 +111,9 @@ fn cbor_of_another_program_is_read_and_written_again() {
     for case in found["cases"].as_array().unwrap() {
         let bytes = bytes_of(&case["hex"]);
         let ty = type_of(&case["type"]);
-        let (found, value) = from_cbor(&bytes, &Limits::default()).unwrap();
+        let (found, value) = read_cbor(&bytes, &Limits::default()).unwrap();
         assert_eq!(found, ty);
-        assert_eq!(to_cbor(&ty, &value).unwrap(), bytes, "{ty}");
+        assert_eq!(write_cbor(&ty, &value).unwrap(), bytes, "{ty}");
         let json: serde_json::Value =
             serde_json::from_str(&super::super::json::value_json(&ty, &value)).unwrap();
         assert_eq!(json, case["value"], "{ty}");
@@ -125,10 +125,10 @@ fn cbor_of_another_program_is_read_and_written_again() {
     let mut general = vec![0xda, 0x64, 0x79, 0x6e, 0x64, 0x82, 0x78, u8::try_from(text.len()).unwrap()];
     general.extend_from_slice(text.as_bytes());
     general.extend_from_slice(&[0x44, 1, 2, 3, 4]);
-    let error = from_cbor(&general, &Limits::default()).unwrap_err();
+    let error = read_cbor(&general, &Limits::default()).unwrap_err();
     assert!(error.to_string().contains("expected the native form of this type"), "{error}");
     for bad in ["d9041082820203d8404101", "d90410828106d84046010203040506", "d9041082820003d84040"] {
-        let error = from_cbor(&bytes_of(&bad.into()), &Limits::default()).unwrap_err();
+        let error = read_cbor(&bytes_of(&bad.into()), &Limits::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Malformed, "{bad}");
     }
 }

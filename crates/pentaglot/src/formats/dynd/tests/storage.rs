@@ -21,7 +21,7 @@ fn the_published_vectors_hold() {
         let ty = type_of(&vector["type"]);
         assert_eq!(ty.to_string(), vector["type"].as_str().unwrap());
         let value = value_of(&ty, &vector["value"]).unwrap();
-        assert_eq!(hex(&serialize(&ty, &value).unwrap()), vector["hex"].as_str().unwrap(), "{vector}");
+        assert_eq!(hex(&write_value(&ty, &value).unwrap()), vector["hex"].as_str().unwrap(), "{vector}");
         check_round_trip(&ty, &value);
         // Column order has a CBOR tag; other orders have none.
         let reversed = matches!(&ty, Type::Storage { axis, .. } if axis.iter().rev().is_sorted());
@@ -46,10 +46,10 @@ fn the_axes_are_those_of_a_transposed_array() {
     // numpy.arange(24).reshape(2, 3, 4).transpose(2, 0, 1).tobytes()
     let ty: Type = "storage[2 * 3 * 4 * uint8, axis=[2, 0, 1]]".parse().unwrap();
     let plain: Type = "2 * 3 * 4 * uint8".parse().unwrap();
-    let value = deserialize(&(0..24).collect::<Vec<u8>>(), &plain, &Limits::default()).unwrap();
+    let value = read_value(&(0..24).collect::<Vec<u8>>(), &plain, &Limits::default()).unwrap();
     let expected: Vec<u8> =
         (0..4).flat_map(|k| (0..2).flat_map(move |i| (0..3).map(move |j| 12 * i + 4 * j + k))).collect();
-    assert_eq!(serialize(&ty, &value).unwrap(), expected);
+    assert_eq!(write_value(&ty, &value).unwrap(), expected);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn element_i_is_read_at_its_offset() {
 fn json_forms_are_those_of_the_command() {
     let json_of = |text: &str, json: serde_json::Value| {
         let ty: Type = text.parse().unwrap();
-        let data = serialize(&ty, &value_of(&ty, &json).unwrap()).unwrap();
+        let data = write_value(&ty, &value_of(&ty, &json).unwrap()).unwrap();
         array_json(text, &data, &Limits::default())
             .unwrap()
             .split_once("\"value\":")
@@ -131,7 +131,7 @@ fn json_forms_are_those_of_the_command() {
 #[test]
 fn a_missing_count_is_spooled_and_a_known_one_is_not() {
     let data =
-        serialize(&"var * string".parse().unwrap(), &Value::List(vec![Value::String("x".into()); 300]))
+        write_value(&"var * string".parse().unwrap(), &Value::List(vec![Value::String("x".into()); 300]))
             .unwrap();
     for row_count in [None, Some(300)] {
         let rows = open(&data, &raw("var * string")).unwrap().all_rows().unwrap();

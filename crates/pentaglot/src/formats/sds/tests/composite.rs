@@ -177,12 +177,12 @@ fn types_print_as_they_are_parsed() {
         ("[u64*1]", "[u64]"),
         ("?{a: [u64*7], b: {c: rlwm}}", "?{a: [u64*7], b: {c: rlwm}}"),
     ] {
-        let kind = SdsType::parse(text, &limits).unwrap();
+        let kind = SdsType::parse_within(text, &limits).unwrap();
         assert_eq!(kind.to_string(), canonical);
-        assert_eq!(SdsType::parse(canonical, &limits).unwrap(), kind);
+        assert_eq!(SdsType::parse_within(canonical, &limits).unwrap(), kind);
     }
     let deep = "?{a:".repeat(500) + "u64" + &"}".repeat(500);
-    assert_eq!(SdsType::parse(&deep, &limits).unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(SdsType::parse_within(&deep, &limits).unwrap_err().kind(), ErrorKind::Limit);
 }
 
 #[test]
