@@ -45,10 +45,11 @@ pub(crate) fn undecodable(message: &str) -> Error {
     if lower.contains("utf-8") || lower.contains("invalid utf8") {
         return Error::malformed("UTF-8", "other bytes");
     }
-    let mut detail = message.lines().next().unwrap_or_default().trim().trim_end_matches('.');
+    let mut detail = message.lines().next().unwrap_or_default();
     while let Some(rest) = PREFIXES.iter().find_map(|prefix| detail.strip_prefix(prefix)) {
         detail = rest;
     }
+    let detail = detail.trim().trim_end_matches('.');
     let mut letters = detail.chars();
     let detail = match letters.next() {
         // An abbreviation keeps its capitals.
