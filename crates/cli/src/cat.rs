@@ -92,8 +92,7 @@ fn show(
     let mut options = open.options(&session.global);
     // A stream is read twice: to count its rows, and for the chosen ones.
     options.spool = !matches!(choice, Choice::Rows);
-    let opened = job::open(&session.registry, file, &options).about(file)?;
-    opened.check_options(&options.options).about(file)?;
+    let opened = session.open(file, &options)?;
     view.batch_rows = session.global.batch_rows;
     // A progress bar would mix with the output on the same terminal.
     let _progress = (!screen::stdout_is_terminal()).then(|| Progress::follow(&session.global));

@@ -42,9 +42,13 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     }
     if args.dry_run {
         let status = show(&conversion.plan, args)?;
-        if !session.global.quiet && !args.json {
-            let notes = conversion.opened().document.summary().notes.iter();
-            notes.for_each(|note| screen::say(&escape(&format!("{input}: note: {note}"))));
+        if !args.json {
+            session.say_notes(&input, &conversion.opened().document.summary().notes);
+        }
+        // The parts of a split output have other names.
+        let keys = ["split-rows", "out.split-rows"];
+        if !args.open.options.iter().any(|(key, _)| keys.contains(&key.as_str())) {
+            say_existing(session, args)?;
         }
         return Ok(status);
     }
@@ -79,7 +83,11 @@ fn run_members(session: &Session, args: &Convert, members: Members, input: &str)
         );
     }
     if args.dry_run {
-        return show(&members.plan, args);
+        let status = show(&members.plan, args)?;
+        if !Path::new(&args.output).is_dir() {
+            say_existing(session, args)?;
+        }
+        return Ok(status);
     }
     let progress = Progress::follow(&session.global);
     let report = members.run(args.force);
@@ -163,14 +171,30 @@ fn is_text(target: &Target) -> bool {
         || dialect.ends_with("-json")
 }
 
+/// Says what a run would refuse: an output that exists already. A folder cannot be replaced at all.
+fn say_existing(session: &Session, args: &Convert) -> pentaglot::Result<()> {
+    let path = Path::new(&args.output);
+    if args.output == "-" || args.output.contains("://") || !path.exists() {
+        return Ok(());
+    }
+    if path.is_dir() {
+        let error = Error::usage("expected a file to write, found a directory");
+        return Err(error.in_output(&args.output));
+    }
+    if path.is_file() && !args.force {
+        session.say_notes(&args.output, &["the file exists already; --force replaces it".to_owned()]);
+    }
+    Ok(())
+}
+
 /// Returns an error if the folder of the output is missing, before the input is read.
 fn check_folder(output: &str) -> pentaglot::Result<()> {
     let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
         Some(folder) if output != "-" && !output.contains("://") && is_missing(folder) => {
-            let folder = folder.display();
-            let advice = Hint::Advice(format!("mkdir -p '{folder}' makes it").into());
-            Err(Error::usage(format!("{output}: there is no folder {folder}")).hint(advice))
+            let folder = folder.display().to_string();
+            let error = Error::usage(format!("there is no folder {folder}")).in_output(output);
+            Err(error.hint(Hint::MakeFolder(folder)))
         }
         _ => Ok(()),
     }

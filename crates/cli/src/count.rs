@@ -1,6 +1,5 @@
 //! `count`: how many rows files have.
 
-use pentaglot::job;
 use serde_json::json;
 
 use crate::args::Count;
@@ -11,8 +10,7 @@ use crate::{About, DONE, Outcome, Session, for_each};
 pub(crate) fn run(session: &Session, args: &Count) -> Outcome {
     let options = args.open.options(&session.global);
     for_each(session, &args.files, |file| {
-        let opened = job::open(&session.registry, file, &options).about(file)?;
-        opened.check_options(&options.options).about(file)?;
+        let opened = session.open(file, &options)?;
         let progress = Progress::follow(&session.global);
         let rows = opened.count(args.filter.as_deref()).about(file)?;
         drop(progress);

@@ -18,8 +18,7 @@ const SHOWN: usize = 5;
 pub(crate) fn run(session: &Session, args: &Describe) -> Outcome {
     let options = args.open.options(&session.global);
     let file = &args.file;
-    let opened = job::open(&session.registry, file, &options).about(file)?;
-    opened.check_options(&options.options).about(file)?;
+    let opened = session.open(file, &options)?;
     let mut view = View::default();
     view.columns = args.columns.as_deref().map(job::parse_columns);
     view.filter = args.filter.clone();

@@ -2,9 +2,7 @@
 
 use std::io::Write;
 
-use pentaglot::job::{
-    self, Diff as Found, DiffOptions, DiffTable, OnDifference, Opened, Place, parse_columns,
-};
+use pentaglot::job::{self, Diff as Found, DiffOptions, DiffTable, OnDifference, Place, parse_columns};
 
 use crate::args::Diff;
 use crate::progress::Progress;
@@ -26,12 +24,10 @@ fn compare(session: &Session, args: &Diff) -> Result<Status, Failure> {
     let mut open = args.open.options(&session.global);
     // By key, both are read twice.
     open.spool = args.key.is_some();
-    let opened = |file: &str| -> Result<Opened, Failure> {
-        let opened = job::open(&session.registry, file, &open).about(file)?;
-        opened.check_options(&open.options).about(file)?;
-        Ok(opened)
-    };
-    let (a, b) = (opened(&args.a)?, opened(&args.b)?);
+    let (a, b) = (session.open_one_of(&args.a, &open)?, session.open_one_of(&args.b, &open)?);
+    if a.check_type(&open).is_err() {
+        b.check_type(&open).about(&args.b)?;
+    }
     let mut options = DiffOptions::default();
     options.open = open.clone();
     options.key = args.key.as_deref().map(parse_columns).unwrap_or_default();

@@ -21,12 +21,17 @@ pub(crate) fn run(session: &Session, args: &Dump) -> Outcome {
     options.spool = true;
     options.in_place = bus_error::permit_map(&args.file);
     let opened = match job::open(&session.registry, &args.file, &options) {
-        Err(fault) if matches!(fault.kind(), ErrorKind::Truncated | ErrorKind::Malformed) => {
+        // A stream cannot be read again.
+        Err(fault)
+            if args.file != "-" && matches!(fault.kind(), ErrorKind::Truncated | ErrorKind::Malformed) =>
+        {
             return broken(session, args, &options, fault);
         }
         opened => opened.about(&args.file)?,
     };
     opened.check_options(&options.options).about(&args.file)?;
+    opened.check_type(&options).about(&args.file)?;
+    session.say_notes(&args.file, &opened.document.summary().ignored);
     let id = opened.format.info().id;
     let (path, node) = match &args.at {
         None => (String::new(), opened.document.outline()),

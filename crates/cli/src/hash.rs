@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader};
 
 use pentaglot::Error;
 use pentaglot::identity::Identity;
-use pentaglot::job::{self, OpenOptions, RawDigest};
+use pentaglot::job::{OpenOptions, RawDigest};
 use serde_json::json;
 
 use crate::args::{Hash, RawFunction};
@@ -109,8 +109,7 @@ fn function(args: &Hash) -> &'static str {
 }
 
 fn find(session: &Session, args: &Hash, options: &OpenOptions, file: &str) -> Result<Found, Failure> {
-    let opened = job::open(&session.registry, file, options).about(file)?;
-    opened.check_options(&options.options).about(file)?;
+    let opened = session.open(file, options)?;
     let _progress = Progress::follow(&session.global);
     Ok(match args.raw {
         None => Found::Identity(Box::new(opened.identity(options).about(file)?)),

@@ -1,5 +1,7 @@
 //! Help: the verbs by purpose, and messages about arguments that do not parse.
 
+use std::num::IntErrorKind;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 
@@ -46,10 +48,9 @@ pub(crate) fn command() -> Command {
 
 /// The error in the arguments, in one line, with a suggestion if there is one.
 pub(crate) fn parse_error(error: &clap::Error, arguments: &[String]) -> String {
-    let text = error.to_string();
-    let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    let line = lines.join(" ");
-    let mut line = line.strip_prefix("error: ").unwrap_or(&line).to_owned();
+    let command = Cli::command();
+    let verb = arguments.iter().skip(1).find_map(|word| command.find_subcommand(word));
+    let mut line = worded(error, verb, arguments).unwrap_or_else(|| first_lines(error));
     let suggested =
         [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
             .into_iter()
@@ -59,18 +60,129 @@ pub(crate) fn parse_error(error: &clap::Error, arguments: &[String]) -> String {
                 Some(ContextValue::Strings(texts)) => texts.last().cloned(),
                 _ => None,
             });
-    if let Some(suggested) = suggested {
-        line.push_str(&format!("; did you mean '{suggested}'?"));
+    // The parser also suggests options that have little in common with the given one.
+    let first = |text: &str| text.trim_start_matches('-').chars().next();
+    let found = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(found)) if error.kind() == ErrorKind::UnknownArgument => first(found),
+        _ => None,
+    };
+    if let Some(suggested) = suggested.filter(|text| found.is_none() || first(text) == found) {
+        line.push_str(&format!("; did you mean {suggested}?"));
     }
-    let command = Cli::command();
-    let verb = arguments.iter().skip(1).find(|word| command.find_subcommand(word).is_some());
     match verb {
-        Some(verb) if error.kind() != ErrorKind::InvalidSubcommand => {
-            line.push_str(&format!(" (see pentaglot help {verb})"));
-        }
-        _ => line.push_str(" (see pentaglot help)"),
+        Some(verb) => line.push_str(&format!(" (see pentaglot help {})", verb.get_name())),
+        None => line.push_str(" (see pentaglot help)"),
     }
     line
+}
+
+/// The first paragraph of the parser's own message, for rare errors.
+fn first_lines(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let line = lines.join(" ");
+    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
+}
+
+/// The error as other messages say it: the place, what is expected, what is found.
+fn worded(error: &clap::Error, verb: Option<&Command>, arguments: &[String]) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    // `--rows <A..B>` is called by its flag.
+    let argument = || text(ContextKind::InvalidArg).map(flag);
+    Some(match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let name = text(ContextKind::InvalidSubcommand)?;
+            match verb {
+                Some(verb) => format!("{} has no verb {name:?}", verb.get_name()),
+                None => format!("there is no verb {name:?}"),
+            }
+        }
+        ErrorKind::UnknownArgument => {
+            let found = text(ContextKind::InvalidArg)?;
+            match value_of(found, verb?, arguments) {
+                Some((option, value)) => {
+                    format!("{option}: expected a value that does not begin with -, found {value:?}")
+                }
+                None if found.starts_with('-') => {
+                    format!("{} has no option {found}", verb?.get_name())
+                }
+                None => format!("unexpected argument {found:?}"),
+            }
+        }
+        ErrorKind::InvalidValue => {
+            let expected = match error.get(ContextKind::ValidValue) {
+                Some(ContextValue::Strings(words)) if !words.is_empty() => {
+                    format!("one of {}", words.join(", "))
+                }
+                _ => "a value".to_owned(),
+            };
+            let found = text(ContextKind::InvalidValue).filter(|found| !found.is_empty());
+            let found = found.map_or("nothing".to_owned(), |found| format!("{found:?}"));
+            format!("{}: expected {expected}, found {found}", argument()?)
+        }
+        ErrorKind::ValueValidation => {
+            let source = std::error::Error::source(error)?;
+            let found = text(ContextKind::InvalidValue)?;
+            format!("{}: {}", argument()?, value_error(source, found))
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+                return None;
+            };
+            let usage = match error.get(ContextKind::Usage) {
+                Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+                _ => return None,
+            };
+            let usage = usage.trim_start_matches("Usage:").trim();
+            format!("missing {}; usage: {usage}", missing.join(" and "))
+        }
+        _ => return None,
+    })
+}
+
+/// The flag of an argument such as `--rows <A..B>` or `--progress[=<WHEN>]`; the name of one without a flag.
+fn flag(argument: &str) -> &str {
+    match argument.starts_with('-') {
+        true => argument.split([' ', '[', '=']).next().unwrap_or(argument),
+        false => argument,
+    }
+}
+
+/// The option before a word that looks like another option, and that word: `--rows -1..2`.
+fn value_of<'a>(found: &str, verb: &Command, arguments: &'a [String]) -> Option<(&'a str, &'a str)> {
+    let is_option = |word: &str| {
+        let same = |argument: &clap::Arg| match word.strip_prefix("--") {
+            Some(long) => argument.get_long() == Some(long),
+            None => word
+                .strip_prefix('-')
+                .is_some_and(|short| argument.get_short().is_some_and(|own| short.chars().eq([own]))),
+        };
+        let takes = |argument: &&clap::Arg| argument.get_action().takes_values();
+        let command = Cli::command();
+        verb.get_arguments().chain(command.get_arguments()).filter(takes).any(same)
+    };
+    let pairs = arguments.windows(2).filter_map(|pair| Some((pair.first()?.as_str(), pair.get(1)?.as_str())));
+    pairs.filter(|(option, _)| is_option(option)).find(|(_, value)| value.starts_with(found))
+}
+
+/// What is wrong with a value. Our own parsers say what they expect; those of numbers are the standard library's.
+fn value_error(source: &(dyn std::error::Error + 'static), found: &str) -> String {
+    let said = source.to_string();
+    let expected = match source.downcast_ref::<std::num::ParseIntError>().map(|error| error.kind()) {
+        Some(IntErrorKind::PosOverflow) => "expected a smaller whole number".to_owned(),
+        Some(_) => "expected a whole number".to_owned(),
+        None => match said.split_once(" is not in ") {
+            Some((_, range)) => format!("expected a whole number in {range}"),
+            None => said,
+        },
+    };
+    match expected.starts_with("expected") && !expected.contains(", found ") {
+        true => format!("{expected}, found {found:?}"),
+        false => expected,
+    }
 }
 
 #[cfg(test)]
@@ -131,29 +243,68 @@ mod tests {
         for (arguments, expected) in [
             (
                 &["pentaglot", "inspct", "x"][..],
-                "unrecognized subcommand 'inspct'; did you mean 'inspect'? (see pentaglot help)",
+                "there is no verb \"inspct\"; did you mean inspect? (see pentaglot help)",
             ),
             (
                 &["pentaglot", "cnvert", "x", "y"],
-                "unrecognized subcommand 'cnvert'; did you mean 'convert'? (see pentaglot help)",
+                "there is no verb \"cnvert\"; did you mean convert? (see pentaglot help)",
             ),
+            (&["pentaglot", "store", "foo"], "store has no verb \"foo\" (see pentaglot help store)"),
             (
                 &["pentaglot", "inspect", "--jsn", "x"],
-                "unexpected argument '--jsn' found; did you mean '--json'? (see pentaglot help inspect)",
+                "inspect has no option --jsn; did you mean --json? (see pentaglot help inspect)",
             ),
             (
                 &["pentaglot", "cat", "x", "--output", "tabel"],
-                "invalid value 'tabel' for '--output <FORM>' [possible values: table, json, jsonl, csv, arrow]; \
-                 did you mean 'table'? (see pentaglot help cat)",
+                "--output: expected one of table, json, jsonl, csv, arrow, found \"tabel\"; did you mean table? \
+                 (see pentaglot help cat)",
             ),
             (
                 &["pentaglot", "inspect"],
-                "the following required arguments were not provided: <FILE>... (see pentaglot help inspect)",
+                "missing <FILE>...; usage: pentaglot inspect <FILE>... (see pentaglot help inspect)",
+            ),
+            (
+                &["pentaglot", "convert", "x"],
+                "missing <IN>...; usage: pentaglot convert <IN>... <OUT> (see pentaglot help convert)",
             ),
         ] {
-            let words: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-            let error = command().try_get_matches_from(&words).unwrap_err();
-            assert_eq!(parse_error(&error, &words), expected);
+            assert_eq!(parse_error_of(arguments), expected);
+        }
+    }
+
+    fn parse_error_of(arguments: &[&str]) -> String {
+        let words: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let error = command().try_get_matches_from(&words).unwrap_err();
+        parse_error(&error, &words)
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_once_with_what_is_expected() {
+        for (arguments, expected) in [
+            (&["-n", "x"][..], "-n: expected a whole number, found \"x\""),
+            (&["-n", ""], "-n: expected a whole number, found \"\""),
+            (&["-n"], "-n: expected a value, found nothing"),
+            (&["-n", "-3"], "-n: expected a value that does not begin with -, found \"-3\""),
+            (&["--rows", "-1..2"], "--rows: expected a value that does not begin with -, found \"-1..2\""),
+            (
+                &["-n", "99999999999999999999"],
+                "-n: expected a smaller whole number, found \"99999999999999999999\"",
+            ),
+            (&["--max-depth=-1"], "--max-depth: expected a whole number in 0..=4294967295, found \"-1\""),
+            (&["--max-alloc=1X"], "--max-alloc: expected a size such as 512M, found \"1X\""),
+            (&["--rows", "5"], "--rows: expected rows as A..B, found \"5\""),
+            (&["-O", "zz"], "-O: expected KEY=VALUE, found \"zz\""),
+            (
+                &["--type", "@no-such-file"],
+                "--type: cannot read no-such-file: No such file or directory (os error 2)",
+            ),
+            (&["--color", ""], "--color: expected one of auto, always, never, found nothing"),
+            (&["--frm", "csv"], "cat has no option --frm; did you mean --from?"),
+            (&["--ogress"], "cat has no option --ogress"),
+            (&["y"], "unexpected argument \"y\""),
+        ] {
+            let arguments: Vec<&str> = ["pentaglot", "cat", "x"].iter().chain(arguments).copied().collect();
+            assert_eq!(parse_error_of(&arguments), format!("{expected} (see pentaglot help cat)"));
         }
     }
 }

@@ -17,6 +17,7 @@ pub(crate) fn run(session: &Session, args: &Inspect) -> Outcome {
     for_each(session, &args.files, |file| {
         let opened = job::open(&session.registry, file, &options).about(file)?;
         opened.check_options(&options.options).about(file)?;
+        opened.check_type(&options).about(file)?;
         let summary = opened.document.summary();
         if args.json {
             screen::print(format!("{}\n", summary.to_json(file)).as_bytes())?;

@@ -17,6 +17,7 @@ mod help;
 mod inspect;
 #[cfg(feature = "mongodb")]
 mod mongodb;
+mod open;
 mod pager;
 mod plot;
 mod process;
@@ -198,8 +199,9 @@ fn advice(hint: &Hint) -> String {
             format!("try CREATE EXTERNAL TABLE … OPTIONS ({key} '{value}')")
         }
         Hint::Option(option) => format!("try -O {option}"),
+        Hint::MakeFolder(folder) => format!("mkdir -p '{folder}' makes it"),
         Hint::Advice(text) => text.clone().into_owned(),
-        other => format!("{other:?}"),
+        _ => "pentaglot help says more".to_owned(),
     }
 }
 

@@ -28,8 +28,7 @@ pub(crate) fn run(session: &Session, args: &Plot) -> Outcome {
             return Err(Error::usage(message).into());
         }
     };
-    let opened = job::open(&session.registry, file, &options).about(file)?;
-    opened.check_options(&options.options).about(file)?;
+    let opened = session.open(file, &options)?;
     let create = |output: &String| job::create(&session.registry, output, args.force).about(output);
     let sink = args.output.as_ref().map(create).transpose()?;
     let mut wanted = PlotOptions::default();

@@ -25,8 +25,19 @@ pub(crate) fn run(session: &Session, args: &Query) -> Outcome {
     }
     let mut input = BufReader::with_capacity(64 << 10, std::io::stdin().lock());
     let (mut line, mut number) = (String::new(), 0u64);
-    while input.read_line(&mut line)? > 0 {
+    loop {
         number += 1;
+        let read =
+            input.read_line(&mut line).map_err(|error| Error::io(format_args!("line {number}"), error));
+        // Earlier answers remain valid.
+        match read {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => {
+                out.flush()?;
+                return Err(error).about("-");
+            }
+        }
         match queries.answer(line.split_whitespace()) {
             Ok(answer) => answer.write_line(&mut out)?,
             Err(error) => {

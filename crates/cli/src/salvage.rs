@@ -24,6 +24,9 @@ pub(crate) fn run(session: &Session, args: &Salvage) -> Outcome {
             };
         }
     };
+    if let Some(report) = &salvaged.report {
+        session.say_notes(&args.input, &report.input_notes);
+    }
     if args.json {
         screen::print(format!("{}\n", salvaged.to_json()).as_bytes())?;
     } else {

@@ -10,8 +10,7 @@ use crate::{About, DONE, Outcome, Session};
 
 pub(crate) fn run(session: &Session, args: &Schema) -> Outcome {
     let options = args.open.options(&session.global);
-    let opened = job::open(&session.registry, &args.file, &options).about(&args.file)?;
-    opened.check_options(&options.options).about(&args.file)?;
+    let opened = session.open(&args.file, &options)?;
     let summary = opened.document.summary();
     summary.check_member().about(&args.file)?;
     let schema = &summary.schema;

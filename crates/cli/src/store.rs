@@ -1,7 +1,7 @@
 //! `store`: data under its identity, in chunks that versions and formats share.
 
 use pentaglot::formats::OptionMap;
-use pentaglot::job::{self, Conversion, ConvertOptions, OpenOptions};
+use pentaglot::job::{Conversion, ConvertOptions, OpenOptions};
 use pentaglot::store::{Listed, Store};
 use pentaglot::{Error, Hint};
 use serde_json::json;
@@ -16,8 +16,8 @@ const VARIABLE: &str = "PENTAGLOT_STORE";
 
 pub(crate) fn run(session: &Session, args: &args::Store) -> Outcome {
     let folder = match &args.folder {
-        Some(folder) => folder.clone(),
-        None => std::env::var(VARIABLE).ok().filter(|folder| !folder.is_empty()).ok_or_else(|| {
+        Some(folder) if !folder.is_empty() => folder.clone(),
+        _ => std::env::var(VARIABLE).ok().filter(|folder| !folder.is_empty()).ok_or_else(|| {
             let advice = Hint::Advice(
                 format!("--store STORE or ${VARIABLE} names a folder or a place in a bucket").into(),
             );
@@ -95,8 +95,7 @@ fn put(session: &Session, store: &Store, args: &StorePut) -> Outcome {
     }
     let options = args.open.options(&session.global);
     for_each(session, &args.files, |file| {
-        let opened = job::open(&session.registry, file, &options).about(file)?;
-        opened.check_options(&options.options).about(file)?;
+        let opened = session.open(file, &options)?;
         let progress = Progress::follow(&session.global);
         let stored = opened.put(store, args.name.as_deref(), &options);
         drop(progress);

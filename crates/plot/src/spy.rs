@@ -114,7 +114,7 @@ impl Cells {
 }
 
 fn not_a_matrix() -> Error {
-    Error::usage("expected a matrix, found data of another shape")
+    Error::usage("expected a matrix for a picture of entries, found none")
 }
 
 pub(crate) fn spy(opened: &Opened, options: &PlotOptions) -> Result<Chart> {

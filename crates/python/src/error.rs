@@ -187,8 +187,9 @@ fn advice(hint: &Hint) -> String {
             Some((key, value)) => format!("try options={{{key:?}: {value:?}}}"),
             None => format!("try the option {option:?}"),
         },
+        Hint::MakeFolder(folder) => format!("os.makedirs({folder:?}) makes it"),
         Hint::Advice(text) => text.clone().into_owned(),
-        other => format!("{other:?}"),
+        _ => "help(pentaglot) says more".to_owned(),
     }
 }
 

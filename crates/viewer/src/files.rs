@@ -81,7 +81,11 @@ impl File {
         let open = || {
             let options = self.open_options(state);
             let opened = job::open(&state.registry, &self.name, &options);
-            let opened = opened.and_then(|opened| opened.check_options(&options.options).map(|()| opened));
+            let opened = opened.and_then(|opened| {
+                opened.check_options(&options.options)?;
+                opened.check_type(&options)?;
+                Ok(opened)
+            });
             opened.map_err(|error| Fault::from(&error))
         };
         self.opened.get_or_init(open).as_ref().map_err(Clone::clone)

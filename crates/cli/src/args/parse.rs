@@ -35,7 +35,7 @@ const TYPE_BYTES: u64 = 64 << 20;
 /// The text, or with `@FILE` the content of a file.
 pub(super) fn text_or_file(text: &str) -> Result<String, String> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
-    let cannot = |error: std::io::Error| format!("cannot read {path}: {error}");
+    let cannot = |error| pentaglot::Error::io(format_args!("cannot read {path}"), error).to_string();
     let mut content = String::new();
     let file = std::fs::File::open(path).map_err(cannot)?;
     file.take(TYPE_BYTES + 1).read_to_string(&mut content).map_err(cannot)?;

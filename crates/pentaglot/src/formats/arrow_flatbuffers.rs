@@ -3,7 +3,7 @@
 
 use arrow_ipc::{Field as FbField, Precision, Schema as FbSchema, Type};
 use arrow_schema::{Schema, UnionFields};
-use flatbuffers::VerifierOptions;
+use flatbuffers::{InvalidFlatbuffer, VerifierOptions};
 
 use crate::error::{Context, Error, Result};
 use crate::limits::Limits;
@@ -18,12 +18,22 @@ pub(crate) fn verifier_options(limits: &Limits) -> VerifierOptions {
 /// The message in `bytes`, verified.
 pub(crate) fn message<'a>(bytes: &'a [u8], limits: &Limits) -> Result<arrow_ipc::Message<'a>> {
     arrow_ipc::root_as_message_with_opts(&verifier_options(limits), bytes)
-        .map_err(|error| Error::malformed("a message flatbuffer", first_line(&error)).rule("flatbuffer"))
+        .map_err(|error| damaged("a message", &error))
 }
 
-/// The first line of a message: the other lines of flatbuffer errors trace the enclosing tables.
-pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
-    error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+/// The error for bytes that are not a sound flatbuffer of `what`.
+pub(crate) fn damaged(what: &str, error: &InvalidFlatbuffer) -> Error {
+    let found = match error {
+        InvalidFlatbuffer::MissingRequiredField { required, .. } => format!("one without {required}"),
+        InvalidFlatbuffer::Utf8Error { .. } => "text that is not UTF-8".to_owned(),
+        InvalidFlatbuffer::RangeOutOfBounds { .. } | InvalidFlatbuffer::SignedOffsetOutOfBounds { .. } => {
+            "an offset past its end".to_owned()
+        }
+        InvalidFlatbuffer::Unaligned { .. } => "an offset that is not aligned".to_owned(),
+        InvalidFlatbuffer::DepthLimitReached => "one that nests deeper than its types may".to_owned(),
+        _ => "damaged bytes".to_owned(),
+    };
+    Error::malformed(format_args!("{what} as a flatbuffer"), found).rule("flatbuffer")
 }
 
 /// The Arrow schema of a flatbuffer, after a check that Arrow has all of its types.

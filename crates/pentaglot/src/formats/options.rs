@@ -106,7 +106,8 @@ impl OptionMap {
         let Some(text) = self.get(key) else { return Ok(None) };
         let word = words.iter().find(|word| **word == text);
         word.map(|word| Some(*word)).ok_or_else(|| {
-            Error::usage(format!("option {key}: expected one of {}, found {text:?}", words.join(", ")))
+            let one_of = if words.len() > 1 { "one of " } else { "" };
+            Error::usage(format!("option {key}: expected {one_of}{}, found {text:?}", words.join(", ")))
         })
     }
 }

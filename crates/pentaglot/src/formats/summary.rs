@@ -59,6 +59,9 @@ pub struct Summary {
     pub nonzeros: Option<u64>,
     /// Notes for the user.
     pub notes: Vec<String>,
+    /// Those of the notes that say what is ignored, in the file or beside it: the values or their types are other ones
+    /// than a user may expect, whatever the file is read for.
+    pub ignored: Vec<String>,
     /// The columns that a damaged file lacks; the schema is without them.
     pub missing_columns: Vec<MissingPart>,
     /// The members that a damaged container lacks.
@@ -82,9 +85,16 @@ impl Summary {
             null_counts: Vec::new(),
             nonzeros: None,
             notes: Vec::new(),
+            ignored: Vec::new(),
             missing_columns: Vec::new(),
             missing_members: Vec::new(),
         }
+    }
+
+    /// Adds a note on what is ignored.
+    pub(crate) fn note_ignored(&mut self, note: Option<String>) {
+        self.notes.extend(note.clone());
+        self.ignored.extend(note);
     }
 
     /// Whether this is a container of which no member was named: it has members, but no rows.

@@ -129,7 +129,7 @@ fn column_type(name: &str, text: &str, limits: &Limits) -> Result<Field> {
     match (Shape::of(&schema), schema.fields().as_ref()) {
         (Shape::Value, [value]) => Ok(value.as_ref().clone().with_name(name)),
         (shape, _) => Err(Error::usage(format!(
-            "the type {text:?} of column {name:?}: expected the type of a value, found a {shape}"
+            "the type {text:?} of column {name:?}: expected the type of a value, found that of data of the shape {shape}"
         ))),
     }
 }

@@ -360,8 +360,8 @@ mod tests {
             refused(&[&n, &pairs], &options)
                 .contains("expected 3 inputs (n: u64, rest: [pair], rows: [u64*3]), found 2")
         );
-        assert!(refused(&[&index, &pairs, &items], &options).contains("a u64 of these rows"));
-        assert!(refused(&[&n, &items, &items], &options).contains("a pairs of these rows"));
+        assert!(refused(&[&index, &pairs, &items], &options).contains("sds:u64 holds one integer"));
+        assert!(refused(&[&n, &items, &items], &options).contains(" holds two columns of integers"));
         options.open.options.set("absent", "n");
         assert!(
             refused(&[&n], &options).contains("the type has no option \"n\" (there is index, a, a.bits)")

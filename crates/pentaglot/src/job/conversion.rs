@@ -26,7 +26,7 @@ use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Hint, Result};
 #[cfg(feature = "dynd")]
 use crate::formats::ChangedRows;
-use crate::formats::{OptionMap, Side, WriteOptions, WritePlan};
+use crate::formats::{OptionMap, Side, TypeLanguage, WriteOptions, WritePlan};
 use crate::hub::rows::check_columns;
 use crate::hub::{Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, extension, shape};
 use crate::redact::redacted;
@@ -93,22 +93,28 @@ pub fn output_target(
     output: &str,
     options: &ConvertOptions,
 ) -> Result<(Target, ConvertOptions)> {
+    target_of(registry, output, options).map_err(|error| error.in_output(redacted(output)))
+}
+
+fn target_of(
+    registry: &Registry,
+    output: &str,
+    options: &ConvertOptions,
+) -> Result<(Target, ConvertOptions)> {
     let mut options = options.clone();
-    let table = registry.remote(output)?.map(|remote| remote.table_format(output)).transpose();
-    let Some((id, own)) = table.map_err(|error| error.in_output(redacted(output)))?.flatten() else {
+    let table = registry.remote(output)?.map(|remote| remote.table_format(output)).transpose()?;
+    let Some((id, own)) = table.flatten() else {
         let named = options.to.as_deref().map(|text| open::target(registry, text)).transpose()?;
         let by_extension = || Some(Target { format: registry.by_extension(output)?, dialect: None });
-        let target = named.or_else(by_extension).ok_or_else(|| {
-            let error = Error::usage("cannot tell a format from the name of the output");
-            error.in_output(redacted(output)).hint(Hint::To)
-        })?;
+        let target = named
+            .or_else(by_extension)
+            .ok_or_else(|| Error::usage("cannot tell a format from the name of the output").hint(Hint::To))?;
         return Ok((target, options));
     };
     if let Some(to) = &options.to
         && open::target(registry, to)?.format.info().id != id
     {
-        let error = Error::usage(format!("expected {id}, the format of this output, found {to}"));
-        return Err(error.in_output(redacted(output)));
+        return Err(Error::usage(format!("expected {id}, the format of this output, found {to}")));
     }
     for key in own.keys() {
         let name = format!("out.{key}");
@@ -145,6 +151,10 @@ impl Conversion {
         #[cfg(not(feature = "sds"))]
         let open = options.open.clone();
         let opened = open_all(registry, &inputs, &open)?;
+        // A type in the target's own language describes the output.
+        if target.format.info().type_language != TypeLanguage::Own {
+            opened.check_type(&open)?;
+        }
         let mut conversion = Conversion::plan_opened(opened, target, Some(output), options)?;
         if let Some(split) = &mut conversion.split {
             split.inputs = inputs.iter().map(|input| split_member(input).0.into()).collect();
@@ -172,7 +182,11 @@ impl Conversion {
             && !target.format.info().dialects.iter().any(|known| known.name == dialect && known.write)
         {
             let id = target.format.info().id;
-            return Err(Error::unsupported(format!("writing {id}:{dialect}, which is only read")));
+            let error = Error::unsupported(format!("writing {id}:{dialect}, which is only read"));
+            return Err(match output {
+                Some(output) => error.in_output(redacted(output)),
+                None => error,
+            });
         }
         let lost = LossRecord::default();
         let mut view = options.view();
@@ -569,7 +583,7 @@ fn check_apart(input: &str, output: &str, inputs: usize) -> Result<()> {
     if input != "-" && output != "-" && same(Path::new(path), Path::new(output)) && Path::new(path).is_file()
     {
         let which = if inputs == 1 { "the input itself" } else { "one of the inputs" };
-        return Err(Error::usage(format!("{output} is {which}")));
+        return Err(Error::usage(format!("the output is {which}")).in_output(output));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `index`: side indexes of the formats that have them.
 
 use super::names;
-use super::open::{OpenOptions, packing_of, target};
+use super::open::{OpenOptions, packing_of, split_member, target};
 use super::options::{check, of_side};
 use crate::error::{Context, Error, Result};
 use crate::formats::{ReadOptions, Side};
@@ -9,6 +9,12 @@ use crate::registry::Registry;
 
 /// The bytes of `FILE.idx` for a file of any format that has side indexes.
 pub fn index(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Vec<u8>> {
+    if name == "-" {
+        return Err(Error::usage("an index is beside its file, and standard input is none"));
+    }
+    if let (_, Some(member)) = split_member(name) {
+        return Err(Error::usage(format!("an index is of a whole file, not of its member {member:?}")));
+    }
     let source = names::source(registry, name)?;
     let named = options.from.as_deref().map(|text| target(registry, text)).transpose()?;
     if let Some(packing) = packing_of(&source, named.as_ref())? {

@@ -11,6 +11,7 @@ use super::report::Report;
 use crate::error::{Context, Error, Result};
 use crate::formats::{ArchivePlan, Side, WriteOptions};
 use crate::hub::{LossRecord, Lost, Plan};
+use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::{Sink, SinkGroup};
 
@@ -56,13 +57,14 @@ impl Members {
         let input = input.as_ref();
         let (path, member) = split_member(input);
         // Only local files can appear together.
-        let is_local = Path::new(path).is_file() && registry.remote(output)?.is_none();
+        let of_output = |error: Error| error.in_output(redacted(output));
+        let is_local = Path::new(path).is_file() && registry.remote(output).map_err(of_output)?.is_none();
         if input == "-" || member.is_some() || !is_local {
             return Ok(None);
         }
         let is_folder = output.ends_with(['/', std::path::MAIN_SEPARATOR]) || Path::new(output).is_dir();
         let target = match (&options.to, is_folder) {
-            (Some(text), _) => Some(open::target(registry, text)?),
+            (Some(text), _) => Some(open::target(registry, text).map_err(of_output)?),
             (None, true) => None,
             (None, false) => registry.by_extension(output).map(|format| Target { format, dialect: None }),
         };
@@ -106,7 +108,7 @@ impl Members {
         let info = target.format.info();
         super::options::check(&options.open.options, &[opened.format.info()], Some(info))?;
         if same_file(path, output) {
-            return Err(Error::usage(format!("{output} is the input itself")));
+            return Err(Error::usage("the output is the input itself").in_output(output));
         }
         options.open.control.expect_bytes(opened.source.len());
         let (mut plan, mut documents) = (Plan::default(), Vec::new());

@@ -107,8 +107,7 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
         require_literal_separator: true,
         require_literal_leading_dot: true,
     };
-    let paths = glob_with(pattern, options)
-        .map_err(|error| Error::usage(format!("{pattern}, at byte {}: {}", error.pos, error.msg)))?;
+    let paths = glob_with(pattern, options).map_err(|error| pattern_error(&error).in_input(pattern))?;
     let mut found = Vec::new();
     for path in paths {
         let path = path.map_err(|error| {
@@ -124,6 +123,15 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
         found.push(name.to_owned());
     }
     Ok(found)
+}
+
+/// The error for a pattern that does not parse: a `[` without its `]`, or stars in a wrong place.
+fn pattern_error(error: &glob::PatternError) -> Error {
+    let at = error.pos;
+    Error::usage(match error.msg.contains("range") {
+        true => format!("at character {at} of the pattern: expected a closing ], found none"),
+        false => format!("at character {at} of the pattern: expected * or a whole /**/, found other stars"),
+    })
 }
 
 #[cfg(test)]
@@ -155,6 +163,13 @@ mod tests {
             (error.kind(), error.to_string()),
             (ErrorKind::Usage, "no file matches this pattern".to_owned())
         );
-        assert_eq!(expand(&registry, &["a[.csv"]).unwrap_err().kind(), ErrorKind::Usage);
+        for (pattern, expected) in [
+            ("a[.csv", "at character 1 of the pattern: expected a closing ], found none"),
+            ("a/b**/c", "at character 2 of the pattern: expected * or a whole /**/, found other stars"),
+        ] {
+            let error = expand(&registry, &[pattern]).unwrap_err();
+            assert_eq!((error.kind(), error.input()), (ErrorKind::Usage, Some(pattern)));
+            assert_eq!(error.to_string(), expected);
+        }
     }
 }

@@ -323,8 +323,13 @@ pub fn target(registry: &Registry, text: &str) -> Result<Target> {
             let dialects = format.info().dialects;
             dialects.iter().find(|known| known.name == name).map(|known| known.name).ok_or_else(|| {
                 let known: Vec<_> = dialects.iter().map(|known| known.name).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                Error::usage(format!("{id} has no dialect {name:?} (there is {known})"))
+                match known.is_empty() {
+                    true => Error::usage(format!("{id} has no dialects, so none is named {name:?}")),
+                    false => {
+                        let known = known.join(", ");
+                        Error::usage(format!("{id} has no dialect {name:?} (there are {known})"))
+                    }
+                }
             })
         })
         .transpose()?;
@@ -407,6 +412,7 @@ pub fn validate_opened(
         Err(error) => return Err(error),
     };
     opened.check_options(&options.options)?;
+    opened.check_type(options)?;
     let id = opened.format.info().id;
     match opened.document.validate(findings).in_format(id) {
         Err(error) if matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Malformed) => {
@@ -444,5 +450,19 @@ impl Opened {
     /// read.
     pub fn check_options(&self, given: &OptionMap) -> Result<()> {
         options::check(given, &self.formats, None)
+    }
+
+    /// Returns an error if a type is given and no input takes one, since all store their types.
+    pub fn check_type(&self, options: &OpenOptions) -> Result<()> {
+        let takes_none = |info: &&FormatInfo| info.type_language == TypeLanguage::None;
+        match options.type_text {
+            Some(_) if self.formats.iter().all(takes_none) => {
+                let id = self.format.info().id;
+                let advice = "a cast or a conversion changes types";
+                Err(Error::usage(format!("a type is given, but {id} files store their types"))
+                    .hint(Hint::Advice(advice.into())))
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -4,6 +4,9 @@ use super::open::Opened;
 use crate::error::{Context, Error, Hint, Result};
 use crate::formats::Node;
 
+/// Parts that a message lists.
+const LISTED: usize = 8;
+
 impl Opened {
     /// A part of the file and its path: the one at the path `at`, or the smallest that contains the byte `at` (a
     /// decimal number, or a hexadecimal one after `0x`). Also accepts the paths of the parts in the summary.
@@ -34,8 +37,13 @@ impl Opened {
         }
         // A part in the summary, whose bytes have another name in the outline.
         let Some(listed) = self.document.summary().parts.iter().find(|part| part.path == at) else {
-            let advice = Hint::Advice("the outline of the file, and its summary, list the parts".into());
-            return Err(Error::usage(format!("there is no part {at:?}")).hint(advice));
+            let parts = root.parts.iter().flat_map(|parts| parts.nodes(0).map_while(Result::ok).take(LISTED));
+            let names: Vec<String> = parts.map(|part| part.name).collect();
+            let error = Error::usage(format!("there is no part {at:?}"));
+            return Err(match names.is_empty() {
+                true => error,
+                false => error.hint(Hint::Advice(format!("the first parts are {}", names.join(", ")).into())),
+            });
         };
         let node = root.holding("", listed.offset).in_format(id)?.map(|(_, node)| node);
         let same = |node: &Node| node.offset == listed.offset && node.bytes == listed.bytes;

@@ -115,6 +115,7 @@ pub fn salvage(registry: &Registry, input: &str, output: &str, options: &Convert
     // It is read several times.
     options.open.spool = true;
     let (damaged, fault) = Damaged::open(registry, input, &mut options.open)?;
+    damaged.opened.check_type(&options.open)?;
     if damaged.opened.document.summary().is_container() {
         return members::salvage(registry, &damaged, fault.as_ref(), output, &options);
     }

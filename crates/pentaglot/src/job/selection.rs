@@ -82,6 +82,9 @@ fn parse_pairs<'t>(
         if value.is_empty() {
             return Err(bad());
         }
+        if pairs.iter().any(|(known, _)| *known == name) {
+            return Err(Error::usage(format!("expected each column once, found {name:?} twice")));
+        }
         pairs.push((name, value));
         rest = after;
     }

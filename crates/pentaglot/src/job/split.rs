@@ -70,7 +70,8 @@ impl<'a> Parts<'a> {
                 _ => false,
             };
             if self.split.inputs.iter().any(is_same) {
-                return Err(Error::usage(format!("{} is one of the inputs", path.display())));
+                let error = Error::usage("the output is one of the inputs");
+                return Err(error.in_output(path.display().to_string()));
             }
             let start = self.next.saturating_mul(self.split.rows);
             let range = start..start.saturating_add(self.split.rows);

@@ -183,7 +183,13 @@ pub fn parse_type(text: &str, language: Option<Language>, limits: &Limits) -> Re
         Language::Arrow => Language::Dynd,
         Language::Dynd => Language::Arrow,
     };
-    parsed.or_else(|error| parse_in(other, text, limits).map_err(|_| error))
+    // The language in which more of the text is a type is the one that was meant.
+    parsed.or_else(|error| {
+        parse_in(other, text, limits).map_err(|second| match second.offset() > error.offset() {
+            true => second,
+            false => error,
+        })
+    })
 }
 
 fn parse_in(language: Language, text: &str, limits: &Limits) -> Result<TypeText> {

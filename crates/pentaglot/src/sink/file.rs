@@ -168,7 +168,8 @@ pub(super) fn fault(path: &Path, error: io::Error) -> io::Error {
     let error = match error.kind() {
         io::ErrorKind::AlreadyExists => exists(path),
         io::ErrorKind::NotFound if !folder.exists() => {
-            Error::io(format_args!("the folder {} does not exist", folder.display()), error)
+            let folder = folder.display().to_string();
+            Error::new(ErrorKind::Io, format!("there is no folder {folder}")).hint(Hint::MakeFolder(folder))
         }
         // Only pipes have a reader that can close them; for a file this is an ordinary error.
         io::ErrorKind::BrokenPipe => {

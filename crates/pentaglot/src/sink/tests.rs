@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::file::{FileOutput, fault};
 use super::*;
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, Hint};
 
 fn names(folder: &Path) -> Vec<String> {
     let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
@@ -173,7 +173,8 @@ fn a_fault_names_the_folder() {
     let path = Path::new("no/such/folder/x.npy");
     let error = Sink::create(path, false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
-    assert!(error.to_string().starts_with("the folder no/such/folder does not exist"), "{error}");
+    assert_eq!(error.to_string(), "there is no folder no/such/folder");
+    assert_eq!(error.advice(), Some(&Hint::MakeFolder("no/such/folder".to_owned())));
     assert_eq!(error.output(), path.to_str());
     let error = Error::from(fault(Path::new("x.npy"), io::Error::from_raw_os_error(24)));
     assert!(error.to_string().starts_with("cannot write in .: Too many open files"), "{error}");

@@ -156,7 +156,12 @@ impl Read for Unpacked {
             io::ErrorKind::UnexpectedEof => {
                 Error::truncated(format_args!("more {name} data"), "the end of the file").at(input()).into()
             }
-            _ => Error::malformed(format_args!("valid {name} data"), error).at(input()).into(),
+            // The words of the decoders differ.
+            _ if error.to_string().contains("checksum") => {
+                let expected = format_args!("{name} data whose checksum matches");
+                Error::malformed(expected, "one that differs").at(input()).into()
+            }
+            _ => Error::malformed(format_args!("sound {name} data"), "damaged bytes").at(input()).into(),
         })?;
         self.output += count as u64;
         self.limits.check_ratio(input(), self.output)?;

@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 
 use super::files::{Files, Item, Lock, Locked, PACKS, ROOTS, now};
 use crate::control::Control;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::redact::redacted;
 use crate::remote::Remote;
 use crate::source::Source;
@@ -44,8 +44,7 @@ impl Bucket {
     pub(super) fn open(remote: Arc<dyn Remote>, name: &str) -> Result<Self> {
         let bucket = Bucket::create(remote, name)?;
         if bucket.list(ROOTS)?.is_empty() && bucket.list(PACKS)?.is_empty() {
-            let message = format!("{} is not a store: it has no objects", bucket.name());
-            return Err(Error::new(ErrorKind::Usage, message));
+            return Err(Error::usage("this is not a store: it has no objects").in_input(bucket.name()));
         }
         Ok(bucket)
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::NamedTempFile;
 
 use crate::control::Control;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::source::Source;
 
 /// The folder of chunks.
@@ -100,6 +100,9 @@ fn cannot(what: &str, path: &Path) -> impl FnOnce(io::Error) -> Error {
 impl Folder {
     /// The store in a folder, which is made where there is none yet.
     pub(super) fn create(path: &Path) -> Result<Self> {
+        if path.exists() && !path.is_dir() {
+            return Err(Error::usage("expected a folder, found a file").in_input(path.display().to_string()));
+        }
         for folder in [PACKS, ROOTS, TEMPORARY] {
             let folder = path.join(folder);
             fs::create_dir_all(&folder).map_err(cannot("make", &folder))?;
@@ -111,8 +114,8 @@ impl Folder {
     pub(super) fn open(path: &Path) -> Result<Self> {
         for folder in [PACKS, ROOTS] {
             if !path.join(folder).is_dir() {
-                let message = format!("{} is not a store: it has no folder {folder}", path.display());
-                return Err(Error::new(ErrorKind::Usage, message));
+                let error = Error::usage(format!("this is not a store: it has no folder {folder}"));
+                return Err(error.in_input(path.display().to_string()));
             }
         }
         Ok(Folder { path: path.to_path_buf() })

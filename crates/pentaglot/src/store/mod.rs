@@ -198,7 +198,10 @@ impl Store {
             }
             // It may be the one that was meant.
             (None, Some(error)) => Err(error),
-            (None, None) => Err(Error::usage(format!("nothing in {} is named {text:?}", self.files.name()))),
+            (None, None) => {
+                let error = Error::usage(format!("nothing in this store is named {text:?}"));
+                Err(error.in_input(self.files.name()))
+            }
         }
     }
 

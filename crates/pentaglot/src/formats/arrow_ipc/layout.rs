@@ -6,7 +6,7 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::{MessageHeader, MetadataVersion};
 
 use crate::cursor::{Cursor, allocate_zeroed};
-use crate::error::{Context, Error, Result};
+use crate::error::{self, Context, Error, Result};
 use crate::formats::arrow_flatbuffers;
 use crate::limits::{Budget, Limits};
 use crate::source::Source;
@@ -41,6 +41,20 @@ pub(super) enum MessageKind {
     Dictionary { id: i64, delta: bool, rows: u64 },
     Batch { rows: u64 },
     Other(MessageHeader),
+}
+
+impl MessageKind {
+    /// The name in messages.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            MessageKind::Schema => "a schema",
+            MessageKind::Dictionary { .. } => "a dictionary batch",
+            MessageKind::Batch { .. } => "a record batch",
+            MessageKind::Other(MessageHeader::Tensor) => "a tensor",
+            MessageKind::Other(MessageHeader::SparseTensor) => "a sparse tensor",
+            MessageKind::Other(_) => "a message of no known kind",
+        }
+    }
 }
 
 impl Message {
@@ -273,7 +287,7 @@ impl Footer {
         let len = cursor.i32_le()?;
         let magic = cursor.array::<6>()?;
         if magic != *MAGIC {
-            return Err(Error::truncated("the magic ARROW1 at the end", format_args!("{magic:02x?}"))
+            return Err(Error::truncated("the magic ARROW1 at the end", error::hex(&magic))
                 .at(tail_offset + 4)
                 .rule("magic"));
         }
@@ -292,9 +306,8 @@ impl Footer {
 
     fn parse(offset: u64, flatbuffer: &[u8], limits: &Limits) -> Result<Footer> {
         let options = arrow_flatbuffers::verifier_options(limits);
-        let footer = arrow_ipc::root_as_footer_with_opts(&options, flatbuffer).map_err(|error| {
-            Error::malformed("a footer flatbuffer", arrow_flatbuffers::first_line(&error)).rule("flatbuffer")
-        })?;
+        let footer = arrow_ipc::root_as_footer_with_opts(&options, flatbuffer)
+            .map_err(|error| arrow_flatbuffers::damaged("a footer", &error))?;
         let version = footer.version();
         let from = footer.schema().ok_or_else(|| Error::malformed("a schema", "none").rule("schema"))?;
         let schema = arrow_flatbuffers::schema(from, limits)?;
@@ -359,5 +372,5 @@ impl Block {
 
 /// The error that a message of another kind is where `expected` should be.
 pub(super) fn wrong_kind(expected: &str, message: &Message) -> Error {
-    Error::malformed(expected, format_args!("{:?}", message.kind)).at(message.offset).rule("order")
+    Error::malformed(expected, message.kind.name()).at(message.offset).rule("order")
 }

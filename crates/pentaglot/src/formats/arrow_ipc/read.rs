@@ -12,7 +12,7 @@ use super::layout::{Block, Footer, MAGIC, MessageKind, Next, first_message, read
 use super::pipe::Pipe;
 use super::schema::schema_message;
 use super::{FILE, STREAM, outline, slice, validate};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{self, Context, Error, ErrorKind, Result};
 use crate::formats::{Document, Findings, Node, Outline, ReadOptions, Split, Summary};
 use crate::hub::{Columns, Rows, Selection, rows};
 use crate::limits::Budget;
@@ -32,7 +32,7 @@ pub(super) fn open_file(source: &Source, options: &ReadOptions) -> Result<Arc<dy
         return Err(Error::unsupported("Feather version 1 (write it again as version 2)"));
     }
     if magic != *MAGIC {
-        let found = format!("{:02x?}", magic.get(..count).unwrap_or_default());
+        let found = error::hex(magic.get(..count).unwrap_or_default());
         let expected = "the magic ARROW1";
         let error = match count < MAGIC.len() && MAGIC.starts_with(magic.get(..count).unwrap_or_default()) {
             true => Error::truncated(expected, found),

@@ -21,11 +21,9 @@ pub(super) fn schema_message(next: Next, budget: &Budget) -> Result<(SchemaRef, 
             let schema = schema.and_then(|schema| arrow_flatbuffers::schema(schema, budget.limits()));
             Ok((Arc::new(schema.at(message.metadata_offset())?), message))
         }
-        Next::Message(message) => {
-            Err(Error::malformed("a schema message first", format_args!("{:?}", message.kind))
-                .at(message.offset)
-                .rule("order"))
-        }
+        Next::Message(message) => Err(Error::malformed("a schema message first", message.kind.name())
+            .at(message.offset)
+            .rule("order")),
         Next::End(_) => Err(Error::truncated("a schema message", "the end of the stream").at(0)),
     }
 }

@@ -149,11 +149,11 @@ fn errors_say_what_and_where() {
     let cut = whole[..whole.len() - 1].to_vec();
     assert_eq!(
         error(&ArrowFile, cut),
-        "arrow: at byte 4403: expected the magic ARROW1 at the end, found [00, 41, 52, 52, 4f, 57]"
+        "arrow: at byte 4403: expected the magic ARROW1 at the end, found 00 41 52 52 4f 57"
     );
     assert_eq!(
         error(&ArrowFile, b"ARROW2\0\0".to_vec()),
-        "arrow: at byte 0: expected the magic ARROW1, found [41, 52, 52, 4f, 57, 32]"
+        "arrow: at byte 0: expected the magic ARROW1, found 41 52 52 4f 57 32"
     );
     assert_eq!(
         error(&ArrowFile, b"FEA1\0\0\0\0".to_vec()),

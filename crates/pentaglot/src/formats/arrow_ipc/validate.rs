@@ -4,7 +4,7 @@ use super::body::{self, Dictionaries};
 use super::layout::{MAGIC, Message, MessageKind, Next, first_message, read_message};
 use super::pipe::Pipe;
 use super::read::{Entry, Store};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{self, Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
 use crate::formats::arrow_flatbuffers;
 
@@ -60,7 +60,7 @@ fn check_padding(store: &Store, findings: &mut Findings) -> Result<()> {
     let mut head = [0; 8];
     store.source.read_exact_at(0, &mut head)?;
     if head.get(MAGIC.len()..) != Some(&[0, 0]) {
-        let error = Error::malformed("two zero bytes after the magic", format_args!("{head:02x?}"));
+        let error = Error::malformed("two zero bytes after the magic", error::hex(&head));
         findings.warning(&error.at(MAGIC.len() as u64).rule("padding"));
     }
     Ok(())

@@ -57,7 +57,7 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<File> {
     summary.dialect_reason = Some(chosen.reason);
     summary.also_fits = chosen.also_fits.iter().map(|dialect| format!("{ID}:{dialect}")).collect();
     summary.notes.extend(chosen.note);
-    summary.notes.extend(ignored_meta.clone());
+    summary.note_ignored(ignored_meta.clone());
     summary.rows = Some(header.rows);
     summary.bytes = Some(layout.bytes);
     summary.nonzeros = if header.data_type == DataType::CsrMatrix { layout.stored_entries() } else { None };

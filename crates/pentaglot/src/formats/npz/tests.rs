@@ -157,7 +157,7 @@ fn nan_is_null_on_both_sides_if_asked_for() {
     assert_eq!(read(false).null_count(), 0);
     options.options.set("nulls", "none");
     let error = Npz.plan(&batch.schema(), &options).err().unwrap();
-    assert_eq!(error.to_string(), "npz: option nulls: expected one of nan, found \"none\"");
+    assert_eq!(error.to_string(), "npz: option nulls: expected nan, found \"none\"");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use super::dictionary::value_width;
 use super::thrift::{self, PageHeader};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{self, Context, Error, ErrorKind, Result};
 use crate::formats::guard::guarded;
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader};
@@ -110,16 +110,12 @@ pub(super) fn from_parquet(error: ParquetError) -> Error {
             Ok(ours) => *ours,
             Err(other) => match other.downcast::<std::io::Error>() {
                 Ok(io) => Error::from(*io),
-                Err(other) => Error::new(ErrorKind::Malformed, other.to_string()),
+                Err(other) => error::undecodable(&other.to_string()),
             },
         },
         ParquetError::NYI(message) => Error::unsupported(message),
-        ParquetError::EOF(message) => Error::new(ErrorKind::Truncated, message),
-        other => {
-            let text = other.to_string();
-            let text = text.strip_prefix("Parquet error: ").unwrap_or(&text);
-            Error::malformed("content that decodes", text)
-        }
+        ParquetError::EOF(_) => Error::truncated("more bytes", "the end of its part of the file"),
+        other => error::undecodable(&other.to_string()),
     }
 }
 
@@ -140,7 +136,7 @@ pub(super) fn find_footer(source: &Source) -> Result<(u64, u64)> {
         return Err(Error::unsupported("an encrypted Parquet footer"));
     }
     if magic != *MAGIC {
-        let found = format!("{:02x?}", magic.get(..count).unwrap_or_default());
+        let found = error::hex(magic.get(..count).unwrap_or_default());
         let error = match count < 4 && MAGIC.starts_with(magic.get(..count).unwrap_or_default()) {
             true => Error::truncated("the magic PAR1", found),
             false => Error::malformed("the magic PAR1", found),
@@ -158,7 +154,7 @@ pub(super) fn find_footer(source: &Source) -> Result<(u64, u64)> {
         return Err(Error::unsupported("an encrypted Parquet footer"));
     }
     if end != *MAGIC {
-        return Err(Error::truncated("the magic PAR1 at the end", format_args!("{end:02x?}"))
+        return Err(Error::truncated("the magic PAR1 at the end", error::hex(&end))
             .at(tail_offset + 4)
             .rule("magic"));
     }

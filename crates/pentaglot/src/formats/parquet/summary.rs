@@ -70,7 +70,7 @@ impl Store {
                 None => say(&pair.key, value.to_owned()),
             }
         }
-        summary.notes.extend(self.schema_note.clone());
+        summary.note_ignored(self.schema_note.clone());
         summary
     }
 

@@ -216,13 +216,10 @@ fn errors_say_what_and_where() {
     };
     assert_eq!(
         error(whole[..whole.len() - 1].to_vec()),
-        "parquet: at byte 3318: expected the magic PAR1 at the end, found [00, 50, 41, 52]"
+        "parquet: at byte 3318: expected the magic PAR1 at the end, found 00 50 41 52"
     );
-    assert_eq!(
-        error(b"PAR2".to_vec()),
-        "parquet: at byte 0: expected the magic PAR1, found [50, 41, 52, 32]"
-    );
-    assert_eq!(error(b"PA".to_vec()), "parquet: at byte 0: expected the magic PAR1, found [50, 41]");
+    assert_eq!(error(b"PAR2".to_vec()), "parquet: at byte 0: expected the magic PAR1, found 50 41 52 32");
+    assert_eq!(error(b"PA".to_vec()), "parquet: at byte 0: expected the magic PAR1, found 50 41");
     assert_eq!(error(b"PARExxxxxxxx".to_vec()), "parquet: not supported: an encrypted Parquet footer");
     let mut long = whole.clone();
     let at = whole.len() - 8;

@@ -112,7 +112,7 @@ pub fn build_index(object: &Object, words: &SharedWords) -> Result<Vec<u8>> {
         other => {
             let kind = other.kind();
             return Err(Error::unsupported(format!(
-                "there is no index for a {kind} (bit, sparse, rl, wm, rlwm have one)"
+                "an index for sds:{kind} (sds:bit, sparse, rl, wm and rlwm have one)"
             )));
         }
     }

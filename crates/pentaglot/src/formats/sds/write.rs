@@ -21,12 +21,26 @@ use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
 use crate::source::Packing;
 
+/// What a structure is built from, in messages.
+fn content_of(kind: SdsKind) -> &'static str {
+    match kind {
+        SdsKind::Bit | SdsKind::Raw | SdsKind::Sparse | SdsKind::RunLength => {
+            "truth values, positions or runs (start, length)"
+        }
+        SdsKind::Pairs => "two columns of integers",
+        SdsKind::Items => "as many columns of integers as its items have elements",
+        SdsKind::Element => "one integer",
+        SdsKind::String | SdsKind::Bytes => "one column of integers, or one row of text or bytes",
+        _ => "one column of integers",
+    }
+}
+
 /// The kind that is written: the requested one, otherwise the one it was read as, otherwise by the type of
 /// the rows.
 fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     let input = input_of(schema).ok_or_else(|| {
         let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
-        Error::unsupported(format!("a structure of {columns}"))
+        Error::unsupported(format!("a structure holds truth values, integers, bytes or text, not {columns}"))
     })?;
     let own = native::of(schema, ID).and_then(|value| Native::from_json(&value));
     let wanted = Wanted { dialect: options.dialect.as_deref(), type_text: options.type_text.as_deref() };
@@ -85,7 +99,7 @@ fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     };
     if !fits {
         let what = given.map_or_else(|| kind.to_string(), |given| given.to_string());
-        return Err(Error::unsupported(format!("a {what} of these rows")));
+        return Err(Error::unsupported(format!("sds:{what} holds {}", content_of(kind))));
     }
     let same = own.as_ref().is_some_and(|own| own.kind == kind);
     let mut native = match own {

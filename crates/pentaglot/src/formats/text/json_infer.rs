@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Fields};
 
 use super::json_layout::{Framing, RowLayout};
 use super::kinds::{Stamps, WholeRange, nullable};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::hub::json::decode::{MIXED_KEY, is_special_float, text_only};
 use crate::hub::shape::{column_name, dense_schema};
 use crate::limits::Reservation;
@@ -214,12 +214,17 @@ impl SeenRows {
     ) -> Result<(Self, Option<u64>)> {
         let mut seen = SeenRows::default();
         let mut rows = 0;
-        let mut sound = scanner.skip_byte_order_mark().is_ok();
+        let is_limit = |error: &Error| error.kind() == ErrorKind::Limit && error.rule_name() != "depth";
+        let mut sound = match scanner.skip_byte_order_mark() {
+            Err(error) if is_limit(&error) => return Err(error),
+            skipped => skipped.is_ok(),
+        };
         let mut frame = framing.begin();
         loop {
             match frame.next(scanner) {
                 Ok(true) => {}
                 Ok(false) => break,
+                Err(error) if is_limit(&error) => return Err(error),
                 Err(_) => {
                     sound = false;
                     break;
@@ -227,10 +232,7 @@ impl SeenRows {
             }
             // Types are inferred from so many rows; the others are only counted.
             let row = if rows < most { seen.read(scanner) } else { scanner.skip_value() };
-            if let Err(error) = &row
-                && error.kind() == ErrorKind::Limit
-                && error.rule_name() != "depth"
-            {
+            if row.as_ref().is_err_and(is_limit) {
                 return row.map(|()| Default::default());
             }
             if row.and_then(|()| frame.end_row(scanner)).is_ok() {

@@ -239,9 +239,9 @@ fn given_layout(
         }
         (Form::Array, [item]) => match item.data_type() {
             DataType::Struct(fields) if !item.is_nullable() => (RowLayout::Objects(fields.clone()), true),
-            _ => return Err(other_shape(framing)),
+            _ => return Err(other_shape(framing, text)),
         },
-        _ => return Err(other_shape(framing)),
+        _ => return Err(other_shape(framing, text)),
     };
     Ok((layout, elements))
 }
@@ -257,12 +257,13 @@ pub(super) fn given_schema(text: &str, options: &ReadOptions) -> Result<Schema> 
     Ok(schema)
 }
 
-fn other_shape(framing: Framing) -> Error {
+fn other_shape(framing: Framing, text: &str) -> Error {
     let expected = match framing {
         Framing::Lines => "struct{…} or array[struct{…}]",
         Framing::Array => "struct{…}, array[…] or matrix[…]",
     };
-    Error::usage(format!("the given type: expected {expected}, found another shape"))
+    let found = text.strip_prefix("arrow:").unwrap_or(text);
+    Error::usage(format!("the given type: expected {expected}, found {found}"))
 }
 
 /// How decoded columns become a batch.

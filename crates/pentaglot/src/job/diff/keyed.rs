@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::Schema;
 use arrow_select::interleave::interleave;
 
 use super::DiffOptions;
@@ -21,7 +22,12 @@ use crate::limits::Reservation;
 const ROW_BYTES: u64 = 96;
 
 pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut Collector<'_>) -> Result<()> {
-    let schema = a.schema();
+    let key = key_columns(&a.schema(), options)?;
+    Keyed { key, options }.compare(a, b, 0, collector)
+}
+
+/// The indices of the key columns in the columns that both have.
+pub(super) fn key_columns(schema: &Schema, options: &DiffOptions) -> Result<Vec<usize>> {
     let key = options.key.iter().map(|name| {
         let index = schema.fields().iter().position(|field| field.name() == name);
         index.ok_or_else(|| {
@@ -35,8 +41,7 @@ pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut C
             Error::usage(format!("the key {name:?} is not a column of both ({known})"))
         })
     });
-    let key: Vec<usize> = key.collect::<Result<_>>()?;
-    Keyed { key, options }.compare(a, b, 0, collector)
+    key.collect()
 }
 
 struct Keyed<'o> {

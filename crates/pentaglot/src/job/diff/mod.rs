@@ -111,6 +111,7 @@ pub fn diff(
         found.map_err(|error| error.in_input(name(side)))
     };
     if !options.key.is_empty() && identity(a)? == identity(b)? {
+        keyed::key_columns(&a.document.summary().schema, options)?;
         return Ok(Diff::default());
     }
     let rows = |side: &Opened| rows(side).map_err(|error| error.in_input(name(side)));

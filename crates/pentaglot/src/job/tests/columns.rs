@@ -77,7 +77,10 @@ fn columns_are_left_out_cast_and_renamed() {
         (changes(&["id"], &[("id", "utf8")], &[]), "there is no column \"id\" among those that are chosen"),
         (changes(&[], &[], &[("id", "note")]), "two columns would have the name \"note\""),
         (changes(&[], &[("id", "int33")], &[]), "the type \"int33\" of column \"id\""),
-        (changes(&[], &[("id", "var * int8")], &[]), "expected the type of a value, found a array"),
+        (
+            changes(&[], &[("id", "var * int8")], &[]),
+            "expected the type of a value, found that of data of the shape array",
+        ),
     ] {
         let error = with(None, bad).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);

@@ -196,7 +196,8 @@ fn an_output_that_is_an_input_is_refused_even_with_force() {
     let mut options = ConvertOptions::default();
     options.force = true;
     let error = Conversion::plan(&Registry::default(), &[&pattern], &out, &options).err().unwrap();
-    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Usage, format!("{out} is one of the inputs")));
+    assert_eq!((error.kind(), error.output()), (ErrorKind::Usage, Some(out.as_str())));
+    assert_eq!(error.to_string(), "the output is one of the inputs");
     fs::remove_file(&out).unwrap();
     let done = Conversion::plan(&Registry::default(), &[&pattern], &out, &options).unwrap();
     assert_eq!(done.run(&out, true).unwrap().rows, 2);

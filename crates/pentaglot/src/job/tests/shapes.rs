@@ -411,7 +411,8 @@ fn parts_appear_together_or_not_at_all() {
     assert_eq!(names(), ["p-00000.dbdf", "p-00001.dbdf"]);
     let own = folder.path().join("p-00000.dbdf").to_str().unwrap().to_owned();
     let error = Conversion::plan(&registry, &[&own], &name, &split).unwrap().run(&name, true).unwrap_err();
-    assert!(error.to_string().ends_with("p-00000.dbdf is one of the inputs"), "{error}");
+    assert_eq!(error.to_string(), "the output is one of the inputs");
+    assert_eq!(error.output(), Some(own.as_str()));
     let error = Conversion::plan(&registry, &[&own], &name, &options(&[("split-rows", "0")])).err().unwrap();
     assert_eq!(error.to_string(), "option split-rows: expected a whole number from 1 on, found \"0\"");
 }

@@ -279,7 +279,7 @@ fn given_fields(text: &str, sample: &Sample, dialect: &CsvDialect, options: &Rea
     let schema = parse_schema(text, options.budget.limits())
         .map_err(|error| Error::usage(format!("the given type: {}", caret_line(text, &error))))?;
     if Shape::of(&schema) != Shape::Table {
-        return Err(Error::usage("the given type: expected struct{…}, found another shape"));
+        return Err(Error::usage(format!("the given type: expected struct{{…}}, found {text}")));
     }
     for field in schema.fields() {
         check_type(field).map_err(|error| error.field(field.name().clone()))?;

@@ -30,7 +30,8 @@ pub(super) fn fields(places: &ColumnPlaces, options: &ReadOptions) -> Result<(Fi
     };
     let schema = given_schema(text, options)?;
     if Shape::of(&schema) != Shape::Table {
-        return Err(Error::usage("the given type: expected struct{…}, found another shape"));
+        let found = text.strip_prefix("arrow:").unwrap_or(text);
+        return Err(Error::usage(format!("the given type: expected struct{{…}}, found {found}")));
     }
     let by_name: HashMap<&str, Option<usize>> = known.collect();
     let source = |field: &FieldRef| {

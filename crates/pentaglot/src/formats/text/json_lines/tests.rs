@@ -155,7 +155,7 @@ fn a_later_row_that_does_not_fit_names_its_place_and_the_way_out() {
     text.push_str("{\"a\":1,\"z\":2}\n");
     let error = read(open(&text).as_ref()).unwrap_err().to_string();
     assert!(
-        error.contains("row[11000]: expected a known key, found key \"z\" (types were guessed"),
+        error.contains("row[11000]: expected a known key (a, b), found key \"z\" (types were guessed"),
         "{error}"
     );
 }

@@ -11,7 +11,7 @@ use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 
 use super::{Decode, Decoder, Input, JsonColumn, fields_without_mixed, without_mixed};
-use crate::error::{Context, Error, Result};
+use crate::error::{self, Context, Error, Result};
 use crate::hub::type_text::print_type;
 use crate::limits::Budget;
 use crate::wire::json::Scanner;
@@ -289,7 +289,11 @@ impl<R: Input> Record<R> {
             let Some(index) = self.by_name.get(key).copied() else {
                 let found = format!("key {key:?}");
                 let at = scanner.offset();
-                return Err(Error::malformed("a known key", found).at(at).rule("unknown-key"));
+                let expected = match self.names.as_slice() {
+                    [] => "an object without keys".to_owned(),
+                    names => format!("a known key ({})", error::list(names)),
+                };
+                return Err(Error::malformed(expected, found).at(at).rule("unknown-key"));
             };
             if self.seen.get(index) == Some(&self.objects) {
                 let found = format!("{key:?} twice");

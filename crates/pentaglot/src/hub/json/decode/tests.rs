@@ -258,7 +258,7 @@ fn values_that_do_not_fit_name_their_place() {
         ("struct{a: int8}", "{\"a\":null}", "at byte 5, a: expected int8, found null"),
         ("struct{a: int8}", "{}", "at byte 0: expected key \"a\", found an object without it"),
         ("struct{a: int8}", "{\"a\":1,\"a\":1}", "expected each key once, found \"a\" twice"),
-        ("struct{a: int8}", "{\"b\":1}", "expected a known key, found key \"b\""),
+        ("struct{a: int8}", "{\"b\":1}", "expected a known key (a), found key \"b\""),
         (
             "struct{a: ?list[?int8]}",
             "{\"a\":[1,\"x\"]}",

@@ -1,0 +1,248 @@
+//! What the command says when something is wrong: one line with the place, what is expected and what is found.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+struct Said {
+    status: i32,
+    errors: String,
+}
+
+fn run_with(folder: &Path, args: &[&str], input: &[u8]) -> Said {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pentaglot"))
+        .args(args)
+        .current_dir(folder)
+        .env_remove("PENTAGLOT_STORE")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that ends early closes its input.
+    let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), input);
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap().trim_end().to_owned();
+    Said { status: output.status.code().unwrap(), errors }
+}
+
+fn run(folder: &Path, args: &[&str]) -> Said {
+    run_with(folder, args, b"")
+}
+
+/// A folder with a table in several formats.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.csv"), "id,name\n1,a\n2,b\n").unwrap();
+    fs::write(folder.path().join("n.csv"), "a,b\n1,2\n3,4\n").unwrap();
+    for args in [
+        ["convert", "t.csv", "t.parquet", "-q"],
+        ["convert", "t.csv", "t.arrow", "-q"],
+        ["convert", "t.csv", "t.jsonl", "-q"],
+        ["convert", "n.csv", "m.dbdf", "-q"],
+        ["convert", "t.csv", "t.csv.gz", "-q"],
+    ] {
+        assert_eq!(run(folder.path(), &args).status, 0, "{args:?}");
+    }
+    folder
+}
+
+fn check(cases: &[(&[&str], i32, &str)]) {
+    let folder = folder();
+    for (args, status, expected) in cases {
+        let said = run(folder.path(), args);
+        assert_eq!((said.status, said.errors.as_str()), (*status, *expected), "{args:?}");
+    }
+}
+
+#[test]
+fn faults_of_the_output_name_the_output_once() {
+    let no_folder = "there is no folder no (mkdir -p 'no' makes it)";
+    check(&[
+        (&["convert", "t.csv", "t.csv"], 2, "t.csv: the output is the input itself"),
+        (&["convert", "*.csv", "n.csv", "--force"], 2, "n.csv: the output is one of the inputs"),
+        (
+            &["convert", "t.csv", "o.csv", "--to", "csv:x"],
+            2,
+            "o.csv: csv has no dialects, so none is named \"x\"",
+        ),
+        (
+            &["convert", "t.csv", "o", "--to", "dbdf:x"],
+            2,
+            "o: dbdf has no dialect \"x\" (there are spec, daphne, daphne01)",
+        ),
+        (
+            &["convert", "t.csv", "o", "--to", "dbdf:daphne01"],
+            2,
+            "o: not supported: writing dbdf:daphne01, which is only read",
+        ),
+        (&["convert", "t.csv", "no/o.csv"], 2, &format!("no/o.csv: {no_folder}")),
+        (&["plot", "n.csv", "-o", "no/o.svg"], 2, &format!("no/o.svg: {no_folder}")),
+        (&["diff", "t.csv", "n.csv", "-o", "no/o.csv"], 2, &format!("no/o.csv: {no_folder}")),
+        (&["salvage", "t.csv", "no/o.csv"], 2, &format!("no/o.csv: {no_folder}")),
+    ]);
+}
+
+#[test]
+fn a_store_is_named_once() {
+    check(&[
+        (&["store", "ls", "--store", "no"], 2, "no: this is not a store: it has no folder packs"),
+        (&["store", "put", "t.csv", "--store", "n.csv"], 2, "n.csv: expected a folder, found a file"),
+        (&["store", "put", "t.csv", "--store", "s"], 0, ""),
+        (&["store", "get", "zzz", "o.csv", "--store", "s"], 2, "s: nothing in this store is named \"zzz\""),
+        (&["store", "rm", "zzz", "--store", "s"], 2, "s: nothing in this store is named \"zzz\""),
+        (
+            &["store", "ls", "--store", ""],
+            2,
+            "no store is given (--store STORE or $PENTAGLOT_STORE names a folder or a place in a bucket)",
+        ),
+    ]);
+}
+
+#[test]
+fn a_type_for_files_that_store_theirs_is_refused() {
+    let folder = folder();
+    let expected = "t.parquet: a type is given, but parquet files store their types (a cast or a conversion changes types)";
+    for verb in
+        ["inspect", "schema", "cat", "head", "tail", "validate", "dump", "count", "describe", "plot", "hash"]
+    {
+        let said = run(folder.path(), &[verb, "t.parquet", "--type", "int32"]);
+        assert_eq!((said.status, said.errors.as_str()), (2, expected), "{verb}");
+    }
+    let table = "struct{id: ?int64, name: ?utf8}";
+    for (args, status, errors) in [
+        (&["convert", "t.parquet", "o.csv", "--type", "int32"][..], 2, expected),
+        (&["salvage", "t.parquet", "o.csv", "--type", "int32"], 2, expected),
+        (&["diff", "t.arrow", "t.parquet", "--type", "int32"], 2, expected),
+        // It is for the other input.
+        (&["diff", "t.csv", "t.parquet", "--type", table], 0, ""),
+        (&["convert", "t.csv", "t.parquet", "both.arrow", "--type", table], 0, ""),
+    ] {
+        let said = run(folder.path(), args);
+        assert_eq!((said.status, said.errors.as_str()), (status, errors), "{args:?}");
+    }
+}
+
+#[test]
+fn every_verb_says_that_a_meta_file_is_ignored() {
+    let folder = folder();
+    fs::write(folder.path().join("m.dbdf.meta"), "{\"numRows\": 9, \"numCols\": 2, \"valueType\": \"si64\"}")
+        .unwrap();
+    let note = "m.dbdf: note: the .meta file beside it is ignored: .meta.numRows: expected 2 as in the header, found 9";
+    for args in [
+        &["schema", "m.dbdf"][..],
+        &["cat", "m.dbdf"],
+        &["head", "m.dbdf"],
+        &["tail", "m.dbdf"],
+        &["sample", "m.dbdf", "-n", "1"],
+        &["dump", "m.dbdf"],
+        &["count", "m.dbdf"],
+        &["describe", "m.dbdf"],
+        &["plot", "m.dbdf"],
+        &["hash", "m.dbdf"],
+        &["diff", "m.dbdf", "n.csv"],
+        &["convert", "m.dbdf", "o.csv"],
+        &["salvage", "m.dbdf", "s.csv"],
+        &["store", "put", "m.dbdf", "--store", "store"],
+    ] {
+        let said = run(folder.path(), args);
+        assert_eq!(said.errors.lines().filter(|line| *line == note).count(), 1, "{args:?}: {}", said.errors);
+        let quiet = run(folder.path(), &[args, &["-q"]].concat());
+        assert!(!quiet.errors.contains("note:"), "{args:?}: {}", quiet.errors);
+    }
+}
+
+#[test]
+fn a_dry_run_says_that_the_output_exists() {
+    let note = "t.arrow: note: the file exists already; --force replaces it";
+    check(&[
+        (&["convert", "t.parquet", "t.arrow", "--dry-run"], 0, note),
+        (&["convert", "t.parquet", "t.arrow", "--dry-run", "--json"], 0, note),
+        (&["convert", "t.parquet", "t.arrow", "--dry-run", "--force"], 0, ""),
+        (&["convert", "t.parquet", "t.arrow", "--dry-run", "-q"], 0, ""),
+        (&["convert", "t.parquet", "o.arrow", "--dry-run"], 0, ""),
+        (
+            &["convert", "t.parquet", ".", "--to", "csv", "--dry-run"],
+            2,
+            ".: expected a file to write, found a directory",
+        ),
+    ]);
+}
+
+#[test]
+fn decoders_of_other_crates_speak_in_our_words() {
+    let folder = folder();
+    let damage = |name: &str, at: usize, byte: u8| {
+        let mut bytes = fs::read(folder.path().join(name)).unwrap();
+        let at = if at == usize::MAX { bytes.len() - 7 } else { at };
+        bytes[at] = byte;
+        fs::write(folder.path().join(format!("bad-{name}")), bytes).unwrap();
+        let said = run(folder.path(), &["cat", &format!("bad-{name}")]);
+        assert_eq!(said.status, 1, "{}", said.errors);
+        said.errors
+    };
+    assert_eq!(
+        damage("t.parquet", 1, b'B'),
+        "bad-t.parquet: parquet: at byte 0: expected the magic PAR1, found 50 42 52 31"
+    );
+    let gzip = damage("t.csv.gz", usize::MAX, 0xff);
+    assert!(gzip.ends_with("expected gzip data whose checksum matches, found one that differs"), "{gzip}");
+    fs::write(folder.path().join("list"), b"\xff\n").unwrap();
+    let said = run(folder.path(), &["hash", "--check", "list"]);
+    assert_eq!(
+        (said.status, said.errors.as_str()),
+        (2, "list: cannot read: expected UTF-8, found other bytes")
+    );
+}
+
+#[test]
+fn wrong_arguments_are_refused_before_anything_is_read() {
+    check(&[
+        (
+            &["diff", "t.csv", "t.csv", "--key", "no"],
+            2,
+            "t.csv and t.csv: the key \"no\" is not a column of both (there is id, name)",
+        ),
+        (
+            &["cat", "t.csv", "--cast", "id=int8,id=int16"],
+            2,
+            "--cast: expected each column once, found \"id\" twice (see pentaglot help cat)",
+        ),
+        (
+            &["cat", "t.csv", "--cast", "id=timestamp[x]"],
+            2,
+            "t.csv: csv: the type \"timestamp[x]\" of column \"id\": at byte 10: expected a unit (s, ms, us, ns), found `x`",
+        ),
+        (
+            &["dump", "t.parquet", "--at", "no"],
+            2,
+            "t.parquet: there is no part \"no\" (the first parts are magic, row_group[0], column_index, offset_index, \
+             footer, footer_length, magic)",
+        ),
+        (&["index", "-"], 2, "-: an index is beside its file, and standard input is none"),
+        (
+            &["convert", "[.csv", "o.csv"],
+            2,
+            "[.csv: at character 0 of the pattern: expected a closing ], found none",
+        ),
+    ]);
+}
+
+#[test]
+fn a_stream_that_does_not_open_is_reported_as_it_is() {
+    let folder = folder();
+    let said = run_with(folder.path(), &["dump", "-"], b"\x93NUMPY\x01");
+    assert_eq!(
+        (said.status, said.errors.as_str()),
+        (1, "-: npy: at byte 0, magic: expected 8 bytes, found 7")
+    );
+}
+
+#[test]
+fn too_little_memory_for_a_guess_is_a_limit() {
+    check(&[(
+        &["cat", "t.jsonl", "--max-alloc", "1K"],
+        4,
+        "t.jsonl: jsonl: at byte 0: needs 65536 bytes, max-alloc is 1024 (--max-alloc raises the limit)",
+    )]);
+}
