@@ -14,8 +14,12 @@ use crate::screen::{self, escape};
 use crate::{About, DONE, Outcome, Session};
 
 pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
-    check_folder(&args.output)?;
-    if args.verify && args.output == "-" {
+    if args.inputs().is_empty() {
+        let message = "missing <OUT>; usage: pentaglot convert [OPTIONS] <IN>... <OUT>";
+        return Err(Error::usage(message).hint(Hint::Advice("see pentaglot help convert".into())).into());
+    }
+    check_folder(args.output())?;
+    if args.verify && args.output() == "-" {
         return Err(Error::usage("output to a pipe cannot be verified").into());
     }
     let mut options = ConvertOptions::default();
@@ -30,14 +34,14 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
     options.force = args.force;
     options.verify = args.verify;
     options.batch_rows = session.global.batch_rows;
-    let input = label(&args.inputs);
-    let members = Members::plan(&session.registry, &args.inputs, &args.output, &options).about(&input)?;
+    let input = label(args.inputs());
+    let members = Members::plan(&session.registry, args.inputs(), args.output(), &options).about(&input)?;
     if let Some(members) = members {
         return run_members(session, args, members, &input);
     }
     let conversion =
-        Conversion::plan(&session.registry, &args.inputs, &args.output, &options).about(&input)?;
-    if args.output == "-" && !is_text(conversion.target()) {
+        Conversion::plan(&session.registry, args.inputs(), args.output(), &options).about(&input)?;
+    if args.output() == "-" && !is_text(conversion.target()) {
         screen::check_binary(conversion.target().format.info().id)?;
     }
     if args.dry_run {
@@ -63,7 +67,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         args.receipt.as_ref().map(|file| job::create(&session.registry, file, args.force)).transpose()?;
     let about = receipt.as_ref().map(|_| about(&conversion));
     let progress = Progress::follow(&session.global);
-    let report = match args.output.as_str() {
+    let report = match args.output() {
         "-" => conversion.run_into(screen::sink()),
         output => conversion.run_to(&session.registry, output, args.force),
     };
@@ -84,7 +88,7 @@ fn run_members(session: &Session, args: &Convert, members: Members, input: &str)
     }
     if args.dry_run {
         let status = show(&members.plan, args)?;
-        if !Path::new(&args.output).is_dir() {
+        if !Path::new(args.output()).is_dir() {
             say_existing(session, args)?;
         }
         return Ok(status);
@@ -99,19 +103,19 @@ fn run_members(session: &Session, args: &Convert, members: Members, input: &str)
 fn print_report(session: &Session, args: &Convert, report: Report, input: &str) -> Outcome {
     if !session.global.quiet {
         // Notes on several inputs name the input.
-        let of_input = if args.inputs.len() > 1 { String::new() } else { format!("{input}: ") };
-        let of_output = format!("{}: ", args.output);
+        let of_input = if args.inputs().len() > 1 { String::new() } else { format!("{input}: ") };
+        let of_output = format!("{}: ", args.output());
         for (name, notes) in [(of_input, &report.input_notes), (of_output, &report.notes)] {
             notes.iter().for_each(|note| screen::say(&escape(&format!("{name}note: {note}"))));
         }
         if !args.json {
-            let lines = report.lost.iter().map(|lost| format!("{}: note: {lost}", args.output));
+            let lines = report.lost.iter().map(|lost| format!("{}: note: {lost}", args.output()));
             lines.for_each(|line| screen::say(&escape(&line)));
         }
     }
     if args.json {
         let notes = [report.input_notes, report.notes].concat();
-        let given = match &args.inputs[..] {
+        let given = match args.inputs() {
             [one] => json!(one),
             several => json!(several),
         };
@@ -122,10 +126,10 @@ fn print_report(session: &Session, args: &Convert, report: Report, input: &str) 
         });
         let lost: Vec<Value> = lost.collect();
         let object = json!({
-            "input": given, "output": args.output, "rows": report.rows, "bytes": report.bytes,
+            "input": given, "output": args.output(), "rows": report.rows, "bytes": report.bytes,
             "notes": notes, "lost": lost, "verified": report.verified.as_ref().map(identities),
         });
-        screen::say_or_print(&object.to_string(), args.output == "-")?;
+        screen::say_or_print(&object.to_string(), args.output() == "-")?;
     } else if session.global.verbose {
         screen::say(&format!("{}, {}", screen::count(report.rows, "row"), screen::size(report.bytes)));
     }
@@ -153,8 +157,8 @@ fn identities(verified: &Verified) -> Value {
 }
 
 fn write_receipt(mut sink: Sink, mut about: Value, args: &Convert, report: &Report) -> pentaglot::Result<()> {
-    about["input"] = json!(args.inputs);
-    about["output"] = json!(args.output);
+    about["input"] = json!(args.inputs());
+    about["output"] = json!(args.output());
     about["rows"] = json!(report.rows);
     about["bytes"] = json!(report.bytes);
     about["identities"] = json!(report.verified.as_ref().map(identities));
@@ -173,16 +177,16 @@ fn is_text(target: &Target) -> bool {
 
 /// Says what a run would refuse: an output that exists already. A folder cannot be replaced at all.
 fn say_existing(session: &Session, args: &Convert) -> pentaglot::Result<()> {
-    let path = Path::new(&args.output);
-    if args.output == "-" || args.output.contains("://") || !path.exists() {
+    let path = Path::new(args.output());
+    if args.output() == "-" || args.output().contains("://") || !path.exists() {
         return Ok(());
     }
     if path.is_dir() {
         let error = Error::usage("expected a file to write, found a directory");
-        return Err(error.in_output(&args.output));
+        return Err(error.in_output(args.output()));
     }
     if path.is_file() && !args.force {
-        session.say_notes(&args.output, &["the file exists already; --force replaces it".to_owned()]);
+        session.say_notes(args.output(), &["the file exists already; --force replaces it".to_owned()]);
     }
     Ok(())
 }
@@ -208,9 +212,9 @@ fn check_receipt(session: &Session, receipt: &str, args: &Convert) -> pentaglot:
         path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
     };
     let is_same = |name: &str| name == receipt || place(name).is_some_and(|own| Some(own) == place(receipt));
-    let inputs = job::expand(&session.registry, &args.inputs)?;
+    let inputs = job::expand(&session.registry, args.inputs())?;
     let files = inputs.iter().map(|input| job::split_member(input).0);
-    match files.chain([args.output.as_str()]).find(|name| is_same(name)) {
+    match files.chain([args.output()]).find(|name| is_same(name)) {
         Some(name) => Err(Error::usage(format!("the receipt would replace {name}"))),
         None => Ok(()),
     }
@@ -238,7 +242,7 @@ fn show(plan: &Plan, args: &Convert) -> Outcome {
         write!(out, "{}", escape_lines(plan))?;
         out.flush()?;
     }
-    plan.check(args.allow_lossy.unwrap_or_default()).about(&label(&args.inputs))?;
+    plan.check(args.allow_lossy.unwrap_or_default()).about(&label(args.inputs()))?;
     Ok(DONE)
 }
 

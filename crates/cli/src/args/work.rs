@@ -28,13 +28,13 @@ pub(crate) struct Changes {
 pub(crate) struct Pairs(pub(crate) Vec<(String, String)>);
 
 #[derive(Debug, Args)]
+#[command(override_usage = "pentaglot convert [OPTIONS] <IN>... <OUT>")]
 pub(crate) struct Convert {
-    /// The inputs (`-` is standard input), also as patterns such as 'day-*.csv'; several are read one after the other as one
-    #[arg(value_name = "IN", required = true, num_args = 1..)]
-    pub(crate) inputs: Vec<String>,
-    /// The output (`-` is standard output)
-    #[arg(value_name = "OUT")]
-    pub(crate) output: String,
+    /// The inputs (`-` is standard input), also as patterns such as 'day-*.csv', several of which are read one after the other as
+    /// one; then the output (`-` is standard output)
+    // One list, since options may be between them.
+    #[arg(value_name = "FILE", required = true, num_args = 1..)]
+    places: Vec<String>,
     /// The output's format, with an optional dialect; by default the extension says it
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
@@ -73,6 +73,18 @@ pub(crate) struct Convert {
     /// The plan or the report as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Convert {
+    /// All names but the last.
+    pub(crate) fn inputs(&self) -> &[String] {
+        self.places.split_last().map_or(&[], |(_, inputs)| inputs)
+    }
+
+    /// The last name.
+    pub(crate) fn output(&self) -> &str {
+        self.places.last().map_or("", String::as_str)
+    }
 }
 
 #[derive(Debug, Args)]

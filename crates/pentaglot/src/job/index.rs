@@ -1,7 +1,8 @@
 //! `index`: side indexes of the formats that have them.
 
 use super::names;
-use super::open::{OpenOptions, packing_of, split_member, target};
+use super::names::split_member;
+use super::open::{OpenOptions, packing_of, target};
 use super::options::{check, of_side};
 use crate::error::{Context, Error, Result};
 use crate::formats::{ReadOptions, Side};
