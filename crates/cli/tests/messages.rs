@@ -246,3 +246,20 @@ fn too_little_memory_for_a_guess_is_a_limit() {
         "t.jsonl: jsonl: at byte 0: needs 65536 bytes, max-alloc is 1024 (--max-alloc raises the limit)",
     )]);
 }
+
+#[test]
+fn options_may_be_between_the_names_of_a_conversion() {
+    let folder = folder();
+    for args in [
+        &["convert", "n.csv", "--to", "jsonl", "one", "-q"][..],
+        &["convert", "-q", "n.csv", "--rows", "1..", "n.csv", "--force", "two.jsonl"],
+    ] {
+        assert_eq!(run(folder.path(), args).errors, "", "{args:?}");
+    }
+    let content = |name| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(content("one"), "{\"a\":1,\"b\":2}\n{\"a\":3,\"b\":4}\n");
+    assert_eq!(content("two.jsonl").lines().count(), 3);
+    let said = run(folder.path(), &["convert", "n.csv", "--force"]);
+    assert_eq!(said.status, 2);
+    assert!(said.errors.starts_with("missing <OUT>; usage: pentaglot convert"), "{}", said.errors);
+}
