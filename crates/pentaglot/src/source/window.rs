@@ -23,6 +23,8 @@ pub(crate) struct Window<R = SourceReader> {
     base: u64,
     /// The largest offset in the file at which the input may end.
     limit: u64,
+    /// The length of the file, if it is known: no more memory is needed at a time.
+    len: Option<u64>,
     /// Whether nothing follows what is in memory.
     ended: bool,
     /// How much is read at a time.
@@ -42,6 +44,7 @@ impl<R> Window<R> {
             end: 0,
             base: offset,
             limit: u64::MAX,
+            len: None,
             ended: false,
             step,
             lines: None,
@@ -62,7 +65,7 @@ impl<R> Window<R> {
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.input = input;
         (self.position, self.end, self.base, self.ended) = (0, 0, offset, false);
-        self.lines = self.lines.map(|_| 0);
+        (self.len, self.lines) = (None, self.lines.map(|_| 0));
     }
 
     /// Counts line ends from here on, for [`with_line`](Self::with_line).
@@ -178,7 +181,10 @@ impl<R: Read> Window<R> {
         }
         let held = self.end - self.position;
         let size = if held == self.memory.len() { held.saturating_mul(2) } else { self.memory.len() };
-        let size = size.max(self.step).max(least);
+        // One byte more than there is shows the end.
+        let left = self.len.map_or(u64::MAX, |len| len.saturating_sub(self.offset()).saturating_add(1));
+        let most = usize::try_from(left).unwrap_or(usize::MAX).max(held + 1);
+        let size = size.max(self.step).max(least).min(most).max(self.memory.len());
         self.budget.check(size as u64).map_err(|error| error.at(self.offset()))?;
         let mut memory = match std::mem::take(&mut self.memory).into_vec::<u8>() {
             Ok(memory) => memory,
@@ -227,12 +233,9 @@ impl<R> Window<R> {
         budget: Budget,
     ) -> Self {
         let limit = end.unwrap_or(u64::MAX);
-        // A small file needs no more memory than it has bytes, and one to see its end.
-        let left = source.len().map_or(u64::MAX, |len| len.saturating_sub(start).saturating_add(1));
-        let step = step.min(usize::try_from(left).unwrap_or(usize::MAX));
         match source.memory() {
             Some(memory) => Window::shared(input, memory, start, limit, budget),
-            None => Window { limit, ..Window::new(input, start, step, budget) },
+            None => Window { limit, len: source.len(), ..Window::new(input, start, step, budget) },
         }
     }
 }
