@@ -240,6 +240,18 @@ fn a_window_grows_for_what_does_not_fit_and_says_when_nothing_follows() {
 }
 
 #[test]
+fn a_window_takes_no_more_memory_than_the_file_has_bytes() {
+    let bytes = pattern(300);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &bytes).unwrap();
+    let source = Source::open(file.path()).unwrap();
+    let tight = Limits { max_alloc: 301, ..Limits::default() };
+    let mut window = Window::over(&source, 0, None, 64 << 10, tight.budget()).unwrap();
+    assert!(!window.fill(1 << 20).unwrap() && window.is_last());
+    assert_eq!(window.rest(), bytes);
+}
+
+#[test]
 fn siblings_are_found_beside_files_packed_files_and_foreign_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.bin");
