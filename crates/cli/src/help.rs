@@ -264,8 +264,8 @@ mod tests {
                 "missing <FILE>...; usage: pentaglot inspect <FILE>... (see pentaglot help inspect)",
             ),
             (
-                &["pentaglot", "convert", "x"],
-                "missing <IN>...; usage: pentaglot convert <IN>... <OUT> (see pentaglot help convert)",
+                &["pentaglot", "convert"],
+                "missing <FILE>...; usage: pentaglot convert [OPTIONS] <IN>... <OUT> (see pentaglot help convert)",
             ),
         ] {
             assert_eq!(parse_error_of(arguments), expected);
