@@ -1,6 +1,6 @@
 //! [`Cursor`] over bytes, and [`allocate`]: the one place where a length from a file becomes an allocation.
 
-use arrow_buffer::MutableBuffer;
+use arrow_buffer::{ArrowNativeType, MutableBuffer};
 
 use crate::error::{self, Error, Result};
 use crate::limits::{Budget, Reservation};
@@ -80,6 +80,16 @@ impl<T> Reserved<T> {
         self.make_room(items.len())?;
         self.items.extend_from_slice(items);
         Ok(())
+    }
+
+    /// The items as memory for Arrow, which releases the reservation.
+    pub(crate) fn into_memory(self) -> MutableBuffer
+    where
+        T: ArrowNativeType,
+    {
+        let memory = MutableBuffer::from(self.items);
+        self.reservation.attach(&memory);
+        memory
     }
 
     /// The items, and the reservation for them.

@@ -41,9 +41,9 @@ and reading its first ten rows takes:
 | formats | requests | bytes |
 |---|---|---|
 | `parquet`, `arrow` (one batch, values of fixed width), `npy`, `npz` (stored, csr), `csv`, `jsonl`, `ds`, `dynd`, `sds` (bit, int, raw, vec, option), `dbdf` of one block | at most 8 | at most 4 MB |
-| `bsondf` (columns of fixed width), `dbdf` of several blocks | 8 and 4 per column or block | 64 KiB each |
+| `bsondf`, `dbdf` of several blocks | 8 and 4 per column or block, and for each field of a struct | 64 KiB each; dictionaries are read whole |
 | `arrow` of several batches | one per batch to open | 32 KiB each |
-| `arrow` and `bsondf` with text, lists or structs, or packed | one per buffer | the whole batch or column |
+| `arrow` with text, lists or structs, or packed | one per buffer | the whole batch |
 | `arrow-stream` | one per batch to open | 32 KiB each |
 | `parquet` without a page index | one per page of the first row group | the column chunks of that row group |
 | `ds:json` | a few | 1 MiB, more if the type follows the value |

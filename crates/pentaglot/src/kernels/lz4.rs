@@ -1,30 +1,145 @@
-//! LZ4 blocks into uninitialised memory. The plain version: the functions of the `lz4` crate, which write into
-//! a slice.
+//! LZ4 blocks into uninitialised memory. The plain versions: the functions of the `lz4` crate, which write into
+//! a slice, and `wire::lz4`, which copies one run of bytes after the other.
 
-#![allow(unsafe_code, reason = "the C library writes into memory that was reserved and not zeroed")]
+#![allow(
+    unsafe_code,
+    reason = "copies of fixed size and the C library write into memory that was reserved and not zeroed"
+)]
 
 use std::ffi::c_int;
+use std::ptr::copy_nonoverlapping;
 
 use arrow_buffer::MutableBuffer;
-use lz4::liblz4::{LZ4_compress_default, LZ4_compressBound, LZ4_decompress_safe};
+use lz4::liblz4::{LZ4_compress_default, LZ4_compressBound};
 
-/// Decompresses a block into the spare capacity of the empty `memory`; `None` unless the result has exactly
-/// `length` bytes.
-pub(crate) fn decompress(block: &[u8], length: usize, mut memory: MutableBuffer) -> Option<MutableBuffer> {
-    let (from, to) = (c_int::try_from(block.len()).ok()?, c_int::try_from(length).ok()?);
-    if !memory.is_empty() || memory.capacity() < length {
-        return None;
-    }
-    // SAFETY: the library reads `from` bytes at most and writes `to` bytes at most, whatever the block contains; both
-    // slices have that size. It returns how many bytes it has written from the start on, so these are initialised.
+/// So many packed bytes must follow a token: the longest short sequence takes 17, and copies read 16 at a time.
+const SPARE_PACKED: usize = 32;
+
+/// So much room must follow what has been written: copies write up to 32 bytes at a time.
+const SPARE_ROOM: usize = 64;
+
+/// Decompresses sequences (literals and a match) from the start of `packed`, appending to `memory`, of which no more than `end`
+/// bytes are written. Returns how many packed bytes have been used.
+///
+/// It stops before a sequence that is damaged, not whole, or close to the end of either side: that one is for the
+/// careful version.
+pub(crate) fn sequences(packed: &[u8], memory: &mut MutableBuffer, end: usize) -> usize {
+    let end = end.min(memory.capacity());
+    let Some(last_token) = packed.len().checked_sub(SPARE_PACKED + 1) else { return 0 };
+    let Some(last_place) = end.checked_sub(SPARE_ROOM) else { return 0 };
+    let (mut used, mut written) = (0, memory.len());
+    let (from, to) = (packed.as_ptr(), memory.as_mut_ptr());
+    // SAFETY: `to` points to `capacity` bytes, of which the first `written` are initialised; `from` to `packed.len()` bytes.
+    // What is left on both sides is compared before every copy, with what the copies take beyond the lengths:
+    // * Literals: at most 14, copied as 16. `SPARE_PACKED` bytes follow the token, `SPARE_ROOM` follow `written`. A longer run
+    //   is copied exactly, and leaves the same spare bytes on both sides.
+    // * A short match: 18 bytes at most, for which there is room after 14 literals. A longer one: `matched + 32` bytes at
+    //   most. Each copy of 16 (8) bytes begins at least 16 (8) bytes behind its place, so that it reads initialised bytes.
     unsafe {
-        let written = LZ4_decompress_safe(block.as_ptr().cast(), memory.as_mut_ptr().cast(), from, to);
-        if written != to {
-            return None;
+        while used <= last_token && written <= last_place {
+            let token = *from.add(used);
+            let (mut next, mut place) = (used + 1, written);
+            let mut literals = usize::from(token >> 4);
+            if literals < 15 {
+                copy::<u128>(from.add(next), to.add(place));
+            } else {
+                let Some(more) = long(packed, &mut next) else { break };
+                literals += more;
+                let is_near = |end: usize, place: usize, spare| end - place < literals.saturating_add(spare);
+                if is_near(packed.len(), next, SPARE_PACKED) || is_near(end, place, SPARE_ROOM) {
+                    break;
+                }
+                copy_nonoverlapping(from.add(next), to.add(place), literals);
+            }
+            next += literals;
+            place += literals;
+            let distance = usize::from(u16::from_le(from.add(next).cast::<u16>().read_unaligned()));
+            next += 2;
+            let mut matched = usize::from(token & 15) + 4;
+            if matched < 19 && distance >= 8 && distance <= place {
+                // Most matches: 18 bytes are copied, without a look at how many are needed.
+                let to = to.add(place);
+                let behind = to.sub(distance);
+                copy::<u64>(behind, to);
+                copy::<u64>(behind.add(8), to.add(8));
+                copy::<u16>(behind.add(16), to.add(16));
+                (used, written) = (next, place + matched);
+                continue;
+            }
+            if matched == 19 {
+                let Some(more) = long(packed, &mut next) else { break };
+                matched += more;
+            }
+            if distance == 0 || distance > place || matched.saturating_add(32) > end - place {
+                break;
+            }
+            repeat(to.add(place), distance, matched);
+            (used, written) = (next, place + matched);
         }
-        memory.set_len(length);
+        memory.set_len(written);
     }
-    Some(memory)
+    used
+}
+
+/// The further bytes of a length, added up; `None` if they do not end in `packed`, some bytes before its end.
+#[inline]
+fn long(packed: &[u8], next: &mut usize) -> Option<usize> {
+    let mut sum = 0;
+    loop {
+        let byte = *packed.get(*next)?;
+        *next += 1;
+        sum += usize::from(byte);
+        if byte != 255 {
+            return (*next + SPARE_PACKED <= packed.len()).then_some(sum);
+        }
+    }
+}
+
+/// Copies a word, never by a call of `memcpy`.
+///
+/// # Safety
+///
+/// As many bytes as a `T` has can be read and written.
+#[inline(always)]
+unsafe fn copy<T>(from: *const u8, to: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { to.cast::<T>().write_unaligned(from.cast::<T>().read_unaligned()) }
+}
+
+/// Repeats the `distance` bytes before `place` until there are `count` bytes.
+///
+/// # Safety
+///
+/// `distance` is not 0, as many bytes before `place` are initialised, and `count + 32` bytes from it on may be written.
+#[inline]
+unsafe fn repeat(place: *mut u8, distance: usize, count: usize) {
+    // SAFETY: the caller's promise; see `sequences`.
+    unsafe {
+        if distance >= 16 {
+            let mut done = 0;
+            while done < count {
+                let to = place.add(done);
+                copy::<u128>(to.sub(distance), to);
+                let to = to.add(16);
+                copy::<u128>(to.sub(distance), to);
+                done += 32;
+            }
+            return;
+        }
+        let (mut done, mut distance) = (0, distance);
+        if distance < 8 {
+            for index in 0..8 {
+                *place.add(index) = *place.sub(distance).add(index);
+            }
+            // What repeats after `distance` bytes also repeats after a multiple of it.
+            (done, distance) = (8, distance * [0, 8, 4, 3, 2, 2, 2, 2][distance]);
+        }
+        while done < count {
+            let to = place.add(done);
+            copy::<u64>(to.sub(distance), to);
+            done += 8;
+        }
+    }
 }
 
 /// Appends `plain` as a block, compressed by `LZ4_compress_default`; `None` if `plain` is too large for it.
@@ -53,43 +168,41 @@ mod tests {
 
     use super::*;
 
-    #[expect(clippy::disallowed_methods, reason = "sizes of this test")]
-    fn room(length: usize) -> MutableBuffer {
-        MutableBuffer::with_capacity(length)
-    }
-
     proptest! {
         #[test]
-        fn blocks_are_those_of_the_slices(plain in prop::collection::vec(0u8..4, 1..2000), cut in 0usize..20, flip: u8) {
+        fn blocks_are_those_of_the_slices(plain in prop::collection::vec(0u8..4, 1..2000)) {
             let mut packed = vec![9];
             compress(&plain, &mut packed).unwrap();
             prop_assert_eq!(&packed[1..], &lz4::block::compress(&plain, None, false).unwrap()[..]);
-            let block = &packed[1..];
-            let back = decompress(block, plain.len(), room(plain.len())).unwrap();
-            prop_assert_eq!(back.as_slice(), &plain[..]);
-            // For another length, a truncated block or other bytes: `None`, or the result of the plain
-            // version.
-            prop_assert!(decompress(block, plain.len() + 1, room(plain.len() + 1)).is_none());
-            prop_assert!(decompress(block, plain.len() - 1, room(plain.len())).is_none());
-            let mut broken = block[..block.len().saturating_sub(cut)].to_vec();
-            if let Some(byte) = broken.first_mut() {
-                *byte ^= flip;
-            }
-            let mut twin = vec![0; plain.len()];
-            let written = lz4::block::decompress_to_buffer(&broken, Some(plain.len() as i32), &mut twin);
-            let expected = written.is_ok_and(|written| written == plain.len()).then_some(twin);
-            let found = decompress(&broken, plain.len(), room(plain.len()));
-            prop_assert_eq!(found.as_ref().map(|memory| memory.as_slice()), expected.as_deref());
         }
-    }
 
-    #[test]
-    fn memory_that_is_used_or_short_is_refused() {
-        let mut packed = Vec::new();
-        compress(b"aaaaaaaaaaaaaaaaaaaaaaaaaaaa", &mut packed).unwrap();
-        assert!(decompress(&packed, 28, room(0)).is_none());
-        let mut used = room(64);
-        used.push(1u8);
-        assert!(decompress(&packed, 28, used).is_none());
+        #[test]
+        fn sequences_are_the_start_of_what_the_library_gives(
+            pattern in prop::collection::vec(any::<u8>(), 1..40),
+            noise in prop::collection::vec((0usize..4000, any::<u8>()), 0..60),
+            end in 0usize..5000,
+        ) {
+            let mut plain: Vec<u8> = pattern.iter().copied().cycle().take(4000).collect();
+            noise.into_iter().for_each(|(place, byte)| plain[place] = byte);
+            let mut packed = Vec::new();
+            compress(&plain, &mut packed).unwrap();
+            // Memory of exactly the size that may be written, so that tools see a write past it.
+            let mut memory = MutableBuffer::from(vec![0u8; end]);
+            memory.truncate(0);
+            let used = sequences(&packed, &mut memory, end);
+            prop_assert!(memory.len() <= end && used <= packed.len());
+            prop_assert_eq!(memory.as_slice(), &plain[..memory.len()]);
+            // It stops only near an end, or before a long sequence.
+            let again = sequences(&packed[used..], &mut memory, end);
+            prop_assert_eq!(again, 0);
+        }
+
+        #[test]
+        fn any_bytes_are_decompressed_or_left(packed: Vec<u8>, before in 0usize..20) {
+            let mut memory = MutableBuffer::from(vec![7u8; 4096]);
+            memory.truncate(before);
+            let used = sequences(&packed, &mut memory, 4096);
+            prop_assert!(used <= packed.len() && memory.len() >= before);
+        }
     }
 }

@@ -68,6 +68,11 @@ impl<R> Window<R> {
         (self.len, self.lines) = (None, self.lines.map(|_| 0));
     }
 
+    /// Changes how much is read at a time.
+    pub(crate) fn set_step(&mut self, step: usize) {
+        self.step = step;
+    }
+
     /// Counts line ends from here on, for [`with_line`](Self::with_line).
     pub(crate) fn count_lines(mut self) -> Self {
         self.lines = Some(0);
@@ -235,7 +240,10 @@ impl<R> Window<R> {
         let limit = end.unwrap_or(u64::MAX);
         match source.memory() {
             Some(memory) => Window::shared(input, memory, start, limit, budget),
-            None => Window { limit, len: source.len(), ..Window::new(input, start, step, budget) },
+            None => {
+                let len = source.len().map(|len| len.min(limit));
+                Window { limit, len, ..Window::new(input, start, step, budget) }
+            }
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{
-    ArrayRef, BooleanArray, FixedSizeListArray, Float64Array, Int64Array, RecordBatch, UInt64Array,
+    ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float64Array, Int64Array, ListArray,
+    RecordBatch, StringArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
@@ -79,6 +81,19 @@ fn table(columns: usize, rows: usize) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
 }
 
+/// Texts, lists of numbers, and texts of a dictionary.
+fn texts(rows: usize) -> RecordBatch {
+    let texts: StringArray = noise(31).take(rows).map(|value| Some(value.to_string())).collect();
+    let lists =
+        noise(37).take(rows).map(|value| Some((0..value % 5).map(move |item| Some((value + item) as i64))));
+    let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(lists);
+    let words: Vec<String> = noise(41).take(rows).map(|value| format!("word {}", value % 100)).collect();
+    let words: DictionaryArray<Int32Type> = words.iter().map(String::as_str).collect();
+    let columns: [(&str, ArrayRef); 3] =
+        [("texts", Arc::new(texts)), ("lists", Arc::new(lists)), ("words", Arc::new(words))];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
 /// A matrix of which every other cell is zero.
 fn matrix(rows: usize, cols: usize) -> RecordBatch {
     let values = noise(3).take(rows * cols).map(|value| if value % 2 == 0 { 0.0 } else { value as f64 });
@@ -135,6 +150,7 @@ fn opening_and_ten_rows_take_few_requests() {
     check("x.ds", &table, "ds", None, 0);
     check("x.dynd", &table, "dynd", None, 0);
     check("x.bson", &table, "bsondf", None, 4);
+    check("x.bson", &texts(300_000), "bsondf", None, 3);
     check("x.dbdf", &table, "dbdf", None, 4);
     check("x.npy", &matrix, "npy", None, 0);
     check("x.npz", &matrix, "npz", Some("sparse"), 0);

@@ -7,9 +7,9 @@ use arrow_buffer::Buffer;
 
 use super::decode::Decoder;
 use super::encode::Encoder;
-use super::read::{self, BsondfDocument};
+use super::read::BsondfDocument;
 use super::schema::{Type, check_name, is_same_field};
-use super::{ID, write};
+use super::{ID, rows, write};
 use crate::error::{Context, Error, Result};
 use crate::formats::{ReadOptions, WriteOptions};
 use crate::hub::type_text::print_type;
@@ -85,10 +85,9 @@ pub fn read_document(document: impl Into<Buffer>, options: &ReadOptions) -> Resu
     };
     let layout = document.frames.layout(&source, piece, &options.budget).in_format(ID)?;
     layout.rows().in_format(ID)?;
-    let decoder = Decoder { source, budget: options.budget.clone(), first_rows: None };
-    let layouts: Vec<_> = layout.columns.iter().collect();
-    let decoded = read::decode(&decoder, layouts.clone(), &options.control).in_format(ID)?;
-    let columns = layouts.iter().zip(decoded).map(|(layout, values)| BsonColumn {
+    let decoder = Decoder { source, budget: options.budget.clone() };
+    let decoded = rows::columns(&decoder, &layout.columns, &options.control).in_format(ID)?;
+    let columns = layout.columns.iter().zip(decoded).map(|(layout, values)| BsonColumn {
         name: layout.name.clone(),
         kind: layout.array.kind.clone(),
         values,

@@ -1,7 +1,7 @@
-//! Arrays from their compressed buffers.
+//! Arrays from their compressed buffers, some rows at a time.
 //!
-//! Each buffer is unpacked into memory of its own, worked on in place and handed to Arrow as it is; its compressed
-//! bytes are dropped before the next one is read.
+//! Each buffer is decompressed as far as its rows are asked for. Values are handed to Arrow as they are; what is stored in
+//! another way (masks, lengths, differences, booleans) is copied.
 
 use std::sync::Arc;
 
@@ -14,270 +14,359 @@ use arrow_array::{
     Array as _, ArrayRef, BinaryArray, BooleanArray, ListArray, NullArray, PrimitiveArray, StringArray,
     StructArray, make_array,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Fields};
 
 use super::layout::{Array, Block, Data};
 use super::schema::{Type, arrow_fields};
 use super::values;
+use crate::cursor::{Reserved, reserve};
 use crate::error::{Context, Error, Result};
 use crate::kernels::{arrays, scan};
 use crate::limits::Budget;
 use crate::source::Source;
-use crate::wire::lz4;
+use crate::wire::lz4::BlockReader;
 
-/// Decodes the arrays of one source.
+/// So many rows are decoded at a time where they are dropped.
+const SKIPPED_ROWS: u64 = 64 << 10;
+
+/// The bytes that arrays are decoded from, and the budget for what they become.
 #[derive(Clone)]
 pub(super) struct Decoder {
     pub source: Source,
     pub budget: Budget,
-    /// How many rows from the first on are wanted of columns of fixed width, where reading all of a column is costly.
-    pub first_rows: Option<u64>,
 }
 
-/// How much of a buffer is read to decode its first rows.
-const START_BYTES: u64 = 32 << 10;
-
 impl Decoder {
-    /// The array, with the parts that it is made of.
+    /// All rows of an array.
     pub(super) fn array(&self, array: &Array) -> Result<ArrayRef> {
-        // The parts of an array must be whole.
-        let whole = Decoder { first_rows: None, ..self.clone() };
-        let parts = match &array.data {
-            Data::Values(_) | Data::Nothing { .. } | Data::Bytes { .. } => Vec::new(),
-            Data::Factor { index, dictionary } => {
-                vec![
-                    whole.array(index).field("i").field("d")?,
-                    whole.array(dictionary).field("d").field("d")?,
-                ]
-            }
-            Data::List { items, .. } => vec![whole.array(items).field("d")?],
-            Data::Struct { fields, .. } => {
-                let parts = fields
-                    .iter()
-                    .map(|(name, field)| whole.array(field).field(name.clone()).field("f").field("d"));
-                parts.collect::<Result<_>>()?
-            }
-        };
-        self.assemble(array, parts)
+        self.reader(array)?.take(array.rows())
     }
 
-    /// The array from its decoded parts: index and dictionary, items, or fields.
-    pub(super) fn assemble(&self, array: &Array, mut parts: Vec<ArrayRef>) -> Result<ArrayRef> {
-        match (&array.data, &array.kind) {
-            (Data::Nothing { rows }, _) => {
-                let nulls = self.mask(array, *rows)?.map_or(0, |mask| mask.null_count());
-                if (nulls as u64) < *rows {
+    /// Reads a buffer.
+    pub(super) fn block(&self, block: &Block) -> Result<BlockReader> {
+        let packed_bytes = block.bytes.saturating_sub(4);
+        BlockReader::new(&self.source, block.offset + 4, packed_bytes, block.length, &self.budget)
+            .at(block.offset)
+    }
+
+    /// Reads the rows of an array. All lengths are compared here.
+    pub(super) fn reader(&self, array: &Array) -> Result<ArrayReader> {
+        let rows = array.rows();
+        let values = match &array.data {
+            Data::Nothing { .. } => Values::Nothing,
+            Data::Values(block) => {
+                let width = array.kind.width().unwrap_or(1).max(1);
+                if !block.length.is_multiple_of(width) {
+                    return Err(Error::malformed(format_args!("a multiple of {width} bytes"), block.length)
+                        .at(block.offset)
+                        .rule("values-length")
+                        .field("d"));
+                }
+                Values::Fixed { values: self.block(block).field("d")?, at: block.offset, width, sum: 0 }
+            }
+            Data::Bytes { values, counts } => Values::Bytes {
+                lengths: self.lengths(counts, values.length)?,
+                values: self.block(values).field("d")?,
+                at: values.offset,
+            },
+            Data::Factor { index, dictionary } => Values::Factor {
+                index: Box::new(self.reader(index).field("i").field("d")?),
+                dictionary: self.array(dictionary).field("d").field("d")?,
+            },
+            Data::List { items, counts } => Values::List {
+                lengths: self.lengths(counts, items.rows())?,
+                items: Box::new(self.reader(items).field("d")?),
+            },
+            Data::Struct { fields, .. } => {
+                let reader = |(name, field): &(String, Array)| {
+                    let reader = self.reader(field).and_then(|reader| {
+                        let expected = format_args!("{rows} rows, as l says");
+                        let fault =
+                            || Error::malformed(expected, field.rows()).at(field.offset).rule("row-count");
+                        if field.rows() == rows { Ok(reader) } else { Err(fault()) }
+                    });
+                    Ok((name.clone(), reader.field(name.clone()).field("f").field("d")?))
+                };
+                Values::Struct(fields.iter().map(reader).collect::<Result<_>>()?)
+            }
+        };
+        let mask = &array.mask;
+        if mask.length != rows.div_ceil(8) {
+            let expected = format_args!("a mask of {} bytes for {rows} rows", rows.div_ceil(8));
+            return Err(Error::malformed(expected, mask.length)
+                .at(mask.offset)
+                .rule("mask-length")
+                .field("m"));
+        }
+        Ok(ArrayReader {
+            kind: array.kind.clone(),
+            at: array.offset,
+            budget: self.budget.clone(),
+            values,
+            mask: self.block(mask).field("m")?,
+            mask_at: mask.offset,
+            last_mask: 0,
+            rows,
+            row: 0,
+        })
+    }
+
+    /// Reads the lengths in a buffer `o`, which must add up to `total`.
+    fn lengths(&self, block: &Block, total: u64) -> Result<Box<Lengths>> {
+        if block.length < 4 || !block.length.is_multiple_of(4) {
+            let error = Error::malformed("4 bytes for each row and 4 more", block.length);
+            return Err(error.at(block.offset).rule("offsets").field("o"));
+        }
+        let reader = self.block(block).field("o")?;
+        Ok(Box::new(Lengths { decoder: self.clone(), block: block.clone(), reader, total, sum: 0 }))
+    }
+}
+
+/// An array whose rows are decoded from the first to the last.
+pub(super) struct ArrayReader {
+    kind: Type,
+    /// Where the array begins.
+    at: u64,
+    budget: Budget,
+    values: Values,
+    mask: BlockReader,
+    mask_at: u64,
+    /// The last byte of the mask that was taken: some of its bits may be those of the next rows.
+    last_mask: u8,
+    rows: u64,
+    /// The next row.
+    row: u64,
+}
+
+enum Values {
+    Nothing,
+    /// `sum` is the last value of those that are stored as differences.
+    Fixed {
+        values: BlockReader,
+        at: u64,
+        width: u64,
+        sum: u64,
+    },
+    Bytes {
+        values: BlockReader,
+        at: u64,
+        lengths: Box<Lengths>,
+    },
+    Factor {
+        index: Box<ArrayReader>,
+        dictionary: ArrayRef,
+    },
+    List {
+        items: Box<ArrayReader>,
+        lengths: Box<Lengths>,
+    },
+    Struct(Vec<(String, ArrayReader)>),
+}
+
+impl ArrayReader {
+    /// How many rows have not been taken.
+    pub(super) fn left(&self) -> u64 {
+        self.rows - self.row
+    }
+
+    /// Drops the rows before `row`.
+    pub(super) fn skip_to(&mut self, row: u64) -> Result<()> {
+        while self.row < row.min(self.rows) {
+            self.take(SKIPPED_ROWS.min(row - self.row))?;
+        }
+        Ok(())
+    }
+
+    /// The next `count` rows, or as many as are left.
+    pub(super) fn take(&mut self, count: u64) -> Result<ArrayRef> {
+        let count = count.min(self.left());
+        let rows = row_count(count)?;
+        let mask = self.mask(rows)?;
+        let first = self.row;
+        let array: ArrayRef = match &mut self.values {
+            Values::Nothing => {
+                if mask.map_or(0, |mask| mask.null_count()) < rows {
                     return Err(Error::malformed("a mask of zeros", "ones")
-                        .at(array.mask.offset)
+                        .at(self.mask_at)
                         .rule("null-mask")
                         .field("m"));
                 }
-                Ok(Arc::new(NullArray::new(row_count(*rows)?)))
+                Arc::new(NullArray::new(rows))
             }
-            (Data::Values(values), kind) => self.values(array, values, kind),
-            (Data::Bytes { values, counts }, kind) => {
-                let offsets = self.offsets(counts, values.length)?;
-                let mask = self.mask(array, offsets.len() as u64 - 1)?;
-                let bytes: Buffer = self.block(values).field("d")?.into();
-                match kind {
-                    Type::Utf8 => strings(offsets, bytes, mask).at(values.offset).field("d"),
-                    _ => Ok(Arc::new(BinaryArray::try_new(offsets, bytes, mask)?)),
+            Values::Fixed { values, at, width, sum } => {
+                let bytes = values.take(count.saturating_mul(*width)).at(*at).field("d")?;
+                let bytes = if self.kind.is_difference_encoded() {
+                    sums(&bytes, *width, sum, &self.budget)?
+                } else {
+                    bytes
+                };
+                fixed_width(bytes, mask, rows, &self.kind)?
+            }
+            Values::Bytes { values, at, lengths } => {
+                let (offsets, total) = lengths.take(rows)?;
+                let bytes = values.take(total).at(*at).field("d")?;
+                match self.kind {
+                    Type::Utf8 => strings(offsets, bytes, mask, first).at(*at).field("d")?,
+                    _ => Arc::new(BinaryArray::try_new(offsets, bytes, mask)?),
                 }
             }
-            (Data::Factor { .. }, kind) => {
-                let (Some(dictionary), Some(index)) = (parts.pop(), parts.pop()) else {
-                    return Err(Error::malformed("an index and a dictionary", "less"));
-                };
-                let mask = self.mask(array, index.len() as u64)?;
+            Values::Factor { index, dictionary } => {
+                let index = index.take(count).field("i").field("d")?;
                 // Some writers mark nulls in the outer mask, others in both: a value that either masks is null.
                 let mask = NullBuffer::union(mask.as_ref(), index.nulls());
-                let index_type = match kind {
+                let index_type = match &self.kind {
                     Type::Factor { index, .. } => index.to_arrow(),
                     other => other.to_arrow(),
                 };
-                factor(&index_type, &index, mask, dictionary).at(array.offset).field("i").field("d")
+                factor(&index_type, &index, mask, dictionary, first).at(self.at).field("i").field("d")?
             }
-            (Data::List { counts, .. }, kind) => {
-                let (Some(items), Type::List(item)) = (parts.pop(), kind) else {
-                    return Err(Error::malformed("list items", "none"));
+            Values::List { items, lengths } => {
+                let (offsets, total) = lengths.take(rows)?;
+                let items = items.take(total).field("d")?;
+                let Type::List(item) = &self.kind else {
+                    return Err(Error::malformed("the type of a list", &self.kind));
                 };
-                let offsets = self.offsets(counts, items.len() as u64)?;
-                let mask = self.mask(array, offsets.len() as u64 - 1)?;
                 let field = Arc::new(item.to_field(Field::LIST_FIELD_DEFAULT_NAME));
-                Ok(Arc::new(ListArray::try_new(field, offsets, items, mask)?))
+                Arc::new(ListArray::try_new(field, offsets, items, mask)?)
             }
-            (Data::Struct { rows, fields }, kind) => {
-                for ((name, field), part) in fields.iter().zip(&parts) {
-                    if part.len() as u64 != *rows {
-                        return Err(Error::malformed(format_args!("{rows} rows, as l says"), part.len())
-                            .at(field.offset)
-                            .rule("row-count")
-                            .field(name.clone())
-                            .field("f")
-                            .field("d"));
-                    }
-                }
-                let mask = self.mask(array, *rows)?;
-                let fields = match kind {
-                    Type::Struct(fields) => arrow_fields(fields),
-                    _ => arrow_schema::Fields::empty(),
+            Values::Struct(fields) => {
+                let part = |(name, field): &mut (String, ArrayReader)| {
+                    field.take(count).field(name.clone()).field("f").field("d")
                 };
-                Ok(Arc::new(StructArray::try_new_with_length(fields, parts, mask, row_count(*rows)?)?))
+                let parts = fields.iter_mut().map(part).collect::<Result<_>>()?;
+                let fields = match &self.kind {
+                    Type::Struct(fields) => arrow_fields(fields),
+                    _ => Fields::empty(),
+                };
+                Arc::new(StructArray::try_new_with_length(fields, parts, mask, rows)?)
             }
-        }
-    }
-
-    /// An array of values of fixed width.
-    fn values(&self, array: &Array, block: &Block, kind: &Type) -> Result<ArrayRef> {
-        let width = kind.width().unwrap_or(1).max(1);
-        let rows = block.length / width;
-        if !block.length.is_multiple_of(width) {
-            return Err(Error::malformed(format_args!("a multiple of {width} bytes"), block.length)
-                .at(block.offset)
-                .rule("values-length")
-                .field("d"));
-        }
-        if let Some(first) = self.first_rows.filter(|first| *first < rows)
-            && let Some((values, mask)) = self.start(array, block, first, width)?
-        {
-            return fixed_width(values, mask, first, kind);
-        }
-        let mask = self.mask(array, rows)?;
-        let values = self.block(block).field("d")?;
-        fixed_width(values, mask, rows, kind)
-    }
-
-    /// The first values of an array and their validity, if the first bytes of both buffers tell them.
-    fn start(
-        &self,
-        array: &Array,
-        block: &Block,
-        rows: u64,
-        width: u64,
-    ) -> Result<Option<(MutableBuffer, Option<NullBuffer>)>> {
-        let start = |block: &Block, length: u64| -> Result<Option<MutableBuffer>> {
-            let packed_bytes = block.bytes.saturating_sub(4).min(START_BYTES);
-            let packed = self.source.read_range(block.offset + 4, packed_bytes, &self.budget)?;
-            let length = usize::try_from(length).unwrap_or(usize::MAX);
-            let Some(plain) = lz4::decompress_start(&packed, length) else { return Ok(None) };
-            let mut memory = crate::cursor::allocate_zeroed(plain.len() as u64, &self.budget)?;
-            memory.as_slice_mut().copy_from_slice(&plain);
-            Ok(Some(memory))
         };
-        let (Some(values), Some(mut bits)) =
-            (start(block, rows.saturating_mul(width))?, start(&array.mask, rows.div_ceil(8))?)
-        else {
-            return Ok(None);
-        };
-        scan::reverse_bits(bits.as_slice_mut());
-        let nulls = NullBuffer::new(BooleanBuffer::new(bits.into(), 0, row_count(rows)?));
-        Ok(Some((values, (nulls.null_count() > 0).then_some(nulls))))
+        self.row += count;
+        Ok(array)
     }
 
-    /// The buffer, unpacked.
-    pub(super) fn block(&self, block: &Block) -> Result<MutableBuffer> {
-        self.unpack(block, block.bytes.saturating_sub(4)).at(block.offset)
-    }
-
-    fn unpack(&self, block: &Block, packed_bytes: u64) -> Result<MutableBuffer> {
-        let packed = self.source.read_range(block.offset + 4, packed_bytes, &self.budget)?;
-        if block.length > 0 {
-            return lz4::decompress(&packed, block.length, &self.budget);
-        }
-        // C++ writes nothing after the length 0, Python an empty block.
-        if !matches!(packed.as_slice(), [] | [0]) {
-            return Err(Error::malformed("nothing after the length 0", format_args!("{packed_bytes} bytes"))
-                .rule("lz4-length"));
-        }
-        crate::cursor::allocate_zeroed(0, &self.budget)
-    }
-
-    /// The validity of `rows` rows; `None` if nothing is missing.
-    fn mask(&self, array: &Array, rows: u64) -> Result<Option<NullBuffer>> {
-        let block = &array.mask;
-        if block.length != rows.div_ceil(8) {
-            return Err(Error::malformed(
-                format_args!("a mask of {} bytes for {rows} rows", rows.div_ceil(8)),
-                block.length,
-            )
-            .at(block.offset)
-            .rule("mask-length")
-            .field("m"));
-        }
-        let mut bits = self.block(block).field("m")?;
-        scan::reverse_bits(bits.as_slice_mut());
-        let nulls = NullBuffer::new(BooleanBuffer::new(bits.into(), 0, row_count(rows)?));
+    /// The validity of the next rows; `None` if nothing is missing.
+    fn mask(&mut self, rows: usize) -> Result<Option<NullBuffer>> {
+        let skipped = self.row % 8;
+        let bytes = (skipped + rows as u64).div_ceil(8) - skipped.div_ceil(8);
+        let taken = self.mask.take(bytes).at(self.mask_at).field("m")?;
+        let mut bits = Vec::from_iter((skipped > 0).then_some(self.last_mask));
+        bits.extend_from_slice(&taken);
+        self.last_mask = bits.last().copied().unwrap_or(0);
+        scan::reverse_bits(&mut bits);
+        let nulls = NullBuffer::new(BooleanBuffer::new(bits.into(), skipped as usize, rows));
         Ok((nulls.null_count() > 0).then_some(nulls))
     }
+}
 
-    /// Offsets from the lengths in a buffer `o`, which must add up to `total`.
-    fn offsets(&self, counts: &Block, total: u64) -> Result<OffsetBuffer<i32>> {
-        let fault = |expected: String, found: String| {
-            Error::malformed(expected, found).at(counts.offset).rule("offsets")
+/// The lengths of bytes or lists.
+struct Lengths {
+    decoder: Decoder,
+    block: Block,
+    reader: BlockReader,
+    /// How much all lengths must add up to, and how much those add up to that have been taken.
+    total: u64,
+    sum: u64,
+}
+
+impl Lengths {
+    /// The offsets of the next rows, which begin with 0, and the last one of them.
+    fn take(&mut self, rows: usize) -> Result<(OffsetBuffer<i32>, u64)> {
+        if self.reader.left() == self.block.length && self.read(1)?.as_slice() != [0; 4] {
+            return Err(self.fault());
+        }
+        let lengths = self.read(rows as u64)?;
+        let mut offsets: Reserved<u32> = reserve(rows as u64 + 1, &self.decoder.budget)?;
+        offsets.push(0);
+        offsets.extend_from_slice(lengths.typed_data())?;
+        let fits = scan::prefix_sums_u32(&mut offsets);
+        let last = offsets.last().map_or(0, |last| u64::from(*last));
+        self.sum = self.sum.saturating_add(last);
+        if !fits || self.sum > self.total || (self.reader.left() == 0 && self.sum < self.total) {
+            return Err(self.fault());
+        }
+        Ok((OffsetBuffer::new(ScalarBuffer::new(offsets.into_memory().into(), 0, rows + 1)), last))
+    }
+
+    fn read(&mut self, count: u64) -> Result<Buffer> {
+        self.reader.take(count.saturating_mul(4)).at(self.block.offset).field("o")
+    }
+
+    /// What is wrong with the lengths, all of them.
+    #[cold]
+    fn fault(&self) -> Error {
+        let read = |decoder: &Decoder| decoder.block(&self.block)?.take(self.block.length);
+        let bytes = match read(&self.decoder) {
+            Ok(bytes) => bytes,
+            Err(error) => return error.at(self.block.offset).field("o"),
         };
-        if counts.length < 4 || !counts.length.is_multiple_of(4) {
-            let expected = "4 bytes for each row and 4 more".to_owned();
-            return Err(fault(expected, counts.length.to_string()).field("o"));
-        }
-        let mut buffer = self.block(counts).field("o")?;
-        let lengths: &mut [u32] = buffer.typed_data_mut();
-        let first = lengths.first().copied().unwrap_or(0).cast_signed();
-        if first != 0 {
-            return Err(fault("0 as the first element".to_owned(), first.to_string()).index(0).field("o"));
-        }
-        let fits = scan::prefix_sums_u32(lengths);
-        if !fits || lengths.last().is_some_and(|last| u64::from(*last) != total) {
-            values::differences_u32(buffer.as_slice_mut().as_chunks_mut().0, 0);
-            let lengths: &[u32] = buffer.typed_data();
-            let negative = lengths.iter().position(|length| length.cast_signed() < 0);
-            return Err(match negative {
-                Some(index) => {
-                    let length = lengths.get(index).map_or(0, |length| length.cast_signed());
-                    fault("a length of 0 or more".to_owned(), length.to_string()).index(index as u64)
-                }
-                None => {
-                    let sum: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
-                    fault(format!("lengths that add up to {total}"), sum.to_string())
-                }
+        let lengths = || bytes.typed_data::<i32>().iter().copied();
+        let first = lengths().next().filter(|first| *first != 0);
+        let negative = lengths().enumerate().find(|(_, length)| *length < 0);
+        let error = match (first, negative) {
+            (Some(first), _) => Error::malformed("0 as the first element", first).index(0),
+            (_, Some((index, length))) => {
+                Error::malformed("a length of 0 or more", length).index(index as u64)
             }
-            .field("o"));
-        }
-        let count = buffer.len() / 4;
-        Ok(OffsetBuffer::new(ScalarBuffer::new(buffer.into(), 0, count)))
+            _ => {
+                let sum: i64 = lengths().map(i64::from).sum();
+                Error::malformed(format_args!("lengths that add up to {}", self.total), sum)
+            }
+        };
+        error.at(self.block.offset).rule("offsets").field("o")
+    }
+}
+
+/// Values from differences. `sum` is the value before them, and becomes the last of them.
+fn sums(bytes: &Buffer, width: u64, sum: &mut u64, budget: &Budget) -> Result<Buffer> {
+    fn sums_of<T: ArrowNativeType>(
+        bytes: &Buffer,
+        budget: &Budget,
+        add: impl FnMut(&T) -> T,
+    ) -> Result<Buffer> {
+        let differences = bytes.typed_data::<T>();
+        let mut values: Reserved<T> = reserve(differences.len() as u64, budget)?;
+        values.extend(differences.iter().map(add));
+        Ok(values.into_memory().into())
+    }
+    // Sums of 32 bits are the lower halves of sums of 64 bits.
+    let mut add = |difference: u64| {
+        *sum = sum.wrapping_add(difference);
+        *sum
+    };
+    match width {
+        4 => sums_of::<u32>(bytes, budget, |difference| {
+            let [a, b, c, d, ..] = add(u64::from(*difference)).to_le_bytes();
+            u32::from_le_bytes([a, b, c, d])
+        }),
+        _ => sums_of::<u64>(bytes, budget, |difference| add(*difference)),
     }
 }
 
 /// An array of `rows` values of fixed width.
-fn fixed_width(
-    mut values: MutableBuffer,
-    mask: Option<NullBuffer>,
-    rows: u64,
-    kind: &Type,
-) -> Result<ArrayRef> {
-    let rows = row_count(rows)?;
+fn fixed_width(values: Buffer, mask: Option<NullBuffer>, rows: usize, kind: &Type) -> Result<ArrayRef> {
     if *kind == Type::Bool {
         let bits = Buffer::from(values::pack_bools(&values));
         return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new(bits, 0, rows), mask)));
     }
-    if kind.is_difference_encoded() {
-        match kind.width() {
-            Some(4) => drop(scan::prefix_sums_u32(values.typed_data_mut())),
-            _ => values::prefix_sums_u64(values.typed_data_mut()),
-        }
-    }
-    let data = ArrayData::builder(kind.to_arrow()).len(rows).add_buffer(values.into()).nulls(mask);
+    let data = ArrayData::builder(kind.to_arrow()).len(rows).add_buffer(values).nulls(mask);
     Ok(make_array(data.build()?))
 }
 
-/// The number of rows as Arrow counts them. All of them have a bit in a mask that was read or will be.
+/// The number of rows as Arrow counts them.
 fn row_count(rows: u64) -> Result<usize> {
     usize::try_from(rows).map_err(|_| Error::limit("the address space", usize::MAX, format!("{rows} rows")))
 }
 
-/// Strings. Bytes under a missing one may be anything, and are dropped where they are no text.
-fn strings(offsets: OffsetBuffer<i32>, bytes: Buffer, mask: Option<NullBuffer>) -> Result<ArrayRef> {
+/// Strings, from row `first` of a column. Bytes under a missing one may be anything, and are dropped where they are no text.
+fn strings(
+    offsets: OffsetBuffer<i32>,
+    bytes: Buffer,
+    mask: Option<NullBuffer>,
+    first: u64,
+) -> Result<ArrayRef> {
     let (offsets, bytes, mask) = match arrays::strings(offsets, bytes, mask) {
         Ok(strings) => return Ok(Arc::new(strings)),
         Err(parts) => parts,
@@ -287,7 +376,7 @@ fn strings(offsets: OffsetBuffer<i32>, bytes: Buffer, mask: Option<NullBuffer>) 
     for (index, value) in binary.iter().enumerate() {
         let text = value.map(std::str::from_utf8).transpose().map_err(|_| {
             Error::malformed("UTF-8 text", "bytes that are none (the option utf8=bytes reads them as binary)")
-                .index(index as u64)
+                .index(first + index as u64)
                 .rule("utf8")
         });
         texts.push(text?);
@@ -295,21 +384,23 @@ fn strings(offsets: OffsetBuffer<i32>, bytes: Buffer, mask: Option<NullBuffer>) 
     Ok(Arc::new(StringArray::from(texts)))
 }
 
+/// Values of a dictionary, from row `first` of a column.
 fn factor(
     index_type: &DataType,
     index: &ArrayRef,
     mask: Option<NullBuffer>,
-    dictionary: ArrayRef,
+    dictionary: &ArrayRef,
+    first: u64,
 ) -> Result<ArrayRef> {
     match index_type {
-        DataType::Int8 => factor_of::<Int8Type>(index, mask, dictionary),
-        DataType::Int16 => factor_of::<Int16Type>(index, mask, dictionary),
-        DataType::Int32 => factor_of::<Int32Type>(index, mask, dictionary),
-        DataType::Int64 => factor_of::<Int64Type>(index, mask, dictionary),
-        DataType::UInt8 => factor_of::<UInt8Type>(index, mask, dictionary),
-        DataType::UInt16 => factor_of::<UInt16Type>(index, mask, dictionary),
-        DataType::UInt32 => factor_of::<UInt32Type>(index, mask, dictionary),
-        DataType::UInt64 => factor_of::<UInt64Type>(index, mask, dictionary),
+        DataType::Int8 => factor_of::<Int8Type>(index, mask, dictionary, first),
+        DataType::Int16 => factor_of::<Int16Type>(index, mask, dictionary, first),
+        DataType::Int32 => factor_of::<Int32Type>(index, mask, dictionary, first),
+        DataType::Int64 => factor_of::<Int64Type>(index, mask, dictionary, first),
+        DataType::UInt8 => factor_of::<UInt8Type>(index, mask, dictionary, first),
+        DataType::UInt16 => factor_of::<UInt16Type>(index, mask, dictionary, first),
+        DataType::UInt32 => factor_of::<UInt32Type>(index, mask, dictionary, first),
+        DataType::UInt64 => factor_of::<UInt64Type>(index, mask, dictionary, first),
         other => Err(Error::malformed("an integer index", other)),
     }
 }
@@ -318,21 +409,21 @@ fn factor(
 fn factor_of<K: ArrowDictionaryKeyType>(
     index: &ArrayRef,
     mask: Option<NullBuffer>,
-    dictionary: ArrayRef,
+    dictionary: &ArrayRef,
+    first: u64,
 ) -> Result<ArrayRef> {
     let keys = PrimitiveArray::<K>::new(index.as_primitive::<K>().values().clone(), mask);
-    let (keys, dictionary) = match arrays::dictionary(keys, dictionary) {
+    let (keys, dictionary) = match arrays::dictionary(keys, Arc::clone(dictionary)) {
         Ok(factor) => return Ok(Arc::new(factor)),
         Err(parts) => parts,
     };
-    use arrow_buffer::ArrowNativeType;
     let count = dictionary.len();
     let zero = K::Native::default();
     let is_within = |key: K::Native| key >= zero && key.to_usize().is_some_and(|key| key < count);
     if let Some(row) = keys.iter().position(|key| key.is_some_and(|key| !is_within(key))) {
         let key = keys.value(row);
         return Err(Error::malformed(format_args!("an index below {count}"), format_args!("{key:?}"))
-            .index(row as u64)
+            .index(first + row as u64)
             .rule("index-range"));
     }
     let nulls = keys.nulls().cloned();

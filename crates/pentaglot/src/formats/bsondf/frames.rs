@@ -279,7 +279,7 @@ fn demote_text(
     for column in &mut layout.columns {
         let name = column.name.clone();
         let mut is_text = |array: &super::layout::Array| {
-            let decoder = Decoder { source: source.clone(), budget: budget.clone(), first_rows: None };
+            let decoder = Decoder { source: source.clone(), budget: budget.clone() };
             match decoder.array(array) {
                 Err(error) if error.rule_name() == "utf8" => {
                     notes.push(format!("column {name:?}: text that is not UTF-8 is read as bytes"));

@@ -59,6 +59,21 @@ impl Array {
         }
     }
 
+    /// How many bytes the buffers claim to become.
+    pub(super) fn decoded_bytes(&self) -> u64 {
+        let own = match &self.data {
+            Data::Nothing { .. } => 0,
+            Data::Values(values) => values.length,
+            Data::Bytes { values, counts } => values.length.saturating_add(counts.length),
+            Data::Factor { index, .. } => index.decoded_bytes(),
+            Data::List { items, counts } => items.decoded_bytes().saturating_add(counts.length),
+            Data::Struct { fields, .. } => {
+                fields.iter().fold(0, |sum: u64, (_, field)| sum.saturating_add(field.decoded_bytes()))
+            }
+        };
+        own.saturating_add(self.mask.length)
+    }
+
     /// Changes text to bytes where `is_text` says no.
     pub(super) fn demote_text(&mut self, is_text: &mut dyn FnMut(&Array) -> Result<bool>) -> Result<()> {
         let retyped = |array: &Array| Box::new(array.kind.clone());

@@ -57,6 +57,7 @@ mod json_write;
 mod layout;
 mod outline;
 mod read;
+mod rows;
 mod schema;
 mod type_text;
 mod validate;

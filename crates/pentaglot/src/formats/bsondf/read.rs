@@ -3,23 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array as _, ArrayRef, RecordBatch, new_null_array};
-use arrow_schema::SchemaRef;
-
 use super::decode::Decoder;
 use super::documents::{self, Documents};
 use super::frames::{Fault, Frames, Piece};
-use super::layout::{BsondfLayout, ColumnLayout};
+use super::rows::{Table, TableRows};
 use super::{ID, JSON, MONGODB_BYTES, json_read, outline, validate};
 use crate::control::Control;
 use crate::error::{self, Context, Error, Result};
 use crate::formats::{Document, Findings, Outline, ReadOptions, Split, Summary};
-use crate::hub::{Rows, Selection, distinct, rows};
+use crate::hub::{Rows, Selection, rows};
 use crate::limits::Budget;
 use crate::source::Source;
-
-/// Rows of a batch, unless a user asks for another number: batches are slices and cost nothing.
-const BATCH_ROWS: usize = 64 << 10;
 
 /// So many documents are listed as members and parts.
 const LISTED: u64 = 64 << 10;
@@ -180,15 +174,15 @@ impl Document for BsondfDocument {
         };
         let range = request.range(total);
         let schema = Arc::clone(request.schema());
-        let decode = Decode {
-            source: self.source.clone(),
-            budget: self.budget.clone(),
+        let table = Table {
+            decoder: Decoder { source: self.source.clone(), budget: self.budget.clone() },
             frames: Arc::clone(&self.frames),
             wanted: request.fields(),
+            schema: Arc::clone(&schema),
+            batch_rows: Some(request.batch_rows() as u64).filter(|rows| *rows > 0),
             control: self.control.clone(),
             is_text: self.is_text,
         };
-        let batch_rows = request.batch_rows_or(BATCH_ROWS) as u64;
         let local = |(index, piece): (usize, &Piece)| {
             let (start, end) = (range.start.max(piece.rows.start), range.end.min(piece.rows.end));
             (start < end).then(|| (index, start - piece.rows.start..end - piece.rows.start))
@@ -203,36 +197,18 @@ impl Document for BsondfDocument {
                 self.frames.pieces.get(*index).is_some_and(|piece| piece.rows.end <= start)
             });
             let lost = std::iter::once(Err(self.told(fault.error()).in_format(ID)));
-            let sound = self.batches(parts, decode, &schema, batch_rows);
+            let sound = TableRows { table, parts: parts.into_iter(), current: None };
             return Ok(rows::from_batches(schema, sound.chain(lost)));
         }
         if parts.is_empty() && !self.frames.pieces.is_empty() {
             // A batch without rows has the dictionaries of the first frame.
             parts.push((0, 0..0));
         }
-        let batches = self.batches(parts, decode, &schema, batch_rows);
-        Ok(rows::from_batches(schema, batches))
+        Ok(rows::from_batches(schema, TableRows { table, parts: parts.into_iter(), current: None }))
     }
 }
 
 impl BsondfDocument {
-    /// The rows of parts of frames. Nothing is decoded before its first batch is asked for.
-    fn batches(
-        &self,
-        parts: Vec<(usize, Range<u64>)>,
-        decode: Decode,
-        schema: &SchemaRef,
-        batch_rows: u64,
-    ) -> impl Iterator<Item = Result<RecordBatch>> + Send + use<> {
-        let inner = Arc::clone(schema);
-        parts.into_iter().flat_map(move |(index, range)| match decode.columns(index, &range) {
-            Ok(columns) => {
-                Slices::Good { columns, schema: Arc::clone(&inner), range, batch_rows, first: true }
-            }
-            Err(error) => Slices::Bad(Some(error.in_format(ID))),
-        })
-    }
-
     /// The documents of a damaged file, each alone.
     fn damaged_splits(&self) -> Vec<Split> {
         let pieces = self.frames.pieces.iter().map(|piece| {
@@ -258,118 +234,5 @@ impl BsondfDocument {
             layout.rows().map_err(fault)?;
         }
         Ok(0)
-    }
-}
-
-/// What it takes to decode some columns of a frame.
-struct Decode {
-    source: Source,
-    budget: Budget,
-    frames: Arc<Frames>,
-    wanted: Vec<usize>,
-    control: Control,
-    is_text: bool,
-}
-
-impl Decode {
-    /// The wanted columns of a piece, each decoded once, however often it is wanted.
-    fn columns(&self, index: usize, range: &Range<u64>) -> Result<Vec<ArrayRef>> {
-        let Some(piece) = self.frames.pieces.get(index) else { return Ok(Vec::new()) };
-        let decoded = self.decode(piece, range).map_err(|error| self.frames.place(&piece.frame, error));
-        decoded.map_err(|error| if self.is_text { error.without_offset() } else { error })
-    }
-
-    fn decode(&self, piece: &Piece, range: &Range<u64>) -> Result<Vec<ArrayRef>> {
-        self.control.check()?;
-        let layout = self.frames.layout(&self.source, piece, &self.budget)?;
-        let decoder = Decoder {
-            source: self.source.clone(),
-            budget: self.budget.clone(),
-            first_rows: self.source.is_costly().then_some(range.end),
-        };
-        let (once, places) = distinct(&self.wanted);
-        let wanted: Vec<Option<&ColumnLayout>> =
-            once.iter().map(|index| self.find(&layout, *index)).collect();
-        let present = decode(&decoder, wanted.iter().flatten().copied().collect(), &self.control)?;
-        let rows = match present.first() {
-            Some(column) => column.len(),
-            None => usize::try_from(piece.rows.end - piece.rows.start).unwrap_or(usize::MAX),
-        };
-        let mut present = present.into_iter();
-        let columns: Vec<ArrayRef> = once
-            .iter()
-            .zip(&wanted)
-            .filter_map(|(index, wanted)| match wanted {
-                Some(_) => present.next(),
-                None => {
-                    self.frames.columns.get(*index).map(|(_, kind)| new_null_array(&kind.to_arrow(), rows))
-                }
-            })
-            .collect();
-        Ok(places.iter().filter_map(|place| columns.get(*place)).map(Arc::clone).collect())
-    }
-
-    /// The column of a frame that is this column of the table.
-    fn find<'l>(&self, layout: &'l BsondfLayout, index: usize) -> Option<&'l ColumnLayout> {
-        let (name, _) = self.frames.columns.get(index)?;
-        let same_place = layout.columns.get(index).filter(|column| column.name == *name);
-        same_place.or_else(|| layout.columns.iter().find(|column| column.name == *name))
-    }
-}
-
-/// Columns of fewer bytes together are decoded on one thread.
-const FEW_BYTES: u64 = 64 << 10;
-
-/// The columns, decoded side by side.
-pub(super) fn decode(
-    decoder: &Decoder,
-    columns: Vec<&ColumnLayout>,
-    control: &Control,
-) -> Result<Vec<ArrayRef>> {
-    let column =
-        |column: &ColumnLayout| decoder.array(&column.array).field(column.name.clone()).field("columns");
-    // To start threads takes longer than to decode a little.
-    if columns.iter().map(|column| column.bytes).sum::<u64>() < FEW_BYTES {
-        return columns.into_iter().map(column).collect();
-    }
-    control.map(columns, column)?.into_iter().collect()
-}
-/// The batches of decoded columns.
-enum Slices {
-    Good {
-        columns: Vec<ArrayRef>,
-        schema: SchemaRef,
-        range: std::ops::Range<u64>,
-        batch_rows: u64,
-        /// The first batch comes even without rows: it holds the dictionaries.
-        first: bool,
-    },
-    Bad(Option<Error>),
-}
-
-impl Iterator for Slices {
-    type Item = Result<arrow_array::RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (columns, schema, range, batch_rows) = match self {
-            Slices::Bad(error) => return error.take().map(Err),
-            Slices::Good { columns, range, first, .. }
-                if range.is_empty() && (!*first || columns.is_empty()) =>
-            {
-                return None;
-            }
-            Slices::Good { columns, schema, range, batch_rows, first } => {
-                *first = false;
-                (columns, schema, range, *batch_rows)
-            }
-        };
-        let count = batch_rows.min(range.end.saturating_sub(range.start));
-        // Both lie within rows that have been decoded, which `usize` counts.
-        let (Ok(start), Ok(length)) = (usize::try_from(range.start), usize::try_from(count)) else {
-            return None;
-        };
-        range.start += count;
-        let slices = columns.iter().map(|column| column.slice(start, length)).collect();
-        Some(rows::batch(Arc::clone(schema), slices, length))
     }
 }

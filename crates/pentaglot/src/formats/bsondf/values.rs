@@ -1,16 +1,5 @@
 //! Values as the format stores them: differences of dates, lengths of lists, a byte for each boolean.
 
-/// Each number becomes the sum of itself and all before it, modulo 2^64.
-///
-/// The plain loop is limited by memory: a version with vector instructions was measured and is not faster.
-pub(super) fn prefix_sums_u64(values: &mut [u64]) {
-    let mut sum = 0u64;
-    for value in values {
-        sum = sum.wrapping_add(*value);
-        *value = sum;
-    }
-}
-
 /// Each little-endian number becomes its difference from the one before it, modulo 2^64; `previous` comes before the first. Gives
 /// the last number.
 pub(super) fn differences_u64(values: &mut [[u8; 8]], mut previous: u64) -> u64 {
@@ -73,13 +62,13 @@ mod tests {
         }
 
         #[test]
-        fn sums_of_u64_wrap_and_come_back(values: Vec<u64>) {
-            let mut sums = values.clone();
-            prefix_sums_u64(&mut sums);
-            if let [first, second, ..] = values[..] {
-                prop_assert_eq!(sums[1], first.wrapping_add(second));
-            }
-            let mut numbers: Vec<[u8; 8]> = sums.iter().map(|sum| sum.to_le_bytes()).collect();
+        fn differences_of_u64_are_the_inverse_of_sums(values: Vec<u64>) {
+            let sum = |sum: &mut u64, value: &u64| {
+                *sum = sum.wrapping_add(*value);
+                Some(*sum)
+            };
+            let sums = values.iter().scan(0u64, sum);
+            let mut numbers: Vec<[u8; 8]> = sums.map(u64::to_le_bytes).collect();
             let (one, other) = numbers.split_at_mut(values.len() / 3);
             let previous = differences_u64(one, 0);
             differences_u64(other, previous);

@@ -94,7 +94,7 @@ fn a_length_that_no_block_can_reach_costs_nothing() {
     let bytes = with_block(i32::MAX, &[0; 100]);
     let mut document = open_with(&bytes, &ReadOptions::default()).unwrap();
     assert_eq!(document.summary().rows, Some(i32::MAX as u64));
-    // The mask is looked at first; with one of that size, the block is.
+    // With a mask of that size, the block is looked at.
     let column = bson::Document::from_reader(&bytes[..]).unwrap();
     let mut column = column.get_document("c").unwrap().clone();
     let mask = (1u32 << 28).to_le_bytes();
@@ -106,8 +106,8 @@ fn a_length_that_no_block_can_reach_costs_nothing() {
     let error = collect(document.all_rows().unwrap()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "bsondf: at byte 131, columns.c.m: expected the length of what the LZ4 block holds, \
-         found 268435456, which 9 bytes of LZ4 cannot become"
+        "bsondf: at byte 19, columns.c.d: expected the length of what the LZ4 block holds, \
+         found 2147483647, which 100 bytes of LZ4 cannot become"
     );
 }
 
