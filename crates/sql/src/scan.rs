@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, mpsc};
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Schema, SchemaRef};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result as TheirResult, Statistics};
@@ -57,6 +57,36 @@ enum Work {
     Named { input: Arc<dyn ExecutionPlan>, rows: Option<u64> },
 }
 
+/// The engine's usual number of rows of a batch.
+const USUAL_ROWS: usize = 8192;
+
+/// A batch of so many rows, if it has no more bytes than these: to hand over a batch takes as long as to read some thousand rows.
+const LARGE_ROWS: usize = 64 << 10;
+const LARGE_BYTES: usize = 2 << 20;
+
+/// How many rows a batch has: as many as the session says, or more where that is the usual number and a row is short.
+fn larger_batch(rows: usize, schema: &Schema, limit: Option<usize>) -> usize {
+    fn bytes(kind: &DataType) -> usize {
+        match kind {
+            DataType::Null | DataType::Boolean => 1,
+            DataType::Dictionary(key, _) => bytes(key),
+            DataType::FixedSizeBinary(width) => usize::try_from(*width).unwrap_or(0),
+            DataType::FixedSizeList(item, count) => {
+                bytes(item.data_type()).saturating_mul(usize::try_from(*count).unwrap_or(0))
+            }
+            DataType::Struct(fields) => {
+                fields.iter().fold(0, |sum, field| sum.saturating_add(bytes(field.data_type())))
+            }
+            // Of text and lists the length is not known.
+            other => other.primitive_width().unwrap_or(64),
+        }
+    }
+    let row =
+        schema.fields().iter().fold(1, |sum: usize, field| sum.saturating_add(bytes(field.data_type())));
+    let large = LARGE_ROWS.min(LARGE_BYTES / row).min(limit.unwrap_or(usize::MAX));
+    if rows == USUAL_ROWS { rows.max(large) } else { rows }
+}
+
 impl Scan {
     pub(crate) fn new(
         table: &FilesTable,
@@ -65,14 +95,15 @@ impl Scan {
         limit: Option<usize>,
         batch_rows: usize,
     ) -> TheirResult<Self> {
+        let schema = table.schema.project(&projection)?;
         let reader = Reader {
             place: Arc::clone(&table.place),
             options: Arc::clone(&table.options),
             file_schema: Arc::clone(&table.file_schema),
             keys: table.schema.fields()[table.file_schema.fields().len()..].into(),
-            schema: Arc::new(table.schema.project(&projection)?),
+            batch_rows: larger_batch(batch_rows, &schema, limit),
+            schema: Arc::new(schema),
             projection,
-            batch_rows,
         };
         Ok(Scan::over(reader, Work::Open { files: Arc::clone(&table.files), groups }, limit))
     }
