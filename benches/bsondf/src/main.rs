@@ -41,7 +41,9 @@ fn main() {
     };
     let (rows, rounds) = (number(0, 10_000_000), number(1, 5));
     kernels(rounds);
-    for (title, table) in [("trades", trades::table(rows, false)), ("trades with a note", trades::table(rows, true))] {
+    for (title, table) in
+        [("trades", trades::table(rows, false)), ("trades with a note", trades::table(rows, true))]
+    {
         for threads in [1, 2] {
             compare(title, &table, threads, rounds);
         }
@@ -63,11 +65,13 @@ fn write(table: &RecordBatch, threads: usize, options: &[(&str, &str)]) -> Vec<u
     memory.take()
 }
 
-fn read(source: &Source, threads: usize) -> impl Iterator<Item = RecordBatch> {
+/// All rows, in batches of `rows` rows; 0 is the usual number.
+fn read(source: &Source, threads: usize, rows: usize) -> impl Iterator<Item = RecordBatch> {
     let mut options = ReadOptions::default();
     options.control = pentaglot::Control::new(threads);
     let document = Bsondf.open(source.clone(), &options).expect("the document opens");
-    let rows = document.all_rows().expect("it has rows");
+    let selection = document.selection().with_batch_rows(rows);
+    let rows = document.rows(&selection).expect("it has rows");
     rows.map(|batch| batch.expect("they can be read"))
 }
 
@@ -96,12 +100,15 @@ fn blocks(document: &RawDocument) -> Vec<Vec<(i32, Vec<u8>)>> {
 fn compare(title: &str, table: &RecordBatch, threads: usize, rounds: usize) {
     let bytes = write(table, threads, &[]);
     let source = Source::from_bytes("trades.bson", bytes.clone());
-    let found: Vec<_> = read(&source, threads).collect();
-    let found = arrow_select::concat::concat_batches(&found[0].schema(), &found).expect("batches of one schema");
+    let found: Vec<_> = read(&source, threads, 0).collect();
+    let found =
+        arrow_select::concat::concat_batches(&found[0].schema(), &found).expect("batches of one schema");
     assert_eq!(found.columns(), table.columns(), "equal answers come first");
     drop(found);
     let columns = blocks(RawDocument::from_bytes(&bytes).expect("the bson crate reads it"));
-    let unpack = |(length, block): &(i32, Vec<u8>)| lz4::block::decompress(block, Some(*length)).expect("a sound block");
+    let unpack = |(length, block): &(i32, Vec<u8>)| {
+        lz4::block::decompress(block, Some(*length)).expect("a sound block")
+    };
     let plain: Vec<Vec<Vec<u8>>> =
         columns.iter().map(|buffers| buffers.iter().map(unpack).collect()).collect();
     let pack = |plain: &Vec<u8>| lz4::block::compress(plain, None, true).expect("it packs");
@@ -111,7 +118,11 @@ fn compare(title: &str, table: &RecordBatch, threads: usize, rounds: usize) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
     let mut peer = Feather::start(table, threads);
     let total: u64 = plain.iter().flatten().map(|buffer| buffer.len() as u64).sum();
-    println!("\n# {title}, {threads} thread(s): {} rows, {total} bytes unpacked, {} packed", table.num_rows(), bytes.len());
+    println!(
+        "\n# {title}, {threads} thread(s): {} rows, {total} bytes unpacked, {} packed",
+        table.num_rows(),
+        bytes.len()
+    );
     if let Some(peer) = &peer {
         println!("size: {:.3}x of Feather LZ4 ({} bytes)", bytes.len() as f64 / peer.size as f64, peer.size);
     }
@@ -126,10 +137,13 @@ fn compare(title: &str, table: &RecordBatch, threads: usize, rounds: usize) {
         std::hint::black_box(unpacked);
         table.num_rows() as u64
     });
-    race.add("pentaglot, all rows kept", || {
-        read(&source, threads).collect::<Vec<_>>().iter().map(|batch| batch.num_rows() as u64).sum()
+    let rows = table.num_rows();
+    race.add("pentaglot, one batch", || {
+        read(&source, threads, rows).map(|batch| batch.num_rows() as u64).sum()
     });
-    race.add("pentaglot, batch by batch", || read(&source, threads).map(|batch| batch.num_rows() as u64).sum());
+    race.add("pentaglot, batch by batch", || {
+        read(&source, threads, 0).map(|batch| batch.num_rows() as u64).sum()
+    });
     if peer.borrow().is_some() {
         race.add("Feather LZ4 (pyarrow)", || peer.borrow_mut().as_mut().expect("it runs").ask("read"));
     }
@@ -161,7 +175,8 @@ impl Feather {
     fn start(table: &RecordBatch, threads: usize) -> Option<Self> {
         let python = std::env::var_os("PENTAGLOT_PYTHON")?;
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
-        let mut writer = arrow_ipc::writer::FileWriter::try_new(&file, &table.schema()).expect("an Arrow file");
+        let mut writer =
+            arrow_ipc::writer::FileWriter::try_new(&file, &table.schema()).expect("an Arrow file");
         writer.write(table).expect("it takes the table");
         writer.finish().expect("it ends");
         let mut child = Command::new(python)
@@ -208,7 +223,9 @@ fn kernels(rounds: usize) {
     let mut mask = vec![1u8; bytes];
     let mut race = Race::new("loops in place, pieces of 64 KiB");
     race.add("memcpy", || {
-        copy.chunks_mut(64 << 10).zip(source.chunks(64 << 10)).for_each(|(to, from)| to.copy_from_slice(from));
+        copy.chunks_mut(64 << 10)
+            .zip(source.chunks(64 << 10))
+            .for_each(|(to, from)| to.copy_from_slice(from));
         0
     });
     race.add("sums of u32 (dates, offsets)", || {
@@ -233,7 +250,7 @@ fn memory(file: &str) {
     };
     let before = peak();
     let source = Source::open(file).expect("the file opens");
-    let batches = read(&source, 2).collect::<Vec<_>>();
+    let batches = read(&source, 2, 0).collect::<Vec<_>>();
     let mut seen = std::collections::HashSet::new();
     let mut decoded = 0u64;
     fn held(data: &arrow_data::ArrayData, seen: &mut std::collections::HashSet<usize>, total: &mut u64) {

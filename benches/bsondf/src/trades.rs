@@ -47,9 +47,11 @@ pub fn table(rows: usize, note: bool) -> RecordBatch {
         ("quantity", Arc::new(Int32Array::from(quantities))),
     ];
     if note {
-        const NOTES: [&str; 6] = ["", "opening", "block trade", "odd lot", "late report", "crossed by the desk"];
-        let notes: StringArray =
-            (0..rows).map(|row| Some(format!("{} {}", NOTES[random.below(6) as usize], row % 1000))).collect();
+        const NOTES: [&str; 6] =
+            ["", "opening", "block trade", "odd lot", "late report", "crossed by the desk"];
+        let notes: StringArray = (0..rows)
+            .map(|row| Some(format!("{} {}", NOTES[random.below(6) as usize], row % 1000)))
+            .collect();
         columns.push(("note", Arc::new(notes)));
     }
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))

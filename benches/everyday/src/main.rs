@@ -80,7 +80,8 @@ fn convert(from: &str, to: &str) -> Result<u64> {
 
 fn npy_to_arrow() -> Result<()> {
     let folder = std::env::temp_dir();
-    let (from, copy, to) = (folder.join("pentaglot.npy"), folder.join("pentaglot.copy"), folder.join("pentaglot.arrow"));
+    let (from, copy, to) =
+        (folder.join("pentaglot.npy"), folder.join("pentaglot.copy"), folder.join("pentaglot.arrow"));
     let rows = 400_000;
     write_npy(&from, rows)?;
     let (from_name, to_name) = (from.display().to_string(), to.display().to_string());

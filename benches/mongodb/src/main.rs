@@ -31,10 +31,11 @@ fn main() -> Outcome {
     std::fs::create_dir_all(&folder)?;
     let (table, chunks) = (folder.join("ticks.arrow"), folder.join("ticks.bson"));
     make_ticks(megabytes << 20, &[("arrow", &table, false), ("bsondf", &chunks, true)])?;
-    let registry =
-        Registry::default().with_remote(Arc::new(pentaglot_mongodb::Collections::from_env()));
+    let registry = Registry::default().with_remote(Arc::new(pentaglot_mongodb::Collections::from_env()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let client = runtime.block_on(async { Client::with_uri_str(std::env::var("MONGODB_URI")?).await.map_err(Box::<dyn std::error::Error>::from) })?;
+    let client = runtime.block_on(async {
+        Client::with_uri_str(std::env::var("MONGODB_URI")?).await.map_err(Box::<dyn std::error::Error>::from)
+    })?;
     let plain: Collection<Document> = client.database("pentaglot_bench").collection("plain");
     let (mut writes, mut reads) = (vec![Vec::new(), Vec::new()], vec![Vec::new(), Vec::new()]);
     let name = table.to_str().ok_or("a folder whose name is UTF-8")?;
@@ -63,7 +64,10 @@ fn main() -> Outcome {
     println!("{rows} rows, {bytes} bytes encoded, {} bytes of values", megabytes << 20);
     for (what, target, times) in [("write", 0.8, &mut writes), ("read", 0.8, &mut reads)] {
         let (floor, ours) = (median(&mut times[0]), median(&mut times[1]));
-        println!("{what}: {ours:.2} s, of plain binary documents {floor:.2} s: {:.2}x (target {target}x)", floor / ours);
+        println!(
+            "{what}: {ours:.2} s, of plain binary documents {floor:.2} s: {:.2}x (target {target}x)",
+            floor / ours
+        );
     }
     println!("resident: {} (target 300 MB, with the chunks of the floor)", resident()?);
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -100,8 +104,9 @@ fn make_ticks(bytes: usize, outputs: &[(&str, &std::path::Path, bool)]) -> Outco
             state >> 40
         };
         let first = (number * BATCH) as i64;
-        let times: TimestampNanosecondArray =
-            (first..first + BATCH as i64).map(|row| Some(1_700_000_000_000_000_000 + row * 1_000_000)).collect();
+        let times: TimestampNanosecondArray = (first..first + BATCH as i64)
+            .map(|row| Some(1_700_000_000_000_000_000 + row * 1_000_000))
+            .collect();
         let volumes: Int64Array = (0..BATCH).map(|_| Some((next() % 500) as i64 * 100)).collect();
         let mut columns: Vec<(String, pentaglot::arrow::array::ArrayRef)> =
             vec![("time".to_owned(), Arc::new(times)), ("volume".to_owned(), Arc::new(volumes))];
@@ -168,7 +173,8 @@ async fn fetch(plain: &Collection<Document>) -> Outcome<u64> {
         let plain = plain.clone();
         async move {
             let found = plain.find_one(doc! { "_id": number }).await?;
-            let length = found.as_ref().and_then(|found| found.get_binary_generic("data").ok()).map_or(0, Vec::len);
+            let length =
+                found.as_ref().and_then(|found| found.get_binary_generic("data").ok()).map_or(0, Vec::len);
             mongodb::error::Result::Ok(length as u64)
         }
     });

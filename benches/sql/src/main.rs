@@ -9,7 +9,8 @@ use std::process::Command;
 
 use harness::Race;
 
-const QUERY: &str = "SELECT k, sum(price) AS p, max(qty) AS q, count(*) AS n FROM 'FILE' GROUP BY k ORDER BY k";
+const QUERY: &str =
+    "SELECT k, sum(price) AS p, max(qty) AS q, count(*) AS n FROM 'FILE' GROUP BY k ORDER BY k";
 
 struct Bench {
     command: PathBuf,
@@ -103,7 +104,9 @@ impl Bench {
             let mut race = Race::new(format!("{name}: two threads at least 1.6x of one"));
             for threads in ["1", "2"] {
                 let query = query.clone();
-                race.add(format!("{threads} threads"), move || checksum(&self.sql(&query, &["--threads", threads])));
+                race.add(format!("{threads} threads"), move || {
+                    checksum(&self.sql(&query, &["--threads", threads]))
+                });
             }
             check(&race.run(self.rounds));
         }

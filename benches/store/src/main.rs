@@ -15,7 +15,7 @@ use harness::Race;
 use pentaglot::arrow::array::RecordBatch;
 use pentaglot::formats::{Format, WriteOptions, arrow_ipc, parquet};
 use pentaglot::hub::rows;
-use pentaglot::job::{ConvertOptions, Conversion, OpenOptions, open};
+use pentaglot::job::{Conversion, ConvertOptions, OpenOptions, open};
 use pentaglot::store::{PutOptions, Store};
 use pentaglot::{Budget, Control, Registry, Sink};
 
@@ -79,7 +79,9 @@ fn sizes(rows: usize) {
     let store = Store::create(folder.path()).unwrap();
     let (mut with, mut without) = (ChunkStore::default(), ChunkStore::default());
     println!("## 20 versions of {rows} rows and more: bytes after each\n");
-    println!("| version | change | Arrow | Parquet | Parquet in chunks | Parquet cdc in chunks | store |\n|---|---|---|---|---|---|---|");
+    println!(
+        "| version | change | Arrow | Parquet | Parquet in chunks | Parquet cdc in chunks | store |\n|---|---|---|---|---|---|---|"
+    );
     let (mut arrow, mut plain) = (0, 0);
     for (number, (change, version)) in versions::versions(rows).enumerate() {
         arrow += written(&arrow_ipc::ArrowFile, &version, &[]).len();
@@ -89,7 +91,12 @@ fn sizes(rows: usize) {
         with.put(&written(&parquet::Parquet, &version, &[("cdc", "true")]));
         put(&store, &version);
         let own = folder_bytes(folder.path());
-        println!("| {} | {change} | {arrow} | {plain} | {} | {} | {own} |", number + 1, without.bytes(), with.bytes());
+        println!(
+            "| {} | {change} | {arrow} | {plain} | {} | {} | {own} |",
+            number + 1,
+            without.bytes(),
+            with.bytes()
+        );
     }
     let own = folder_bytes(folder.path());
     println!("\nstore / Parquet cdc in chunks: {:.3}\n", own as f64 / with.bytes() as f64);
@@ -135,7 +142,8 @@ fn speed(rows: usize) {
         })
         .add("store get", || {
             let conversion =
-                Conversion::plan_stored(&registry, &store, "bafkr4i", &output, &ConvertOptions::default()).unwrap();
+                Conversion::plan_stored(&registry, &store, "bafkr4i", &output, &ConvertOptions::default())
+                    .unwrap();
             conversion.run(&output, true).unwrap();
             0
         })

@@ -33,7 +33,8 @@ struct Reading {
     note: String,
 }
 
-const WORDS: [&str; 8] = ["calm", "gusty", "rain", "sensor replaced", "snow", "fog", "clear", "storm warning"];
+const WORDS: [&str; 8] =
+    ["calm", "gusty", "rain", "sensor replaced", "snow", "fog", "clear", "storm warning"];
 
 fn readings(count: usize, seed: u64) -> Vec<Reading> {
     let mut random = Random(seed);

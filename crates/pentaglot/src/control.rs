@@ -4,10 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
-
-use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
@@ -52,6 +50,10 @@ struct Shared {
     threads: usize,
     /// Started on first use, so that a process that forks before it reads has no threads.
     pool: OnceLock<Pool>,
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The cores that this process may use. They are counted once: the system reads several files for it.
@@ -182,7 +184,7 @@ impl Control {
     }
 
     /// Applies `work` to each item; results are in the order of the items. Runs on the calling thread if the job
-    /// has one thread or there is one item, otherwise on the job's own threads.
+    /// has one thread or there is one item, otherwise on the job's own threads and the calling one.
     pub(crate) fn map<I: Send, T: Send>(
         &self,
         items: Vec<I>,
@@ -204,9 +206,22 @@ impl Control {
         }
         let mut items: Vec<(usize, I)> = items.into_iter().enumerate().collect();
         items.sort_by_cached_key(|(_, item)| Reverse(size(item)));
-        // A bridge gives one item after the other to whichever thread is free.
-        let run = || items.into_iter().par_bridge().map(|(place, item)| (place, one(item))).collect();
-        let mut done: Vec<(usize, Result<T>)> = self.pool()?.install(run);
+        let (helpers, items) = (self.threads().min(items.len()) - 1, Mutex::new(items.into_iter()));
+        let done = Mutex::new(Vec::new());
+        // Whoever is free takes the next item. The calling thread does too: it would wait otherwise, and has nothing to wake up for.
+        let take_all = || {
+            loop {
+                let next = lock(&items).next();
+                let Some((place, item)) = next else { break };
+                let result = one(item);
+                lock(&done).push((place, result));
+            }
+        };
+        self.pool()?.in_place_scope(|scope| {
+            (0..helpers).for_each(|_| scope.spawn(|_| take_all()));
+            take_all();
+        });
+        let mut done: Vec<(usize, Result<T>)> = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.sort_unstable_by_key(|(place, _)| *place);
         Ok(done.into_iter().map(|(_, result)| result).collect())
     }
