@@ -137,9 +137,8 @@ fn compare(title: &str, table: &RecordBatch, threads: usize, rounds: usize) {
         std::hint::black_box(unpacked);
         table.num_rows() as u64
     });
-    let rows = table.num_rows();
     race.add("pentaglot, one batch", || {
-        read(&source, threads, rows).map(|batch| batch.num_rows() as u64).sum()
+        read(&source, threads, table.num_rows()).map(|batch| batch.num_rows() as u64).sum()
     });
     race.add("pentaglot, batch by batch", || {
         read(&source, threads, 0).map(|batch| batch.num_rows() as u64).sum()
