@@ -115,14 +115,40 @@ impl BlockReader {
 
     /// The next `count` bytes. They are aligned for values of fixed width if all pieces are whole values.
     pub(crate) fn take(&mut self, count: u64) -> Result<Buffer> {
-        let count = count.min(self.left());
-        if count == 0 {
+        if count == 0 || self.left() == 0 {
             return Ok(Buffer::default());
         }
-        let kept = self.memory.len().min(HISTORY);
+        let (memory, kept) = self.next(count)?;
+        let memory = Buffer::from(memory);
+        let piece = memory.slice_with_length(kept, memory.len() - kept);
+        // A short piece would keep more memory than its own.
+        let piece = if piece.len() <= kept { self.copied(&piece)?.into() } else { piece };
+        self.keep(memory);
+        Ok(piece)
+    }
+
+    /// As [`take`](Self::take), in memory that nobody else uses.
+    pub(crate) fn take_mut(&mut self, count: u64) -> Result<MutableBuffer> {
+        if count == 0 || self.left() == 0 {
+            return self.room(0);
+        }
+        let (memory, kept) = self.next(count)?;
+        if kept == 0 && self.left() == 0 {
+            return Ok(memory);
+        }
+        let piece = self.copied(memory.as_slice().get(kept..).unwrap_or_default())?;
+        self.keep(memory.into());
+        Ok(piece)
+    }
+
+    /// Decompresses the next `count` bytes, after some bytes before them; returns how many these are.
+    fn next(&mut self, count: u64) -> Result<(MutableBuffer, usize)> {
+        let count = count.min(self.left());
+        let before = std::mem::take(&mut self.memory);
+        let kept = before.len().min(HISTORY);
         let mut memory = self.room(kept as u64 + count)?;
-        memory.extend_from_slice(self.memory.as_slice().get(self.memory.len() - kept..).unwrap_or_default());
-        self.memory = Buffer::default();
+        memory.extend_from_slice(before.as_slice().get(before.len() - kept..).unwrap_or_default());
+        drop(before);
         // It has been reserved, so it is a `usize`.
         let end = kept + usize::try_from(count).unwrap_or(usize::MAX);
         self.decompress(&mut memory, end)?;
@@ -131,15 +157,20 @@ impl BlockReader {
         if self.done == self.length && !is_whole {
             return Err(self.damaged());
         }
-        self.memory = memory.into();
-        let piece = self.memory.slice_with_length(kept, end - kept);
-        if kept < piece.len() {
-            return Ok(piece);
+        Ok((memory, kept))
+    }
+
+    /// Keeps what the next matches may reach.
+    fn keep(&mut self, memory: Buffer) {
+        if self.left() > 0 {
+            self.memory = memory;
         }
-        // A short piece would keep more memory than its own.
-        let mut copy = self.room(count)?;
-        copy.extend_from_slice(&piece);
-        Ok(copy.into())
+    }
+
+    fn copied(&self, bytes: &[u8]) -> Result<MutableBuffer> {
+        let mut copy = self.room(bytes.len() as u64)?;
+        copy.extend_from_slice(bytes);
+        Ok(copy)
     }
 
     /// Empty memory with room for `bytes` bytes of any type.
@@ -293,8 +324,11 @@ mod tests {
         let budget = Limits::default().budget();
         let mut reader = BlockReader::new(source, 0, packed, length, &budget)?;
         let mut plain = Vec::new();
-        for size in sizes.iter().cycle() {
-            plain.extend_from_slice(&reader.take(*size)?);
+        for (turn, size) in sizes.iter().chain(&[1000]).cycle().enumerate() {
+            match turn % 2 {
+                0 => plain.extend_from_slice(&reader.take(*size)?),
+                _ => plain.extend_from_slice(&reader.take_mut(*size)?),
+            }
             if reader.left() == 0 {
                 break;
             }
@@ -350,7 +384,7 @@ mod tests {
         #[test]
         fn pieces_are_the_block(
             parts in prop::collection::vec((any::<u8>(), 1u16.., any::<u16>()), 1..12),
-            sizes in prop::collection::vec(1u64..200_000, 1..5),
+            sizes in prop::collection::vec(prop_oneof![Just(0u64), 1u64..200_000], 1..5),
         ) {
             let plain = mixed(&parts);
             let block = &compress_with_length(&plain, 0).unwrap()[4..];

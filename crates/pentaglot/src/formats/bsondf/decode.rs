@@ -5,25 +5,17 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowDictionaryKeyType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
-};
-use arrow_array::{
-    Array as _, ArrayRef, BinaryArray, BooleanArray, ListArray, NullArray, PrimitiveArray, StringArray,
-    StructArray, make_array,
-};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::{ArrayRef, BinaryArray, BooleanArray, ListArray, NullArray, StructArray, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{Field, Fields};
 
+use super::checked::{factor, strings};
 use super::layout::{Array, Block, Data};
 use super::schema::{Type, arrow_fields};
 use super::values;
-use crate::cursor::{Reserved, reserve};
 use crate::error::{Context, Error, Result};
-use crate::kernels::{arrays, scan};
+use crate::kernels::scan;
 use crate::limits::Budget;
 use crate::source::Source;
 use crate::wire::lz4::BlockReader;
@@ -64,7 +56,13 @@ impl Decoder {
                         .rule("values-length")
                         .field("d"));
                 }
-                Values::Fixed { values: self.block(block).field("d")?, at: block.offset, width, sum: 0 }
+                let sum = if width == 4 { Sum::Of32(0) } else { Sum::Of64(0) };
+                Values::Fixed {
+                    values: self.block(block).field("d")?,
+                    at: block.offset,
+                    width,
+                    sum: array.kind.is_difference_encoded().then_some(sum),
+                }
             }
             Data::Bytes { values, counts } => Values::Bytes {
                 lengths: self.lengths(counts, values.length)?,
@@ -103,7 +101,6 @@ impl Decoder {
         Ok(ArrayReader {
             kind: array.kind.clone(),
             at: array.offset,
-            budget: self.budget.clone(),
             values,
             mask: self.block(mask).field("m")?,
             mask_at: mask.offset,
@@ -129,7 +126,6 @@ pub(super) struct ArrayReader {
     kind: Type,
     /// Where the array begins.
     at: u64,
-    budget: Budget,
     values: Values,
     mask: BlockReader,
     mask_at: u64,
@@ -140,14 +136,20 @@ pub(super) struct ArrayReader {
     row: u64,
 }
 
+/// The last of the values so far.
+enum Sum {
+    Of32(u32),
+    Of64(u64),
+}
+
 enum Values {
     Nothing,
-    /// `sum` is the last value of those that are stored as differences.
+    /// `sum` is there if the values are stored as differences.
     Fixed {
         values: BlockReader,
         at: u64,
         width: u64,
-        sum: u64,
+        sum: Option<Sum>,
     },
     Bytes {
         values: BlockReader,
@@ -196,13 +198,19 @@ impl ArrayReader {
                 Arc::new(NullArray::new(rows))
             }
             Values::Fixed { values, at, width, sum } => {
-                let bytes = values.take(count.saturating_mul(*width)).at(*at).field("d")?;
-                let bytes = if self.kind.is_difference_encoded() {
-                    sums(&bytes, *width, sum, &self.budget)?
-                } else {
-                    bytes
+                let bytes = count.saturating_mul(*width);
+                let values = match sum {
+                    None => values.take(bytes).at(*at).field("d")?,
+                    Some(sum) => {
+                        let mut values = values.take_mut(bytes).at(*at).field("d")?;
+                        match sum {
+                            Sum::Of32(sum) => values::sums_u32(values.typed_data_mut(), sum),
+                            Sum::Of64(sum) => values::sums_u64(values.typed_data_mut(), sum),
+                        }
+                        values.into()
+                    }
                 };
-                fixed_width(bytes, mask, rows, &self.kind)?
+                fixed_width(values, mask, rows, &self.kind)?
             }
             Values::Bytes { values, at, lengths } => {
                 let (offsets, total) = lengths.take(rows)?;
@@ -251,11 +259,14 @@ impl ArrayReader {
     fn mask(&mut self, rows: usize) -> Result<Option<NullBuffer>> {
         let skipped = self.row % 8;
         let bytes = (skipped + rows as u64).div_ceil(8) - skipped.div_ceil(8);
-        let taken = self.mask.take(bytes).at(self.mask_at).field("m")?;
-        let mut bits = Vec::from_iter((skipped > 0).then_some(self.last_mask));
-        bits.extend_from_slice(&taken);
-        self.last_mask = bits.last().copied().unwrap_or(0);
-        scan::reverse_bits(&mut bits);
+        let mut bits = self.mask.take_mut(bytes).at(self.mask_at).field("m")?;
+        let last = bits.last().copied().unwrap_or(self.last_mask);
+        if skipped > 0 {
+            let taken = std::mem::replace(&mut bits, MutableBuffer::from(vec![self.last_mask]));
+            bits.extend_from_slice(&taken);
+        }
+        self.last_mask = last;
+        scan::reverse_bits(bits.as_slice_mut());
         let nulls = NullBuffer::new(BooleanBuffer::new(bits.into(), skipped as usize, rows));
         Ok((nulls.null_count() > 0).then_some(nulls))
     }
@@ -274,24 +285,25 @@ struct Lengths {
 impl Lengths {
     /// The offsets of the next rows, which begin with 0, and the last one of them.
     fn take(&mut self, rows: usize) -> Result<(OffsetBuffer<i32>, u64)> {
-        if self.reader.left() == self.block.length && self.read(1)?.as_slice() != [0; 4] {
+        // The first length is that of nothing: with it, the sums are offsets.
+        let is_start = self.reader.left() == self.block.length;
+        let count = rows as u64 + u64::from(is_start);
+        let mut offsets = self.reader.take_mut(count.saturating_mul(4)).at(self.block.offset).field("o")?;
+        if !is_start {
+            let lengths = std::mem::replace(&mut offsets, MutableBuffer::from(vec![0u32]));
+            offsets.extend_from_slice(lengths.as_slice());
+        }
+        if offsets.get(..4) != Some(&[0; 4]) {
             return Err(self.fault());
         }
-        let lengths = self.read(rows as u64)?;
-        let mut offsets: Reserved<u32> = reserve(rows as u64 + 1, &self.decoder.budget)?;
-        offsets.push(0);
-        offsets.extend_from_slice(lengths.typed_data())?;
-        let fits = scan::prefix_sums_u32(&mut offsets);
-        let last = offsets.last().map_or(0, |last| u64::from(*last));
+        let fits = scan::prefix_sums_u32(offsets.typed_data_mut());
+        let offsets = Buffer::from(offsets);
+        let last = offsets.typed_data::<u32>().last().map_or(0, |last| u64::from(*last));
         self.sum = self.sum.saturating_add(last);
         if !fits || self.sum > self.total || (self.reader.left() == 0 && self.sum < self.total) {
             return Err(self.fault());
         }
-        Ok((OffsetBuffer::new(ScalarBuffer::new(offsets.into_memory().into(), 0, rows + 1)), last))
-    }
-
-    fn read(&mut self, count: u64) -> Result<Buffer> {
-        self.reader.take(count.saturating_mul(4)).at(self.block.offset).field("o")
+        Ok((OffsetBuffer::new(ScalarBuffer::new(offsets, 0, rows + 1)), last))
     }
 
     /// What is wrong with the lengths, all of them.
@@ -319,32 +331,6 @@ impl Lengths {
     }
 }
 
-/// Values from differences. `sum` is the value before them, and becomes the last of them.
-fn sums(bytes: &Buffer, width: u64, sum: &mut u64, budget: &Budget) -> Result<Buffer> {
-    fn sums_of<T: ArrowNativeType>(
-        bytes: &Buffer,
-        budget: &Budget,
-        add: impl FnMut(&T) -> T,
-    ) -> Result<Buffer> {
-        let differences = bytes.typed_data::<T>();
-        let mut values: Reserved<T> = reserve(differences.len() as u64, budget)?;
-        values.extend(differences.iter().map(add));
-        Ok(values.into_memory().into())
-    }
-    // Sums of 32 bits are the lower halves of sums of 64 bits.
-    let mut add = |difference: u64| {
-        *sum = sum.wrapping_add(difference);
-        *sum
-    };
-    match width {
-        4 => sums_of::<u32>(bytes, budget, |difference| {
-            let [a, b, c, d, ..] = add(u64::from(*difference)).to_le_bytes();
-            u32::from_le_bytes([a, b, c, d])
-        }),
-        _ => sums_of::<u64>(bytes, budget, |difference| add(*difference)),
-    }
-}
-
 /// An array of `rows` values of fixed width.
 fn fixed_width(values: Buffer, mask: Option<NullBuffer>, rows: usize, kind: &Type) -> Result<ArrayRef> {
     if *kind == Type::Bool {
@@ -358,76 +344,4 @@ fn fixed_width(values: Buffer, mask: Option<NullBuffer>, rows: usize, kind: &Typ
 /// The number of rows as Arrow counts them.
 fn row_count(rows: u64) -> Result<usize> {
     usize::try_from(rows).map_err(|_| Error::limit("the address space", usize::MAX, format!("{rows} rows")))
-}
-
-/// Strings, from row `first` of a column. Bytes under a missing one may be anything, and are dropped where they are no text.
-fn strings(
-    offsets: OffsetBuffer<i32>,
-    bytes: Buffer,
-    mask: Option<NullBuffer>,
-    first: u64,
-) -> Result<ArrayRef> {
-    let (offsets, bytes, mask) = match arrays::strings(offsets, bytes, mask) {
-        Ok(strings) => return Ok(Arc::new(strings)),
-        Err(parts) => parts,
-    };
-    let binary = BinaryArray::try_new(offsets, bytes, mask)?;
-    let mut texts: Vec<Option<&str>> = Vec::new();
-    for (index, value) in binary.iter().enumerate() {
-        let text = value.map(std::str::from_utf8).transpose().map_err(|_| {
-            Error::malformed("UTF-8 text", "bytes that are none (the option utf8=bytes reads them as binary)")
-                .index(first + index as u64)
-                .rule("utf8")
-        });
-        texts.push(text?);
-    }
-    Ok(Arc::new(StringArray::from(texts)))
-}
-
-/// Values of a dictionary, from row `first` of a column.
-fn factor(
-    index_type: &DataType,
-    index: &ArrayRef,
-    mask: Option<NullBuffer>,
-    dictionary: &ArrayRef,
-    first: u64,
-) -> Result<ArrayRef> {
-    match index_type {
-        DataType::Int8 => factor_of::<Int8Type>(index, mask, dictionary, first),
-        DataType::Int16 => factor_of::<Int16Type>(index, mask, dictionary, first),
-        DataType::Int32 => factor_of::<Int32Type>(index, mask, dictionary, first),
-        DataType::Int64 => factor_of::<Int64Type>(index, mask, dictionary, first),
-        DataType::UInt8 => factor_of::<UInt8Type>(index, mask, dictionary, first),
-        DataType::UInt16 => factor_of::<UInt16Type>(index, mask, dictionary, first),
-        DataType::UInt32 => factor_of::<UInt32Type>(index, mask, dictionary, first),
-        DataType::UInt64 => factor_of::<UInt64Type>(index, mask, dictionary, first),
-        other => Err(Error::malformed("an integer index", other)),
-    }
-}
-
-/// A dictionary array. Indices under missing values may be anything; those past the dictionary become 0.
-fn factor_of<K: ArrowDictionaryKeyType>(
-    index: &ArrayRef,
-    mask: Option<NullBuffer>,
-    dictionary: &ArrayRef,
-    first: u64,
-) -> Result<ArrayRef> {
-    let keys = PrimitiveArray::<K>::new(index.as_primitive::<K>().values().clone(), mask);
-    let (keys, dictionary) = match arrays::dictionary(keys, Arc::clone(dictionary)) {
-        Ok(factor) => return Ok(Arc::new(factor)),
-        Err(parts) => parts,
-    };
-    let count = dictionary.len();
-    let zero = K::Native::default();
-    let is_within = |key: K::Native| key >= zero && key.to_usize().is_some_and(|key| key < count);
-    if let Some(row) = keys.iter().position(|key| key.is_some_and(|key| !is_within(key))) {
-        let key = keys.value(row);
-        return Err(Error::malformed(format_args!("an index below {count}"), format_args!("{key:?}"))
-            .index(first + row as u64)
-            .rule("index-range"));
-    }
-    let nulls = keys.nulls().cloned();
-    let within = keys.values().iter().map(|key| if is_within(*key) { *key } else { zero });
-    let keys = PrimitiveArray::<K>::new(within.collect(), nulls);
-    Ok(Arc::new(arrow_array::DictionaryArray::<K>::try_new(keys, dictionary)?))
 }
