@@ -143,13 +143,14 @@ impl Document {
         Ok(Stream::new(rows, Teller::new(&self.options.control, progress)))
     }
 
-    /// The rows in memory. Those of a matrix or an array come in one piece, where nothing else is asked for.
+    /// The rows in memory. Those of a matrix, an array or a table of whole columns come in one piece, where nothing else is asked
+    /// for.
     fn read(&self, py: Python<'_>, mut wanted: Wanted) -> Outcome<Batches> {
         let summary = self.opened.document.summary();
         let in_one_piece = wanted.batch_rows == 0
             && wanted.filter.is_none()
-            && Shape::of(&summary.schema) != Shape::Table
-            && Form::of(&summary.schema) != Form::Coo;
+            && (self.opened.format.info().has_whole_columns
+                || Shape::of(&summary.schema) != Shape::Table && Form::of(&summary.schema) != Form::Coo);
         if let (Some(rows), true) = (summary.rows, in_one_piece) {
             wanted.batch_rows = usize::try_from(rows).unwrap_or(usize::MAX).max(1);
         }

@@ -264,6 +264,8 @@ pub struct FormatInfo {
     pub type_language: TypeLanguage,
     /// Whether files have members that can be opened one by one.
     pub has_members: bool,
+    /// Whether a table has each of its columns in one buffer: all rows at once are then read fastest, if all are kept.
+    pub has_whole_columns: bool,
     /// Builds the side index that lets a reader seek, if the format has one.
     pub index: Option<IndexBuilder>,
     /// Whether compression around the file is detected by its magic number; otherwise only by the name.

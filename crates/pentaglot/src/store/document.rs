@@ -41,6 +41,7 @@ static INFO: FormatInfo = FormatInfo {
     options: &[],
     type_language: TypeLanguage::None,
     has_members: false,
+    has_whole_columns: false,
     index: None,
     gzip_by_magic: false,
     spec: "",

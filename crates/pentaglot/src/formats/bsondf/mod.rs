@@ -202,6 +202,7 @@ static INFO: FormatInfo = FormatInfo {
     ],
     type_language: TypeLanguage::None,
     has_members: true,
+    has_whole_columns: true,
     index: None,
     gzip_by_magic: true,
     spec: "https://github.com/fairtide/DataFrame (docs/source/bson_format.rst)",

@@ -150,6 +150,7 @@ static INFO: FormatInfo = FormatInfo {
     ],
     type_language: TypeLanguage::Own,
     has_members: false,
+    has_whole_columns: false,
     index: Some(index::build_index),
     gzip_by_magic: true,
     spec: "https://github.com/mantik-ai/core",

@@ -119,6 +119,7 @@ static INFO: FormatInfo = FormatInfo {
     ],
     type_language: TypeLanguage::Own,
     has_members: false,
+    has_whole_columns: false,
     index: None,
     gzip_by_magic: true,
     spec: "https://github.com/libdynd/libdynd/blob/master/devdocs/serialization-design.md",

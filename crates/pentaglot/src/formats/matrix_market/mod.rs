@@ -81,6 +81,7 @@ static INFO: FormatInfo = FormatInfo {
     ],
     type_language: TypeLanguage::None,
     has_members: false,
+    has_whole_columns: false,
     index: None,
     gzip_by_magic: true,
     spec: "https://math.nist.gov/MatrixMarket/formats.html",

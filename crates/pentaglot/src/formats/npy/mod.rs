@@ -63,6 +63,7 @@ static INFO: FormatInfo = FormatInfo {
     options: &[NULLS],
     type_language: TypeLanguage::None,
     has_members: false,
+    has_whole_columns: false,
     index: None,
     gzip_by_magic: true,
     spec: "https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html",

@@ -81,6 +81,7 @@ static INFO: FormatInfo = FormatInfo {
     ],
     type_language: TypeLanguage::None,
     has_members: true,
+    has_whole_columns: false,
     index: None,
     gzip_by_magic: true,
     spec: "https://numpy.org/doc/stable/reference/generated/numpy.savez.html",

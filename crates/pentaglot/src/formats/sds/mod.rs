@@ -161,6 +161,7 @@ static INFO: FormatInfo = FormatInfo {
     ],
     type_language: TypeLanguage::Own,
     has_members: true,
+    has_whole_columns: false,
     index: Some(index::side_index),
     gzip_by_magic: false,
     spec: "https://github.com/jltsiren/simple-sds/blob/main/SERIALIZATION.md",

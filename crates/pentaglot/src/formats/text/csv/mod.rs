@@ -81,6 +81,7 @@ static INFO: FormatInfo = FormatInfo {
     options: dialect::OPTIONS,
     type_language: TypeLanguage::Arrow,
     has_members: false,
+    has_whole_columns: false,
     index: None,
     gzip_by_magic: true,
     spec: "https://www.rfc-editor.org/rfc/rfc4180",

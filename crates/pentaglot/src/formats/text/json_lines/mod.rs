@@ -67,6 +67,7 @@ static INFO: FormatInfo = FormatInfo {
     options: &[SAMPLE_OPTION],
     type_language: TypeLanguage::Arrow,
     has_members: false,
+    has_whole_columns: false,
     index: None,
     gzip_by_magic: true,
     spec: "https://jsonlines.org",
