@@ -63,6 +63,11 @@ impl Projection {
         Ok(shared.slice(0, index(rows)))
     }
 
+    /// Whether rows become those of a sparse matrix.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.form == Form::Sparse
+    }
+
     /// The selected runs of a block's columns: (column in the block, position in the output, length).
     pub(super) fn spans(&self, block: &Block) -> Vec<Span> {
         let mut place = 0;

@@ -38,9 +38,19 @@ impl Build<'_> {
                 let none = self.selection.no_entries(self.row_count(), &self.file.budget)?;
                 (none, Indices::Narrow(Vec::new()), Buffer::default())
             }
-            Ok([piece]) => self.merge(&[piece], value_type)?,
-            Err(pieces) => self.merge(&pieces, value_type)?,
+            Ok([piece]) => self.merge(vec![piece], value_type)?,
+            Err(pieces) => self.merge(pieces, value_type)?,
         };
+        self.entries(offsets, cols, values, value_type)
+    }
+
+    fn entries(
+        &self,
+        offsets: OffsetBuffer<i64>,
+        cols: Indices,
+        values: Buffer,
+        value_type: ValueType,
+    ) -> Result<ArrayRef> {
         let count = cols.len();
         let numbers = match cols {
             Indices::Narrow(cols) => ColumnNumbers::Narrow(ScalarBuffer::from(cols)),
@@ -100,73 +110,108 @@ impl Build<'_> {
 
     /// Merges pieces with adjacent columns (in order of their columns) and adjacent rows into one run of
     /// rows.
-    fn merge(&self, pieces: &[Piece], to: ValueType) -> Result<(OffsetBuffer<i64>, Indices, Buffer)> {
-        let total: u64 = pieces.iter().map(|piece| piece.cols.len() as u64).sum();
+    fn merge(&self, pieces: Vec<Piece>, to: ValueType) -> Result<(OffsetBuffer<i64>, Indices, Buffer)> {
+        let total = pieces.iter().map(|piece| piece.cols.len() as u64).sum();
+        let mut stack = self.stack(total, to)?;
+        if pieces.is_sorted_by(|above, below| above.rows.end <= below.rows.start) {
+            pieces.into_iter().try_for_each(|piece| stack.push(&piece))?;
+            return Ok(stack.finish());
+        }
+        let cast: Vec<Buffer> =
+            pieces.iter().map(|piece| self.cast_entries(piece, to)).collect::<Result<_>>()?;
+        // The pieces of the current row, in order of their columns; pieces of later rows are in `waiting`,
+        // the next one last.
+        let mut waiting: Vec<_> = pieces.iter().zip(&cast).enumerate().collect();
+        waiting.sort_by_key(|(_, (piece, _))| Reverse(piece.rows.start));
+        let mut active: Vec<(usize, (&Piece, &Buffer))> = Vec::new();
+        for row in self.chunk.rows.clone() {
+            active.retain(|(_, (piece, _))| row < piece.rows.end);
+            let before = active.len();
+            while let Some(next) = waiting.pop_if(|(_, (piece, _))| piece.rows.start <= row) {
+                active.push(next);
+            }
+            if active.len() > before {
+                active.sort_unstable_by_key(|(order, _)| *order);
+            }
+            for (_, (piece, from)) in &active {
+                let local = index(row - piece.rows.start);
+                if let Some(&[first, last]) = piece.ends.get(local..).and_then(|ends| ends.first_chunk()) {
+                    stack.take(piece, from, index(first.cast_unsigned())..index(last.cast_unsigned()));
+                }
+            }
+            stack.ends.push(stack.done as i64);
+        }
+        Ok(stack.finish())
+    }
+
+    /// Room for `total` entries.
+    pub(super) fn stack(&self, total: u64, to: ValueType) -> Result<Stack<'_>> {
         let budget = &self.file.budget;
         let mut ends: Vec<i64> = allocate(self.row_count() + 1, budget)?;
         ends.push(0);
-        let wide = self.file.layout.header.cols > 1 << 32;
-        let mut narrow_cols: Vec<u32> = allocate(if wide { 0 } else { total }, budget)?;
-        let mut wide_cols: Vec<u64> = allocate(if wide { total } else { 0 }, budget)?;
-        let mut values = allocate_zeroed(total.saturating_mul(to.size() as u64), budget)?;
-        let cast: Vec<Buffer> =
-            pieces.iter().map(|piece| self.cast_entries(piece, to)).collect::<Result<_>>()?;
-        let size = to.size();
-        let mut done = 0;
-        // Entries of a piece, in bulk.
-        let mut take = |piece: &Piece, from: &Buffer, span: Range<usize>| {
-            let cols = piece.cols.get(span.clone()).unwrap_or_default();
-            if wide {
-                wide_cols.extend(cols.iter().map(|col| piece.col + u64::from(*col)));
-            } else {
-                let base = u32::try_from(piece.col).unwrap_or(u32::MAX);
-                narrow_cols.extend(cols.iter().map(|col| base.wrapping_add(*col)));
-            }
-            let bytes = from.get(span.start * size..span.end * size).unwrap_or_default();
-            let place =
-                values.as_slice_mut().get_mut(done * size..).and_then(|out| out.get_mut(..bytes.len()));
-            place.unwrap_or_default().copy_from_slice(bytes);
-            done += cols.len();
-            done as i64
-        };
-        let rows = self.chunk.rows.clone();
-        if pieces.is_sorted_by(|above, below| above.rows.end <= below.rows.start) {
-            // No two pieces share rows, so each is copied as a whole.
-            for (piece, from) in pieces.iter().zip(&cast) {
-                let before = ends.last().copied().unwrap_or(0);
-                ends.resize(index(piece.rows.start - rows.start) + 1, before);
-                take(piece, from, 0..piece.cols.len());
-                ends.extend(piece.ends.iter().skip(1).map(|end| before + end));
-            }
-            ends.resize(index(self.row_count()) + 1, total.cast_signed());
+        let cols = if self.file.layout.header.cols > 1 << 32 {
+            Indices::Wide(allocate(total, budget)?)
         } else {
-            // The pieces of the current row, in order of their columns; pieces of later rows are in `waiting`,
-            // the next one last.
-            let mut waiting: Vec<_> = pieces.iter().zip(&cast).enumerate().collect();
-            waiting.sort_by_key(|(_, (piece, _))| Reverse(piece.rows.start));
-            let mut active: Vec<(usize, (&Piece, &Buffer))> = Vec::new();
-            for row in rows {
-                active.retain(|(_, (piece, _))| row < piece.rows.end);
-                let before = active.len();
-                while let Some(next) = waiting.pop_if(|(_, (piece, _))| piece.rows.start <= row) {
-                    active.push(next);
-                }
-                if active.len() > before {
-                    active.sort_unstable_by_key(|(order, _)| *order);
-                }
-                let mut end = ends.last().copied().unwrap_or(0);
-                for (_, (piece, from)) in &active {
-                    let local = index(row - piece.rows.start);
-                    if let Some(&[first, last]) = piece.ends.get(local..).and_then(|ends| ends.first_chunk())
-                    {
-                        end = take(piece, from, index(first.cast_unsigned())..index(last.cast_unsigned()));
-                    }
-                }
-                ends.push(end);
+            Indices::Narrow(allocate(total, budget)?)
+        };
+        let values = allocate_zeroed(total.saturating_mul(to.size() as u64), budget)?;
+        Ok(Stack { build: self, to, ends, cols, values, done: 0 })
+    }
+
+    /// The rows of pieces that are stacked: each has other rows than those before it.
+    pub(super) fn stacked(&self, stack: Stack<'_>) -> Result<ArrayRef> {
+        let to = stack.to;
+        let (offsets, cols, values) = stack.finish();
+        self.entries(offsets, cols, values, to)
+    }
+}
+
+/// The entries of a chunk, from pieces that come one after the other.
+pub(super) struct Stack<'a> {
+    build: &'a Build<'a>,
+    to: ValueType,
+    ends: Vec<i64>,
+    cols: Indices,
+    values: MutableBuffer,
+    /// How many entries there are.
+    done: usize,
+}
+
+impl Stack<'_> {
+    /// Adds a piece below all others, as a whole.
+    pub(super) fn push(&mut self, piece: &Piece) -> Result<()> {
+        if piece.cols.is_empty() {
+            return Ok(());
+        }
+        let values = self.build.cast_entries(piece, self.to)?;
+        let before = self.done as i64;
+        self.ends.resize(index(piece.rows.start - self.build.chunk.rows.start) + 1, before);
+        self.take(piece, &values, 0..piece.cols.len());
+        self.ends.extend(piece.ends.iter().skip(1).map(|end| before + end));
+        Ok(())
+    }
+
+    /// Adds some entries of a piece, whose values have been cast.
+    fn take(&mut self, piece: &Piece, from: &Buffer, span: Range<usize>) {
+        let size = self.to.size();
+        let cols = piece.cols.get(span.clone()).unwrap_or_default();
+        match &mut self.cols {
+            Indices::Wide(all) => all.extend(cols.iter().map(|col| piece.col + u64::from(*col))),
+            Indices::Narrow(all) => {
+                let base = u32::try_from(piece.col).unwrap_or(u32::MAX);
+                all.extend(cols.iter().map(|col| base.wrapping_add(*col)));
             }
         }
-        let cols = if wide { Indices::Wide(wide_cols) } else { Indices::Narrow(narrow_cols) };
-        Ok((OffsetBuffer::new(ScalarBuffer::from(ends)), cols, values.into()))
+        let bytes = from.get(span.start * size..span.end * size).unwrap_or_default();
+        let rest = self.values.as_slice_mut().get_mut(self.done * size..);
+        rest.and_then(|rest| rest.get_mut(..bytes.len())).unwrap_or_default().copy_from_slice(bytes);
+        self.done += cols.len();
+    }
+
+    fn finish(mut self) -> (OffsetBuffer<i64>, Indices, Buffer) {
+        self.ends.resize(index(self.build.row_count()) + 1, self.done as i64);
+        self.values.truncate(self.done * self.to.size());
+        (OffsetBuffer::new(ScalarBuffer::from(self.ends)), self.cols, self.values.into())
     }
 }
 

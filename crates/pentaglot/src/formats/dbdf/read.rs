@@ -15,7 +15,7 @@ use crate::hub::Selection;
 use crate::hub::rows;
 use crate::hub::{Form, Rows};
 
-use super::assemble::{self, Chunk, Projection};
+use super::assemble::{self, Build, Chunk, Projection};
 use super::layout::{Block, Encoding};
 use super::open::File;
 use super::sparse::{self, Piece, State};
@@ -253,10 +253,54 @@ impl Reader {
             chunks.push(chunk);
         }
         let tasks = self.tasks(&chunks);
+        if let [chunk] = &chunks[..]
+            && let Some(entries) = self.stacked_entries(chunk, &tasks)
+        {
+            let batch = self.stacked(chunk, tasks, entries);
+            self.ready.push_back(batch);
+            return;
+        }
         match self.decode(chunks, tasks) {
             Ok(batches) => self.ready.extend(batches),
             Err(error) => self.ready.push_back(Err(error)),
         }
+    }
+
+    /// How many entries there are in the blocks of a chunk, if it is made of several whole sparse blocks, one below the other.
+    fn stacked_entries(&self, chunk: &Chunk, tasks: &[Task]) -> Option<u64> {
+        let is_stacked = self.selection.is_sparse()
+            && tasks.len() > self.file.control.threads()
+            && tasks.len() == chunk.blocks.len();
+        let blocks = &self.file.layout.blocks;
+        let (mut entries, mut row) = (0u64, chunk.rows.start);
+        for block in tasks.iter().map(|task| blocks.get(task.block)) {
+            let block = block.filter(|block| row <= block.row && block.row_end() <= chunk.rows.end)?;
+            row = block.row_end();
+            entries = entries.saturating_add(block.entries);
+        }
+        is_stacked.then_some(entries)
+    }
+
+    /// Decodes a chunk of many blocks, a few at a time: their memory serves the next ones.
+    fn stacked(&mut self, chunk: &Chunk, tasks: Vec<Task>, entries: u64) -> Result<RecordBatch> {
+        let file = Arc::clone(&self.file);
+        let build = Build { file: &file, selection: &self.selection, chunk };
+        let Some(value_type) = file.layout.header.value_type(0) else {
+            return Err(Error::unsupported("a matrix without a value type"));
+        };
+        let mut stack = build.stack(entries, value_type)?;
+        let (mut tasks, at_a_time) = (tasks.into_iter(), 2 * file.control.threads());
+        loop {
+            let few: Vec<Task> = tasks.by_ref().take(at_a_time).collect();
+            if few.is_empty() {
+                break;
+            }
+            for decoded in file.control.map(few, |task| Ok(decode_task(&file, task)))? {
+                decoded?.done.into_iter().try_for_each(|(_, piece)| stack.push(&piece?))?;
+            }
+        }
+        let rows = usize::try_from(chunk.rows.end - chunk.rows.start).unwrap_or(usize::MAX);
+        rows::batch(Arc::clone(&self.selection.schema), vec![build.stacked(stack)?], rows)
     }
 
     fn decode(&mut self, chunks: Vec<Chunk>, tasks: Vec<Task>) -> Result<Vec<Result<RecordBatch>>> {
