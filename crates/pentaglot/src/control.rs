@@ -208,7 +208,7 @@ impl Control {
         items.sort_by_cached_key(|(_, item)| Reverse(size(item)));
         let (helpers, items) = (self.threads().min(items.len()) - 1, Mutex::new(items.into_iter()));
         let done = Mutex::new(Vec::new());
-        // Whoever is free takes the next item. The calling thread does too: it would wait otherwise, and has nothing to wake up for.
+        // Whoever is free takes the next item. The calling thread takes items too, instead of waiting.
         let take_all = || {
             loop {
                 let next = lock(&items).next();

@@ -53,7 +53,7 @@ pub struct EngineOptions {
     pub open: OpenOptions,
     /// Threads (0: as many as there are cores).
     pub threads: usize,
-    /// Rows per batch (0: 8192).
+    /// Rows per batch (0 or 8192: more where rows are short and of fixed width).
     pub batch_rows: usize,
     /// Whether outputs replace what exists.
     pub force: bool,

@@ -60,31 +60,35 @@ enum Work {
 /// The engine's usual number of rows of a batch.
 const USUAL_ROWS: usize = 8192;
 
-/// A batch of so many rows, if it has no more bytes than these: to hand over a batch takes as long as to read some thousand rows.
+/// The most rows and bytes of a larger batch. To hand over a batch takes as long as to read some thousand rows.
 const LARGE_ROWS: usize = 64 << 10;
 const LARGE_BYTES: usize = 2 << 20;
 
-/// How many rows a batch has: as many as the session says, or more where that is the usual number and a row is short.
+/// How many rows a batch has: the number of the session, or more where that is the usual one and rows are short and of fixed
+/// width.
 fn larger_batch(rows: usize, schema: &Schema, limit: Option<usize>) -> usize {
-    fn bytes(kind: &DataType) -> usize {
+    fn bytes(kind: &DataType) -> Option<usize> {
         match kind {
-            DataType::Null | DataType::Boolean => 1,
+            DataType::Null | DataType::Boolean => Some(1),
             DataType::Dictionary(key, _) => bytes(key),
-            DataType::FixedSizeBinary(width) => usize::try_from(*width).unwrap_or(0),
+            DataType::FixedSizeBinary(width) => usize::try_from(*width).ok(),
             DataType::FixedSizeList(item, count) => {
-                bytes(item.data_type()).saturating_mul(usize::try_from(*count).unwrap_or(0))
+                bytes(item.data_type())?.checked_mul(usize::try_from(*count).ok()?)
             }
             DataType::Struct(fields) => {
-                fields.iter().fold(0, |sum, field| sum.saturating_add(bytes(field.data_type())))
+                fields.iter().try_fold(0usize, |sum, field| sum.checked_add(bytes(field.data_type())?))
             }
-            // Of text and lists the length is not known.
-            other => other.primitive_width().unwrap_or(64),
+            other => other.primitive_width(),
         }
     }
     let row =
-        schema.fields().iter().fold(1, |sum: usize, field| sum.saturating_add(bytes(field.data_type())));
-    let large = LARGE_ROWS.min(LARGE_BYTES / row).min(limit.unwrap_or(usize::MAX));
-    if rows == USUAL_ROWS { rows.max(large) } else { rows }
+        schema.fields().iter().try_fold(1usize, |sum, field| sum.checked_add(bytes(field.data_type())?));
+    match row {
+        Some(row) if rows == USUAL_ROWS => {
+            rows.max(LARGE_ROWS.min(LARGE_BYTES / row).min(limit.unwrap_or(usize::MAX)))
+        }
+        _ => rows,
+    }
 }
 
 impl Scan {
@@ -394,5 +398,25 @@ impl Output {
             self.is_asked = false;
         }
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_schema::Field;
+
+    #[test]
+    fn batches_of_short_rows_are_larger() {
+        let rows = |kinds: &[DataType], rows: usize, limit| {
+            let fields: Vec<Field> = kinds.iter().map(|kind| Field::new("x", kind.clone(), true)).collect();
+            larger_batch(rows, &Schema::new(fields), limit)
+        };
+        assert_eq!(rows(&[DataType::Int64, DataType::Float64], 8192, None), 64 << 10);
+        assert_eq!(rows(&[DataType::Int64], 8192, Some(10)), 8192);
+        assert_eq!(rows(&[DataType::Int64], 100, None), 100);
+        assert_eq!(rows(&[DataType::Int64, DataType::Utf8], 8192, None), 8192);
+        assert_eq!(rows(&vec![DataType::Int64; 8], 8192, None), (2 << 20) / 65);
+        assert_eq!(rows(&vec![DataType::Int64; 1000], 8192, None), 8192);
     }
 }

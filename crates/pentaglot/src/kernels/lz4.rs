@@ -12,17 +12,17 @@ use std::ptr::copy_nonoverlapping;
 use arrow_buffer::MutableBuffer;
 use lz4::liblz4::{LZ4_compress_default, LZ4_compressBound};
 
-/// So many packed bytes must follow a token: the longest short sequence takes 17, and copies read 16 at a time.
+/// The minimum number of packed bytes after a token: the longest short sequence takes 17, and copies read 16 at a time.
 const SPARE_PACKED: usize = 32;
 
-/// So much room must follow what has been written: copies write up to 32 bytes at a time.
+/// The minimum room after what has been written: copies write up to 32 bytes at a time.
 const SPARE_ROOM: usize = 64;
 
 /// Decompresses sequences (literals and a match) from the start of `packed`, appending to `memory`, of which no more than `end`
 /// bytes are written. Returns how many packed bytes have been used.
 ///
-/// It stops before a sequence that is damaged, not whole, or close to the end of either side: that one is for the
-/// careful version.
+/// It stops before a sequence that is damaged, not whole, or close to the end of either side: `wire::lz4` decompresses that
+/// one.
 pub(crate) fn sequences(packed: &[u8], memory: &mut MutableBuffer, end: usize) -> usize {
     let end = end.min(memory.capacity());
     let Some(last_token) = packed.len().checked_sub(SPARE_PACKED + 1) else { return 0 };
@@ -88,7 +88,7 @@ fn long(packed: &[u8], next: &mut usize) -> Option<usize> {
     loop {
         let byte = *packed.get(*next)?;
         *next += 1;
-        sum += usize::from(byte);
+        sum = usize::saturating_add(sum, usize::from(byte));
         if byte != 255 {
             return (*next + SPARE_PACKED <= packed.len()).then_some(sum);
         }

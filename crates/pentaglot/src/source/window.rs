@@ -23,7 +23,7 @@ pub(crate) struct Window<R = SourceReader> {
     base: u64,
     /// The largest offset in the file at which the input may end.
     limit: u64,
-    /// The length of the file, if it is known: no more memory is needed at a time.
+    /// Where the file or the input ends, if that is known: no more memory is needed at a time.
     len: Option<u64>,
     /// Whether nothing follows what is in memory.
     ended: bool,

@@ -7,7 +7,7 @@ use lz4::block::{CompressionMode, compress_bound, compress_to_buffer};
 use crate::cursor::{Reserved, reserve};
 use crate::error::{Error, Result};
 use crate::kernels::lz4 as kernel;
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 use crate::source::{Source, Window};
 
 /// `LZ4_MAX_INPUT_SIZE`: the library neither compresses nor decompresses more.
@@ -17,7 +17,7 @@ pub(crate) const MAX_BYTES: u64 = 0x7e00_0000;
 /// up to 255.
 const MAX_RATIO: u64 = 255;
 
-/// So far back a match may reach.
+/// The maximum distance of a match, and one more.
 const HISTORY: usize = 64 << 10;
 
 /// How many packed bytes are read first, and how many at most at a time: more where each read is costly.
@@ -25,24 +25,26 @@ const FIRST_STEP: usize = 32 << 10;
 const MOST_STEP: usize = 256 << 10;
 const MOST_COSTLY_STEP: usize = 2 << 20;
 
-/// With so many packed bytes in memory, sequences are decompressed fast.
+/// The packed bytes that the fast loop needs at least.
 const SPARE_BYTES: usize = 64;
 
-/// So many bytes at the end of a block are literals.
+/// The minimum number of literals at the end of a block.
 const LAST_LITERALS: u64 = 5;
 
-/// The last match begins so many bytes before the end, or earlier.
+/// The minimum distance of the last match from the end.
 const LAST_MATCH: u64 = 12;
 
-/// So many packed bytes follow the literals before a match: its distance, a token and the last literals.
+/// The minimum number of packed bytes after the literals before a match: its distance, a token and the last literals.
 const AFTER_LITERALS: u64 = 2 + 1 + LAST_LITERALS;
 
 /// A block that is decompressed piece by piece. Of what has been decompressed, only the last piece is kept.
 pub(crate) struct BlockReader {
     packed: Window,
     packed_end: u64,
+    /// How many packed bytes are read at a time, at most `most_step`, and the reservation for them.
     step: usize,
     most_step: usize,
+    held: Reservation,
     /// The length of the decompressed block, and how much of it is done.
     length: u64,
     done: u64,
@@ -95,7 +97,9 @@ impl BlockReader {
         }
         budget.limits().check_ratio(packed_bytes, length)?;
         let packed_end = offset.saturating_add(packed_bytes);
+        let is_in_memory = source.memory().is_some();
         Ok(BlockReader {
+            held: budget.reserve(if is_in_memory { 0 } else { packed_bytes.min(FIRST_STEP as u64) })?,
             packed: Window::over(source, offset, Some(packed_end), FIRST_STEP, budget.clone())?,
             packed_end,
             step: FIRST_STEP,
@@ -146,7 +150,10 @@ impl BlockReader {
         let count = count.min(self.left());
         let before = std::mem::take(&mut self.memory);
         let kept = before.len().min(HISTORY);
-        let mut memory = self.room(kept as u64 + count)?;
+        let words: Reserved<i128> = reserve((kept as u64 + count).div_ceil(16), &self.budget)?;
+        // The reservation is attached when the memory is filled: `resize` would release what is not.
+        let (words, reservation) = words.into_parts();
+        let mut memory = MutableBuffer::from(words);
         memory.extend_from_slice(before.as_slice().get(before.len() - kept..).unwrap_or_default());
         drop(before);
         // It has been reserved, so it is a `usize`.
@@ -157,6 +164,7 @@ impl BlockReader {
         if self.done == self.length && !is_whole {
             return Err(self.damaged());
         }
+        reservation.attach(&memory);
         Ok((memory, kept))
     }
 
@@ -239,9 +247,14 @@ impl BlockReader {
     /// Reads packed bytes until there are `least`, or all.
     fn fill(&mut self, least: usize) -> Result<()> {
         if self.packed.rest().len() < least && !self.packed.is_last() {
-            self.packed.set_step(self.step);
             self.packed.fill(least)?;
-            self.step = self.step.saturating_mul(4).min(self.most_step);
+            let larger = self.step.saturating_mul(4).min(self.most_step);
+            // Many columns have many windows: these grow only while most of the budget is left.
+            let is_free = self.budget.used() < self.budget.limits().max_alloc / 4;
+            if larger > self.step && is_free && self.held.grow_to(larger as u64).is_ok() {
+                self.step = larger;
+                self.packed.set_step(larger);
+            }
         }
         Ok(())
     }

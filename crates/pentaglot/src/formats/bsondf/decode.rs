@@ -20,8 +20,9 @@ use crate::limits::Budget;
 use crate::source::Source;
 use crate::wire::lz4::BlockReader;
 
-/// So many rows are decoded at a time where they are dropped.
-const SKIPPED_ROWS: u64 = 64 << 10;
+/// The most rows and bytes that are decoded at a time where they are not kept.
+const CHUNK_ROWS: u64 = 64 << 10;
+const CHUNK_BYTES: u64 = 4 << 20;
 
 /// The bytes that arrays are decoded from, and the budget for what they become.
 #[derive(Clone)]
@@ -98,7 +99,9 @@ impl Decoder {
                 .rule("mask-length")
                 .field("m"));
         }
+        let row_bytes = array.decoded_bytes().div_ceil(rows.max(1)).max(1);
         Ok(ArrayReader {
+            chunk_rows: (self.budget.batch_bytes(CHUNK_BYTES) / row_bytes).clamp(1, CHUNK_ROWS),
             kind: array.kind.clone(),
             at: array.offset,
             values,
@@ -134,6 +137,8 @@ pub(super) struct ArrayReader {
     rows: u64,
     /// The next row.
     row: u64,
+    /// How many rows are decoded at a time where they are not kept.
+    chunk_rows: u64,
 }
 
 /// The last of the values so far.
@@ -176,9 +181,16 @@ impl ArrayReader {
     /// Drops the rows before `row`.
     pub(super) fn skip_to(&mut self, row: u64) -> Result<()> {
         while self.row < row.min(self.rows) {
-            self.take(SKIPPED_ROWS.min(row - self.row))?;
+            self.take(self.chunk_rows.min(row - self.row))?;
         }
         Ok(())
+    }
+
+    /// Decodes all rows that are left, and drops them.
+    pub(super) fn drain(&mut self) -> Result<()> {
+        // Without rows, too, there are lengths to look at.
+        self.take(self.chunk_rows)?;
+        self.skip_to(self.rows)
     }
 
     /// The next `count` rows, or as many as are left.

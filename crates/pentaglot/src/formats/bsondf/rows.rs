@@ -17,8 +17,9 @@ use crate::hub::{distinct, rows};
 /// Rows of a batch, unless a user asks for another number.
 const BATCH_ROWS: u64 = 64 << 10;
 
-/// At least so many rows are decoded at a time, in one or more batches: the last 64 KiB of each buffer are copied then.
-const LEAST_CHUNK_ROWS: u64 = 16 << 10;
+/// The minimum number of rows that are decoded at a time, in one or more batches: the last 64 KiB of each buffer are copied
+/// then.
+const LEAST_CHUNK_ROWS: u64 = if cfg!(test) { 20 } else { 16 << 10 };
 
 /// No more bytes are decoded at a time, unless a user asks for batches that have more.
 const CHUNK_BYTES: u64 = 32 << 20;
@@ -58,7 +59,7 @@ pub(super) struct Part {
     chunk_rows: u64,
     batch_rows: usize,
     row_bytes: u64,
-    /// Rows that are decoded and have not been taken; nothing before the first are decoded.
+    /// Rows that are decoded and have not been taken; `None` until the first chunk is decoded.
     decoded: Option<RecordBatch>,
 }
 
@@ -147,9 +148,12 @@ impl Table {
     fn decode(&self, part: &mut Part) -> Result<RecordBatch> {
         let start = part.rows.start;
         let count = part.chunk_rows.min(part.rows.end.saturating_sub(start));
+        // The rows before the first ones are decoded, too.
+        let is_closed = part.columns.iter().any(|column| matches!(column.values, Values::Closed(..)));
+        let decoded_rows = if is_closed { start.saturating_add(count) } else { count };
         let column = |column: &mut FrameColumn| column.take(&self.decoder, start, count);
         let columns: Vec<&mut FrameColumn> = part.columns.iter_mut().collect();
-        let arrays = if part.row_bytes.saturating_mul(count) < FEW_BYTES {
+        let arrays = if part.row_bytes.saturating_mul(decoded_rows) < FEW_BYTES {
             columns.into_iter().map(column).collect::<Result<Vec<_>>>()?
         } else {
             let size = |column: &&mut FrameColumn| usize::try_from(column.bytes).unwrap_or(usize::MAX);

@@ -64,8 +64,7 @@ fn is_fault_of_data(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated)
 }
 
-/// So many rows, or bytes of a buffer, are decoded at a time.
-const CHECKED_ROWS: u64 = 64 << 10;
+/// How many bytes of a buffer are decompressed at a time.
 const CHECKED_BYTES: u64 = 512 << 10;
 
 struct Check {
@@ -77,13 +76,7 @@ struct Check {
 impl Check {
     /// Decodes all rows of an array.
     fn read(&self, array: &Array) -> Result<()> {
-        let mut reader = self.decoder.reader(array)?;
-        loop {
-            reader.take(CHECKED_ROWS)?;
-            if reader.left() == 0 {
-                return Ok(());
-            }
-        }
+        self.decoder.reader(array)?.drain()
     }
 
     /// Looks for the faults of an array and of all its parts; returns whether there is none.

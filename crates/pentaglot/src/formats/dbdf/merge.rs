@@ -158,7 +158,7 @@ impl Build<'_> {
         Ok(Stack { build: self, to, ends, cols, values, done: 0 })
     }
 
-    /// The rows of pieces that are stacked: each has other rows than those before it.
+    /// The array of a finished stack.
     pub(super) fn stacked(&self, stack: Stack<'_>) -> Result<ArrayRef> {
         let to = stack.to;
         let (offsets, cols, values) = stack.finish();

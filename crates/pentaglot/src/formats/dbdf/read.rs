@@ -281,7 +281,7 @@ impl Reader {
         is_stacked.then_some(entries)
     }
 
-    /// Decodes a chunk of many blocks, a few at a time: their memory serves the next ones.
+    /// Decodes a chunk of many blocks, a few at a time, so that their memory is reused.
     fn stacked(&mut self, chunk: &Chunk, tasks: Vec<Task>, entries: u64) -> Result<RecordBatch> {
         let file = Arc::clone(&self.file);
         let build = Build { file: &file, selection: &self.selection, chunk };
@@ -313,7 +313,7 @@ impl Reader {
             for (chunk, piece) in done {
                 match (piece, pieces.get_mut(chunk), failed.get_mut(chunk)) {
                     (Ok(piece), Some(all), _) => all.push(piece),
-                    (Err(error), _, Some(slot)) => *slot = Some(error),
+                    (Err(error), _, Some(slot)) => drop(slot.get_or_insert(error)),
                     _ => {}
                 }
             }

@@ -10,7 +10,7 @@ use crate::testing::asked::Asked;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 
 use super::Bsondf;
@@ -154,4 +154,65 @@ fn what_is_projected_is_all_that_is_read() {
         assert!(source.bytes_read() - before <= part.bytes, "column {index}");
     }
     assert_eq!(Arc::strong_count(&document.summary().schema), 1);
+}
+
+/// Rows are decoded in chunks that begin anywhere in a byte of a mask: 20 rows or a few less here.
+#[test]
+fn batches_of_all_sizes_are_the_table() {
+    use arrow_array::builder::{Int32Builder, ListBuilder};
+    use arrow_array::types::Int16Type;
+    use arrow_array::{
+        BooleanArray, Date32Array, DictionaryArray, Int64Array, StringArray, StructArray,
+        TimestampMillisecondArray,
+    };
+    let rows = 0..301i64;
+    let present = |row: &i64| row % 7 != 3;
+    let mut lists = ListBuilder::new(Int32Builder::new());
+    for row in rows.clone() {
+        lists.append_option(
+            present(&row).then(|| (0..row % 4).map(|item| (item != 2).then_some(item as i32))),
+        );
+    }
+    let texts: Vec<String> = rows.clone().map(|row| "ä".repeat(row as usize % 9)).collect();
+    let texts = texts.iter().zip(rows.clone()).map(|(text, row)| present(&row).then_some(text.as_str()));
+    let words: DictionaryArray<Int16Type> =
+        rows.clone().map(|row| present(&row).then_some(["x", "y", "zz"][row as usize % 3])).collect();
+    let numbers: ArrayRef = Arc::new(rows.clone().map(Some).collect::<Int64Array>());
+    let dates = rows.clone().map(|row| present(&row).then_some((row * row) as i32));
+    let times = rows.clone().map(|row| Some(row * 86_400_001 - 77));
+    let bits = rows.map(|row| present(&row).then_some(row % 5 < 2));
+    let texts: ArrayRef = Arc::new(texts.collect::<StringArray>());
+    let field =
+        |name: &str, array: &ArrayRef| arrow_schema::Field::new(name, array.data_type().clone(), true);
+    let fields = vec![field("n", &numbers), field("t", &texts)];
+    let parts = StructArray::new(fields.into(), vec![Arc::clone(&numbers), Arc::clone(&texts)], None);
+    let whole = table(vec![
+        ("numbers", numbers),
+        ("texts", texts),
+        ("lists", Arc::new(lists.finish())),
+        ("words", Arc::new(words)),
+        ("dates", Arc::new(dates.collect::<Date32Array>())),
+        ("times", Arc::new(times.collect::<TimestampMillisecondArray>())),
+        ("bits", Arc::new(bits.collect::<BooleanArray>())),
+        ("parts", Arc::new(parts)),
+    ]);
+    let document = open_with(&write(&whole), &ReadOptions::default()).unwrap();
+    for (batch_rows, start) in [(1, 0), (3, 0), (7, 5), (8, 8), (13, 99), (100, 1), (1000, 0)] {
+        let selection = document.selection().with_batch_rows(batch_rows).with_rows(start..301);
+        let found = collect(document.rows(&selection).unwrap()).unwrap();
+        let start = start as usize;
+        assert_eq!(found.columns(), whole.slice(start, 301 - start).columns(), "{batch_rows} {start}");
+    }
+}
+
+#[test]
+fn an_error_in_a_later_batch_names_its_row() {
+    let bytes = (0..90).map(|row| Some(if row == 77 { &b"\xff"[..] } else { b"ok" }));
+    let column: ArrayRef = Arc::new(bytes.collect::<arrow_array::BinaryArray>());
+    let mut document = bson::Document::from_reader(&write(&table(vec![("c", column)]))[..]).unwrap();
+    document.get_document_mut("c").unwrap().insert("t", "utf8");
+    let document = open_with(&document.to_vec().unwrap(), &ReadOptions::default()).unwrap();
+    let mut rows = document.rows(&document.selection().with_batch_rows(3)).unwrap();
+    let error = rows.find_map(|batch| batch.err()).unwrap();
+    assert_eq!(crate::Error::from(error).path(), "columns.c.d[77]");
 }
