@@ -44,7 +44,7 @@ pub(crate) fn sequences(packed: &[u8], memory: &mut MutableBuffer, end: usize) -
                 copy::<u128>(from.add(next), to.add(place));
             } else {
                 let Some(more) = long(packed, &mut next) else { break };
-                literals += more;
+                literals = literals.saturating_add(more);
                 let is_near = |end: usize, place: usize, spare| end - place < literals.saturating_add(spare);
                 if is_near(packed.len(), next, SPARE_PACKED) || is_near(end, place, SPARE_ROOM) {
                     break;
@@ -68,7 +68,7 @@ pub(crate) fn sequences(packed: &[u8], memory: &mut MutableBuffer, end: usize) -
             }
             if matched == 19 {
                 let Some(more) = long(packed, &mut next) else { break };
-                matched += more;
+                matched = matched.saturating_add(more);
             }
             if distance == 0 || distance > place || matched.saturating_add(32) > end - place {
                 break;

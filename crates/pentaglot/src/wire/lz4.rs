@@ -249,9 +249,14 @@ impl BlockReader {
         if self.packed.rest().len() < least && !self.packed.is_last() {
             self.packed.fill(least)?;
             let larger = self.step.saturating_mul(4).min(self.most_step);
-            // Many columns have many windows: these grow only while most of the budget is left.
+            // Many columns have many windows: these grow only where packed bytes follow and most of the budget is left.
+            let follow = self.packed_left().saturating_sub(self.packed.rest().len() as u64);
             let is_free = self.budget.used() < self.budget.limits().max_alloc / 4;
-            if larger > self.step && is_free && self.held.grow_to(larger as u64).is_ok() {
+            if follow > self.step as u64
+                && larger > self.step
+                && is_free
+                && self.held.grow_to(larger as u64).is_ok()
+            {
                 self.step = larger;
                 self.packed.set_step(larger);
             }

@@ -280,7 +280,7 @@ fn demote_text(
         let name = column.name.clone();
         let mut is_text = |array: &super::layout::Array| {
             let decoder = Decoder { source: source.clone(), budget: budget.clone() };
-            match decoder.array(array) {
+            match decoder.reader(array).and_then(|mut reader| reader.drain()) {
                 Err(error) if error.rule_name() == "utf8" => {
                     notes.push(format!("column {name:?}: text that is not UTF-8 is read as bytes"));
                     Ok(false)

@@ -313,7 +313,9 @@ impl Reader {
             for (chunk, piece) in done {
                 match (piece, pieces.get_mut(chunk), failed.get_mut(chunk)) {
                     (Ok(piece), Some(all), _) => all.push(piece),
-                    (Err(error), _, Some(slot)) => drop(slot.get_or_insert(error)),
+                    (Err(error), _, Some(slot)) => {
+                        slot.get_or_insert(error);
+                    }
                     _ => {}
                 }
             }
