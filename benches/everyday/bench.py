@@ -22,7 +22,7 @@ def measure_all(given, folder):
     for kind in pairs.FORMATS:
         data.write(table, folder / f"data.{kind}")
     times = [row for threads in [2, 1] for row in pairs.compare(given.command, folder, table, pairs.PAIRS, threads, list(pairs.PEERS), rounds)]
-    grown = pairs.growth(given.command, folder, rows // 10, sizes)
+    grown = pairs.growth(given.command, folder, rows // 10, sizes, 1 if given.quick else 3)
     works.make(given.command, folder, megabytes)
     own = [row for threads in [2, 1] for row in works.run(given.command, folder, works.WORKS, threads, rounds)]
     records = given.records.read_text().splitlines() if given.records else []

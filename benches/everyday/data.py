@@ -49,11 +49,26 @@ def write(data, path):
     elif kind == "csv":
         pyarrow.csv.write_csv(data, path)
     else:
-        with open(path, "w") as out:
+        with open(path, "wb") as out:
             for batch in data.to_batches(1 << 16):
-                for row in batch.to_pylist():
-                    row["at"] = row["at"].isoformat(timespec="microseconds")
-                    out.write(json.dumps(row, separators=(",", ":")) + "\n")
+                out.write(json_lines(batch))
+
+
+def json_lines(batch):
+    """An object a line. Texts have no character that is escaped."""
+    import pyarrow as pa, pyarrow.compute as pc
+
+    parts = []
+    for index, (field, column) in enumerate(zip(batch.schema, batch.columns)):
+        parts.append(("{" if index == 0 else ",") + f'"{field.name}":')
+        text = column.cast(pa.string())
+        if pa.types.is_timestamp(field.type):
+            text = pc.replace_substring(text, " ", "T")
+        if pa.types.is_string(field.type) or pa.types.is_timestamp(field.type):
+            text = pc.binary_join_element_wise('"', text, '"', "")
+        parts.append(text.fill_null("null"))
+    lines = pc.binary_join_element_wise(*parts, "}\n", "")
+    return b"".join(lines.cast(pa.binary()).to_pylist())
 
 
 def read(path, schema):

@@ -118,21 +118,33 @@ def compare(command, folder, data, pairs, threads, peers, rounds):
     return found
 
 
-def growth(command, folder, rows, sizes):
+def growth(command, folder, rows, sizes, rounds):
+    """Conversions of `rows` rows and of multiples of them. Beyond ten times as many, the same rows are repeated."""
     found = []
+    base = table(rows * min(max(sizes), 10))
     for size in sizes:
-        data = table(rows * size)
+        data = repeated(base, rows * size)
         for kind in sorted({kind for kind, _ in GROWTH}):
             write(data, folder / f"data.{kind}")
         for from_kind, to_kind in GROWTH:
             source, target = folder / f"data.{from_kind}", folder / f"out.{to_kind}"
             words = next(programs(command, source, target, 2, []))[1]
-            wall, cpu, peak = measure(words)
-            target.unlink()
+            figures = []
+            for _ in range(rounds):
+                figures.append(measure(words))
+                target.unlink()
+            wall, cpu, peak = (statistics.median(column) for column in zip(*figures))
             row = {"pair": f"{from_kind} to {to_kind}", "size": size, "mb": round(source.stat().st_size / 1e6)}
             found.append(row | {"wall": round(wall, 3), "cpu": round(cpu, 3), "peak_mb": round(peak)})
             print(found[-1], flush=True)
     return found
+
+
+def repeated(base, rows):
+    """The first rows of a table, which is repeated if it has too few."""
+    import pyarrow as pa
+
+    return pa.concat_tables([base] * -(-rows // len(base))).slice(0, rows)
 
 
 def ratios(found):

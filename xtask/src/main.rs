@@ -71,7 +71,10 @@ fn bench(name: &str, args: &[&str], records: Option<&Path>) -> Result {
     run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]).args(features))?;
     let manifest = root().join("benches/Cargo.toml");
     let mut command = cargo();
-    command.args(["run", "--release", "--manifest-path"]).arg(manifest).args(["--package", name, "--"]);
+    command.args(["run", "--release", "--manifest-path"]).arg(&manifest).args(["--package", name, "--"]);
+    if name == "sds" && args.is_empty() {
+        command.arg("--native").arg(native(name, &manifest)?);
+    }
     if let Some(records) = records {
         command.env("BENCH_RECORDS", records);
     }
@@ -87,6 +90,18 @@ fn bench(name: &str, args: &[&str], records: Option<&Path>) -> Result {
         }
     }
     run(command.args(args))
+}
+
+/// The same bench, built for the processor of this machine.
+fn native(name: &str, manifest: &Path) -> Result<PathBuf> {
+    let folder = build_folder().join("native");
+    run(cargo()
+        .args(["build", "--release", "--package", name, "--manifest-path"])
+        .arg(manifest)
+        .arg("--target-dir")
+        .arg(&folder)
+        .env("RUSTFLAGS", "-Ctarget-cpu=native"))?;
+    Ok(folder.join("release").join(name))
 }
 
 /// The benches of the separate workspace, one for each format.

@@ -95,7 +95,7 @@ impl<'a> Race<'a> {
 }
 
 /// Adds a figure to the file that `BENCH_RECORDS` names.
-fn record(race: &str, name: &str, milliseconds: f64, ratio: f64) {
+pub fn record(race: &str, name: &str, milliseconds: f64, ratio: f64) {
     let Some(path) = std::env::var_os("BENCH_RECORDS") else { return };
     let program = std::env::current_exe().unwrap_or_default();
     let bench = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,5 +1,9 @@
 //! [`Control`]: the progress of a job, a flag that cancels it, and the threads that it may use.
 
+mod lanes;
+
+pub(crate) use lanes::Lanes;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -363,7 +363,7 @@ impl Watch {
             let mut task = pin!(task);
             loop {
                 if let Ok(done) = tokio::time::timeout(Duration::from_millis(50), &mut task).await {
-                    return done.map_err(ours);
+                    return done.map_err(|error| self.shared.place.explain(error));
                 }
                 if let Err(error) = self.check() {
                     if let Some(cluster) = &self.shared.options.cluster {

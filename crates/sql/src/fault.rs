@@ -1,6 +1,8 @@
 //! Our errors through DataFusion and back: one line, with the file's own error and byte.
 
+use arrow_schema::ArrowError;
 use datafusion::error::DataFusionError;
+use datafusion::parquet::errors::ParquetError;
 use pentaglot::{Error, ErrorKind, Hint, redacted};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
@@ -58,6 +60,19 @@ pub(crate) fn ours(error: DataFusionError) -> Error {
             None => other_error(&other.strip_backtrace()),
         },
     }
+}
+
+/// Whether a reader of Parquet, other than ours, has failed.
+pub(crate) fn is_of_parquet(error: &DataFusionError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let is_arrow = matches!(error.downcast_ref(), Some(ArrowError::ParquetError(_)));
+        if is_arrow || error.is::<ParquetError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Our error somewhere among the causes.

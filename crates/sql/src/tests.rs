@@ -194,6 +194,15 @@ fn errors_are_one_line_with_the_file_and_its_byte() {
     test.put("broken.parquet", "PAR1 this is not");
     let error = test.error("SELECT * FROM '@/broken.parquet'");
     assert!(error.contains("broken.parquet: parquet: at byte"), "{error}");
+    // Its footer is sound, a page is not: DataFusion's own reader finds it.
+    test.put("whole.csv", TRADES);
+    test.convert("whole.csv", "page.parquet", &[]);
+    let path = test.folder.path().join("page.parquet");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4..24].fill(0xff);
+    std::fs::write(&path, bytes).unwrap();
+    let error = test.error("SELECT * FROM '@/page.parquet'");
+    assert!(error.contains("page.parquet: parquet: ") && error.contains("at byte"), "{error}");
     let error = test.error("SELECT * FROM '@/missing.csv'");
     assert!(error.contains("missing.csv: cannot open"), "{error}");
     for bad in ["SELEC 1", "SELECT * FROM nothing", "SELECT nope FROM '@/t.csv'", "SELECT * FROM 'x://y'"] {

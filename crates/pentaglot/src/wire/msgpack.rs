@@ -237,19 +237,21 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// The bytes written since the last [`clear`](Self::clear).
+    /// The bytes written so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 
-    /// How many bytes [`bytes`](Self::bytes) has.
-    pub(crate) fn len(&self) -> usize {
-        self.len
+    /// Appends to `bytes`, which [`into_bytes`](Self::into_bytes) gives back.
+    pub(crate) fn over(bytes: Vec<u8>) -> Self {
+        let len = bytes.len();
+        Output { bytes, len }
     }
 
-    /// Clears the bytes, keeping the memory.
-    pub(crate) fn clear(&mut self) {
-        self.len = 0;
+    /// All bytes.
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        self.bytes.truncate(self.len);
+        self.bytes
     }
 
     #[cold]

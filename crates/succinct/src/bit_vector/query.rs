@@ -294,7 +294,19 @@ impl<W: Words> BitQueries for BitVector<W> {
 
     fn rank_many(&self, indexes: &[u64], answers: &mut [u64]) {
         let answers = &mut answers[..indexes.len()];
-        let (support, words, len) = (self.rank_support(), self.bits.words(), self.bits.len());
+        let len = self.bits.len();
+        if let Some(bits) = self.fast_bits() {
+            for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+                if len > CACHED {
+                    indexes.iter().for_each(|&index| bits.prefetch(index.min(len)));
+                }
+                for (answer, &index) in answers.iter_mut().zip(indexes) {
+                    *answer = if index >= len { self.ones } else { bits.rank(index) };
+                }
+            }
+            return;
+        }
+        let (support, words) = (self.rank_support(), self.bits.words());
         dispatch!(isa => for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             indexes.iter().for_each(|&index| self.prefetch_rank(support, index));
             for (answer, &index) in answers.iter_mut().zip(indexes) {

@@ -470,7 +470,8 @@ impl Profile {
             Integer::Unsigned(value) => output.unsigned(value),
             Integer::Negative(value) => output.signed(value),
         }
-        let minimal = output.len() == before - cursor.remaining() && output.bytes().first() == Some(&found);
+        let minimal =
+            output.bytes().len() == before - cursor.remaining() && output.bytes().first() == Some(&found);
         match (found == code, minimal) {
             (true, true) => {}
             (true, false) => self.fixed += 1,

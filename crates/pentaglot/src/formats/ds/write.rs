@@ -1,6 +1,7 @@
 //! Writes record batches as a bundle, batch by batch.
 
 use std::io::Write;
+use std::ops::Range;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
@@ -12,6 +13,7 @@ use super::schema::{self, Derived, declared_rows, root_columns, root_shape};
 use super::types::{Fundamental, Type};
 use super::{ROWS, ROWS_JSON};
 use crate::error::{Context, Error, Result};
+use crate::formats::row_output::RowOutput;
 use crate::formats::side_index;
 use crate::formats::{OptionMap, WriteOptions, WritePlan, Writer, Written, planned_as, relaxed};
 use crate::hub::relax::Rules;
@@ -20,11 +22,6 @@ use crate::kernels::rows;
 use crate::sink::Sink;
 use crate::source::Spool;
 use crate::wire::msgpack::Output;
-
-/// The size of the output buffer.
-const FLUSH_BYTES: usize = 256 << 10;
-/// Simple rows are written this many at a time.
-const PLAIN_ROWS: usize = 4096;
 
 /// How elements are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,9 +145,8 @@ fn has_floats(kind: &Type) -> bool {
 
 /// A bundle being written.
 struct BundleWriter {
-    sink: Sink,
-    /// Elements of an array, whose number must be written before them.
-    spool: Option<Spool>,
+    /// The elements of an array are spooled if their number, which comes before them, is not known.
+    output: RowOutput,
     encoding: Encoding,
     /// The type, if the file does not contain it.
     bare: Option<String>,
@@ -160,9 +156,6 @@ struct BundleWriter {
     rows: u64,
     /// How many rows there must be.
     declared: Option<u64>,
-    output: Output,
-    /// Output that is not written through `output`.
-    text: Vec<u8>,
 }
 
 impl BundleWriter {
@@ -203,116 +196,119 @@ impl BundleWriter {
                 }
             }
         }
-        let (output, text) = (Output::default(), Vec::new());
         let bare = bare.then(|| target.to_string());
-        Ok(BundleWriter { sink, spool, encoding, bare, kind, writing, rows: 0, declared, output, text })
+        let mut output = RowOutput::new(sink, &options.control);
+        output.spool = spool;
+        Ok(BundleWriter { output, encoding, bare, kind, writing, rows: 0, declared })
     }
 
-    fn flush(&mut self) -> Result<()> {
-        for bytes in [self.output.bytes(), self.text.as_slice()] {
-            match &mut self.spool {
-                Some(spool) => spool.write_all(bytes)?,
-                None => self.sink.write_all(bytes)?,
-            }
-        }
-        self.text.clear();
-        self.output.clear();
-        Ok(())
-    }
-
-    /// Writes all rows of a table of MessagePack, many at a time.
-    fn write_plain(&mut self, columns: &[rows::Cells<'_>], count: usize) -> Result<()> {
-        let mut start = 0;
-        while start < count {
-            let mut end = count.min(start + PLAIN_ROWS);
-            while end - start > 1 && rows::most_bytes(columns, &(start..end)) > FLUSH_BYTES {
-                end = start + (end - start) / 2;
-            }
-            rows::write_rows(columns, start..end, self.writing.fixed, &mut self.text);
-            self.flush()?;
-            self.rows += (end - start) as u64;
-            start = end;
-        }
-        Ok(())
-    }
-
-    fn write_rows(&mut self, rows: &RecordBatch) -> Result<()> {
-        let shape = root_shape(&self.kind);
-        let columns = root_columns(&self.kind);
-        let names: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let bound = rows.columns().iter().zip(&columns);
+    fn write_rows(&mut self, batch: &RecordBatch) -> Result<()> {
+        let BundleWriter { output, encoding, kind, writing, rows: first, .. } = self;
+        let shape = root_shape(kind);
+        let columns = root_columns(kind);
+        let bound = batch.columns().iter().zip(&columns);
         let cells = bound.map(|(array, (name, kind))| {
-            let bound = Cells::bind(array, kind, &self.writing);
-            bound.map_err(|error| place_cell(error, shape, self.rows, name))
+            let bound = Cells::bind(array, kind, writing);
+            bound.map_err(|error| place_cell(error, shape, *first, name))
         });
         let cells = cells.collect::<Result<Vec<Cells>>>()?;
-        if self.encoding != Encoding::Json
-            && shape == Shape::Table
-            && let Some(columns) = cells.iter().map(Cells::plain).collect::<Option<Vec<_>>>()
-        {
-            return self.write_plain(&columns, rows.num_rows());
-        }
-        for index in 0..rows.num_rows() {
-            let row = self.rows;
-            match self.encoding {
-                Encoding::MsgPack { .. } => {
-                    if shape == Shape::Table {
-                        self.output.array(cells.len())?;
-                    }
-                    for (cell, name) in cells.iter().zip(&names) {
-                        if let Err(error) = cell.write_msgpack(index, &mut self.output, &self.writing) {
-                            return Err(place_cell(error, shape, row, name));
-                        }
-                    }
-                }
-                Encoding::Json => {
-                    if row > 0 {
-                        self.text.push(b',');
-                    }
-                    if shape == Shape::Table {
-                        self.text.push(b'[');
-                    }
-                    for (place, (cell, name)) in cells.iter().zip(&names).enumerate() {
-                        if place > 0 {
-                            self.text.push(b',');
-                        }
-                        if let Err(error) = cell.write_json(index, &mut self.text, &self.writing) {
-                            return Err(place_cell(error, shape, row, name));
-                        }
-                    }
-                    if shape == Shape::Table {
-                        self.text.push(b']');
-                    }
-                }
+        let names = columns.iter().map(|(name, _)| *name).collect();
+        let rows = BundleRows { cells: &cells, names, shape, first: *first, writing };
+        let simple = rows.simple(*encoding);
+        output.write_rows(batch, |range, out| match (&simple, *encoding) {
+            (Some(columns), _) => {
+                rows::write_rows(columns, range, writing.fixed, out);
+                Ok(())
             }
-            self.rows += 1;
-            if self.output.len().max(self.text.len()) >= FLUSH_BYTES {
-                self.flush()?;
-            }
-        }
-        self.flush()
+            (None, Encoding::MsgPack { .. }) => rows.write_msgpack(range, out),
+            (None, Encoding::Json) => rows.write_json(range, out),
+        })?;
+        *first += batch.num_rows() as u64;
+        Ok(())
     }
 
-    fn end(mut self) -> Result<Written> {
+    fn end(self) -> Result<Written> {
         if let Some(declared) = self.declared
             && declared != self.rows
         {
             return Err(Error::lossy(format!("{declared} rows are declared, found {}", self.rows)));
         }
-        if let Some(mut spool) = self.spool.take() {
-            self.output.array(usize::try_from(self.rows).unwrap_or(usize::MAX))?;
-            self.flush()?;
-            spool.copy_to(&mut self.sink)?;
+        let RowOutput { mut sink, spool, .. } = self.output;
+        if let Some(mut spool) = spool {
+            let mut count = Output::default();
+            count.array(usize::try_from(self.rows).unwrap_or(usize::MAX))?;
+            sink.write_all(count.bytes())?;
+            spool.copy_to(&mut sink)?;
         }
         if self.encoding == Encoding::Json {
             let close = if root_shape(&self.kind) == Shape::Value { "" } else { "]" };
-            self.sink.write_all(close.as_bytes())?;
-            self.sink.write_all(if self.bare.is_some() { b"" } else { b"}" })?;
+            sink.write_all(close.as_bytes())?;
+            sink.write_all(if self.bare.is_some() { b"" } else { b"}" })?;
         }
         let mut written = Written::new(self.rows, 0);
         written.notes.extend(self.bare.map(|kind| format!("the file holds no type; it is {kind}")));
-        written.bytes = self.sink.finish()?;
+        written.bytes = sink.finish()?;
         Ok(written)
+    }
+}
+
+/// The rows of a batch, from which any range can be encoded.
+struct BundleRows<'a> {
+    cells: &'a [Cells],
+    names: Vec<&'a str>,
+    shape: Shape,
+    /// The number of the first row in the file.
+    first: u64,
+    writing: &'a Writing,
+}
+
+impl BundleRows<'_> {
+    /// The columns, if the fast loop can write all of them.
+    fn simple(&self, encoding: Encoding) -> Option<Vec<rows::Cells<'_>>> {
+        let is_table = encoding != Encoding::Json && self.shape == Shape::Table;
+        if is_table { self.cells.iter().map(Cells::plain).collect() } else { None }
+    }
+
+    fn write_msgpack(&self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+        let mut output = Output::over(std::mem::take(out));
+        for index in range {
+            if self.shape == Shape::Table {
+                output.array(self.cells.len())?;
+            }
+            self.each(index, |_, cell| cell.write_msgpack(index, &mut output, self.writing))?;
+        }
+        *out = output.into_bytes();
+        Ok(())
+    }
+
+    fn write_json(&self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+        for index in range {
+            if self.first > 0 || index > 0 {
+                out.push(b',');
+            }
+            if self.shape == Shape::Table {
+                out.push(b'[');
+            }
+            self.each(index, |place, cell| {
+                if place > 0 {
+                    out.push(b',');
+                }
+                cell.write_json(index, out, self.writing)
+            })?;
+            if self.shape == Shape::Table {
+                out.push(b']');
+            }
+        }
+        Ok(())
+    }
+
+    /// Does `write` for each cell of a row, in order; an error is given its place.
+    fn each(&self, index: usize, mut write: impl FnMut(usize, &Cells) -> Result<()>) -> Result<()> {
+        for (place, (cell, name)) in self.cells.iter().zip(&self.names).enumerate() {
+            let row = self.first + index as u64;
+            write(place, cell).map_err(|error| place_cell(error, self.shape, row, name))?;
+        }
+        Ok(())
     }
 }
 

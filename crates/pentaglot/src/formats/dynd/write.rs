@@ -2,7 +2,7 @@
 //! only at the end (the count of a `var` dimension, the length of a CBOR byte string).
 
 use std::collections::HashSet;
-use std::io::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -18,6 +18,7 @@ use super::types::Type;
 use super::unpack::to_storage_order;
 use crate::cursor::Reserved;
 use crate::error::{Context, Error, Result};
+use crate::formats::row_output::RowOutput;
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned_as, relaxed};
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
@@ -26,9 +27,6 @@ use crate::limits::{Budget, Limits};
 use crate::sink::Sink;
 use crate::source::Spool;
 use crate::wire::varint;
-
-/// The size of the output buffer.
-const FLUSH_BYTES: usize = 256 << 10;
 
 /// Plans a file of rows of this schema.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
@@ -157,9 +155,8 @@ fn with_row_count(ty: Type, rows: Option<u64>) -> Type {
 
 /// A file being written.
 struct DyndWriter {
-    sink: Sink,
-    /// Rows that cannot be written yet.
-    spool: Option<Spool>,
+    /// Rows are spooled as long as they cannot be written.
+    output: RowOutput,
     /// All rows, if they must be reordered.
     stored: Option<Reserved<u8>>,
     dialect: Dialect,
@@ -169,8 +166,6 @@ struct DyndWriter {
     rows: u64,
     /// How many rows there must be.
     expected: Option<u64>,
-    /// Reused from batch to batch.
-    buffer: Vec<u8>,
     limits: Limits,
     budget: Budget,
 }
@@ -197,8 +192,7 @@ impl DyndWriter {
         let stored = layout.stored.as_ref().map(|_| Reserved::new(&budget));
         let limits = options.budget.limits().clone();
         let mut writer = DyndWriter {
-            sink,
-            spool: None,
+            output: RowOutput::new(sink, &options.control),
             stored,
             dialect,
             ty,
@@ -206,13 +200,12 @@ impl DyndWriter {
             schema,
             rows: 0,
             expected,
-            buffer: Vec::new(),
             limits,
             budget,
         };
         match writer.head(expected) {
-            Some(head) => writer.sink.write_all(&head)?,
-            None => writer.spool = Some(Spool::new(&writer.budget)),
+            Some(head) => writer.output.write(&head)?,
+            None => writer.output.spool = Some(Spool::new(&writer.budget)),
         }
         Ok(writer)
     }
@@ -244,82 +237,8 @@ impl DyndWriter {
         Some(head)
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        match (&mut self.stored, &mut self.spool) {
-            (Some(stored), _) => {
-                stored.extend_from_slice(bytes)?;
-            }
-            (None, Some(spool)) => spool.write_all(bytes)?,
-            (None, None) => self.sink.write_all(bytes)?,
-        }
-        Ok(())
-    }
-
-    fn misfit(&self, row: usize, column: usize, why: &str) -> Error {
-        let name = self.schema.fields().get(column).map_or("", |field| field.name());
-        Error::lossy(format!("row {}, column {name:?}: {why}", self.rows + row as u64))
-    }
-
-    fn check_misfits(&self, packs: &[Pack]) -> Result<()> {
-        let firsts = packs.iter().enumerate();
-        let first = firsts.filter_map(|(column, pack)| Some((pack.misfits.first_key_value()?, column))).min();
-        match first {
-            Some(((row, why), column)) => Err(self.misfit(*row, column, why)),
-            None => Ok(()),
-        }
-    }
-
-    fn write_fixed(&mut self, columns: &[ArrayRef], count: usize) -> Result<()> {
-        let types = self.layout.columns();
-        let packs =
-            types.iter().zip(columns).map(|(ty, column)| pack(ty, column)).collect::<Result<Vec<_>>>()?;
-        self.check_misfits(&packs)?;
-        if let [pack] = packs.as_slice() {
-            return self.put(&pack.bytes);
-        }
-        let types: Vec<&Type> = types.iter().collect();
-        if self.stored.is_none() && self.spool.is_none() {
-            let mut joined = Ok(());
-            self.sink.append(|out| joined = join_packs(&types, &packs, count, out))?;
-            return joined;
-        }
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        join_packs(&types, &packs, count, &mut buffer)?;
-        let put = self.put(&buffer);
-        self.buffer = buffer;
-        put
-    }
-
-    fn write_rows(&mut self, columns: &[ArrayRef], count: usize) -> Result<()> {
-        let types = self.layout.columns();
-        let encoders: Vec<Encoder> = types
-            .iter()
-            .zip(columns)
-            .map(|(ty, column)| Encoder::new(ty, column, &self.limits))
-            .collect::<Result<_>>()?;
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        for row in 0..count {
-            for (column, encoder) in encoders.iter().enumerate() {
-                encoder.write(row, &mut buffer).map_err(|error| match error.kind() {
-                    crate::ErrorKind::Lossy => self.misfit(row, column, error.message()),
-                    _ => error,
-                })?;
-            }
-            if buffer.len() >= FLUSH_BYTES {
-                self.put(&buffer)?;
-                buffer.clear();
-            }
-        }
-        self.put(&buffer)?;
-        self.buffer = buffer;
-        Ok(())
-    }
-
     fn write_batch(&mut self, rows: &RecordBatch) -> Result<()> {
-        let count = rows.num_rows();
-        let total = self.rows + count as u64;
+        let total = self.rows + rows.num_rows() as u64;
         if self.expected.is_some_and(|expected| total > expected) {
             return Err(self.wrong_count(total));
         }
@@ -331,9 +250,26 @@ impl DyndWriter {
             }
         };
         let columns: Vec<ArrayRef> = rows.columns().iter().map(plain).collect::<Result<_>>()?;
-        match self.layout.row.fixed_size() {
-            Some(_) => self.write_fixed(&columns, count)?,
-            None => self.write_rows(&columns, count)?,
+        let types = self.layout.columns();
+        let (schema, limits) = (self.schema.as_ref(), &self.limits);
+        let batch = Batch { types: &types, columns: &columns, schema, first: self.rows, limits };
+        let is_fixed = self.layout.row.fixed_size().is_some();
+        let encode = |range: Range<usize>, out: &mut Vec<u8>| match is_fixed {
+            true => batch.write_fixed(range, out),
+            false => batch.write(range, out),
+        };
+        let all = 0..rows.num_rows();
+        match &mut self.stored {
+            // The bytes of a single column are those of the rows.
+            None if is_fixed && columns.len() == 1 => {
+                batch.packs(&all)?.iter().try_for_each(|pack| self.output.write(&pack.bytes))?;
+            }
+            None => self.output.write_rows(rows, encode)?,
+            Some(stored) => {
+                let mut bytes = Vec::new();
+                encode(all, &mut bytes)?;
+                stored.extend_from_slice(&bytes)?;
+            }
         }
         self.rows = total;
         Ok(())
@@ -350,20 +286,16 @@ impl DyndWriter {
             return Err(self.wrong_count(self.rows));
         }
         if let (Some(stored), Some((of, axis))) = (self.stored.take(), &self.layout.stored) {
-            let ordered = to_storage_order(of, axis, &stored, 1);
-            match &mut self.spool {
-                Some(spool) => spool.write_all(&ordered)?,
-                None => self.sink.write_all(&ordered)?,
-            }
+            self.output.write(&to_storage_order(of, axis, &stored, 1))?;
         }
-        if let Some(spool) = self.spool.take() {
+        if let Some(spool) = self.output.spool.take() {
             self.finish_spool(spool)?;
         }
         let mut written = Written::new(self.rows, 0);
         if self.dialect == Dialect::Raw {
             written.notes.push(format!("the file holds no type; it is `{}`", self.ty));
         }
-        written.bytes = self.sink.finish()?;
+        written.bytes = self.output.sink.finish()?;
         Ok(written)
     }
 
@@ -374,7 +306,7 @@ impl DyndWriter {
             spool.copy_to(&mut data)?;
             let mut out = Vec::new();
             cbor::write_native_data(&self.ty, &data, &self.limits, &mut out)?;
-            return Ok(self.sink.write_all(&out)?);
+            return self.output.write(&out);
         }
         let mut head = Vec::new();
         if self.dialect == Dialect::Cbor {
@@ -386,8 +318,63 @@ impl DyndWriter {
         } else {
             head = self.head(Some(self.rows)).unwrap_or_default();
         }
-        self.sink.write_all(&head)?;
-        Ok(spool.copy_to(&mut self.sink)?)
+        self.output.write(&head)?;
+        Ok(spool.copy_to(&mut self.output.sink)?)
+    }
+}
+
+/// The rows of a batch, from which any range can be encoded.
+struct Batch<'a> {
+    types: &'a [Type],
+    columns: &'a [ArrayRef],
+    schema: &'a Schema,
+    /// The number of the first row in the file.
+    first: u64,
+    limits: &'a Limits,
+}
+
+impl Batch<'_> {
+    /// The types and values of the columns of some rows.
+    fn columns(&self, range: &Range<usize>) -> impl Iterator<Item = (&Type, ArrayRef)> {
+        let (start, count) = (range.start, range.len());
+        self.types.iter().zip(self.columns).map(move |(ty, column)| (ty, column.slice(start, count)))
+    }
+
+    /// Appends rows of any size, value by value.
+    fn write(&self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+        let encoders = self.columns(&range).map(|(ty, values)| Encoder::new(ty, &values, self.limits));
+        let encoders = encoders.collect::<Result<Vec<Encoder>>>()?;
+        for row in 0..range.len() {
+            for (column, encoder) in encoders.iter().enumerate() {
+                encoder.write(row, out).map_err(|error| match error.kind() {
+                    crate::ErrorKind::Lossy => self.misfit(range.start + row, column, error.message()),
+                    _ => error,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of the columns of rows of a fixed size.
+    fn packs(&self, range: &Range<usize>) -> Result<Vec<Pack>> {
+        let packs = self.columns(range).map(|(ty, values)| pack(ty, &values));
+        let packs = packs.collect::<Result<Vec<Pack>>>()?;
+        let firsts = packs.iter().enumerate();
+        let first = firsts.filter_map(|(column, pack)| Some((pack.misfits.first_key_value()?, column))).min();
+        match first {
+            Some(((row, why), column)) => Err(self.misfit(range.start + row, column, why)),
+            None => Ok(packs),
+        }
+    }
+
+    /// Appends rows of a fixed size: the bytes of their columns, joined row by row.
+    fn write_fixed(&self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+        join_packs(&self.types.iter().collect::<Vec<_>>(), &self.packs(&range)?, range.len(), out)
+    }
+
+    fn misfit(&self, row: usize, column: usize, why: &str) -> Error {
+        let name = self.schema.fields().get(column).map_or("", |field| field.name());
+        Error::lossy(format!("row {}, column {name:?}: {why}", self.first + row as u64))
     }
 }
 

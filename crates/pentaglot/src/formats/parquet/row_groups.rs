@@ -1,7 +1,9 @@
-//! Row groups being written: the columns of each are encoded side by side, and appended in order when it closes.
+//! Row groups being written: each column is a lane of its own, whose values are encoded in order, side by side with the other
+//! columns. A row group is appended to the file when all its columns are closed, while the next one is encoded.
 //!
 //! Where a row group closes depends on the batches and on the sizes of what is encoded, not on threads, so the bytes of
-//! a file do not either.
+//! a file do not either. Sizes are known only when all columns have encoded the same rows. They are looked at when a row group
+//! has twice as many rows as the last time, so that columns seldom wait for each other.
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, SchemaRef};
@@ -13,9 +15,14 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
 
 use super::layout::from_parquet;
-use crate::control::Control;
+use crate::control::{Control, Lanes};
 use crate::error::Result;
 use crate::sink::Sink;
+
+/// The bytes of values that wait to be encoded at the most, unless row groups are small.
+const WAITING_BYTES: usize = 16 << 20;
+/// After so many rows of the first row group its size is looked at.
+const FIRST_ROWS: usize = 8192;
 
 /// When a row group closes.
 #[derive(Debug, Clone, Copy)]
@@ -31,50 +38,57 @@ pub(super) struct RowGroups {
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
     size: RowGroupSize,
-    control: Control,
-    open: Option<OpenGroup>,
+    lanes: Lanes<OpenColumn, Item>,
+    open: OpenGroup,
+    /// How many row groups have been closed.
+    closed: usize,
 }
 
 /// The row group that takes the next rows.
+#[derive(Debug)]
 struct OpenGroup {
-    columns: Vec<OpenColumn>,
     rows: usize,
+    /// How many more rows it takes before its size is looked at.
+    room: usize,
+    /// The bytes of values that it took since its size was looked at.
+    unseen_bytes: usize,
 }
 
 /// A column of the schema, and what encodes its leaves.
 struct OpenColumn {
     field: FieldRef,
     leaves: Vec<ArrowColumnWriter>,
+    /// The leaves of a row group that has been closed.
+    closed: Vec<ArrowColumnChunk>,
+}
+
+/// What a column does next.
+enum Item {
+    Values(ArrayRef),
+    /// The row group ends; these writers encode the next one.
+    Close(Vec<ArrowColumnWriter>),
 }
 
 impl OpenColumn {
-    fn write(mut self, values: &ArrayRef) -> Result<OpenColumn> {
-        let leaves = compute_leaves(&self.field, values).map_err(from_parquet)?;
-        for (writer, leaf) in self.leaves.iter_mut().zip(&leaves) {
-            writer.write(leaf).map_err(from_parquet)?;
+    fn take(&mut self, item: Item) -> Result<()> {
+        match item {
+            Item::Values(values) => {
+                let leaves = compute_leaves(&self.field, &values).map_err(from_parquet)?;
+                for (writer, leaf) in self.leaves.iter_mut().zip(&leaves) {
+                    writer.write(leaf).map_err(from_parquet)?;
+                }
+            }
+            Item::Close(next) => {
+                for leaf in std::mem::replace(&mut self.leaves, next) {
+                    self.closed.push(leaf.close().map_err(from_parquet)?);
+                }
+            }
         }
-        Ok(self)
+        Ok(())
     }
 
-    fn close(self) -> Result<Vec<ArrowColumnChunk>> {
-        self.leaves.into_iter().map(|leaf| leaf.close().map_err(from_parquet)).collect()
-    }
-}
-
-impl OpenGroup {
     fn encoded_bytes(&self) -> usize {
-        let leaves = self.columns.iter().flat_map(|column| &column.leaves);
-        leaves.map(ArrowColumnWriter::get_estimated_total_bytes).sum()
-    }
-
-    /// How many rows the group takes before it has `size`, judged by the rows that it has.
-    fn room(&self, size: RowGroupSize) -> usize {
-        let rows = size.rows.saturating_sub(self.rows);
-        let bytes = self.encoded_bytes();
-        match bytes.checked_div(self.rows) {
-            None | Some(0) => rows,
-            Some(each) => rows.min(size.bytes.saturating_sub(bytes) / each),
-        }
+        self.leaves.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
     }
 }
 
@@ -84,70 +98,90 @@ impl RowGroups {
         file: ArrowWriter<Sink>,
         schema: SchemaRef,
         size: RowGroupSize,
-        control: Control,
+        control: &Control,
     ) -> Result<Self> {
         let (file, factory) = file.into_serialized_writer().map_err(from_parquet)?;
-        Ok(RowGroups { file, factory, schema, size, control, open: None })
+        let writers = column_writers(&file, &factory, &schema, 0)?;
+        let column = |(field, leaves): (&FieldRef, _)| OpenColumn {
+            field: FieldRef::clone(field),
+            leaves,
+            closed: Vec::new(),
+        };
+        let columns = schema.fields().iter().zip(writers).map(column).collect();
+        let lanes = Lanes::new(control, columns, WAITING_BYTES.min(size.bytes / 4), OpenColumn::take)?;
+        let open = OpenGroup { rows: 0, room: FIRST_ROWS, unseen_bytes: 0 };
+        Ok(RowGroups { file, factory, schema, size, lanes, open, closed: 0 })
     }
 
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         let mut start = 0;
         while start < rows.num_rows() {
-            let group = match self.open.take() {
-                Some(group) => group,
-                None => self.start_group()?,
-            };
-            // A group takes a row at least: one may be larger than a group should be.
-            let least = usize::from(group.rows == 0);
-            let count = group.room(self.size).max(least).min(rows.num_rows() - start);
-            let group = self.encode(group, &rows.slice(start, count))?;
-            start += count;
-            let is_full = group.rows >= self.size.rows || group.encoded_bytes() >= self.size.bytes;
-            match is_full || count == 0 {
-                true => self.close(group)?,
-                false => self.open = Some(group),
+            let complete = self.make_room()?;
+            let count = self.open.room.min(rows.num_rows() - start);
+            for (lane, values) in rows.columns().iter().enumerate() {
+                let values = values.slice(start, count);
+                let bytes = values.to_data().get_slice_memory_size();
+                let bytes = bytes.unwrap_or_else(|_| values.get_array_memory_size());
+                self.open.unseen_bytes = self.open.unseen_bytes.saturating_add(bytes);
+                self.lanes.send(lane, Item::Values(values), bytes)?;
             }
+            start += count;
+            self.open.rows += count;
+            self.open.room -= count;
+            // Meanwhile the columns have values to encode.
+            self.append(complete)?;
         }
         Ok(())
     }
 
-    fn start_group(&self) -> Result<OpenGroup> {
-        let index = self.file.flushed_row_groups().len();
-        let mut leaves = self.factory.create_column_writers(index).map_err(from_parquet)?.into_iter();
-        let descriptor = self.file.schema_descr();
-        let mut counts = vec![0; self.schema.fields().len()];
-        for leaf in 0..descriptor.num_columns() {
-            if let Some(count) = counts.get_mut(descriptor.get_column_root_idx(leaf)) {
-                *count += 1;
-            }
+    /// If it is time to, looks at the size of the open row group, and starts the next one if it is full. Returns the columns
+    /// of the row group before it, if it has been closed since the last time.
+    fn make_room(&mut self) -> Result<Vec<ArrowColumnChunk>> {
+        if self.open.room > 0 && self.open.unseen_bytes < self.size.bytes {
+            return Ok(Vec::new());
         }
-        let column = |(field, count): (&FieldRef, usize)| OpenColumn {
-            field: FieldRef::clone(field),
-            leaves: leaves.by_ref().take(count).collect(),
-        };
-        Ok(OpenGroup { columns: self.schema.fields().iter().zip(counts).map(column).collect(), rows: 0 })
+        let (bytes, complete) = self.look()?;
+        let rows = self.open.rows;
+        let each = (bytes / rows.max(1)).max(1);
+        let fitting = self.size.bytes.saturating_sub(bytes) / each;
+        self.open.unseen_bytes = 0;
+        // A rest that is small compared with the row group is not worth another look.
+        if rows >= self.size.rows || fitting <= rows / 16 {
+            self.close()?;
+            self.open.rows = 0;
+            self.open.room = (self.size.bytes / each).min(self.size.rows).div_ceil(8).max(1);
+        } else {
+            self.open.room = fitting.min(self.size.rows - rows).min(rows.max(1));
+        }
+        Ok(complete)
     }
 
-    fn encode(&self, group: OpenGroup, rows: &RecordBatch) -> Result<OpenGroup> {
-        if rows.num_rows() == 0 {
-            return Ok(group);
-        }
-        let columns = group.columns.into_iter().zip(rows.columns()).collect();
-        let bytes = |(_, values): &(OpenColumn, &ArrayRef)| values.get_array_memory_size();
-        let write = |(column, values): (OpenColumn, &ArrayRef)| column.write(values);
-        let encoded = self.control.map_largest_first(columns, bytes, write)?;
-        let columns = encoded.into_iter().collect::<Result<_>>()?;
-        Ok(OpenGroup { columns, rows: group.rows + rows.num_rows() })
+    /// Waits until all values are encoded; returns their bytes, and the columns of the row group that was closed before them.
+    fn look(&mut self) -> Result<(usize, Vec<ArrowColumnChunk>)> {
+        let columns =
+            self.lanes.all(|column| (column.encoded_bytes(), std::mem::take(&mut column.closed)))?;
+        let bytes = columns.iter().map(|(bytes, _)| bytes).sum();
+        Ok((bytes, columns.into_iter().flat_map(|(_, closed)| closed).collect()))
     }
 
-    fn close(&mut self, group: OpenGroup) -> Result<()> {
-        let bytes = |column: &OpenColumn| {
-            column.leaves.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
-        };
-        let chunks = self.control.map_largest_first(group.columns, bytes, OpenColumn::close)?;
+    /// Tells all columns that the row group ends.
+    fn close(&mut self) -> Result<()> {
+        self.closed += 1;
+        let writers = column_writers(&self.file, &self.factory, &self.schema, self.closed)?;
+        for (lane, next) in writers.into_iter().enumerate() {
+            self.lanes.send(lane, Item::Close(next), 0)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a row group to the file.
+    fn append(&mut self, columns: Vec<ArrowColumnChunk>) -> Result<()> {
+        if columns.is_empty() {
+            return Ok(());
+        }
         let mut rows = self.file.next_row_group().map_err(from_parquet)?;
-        for chunk in chunks.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten() {
-            chunk.append_to_row_group(&mut rows).map_err(from_parquet)?;
+        for column in columns {
+            column.append_to_row_group(&mut rows).map_err(from_parquet)?;
         }
         rows.close().map(drop).map_err(from_parquet)
     }
@@ -159,9 +193,31 @@ impl RowGroups {
 
     /// Ends the last row group and the file.
     pub(super) fn finish(mut self) -> Result<Sink> {
-        if let Some(group) = self.open.take() {
-            self.close(group)?;
+        let (_, complete) = self.look()?;
+        self.append(complete)?;
+        if self.open.rows > 0 {
+            self.close()?;
+            let (_, last) = self.look()?;
+            self.append(last)?;
         }
         self.file.into_inner().map_err(from_parquet)
     }
+}
+
+/// What encodes the leaves of each column of a row group.
+fn column_writers(
+    file: &SerializedFileWriter<Sink>,
+    factory: &ArrowRowGroupWriterFactory,
+    schema: &SchemaRef,
+    group: usize,
+) -> Result<Vec<Vec<ArrowColumnWriter>>> {
+    let mut leaves = factory.create_column_writers(group).map_err(from_parquet)?.into_iter();
+    let descriptor = file.schema_descr();
+    let mut counts = vec![0; schema.fields().len()];
+    for leaf in 0..descriptor.num_columns() {
+        if let Some(count) = counts.get_mut(descriptor.get_column_root_idx(leaf)) {
+            *count += 1;
+        }
+    }
+    Ok(counts.into_iter().map(|count| leaves.by_ref().take(count).collect()).collect())
 }

@@ -174,8 +174,8 @@ impl ParquetWriter {
         let encoder = match cdc {
             Some(_) => Encoder::ContentDefined(Box::new(file)),
             None => {
-                let control = options.control.clone();
-                Encoder::SideBySide(Box::new(RowGroups::new(file, Arc::clone(&stored), size, control)?))
+                let (stored, control) = (Arc::clone(&stored), &options.control);
+                Encoder::SideBySide(Box::new(RowGroups::new(file, stored, size, control)?))
             }
         };
         let levels = Levels::gather(schema);

@@ -1,4 +1,4 @@
-//! Text in pieces that end at line ends: several threads read them side by side, and several print them.
+//! Text in pieces that end at line ends, which several threads read side by side.
 //!
 //! Pieces are read without any message: where one is not plain (a record goes on past its end, a value does not fit), the
 //! careful reader reads it again, from the same place to the same end, and says what is wrong. So messages come from one place,
@@ -7,12 +7,9 @@
 use std::io::Read;
 use std::ops::Range;
 
-use arrow_array::RecordBatch;
-
 use crate::control::Control;
 use crate::error::Result;
 use crate::limits::Budget;
-use crate::sink::Sink;
 use crate::source::Window;
 
 /// How much text a batch is made from where the default budget is used.
@@ -104,81 +101,6 @@ fn cuts(text: &[u8], least: usize, most: usize, is_last: bool) -> Vec<Range<usiz
         start = end;
     }
     cuts
-}
-
-/// Rows that one thread prints at a time: at the most, and at the least.
-const PRINTED_ROWS: (usize, usize) = (4096, 64);
-/// The bytes of the arrays that one thread prints at a time, if these are not too few rows.
-const PRINTED_BYTES: usize = 256 << 10;
-/// Text that is gathered before it is written.
-const BUFFER_BYTES: usize = 64 << 10;
-
-/// Prints the rows of batches, on several threads if the job has several, and writes them in order.
-pub(super) struct Printer {
-    sink: Sink,
-    control: Control,
-    buffer: Vec<u8>,
-}
-
-impl Printer {
-    /// A printer whose text begins with `begin`.
-    pub(super) fn new(sink: Sink, begin: Vec<u8>, control: &Control) -> Self {
-        Printer { sink, control: control.clone(), buffer: begin }
-    }
-
-    /// Prints a batch. `print` appends the rows of a range, which may be called on several threads.
-    pub(super) fn print(
-        &mut self,
-        rows: &RecordBatch,
-        print: impl Fn(Range<usize>, &mut Vec<u8>) -> Result<()> + Send + Sync,
-    ) -> Result<()> {
-        let count = rows.num_rows();
-        let (most, least) = PRINTED_ROWS;
-        let bytes = rows.get_array_memory_size().max(1);
-        // Small batches are divided too.
-        let share = count.div_ceil(self.control.threads().saturating_mul(2));
-        let step = (count.saturating_mul(PRINTED_BYTES) / bytes).min(share).clamp(least, most);
-        let ranges = |range: Range<usize>| {
-            let end = range.end;
-            range.step_by(step).map(move |start| start..end.min(start + step))
-        };
-        if self.control.threads() == 1 {
-            for range in ranges(0..count) {
-                print(range, &mut self.buffer)?;
-                self.flush(BUFFER_BYTES)?;
-            }
-            return Ok(());
-        }
-        // A few ranges for each thread at a time, so that little text waits.
-        let group = step.saturating_mul(4 * self.control.threads());
-        for start in (0..count).step_by(group) {
-            let some = ranges(start..count.min(start + group)).collect();
-            let printed = self.control.map(some, |range: Range<usize>| {
-                let mut text = Vec::new();
-                print(range, &mut text).map(|()| text)
-            })?;
-            for text in printed {
-                self.flush(0)?;
-                self.buffer = text?;
-            }
-        }
-        self.flush(BUFFER_BYTES)
-    }
-
-    /// Writes the buffer if it has at least this many bytes.
-    fn flush(&mut self, least: usize) -> Result<()> {
-        if self.buffer.len() >= least.max(1) {
-            std::io::Write::write_all(&mut self.sink, &self.buffer)?;
-            self.buffer.clear();
-        }
-        Ok(())
-    }
-
-    /// Writes the rest and ends the file; gives its bytes.
-    pub(super) fn finish(mut self) -> Result<u64> {
-        self.flush(0)?;
-        self.sink.finish()
-    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 
 pub(crate) use json::Json;
 pub(crate) use msgpack::MsgPack;
-pub(crate) use write::{Cells, Given, most_bytes, write_rows};
+pub(crate) use write::{Cells, Given, write_rows};
 
 /// How many rows are read before their texts are checked.
 const ROWS: usize = 4096;

@@ -216,7 +216,12 @@ fn read<W: Wire>(mut wire: W, count: usize, left: usize) -> Vec<Row> {
 }
 
 fn any_row() -> impl Strategy<Value = Row> {
-    let text = prop_oneof![3 => "[ -~]{0,40}", 1 => "\\PC{0,12}", 1 => "x{300}"];
+    let text = prop_oneof![
+        30 => "[ -~]{0,40}",
+        10 => "\\PC{0,12}",
+        5 => Just("x".repeat(300)),
+        1 => Just("x".repeat(20_000)),
+    ];
     let small = prop_oneof![any::<i64>(), (any::<i64>(), 0..64u32).prop_map(|(value, by)| value >> by)];
     let float = prop_oneof![
         prop::num::f64::NORMAL,
@@ -244,7 +249,10 @@ fn json_row((a, b, c, d, e, f, g, h): &Row) -> String {
 
 proptest! {
     #[test]
-    fn rows_are_written_and_read_as_by_the_plain_versions(rows in prop::collection::vec(any_row(), 1..40), fixed: bool) {
+    fn rows_are_written_and_read_as_by_the_plain_versions(
+        rows in prop_oneof![prop::collection::vec(any_row(), 1..40), prop::collection::vec(any_row(), 100..300)],
+        fixed: bool,
+    ) {
         let naive: Vec<u8> = rows.iter().flat_map(|row| naive_row(row, fixed)).collect();
         prop_assert_eq!(&written(&rows, fixed), &naive);
         let bytes = padded(&naive);

@@ -9,7 +9,7 @@ use super::cells::{Cells, Quoting, Scratch};
 use super::dialect::CsvDialect;
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result, excerpt};
-use crate::formats::text::pieces::Printer;
+use crate::formats::row_output::RowOutput;
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::json::decode::{check_type, is_nested};
 use crate::hub::type_text::print_field;
@@ -108,7 +108,7 @@ fn effect(field: &FieldRef) -> Effect {
 
 /// A file being written.
 struct CsvWriter {
-    printer: Printer,
+    output: RowOutput,
     dialect: CsvDialect,
     names: Vec<String>,
     rows: u64,
@@ -134,8 +134,9 @@ impl CsvWriter {
         // What is lost is recorded in the order of the rows.
         let in_order = !dialect.nulls.is_empty();
         let control = if in_order { Control::new(1) } else { options.control.clone() };
-        let (printer, lost) = (Printer::new(sink, header, &control), options.lost.clone());
-        Ok(CsvWriter { printer, dialect, names, rows: 0, allowed: options.allow_lossy, lost })
+        let (mut output, lost) = (RowOutput::new(sink, &control), options.lost.clone());
+        output.write(&header)?;
+        Ok(CsvWriter { output, dialect, names, rows: 0, allowed: options.allow_lossy, lost })
     }
 }
 
@@ -144,7 +145,7 @@ impl Writer for CsvWriter {
         let cells = Cells::new(rows, &self.dialect)?;
         let (first, names, dialect) = (self.rows, &self.names, &self.dialect);
         let (allowed, lost) = (self.allowed, &self.lost);
-        self.printer.print(rows, |range, out| {
+        self.output.write_rows(rows, |range, out| {
             let mut scratch = Scratch::default();
             for row in range {
                 for column in 0..cells.len() {
@@ -183,6 +184,6 @@ impl Writer for CsvWriter {
     }
 
     fn finish(self: Box<Self>) -> Result<Written> {
-        Ok(Written::new(self.rows, self.printer.finish()?))
+        Ok(Written::new(self.rows, self.output.sink.finish()?))
     }
 }

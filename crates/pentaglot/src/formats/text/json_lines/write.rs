@@ -4,8 +4,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::Result;
+use crate::formats::row_output::RowOutput;
 use crate::formats::text::json_plan::{check_keys, plan_fields};
-use crate::formats::text::pieces::Printer;
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
 use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::{Effect, Form, Plan, shape};
@@ -13,8 +13,7 @@ use crate::hub::{Effect, Form, Plan, shape};
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let json = options.json;
     let control = options.control.clone();
-    let writer =
-        move |sink| JsonLinesWriter { printer: Printer::new(sink, Vec::new(), &control), json, rows: 0 };
+    let writer = move |sink| JsonLinesWriter { output: RowOutput::new(sink, &control), json, rows: 0 };
     Ok(planned(steps(schema), move |sink| Ok(Box::new(writer(sink)))))
 }
 
@@ -30,7 +29,7 @@ fn steps(schema: &Schema) -> Plan {
 
 /// A file being written.
 struct JsonLinesWriter {
-    printer: Printer,
+    output: RowOutput,
     json: JsonOptions,
     rows: u64,
 }
@@ -39,7 +38,7 @@ impl Writer for JsonLinesWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         check_keys(rows, self.rows)?;
         let columns = Columns::new(rows, &self.json)?;
-        self.printer.print(rows, |range, out| {
+        self.output.write_rows(rows, |range, out| {
             for row in range {
                 columns.write_object(row, out)?;
                 out.push(b'\n');
@@ -51,6 +50,6 @@ impl Writer for JsonLinesWriter {
     }
 
     fn finish(self: Box<Self>) -> Result<Written> {
-        Ok(Written::new(self.rows, self.printer.finish()?))
+        Ok(Written::new(self.rows, self.output.sink.finish()?))
     }
 }

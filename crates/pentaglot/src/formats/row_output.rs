@@ -1,0 +1,87 @@
+//! [`RowOutput`]: rows are encoded in pieces, side by side if the job has several threads, and written in order.
+
+use std::io::Write;
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+
+use crate::control::Control;
+use crate::error::Result;
+use crate::sink::Sink;
+use crate::source::Spool;
+
+/// Rows that one thread encodes at a time: at the most, and at the least.
+const PIECE_ROWS: (usize, usize) = (4096, 64);
+/// The bytes of the arrays that one thread encodes at a time, if these are not too few rows.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Where encoded rows go: to the sink, or to a spool if the bytes before them are known only at the end.
+pub(crate) struct RowOutput {
+    pub(crate) sink: Sink,
+    pub(crate) spool: Option<Spool>,
+    control: Control,
+    /// Reused from piece to piece.
+    buffer: Vec<u8>,
+}
+
+impl RowOutput {
+    pub(crate) fn new(sink: Sink, control: &Control) -> Self {
+        RowOutput { sink, spool: None, control: control.clone(), buffer: Vec::new() }
+    }
+
+    /// Writes the rows of a batch. `encode` appends those of a range; it may be called on several threads.
+    pub(crate) fn write_rows(
+        &mut self,
+        rows: &RecordBatch,
+        encode: impl Fn(Range<usize>, &mut Vec<u8>) -> Result<()> + Send + Sync,
+    ) -> Result<()> {
+        let (count, threads) = (rows.num_rows(), self.control.threads());
+        let (most, least) = PIECE_ROWS;
+        let bytes = rows.get_array_memory_size().max(1);
+        // Small batches are divided too.
+        let share = if threads > 1 { count.div_ceil(threads.saturating_mul(2)) } else { count };
+        let step = (count.saturating_mul(PIECE_BYTES) / bytes).min(share).clamp(least, most);
+        let ranges = |range: Range<usize>| {
+            let end = range.end;
+            range.step_by(step).map(move |start| start..end.min(start + step))
+        };
+        if threads == 1 {
+            return ranges(0..count).try_for_each(|range| self.append(|out| encode(range, out)));
+        }
+        // A few ranges for each thread at a time, so that few bytes wait.
+        let group = step.saturating_mul(4 * threads);
+        for start in (0..count).step_by(group) {
+            let some = ranges(start..count.min(start + group)).collect();
+            let encoded = self.control.map(some, |range: Range<usize>| {
+                let mut bytes = Vec::new();
+                encode(range, &mut bytes).map(|()| bytes)
+            })?;
+            encoded.into_iter().try_for_each(|bytes| self.write(&bytes?))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        match &mut self.spool {
+            Some(spool) => spool.write_all(bytes)?,
+            None => self.sink.write_all(bytes)?,
+        }
+        Ok(())
+    }
+
+    /// Writes what `fill` appends; an output in memory needs no copy.
+    fn append(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        match &mut self.spool {
+            Some(spool) => {
+                self.buffer.clear();
+                fill(&mut self.buffer)?;
+                Ok(spool.write_all(&self.buffer)?)
+            }
+            None => {
+                let mut filled = Ok(());
+                self.sink.append(|out| filled = fill(out))?;
+                filled
+            }
+        }
+    }
+}
