@@ -274,6 +274,12 @@ impl Control {
         Ok(self.pool()?.install(work))
     }
 
+    /// Runs `work` on one of the job's threads, some time.
+    fn spawn(&self, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        self.pool()?.spawn(work);
+        Ok(())
+    }
+
     /// Starts a thread for one stage of the job, which overlaps with others. What a stage divides among threads it gives to
     /// [`map`](Self::map).
     pub(crate) fn start<T: Send + 'static>(

@@ -16,6 +16,7 @@ use datafusion::catalog::{
 };
 use datafusion::common::Result as TheirResult;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
@@ -34,10 +35,11 @@ use pentaglot::{Control, Error, Registry, Result, redacted};
 use tokio::runtime::Runtime;
 
 use crate::answer::{as_opened, plain, plain_schema};
-use crate::fault::{ours, theirs};
+use crate::fault::{is_of_parquet, ours, theirs};
 use crate::place::Place;
 use crate::scan::Scan;
 use crate::table::{self, TableOptions, table_options};
+use crate::their_files::TheirFiles;
 use crate::writer::Copy;
 use crate::{copy, functions, nested, summarize};
 
@@ -111,6 +113,8 @@ pub(crate) struct Shared {
     state: OnceLock<SessionState>,
     /// From addresses as they are shown to those that were given.
     real: Mutex<HashMap<String, String>>,
+    /// What DataFusion reads itself in the plan that runs now.
+    theirs: Mutex<TheirFiles>,
 }
 
 impl fmt::Debug for Shared {
@@ -152,7 +156,13 @@ impl Engine {
             .with_default_features()
             .build();
         let place = Arc::new(Place::here(registry, options.open.clone()));
-        let shared = Arc::new(Shared { place, options, state: OnceLock::new(), real: Mutex::default() });
+        let shared = Arc::new(Shared {
+            place,
+            options,
+            state: OnceLock::new(),
+            real: Mutex::default(),
+            theirs: Mutex::default(),
+        });
         for format in shared.place.registry.formats() {
             let id = format.info().id;
             let factory = Arc::new(Tables { shared: Arc::clone(&shared), format: id.to_owned() });
@@ -316,7 +326,11 @@ impl Engine {
             Some(cluster) if !shows_a_plan && is_for_others(&plan) => {
                 cluster.execute(for_others(plan)?, context).await
             }
-            _ => execute_stream(plan, context),
+            _ => {
+                let theirs = TheirFiles::of(&plan);
+                *self.shared.theirs.lock().unwrap_or_else(PoisonError::into_inner) = theirs;
+                execute_stream(plan, context)
+            }
         }
     }
 
@@ -360,19 +374,40 @@ struct Watch {
 impl Watch {
     fn wait<T>(&self, runtime: &Runtime, task: impl Future<Output = TheirResult<T>>) -> Result<T> {
         runtime.block_on(async {
-            let mut task = pin!(task);
-            loop {
-                if let Ok(done) = tokio::time::timeout(Duration::from_millis(50), &mut task).await {
-                    return done.map_err(|error| self.shared.place.explain(error));
-                }
-                if let Err(error) = self.check() {
-                    if let Some(cluster) = &self.shared.options.cluster {
-                        let _ = tokio::time::timeout(Duration::from_secs(2), cluster.cancel()).await;
-                    }
-                    return Err(error);
-                }
+            match self.until_done(task).await? {
+                Ok(done) => Ok(done),
+                Err(error) if is_of_parquet(&error) => Err(self.explain(error).await),
+                Err(error) => Err(ours(error)),
             }
         })
+    }
+
+    /// What is wrong with a Parquet file that DataFusion reads itself, as our reader says it.
+    async fn explain(&self, error: DataFusionError) -> Error {
+        let files = self.shared.theirs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (place, control) = (Arc::clone(&self.shared.place), self.control.clone());
+        let read = tokio::task::spawn_blocking(move || files.fault(&place, &control));
+        match self.until_done(read).await {
+            Ok(Ok(Some(fault))) => fault,
+            Ok(_) => ours(error),
+            Err(ended) => ended,
+        }
+    }
+
+    /// Waits for a task, until something ends the statement early.
+    async fn until_done<F: Future>(&self, task: F) -> Result<F::Output> {
+        let mut task = pin!(task);
+        loop {
+            if let Ok(done) = tokio::time::timeout(Duration::from_millis(50), &mut task).await {
+                return Ok(done);
+            }
+            if let Err(error) = self.check() {
+                if let Some(cluster) = &self.shared.options.cluster {
+                    let _ = tokio::time::timeout(Duration::from_secs(2), cluster.cancel()).await;
+                }
+                return Err(error);
+            }
+        }
     }
 
     fn check(&self) -> Result<()> {

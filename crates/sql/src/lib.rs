@@ -31,6 +31,7 @@ mod summarize;
 mod table;
 #[cfg(test)]
 mod tests;
+mod their_files;
 pub mod wire;
 mod writer;
 

@@ -1,13 +1,11 @@
 //! Where a plan runs: in this process, or on an executor, which opens only names that all machines share and, where it is
 //! confined, only those below its data roots.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use datafusion::error::DataFusionError;
-use pentaglot::job::{self, OpenOptions, View, split_member};
+use pentaglot::job::{OpenOptions, split_member};
 use pentaglot::{Error, Registry, Result, redacted};
 
 use crate::fault;
@@ -20,8 +18,6 @@ pub struct Place {
     pub(crate) registry: Registry,
     pub(crate) open: OpenOptions,
     access: Access,
-    /// The files that DataFusion reads itself.
-    theirs: Mutex<BTreeSet<String>>,
 }
 
 /// Which names may be opened.
@@ -48,19 +44,15 @@ impl fmt::Debug for Place {
 }
 
 impl Place {
-    fn new(registry: Registry, open: OpenOptions, access: Access) -> Self {
-        Place { registry, open, access, theirs: Mutex::default() }
-    }
-
     pub(crate) fn here(registry: Registry, open: OpenOptions) -> Self {
-        Place::new(registry, open, Access::Here)
+        Place { registry, open, access: Access::Here }
     }
 
     /// An executor of a cluster. With roots (folders, or addresses such as `s3://bucket/data`), it opens and writes only
     /// what is below one of them, after all links are followed.
     pub fn executor(registry: Registry, open: OpenOptions, roots: &[String]) -> Result<Self> {
         if roots.is_empty() {
-            return Ok(Place::new(registry, open, Access::Shared));
+            return Ok(Place { registry, open, access: Access::Shared });
         }
         let roots = roots.iter().map(|root| {
             if is_address(root) {
@@ -72,7 +64,7 @@ impl Place {
                 .map(Root::Folder)
                 .map_err(|error| Error::io("cannot use the data root", error).in_input(root.clone()))
         });
-        Ok(Place::new(registry, open, Access::Below(roots.collect::<Result<_>>()?)))
+        Ok(Place { registry, open, access: Access::Below(roots.collect::<Result<_>>()?) })
     }
 
     /// An error as it leaves a node: as it is in this process, else as text that the client recognises.
@@ -81,30 +73,6 @@ impl Place {
             Access::Here => fault::theirs(error),
             _ => fault::travelling(&error),
         }
-    }
-
-    /// Remembers a file that DataFusion reads itself, for [`explain`](Self::explain).
-    pub(crate) fn leave(&self, name: &str) {
-        self.theirs.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
-    }
-
-    /// An error of DataFusion as ours. Its reader of Parquet names neither file nor byte: what it was reading is read again by
-    /// ours, which does.
-    pub(crate) fn explain(&self, error: DataFusionError) -> Error {
-        if fault::is_of_parquet(&error) {
-            let names = self.theirs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let fault = |name: &String| Some(self.read(name).err()?.in_input(name.clone()));
-            if let Some(found) = names.iter().find_map(fault) {
-                return found;
-            }
-        }
-        fault::ours(error)
-    }
-
-    /// Reads all rows of a file.
-    fn read(&self, name: &str) -> Result<()> {
-        let opened = job::open(&self.registry, name, &self.open)?;
-        opened.rows(&View::default())?.try_for_each(|batch| Ok(batch.map(drop)?))
     }
 
     /// The name by which an input is opened; an error if it may not be opened here.

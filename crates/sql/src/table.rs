@@ -195,13 +195,13 @@ pub(crate) async fn provider(
     state: &dyn Session,
     is_local: bool,
 ) -> TheirResult<Arc<dyn TableProvider>> {
+    let place = Arc::clone(place);
     // Executors open files through our scan only, which confines them.
     let is_plain = is_local
         && options.form.is_none()
         && options.open.options.keys().next().is_none()
         && options.open.type_text.is_none();
-    let here = Arc::clone(place);
-    let opened = tokio::task::spawn_blocking(move || open(&here, &names, options)).await;
+    let opened = tokio::task::spawn_blocking(move || open(&place, &names, options)).await;
     let table = opened.map_err(|error| theirs(Error::unsupported(error.to_string())))?.map_err(theirs)?;
     let same = |file: &TableFile| {
         file.opened.format.info().id == "parquet"
@@ -215,7 +215,6 @@ pub(crate) async fn provider(
         return Ok(Arc::new(table));
     }
     let urls = table.files.iter().map(|file| {
-        place.leave(&file.name);
         let path = std::path::absolute(&file.name)?;
         let url = url::Url::from_file_path(&path)
             .map_err(|()| theirs(Error::usage(format!("{}: not a path", file.name))))?;

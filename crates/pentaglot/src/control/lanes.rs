@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 use super::Control;
 use crate::error::{Error, Result};
@@ -13,11 +12,10 @@ use crate::error::{Error, Result};
 /// Lanes of work, each with a state `S` that its items `I` change.
 ///
 /// Nobody waits for all lanes until [`all`](Self::all) is called, so that a thread which is done with one lane goes on with
-/// another, also with items that came later. The calling thread does items too, while more than `most_waiting` bytes wait. In
-/// a job with one thread it does all of them, at once.
+/// another, also with items that came later. Items are done on the job's threads, and on the calling one while more than
+/// `most_waiting` bytes wait. In a job with one thread the calling one does all of them, at once.
 pub(crate) struct Lanes<S, I> {
     shared: Arc<Shared<S, I>>,
-    helpers: Vec<JoinHandle<()>>,
     most_waiting: usize,
 }
 
@@ -26,6 +24,8 @@ struct Shared<S, I> {
     changed: Condvar,
     work: fn(&mut S, I) -> Result<()>,
     control: Control,
+    /// How many threads of the job help at the most.
+    most_helpers: usize,
 }
 
 struct Queues<S, I> {
@@ -35,6 +35,9 @@ struct Queues<S, I> {
     /// Items that wait or are being done.
     unfinished: usize,
     waiting_bytes: usize,
+    /// Threads that have been asked to help, and those that do.
+    asked: usize,
+    helping: usize,
     failed: Option<Failure>,
     is_closed: bool,
 }
@@ -53,53 +56,52 @@ enum Failure {
 }
 
 impl<S: Send + 'static, I: Send + 'static> Lanes<S, I> {
-    /// A lane for each state. Its threads end when the lanes are dropped.
+    /// A lane for each state.
     pub(crate) fn new(
         control: &Control,
         states: Vec<S>,
         most_waiting: usize,
         work: fn(&mut S, I) -> Result<()>,
-    ) -> Result<Self> {
-        let count = control.threads().min(states.len()).saturating_sub(1);
+    ) -> Self {
+        let most_helpers = control.threads().min(states.len()).saturating_sub(1);
         let lane = |state| Lane { state: Some(state), waiting: VecDeque::new(), waiting_bytes: 0 };
-        let lanes = states.into_iter().map(lane).collect();
         let queues = Mutex::new(Queues {
-            lanes,
+            lanes: states.into_iter().map(lane).collect(),
             ready: BTreeSet::new(),
             unfinished: 0,
             waiting_bytes: 0,
+            asked: 0,
+            helping: 0,
             failed: None,
             is_closed: false,
         });
-        let shared = Arc::new(Shared { queues, changed: Condvar::new(), work, control: control.clone() });
-        let most_waiting = if count == 0 { 0 } else { most_waiting };
-        let mut lanes = Lanes { shared, helpers: Vec::new(), most_waiting };
-        for _ in 0..count {
-            let shared = Arc::clone(&lanes.shared);
-            lanes.helpers.push(control.start(move || shared.help())?);
+        let control = control.clone();
+        Lanes {
+            shared: Arc::new(Shared { queues, changed: Condvar::new(), work, control, most_helpers }),
+            most_waiting,
         }
-        Ok(lanes)
     }
 
     /// Adds an item of so many bytes to a lane. Returns the error of an earlier item, of this lane or another.
     pub(crate) fn send(&mut self, lane: usize, item: I, bytes: usize) -> Result<()> {
         let mut queues = self.shared.lock();
+        queues.check()?;
         queues.add(lane, item, bytes);
-        self.shared.changed.notify_one();
-        let is_alone = self.helpers.is_empty();
-        while is_alone && queues.has_items() || queues.waiting_bytes > self.most_waiting {
+        self.shared.ask(&mut queues)?;
+        let is_alone = self.shared.most_helpers == 0;
+        while is_alone && queues.unfinished > 0 || queues.waiting_bytes > self.most_waiting {
             queues = self.shared.help_once(queues)?;
         }
-        queues.check()
+        Ok(())
     }
 
     /// Waits until all items are done, and applies `take` to each state.
     pub(crate) fn all<T>(&mut self, take: impl FnMut(&mut S) -> T) -> Result<Vec<T>> {
         let mut queues = self.shared.lock();
-        while queues.has_items() {
+        queues.check()?;
+        while queues.unfinished > 0 {
             queues = self.shared.help_once(queues)?;
         }
-        queues.check()?;
         Ok(queues.lanes.iter_mut().filter_map(|lane| lane.state.as_mut()).map(take).collect())
     }
 }
@@ -110,10 +112,10 @@ impl<S, I> Drop for Lanes<S, I> {
         queues.is_closed = true;
         queues.ready.clear();
         queues.lanes.iter_mut().for_each(|lane| lane.waiting.clear());
-        drop(queues);
-        self.shared.changed.notify_all();
-        // A panic in an item was caught.
-        self.helpers.drain(..).for_each(|helper| drop(helper.join()));
+        // What is being done ends here; a thread that was asked and has not begun finds nothing to do.
+        while queues.helping > 0 {
+            queues = self.shared.wait(queues);
+        }
     }
 }
 
@@ -130,13 +132,11 @@ impl<S, I> Queues<S, I> {
         }
     }
 
-    /// Whether an item waits or is being done.
-    fn has_items(&self) -> bool {
-        self.failed.is_none() && self.unfinished > 0
-    }
-
-    /// The next item that can be done: of the lane with most to do.
+    /// The next item that can be done: of the lane with most to do. None after a failure.
     fn take(&mut self) -> Option<(usize, S, I)> {
+        if self.failed.is_some() {
+            return None;
+        }
         let (_, Reverse(place)) = self.ready.pop_last()?;
         let lane = self.lanes.get_mut(place)?;
         let (item, bytes) = lane.waiting.pop_front()?;
@@ -150,19 +150,18 @@ impl<S, I> Queues<S, I> {
         self.unfinished -= 1;
         let Some(lane) = self.lanes.get_mut(place) else { return };
         lane.state = Some(state);
-        if !lane.waiting.is_empty() {
+        if !lane.waiting.is_empty() && !self.is_closed {
             self.ready.insert((lane.waiting_bytes, Reverse(place)));
         }
     }
 
+    /// Returns the first failure; every later call returns an error, too.
     fn check(&mut self) -> Result<()> {
-        match self.failed.take() {
-            None => Ok(()),
-            Some(Failure::Panic(panic)) => resume_unwind(panic),
-            Some(Failure::Error(error)) => {
-                self.failed = Some(Failure::Error(Error::cancelled()));
-                Err(error)
-            }
+        let Some(failure) = self.failed.take() else { return Ok(()) };
+        self.failed = Some(Failure::Error(Error::cancelled()));
+        match failure {
+            Failure::Panic(panic) => resume_unwind(panic),
+            Failure::Error(error) => Err(error),
         }
     }
 }
@@ -172,40 +171,75 @@ impl<S, I> Shared<S, I> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does items until the lanes are dropped.
-    fn help(&self) {
-        let mut queues = self.lock();
-        while !queues.is_closed {
-            queues = self.next(queues);
-        }
+    fn wait<'a>(&self, queues: MutexGuard<'a, Queues<S, I>>) -> MutexGuard<'a, Queues<S, I>> {
+        self.changed.wait(queues).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does one item, or waits until something changes; returns the first error.
-    fn help_once<'a>(&'a self, queues: MutexGuard<'a, Queues<S, I>>) -> Result<MutexGuard<'a, Queues<S, I>>> {
-        let mut queues = self.next(queues);
-        queues.check()?;
-        Ok(queues)
-    }
-
-    fn next<'a>(&'a self, mut queues: MutexGuard<'a, Queues<S, I>>) -> MutexGuard<'a, Queues<S, I>> {
-        let next = if queues.failed.is_none() { queues.take() } else { None };
-        let Some((place, mut state, item)) = next else {
-            return self.changed.wait(queues).unwrap_or_else(PoisonError::into_inner);
-        };
+    /// Does the next item, if one can be done; gives back the lock if not.
+    fn work_once<'a>(
+        &'a self,
+        mut queues: MutexGuard<'a, Queues<S, I>>,
+    ) -> (MutexGuard<'a, Queues<S, I>>, bool) {
+        let Some((place, mut state, item)) = queues.take() else { return (queues, false) };
         drop(queues);
         let done = catch_unwind(AssertUnwindSafe(|| {
             self.control.check().and_then(|()| (self.work)(&mut state, item))
         }));
         let mut queues = self.lock();
         queues.put_back(place, state);
-        match done {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) if queues.failed.is_none() => queues.failed = Some(Failure::Error(error)),
-            Ok(Err(_)) => {}
-            Err(panic) => queues.failed = Some(Failure::Panic(panic)),
+        if queues.failed.is_none() {
+            queues.failed = match done {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(Failure::Error(error)),
+                Err(panic) => Some(Failure::Panic(panic)),
+            };
         }
         self.changed.notify_all();
-        queues
+        (queues, true)
+    }
+}
+
+impl<S: Send + 'static, I: Send + 'static> Shared<S, I> {
+    /// Asks a thread of the job to help, if there is something to do for it.
+    fn ask(self: &Arc<Self>, queues: &mut Queues<S, I>) -> Result<()> {
+        if !queues.ready.is_empty() && queues.asked + queues.helping < self.most_helpers {
+            queues.asked += 1;
+            let shared = Arc::clone(self);
+            self.control.spawn(move || shared.help())?;
+        }
+        Ok(())
+    }
+
+    /// Does items until none can be done.
+    fn help(&self) {
+        let mut queues = self.lock();
+        queues.asked -= 1;
+        queues.helping += 1;
+        loop {
+            let (still, did) = self.work_once(queues);
+            queues = still;
+            if !did {
+                break;
+            }
+        }
+        queues.helping -= 1;
+        self.changed.notify_all();
+    }
+
+    /// The calling thread does one item, or waits until something changes. Returns the first failure.
+    fn help_once<'a>(
+        self: &'a Arc<Self>,
+        queues: MutexGuard<'a, Queues<S, I>>,
+    ) -> Result<MutexGuard<'a, Queues<S, I>>> {
+        let (mut queues, did) = self.work_once(queues);
+        queues.check()?;
+        if did {
+            self.ask(&mut queues)?;
+        } else {
+            queues = self.wait(queues);
+            queues.check()?;
+        }
+        Ok(queues)
     }
 }
 
@@ -241,23 +275,37 @@ mod tests {
             let mut lanes = Lanes::new(&control, vec![0; 3], 10, |state: &mut i32, item: i32| {
                 *state += item;
                 if item == 7 { Err(Error::usage("seven")) } else { Ok(()) }
-            })
-            .unwrap();
-            let sent = (0..1000).try_for_each(|item| lanes.send(1, item, 1)).and_then(|()| {
-                let states = lanes.all(|state| *state)?;
-                panic!("{states:?}")
             });
-            assert_eq!(sent.unwrap_err().to_string(), "seven");
-            assert!(lanes.all(|state| *state).is_err(), "nothing follows");
+            let sent = (0..1000).try_for_each(|item| lanes.send(1, item, 1));
+            let error = sent.and_then(|()| lanes.all(|state| *state)).unwrap_err();
+            assert_eq!(error.to_string(), "seven");
+            assert!(lanes.send(0, 1, 1000).is_err() && lanes.all(|state| *state).is_err(), "nothing follows");
+        }
+    }
+
+    #[test]
+    fn lanes_that_are_dropped_leave_nothing_running() {
+        for _ in 0..50 {
+            let control = Control::new(4);
+            let counted = Arc::new(());
+            let mut lanes = Lanes::new(&control, vec![(); 5], 1000, |(), item: Arc<()>| {
+                std::thread::yield_now();
+                drop(item);
+                Ok(())
+            });
+            (0..40).try_for_each(|item| lanes.send(item % 5, Arc::clone(&counted), 1)).unwrap();
+            drop(lanes);
+            assert_eq!(Arc::strong_count(&counted), 1);
         }
     }
 
     #[test]
     fn a_cancelled_job_does_no_more_items() {
         let control = Control::new(2);
-        let mut lanes = Lanes::new(&control, vec![(); 3], 10, |(), ()| Ok(())).unwrap();
+        let mut lanes = Lanes::new(&control, vec![(); 3], 10, |(), ()| Ok(()));
         control.cancel();
-        let error = lanes.send(0, (), 1).and_then(|()| lanes.all(|()| ())).unwrap_err();
+        let sent = (0..100).try_for_each(|_| lanes.send(0, (), 1));
+        let error = sent.and_then(|()| lanes.all(|()| ())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Cancelled);
     }
 
@@ -267,7 +315,7 @@ mod tests {
             let control = Control::new(threads);
             let work: fn(&mut (), bool) -> Result<()> =
                 |(), panics| if panics { panic!("now") } else { Ok(()) };
-            let mut lanes = Lanes::new(&control, vec![(); 3], 10, work).unwrap();
+            let mut lanes = Lanes::new(&control, vec![(); 3], 10, work);
             let caught = catch_unwind(AssertUnwindSafe(|| {
                 lanes.send(0, false, 1).and_then(|()| lanes.send(1, true, 1)).unwrap();
                 lanes.all(|()| ()).unwrap();

@@ -7,13 +7,16 @@ use arrow_array::RecordBatch;
 
 use crate::control::Control;
 use crate::error::Result;
+use crate::hub::value_bytes;
 use crate::sink::Sink;
 use crate::source::Spool;
 
-/// Rows that one thread encodes at a time: at the most, and at the least.
-const PIECE_ROWS: (usize, usize) = (4096, 64);
-/// The bytes of the arrays that one thread encodes at a time, if these are not too few rows.
+/// Rows that one thread encodes at a time at the most.
+const PIECE_ROWS: usize = 4096;
+/// The bytes of the values that one thread encodes at a time, unless a single row has more.
 const PIECE_BYTES: usize = 256 << 10;
+/// Rows that may become so many bytes are encoded one at a time.
+const LARGE_ROW: usize = 4 << 20;
 
 /// Where encoded rows go: to the sink, or to a spool if the bytes before them are known only at the end.
 pub(crate) struct RowOutput {
@@ -29,18 +32,21 @@ impl RowOutput {
         RowOutput { sink, spool: None, control: control.clone(), buffer: Vec::new() }
     }
 
-    /// Writes the rows of a batch. `encode` appends those of a range; it may be called on several threads.
+    /// Writes the rows of a batch. `encode` appends those of a range; it may be called on several threads. `more_bytes` is what a
+    /// row may take in addition to its values.
     pub(crate) fn write_rows(
         &mut self,
         rows: &RecordBatch,
+        more_bytes: usize,
         encode: impl Fn(Range<usize>, &mut Vec<u8>) -> Result<()> + Send + Sync,
     ) -> Result<()> {
-        let (count, threads) = (rows.num_rows(), self.control.threads());
-        let (most, least) = PIECE_ROWS;
-        let bytes = rows.get_array_memory_size().max(1);
+        let count = rows.num_rows();
+        let bytes: usize = rows.columns().iter().map(|values| value_bytes(values)).sum();
+        let row_bytes = (bytes / count.max(1)).saturating_add(more_bytes).max(1);
+        let threads = if row_bytes < LARGE_ROW { self.control.threads() } else { 1 };
         // Small batches are divided too.
         let share = if threads > 1 { count.div_ceil(threads.saturating_mul(2)) } else { count };
-        let step = (count.saturating_mul(PIECE_BYTES) / bytes).min(share).clamp(least, most);
+        let step = (PIECE_BYTES / row_bytes).min(PIECE_ROWS).min(share).max(1);
         let ranges = |range: Range<usize>| {
             let end = range.end;
             range.step_by(step).map(move |start| start..end.min(start + step))
@@ -69,7 +75,7 @@ impl RowOutput {
         Ok(())
     }
 
-    /// Writes what `fill` appends; an output in memory needs no copy.
+    /// Writes what `fill` appends, or nothing if it fails; an output in memory needs no copy.
     fn append(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
         match &mut self.spool {
             Some(spool) => {
@@ -79,7 +85,13 @@ impl RowOutput {
             }
             None => {
                 let mut filled = Ok(());
-                self.sink.append(|out| filled = fill(out))?;
+                self.sink.append(|out| {
+                    let before = out.len();
+                    filled = fill(out);
+                    if filled.is_err() {
+                        out.truncate(before);
+                    }
+                })?;
                 filled
             }
         }

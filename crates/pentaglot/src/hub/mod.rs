@@ -17,6 +17,7 @@ pub mod rows;
 pub mod selection;
 pub mod shape;
 pub mod type_text;
+mod value_bytes;
 
 pub use columns::Columns;
 pub(crate) use columns::distinct;
@@ -27,3 +28,4 @@ pub use plan::{Effect, FieldPlan, Plan, Verdict};
 pub use rows::Rows;
 pub use selection::Selection;
 pub use shape::{Form, Shape};
+pub(crate) use value_bytes::value_bytes;

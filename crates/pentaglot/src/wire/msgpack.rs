@@ -242,18 +242,6 @@ impl Output {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 
-    /// Appends to `bytes`, which [`into_bytes`](Self::into_bytes) gives back.
-    pub(crate) fn over(bytes: Vec<u8>) -> Self {
-        let len = bytes.len();
-        Output { bytes, len }
-    }
-
-    /// All bytes.
-    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
-        self.bytes.truncate(self.len);
-        self.bytes
-    }
-
     #[cold]
     fn grow(&mut self, room: usize) {
         let size = (self.len + room).max(self.bytes.len() * 2).max(4096);

@@ -215,7 +215,8 @@ impl BundleWriter {
         let names = columns.iter().map(|(name, _)| *name).collect();
         let rows = BundleRows { cells: &cells, names, shape, first: *first, writing };
         let simple = rows.simple(*encoding);
-        output.write_rows(batch, |range, out| match (&simple, *encoding) {
+        let more_bytes = if writing.transform == Transform::Keep { 0 } else { image_bytes(kind) };
+        output.write_rows(batch, more_bytes, |range, out| match (&simple, *encoding) {
             (Some(columns), _) => {
                 rows::write_rows(columns, range, writing.fixed, out);
                 Ok(())
@@ -252,6 +253,23 @@ impl BundleWriter {
     }
 }
 
+/// What the images of a row take when they are decoded.
+fn image_bytes(kind: &Type) -> usize {
+    match kind {
+        Type::Fundamental(_) | Type::Tensor(_) => 0,
+        Type::Image(image) => {
+            image.plain_bytes().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX)
+        }
+        Type::Nullable(inner) | Type::Array(inner) => image_bytes(inner),
+        Type::Struct(fields) => sum_of_images(fields),
+        Type::Tabular(table) => sum_of_images(&table.columns),
+    }
+}
+
+fn sum_of_images(fields: &[(String, Type)]) -> usize {
+    fields.iter().fold(0, |sum, (_, kind)| sum.saturating_add(image_bytes(kind)))
+}
+
 /// The rows of a batch, from which any range can be encoded.
 struct BundleRows<'a> {
     cells: &'a [Cells],
@@ -270,14 +288,14 @@ impl BundleRows<'_> {
     }
 
     fn write_msgpack(&self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
-        let mut output = Output::over(std::mem::take(out));
+        let mut output = Output::default();
         for index in range {
             if self.shape == Shape::Table {
                 output.array(self.cells.len())?;
             }
             self.each(index, |_, cell| cell.write_msgpack(index, &mut output, self.writing))?;
         }
-        *out = output.into_bytes();
+        out.extend_from_slice(output.bytes());
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Encodes Arrow columns as rows. Columns of fixed size are packed first; others are written value by value.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, StringArray};
@@ -50,7 +50,7 @@ pub(super) enum Encoder {
         types: StringArray,
         data: BinaryArray,
         limits: Limits,
-        last: RefCell<Option<(String, Type)>>,
+        last: Mutex<Option<(String, Type)>>,
     },
     Merkle {
         pattern: Type,
@@ -58,7 +58,7 @@ pub(super) enum Encoder {
         hashes: BinaryArray,
         limits: Limits,
         /// The last type, which is checked.
-        last: RefCell<Option<String>>,
+        last: Mutex<Option<String>>,
     },
 }
 
@@ -173,12 +173,12 @@ impl Encoder {
             Type::Array(pattern) => {
                 let (types, data) = text_and_bytes(array).ok_or_else(mismatch)?;
                 let (pattern, limits) = (pattern.as_ref().clone(), limits.clone());
-                Encoder::Array { pattern, types, data, limits, last: RefCell::new(None) }
+                Encoder::Array { pattern, types, data, limits, last: Mutex::new(None) }
             }
             Type::Merkle(pattern) => {
                 let (types, hashes) = text_and_bytes(array).ok_or_else(mismatch)?;
                 let (pattern, limits) = (pattern.as_ref().clone(), limits.clone());
-                Encoder::Merkle { pattern, types, hashes, limits, last: RefCell::new(None) }
+                Encoder::Merkle { pattern, types, hashes, limits, last: Mutex::new(None) }
             }
             _ => return Err(mismatch()),
         })
@@ -237,7 +237,7 @@ impl Encoder {
             }
             Encoder::Array { pattern, types, data, limits, last } => {
                 let (text, bytes) = (types.value(index), data.value(index));
-                let mut last = last.borrow_mut();
+                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                 if last.as_ref().is_none_or(|(known, _)| known != text) {
                     let ty = parse_canonical(text, 0, limits)
                         .and_then(|ty| check_array_type(&ty, pattern).map(|()| ty));
@@ -256,7 +256,7 @@ impl Encoder {
             }
             Encoder::Merkle { pattern, types, hashes, limits, last } => {
                 let (text, hash) = (types.value(index), hashes.value(index));
-                let mut last = last.borrow_mut();
+                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                 if last.as_deref() != Some(text) {
                     let checked =
                         parse_canonical(text, 0, limits).and_then(|ty| check_array_type(&ty, pattern));

@@ -251,12 +251,12 @@ impl DyndWriter {
         };
         let columns: Vec<ArrayRef> = rows.columns().iter().map(plain).collect::<Result<_>>()?;
         let types = self.layout.columns();
-        let (schema, limits) = (self.schema.as_ref(), &self.limits);
-        let batch = Batch { types: &types, columns: &columns, schema, first: self.rows, limits };
+        let batch = Batch { types: &types, columns: &columns, schema: &self.schema, first: self.rows };
         let is_fixed = self.layout.row.fixed_size().is_some();
+        let encoders = if is_fixed { Vec::new() } else { batch.encoders(&self.limits)? };
         let encode = |range: Range<usize>, out: &mut Vec<u8>| match is_fixed {
             true => batch.write_fixed(range, out),
-            false => batch.write(range, out),
+            false => batch.write(&encoders, range, out),
         };
         let all = 0..rows.num_rows();
         match &mut self.stored {
@@ -264,7 +264,7 @@ impl DyndWriter {
             None if is_fixed && columns.len() == 1 => {
                 batch.packs(&all)?.iter().try_for_each(|pack| self.output.write(&pack.bytes))?;
             }
-            None => self.output.write_rows(rows, encode)?,
+            None => self.output.write_rows(rows, 0, encode)?,
             Some(stored) => {
                 let mut bytes = Vec::new();
                 encode(all, &mut bytes)?;
@@ -330,24 +330,20 @@ struct Batch<'a> {
     schema: &'a Schema,
     /// The number of the first row in the file.
     first: u64,
-    limits: &'a Limits,
 }
 
 impl Batch<'_> {
-    /// The types and values of the columns of some rows.
-    fn columns(&self, range: &Range<usize>) -> impl Iterator<Item = (&Type, ArrayRef)> {
-        let (start, count) = (range.start, range.len());
-        self.types.iter().zip(self.columns).map(move |(ty, column)| (ty, column.slice(start, count)))
+    fn encoders(&self, limits: &Limits) -> Result<Vec<Encoder>> {
+        let columns = self.types.iter().zip(self.columns);
+        columns.map(|(ty, column)| Encoder::new(ty, column, limits)).collect()
     }
 
     /// Appends rows of any size, value by value.
-    fn write(&self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
-        let encoders = self.columns(&range).map(|(ty, values)| Encoder::new(ty, &values, self.limits));
-        let encoders = encoders.collect::<Result<Vec<Encoder>>>()?;
-        for row in 0..range.len() {
+    fn write(&self, encoders: &[Encoder], range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+        for row in range {
             for (column, encoder) in encoders.iter().enumerate() {
                 encoder.write(row, out).map_err(|error| match error.kind() {
-                    crate::ErrorKind::Lossy => self.misfit(range.start + row, column, error.message()),
+                    crate::ErrorKind::Lossy => self.misfit(row, column, error.message()),
                     _ => error,
                 })?;
             }
@@ -357,8 +353,8 @@ impl Batch<'_> {
 
     /// The bytes of the columns of rows of a fixed size.
     fn packs(&self, range: &Range<usize>) -> Result<Vec<Pack>> {
-        let packs = self.columns(range).map(|(ty, values)| pack(ty, &values));
-        let packs = packs.collect::<Result<Vec<Pack>>>()?;
+        let slice = |(ty, column): (&Type, &ArrayRef)| pack(ty, &column.slice(range.start, range.len()));
+        let packs = self.types.iter().zip(self.columns).map(slice).collect::<Result<Vec<Pack>>>()?;
         let firsts = packs.iter().enumerate();
         let first = firsts.filter_map(|(column, pack)| Some((pack.misfits.first_key_value()?, column))).min();
         match first {

@@ -17,6 +17,7 @@ use parquet::file::writer::SerializedFileWriter;
 use super::layout::from_parquet;
 use crate::control::{Control, Lanes};
 use crate::error::Result;
+use crate::hub::value_bytes;
 use crate::sink::Sink;
 
 /// The bytes of values that wait to be encoded at the most, unless row groups are small.
@@ -40,8 +41,8 @@ pub(super) struct RowGroups {
     size: RowGroupSize,
     lanes: Lanes<OpenColumn, Item>,
     open: OpenGroup,
-    /// How many row groups have been closed.
-    closed: usize,
+    /// How many row groups have been started.
+    started: usize,
 }
 
 /// The row group that takes the next rows.
@@ -65,8 +66,8 @@ struct OpenColumn {
 /// What a column does next.
 enum Item {
     Values(ArrayRef),
-    /// The row group ends; these writers encode the next one.
-    Close(Vec<ArrowColumnWriter>),
+    /// The row group ends, if there is one; these writers encode the next one.
+    Next(Vec<ArrowColumnWriter>),
 }
 
 impl OpenColumn {
@@ -78,7 +79,7 @@ impl OpenColumn {
                     writer.write(leaf).map_err(from_parquet)?;
                 }
             }
-            Item::Close(next) => {
+            Item::Next(next) => {
                 for leaf in std::mem::replace(&mut self.leaves, next) {
                     self.closed.push(leaf.close().map_err(from_parquet)?);
                 }
@@ -101,16 +102,15 @@ impl RowGroups {
         control: &Control,
     ) -> Result<Self> {
         let (file, factory) = file.into_serialized_writer().map_err(from_parquet)?;
-        let writers = column_writers(&file, &factory, &schema, 0)?;
-        let column = |(field, leaves): (&FieldRef, _)| OpenColumn {
+        let column = |field: &FieldRef| OpenColumn {
             field: FieldRef::clone(field),
-            leaves,
+            leaves: Vec::new(),
             closed: Vec::new(),
         };
-        let columns = schema.fields().iter().zip(writers).map(column).collect();
-        let lanes = Lanes::new(control, columns, WAITING_BYTES.min(size.bytes / 4), OpenColumn::take)?;
+        let columns = schema.fields().iter().map(column).collect();
+        let lanes = Lanes::new(control, columns, WAITING_BYTES.min(size.bytes / 4), OpenColumn::take);
         let open = OpenGroup { rows: 0, room: FIRST_ROWS, unseen_bytes: 0 };
-        Ok(RowGroups { file, factory, schema, size, lanes, open, closed: 0 })
+        Ok(RowGroups { file, factory, schema, size, lanes, open, started: 0 })
     }
 
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
@@ -120,8 +120,7 @@ impl RowGroups {
             let count = self.open.room.min(rows.num_rows() - start);
             for (lane, values) in rows.columns().iter().enumerate() {
                 let values = values.slice(start, count);
-                let bytes = values.to_data().get_slice_memory_size();
-                let bytes = bytes.unwrap_or_else(|_| values.get_array_memory_size());
+                let bytes = value_bytes(&values);
                 self.open.unseen_bytes = self.open.unseen_bytes.saturating_add(bytes);
                 self.lanes.send(lane, Item::Values(values), bytes)?;
             }
@@ -137,6 +136,9 @@ impl RowGroups {
     /// If it is time to, looks at the size of the open row group, and starts the next one if it is full. Returns the columns
     /// of the row group before it, if it has been closed since the last time.
     fn make_room(&mut self) -> Result<Vec<ArrowColumnChunk>> {
+        if self.started == 0 {
+            self.start()?;
+        }
         if self.open.room > 0 && self.open.unseen_bytes < self.size.bytes {
             return Ok(Vec::new());
         }
@@ -147,7 +149,7 @@ impl RowGroups {
         self.open.unseen_bytes = 0;
         // A rest that is small compared with the row group is not worth another look.
         if rows >= self.size.rows || fitting <= rows / 16 {
-            self.close()?;
+            self.start()?;
             self.open.rows = 0;
             self.open.room = (self.size.bytes / each).min(self.size.rows).div_ceil(8).max(1);
         } else {
@@ -164,12 +166,19 @@ impl RowGroups {
         Ok((bytes, columns.into_iter().flat_map(|(_, closed)| closed).collect()))
     }
 
-    /// Tells all columns that the row group ends.
-    fn close(&mut self) -> Result<()> {
-        self.closed += 1;
-        let writers = column_writers(&self.file, &self.factory, &self.schema, self.closed)?;
-        for (lane, next) in writers.into_iter().enumerate() {
-            self.lanes.send(lane, Item::Close(next), 0)?;
+    /// Tells all columns to end their row group, if there is one, and to start the next one.
+    fn start(&mut self) -> Result<()> {
+        let mut leaves = self.factory.create_column_writers(self.started).map_err(from_parquet)?.into_iter();
+        self.started += 1;
+        let descriptor = self.file.schema_descr();
+        let mut counts = vec![0; self.schema.fields().len()];
+        for leaf in 0..descriptor.num_columns() {
+            if let Some(count) = counts.get_mut(descriptor.get_column_root_idx(leaf)) {
+                *count += 1;
+            }
+        }
+        for (lane, count) in counts.into_iter().enumerate() {
+            self.lanes.send(lane, Item::Next(leaves.by_ref().take(count).collect()), 0)?;
         }
         Ok(())
     }
@@ -196,28 +205,12 @@ impl RowGroups {
         let (_, complete) = self.look()?;
         self.append(complete)?;
         if self.open.rows > 0 {
-            self.close()?;
+            for lane in 0..self.schema.fields().len() {
+                self.lanes.send(lane, Item::Next(Vec::new()), 0)?;
+            }
             let (_, last) = self.look()?;
             self.append(last)?;
         }
         self.file.into_inner().map_err(from_parquet)
     }
-}
-
-/// What encodes the leaves of each column of a row group.
-fn column_writers(
-    file: &SerializedFileWriter<Sink>,
-    factory: &ArrowRowGroupWriterFactory,
-    schema: &SchemaRef,
-    group: usize,
-) -> Result<Vec<Vec<ArrowColumnWriter>>> {
-    let mut leaves = factory.create_column_writers(group).map_err(from_parquet)?.into_iter();
-    let descriptor = file.schema_descr();
-    let mut counts = vec![0; schema.fields().len()];
-    for leaf in 0..descriptor.num_columns() {
-        if let Some(count) = counts.get_mut(descriptor.get_column_root_idx(leaf)) {
-            *count += 1;
-        }
-    }
-    Ok(counts.into_iter().map(|count| leaves.by_ref().take(count).collect()).collect())
 }

@@ -145,7 +145,7 @@ impl Writer for CsvWriter {
         let cells = Cells::new(rows, &self.dialect)?;
         let (first, names, dialect) = (self.rows, &self.names, &self.dialect);
         let (allowed, lost) = (self.allowed, &self.lost);
-        self.output.write_rows(rows, |range, out| {
+        self.output.write_rows(rows, 0, |range, out| {
             let mut scratch = Scratch::default();
             for row in range {
                 for column in 0..cells.len() {

@@ -38,7 +38,7 @@ impl Writer for JsonLinesWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         check_keys(rows, self.rows)?;
         let columns = Columns::new(rows, &self.json)?;
-        self.output.write_rows(rows, |range, out| {
+        self.output.write_rows(rows, 0, |range, out| {
             for row in range {
                 columns.write_object(row, out)?;
                 out.push(b'\n');
