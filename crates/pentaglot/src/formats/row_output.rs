@@ -11,8 +11,8 @@ use crate::hub::value_bytes;
 use crate::sink::Sink;
 use crate::source::Spool;
 
-/// Rows that one thread encodes at a time at the most.
-const PIECE_ROWS: usize = 4096;
+/// Rows that one thread encodes at a time: at the most, and at the least unless they are long.
+const PIECE_ROWS: (usize, usize) = (4096, 64);
 /// The bytes of the values that one thread encodes at a time, unless a single row has more.
 const PIECE_BYTES: usize = 256 << 10;
 /// Rows that may become so many bytes are encoded one at a time.
@@ -44,9 +44,10 @@ impl RowOutput {
         let bytes: usize = rows.columns().iter().map(|values| value_bytes(values)).sum();
         let row_bytes = (bytes / count.max(1)).saturating_add(more_bytes).max(1);
         let threads = if row_bytes < LARGE_ROW { self.control.threads() } else { 1 };
+        let (most, least) = PIECE_ROWS;
         // Small batches are divided too.
-        let share = if threads > 1 { count.div_ceil(threads.saturating_mul(2)) } else { count };
-        let step = (PIECE_BYTES / row_bytes).min(PIECE_ROWS).min(share).max(1);
+        let share = if threads > 1 { count.div_ceil(threads.saturating_mul(2)).max(least) } else { count };
+        let step = (PIECE_BYTES / row_bytes).min(most).min(share).max(1);
         let ranges = |range: Range<usize>| {
             let end = range.end;
             range.step_by(step).map(move |start| start..end.min(start + step))
