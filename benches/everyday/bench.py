@@ -1,7 +1,7 @@
 """The command against other programs: everyday conversions, and our own formats.
 
-    bench.py run   --command PATH --out FOLDER [--quick] [--records FILE]   measures; writes RESULTS.md, results.json, plots/*.svg
-    bench.py smoke --command PATH                                           small data, no times: fails if an answer differs
+    bench.py run   --command PATH --out FOLDER [--quick] [--rounds N] [--records FILE]   measures; writes RESULTS.md, results.json, plots/*.svg
+    bench.py smoke --command PATH                                                        small data, no times: fails if an answer differs
 
 The data is made from seeds. Each round runs all programs one after the other, so that a slow moment of the machine meets all
 of them; a figure is the median of the rounds. The start of Python and its imports are not counted, that of the command is.
@@ -18,6 +18,7 @@ from report import report, versions
 
 def measure_all(given, folder):
     rows, megabytes, rounds, sizes = (300_000, 40, 3, [1, 10]) if given.quick else (3_000_000, 400, 5, [1, 10, 100])
+    rounds = given.rounds or rounds
     table = data.table(rows)
     for kind in pairs.FORMATS:
         data.write(table, folder / f"data.{kind}")
@@ -58,6 +59,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--records", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pentaglot-bench-") as name:
         folder = pathlib.Path(name)

@@ -22,6 +22,8 @@ const LARGE_ROW: usize = 4 << 20;
 pub(crate) struct RowOutput {
     pub(crate) sink: Sink,
     pub(crate) spool: Option<Spool>,
+    /// Bytes that are written before the first rows, or at the end if there are none: if these fail, nothing is written.
+    pub(crate) begin: Vec<u8>,
     control: Control,
     /// Reused from piece to piece.
     buffer: Vec<u8>,
@@ -29,7 +31,7 @@ pub(crate) struct RowOutput {
 
 impl RowOutput {
     pub(crate) fn new(sink: Sink, control: &Control) -> Self {
-        RowOutput { sink, spool: None, control: control.clone(), buffer: Vec::new() }
+        RowOutput { sink, spool: None, begin: Vec::new(), control: control.clone(), buffer: Vec::new() }
     }
 
     /// Writes the rows of a batch. `encode` appends those of a range; it may be called on several threads. `more_bytes` is what a
@@ -69,11 +71,20 @@ impl RowOutput {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if !self.begin.is_empty() {
+            self.sink.write_all(&std::mem::take(&mut self.begin))?;
+        }
         match &mut self.spool {
             Some(spool) => spool.write_all(bytes)?,
             None => self.sink.write_all(bytes)?,
         }
         Ok(())
+    }
+
+    /// Ends the output; gives its bytes.
+    pub(crate) fn finish(mut self) -> Result<u64> {
+        self.write(&[])?;
+        self.sink.finish()
     }
 
     /// Writes what `fill` appends, or nothing if it fails; an output in memory needs no copy.
@@ -88,11 +99,13 @@ impl RowOutput {
                 let mut filled = Ok(());
                 self.sink.append(|out| {
                     let before = out.len();
+                    out.extend_from_slice(&self.begin);
                     filled = fill(out);
                     if filled.is_err() {
                         out.truncate(before);
                     }
                 })?;
+                self.begin.clear();
                 filled
             }
         }

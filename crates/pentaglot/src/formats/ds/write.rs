@@ -234,21 +234,21 @@ impl BundleWriter {
         {
             return Err(Error::lossy(format!("{declared} rows are declared, found {}", self.rows)));
         }
-        let RowOutput { mut sink, spool, .. } = self.output;
-        if let Some(mut spool) = spool {
+        let mut output = self.output;
+        if let Some(mut spool) = output.spool.take() {
             let mut count = Output::default();
             count.array(usize::try_from(self.rows).unwrap_or(usize::MAX))?;
-            sink.write_all(count.bytes())?;
-            spool.copy_to(&mut sink)?;
+            output.write(count.bytes())?;
+            spool.copy_to(&mut output.sink)?;
         }
         if self.encoding == Encoding::Json {
             let close = if root_shape(&self.kind) == Shape::Value { "" } else { "]" };
-            sink.write_all(close.as_bytes())?;
-            sink.write_all(if self.bare.is_some() { b"" } else { b"}" })?;
+            output.write(close.as_bytes())?;
+            output.write(if self.bare.is_some() { b"" } else { b"}" })?;
         }
         let mut written = Written::new(self.rows, 0);
         written.notes.extend(self.bare.map(|kind| format!("the file holds no type; it is {kind}")));
-        written.bytes = sink.finish()?;
+        written.bytes = output.finish()?;
         Ok(written)
     }
 }

@@ -295,7 +295,7 @@ impl DyndWriter {
         if self.dialect == Dialect::Raw {
             written.notes.push(format!("the file holds no type; it is `{}`", self.ty));
         }
-        written.bytes = self.output.sink.finish()?;
+        written.bytes = self.output.finish()?;
         Ok(written)
     }
 

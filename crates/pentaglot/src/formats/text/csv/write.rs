@@ -135,7 +135,7 @@ impl CsvWriter {
         let in_order = !dialect.nulls.is_empty();
         let control = if in_order { Control::new(1) } else { options.control.clone() };
         let (mut output, lost) = (RowOutput::new(sink, &control), options.lost.clone());
-        output.write(&header)?;
+        output.begin = header;
         Ok(CsvWriter { output, dialect, names, rows: 0, allowed: options.allow_lossy, lost })
     }
 }
@@ -184,6 +184,6 @@ impl Writer for CsvWriter {
     }
 
     fn finish(self: Box<Self>) -> Result<Written> {
-        Ok(Written::new(self.rows, self.output.sink.finish()?))
+        Ok(Written::new(self.rows, self.output.finish()?))
     }
 }

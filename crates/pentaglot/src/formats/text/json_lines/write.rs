@@ -50,6 +50,6 @@ impl Writer for JsonLinesWriter {
     }
 
     fn finish(self: Box<Self>) -> Result<Written> {
-        Ok(Written::new(self.rows, self.output.sink.finish()?))
+        Ok(Written::new(self.rows, self.output.finish()?))
     }
 }
