@@ -65,6 +65,7 @@ fn write(batch: &RecordBatch, dialect: &str) -> Vec<u8> {
     let (sink, memory) = Sink::memory();
     let mut options = WriteOptions::default();
     options.dialect = Some(dialect.to_owned());
+    options.control = pentaglot::Control::new(1);
     let mut writer = Ds.plan(&batch.schema(), &options).unwrap().create(sink).unwrap();
     writer.write(batch).unwrap();
     writer.finish().unwrap();
