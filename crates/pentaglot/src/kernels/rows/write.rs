@@ -1,11 +1,9 @@
 //! Columns of simple cells to rows of MessagePack (its codes: `wire/msgpack.rs`).
 //!
-//! The plain version: for each row the header of an array, then for each column its token. Here the columns of some rows are
-//! written one after the other, each row to a line of its own in a small scratch memory: the type of a column is matched once for
-//! all of them, and no token waits for the length of the one before it. The lines are then copied to the output. A token is
-//! stored with a fixed size (a code and eight bytes, or the first 32 bytes of a text), and the next one begins at its actual end.
+//! The plain version: for each row the header of an array, then for each column its token. Room for the longest tokens
+//! of many rows is reserved at once. Each token is stored with a fixed size (a code and eight bytes, or the first 32
+//! bytes of a text), and the next one begins at its actual end.
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
@@ -34,12 +32,6 @@ pub(crate) enum Given<'a> {
 
 /// A short text is copied as this many bytes.
 const SHORT: usize = 32;
-/// Rows that are written side by side at the most.
-const LINES: usize = 128;
-/// The bytes of their lines together: they fit in the first-level cache.
-const SCRATCH: usize = 16 << 10;
-/// A line is copied in pieces of this size.
-const PIECE: usize = 64;
 
 impl Cells<'_> {
     /// How many rows there are.
@@ -68,17 +60,12 @@ impl Cells<'_> {
             _ => token,
         }
     }
+}
 
-    /// The maximum number of bytes of a token of some rows.
-    fn longest(&self, rows: &Range<usize>) -> usize {
-        match &self.values {
-            Given::Text(offsets, _) | Given::Bytes(offsets, _) => {
-                let ends = &offsets[rows.start..=rows.end];
-                9 + ends.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0) as usize
-            }
-            _ => 9,
-        }
-    }
+/// The maximum number of bytes of some rows, including what copies of short texts write past their end.
+fn most_bytes(columns: &[Cells<'_>], rows: &Range<usize>) -> usize {
+    let cells: usize = columns.iter().map(|cells| cells.most_bytes(rows)).sum();
+    cells + 5 * rows.len() + SHORT
 }
 
 /// Appends rows. Integers take the fewest bytes, or with `fixed` the full width of their type.
@@ -93,147 +80,66 @@ pub(crate) fn write_rows(columns: &[Cells<'_>], rows: Range<usize>, fixed: bool,
             assert!(offsets[rows.end] as usize <= bytes.len(), "bytes up to the last offset");
         }
     }
-    let header = array_header(columns.len());
-    let most: usize = columns.iter().map(|cells| cells.most_bytes(&rows)).sum();
     #[expect(clippy::disallowed_methods, reason = "the size is about that of the values in memory")]
-    out.reserve(most + header.0.len() * rows.len() + SHORT.max(PIECE));
-    let mut scratch = [MaybeUninit::<u8>::uninit(); SCRATCH + PIECE];
-    for start in rows.clone().step_by(LINES) {
-        let near = start..rows.end.min(start + LINES);
-        // A line ends with room for what the copy of a short text writes past its end.
-        let cells: usize = columns.iter().map(|cells| cells.longest(&near)).sum();
-        let stride = header.0.len() + cells + SHORT;
-        let step = (SCRATCH / stride).max(1);
-        for start in near.clone().step_by(step) {
-            let some = start..near.end.min(start + step);
-            let (len, count) = (out.len(), some.len());
-            // A single row is written where it belongs.
-            let to = out.spare_capacity_mut().as_mut_ptr();
-            let base = if count == 1 { to } else { scratch.as_mut_ptr() };
-            let mut lines = Lines { base: base.cast(), stride, lens: [0; LINES] };
-            // SAFETY: `count` lines of `stride` bytes are in the scratch memory; or there is one, and the output has room for
-            // the longest tokens of all rows, with `SHORT` bytes after them. A header takes no more than 5 bytes, each cell of
-            // these rows no more than `longest`; surplus bytes of a store are in the room of later cells or in the last `SHORT`
-            // bytes. Every column has these rows.
-            unsafe {
-                lines.each(&some, None, |pen, _| pen.put(header.0, header.1));
-                columns.iter().for_each(|cells| lines.write_column(cells, &some, fixed));
-            }
-            let added = match count {
-                1 => lines.lens[0],
-                // SAFETY: the lines have been written, and the output has room for them and `PIECE` bytes more.
-                _ => unsafe { lines.copy_to(to.cast(), count) },
-            };
-            // SAFETY: so many bytes have been written after the end, within the capacity.
-            unsafe { out.set_len(len + added) };
+    out.reserve(most_bytes(columns, &rows));
+    let header = array_header(columns.len());
+    let start = out.len();
+    let mut pen = Pen { at: out.spare_capacity_mut().as_mut_ptr().cast() };
+    for row in rows {
+        // SAFETY: there is room for the longest tokens of these rows, with `SHORT` bytes after them. The rows before
+        // this one take no more than their part, a header no more than 5 bytes, and each cell below no more than 9 (or
+        // 5 and its bytes); surplus bytes of a store are in the room of later cells or in the last `SHORT` bytes.
+        unsafe { pen.put(header.0, header.1) };
+        for cells in columns {
+            // SAFETY: as above; `row` is one of the rows that every column has.
+            unsafe { write_cell(&mut pen, cells, row, fixed) };
         }
     }
+    // SAFETY: the pen has written everything between where it started and where it is, within the capacity.
+    unsafe { out.set_len(start + pen.at.offset_from_unsigned(out.as_ptr().add(start))) };
 }
 
-/// Rows that are written side by side: row `i` from `base + i * stride`.
-struct Lines {
-    base: *mut u8,
-    stride: usize,
-    /// The bytes of each so far.
-    lens: [usize; LINES],
-}
-
-impl Lines {
-    /// Does `write` at the end of each line.
-    ///
-    /// # Safety
-    /// There is a line for each row, with room for what is written. A row that is not null may be given to `write`.
-    #[inline(always)]
-    unsafe fn each(
-        &mut self,
-        rows: &Range<usize>,
-        nulls: Option<&NullBuffer>,
-        write: impl Fn(&mut Pen, usize),
-    ) {
-        for (line, (len, row)) in self.lens.iter_mut().zip(rows.clone()).enumerate() {
-            // SAFETY: guaranteed by the caller.
-            unsafe {
-                let start = self.base.add(line * self.stride);
-                let mut pen = Pen { at: start.add(*len) };
-                match nulls {
-                    Some(nulls) if nulls.is_null(row) => pen.put([0xc0], 1),
-                    _ => write(&mut pen, row),
-                }
-                *len = pen.at.offset_from_unsigned(start);
+/// # Safety
+/// The pen has room for the cell and [`SHORT`] bytes more. Row `row` exists, and its bytes if it is a byte
+/// string.
+#[inline(always)]
+unsafe fn write_cell(pen: &mut Pen, cells: &Cells<'_>, row: usize, fixed: bool) {
+    // SAFETY: guaranteed by the callers: a token takes at most 9 bytes.
+    unsafe {
+        if cells.nulls.is_some_and(|nulls| nulls.is_null(row)) {
+            return pen.put([0xc0], 1);
+        }
+        match &cells.values {
+            Given::Int32(values) => {
+                let value = *values.get_unchecked(row);
+                if fixed { pen.number(0xd2, value.to_be_bytes()) } else { pen.signed(value.into()) }
             }
-        }
-    }
-
-    /// Writes a cell of each row.
-    ///
-    /// # Safety
-    /// There is a line for each row, with room for its longest cell and [`SHORT`] bytes more. The column has these rows, and
-    /// their bytes if they are byte strings.
-    unsafe fn write_column(&mut self, cells: &Cells<'_>, rows: &Range<usize>, fixed: bool) {
-        let nulls = cells.nulls;
-        macro_rules! integers {
-            ($values:expr, $code:expr, $shortest:ident) => {
-                match fixed {
-                    true => self.each(rows, nulls, |pen, row| {
-                        pen.number($code, $values.get_unchecked(row).to_be_bytes())
-                    }),
-                    false => {
-                        self.each(rows, nulls, |pen, row| pen.$shortest((*$values.get_unchecked(row)).into()))
-                    }
-                }
-            };
-        }
-        // SAFETY: guaranteed by the caller: a token takes at most 9 bytes, or 5 and its bytes.
-        unsafe {
-            match &cells.values {
-                Given::UInt8(values) => integers!(values, 0xcc, unsigned),
-                Given::UInt32(values) => integers!(values, 0xce, unsigned),
-                Given::UInt64(values) => integers!(values, 0xcf, unsigned),
-                Given::Int8(values) => integers!(values, 0xd0, signed),
-                Given::Int32(values) => integers!(values, 0xd2, signed),
-                Given::Int64(values) => integers!(values, 0xd3, signed),
-                Given::Float32(values) => self.each(rows, nulls, |pen, row| {
-                    pen.number(0xca, values.get_unchecked(row).to_be_bytes());
-                }),
-                Given::Float64(values) => self.each(rows, nulls, |pen, row| {
-                    pen.number(0xcb, values.get_unchecked(row).to_be_bytes());
-                }),
-                Given::Bool(values) => self.each(rows, nulls, |pen, row| {
-                    pen.put([0xc2 + u8::from(values.value_unchecked(row))], 1);
-                }),
-                Given::Text(offsets, bytes) => self.each(rows, nulls, |pen, row| {
-                    pen.string([0xd9, 0xda, 0xdb], true, offsets, bytes, row);
-                }),
-                Given::Bytes(offsets, bytes) => self.each(rows, nulls, |pen, row| {
-                    pen.string([0xc4, 0xc5, 0xc6], false, offsets, bytes, row);
-                }),
+            Given::Int64(values) => {
+                let value = *values.get_unchecked(row);
+                if fixed { pen.number(0xd3, value.to_be_bytes()) } else { pen.signed(value) }
             }
-        }
-    }
-
-    /// Copies the first `count` lines, one after the other; returns their bytes.
-    ///
-    /// # Safety
-    /// These lines have been written, with [`PIECE`] bytes of memory after the last. `to` has room for them and as many bytes
-    /// more.
-    unsafe fn copy_to(&self, to: *mut u8, count: usize) -> usize {
-        let mut end = to;
-        for (line, len) in self.lens.iter().take(count).enumerate() {
-            let mut done = 0;
-            // Nearly every row is one piece.
-            while done < *len {
-                // SAFETY: guaranteed by the caller; the surplus of a piece is overwritten by the next one.
-                unsafe {
-                    let from = self.base.add(line * self.stride + done);
-                    from.copy_to_nonoverlapping(end.add(done), PIECE);
-                }
-                done += PIECE;
+            Given::Float64(values) => pen.number(0xcb, values.get_unchecked(row).to_be_bytes()),
+            Given::Bool(values) => pen.put([0xc2 + u8::from(values.value_unchecked(row))], 1),
+            Given::Text(offsets, bytes) => pen.string([0xd9, 0xda, 0xdb], true, offsets, bytes, row),
+            Given::Bytes(offsets, bytes) => pen.string([0xc4, 0xc5, 0xc6], false, offsets, bytes, row),
+            Given::UInt8(values) => {
+                let value = *values.get_unchecked(row);
+                if fixed { pen.number(0xcc, value.to_be_bytes()) } else { pen.unsigned(value.into()) }
             }
-            // SAFETY: as above.
-            end = unsafe { end.add(*len) };
+            Given::Int8(values) => {
+                let value = *values.get_unchecked(row);
+                if fixed { pen.number(0xd0, value.to_be_bytes()) } else { pen.signed(value.into()) }
+            }
+            Given::UInt32(values) => {
+                let value = *values.get_unchecked(row);
+                if fixed { pen.number(0xce, value.to_be_bytes()) } else { pen.unsigned(value.into()) }
+            }
+            Given::UInt64(values) => {
+                let value = *values.get_unchecked(row);
+                if fixed { pen.number(0xcf, value.to_be_bytes()) } else { pen.unsigned(value) }
+            }
+            Given::Float32(values) => pen.number(0xca, values.get_unchecked(row).to_be_bytes()),
         }
-        // SAFETY: both are in the same memory.
-        unsafe { end.offset_from_unsigned(to) }
     }
 }
 
