@@ -4,15 +4,23 @@
 //! Where a row group closes depends on the batches and on the sizes of what is encoded, not on threads, so the bytes of
 //! a file do not either. Sizes are known only when all columns have encoded the same rows. They are looked at when a row group
 //! has twice as many rows as the last time, so that columns seldom wait for each other.
+//!
+//! A dictionary that was full in the first half of a row group is not tried again in the row groups after it.
+
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{FieldRef, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
 };
+use parquet::basic::{Encoding, PageType};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{Type, TypePtr};
 
 use super::layout::from_parquet;
 use crate::control::{Control, Lanes};
@@ -36,13 +44,11 @@ pub(super) struct RowGroupSize {
 /// A file whose row groups are written one after the other.
 pub(super) struct RowGroups {
     file: SerializedFileWriter<Sink>,
-    factory: ArrowRowGroupWriterFactory,
-    schema: SchemaRef,
+    /// How many columns the schema has.
+    columns: usize,
     size: RowGroupSize,
     lanes: Lanes<OpenColumn, Item>,
     open: OpenGroup,
-    /// How many row groups have been started.
-    started: usize,
 }
 
 /// The row group that takes the next rows.
@@ -58,6 +64,10 @@ struct OpenGroup {
 /// A column of the schema, and what encodes its leaves.
 struct OpenColumn {
     field: FieldRef,
+    /// A schema with this column alone.
+    root: TypePtr,
+    properties: WriterPropertiesPtr,
+    /// None before the first value of a row group.
     leaves: Vec<ArrowColumnWriter>,
     /// The leaves of a row group that has been closed.
     closed: Vec<ArrowColumnChunk>,
@@ -66,26 +76,59 @@ struct OpenColumn {
 /// What a column does next.
 enum Item {
     Values(ArrayRef),
-    /// The row group ends, if there is one; these writers encode the next one.
-    Next(Vec<ArrowColumnWriter>),
+    /// The row group ends.
+    Close,
 }
 
 impl OpenColumn {
     fn take(&mut self, item: Item) -> Result<()> {
         match item {
             Item::Values(values) => {
+                if self.leaves.is_empty() {
+                    self.leaves = self.writers().map_err(from_parquet)?;
+                }
                 let leaves = compute_leaves(&self.field, &values).map_err(from_parquet)?;
                 for (writer, leaf) in self.leaves.iter_mut().zip(&leaves) {
                     writer.write(leaf).map_err(from_parquet)?;
                 }
             }
-            Item::Next(next) => {
-                for leaf in std::mem::replace(&mut self.leaves, next) {
-                    self.closed.push(leaf.close().map_err(from_parquet)?);
+            Item::Close => {
+                for leaf in std::mem::take(&mut self.leaves) {
+                    let chunk = leaf.close().map_err(from_parquet)?;
+                    self.learn(&chunk);
+                    self.closed.push(chunk);
                 }
             }
         }
         Ok(())
+    }
+
+    /// What encodes the leaves of a row group.
+    fn writers(&self) -> Result<Vec<ArrowColumnWriter>, ParquetError> {
+        let (root, properties) = (Arc::clone(&self.root), Arc::clone(&self.properties));
+        let unwritten = SerializedFileWriter::new(std::io::sink(), root, properties)?;
+        let schema = Schema::new(vec![FieldRef::clone(&self.field)]);
+        ArrowRowGroupWriterFactory::new(&unwritten, Arc::new(schema)).create_column_writers(0)
+    }
+
+    /// Later row groups have no dictionary for a leaf if most of its rows came after the dictionary was full.
+    fn learn(&mut self, chunk: &ArrowColumnChunk) {
+        let close = chunk.close();
+        let path = close.metadata.column_path();
+        if !self.properties.dictionary_enabled(path) {
+            return;
+        }
+        let counts = close.metadata.page_encoding_stats().into_iter().flatten();
+        let pages = counts.filter(|pages| {
+            pages.page_type != PageType::DICTIONARY_PAGE && pages.encoding == Encoding::RLE_DICTIONARY
+        });
+        let before: usize = pages.map(|pages| usize::try_from(pages.count).unwrap_or(0)).sum();
+        let after = close.offset_index.as_ref().and_then(|index| index.page_locations.get(before));
+        if after.is_some_and(|page| page.first_row_index.unsigned_abs() < close.rows_written / 2) {
+            let properties = WriterProperties::clone(&self.properties).into_builder();
+            let properties = properties.set_column_dictionary_enabled(path.clone(), false);
+            self.properties = Arc::new(properties.build());
+        }
     }
 
     fn encoded_bytes(&self) -> usize {
@@ -97,20 +140,28 @@ impl RowGroups {
     /// The row groups of a file that has just been started.
     pub(super) fn new(
         file: ArrowWriter<Sink>,
-        schema: SchemaRef,
+        schema: &SchemaRef,
         size: RowGroupSize,
         control: &Control,
     ) -> Result<Self> {
-        let (file, factory) = file.into_serialized_writer().map_err(from_parquet)?;
-        let column = |field: &FieldRef| OpenColumn {
-            field: FieldRef::clone(field),
-            leaves: Vec::new(),
-            closed: Vec::new(),
+        let (file, _) = file.into_serialized_writer().map_err(from_parquet)?;
+        let root = file.schema_descr().root_schema();
+        let column = |(field, stored): (&FieldRef, &TypePtr)| -> Result<OpenColumn> {
+            let alone = Type::group_type_builder(root.name()).with_fields(vec![TypePtr::clone(stored)]);
+            Ok(OpenColumn {
+                field: FieldRef::clone(field),
+                root: Arc::new(alone.build().map_err(from_parquet)?),
+                properties: Arc::clone(file.properties()),
+                leaves: Vec::new(),
+                closed: Vec::new(),
+            })
         };
-        let columns = schema.fields().iter().map(column).collect();
+        let columns: Vec<OpenColumn> =
+            schema.fields().iter().zip(root.get_fields()).map(column).collect::<Result<_>>()?;
+        let count = columns.len();
         let lanes = Lanes::new(control, columns, WAITING_BYTES.min(size.bytes / 4), OpenColumn::take);
         let open = OpenGroup { rows: 0, room: FIRST_ROWS, unseen_bytes: 0 };
-        Ok(RowGroups { file, factory, schema, size, lanes, open, started: 0 })
+        Ok(RowGroups { file, columns: count, size, lanes, open })
     }
 
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
@@ -133,12 +184,9 @@ impl RowGroups {
         Ok(())
     }
 
-    /// If it is time to, looks at the size of the open row group, and starts the next one if it is full. Returns the columns
+    /// If it is time to, looks at the size of the open row group, and closes it if it is full. Returns the columns
     /// of the row group before it, if it has been closed since the last time.
     fn make_room(&mut self) -> Result<Vec<ArrowColumnChunk>> {
-        if self.started == 0 {
-            self.start()?;
-        }
         if self.open.room > 0 && self.open.unseen_bytes < self.size.bytes {
             return Ok(Vec::new());
         }
@@ -149,7 +197,7 @@ impl RowGroups {
         self.open.unseen_bytes = 0;
         // A rest that is small compared with the row group is not worth another look.
         if rows >= self.size.rows || fitting <= rows / 16 {
-            self.start()?;
+            self.close()?;
             self.open.rows = 0;
             self.open.room = (self.size.bytes / each).min(self.size.rows).div_ceil(8).max(1);
         } else {
@@ -166,21 +214,9 @@ impl RowGroups {
         Ok((bytes, columns.into_iter().flat_map(|(_, closed)| closed).collect()))
     }
 
-    /// Tells all columns to end their row group, if there is one, and to start the next one.
-    fn start(&mut self) -> Result<()> {
-        let mut leaves = self.factory.create_column_writers(self.started).map_err(from_parquet)?.into_iter();
-        self.started += 1;
-        let descriptor = self.file.schema_descr();
-        let mut counts = vec![0; self.schema.fields().len()];
-        for leaf in 0..descriptor.num_columns() {
-            if let Some(count) = counts.get_mut(descriptor.get_column_root_idx(leaf)) {
-                *count += 1;
-            }
-        }
-        for (lane, count) in counts.into_iter().enumerate() {
-            self.lanes.send(lane, Item::Next(leaves.by_ref().take(count).collect()), 0)?;
-        }
-        Ok(())
+    /// Tells all columns to end their row group.
+    fn close(&mut self) -> Result<()> {
+        (0..self.columns).try_for_each(|lane| self.lanes.send(lane, Item::Close, 0))
     }
 
     /// Appends a row group to the file.
@@ -205,9 +241,7 @@ impl RowGroups {
         let (_, complete) = self.look()?;
         self.append(complete)?;
         if self.open.rows > 0 {
-            for lane in 0..self.schema.fields().len() {
-                self.lanes.send(lane, Item::Next(Vec::new()), 0)?;
-            }
+            self.close()?;
             let (_, last) = self.look()?;
             self.append(last)?;
         }

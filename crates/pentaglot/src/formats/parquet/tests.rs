@@ -4,8 +4,11 @@ use crate::testing::asked::Asked;
 use arrow_schema::Schema;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, Fields, SchemaRef, UnionFields, UnionMode};
+use bytes::Bytes;
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::*;
 use crate::ErrorKind;
@@ -204,6 +207,30 @@ fn row_groups_close_at_64_mebibytes() {
         .collect();
     assert!(groups.len() >= 2, "{groups:?}");
     assert!(groups.iter().all(|bytes| *bytes < 80 << 20), "{groups:?}");
+}
+
+#[test]
+fn a_dictionary_that_was_full_early_is_not_tried_again() {
+    let count = (1 << 20) + 1000;
+    let numbers =
+        |modulus: i64| Arc::new(Int64Array::from_iter_values((0..count).map(|row| row * 7 % modulus)));
+    let inner = |name: &str| Field::new(name, DataType::Int64, false);
+    let all = Fields::from(vec![inner("few"), inner("many")]);
+    let nested = StructArray::new(all.clone(), vec![numbers(100), numbers(i64::MAX)], None);
+    let schema =
+        Schema::new(vec![inner("few"), inner("many"), Field::new("both", DataType::Struct(all), false)]);
+    let columns: Vec<ArrayRef> = vec![numbers(100), numbers(i64::MAX), Arc::new(nested)];
+    let batch = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
+    let (_, bytes) = Suite::new(&Parquet).encode(&batch.schema(), std::slice::from_ref(&batch)).unwrap();
+    let document = Parquet.open(Source::from_bytes("x", bytes.clone()), &ReadOptions::default()).unwrap();
+    assert_eq!(collect(document.all_rows().unwrap()).unwrap(), batch);
+    let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
+    let groups = reader.metadata().row_groups();
+    let has_dictionary = |group: &RowGroupMetaData| {
+        group.columns().iter().map(|leaf| leaf.dictionary_page_offset().is_some()).collect()
+    };
+    let found: Vec<Vec<bool>> = groups.iter().map(has_dictionary).collect();
+    assert_eq!(found, [[true, true, true, true], [true, false, true, false]]);
 }
 
 #[test]

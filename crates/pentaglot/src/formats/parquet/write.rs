@@ -173,10 +173,7 @@ impl ParquetWriter {
             ArrowWriter::try_new_with_options(sink, Arc::clone(&stored), write).map_err(from_writer)?;
         let encoder = match cdc {
             Some(_) => Encoder::ContentDefined(Box::new(file)),
-            None => {
-                let (stored, control) = (Arc::clone(&stored), &options.control);
-                Encoder::SideBySide(Box::new(RowGroups::new(file, stored, size, control)?))
-            }
+            None => Encoder::SideBySide(Box::new(RowGroups::new(file, &stored, size, &options.control)?)),
         };
         let levels = Levels::gather(schema);
         Ok(ParquetWriter { encoder, stored, levels, converts, rows: 0 })
