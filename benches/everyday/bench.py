@@ -61,6 +61,8 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int)
     given = parser.parse_args()
+    # It is started in other folders.
+    given.command = os.path.abspath(given.command)
     with tempfile.TemporaryDirectory(prefix="pentaglot-bench-") as name:
         folder = pathlib.Path(name)
         if given.mode == "smoke":

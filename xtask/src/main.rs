@@ -1,5 +1,6 @@
 //! Tasks for developers and CI: `cargo xtask setup|test|bless|bench|fuzz|valgrind|lines|pictures|web`.
 
+mod bench;
 mod fuzz;
 mod lines;
 mod pictures;
@@ -29,9 +30,9 @@ fn main() -> ExitCode {
         ["test"] => test::run(&select::FULL),
         ["test", "light"] => test::run(&select::LIGHT),
         ["bless"] => bless(),
-        ["bench"] => bench_all(false),
-        ["bench", "--quick"] => bench_all(true),
-        ["bench", name, rest @ ..] => bench(name, rest, None),
+        ["bench"] => bench::all(),
+        ["bench", "--quick"] => bench::quick(),
+        ["bench", name, rest @ ..] => bench::one(name, rest),
         ["fuzz", targets @ .., "--seconds", seconds] => fuzz::run(targets, &fuzz::Task::Run(seconds)),
         ["fuzz", targets @ .., "--keep"] => fuzz::run(targets, &fuzz::Task::Keep),
         ["fuzz", targets @ ..] => fuzz::run(targets, &fuzz::Task::Run("60")),
@@ -63,65 +64,6 @@ fn bless() -> Result {
         .args(select::LIGHT)
         .args(["--lib", "--test", "transcripts", "--test", "docs"])
         .env("TRYCMD", "overwrite"))
-}
-
-/// A bench of the separate workspace in `benches/`; it leaves its figures in `records`.
-fn bench(name: &str, args: &[&str], records: Option<&Path>) -> Result {
-    let features: &[&str] = if name == "sql" { &["--features", "sql"] } else { &[] };
-    run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]).args(features))?;
-    let manifest = root().join("benches/Cargo.toml");
-    let mut command = cargo();
-    command.args(["run", "--release", "--manifest-path"]).arg(&manifest).args(["--package", name, "--"]);
-    if name == "sds" && args.is_empty() {
-        command.arg("--native").arg(native(name, &manifest)?);
-    }
-    if let Some(records) = records {
-        command.env("BENCH_RECORDS", records);
-    }
-    if PYTHON_PEERS.contains(&name) {
-        match python::bench_environment() {
-            Ok(python) => {
-                for key in ["PYTHON", "PENTAGLOT_PYTHON"].into_iter().filter(|key| env::var_os(key).is_none())
-                {
-                    command.env(key, &python);
-                }
-            }
-            Err(reason) => println!("xtask: {name} without its peers in Python: {reason}"),
-        }
-    }
-    run(command.args(args))
-}
-
-/// The same bench, built for the processor of this machine.
-fn native(name: &str, manifest: &Path) -> Result<PathBuf> {
-    let folder = build_folder().join("native");
-    run(cargo()
-        .args(["build", "--release", "--package", name, "--manifest-path"])
-        .arg(manifest)
-        .arg("--target-dir")
-        .arg(&folder)
-        .env("RUSTFLAGS", "-Ctarget-cpu=native"))?;
-    Ok(folder.join("release").join(name))
-}
-
-/// The benches of the separate workspace, one for each format.
-const BENCHES: [&str; 6] = ["bsondf", "dbdf", "ds", "dynd", "everyday", "sds"];
-
-/// Those that have peers in Python, which `PYTHON` or `PENTAGLOT_PYTHON` names if it is not to be the one made for them.
-const PYTHON_PEERS: [&str; 3] = ["bsondf", "dbdf", "ds"];
-
-/// All benches. The Rust ones leave their figures for the command's, which writes all to `benches/RESULTS.md`; with `quick`, the
-/// latter are all, on less data.
-fn bench_all(quick: bool) -> Result {
-    if quick {
-        run(cargo().args(["build", "--release", "--package", "pentaglot-cli"]))?;
-        return python::bench(None);
-    }
-    let records = build_folder().join("bench-records.jsonl");
-    let written = |error: std::io::Error| format!("{}: {error}", records.display());
-    std::fs::write(&records, "").map_err(written)?;
-    BENCHES.iter().try_for_each(|name| bench(name, &[], Some(&records)))?;
-    python::bench(Some(&records))
 }
 
 /// The tests of the unsafe code, under valgrind: those of the succinct structures and those of the kernels. A few minutes.

@@ -7,6 +7,10 @@
 #[path = "../../../crates/pentaglot/src/kernels/scan.rs"]
 mod scan;
 mod trades;
+/// Where `values` expects it.
+mod kernels {
+    pub(crate) use crate::scan;
+}
 #[allow(dead_code)]
 #[path = "../../../crates/pentaglot/src/formats/bsondf/values.rs"]
 mod values;

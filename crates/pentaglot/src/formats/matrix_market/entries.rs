@@ -105,9 +105,9 @@ impl EntryPrinter<'_> {
 
 /// The shortest text that parses back to the same float.
 pub(super) fn put_float(value: f64, text: &mut Vec<u8>) {
-    // Where no exponent is written, this is the text of the standard library, and faster.
+    // Where no exponent is written, this has the layout of the standard library, and is faster.
     if (1e-4..1e15).contains(&value.abs()) {
-        text.extend_from_slice(ryu::Buffer::new().format_finite(value).as_bytes());
+        text.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
     } else {
         // Writing to memory cannot fail.
         let _ = if value.is_nan() { write!(text, "nan") } else { write!(text, "{value:?}") };

@@ -15,7 +15,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
 };
-use parquet::basic::{Encoding, PageType};
+use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
@@ -66,11 +66,21 @@ struct OpenColumn {
     field: FieldRef,
     /// A schema with this column alone.
     root: TypePtr,
-    properties: WriterPropertiesPtr,
+    properties: Properties,
+    /// Which leaves have no dictionary any more.
+    plain: Vec<bool>,
     /// None before the first value of a row group.
     leaves: Vec<ArrowColumnWriter>,
     /// The leaves of a row group that has been closed.
     closed: Vec<ArrowColumnChunk>,
+}
+
+/// How leaves are encoded, the same for all columns.
+#[derive(Clone)]
+struct Properties {
+    dictionary: WriterPropertiesPtr,
+    /// Without dictionaries.
+    plain: WriterPropertiesPtr,
 }
 
 /// What a column does next.
@@ -85,7 +95,7 @@ impl OpenColumn {
         match item {
             Item::Values(values) => {
                 if self.leaves.is_empty() {
-                    self.leaves = self.writers().map_err(from_parquet)?;
+                    self.start().map_err(from_parquet)?;
                 }
                 let leaves = compute_leaves(&self.field, &values).map_err(from_parquet)?;
                 for (writer, leaf) in self.leaves.iter_mut().zip(&leaves) {
@@ -93,9 +103,9 @@ impl OpenColumn {
                 }
             }
             Item::Close => {
-                for leaf in std::mem::take(&mut self.leaves) {
+                for (leaf, plain) in self.leaves.drain(..).zip(&mut self.plain) {
                     let chunk = leaf.close().map_err(from_parquet)?;
-                    self.learn(&chunk);
+                    *plain = *plain || left_dictionary_early(&chunk);
                     self.closed.push(chunk);
                 }
             }
@@ -103,37 +113,44 @@ impl OpenColumn {
         Ok(())
     }
 
-    /// What encodes the leaves of a row group.
-    fn writers(&self) -> Result<Vec<ArrowColumnWriter>, ParquetError> {
-        let (root, properties) = (Arc::clone(&self.root), Arc::clone(&self.properties));
+    /// Starts a row group.
+    fn start(&mut self) -> Result<(), ParquetError> {
+        self.leaves = self.writers(&self.properties.dictionary)?;
+        self.plain.resize(self.leaves.len(), false);
+        if self.plain.contains(&true) {
+            let plain = self.writers(&self.properties.plain)?;
+            for ((leaf, other), is_plain) in self.leaves.iter_mut().zip(plain).zip(&self.plain) {
+                if *is_plain {
+                    *leaf = other;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn writers(&self, properties: &WriterPropertiesPtr) -> Result<Vec<ArrowColumnWriter>, ParquetError> {
+        let (root, properties) = (Arc::clone(&self.root), Arc::clone(properties));
         let unwritten = SerializedFileWriter::new(std::io::sink(), root, properties)?;
         let schema = Schema::new(vec![FieldRef::clone(&self.field)]);
         ArrowRowGroupWriterFactory::new(&unwritten, Arc::new(schema)).create_column_writers(0)
     }
 
-    /// Later row groups have no dictionary for a leaf if most of its rows came after the dictionary was full.
-    fn learn(&mut self, chunk: &ArrowColumnChunk) {
-        let close = chunk.close();
-        let path = close.metadata.column_path();
-        if !self.properties.dictionary_enabled(path) {
-            return;
-        }
-        let counts = close.metadata.page_encoding_stats().into_iter().flatten();
-        let pages = counts.filter(|pages| {
-            pages.page_type != PageType::DICTIONARY_PAGE && pages.encoding == Encoding::RLE_DICTIONARY
-        });
-        let before: usize = pages.map(|pages| usize::try_from(pages.count).unwrap_or(0)).sum();
-        let after = close.offset_index.as_ref().and_then(|index| index.page_locations.get(before));
-        if after.is_some_and(|page| page.first_row_index.unsigned_abs() < close.rows_written / 2) {
-            let properties = WriterProperties::clone(&self.properties).into_builder();
-            let properties = properties.set_column_dictionary_enabled(path.clone(), false);
-            self.properties = Arc::new(properties.build());
-        }
-    }
-
     fn encoded_bytes(&self) -> usize {
         self.leaves.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
     }
+}
+
+/// Whether most rows of a leaf came after its dictionary was full.
+fn left_dictionary_early(chunk: &ArrowColumnChunk) -> bool {
+    let close = chunk.close();
+    if close.metadata.dictionary_page_offset().is_none() {
+        return false;
+    }
+    let counts = close.metadata.page_encoding_stats().into_iter().flatten();
+    let pages = counts.filter(|pages| pages.encoding == Encoding::RLE_DICTIONARY);
+    let before: usize = pages.map(|pages| usize::try_from(pages.count).unwrap_or(0)).sum();
+    let after = close.offset_index.as_ref().and_then(|index| index.page_locations.get(before));
+    after.is_some_and(|page| page.first_row_index.unsigned_abs() < close.rows_written / 2)
 }
 
 impl RowGroups {
@@ -146,12 +163,18 @@ impl RowGroups {
     ) -> Result<Self> {
         let (file, _) = file.into_serialized_writer().map_err(from_parquet)?;
         let root = file.schema_descr().root_schema();
+        let plain = WriterProperties::clone(file.properties()).into_builder();
+        let properties = Properties {
+            dictionary: Arc::clone(file.properties()),
+            plain: Arc::new(plain.set_dictionary_enabled(false).build()),
+        };
         let column = |(field, stored): (&FieldRef, &TypePtr)| -> Result<OpenColumn> {
             let alone = Type::group_type_builder(root.name()).with_fields(vec![TypePtr::clone(stored)]);
             Ok(OpenColumn {
                 field: FieldRef::clone(field),
                 root: Arc::new(alone.build().map_err(from_parquet)?),
-                properties: Arc::clone(file.properties()),
+                properties: properties.clone(),
+                plain: Vec::new(),
                 leaves: Vec::new(),
                 closed: Vec::new(),
             })

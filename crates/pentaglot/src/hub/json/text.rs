@@ -13,7 +13,7 @@ pub(crate) trait Float: Copy {
 
 impl Float for f64 {
     fn write_finite(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(ryu::Buffer::new().format_finite(self).as_bytes());
+        append(zmij::Buffer::new().format_finite(self), self.widen(), out);
     }
 
     fn widen(self) -> f64 {
@@ -23,7 +23,7 @@ impl Float for f64 {
 
 impl Float for f32 {
     fn write_finite(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(ryu::Buffer::new().format_finite(self).as_bytes());
+        append(zmij::Buffer::new().format_finite(self), self.widen(), out);
     }
 
     fn widen(self) -> f64 {
@@ -51,6 +51,15 @@ impl Float for f16 {
     fn widen(self) -> f64 {
         self.to_f64()
     }
+}
+
+/// Appends the text of a value; an exponent is written without a plus sign.
+fn append(text: &str, value: f64, out: &mut Vec<u8>) {
+    // Texts of smaller ones have none, and are not searched.
+    let parts = if value.abs() >= 1e12 { text.split_once('+') } else { None };
+    let (start, end) = parts.unwrap_or((text, ""));
+    out.extend_from_slice(start.as_bytes());
+    out.extend_from_slice(end.as_bytes());
 }
 
 /// The text of a float that is not finite.
@@ -130,6 +139,8 @@ pub(crate) fn parse_decimal(text: &str, scale: i8) -> Option<i256> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -145,10 +156,32 @@ mod tests {
         assert_eq!(text(|out| (-0.0f64).write_finite(out)), "-0.0");
         assert_eq!(text(|out| 1e300f64.write_finite(out)), "1e300");
         assert_eq!(text(|out| 5e-324f64.write_finite(out)), "5e-324");
+        assert_eq!(text(|out| 1e15f64.write_finite(out)), "1000000000000000.0");
+        assert_eq!(text(|out| (-1e16f64).write_finite(out)), "-1e16");
+        assert_eq!(text(|out| 1.5e23f64.write_finite(out)), "1.5e23");
+        assert_eq!(text(|out| 0.00001f64.write_finite(out)), "0.00001");
+        assert_eq!(text(|out| 1e-6f64.write_finite(out)), "1e-6");
+        assert_eq!(text(|out| 1e12f32.write_finite(out)), "1000000000000.0");
+        assert_eq!(text(|out| 1e13f32.write_finite(out)), "1e13");
+        assert_eq!(text(|out| 2_097_152.25f32.write_finite(out)), "2097152.2");
         assert_eq!(text(|out| 3.0f32.write_finite(out)), "3.0");
         assert_eq!(text(|out| f16::from_f32(0.1).write_finite(out)), "0.1");
         assert_eq!(text(|out| f16::MAX.write_finite(out)), "65500.0");
         assert_eq!(text(|out| f16::NEG_ZERO.write_finite(out)), "-0.0");
+    }
+
+    proptest! {
+        /// An independent implementation, also of ties between two shortest texts.
+        #[test]
+        fn floats_are_those_of_ryu(bits: u64, digits in -100_000_000i64..100_000_000, power in -30..30) {
+            let wide: f64 = format!("{digits}e{power}").parse().unwrap();
+            for value in [f64::from_bits(bits), wide].into_iter().filter(|value| value.is_finite()) {
+                prop_assert_eq!(text(|out| value.write_finite(out)), ryu::Buffer::new().format_finite(value));
+            }
+            for value in [f32::from_bits(bits as u32), wide as f32].into_iter().filter(|value| value.is_finite()) {
+                prop_assert_eq!(text(|out| value.write_finite(out)), ryu::Buffer::new().format_finite(value));
+            }
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Columns of simple cells to rows of MessagePack (its codes: `wire/msgpack.rs`).
 //!
 //! The plain version: for each row the header of an array, then for each column its token. Room for the longest tokens
-//! of many rows is reserved at once. Each token is stored with a fixed size (a code and eight bytes, or the first 32
-//! bytes of a text), and the next one begins at its actual end.
+//! of many rows is reserved at once. Shortest integers are stored as a code and eight bytes, short texts as 32 bytes, and the
+//! next token begins at the actual end.
 
 use std::ops::Range;
 
@@ -52,10 +52,10 @@ impl Cells<'_> {
 
     /// The maximum number of bytes of the tokens of some rows.
     fn most_bytes(&self, rows: &Range<usize>) -> usize {
-        let token = 9 * rows.len();
+        let token = rows.len().saturating_mul(9);
         match &self.values {
             Given::Text(offsets, _) | Given::Bytes(offsets, _) => {
-                token + (offsets[rows.end] - offsets[rows.start]) as usize
+                token.saturating_add((offsets[rows.end] - offsets[rows.start]) as usize)
             }
             _ => token,
         }
@@ -64,14 +64,14 @@ impl Cells<'_> {
 
 /// The maximum number of bytes of some rows, including what copies of short texts write past their end.
 fn most_bytes(columns: &[Cells<'_>], rows: &Range<usize>) -> usize {
-    let cells: usize = columns.iter().map(|cells| cells.most_bytes(rows)).sum();
-    cells + 5 * rows.len() + SHORT
+    let more = rows.len().saturating_mul(5).saturating_add(SHORT);
+    columns.iter().fold(more, |bytes, cells| bytes.saturating_add(cells.most_bytes(rows)))
 }
 
 /// Appends rows. Integers take the fewest bytes, or with `fixed` the full width of their type.
 ///
 /// # Panics
-/// If a column ends before the rows do, or its byte strings before its offsets.
+/// If a column or its nulls end before the rows do, or its byte strings before its offsets.
 pub(crate) fn write_rows(columns: &[Cells<'_>], rows: Range<usize>, fixed: bool, out: &mut Vec<u8>) {
     for cells in columns {
         assert!(cells.len() >= rows.end, "a column that has these rows");
