@@ -10,6 +10,7 @@ use arrow_schema::DataType;
 
 use super::layout::MarketField;
 use crate::error::{Error, Result};
+use crate::hub::json::Float as _;
 use crate::hub::matrix::SparseRows;
 
 /// Entries that are printed together: some hundred kilobytes of text.
@@ -107,7 +108,7 @@ impl EntryPrinter<'_> {
 pub(super) fn put_float(value: f64, text: &mut Vec<u8>) {
     // Where no exponent is written, this has the layout of the standard library, and is faster.
     if (1e-4..1e15).contains(&value.abs()) {
-        text.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+        value.write_finite(text);
     } else {
         // Writing to memory cannot fail.
         let _ = if value.is_nan() { write!(text, "nan") } else { write!(text, "{value:?}") };
