@@ -17,15 +17,17 @@ from report import report, versions
 
 
 def measure_all(given, folder):
-    rows, megabytes, rounds, sizes = (300_000, 40, 3, [1, 10]) if given.quick else (3_000_000, 400, 5, [1, 10, 100])
+    # Most of a quick run is the start of Python, so that it has two threads only, and few rounds.
+    quick, full = (300_000, 40, 2, [1, 10], [2]), (3_000_000, 400, 5, [1, 10, 100], [2, 1])
+    rows, megabytes, rounds, sizes, counts = quick if given.quick else full
     rounds = given.rounds or rounds
     table = data.table(rows)
     for kind in pairs.FORMATS:
         data.write(table, folder / f"data.{kind}")
-    times = [row for threads in [2, 1] for row in pairs.compare(given.command, folder, table, pairs.PAIRS, threads, list(pairs.PEERS), rounds)]
+    times = [row for threads in counts for row in pairs.compare(given.command, folder, table, pairs.PAIRS, threads, list(pairs.PEERS), rounds)]
     grown = pairs.growth(given.command, folder, rows // 10, sizes, 1 if given.quick else 3)
     works.make(given.command, folder, megabytes)
-    own = [row for threads in [2, 1] for row in works.run(given.command, folder, works.WORKS, threads, rounds)]
+    own = [row for threads in counts for row in works.run(given.command, folder, works.WORKS, threads, rounds)]
     records = given.records.read_text().splitlines() if given.records else []
     return {
         "rows": rows, "megabytes": megabytes, "rounds": rounds,

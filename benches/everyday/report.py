@@ -36,7 +36,7 @@ def scaling(results):
     """What a second thread gives, for every conversion of ours."""
     rows = [row | {"work": row["pair"]} for row in results["times"]] + results["own_times"]
     ours = {(row["work"], row["threads"]): row["wall"] for row in rows if row["program"] == "pentaglot"}
-    return [(work, ours[work, 1] / wall) for (work, threads), wall in ours.items() if threads == 2]
+    return [(work, ours[work, 1] / wall) for (work, threads), wall in ours.items() if threads == 2 and (work, 1) in ours]
 
 
 def below(results):
@@ -63,11 +63,15 @@ def report(out, results):
     lines += ["", "## Below the target, and why", "", "| work | threads | wall time | target | where the time goes |", "|---|---|---|---|---|"]
     for name, threads, ratio, target in below(results):
         lines.append(f"| {name} | {threads} | {ratio:.2f}x | {target} | {REASONS.get(name, 'not profiled')} |")
-    lines += ["", "## Two threads against one", "", "| work | wall time |", "|---|---|"]
+    if scaling(results):
+        lines += ["", "## Two threads against one", "", "| work | wall time |", "|---|---|"]
     for name, ratio in scaling(results):
         lines.append(f"| {name} | {ratio:.2f}x |")
     if results["records"]:
-        lines += ["", "## In one process: the benches of the formats", "", "Each against the first of its group.", "", "| bench | group | program | ms | ratio |", "|---|---|---|---|---|"]
+        # Figures of an earlier run say where they were measured.
+        elsewhere = sorted({row["machine"] for row in results["records"] if "machine" in row})
+        note = f" Measured in an earlier run: {'; '.join(elsewhere)}." if elsewhere else ""
+        lines += ["", "## In one process: the benches of the formats", "", f"Each against the first of its group.{note}", "", "| bench | group | program | ms | ratio |", "|---|---|---|---|---|"]
     for row in results["records"]:
         lines.append(f"| {row['bench']} | {row['race']} | {row['name']} | {row['ms']:.3f} | {row['ratio']:.2f}x |")
     lines += ["", "## Times", "", "| conversion | threads | program | wall s | processor s | peak MB |", "|---|---|---|---|---|---|"]

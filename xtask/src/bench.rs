@@ -12,6 +12,14 @@ const BENCHES: [&str; 6] = ["bsondf", "dbdf", "ds", "dynd", "everyday", "sds"];
 /// Those that have peers in Python, which `PYTHON` or `PENTAGLOT_PYTHON` names if it is not to be the one made for them.
 const PYTHON_PEERS: [&str; 3] = ["bsondf", "dbdf", "ds"];
 
+/// Compiles the benches as far as to see that they fit the library.
+pub(crate) fn check() -> Result {
+    let mut command = cargo();
+    command.args(["check", "--quiet", "--locked", "--manifest-path"]).arg(root().join("benches/Cargo.toml"));
+    command.arg("--target-dir").arg(build_folder().join("benches"));
+    run(command.args(BENCHES.iter().flat_map(|name| ["--package", name])))
+}
+
 /// All benches. Those of the formats leave their figures for that of the command, which writes all to `benches/RESULTS.md`.
 pub(crate) fn all() -> Result {
     build_command(&[])?;

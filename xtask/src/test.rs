@@ -64,6 +64,8 @@ fn dependencies(left_out: &mut Vec<String>) -> Result {
     }
     let _ = fs::remove_dir_all(build_folder().join("tools-target"));
     println!("xtask: licences and sources of dependencies");
+    // Those of other systems too, which no build on this one has fetched.
+    crate::run(cargo().args(["fetch", "--quiet", "--locked"]))?;
     let program = tools.join("bin").join(format!("cargo-deny{}", env::consts::EXE_SUFFIX));
     crate::run(
         Command::new(program).args(["--offline", "check", "licenses", "bans", "sources"]).current_dir(root()),
@@ -83,11 +85,11 @@ fn each_format_alone() -> Result {
     }
     for feature in features {
         println!("xtask: the library with the format {feature} alone");
-        crate::run(cargo().args(["check", "--quiet", "--locked", "--package", "pentaglot"]).args([
-            "--no-default-features",
-            "--features",
-            feature,
-        ]))?;
+        crate::run(
+            cargo()
+                .args(["clippy", "--quiet", "--locked", "--package", "pentaglot", "--no-default-features"])
+                .args(["--features", feature, "--", "-D", "warnings"]),
+        )?;
     }
     Ok(())
 }

@@ -268,6 +268,18 @@ impl Control {
         })
     }
 
+    /// Runs both, side by side if the job has several threads.
+    pub(crate) fn both<A: Send, B: Send>(
+        &self,
+        one: impl FnOnce() -> A + Send,
+        two: impl FnOnce() -> B + Send,
+    ) -> Result<(A, B)> {
+        match self.threads() {
+            1 => Ok((one(), two())),
+            _ => self.install(|| rayon::join(one, two)),
+        }
+    }
+
     /// Runs `work` in the job's thread pool, so that parallel iterators inside it use that pool.
     pub(crate) fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         self.check()?;

@@ -66,7 +66,7 @@ mod wire;
 
 pub use control::{Control, Progress};
 pub use error::{Context, Error, ErrorKind, Hint, Result, Step};
-#[cfg(any(feature = "arrow_ipc", feature = "parquet"))]
+#[cfg(any(feature = "arrow_ipc", feature = "parquet", feature = "ds"))]
 pub use formats::guard::panic_is_guarded;
 pub use limits::{Budget, Limits, Reservation};
 pub use redact::{redacted, redacted_text};

@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sink", &["error", "limits", "source", "control"]),
     ("map", &["error"]),
     ("pages", &[]),
-    ("kernels", &["error", "limits", "cursor", "source"]),
+    ("kernels", &["error", "limits", "cursor", "source", "pages"]),
     ("wire", &["error", "limits", "cursor", "source", "sink", "kernels"]),
     ("hub", &["error", "limits", "control", "cursor", "kernels", "wire"]),
     ("convert", &["error", "limits", "cursor", "source", "kernels", "hub"]),

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! reading := detect? open (summary | outline | validate | rows)*     (a stream: one of validate and rows, once)
-//! writing := plan create write* finish        (the plan is the object that creates the writer)
+//! writing := plan create (write* | write_columns) finish      (the plan is the object that creates the writer)
 //! ```
 
 #![warn(
@@ -193,6 +193,12 @@ pub trait Document: Send + Sync {
         Ok(None)
     }
 
+    /// Whether the rows of one column are read for about the price of its bytes, so that a writer may ask for the columns one
+    /// by one, or for a sparse matrix twice. By default they are not.
+    fn has_columns_apart(&self) -> bool {
+        false
+    }
+
     /// Named byte ranges, expanded lazily.
     fn outline(&self) -> Outline;
 
@@ -222,8 +228,26 @@ pub trait Writer: Send {
     /// Writes some rows; they have the schema that the file was created with.
     fn write(&mut self, rows: &RecordBatch) -> Result<()>;
 
+    /// Writes all rows, column by column, instead of [`write`](Self::write): for a format that would otherwise hold or spool the
+    /// rows until the last has come. `false`, the default: nothing was written, since the file is written from rows.
+    fn write_columns(&mut self, columns: &ColumnReader<'_>) -> Result<bool> {
+        let _ = columns;
+        Ok(false)
+    }
+
     /// Ends the file; only now does it appear under its name.
     fn finish(self: Box<Self>) -> Result<Written>;
+}
+
+/// Rows whose columns can be read one by one, and more than once.
+#[derive(Clone, Copy)]
+pub struct ColumnReader<'r> {
+    /// The number of rows.
+    pub rows: u64,
+    /// The number of stored entries of a sparse matrix, at the most, if it is known.
+    pub most_entries: Option<u64>,
+    /// All rows of the column at an index, alone. Called from any thread.
+    pub read: &'r (dyn Fn(usize) -> Result<Rows> + Sync),
 }
 
 /// The result of writing a file.

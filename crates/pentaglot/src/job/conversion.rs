@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, SchemaRef};
 
+use super::as_type::adapter_to;
+#[cfg(feature = "ds")]
+use super::as_type::wanted_type;
 #[cfg(feature = "sds")]
 use super::composite::{self, Composite};
 use super::convert_options::ConvertOptions;
@@ -20,13 +23,13 @@ use super::target::plan_target;
 use super::types;
 #[cfg(feature = "dynd")]
 use super::verify::{Complete, Verification, Written as Handed};
-use crate::convert::adapt::{self, Adapter};
+use crate::convert::adapt::Adapter;
 use crate::convert::triplets::{self, Triplets};
 use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Hint, Result};
 #[cfg(feature = "dynd")]
 use crate::formats::ChangedRows;
-use crate::formats::{OptionMap, Side, TypeLanguage, WriteOptions, WritePlan};
+use crate::formats::{ColumnReader, OptionMap, Side, TypeLanguage, WriteOptions, WritePlan};
 use crate::hub::rows::check_columns;
 use crate::hub::{Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, extension, shape};
 use crate::redact::redacted;
@@ -405,10 +408,10 @@ impl Conversion {
         (self, composite)
     }
 
-    #[cfg_attr(not(feature = "ds"), expect(unused_mut, reason = "only image files are taken out"))]
     fn run_one(mut self, sink: Sink) -> Result<Report> {
         let (from, to) = (self.opened.format.info().id, self.target.format.info().id);
         let budget = self.opened.budget.clone();
+        let columns_apart = self.columns_apart();
         let rows = self.opened.charged_rows(&self.selection)?;
         #[cfg(feature = "dynd")]
         let (mut verification, sink, rows) = match &self.verify {
@@ -427,20 +430,29 @@ impl Conversion {
             None => (rows, None),
         };
         let lost = self.lost.clone();
-        let rows = self.changed(rows)?;
-        let write = self.write.expect("a plan without an impossible step has a writer");
+        let write = self.write.take().expect("a plan without an impossible step has a writer");
         let mut writer = write.create(sink).in_format(to)?;
-        for batch in rows {
-            let batch = batch.map_err(Error::from).in_format(from)?;
-            self.opened.control.check()?;
-            budget.charge(&batch)?;
-            writer.write(&batch).in_format(to)?;
-            #[cfg(feature = "dynd")]
-            if let Some(verification) = &mut verification {
-                verification.push(&self.changed_rows.take().unwrap_or(batch))?;
+        let (opened, selection) = (&self.opened, &self.selection);
+        let read = |place| opened.charged_column(selection, place);
+        let most_entries = opened.document.summary().nonzeros;
+        match columns_apart.map(|rows| ColumnReader { rows, most_entries, read: &read }) {
+            Some(columns) if writer.write_columns(&columns).in_format(to)? => {
+                opened.control.count_rows(columns.rows)?;
+            }
+            _ => {
+                for batch in self.changed(rows)? {
+                    let batch = batch.map_err(Error::from).in_format(from)?;
+                    opened.control.check()?;
+                    budget.charge(&batch)?;
+                    writer.write(&batch).in_format(to)?;
+                    #[cfg(feature = "dynd")]
+                    if let Some(verification) = &mut verification {
+                        verification.push(&self.changed_rows.take().unwrap_or(batch))?;
+                    }
+                }
             }
         }
-        self.opened.control.check()?;
+        opened.control.check()?;
         #[cfg(feature = "dynd")]
         let complete = verification.map(Verification::complete).transpose()?;
         let finish = || writer.finish().in_format(to);
@@ -460,11 +472,34 @@ impl Conversion {
         Ok(report)
     }
 
+    /// The number of rows, if the columns may be converted one by one: each is read for itself, and nothing is done to the rows
+    /// on their way. All columns together are read faster where there are many, since each reads the headers of all.
+    fn columns_apart(&self) -> Option<u64> {
+        const MOST_COLUMNS: usize = 64;
+        #[cfg(feature = "dynd")]
+        let is_verified = self.verify.is_some();
+        #[cfg(not(feature = "dynd"))]
+        let is_verified = false;
+        #[cfg(feature = "ds")]
+        let has_files = self.image_files.is_some();
+        #[cfg(not(feature = "ds"))]
+        let has_files = false;
+        let may = self.opened.document.has_columns_apart()
+            && matches!(Form::of(self.selection.schema()), Form::Table | Form::Sparse)
+            && self.selection.schema().fields().len() <= MOST_COLUMNS
+            && !(is_verified || has_files || self.is_changed());
+        if may { self.selection.row_count() } else { None }
+    }
+
+    /// Whether the rows that are written are other than those that are read.
+    fn is_changed(&self) -> bool {
+        self.adapt.is_some() || self.values.is_some() || !self.reshape.is_identity()
+    }
+
     /// The rows of the input as the target gets them, in a pipeline: each stage has a thread, unless the job has only one.
     fn changed(&self, rows: Rows) -> Result<Rows> {
         let (budget, allowed) = (&self.opened.budget, self.allow_lossy);
         // Reading and decoding overlap with what follows; so does a change of the rows with encoding and writing.
-        let is_changed = self.adapt.is_some() || self.values.is_some() || !self.reshape.is_identity();
         let mut rows = self.opened.overlapped(rows)?;
         if let Some((shaped, adapter)) = &self.adapt {
             let shaped = reshape::reshape(rows, shaped, budget, allowed, &self.lost)?;
@@ -474,7 +509,7 @@ impl Conversion {
         if let Some(values) = &self.values {
             rows = values.clone().adapt(rows, allowed, self.lost.clone());
         }
-        if is_changed { self.opened.overlapped(rows) } else { Ok(rows) }
+        if self.is_changed() { self.opened.overlapped(rows) } else { Ok(rows) }
     }
 
     /// Runs into several files, `NAME-00000.EXT` and so on: all of them appear, or none.
@@ -536,41 +571,6 @@ fn entries(
         rows = adapter.clone().adapt(shaped, LossKinds::ALL, lost);
     }
     Ok(Some((triplets, triplets::size(rows, triplets).in_format(opened.format.info().id)?)))
-}
-
-/// The schema that a user asks for.
-fn wanted_type(text: &str, options: &ConvertOptions) -> Result<SchemaRef> {
-    let limits = options.open.budget.limits();
-    let wanted = types::parse_type(text, None, limits).and_then(|wanted| wanted.schema());
-    wanted.map_err(|error| types::as_usage("the wanted type", error))
-}
-
-/// What adapts data to a type: a matrix that is to be a table becomes columns first.
-fn adapter_to(
-    text: &str,
-    schema: &SchemaRef,
-    options: &ConvertOptions,
-) -> Result<(reshape::Reshape, Adapter)> {
-    let wanted = wanted_type(text, options)?;
-    let form = match (Form::of(schema), Form::of(&wanted)) {
-        (Form::Dense | Form::Sparse, Form::Table) => Form::Columns,
-        (Form::Array | Form::Value, Form::Table) => Form::Table,
-        (from, to) if from != to && matches!(to, Form::Dense | Form::Sparse | Form::Array) => to,
-        (from, _) => from,
-    };
-    let mut shaped = match (form, Form::of(&wanted)) {
-        // All rows together are the one value that is wanted.
-        (Form::Dense | Form::Array, Form::Value) => match reshape::rows_of_value(schema, wanted.field(0)) {
-            Some(count) => reshape::plan_value(schema, count)?,
-            None => reshape::plan(schema, form)?,
-        },
-        _ => reshape::plan(schema, form)?,
-    };
-    if form == Form::Columns && Form::of(&wanted) == Form::Table {
-        shaped.forget_shape();
-    }
-    let adapter = adapt::adapter(&shaped.schema, &wanted);
-    Ok((shaped, adapter))
 }
 
 /// Errs if both names are the same file.

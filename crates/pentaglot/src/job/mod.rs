@@ -1,6 +1,7 @@
 //! The interface for the command and other front ends: [`open`], [`validate`], [`Conversion`]. Start reading the code
 //! here.
 
+mod as_type;
 mod chain;
 mod columns;
 #[cfg(feature = "sds")]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::columns::ColumnChanges;
 use super::open::Opened;
+use crate::control::Control;
 use crate::convert::{reshape, target_form};
 use crate::error::{Context, Error, Result};
 use crate::hub::rows::{check_columns, from_batches};
@@ -95,15 +96,34 @@ impl Opened {
             let range = selection.range(rows);
             range.end - range.start
         }));
-        let schema = rows.schema();
+        Ok(self.charged(rows, Control::count_rows))
+    }
+
+    /// The rows of one of the selected columns, or of all columns of a matrix. They are charged like all rows, but not counted: those of every column are the
+    /// same rows.
+    pub(super) fn charged_column(&self, selection: &Selection, place: usize) -> Result<Rows> {
+        let column = match selection.fields().get(place).map(|field| *field as u64) {
+            Some(field) if Form::of(selection.schema()) == Form::Table => {
+                selection.clone().with_column_ranges(std::iter::once(field..field + 1).collect())?
+            }
+            _ => selection.clone(),
+        };
+        let rows = self.document.rows(&column).in_format(self.format.info().id)?;
+        let rows = self.charged(rows, |control, _| control.check());
+        // Several columns of a table are read side by side.
+        if Form::of(selection.schema()) == Form::Table { Ok(rows) } else { self.overlapped(rows) }
+    }
+
+    fn charged(&self, rows: Rows, count: fn(&Control, u64) -> Result<()>) -> Rows {
+        let (id, schema) = (self.format.info().id, rows.schema());
         let (budget, control) = (self.budget.clone(), self.control.clone());
         let charged = rows.map(move |batch| {
-            let batch = batch.map_err(Error::from)?;
-            control.count_rows(batch.num_rows() as u64)?;
+            let batch = batch.map_err(Error::from).in_format(id)?;
+            count(&control, batch.num_rows() as u64)?;
             budget.charge(&batch).in_format(id)?;
             Ok(batch)
         });
-        Ok(from_batches(schema, charged))
+        from_batches(schema, charged)
     }
 
     /// Rows that come from this document, made on a thread of their own while earlier ones are used. A job that has one thread, or

@@ -1,4 +1,5 @@
 mod budget;
+mod by_column;
 mod columns;
 mod filtered;
 mod image_files;

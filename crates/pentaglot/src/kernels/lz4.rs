@@ -12,6 +12,8 @@ use std::ptr::copy_nonoverlapping;
 use arrow_buffer::MutableBuffer;
 use lz4::liblz4::{LZ4_compress_default, LZ4_compressBound};
 
+use crate::pages::prefer_large;
+
 /// The minimum number of packed bytes after a token: the longest short sequence takes 17, and copies read 16 at a time.
 const SPARE_PACKED: usize = 32;
 
@@ -207,6 +209,7 @@ pub(crate) fn compress(plain: &[u8], out: &mut Vec<u8>) -> Option<()> {
     #[expect(clippy::disallowed_methods, reason = "the size is that of bytes in memory")]
     out.reserve_exact(room);
     let start = out.len();
+    prefer_large(out.as_mut_ptr(), out.capacity());
     // SAFETY: the library reads `from` bytes and writes at most `bound`; both are available. It returns how many
     // bytes it has written, 0 for failure.
     unsafe {

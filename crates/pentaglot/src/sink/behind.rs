@@ -15,8 +15,6 @@ const BUFFER_BYTES: usize = 1 << 20;
 const WAITING: usize = 4;
 /// The thread is started when so many bytes have been written.
 const START_BYTES: u64 = 4 << 20;
-/// After so many bytes the output is asked to bring them to the disk, so that little is left to do when it is committed.
-const SETTLE_BYTES: u64 = 32 << 20;
 
 /// An output whose bytes are written later. An error is reported by the next call.
 pub(super) struct Behind {
@@ -68,7 +66,6 @@ impl Shared {
 
     /// Writes what comes until nothing more will.
     fn write_all(&self) {
-        let mut unsettled = 0;
         loop {
             let mut state = self.state();
             while state.waiting.is_empty() && !state.is_closed {
@@ -77,15 +74,7 @@ impl Shared {
             let Some(buffer) = state.waiting.pop_front() else { return };
             state.is_busy = true;
             drop(state);
-            unsettled += buffer.len() as u64;
-            let written = self.with_output(|output| {
-                output.write(&buffer)?;
-                if unsettled >= SETTLE_BYTES {
-                    unsettled = 0;
-                    output.settle()?;
-                }
-                Ok(())
-            });
+            let written = self.with_output(|output| output.write(&buffer));
             let mut state = self.state();
             state.is_busy = false;
             state.free.push(buffer);

@@ -11,6 +11,7 @@ use tempfile::TempPath;
 use super::Output;
 use super::pending::{Pending, backup, folder_of, restore, sync_folder};
 use super::reread::Reread;
+use super::write_back::WriteBack;
 use crate::error::{Error, ErrorKind, Hint};
 use crate::source::ReadAt;
 
@@ -26,6 +27,7 @@ type Waiting = Arc<Mutex<Vec<SideFile>>>;
 /// A file that gets its name when it is committed.
 pub(super) struct FileOutput {
     pending: Pending,
+    write_back: WriteBack,
     path: PathBuf,
     force: bool,
     siblings: Waiting,
@@ -39,7 +41,8 @@ impl FileOutput {
     pub(super) fn create(path: &Path, force: bool) -> io::Result<Self> {
         let pending = Pending::beside(path).map_err(|error| fault(path, error))?;
         let (siblings, removals) = (Waiting::default(), Vec::new());
-        Ok(FileOutput { pending, path: path.to_path_buf(), force, siblings, removals, main: None })
+        let (write_back, path) = (WriteBack::default(), path.to_path_buf());
+        Ok(FileOutput { pending, write_back, path, force, siblings, removals, main: None })
     }
 
     /// Writes everything to the disk.
@@ -98,11 +101,9 @@ impl FileOutput {
 
 impl Output for FileOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.pending.file.write_all(bytes).map_err(|error| fault(&self.path, error))
-    }
-
-    fn settle(&mut self) -> io::Result<()> {
-        self.pending.file.sync_data().map_err(|error| fault(&self.path, error))
+        self.pending.file.write_all(bytes).map_err(|error| fault(&self.path, error))?;
+        self.write_back.appended(&self.pending.file, bytes.len());
+        Ok(())
     }
 
     fn can_patch(&self) -> bool {

@@ -28,10 +28,6 @@ impl Output for Kept {
         self.inner.write(bytes)
     }
 
-    fn settle(&mut self) -> io::Result<()> {
-        self.inner.settle()
-    }
-
     fn can_patch(&self) -> bool {
         self.inner.can_patch()
     }

@@ -17,6 +17,7 @@ mod pipe;
 mod reread;
 #[cfg(test)]
 mod tests;
+mod write_back;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -14,12 +14,6 @@ pub trait Output: Send {
     /// Takes all of `bytes`. Called with large pieces: a sink collects small ones.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Brings what was written to the disk, as far as that makes the commit shorter. It is called from time to time, where
-    /// waiting does no harm; the default does nothing.
-    fn settle(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     /// Whether [`patch`](Self::patch) works.
     fn can_patch(&self) -> bool;
 

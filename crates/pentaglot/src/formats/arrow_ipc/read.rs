@@ -76,6 +76,10 @@ impl Document for StoreDocument {
         self.store.splits(wanted)
     }
 
+    fn has_columns_apart(&self) -> bool {
+        !self.store.source.is_costly()
+    }
+
     fn outline(&self) -> Outline {
         outline::store(&self.store)
     }

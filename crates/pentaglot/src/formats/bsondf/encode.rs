@@ -7,20 +7,21 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, OffsetSizeTrait, UInt64Array};
-use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, ToByteSlice};
+use arrow_array::{Array, ArrayRef, UInt64Array};
+use arrow_buffer::Buffer;
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_ord::ord::make_comparator;
 use arrow_schema::{DataType, SortOptions};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 
+use super::buffers::{FixedValues, Lengths, Mask, raw_values, width_of};
 use super::schema::Type;
-use super::values;
-use crate::cursor::{allocate, allocate_zeroed};
+use crate::cursor::{Reserved, allocate};
 use crate::error::{Context, Error, Result};
 use crate::formats::OptionMap;
-use crate::kernels::{arrays, scan};
+use crate::hub::Rows;
+use crate::kernels::arrays;
 use crate::limits::Budget;
 use crate::wire::bson::{BsonKind, Writer};
 use crate::wire::lz4;
@@ -91,19 +92,75 @@ impl Encoder {
             _ => {
                 let parts: Vec<Buffer> =
                     chunks.iter().map(|chunk| raw_values(chunk, width_of(kind))).collect();
-                match as_they_are(kind, &chunks, &parts) {
-                    Some(bytes) => self.buffer(out, "d", bytes),
-                    None => self.buffer(out, "d", &self.values(kind, &chunks, &parts)?),
+                if let Some(bytes) = as_they_are(kind, &chunks, &parts) {
+                    self.buffer(out, "d", bytes).field("d")?;
+                } else {
+                    let mut values = FixedValues::new(kind, rows, self.repeat, &self.budget)?;
+                    chunks.iter().try_for_each(|chunk| values.append(chunk))?;
+                    self.buffer(out, "d", &values.memory).field("d")?;
                 }
-                .field("d")?;
             }
         }
-        self.buffer(out, "m", &mask(&chunks, rows)).field("m")?;
+        let mut mask = Mask::new(rows);
+        chunks.iter().for_each(|chunk| mask.append(chunk));
+        self.end_array(out, kind, mask, counts)?;
+        out.end(document)
+    }
+
+    /// As [`array`](Self::array), of `count` rows that are read while they are encoded: only values of the format are in memory
+    /// together, not the batches that they came in.
+    pub(super) fn read_array(
+        &self,
+        out: &mut Writer,
+        key: &str,
+        kind: &Type,
+        rows: Rows,
+        count: usize,
+    ) -> Result<()> {
+        let mut chunks = rows.map(|batch| {
+            let batch = batch.map_err(Error::from)?;
+            plain(batch.columns().first().ok_or_else(|| Error::usage("a batch without columns"))?)
+        });
+        if matches!(kind, Type::Null | Type::List(_) | Type::Factor { .. } | Type::Struct(_)) {
+            return self.array(out, key, kind, &chunks.collect::<Result<Vec<_>>>()?);
+        }
+        let document = out.begin(Some((BsonKind::DOCUMENT, key)));
+        let mut mask = Mask::new(count);
+        let mut counts = None;
+        if let Type::Bytes | Type::Utf8 = kind {
+            let mut lengths = Lengths::new(count, &self.budget)?;
+            let mut bytes = Reserved::new(&self.budget);
+            chunks.try_for_each(|chunk| {
+                let chunk = chunk?;
+                mask.append(&chunk);
+                bytes.extend_from_slice(&lengths.append_bytes(&chunk)?)
+            })?;
+            self.buffer(out, "d", &bytes).field("d")?;
+            counts = Some(lengths);
+        } else {
+            let mut values = FixedValues::new(kind, count, self.repeat, &self.budget)?;
+            chunks.try_for_each(|chunk| {
+                let chunk = chunk?;
+                mask.append(&chunk);
+                values.append(&chunk)
+            })?;
+            self.buffer(out, "d", &values.memory).field("d")?;
+        }
+        if mask.len() != count {
+            return Err(Error::malformed(format_args!("{count} rows"), mask.len()));
+        }
+        self.end_array(out, kind, mask, counts)?;
+        out.end(document)
+    }
+
+    /// Writes the fields that follow `d`.
+    fn end_array(&self, out: &mut Writer, kind: &Type, mask: Mask, counts: Option<Lengths>) -> Result<()> {
+        self.buffer(out, "m", &mask.into_bytes()).field("m")?;
         write_type(out, kind)?;
         if let Some(counts) = counts {
-            self.buffer(out, "o", counts.0.to_byte_slice()).field("o")?;
+            self.buffer(out, "o", counts.as_bytes()).field("o")?;
         }
-        out.end(document)
+        Ok(())
     }
 
     /// Writes a buffer: its length and an LZ4 block.
@@ -113,46 +170,6 @@ impl Encoder {
             plain => lz4::compress_with_length(plain, self.level)?,
         };
         out.binary(key, packed)
-    }
-
-    /// The buffer `d` of values of fixed width.
-    fn values(&self, kind: &Type, chunks: &[ArrayRef], parts: &[Buffer]) -> Result<MutableBuffer> {
-        let width = width_of(kind);
-        let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-        let mut memory = allocate_zeroed(rows.saturating_mul(width) as u64, &self.budget)?;
-        let mut rest = memory.as_slice_mut();
-        let mut last = vec![0; width];
-        let mut previous = 0;
-        for (chunk, part) in chunks.iter().zip(parts) {
-            let Some((place, more)) = rest.split_at_mut_checked(chunk.len().saturating_mul(width)) else {
-                break;
-            };
-            rest = more;
-            match chunk.as_any().downcast_ref::<BooleanArray>() {
-                Some(bools) => {
-                    place.iter_mut().zip(bools.values()).for_each(|(byte, bit)| *byte = u8::from(bit));
-                }
-                None => place.copy_from_slice(part),
-            }
-            if let Some(nulls) = chunk.nulls() {
-                if !self.repeat {
-                    last.fill(0);
-                }
-                fill_missing(place, nulls, &last);
-                if self.repeat {
-                    repeat_missing(place, nulls, width);
-                }
-            }
-            if self.repeat
-                && let Some(value) = place.rchunks_exact(width).next()
-            {
-                last.copy_from_slice(value);
-            }
-            if kind.is_difference_encoded() {
-                previous = differences(place, width, previous);
-            }
-        }
-        Ok(memory)
     }
 
     /// The parts as one piece of memory; slices of one array are not copied.
@@ -167,194 +184,12 @@ impl Encoder {
     }
 }
 
-/// The bytes of a value of fixed width.
-fn width_of(kind: &Type) -> usize {
-    usize::try_from(kind.width().unwrap_or(1)).unwrap_or(1).max(1)
-}
-
 /// The values where they lie, if they need no work and no gathering.
 fn as_they_are<'p>(kind: &Type, chunks: &[ArrayRef], parts: &'p [Buffer]) -> Option<&'p [u8]> {
     let untouched = *kind != Type::Bool
         && !kind.is_difference_encoded()
         && chunks.iter().all(|chunk| chunk.null_count() == 0);
     untouched.then(|| arrays::adjacent(parts)).flatten()
-}
-
-/// Difference encoding of values of 4 or 8 bytes, after the value `previous`; gives the last value.
-fn differences(values: &mut [u8], width: usize, previous: u64) -> u64 {
-    match width {
-        4 => {
-            let previous = u32::try_from(previous).unwrap_or_default();
-            u64::from(values::differences_u32(values.as_chunks_mut().0, previous))
-        }
-        _ => values::differences_u64(values.as_chunks_mut().0, previous),
-    }
-}
-
-/// The bytes of the values of an array of fixed width; nothing for booleans, whose values are bits.
-fn raw_values(array: &ArrayRef, width: usize) -> Buffer {
-    let data = array.to_data();
-    match data.buffers() {
-        _ if *array.data_type() == DataType::Boolean => Buffer::default(),
-        [values, ..] => values.slice_with_length(data.offset() * width, data.len() * width),
-        [] => Buffer::default(),
-    }
-}
-
-/// Calls `fill` with each run of missing values and the rows before it.
-fn each_missing_run(nulls: &NullBuffer, mut run: impl FnMut(usize, usize)) {
-    let mut position = 0;
-    for (start, end) in nulls.valid_slices() {
-        if position < start {
-            run(position, start);
-        }
-        position = end;
-    }
-    if position < nulls.len() {
-        run(position, nulls.len());
-    }
-}
-
-/// Puts `value` under each missing value.
-fn fill_missing(values: &mut [u8], nulls: &NullBuffer, value: &[u8]) {
-    let width = value.len();
-    each_missing_run(nulls, |start, end| {
-        let run = values.get_mut(start * width..end * width).unwrap_or_default();
-        run.chunks_exact_mut(width).for_each(|place| place.copy_from_slice(value));
-    });
-}
-
-/// Repeats the last present value under each missing one; those before the first are left as they are.
-fn repeat_missing(values: &mut [u8], nulls: &NullBuffer, width: usize) {
-    each_missing_run(nulls, |start, end| {
-        let Some((before, run)) =
-            values.get_mut(..end * width).and_then(|all| all.split_at_mut_checked(start * width))
-        else {
-            return;
-        };
-        if let Some(value) = before.rchunks_exact(width).next() {
-            run.chunks_exact_mut(width).for_each(|place| place.copy_from_slice(value));
-        }
-    });
-}
-
-/// The buffer `m`: a bit for each row, the most significant first.
-fn mask(chunks: &[ArrayRef], rows: usize) -> Vec<u8> {
-    let mut bits = BooleanBufferBuilder::new(rows);
-    for chunk in chunks {
-        match chunk.nulls() {
-            Some(nulls) => bits.append_buffer(nulls.inner()),
-            None => bits.append_n(chunk.len(), *chunk.data_type() != DataType::Null),
-        }
-    }
-    let mut bytes = bits.as_slice().to_vec();
-    scan::reverse_bits(&mut bytes);
-    bytes
-}
-
-/// The buffer `o`: 0, then the length of each element.
-struct Lengths(Vec<i32>);
-
-impl Lengths {
-    fn new(rows: usize, budget: &Budget) -> Result<Self> {
-        let mut lengths = allocate(rows as u64 + 1, budget)?;
-        lengths.push(0);
-        Ok(Lengths(lengths))
-    }
-
-    /// Adds the lengths of strings; gives their bytes. Nothing is kept under a missing one.
-    fn append_bytes(&mut self, chunk: &ArrayRef) -> Result<Buffer> {
-        match chunk.data_type() {
-            DataType::Utf8 => self.append_bytes_of(chunk, chunk.as_string::<i32>().value_offsets()),
-            DataType::LargeUtf8 => self.append_bytes_of(chunk, chunk.as_string::<i64>().value_offsets()),
-            DataType::Binary => self.append_bytes_of(chunk, chunk.as_binary::<i32>().value_offsets()),
-            _ => self.append_bytes_of(chunk, chunk.as_binary::<i64>().value_offsets()),
-        }
-    }
-
-    fn append_bytes_of<O: OffsetSizeTrait>(&mut self, chunk: &ArrayRef, offsets: &[O]) -> Result<Buffer> {
-        let data = chunk.to_data();
-        let [_, values] = data.buffers() else { return Ok(Buffer::default()) };
-        match self.append(offsets, chunk.nulls())? {
-            Kept::All { start, length } => Ok(values.slice_with_length(start, length)),
-            Kept::Ranges(ranges) => {
-                let kept = ranges.into_iter().filter_map(|(start, end)| values.get(start..end));
-                Ok(Buffer::from(kept.collect::<Vec<_>>().concat()))
-            }
-        }
-    }
-
-    /// Adds the lengths of lists; gives their items. Nothing is kept under a missing one.
-    fn append_lists(&mut self, chunk: &ArrayRef) -> Result<ArrayRef> {
-        let nulls = chunk.nulls();
-        let (kept, items) = match chunk.data_type() {
-            DataType::LargeList(_) => {
-                let lists = chunk.as_list::<i64>();
-                (self.append(lists.value_offsets(), nulls)?, Arc::clone(lists.values()))
-            }
-            DataType::Map(..) => {
-                let maps = chunk.as_map();
-                let entries: ArrayRef = Arc::new(maps.entries().clone());
-                (self.append(maps.value_offsets(), nulls)?, entries)
-            }
-            DataType::FixedSizeList(_, size) => {
-                let offsets: Vec<i64> = (0..=chunk.len() as i64).map(|row| row * i64::from(*size)).collect();
-                let lists = chunk.as_fixed_size_list();
-                (self.append(&offsets, nulls)?, Arc::clone(lists.values()))
-            }
-            _ => {
-                let lists = chunk.as_list::<i32>();
-                (self.append(lists.value_offsets(), nulls)?, Arc::clone(lists.values()))
-            }
-        };
-        match kept {
-            Kept::All { start, length } => Ok(items.slice(start, length)),
-            Kept::Ranges(ranges) => {
-                let indices = ranges.into_iter().flat_map(|(start, end)| start as u64..end as u64);
-                Ok(take(&items, &UInt64Array::from_iter_values(indices), None)?)
-            }
-        }
-    }
-
-    /// Adds the lengths between offsets; says which elements they leave.
-    fn append<O: OffsetSizeTrait>(&mut self, offsets: &[O], nulls: Option<&NullBuffer>) -> Result<Kept> {
-        let first = self.0.len();
-        let ends = offsets.iter().skip(1);
-        let mut fits = true;
-        self.0.extend(offsets.iter().zip(ends.clone()).map(|(start, end)| {
-            let length = (*end - *start).as_usize();
-            fits &= length <= i32::MAX as usize;
-            i32::try_from(length).unwrap_or(i32::MAX)
-        }));
-        if !fits {
-            return Err(Error::limit("the limit", i32::MAX, "more bytes or elements in one value"));
-        }
-        let lengths = self.0.get_mut(first..).unwrap_or_default();
-        let mut dropped = false;
-        if let Some(nulls) = nulls {
-            each_missing_run(nulls, |start, end| {
-                let run = lengths.get_mut(start..end).unwrap_or_default();
-                dropped |= run.iter().any(|length| *length != 0);
-                run.fill(0);
-            });
-        }
-        let start = offsets.first().map_or(0, |offset| offset.as_usize());
-        if !dropped {
-            let end = offsets.last().map_or(0, |offset| offset.as_usize());
-            return Ok(Kept::All { start, length: end - start });
-        }
-        let ranges = offsets.iter().zip(ends).map(|(start, end)| (start.as_usize(), end.as_usize()));
-        let is_valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-        Ok(Kept::Ranges(
-            ranges.enumerate().filter(|(row, _)| is_valid(*row)).map(|(_, range)| range).collect(),
-        ))
-    }
-}
-
-/// Which elements belong to values that are present.
-enum Kept {
-    All { start: usize, length: usize },
-    Ranges(Vec<(usize, usize)>),
 }
 
 /// The array in a form that the format knows: views and run ends are resolved, one level deep.

@@ -45,6 +45,7 @@
 //! * What the last text forbids and the programs read (bits after the last row, unknown fields, int32 for int64, a bool
 //!   other than 0 and 1) is a warning, and an error in the strict profile.
 
+mod buffers;
 mod checked;
 mod chunk;
 mod column;

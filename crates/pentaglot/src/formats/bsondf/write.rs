@@ -16,7 +16,7 @@ use super::{ID, JSON, MONGODB_BYTES};
 use crate::control::Control;
 use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
-use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned_as};
+use crate::formats::{ColumnReader, WriteOptions, WritePlan, Writer, Written, planned_as};
 use crate::hub::type_text::print_field;
 use crate::hub::{Effect, LossKind, Plan, extension, native, shape};
 use crate::limits::{Budget, Reservation};
@@ -134,6 +134,8 @@ struct BsondfWriter {
     /// The chunks of each column.
     chunks: Vec<Vec<ArrayRef>>,
     rows: u64,
+    /// Whether the document has been written column by column.
+    has_columns: bool,
     /// A batch without rows: should no other come, its dictionaries are the document's.
     empty: Option<RecordBatch>,
     splitter: Option<Splitter>,
@@ -151,7 +153,17 @@ impl BsondfWriter {
     ) -> Self {
         let chunks = columns.iter().map(|_| Vec::new()).collect();
         let splitter = split.map(Splitter::new);
-        BsondfWriter { sink, columns, chunks, rows: 0, empty: None, splitter, encoder, control }
+        BsondfWriter {
+            sink,
+            columns,
+            chunks,
+            rows: 0,
+            has_columns: false,
+            empty: None,
+            splitter,
+            encoder,
+            control,
+        }
     }
 
     fn push(&mut self, rows: &RecordBatch) {
@@ -194,7 +206,26 @@ impl Writer for BsondfWriter {
         self.write_chunks(false).in_format(ID)
     }
 
+    fn write_columns(&mut self, input: &ColumnReader<'_>) -> Result<bool> {
+        // What is split into chunks is made of rows, and a table without rows has dictionaries.
+        if input.rows == 0 || self.columns.is_empty() || self.splitter.is_some() || !self.sink.takes_columns()
+        {
+            return Ok(false);
+        }
+        let (encoder, count) = (&self.encoder, usize::try_from(input.rows).unwrap_or(usize::MAX));
+        let columns = self.columns.iter().enumerate().collect();
+        let encode = |(place, (name, kind)): (usize, &(String, Type))| {
+            encode_with(encoder, name, |out| encoder.read_array(out, name, kind, (input.read)(place)?, count))
+        };
+        self.sink.columns(columns, &self.control, encode).in_format(ID)?;
+        (self.rows, self.has_columns) = (input.rows, true);
+        Ok(true)
+    }
+
     fn finish(mut self: Box<Self>) -> Result<Written> {
+        if self.has_columns {
+            return self.end();
+        }
         if self.rows == 0 {
             // A table without rows is a document, too.
             let fields = arrow_fields(&self.columns);
@@ -206,12 +237,19 @@ impl Writer for BsondfWriter {
         } else {
             let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.chunks)).collect();
             if self.sink.takes_columns() {
-                self.sink.columns(&self.encoder, columns, &self.control).in_format(ID)?;
+                let encode = |column| encode_column(&self.encoder, column);
+                self.sink.columns(columns, &self.control, encode).in_format(ID)?;
             } else {
                 let (encoded, _held) = encode(&self.encoder, columns, &self.control).in_format(ID)?;
                 self.sink.document(encoded).in_format(ID)?;
             }
         }
+        self.end()
+    }
+}
+
+impl BsondfWriter {
+    fn end(self: Box<Self>) -> Result<Written> {
         let (bytes, longest) = self.sink.finish()?;
         let mut written = Written::new(self.rows, bytes);
         if longest > MONGODB_BYTES {
@@ -276,14 +314,18 @@ impl DocumentSink {
         self.text.is_none() && self.sink.path().is_some() && !self.sink.is_packed()
     }
 
-    /// Writes a document column by column, while later ones are still being compressed. Its length, which comes first, is
-    /// patched at the end.
-    fn columns(&mut self, encoder: &Encoder, columns: Vec<Chunked<'_>>, control: &Control) -> Result<()> {
+    /// Writes a document column by column, while later ones are still being encoded. Its length, which comes first, is patched at
+    /// the end.
+    fn columns<C: Send>(
+        &mut self,
+        columns: Vec<C>,
+        control: &Control,
+        encode: impl Fn(C) -> Result<(bson::Writer, Reservation)> + Send + Sync,
+    ) -> Result<()> {
         self.sink.enable_patching()?;
         let start = self.sink.position();
         self.sink.write_all(&[0; 4])?;
         let sink = &mut self.sink;
-        let encode = |column| encode_column(encoder, column);
         control.each_in_order(columns, encode, |(out, _held): (bson::Writer, Reservation)| {
             out.pieces().iter().try_for_each(|piece| Ok(sink.write_all(piece)?))
         })?;
@@ -324,10 +366,22 @@ fn encode_column(
     encoder: &Encoder,
     ((name, kind), chunks): Chunked<'_>,
 ) -> Result<(bson::Writer, Reservation)> {
+    encode_with(encoder, name, |out| encoder.array(out, name, kind, &{ chunks }))
+}
+
+/// What `encode` writes for a column, and what pays for it.
+fn encode_with(
+    encoder: &Encoder,
+    name: &str,
+    encode: impl FnOnce(&mut bson::Writer) -> Result<()>,
+) -> Result<(bson::Writer, Reservation)> {
     let mut out = bson::Writer::default();
-    encoder.array(&mut out, name, kind, &chunks).field(name.clone()).field("columns")?;
-    drop(chunks);
-    let held = encoder.budget.reserve(out.bytes()).field(name.clone()).field("columns")?;
+    let held = encode(&mut out).and_then(|()| encoder.budget.reserve(out.bytes()));
+    let held = held.map_err(|error| match error.format() {
+        // A fault of the input, which says where it is.
+        Some(_) => error,
+        None => error.field(name.to_owned()).field("columns"),
+    })?;
     Ok((out, held))
 }
 

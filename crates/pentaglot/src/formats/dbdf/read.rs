@@ -40,6 +40,10 @@ impl Document for Open {
         splits::of(&self.0, wanted)
     }
 
+    fn has_columns_apart(&self) -> bool {
+        Form::of(&self.0.summary.schema) == Form::Sparse && !self.0.source.is_costly()
+    }
+
     fn outline(&self) -> Outline {
         outline::of(&self.0)
     }

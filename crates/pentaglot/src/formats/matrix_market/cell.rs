@@ -2,6 +2,7 @@
 
 use super::layout::Symmetry;
 use super::number_text::Scanner;
+use super::quick;
 use crate::hub::matrix::build::Value;
 
 /// The type of a value in a file.
@@ -9,8 +10,14 @@ pub(super) trait Cell: Value {
     /// The name of a value in messages.
     const EXPECTED: &'static str;
 
+    /// Whether files have a value in each entry.
+    const IS_STORED: bool = true;
+
     /// Reads one.
     fn scan(scanner: &mut Scanner<'_>) -> Option<Self>;
+
+    /// Reads one as it is usually written; also returns where it ends. `None` if [`scan`](Self::scan) must read it.
+    fn quick(text: &[u8], at: usize) -> Option<(Self, usize)>;
 
     /// The value on the other side of the diagonal; `None` if it does not fit.
     fn mirror(self, symmetry: Symmetry) -> Option<Self>;
@@ -28,6 +35,11 @@ impl Cell for f64 {
     #[inline]
     fn scan(scanner: &mut Scanner<'_>) -> Option<Self> {
         scanner.float()
+    }
+
+    #[inline(always)]
+    fn quick(text: &[u8], at: usize) -> Option<(Self, usize)> {
+        quick::float(text, at)
     }
 
     #[inline]
@@ -53,6 +65,11 @@ impl Cell for i64 {
         scanner.signed()
     }
 
+    #[inline(always)]
+    fn quick(text: &[u8], at: usize) -> Option<(Self, usize)> {
+        quick::signed(text, at)
+    }
+
     #[inline]
     fn mirror(self, symmetry: Symmetry) -> Option<Self> {
         if symmetry == Symmetry::Skew { self.checked_neg() } else { Some(self) }
@@ -75,6 +92,11 @@ impl Cell for u64 {
         scanner.unsigned()
     }
 
+    #[inline(always)]
+    fn quick(text: &[u8], at: usize) -> Option<(Self, usize)> {
+        quick::unsigned(text, at)
+    }
+
     fn mirror(self, symmetry: Symmetry) -> Option<Self> {
         (symmetry != Symmetry::Skew || self == 0).then_some(self)
     }
@@ -94,6 +116,13 @@ impl Cell for [f64; 2] {
     #[inline]
     fn scan(scanner: &mut Scanner<'_>) -> Option<Self> {
         Some([scanner.float()?, scanner.float()?])
+    }
+
+    #[inline(always)]
+    fn quick(text: &[u8], at: usize) -> Option<(Self, usize)> {
+        let (real, at) = quick::float(text, at)?;
+        let (imaginary, at) = quick::float(text, quick::blank(text, at)?)?;
+        Some(([real, imaginary], at))
     }
 
     #[inline]
@@ -118,10 +147,16 @@ impl Cell for [f64; 2] {
 /// An entry of a pattern, which has no value in the file.
 impl Cell for i8 {
     const EXPECTED: &'static str = "nothing";
+    const IS_STORED: bool = false;
 
     #[inline]
     fn scan(_: &mut Scanner<'_>) -> Option<Self> {
         Some(1)
+    }
+
+    #[inline(always)]
+    fn quick(_: &[u8], at: usize) -> Option<(Self, usize)> {
+        Some((1, at))
     }
 
     #[inline]

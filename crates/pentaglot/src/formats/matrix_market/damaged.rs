@@ -17,7 +17,7 @@ use super::parse::Body;
 use super::{INFO, schema};
 use crate::error::{Context, Error, Result};
 use crate::formats::{MissingPart, Summary};
-use crate::hub::matrix::build::Index;
+use crate::hub::matrix::build::{Entries, Index};
 use crate::hub::shape::column_name;
 use crate::hub::{Rows, Selection, rows};
 
@@ -82,8 +82,9 @@ impl Lines {
     /// The lines before the first fault, up to `most`. A last line without a line end may be cut.
     fn before_fault<T: Cell>(body: &Body, most: u64) -> Result<Lines> {
         let mut found = Lines { count: 0, end: body.header.body_offset, fault: None };
+        let mut memory = Vec::new();
         for piece in body.pieces() {
-            let (text, offset) = body.lines(&piece)?;
+            let (text, offset) = body.lines(&piece, &mut memory)?;
             let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
             let (text, rest) = text.split_at(whole);
             if !rest.iter().all(u8::is_ascii_whitespace) {
@@ -125,7 +126,9 @@ impl Lines {
 
 fn lines_of<T: Cell>(body: &Body, text: &[u8], offset: u64) -> Result<u64> {
     Ok(match body.header.layout {
-        MarketLayout::Coordinate => body.entries::<u64, T>(text, offset, &(0..u64::MAX), None)?.1,
+        MarketLayout::Coordinate => {
+            body.entries(text, offset, &(0..u64::MAX), &mut Entries::<u64, T>::default(), None)?
+        }
         MarketLayout::Array => body.values::<T>(text, offset, None)?.1,
     })
 }
@@ -212,8 +215,10 @@ fn index(number: u64) -> usize {
 }
 
 fn piece_batch<T: Cell>(body: &Body, piece: &Range<u64>, schema: &SchemaRef) -> Result<RecordBatch> {
-    let (text, offset) = body.lines(piece)?;
-    let (entries, _) = body.entries::<u64, T>(&text, offset, &(0..u64::MAX), None)?;
+    let mut memory = Vec::new();
+    let (text, offset) = body.lines(piece, &mut memory)?;
+    let mut entries = Entries::<u64, T>::default();
+    body.entries(text, offset, &(0..u64::MAX), &mut entries, None)?;
     let count = entries.values.len();
     let columns = vec![u64::array(entries.rows), u64::array(entries.cols), T::array(entries.values)];
     rows::batch(Arc::clone(schema), columns, count)

@@ -1,6 +1,5 @@
-//! Numbers as text: the entries of sparse rows, in pieces that are printed side by side, and single values.
+//! Numbers as text: the entries of sparse rows, in pieces that are printed side by side.
 
-use std::io::Write;
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
@@ -9,12 +8,12 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
 use super::layout::MarketField;
+use super::line::{Line, Lines};
 use crate::error::{Error, Result};
-use crate::hub::json::Float as _;
 use crate::hub::matrix::SparseRows;
 
-/// Entries that are printed together: some hundred kilobytes of text.
-const PIECE_ENTRIES: usize = 16 << 10;
+/// Entries that are printed together: about a hundred kilobytes of text.
+const PIECE_ENTRIES: usize = 4 << 10;
 
 pub(super) fn mismatch() -> Error {
     Error::usage("the rows do not have the schema that the file was created with")
@@ -75,46 +74,76 @@ pub(super) struct EntryPrinter<'l> {
 
 impl EntryPrinter<'_> {
     /// `row column value`, a line for each entry.
-    pub(super) fn print(&self, piece: &Piece) -> Result<Vec<u8>> {
-        let (mut text, mut number) = (Vec::new(), itoa::Buffer::new());
-        let mut index = piece.row;
-        for entry in piece.entries.clone() {
-            while self.list.row(index).end <= entry {
-                index += 1;
+    pub(super) fn print(&self, piece: &Piece, lines: &mut Lines) -> Result<()> {
+        let values = &self.values;
+        match &values.wide {
+            Wide::Int(_) if self.kind == MarketField::Pattern => {
+                self.print_lines(piece, lines, |entry, _| {
+                    if values.is_one(entry) { Ok(()) } else { Err("an entry of a pattern is 1") }
+                })
             }
-            let row = self.first + index as u64;
-            let col = self.list.cols.get(entry);
-            if col >= self.cols {
-                return Err(mismatch());
-            }
-            text.extend_from_slice(number.format(row + 1).as_bytes());
-            text.push(b' ');
-            text.extend_from_slice(number.format(col + 1).as_bytes());
-            if self.kind == MarketField::Pattern {
-                if !self.values.is_one(entry) {
-                    return Err(lossy(row, "an entry of a pattern is 1"));
-                }
-            } else {
-                text.push(b' ');
-                self.values.put(entry, &mut text).map_err(|why| lossy(row, why))?;
-            }
-            text.push(b'\n');
+            Wide::Float(all) => self.print_values(piece, lines, all, |value, line| line.float(*value)),
+            Wide::Int(all) => self.print_values(piece, lines, all, |value, line| line.signed(*value)),
+            Wide::Unsigned(all) => self.print_values(piece, lines, all, |value, line| line.unsigned(*value)),
+            Wide::Complex(all) => self.print_values(piece, lines, all, |[real, imaginary], line| {
+                line.float(*real);
+                line.byte(b' ');
+                line.float(*imaginary);
+            }),
         }
-        Ok(text)
     }
-}
 
-/// The shortest text that parses back to the same float.
-pub(super) fn put_float(value: f64, text: &mut Vec<u8>) {
-    // Where no exponent is written, this has the layout of the standard library, and is faster.
-    if (1e-4..1e15).contains(&value.abs()) {
-        value.write_finite(text);
-    } else {
-        // Writing to memory cannot fail.
-        let _ = if value.is_nan() { write!(text, "nan") } else { write!(text, "{value:?}") };
+    fn print_values<T: Default>(
+        &self,
+        piece: &Piece,
+        lines: &mut Lines,
+        values: &[T],
+        put: impl Fn(&T, &mut Line<'_>),
+    ) -> Result<()> {
+        let (zero, has_nulls) = (T::default(), self.values.array.null_count() > 0);
+        self.print_lines(piece, lines, |entry, line| {
+            if has_nulls {
+                self.values.check(entry)?;
+            }
+            line.byte(b' ');
+            put(values.get(entry).unwrap_or(&zero), line);
+            Ok(())
+        })
     }
-    if text.ends_with(b".0") {
-        text.truncate(text.len() - 2);
+
+    fn print_lines(
+        &self,
+        piece: &Piece,
+        lines: &mut Lines,
+        put: impl Fn(usize, &mut Line<'_>) -> Result<(), &'static str>,
+    ) -> Result<()> {
+        let (mut entry, mut index) = (piece.entries.start, piece.row);
+        while entry < piece.entries.end {
+            let row = self.first + index as u64;
+            let mut number = itoa::Buffer::new();
+            let number = number.format(row + 1).as_bytes();
+            // A blank follows the number.
+            let mut start = [b' '; 24];
+            start.iter_mut().zip(number).for_each(|(byte, digit)| *byte = *digit);
+            let end = self.list.row(index).end.min(piece.entries.end);
+            while entry < end {
+                let col = self.list.cols.get(entry);
+                if col >= self.cols {
+                    return Err(mismatch());
+                }
+                let printed = lines.add(|line| {
+                    line.first(start, number.len() + 1);
+                    line.unsigned(col + 1);
+                    put(entry, line)?;
+                    line.byte(b'\n');
+                    Ok(())
+                });
+                printed.map_err(|why: &str| lossy(row, why))?;
+                entry += 1;
+            }
+            index += 1;
+        }
+        Ok(())
     }
 }
 
@@ -176,28 +205,6 @@ impl Numbers {
 
     fn is_one(&self, index: usize) -> bool {
         self.check(index).is_ok() && matches!(&self.wide, Wide::Int(values) if values.get(index) == Some(&1))
-    }
-
-    fn put(&self, index: usize, text: &mut Vec<u8>) -> Result<(), &'static str> {
-        self.check(index)?;
-        match &self.wide {
-            Wide::Float(values) => put_float(values.get(index).copied().unwrap_or_default(), text),
-            Wide::Int(values) => {
-                let value = values.get(index).copied().unwrap_or_default();
-                text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-            }
-            Wide::Unsigned(values) => {
-                let value = values.get(index).copied().unwrap_or_default();
-                text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-            }
-            Wide::Complex(values) => {
-                let [real, imaginary] = values.get(index).copied().unwrap_or_default();
-                put_float(real, text);
-                text.push(b' ');
-                put_float(imaginary, text);
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn store(&self, index: usize, bytes: &mut Vec<u8>) -> Result<(), &'static str> {

@@ -18,15 +18,19 @@
 //! | `pattern` | Int8, each entry 1, as SciPy does | if it was read from one and every entry is 1 |
 //! | `general`, `symmetric`, `skew-symmetric`, `hermitian` | expanded | `general` |
 //!
-//! Entries are parsed in parallel. Past `max_alloc` a coordinate file is parsed once per band of rows that fits.
+//! Entries are parsed in parallel; those in row order are not sorted. Past `max_alloc` a coordinate file is parsed once per band of rows that fits.
 
 mod cell;
 mod damaged;
+mod decimal;
 mod entries;
+mod kept;
 mod layout;
+mod line;
 mod number_text;
 mod outline;
 mod parse;
+mod quick;
 mod read;
 mod schema;
 mod spill;

@@ -1,13 +1,15 @@
 //! Numbers in text: a scanner that does not cross the end of a line and rounds correctly.
 //!
-//! A decimal of at most 19 digits whose integer fits 53 bits and whose power of ten is at most 22 needs one
-//! exact multiplication or division (Clinger's fast path). The standard library parses all others.
+//! Decimals of at most 19 digits and moderate powers of ten are computed here ([`decimal`]). The standard library parses
+//! all others.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
-    reason = "the position never passes the end, and powers are within the table"
+    reason = "the position never passes the end, and there are at most 19 digits"
 )]
+
+use super::decimal;
 
 /// A position in text that is read token by token.
 #[derive(Debug, Clone)]
@@ -16,14 +18,15 @@ pub(crate) struct Scanner<'a> {
     at: usize,
 }
 
-const POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
-    1e19, 1e20, 1e21, 1e22,
-];
-
 impl<'a> Scanner<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Scanner { bytes, at: 0 }
+    }
+
+    /// Goes to an offset within the text.
+    #[inline]
+    pub(crate) fn go_to(&mut self, at: usize) {
+        self.at = at.min(self.bytes.len());
     }
 
     /// The offset of the next byte.
@@ -223,15 +226,10 @@ impl<'a> Scanner<'a> {
             }
             exponent += if minus { -power } else { power };
         }
-        if !self.at_token_end() || mantissa > 1 << 53 {
+        if !self.at_token_end() {
             return None;
         }
-        let value = mantissa as f64;
-        let value = match exponent {
-            0..=22 => value * POWERS[exponent as usize],
-            -22..0 => value / POWERS[-exponent as usize],
-            _ => return None,
-        };
+        let value = decimal::to_float(mantissa, exponent)?;
         Some(if negative { -value } else { value })
     }
 }

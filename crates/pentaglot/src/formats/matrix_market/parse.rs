@@ -4,8 +4,10 @@
 use std::ops::Range;
 
 use super::cell::Cell;
+use super::kept::Kept;
 use super::layout::{Header, LINE_BYTES, Symmetry};
 use super::number_text::Scanner;
+use super::quick::{self, Previous};
 use crate::control::Control;
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
@@ -13,6 +15,8 @@ use crate::hub::matrix::build::{Entries, Index};
 use crate::limits::Budget;
 use crate::source::Source;
 
+/// Bytes that are read at a time past the end of a piece, for the rest of its last line.
+const LINE_ROOM: usize = 512;
 /// Bytes of a piece.
 const PIECE_BYTES: u64 = 2 << 20;
 
@@ -43,6 +47,13 @@ impl Body {
             .collect()
     }
 
+    /// No more entries than this are stored: the number in the size line, if the file is long enough for it.
+    pub(super) fn most_entries(&self) -> u64 {
+        // Two digits, a blank and a newline, which the last line need not have.
+        let bytes = self.end.saturating_sub(self.header.body_offset);
+        self.header.entries.min((bytes + 1) / 4)
+    }
+
     /// How many pieces are parsed at a time: a few per thread, fewer if memory is short.
     pub(super) fn group(&self) -> usize {
         let room = self.budget.limits().max_alloc / (8 * PIECE_BYTES);
@@ -55,34 +66,44 @@ impl Body {
         pieces: &[Range<u64>],
         work: impl Fn(&[u8], u64) -> Result<T> + Sync + Send,
     ) -> Result<Vec<T>> {
+        let texts = Kept::default();
         let one = |piece: &Range<u64>| {
-            let (text, offset) = self.lines(piece)?;
-            work(&text, offset)
+            let mut text = texts.take();
+            let result = self.lines(piece, &mut text).and_then(|(text, offset)| work(text, offset));
+            texts.keep(text);
+            result
         };
         // Waits for all results, since the error of the first piece is reported.
         self.control.map(pieces.iter().collect(), one)?.into_iter().collect()
     }
 
-    /// The lines that begin in a piece, and the offset of the first.
-    pub(super) fn lines(&self, piece: &Range<u64>) -> Result<(Vec<u8>, u64)> {
+    /// The lines that begin in a piece, and the offset of the first. They are in `text`, whose content before does not
+    /// matter.
+    pub(super) fn lines<'t>(&self, piece: &Range<u64>, text: &'t mut Vec<u8>) -> Result<(&'t [u8], u64)> {
         // The byte before the piece says whether a line begins with it.
         let from = if piece.start == self.header.body_offset { piece.start } else { piece.start - 1 };
-        let mut text: Vec<u8> = allocate(piece.end - from, &self.budget)?;
-        text.resize(usize::try_from(piece.end - from).unwrap_or(0), 0);
-        self.source.read_exact_at(from, &mut text)?;
+        let bytes = usize::try_from(piece.end - from).unwrap_or(0);
+        if text.capacity() < bytes {
+            self.budget.check(piece.end - from)?;
+            // With room for the rest of the last line, so that the text does not move when it is added.
+            *text = allocate(piece.end - from + LINE_ROOM as u64, &self.budget)?;
+        }
+        // Zeros are written only to memory that has not been used before.
+        text.resize(bytes, 0);
+        self.source.read_exact_at(from, text)?;
         let mut skip = 0;
         if from != piece.start {
-            match text.iter().position(|byte| *byte == b'\n') {
+            match memchr::memchr(b'\n', text) {
                 Some(newline) => skip = newline + 1,
-                None => return Ok((Vec::new(), piece.end)),
+                None => return Ok((&[], piece.end)),
             }
         }
-        let mut block = [0; 512];
+        let mut block = [0; LINE_ROOM];
         let mut next = piece.end;
         while text.last() != Some(&b'\n') && next < self.end {
             let count = self.source.read_at(next, &mut block)?;
             let read = block.get(..count).unwrap_or_default();
-            match read.iter().position(|byte| *byte == b'\n') {
+            match memchr::memchr(b'\n', read) {
                 Some(newline) => text.extend(read.iter().take(newline + 1)),
                 None => text.extend(read),
             }
@@ -93,43 +114,45 @@ impl Body {
             }
         }
         // The whole piece may be part of one line.
-        if skip >= text.len() {
-            return Ok((Vec::new(), piece.end));
+        match text.get(skip..) {
+            Some(lines) if !lines.is_empty() => Ok((lines, from + skip as u64)),
+            _ => Ok((&[], piece.end)),
         }
-        if skip > 0 {
-            text.drain(..skip);
-        }
-        Ok((text, from + skip as u64))
     }
 
-    /// The coordinate entries in `rows`, mirrored ones too, and the number of lines. With `faults`, errors are added
-    /// there and reading continues.
+    /// The coordinate entries in `rows`, mirrored ones too, are added to `entries`; returns the number of lines. With
+    /// `faults`, errors are added there and reading continues.
     pub(super) fn entries<I: Index, T: Cell>(
         &self,
         text: &[u8],
         offset: u64,
         rows: &Range<u64>,
+        entries: &mut Entries<I, T>,
         mut faults: Option<&mut Vec<Fault>>,
-    ) -> Result<(Entries<I, T>, u64)> {
+    ) -> Result<u64> {
         let header = &self.header;
-        let (row_count, col_count, symmetry) = (header.rows, header.cols, header.symmetry);
-        let mut entries: Entries<I, T> = Entries::default();
+        let (size, symmetry) = ((header.rows, header.cols), header.symmetry);
+        let mut previous = Previous::default();
         let mut count = 0u64;
         let mut scanner = Scanner::new(text);
-        while scanner.next_line() {
-            count += 1;
-            let start = scanner.at();
-            let entry = (|| {
-                let row = index(&mut scanner, row_count).ok_or("row")?;
-                let col = index(&mut scanner, col_count).ok_or("column")?;
-                let value = T::scan(&mut scanner).ok_or("value")?;
-                if !scanner.line_end() {
-                    return Err("end");
+        loop {
+            let (entry, start) = match quick_entry::<T>(text, scanner.at(), &mut previous, size) {
+                Some((entry, next)) => {
+                    let start = scanner.at();
+                    scanner.go_to(next);
+                    (Ok(entry), start)
                 }
-                Ok((row, col, value))
-            })();
+                None if !scanner.next_line() => return Ok(count),
+                None => {
+                    let start = scanner.at();
+                    (entry::<T>(&mut scanner, size), start)
+                }
+            };
+            count += 1;
             let pushed = entry.and_then(|(row, col, value)| {
-                let (small_row, small_col) = I::from_u64(row).zip(I::from_u64(col)).ok_or("row")?;
+                let (Some(small_row), Some(small_col)) = (I::from_u64(row), I::from_u64(col)) else {
+                    return Err("row");
+                };
                 if rows.contains(&row) {
                     entries.push(small_row, small_col, value);
                 }
@@ -156,7 +179,6 @@ impl Body {
                 }
             }
         }
-        Ok((entries, count))
     }
 
     /// The values of an array, one per line.
@@ -169,7 +191,16 @@ impl Body {
         let mut values = Vec::new();
         let mut count = 0;
         let mut scanner = Scanner::new(text);
-        while scanner.next_line() {
+        loop {
+            if let Some((value, next)) = quick_value(text, scanner.at()) {
+                scanner.go_to(next);
+                values.push(value);
+                count += 1;
+                continue;
+            }
+            if !scanner.next_line() {
+                return Ok((values, count));
+            }
             count += 1;
             let start = scanner.at();
             let value = T::scan(&mut scanner);
@@ -188,7 +219,6 @@ impl Body {
             }
             scanner.skip_line();
         }
-        Ok((values, count))
     }
 
     #[cold]
@@ -244,4 +274,43 @@ fn index(scanner: &mut Scanner<'_>, count: u64) -> Option<u64> {
     let number = ahead.unsigned()?.checked_sub(1).filter(|number| *number < count)?;
     *scanner = ahead;
     Some(number)
+}
+
+/// The row, the column and the value of a line.
+type Entry<T> = (u64, u64, T);
+
+/// The entry that the scanner is at, and the end of its line; otherwise the part that is wrong.
+#[inline]
+fn entry<T: Cell>(scanner: &mut Scanner<'_>, (rows, cols): (u64, u64)) -> Result<Entry<T>, &'static str> {
+    let row = index(scanner, rows).ok_or("row")?;
+    let col = index(scanner, cols).ok_or("column")?;
+    let value = T::scan(scanner).ok_or("value")?;
+    if scanner.line_end() { Ok((row, col, value)) } else { Err("end") }
+}
+
+/// The entry of a line as it is usually written, and where the next line begins. `None` if [`entry`] must read it.
+#[inline(always)]
+fn quick_entry<T: Cell>(
+    text: &[u8],
+    at: usize,
+    previous: &mut Previous,
+    (rows, cols): (u64, u64),
+) -> Option<(Entry<T>, usize)> {
+    let (row, at) = previous.unsigned(text, at)?;
+    let (col, at) = quick::unsigned(text, at)?;
+    let (row, col) = (row.wrapping_sub(1), col.wrapping_sub(1));
+    if row >= rows || col >= cols {
+        return None;
+    }
+    let at = if T::IS_STORED { quick::blank(text, at)? } else { at };
+    let (value, at) = T::quick(text, at)?;
+    Some(((row, col, value), quick::line_end(text, at)?))
+}
+
+/// As [`quick_entry`], for the value of an array.
+#[inline(always)]
+fn quick_value<T: Cell>(text: &[u8], at: usize) -> Option<(T, usize)> {
+    // A line without a value is not one of an array.
+    let (value, at) = if T::IS_STORED { T::quick(text, at)? } else { return None };
+    Some((value, quick::line_end(text, at)?))
 }

@@ -10,6 +10,7 @@ use arrow_schema::SchemaRef;
 
 use super::cell::Cell;
 use super::damaged::{self, EntriesDocument, Found};
+use super::kept::Kept;
 use super::layout::{Header, MarketField, MarketLayout, Symmetry};
 use super::parse::Body;
 use super::schema::schema;
@@ -20,8 +21,10 @@ use crate::error::{Context, Error, Result};
 use crate::formats::column_major::ColumnMajor;
 use crate::formats::{Document, Findings, Outline, ReadOptions, Summary};
 use crate::hub::Selection;
-use crate::hub::matrix::build::{self as csr, Index};
+use crate::hub::matrix::build::{self as csr, Entries, Index};
+use crate::hub::matrix::gather::Gathered;
 use crate::hub::{Rows, matrix, rows};
+use crate::limits::Reservation;
 use crate::source::{Source, Spool};
 
 /// An open file.
@@ -193,20 +196,38 @@ fn sparse<I: Index, T: Cell>(
 
 /// The rows of a file whose entries fit in memory.
 fn read_all<I: Index, T: Cell>(body: &Body, band: Range<u64>) -> Result<csr::Csr<I, T>> {
-    let mut reserved = body.budget.reservation();
-    let (mut entries, mut count) = (Vec::new(), 0);
+    // Of some rows it is not known how many entries they have.
+    let is_whole = band == (0..body.header.rows) && body.header.symmetry == Symmetry::General;
+    let room = if is_whole { body.most_entries() } else { 0 };
+    let mut gathered = Gathered::new(band.start, band.end - band.start, room, &body.budget)?;
+    let (texts, parts) = (Kept::default(), Kept::<Option<(Entries<I, T>, Reservation)>>::default());
+    let mut count = 0;
     for group in body.pieces().chunks(body.group()) {
-        for (mut part, lines) in
-            body.each(group, |text, offset| body.entries::<I, T>(text, offset, &band, None))?
-        {
-            part.shrink();
-            reserved.grow(part.bytes())?;
-            entries.push(part);
+        let parse = |piece: &Range<u64>| {
+            let mut text = texts.take();
+            let (lines, offset) = body.lines(piece, &mut text)?;
+            let (mut part, mut held) =
+                parts.take().unwrap_or_else(|| (Entries::default(), body.budget.reservation()));
+            let lines = body.entries(lines, offset, &band, &mut part, None)?;
+            texts.keep(text);
+            held.grow_to(part.bytes())?;
+            let order = part.order();
+            Ok((part, held, order, lines))
+        };
+        let take = |(mut part, mut held, order, lines): (Entries<I, T>, Reservation, _, _)| {
+            // What is not taken from the part is used again.
+            held.clear();
+            gathered.add(&mut part, order)?;
+            held.grow_to(part.bytes())?;
+            part.clear();
+            parts.keep(Some((part, held)));
             count += lines;
-        }
+            Ok(())
+        };
+        body.control.each_in_order(group.iter().collect(), parse, take)?;
     }
     body.check_count(count)?;
-    csr::build(&entries, band.start, band.end - band.start, &body.budget)
+    gathered.finish()
 }
 
 fn dense<T: Cell>(body: &Body, schema: SchemaRef, range: Range<u64>, request: &Selection) -> Result<Rows> {

@@ -44,7 +44,8 @@ impl<I: Index, T: Cell> Spill<I, T> {
         let mut lines = 0;
         for group in body.pieces().chunks(body.group()) {
             let parsed = body.each(group, |text, offset| {
-                let (entries, lines) = body.entries::<I, T>(text, offset, &rows, None)?;
+                let mut entries = Entries::<I, T>::default();
+                let lines = body.entries(text, offset, &rows, &mut entries, None)?;
                 let mut buckets = vec![Vec::new(); spools.len()];
                 for ((row, col), value) in entries.rows.iter().zip(&entries.cols).zip(&entries.values) {
                     let bucket = usize::try_from((row.to_u64() - rows.start) / bucket_rows).ok();

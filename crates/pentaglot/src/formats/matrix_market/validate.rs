@@ -14,6 +14,7 @@ use super::layout::{MarketField, MarketLayout, Symmetry};
 use super::parse::{Body, Fault};
 use crate::error::{Error, Result};
 use crate::formats::Findings;
+use crate::hub::matrix::build::Entries;
 
 pub(super) fn validate(body: &Body, findings: &mut Findings) -> Result<()> {
     match body.header.kind {
@@ -37,7 +38,8 @@ fn typed<T: Cell>(body: &Body, findings: &mut Findings) -> Result<()> {
         let checked = body.each(group, |text, offset| {
             let mut faults: Vec<Fault> = Vec::new();
             let (places, lines) = if coordinate {
-                let (entries, lines) = body.entries::<u64, T>(text, offset, &all, Some(&mut faults))?;
+                let mut entries = Entries::<u64, T>::default();
+                let lines = body.entries(text, offset, &all, &mut entries, Some(&mut faults))?;
                 (entries.rows.into_iter().zip(entries.cols).collect(), lines)
             } else {
                 (Vec::new(), body.values::<T>(text, offset, Some(&mut faults))?.1)

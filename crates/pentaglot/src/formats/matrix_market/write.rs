@@ -3,6 +3,7 @@
 //! The numbers of rows and entries in the size line are known only at the end. The comment line before it is
 //! padded, so that the size line can be patched without moving the entries.
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -11,8 +12,10 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::INFO;
-use super::entries::{EntryPrinter, Numbers, Pieces, lossy, mismatch, put_float};
+use super::entries::{EntryPrinter, Numbers, Pieces, lossy, mismatch};
+use super::kept::Kept;
 use super::layout::MarketField;
+use super::line::Lines;
 use crate::control::Control;
 use crate::error::{Context, Hint, Result};
 use crate::formats::column_major::ColumnMajor;
@@ -27,6 +30,8 @@ use crate::source::Spool;
 
 /// Bytes of the comment line and the size line together: a `%`, two newlines and three numbers fit.
 const SIZE_BYTES: usize = 2 + 3 * 20 + 3;
+/// Pieces of entries that are printed, for each thread, before all of them are written.
+const GROUP_PIECES: usize = 8;
 /// Text is written in pieces of this size.
 const TEXT_BYTES: usize = 256 << 10;
 
@@ -95,7 +100,8 @@ fn steps(schema: &Schema) -> (Plan, Option<MarketField>) {
 /// Writes a file.
 struct MarketWriter {
     sink: Sink,
-    text: Vec<u8>,
+    /// Memory of printed entries.
+    texts: Kept<Lines>,
     kind: MarketField,
     body: Body,
     size_offset: u64,
@@ -134,7 +140,7 @@ impl MarketWriter {
         }
         Ok(MarketWriter {
             sink,
-            text: Vec::new(),
+            texts: Kept::default(),
             kind,
             body: if sparse { Body::Coordinate } else { Body::Array(Spool::new(&options.budget)) },
             size_offset,
@@ -145,14 +151,6 @@ impl MarketWriter {
             budget: options.budget.clone(),
             control: options.control.clone(),
         })
-    }
-
-    fn flush_text(&mut self, least: usize) -> Result<()> {
-        if self.text.len() >= least {
-            self.sink.write_all(&self.text)?;
-            self.text.clear();
-        }
-        Ok(())
     }
 
     /// Entries are printed in pieces, side by side, and written in order.
@@ -168,12 +166,22 @@ impl MarketWriter {
             cols: self.cols,
             kind: self.kind,
         };
+        let (texts, sink) = (&self.texts, &mut self.sink);
         let mut pieces = Pieces::new(&list).peekable();
         while pieces.peek().is_some() {
-            let some = pieces.by_ref().take(2 * self.control.threads()).collect();
-            for text in self.control.map(some, |piece| printer.print(&piece))? {
-                self.sink.write_all(&text?)?;
-            }
+            let print = |piece| {
+                let mut lines = texts.take();
+                printer.print(&piece, &mut lines)?;
+                Ok(lines)
+            };
+            let write = |mut lines: Lines| {
+                sink.write_all(lines.text())?;
+                lines.clear();
+                texts.keep(lines);
+                Ok(())
+            };
+            let some = pieces.by_ref().take(GROUP_PIECES * self.control.threads()).collect();
+            self.control.each_in_order(some, print, write)?;
         }
         self.entries += list.entries().len() as u64;
         Ok(())
@@ -207,13 +215,13 @@ impl MarketWriter {
     fn finish_array(&mut self) -> Result<()> {
         let Body::Array(spool) = std::mem::replace(&mut self.body, Body::Coordinate) else { return Ok(()) };
         let source = spool.into_source("spool")?;
-        writeln!(self.text, "{} {}", self.rows, self.cols)?;
+        self.sink.write_all(format!("{} {}\n", self.rows, self.cols).as_bytes())?;
         let item_bytes = if self.kind == MarketField::Complex { 16 } else { 8 };
         // Adjacent rows are the columns of the transposed matrix.
         let matrix =
             ColumnMajor { source, offset: 0, rows: self.cols, cols: self.rows, item_bytes, order: None };
         let band = matrix.band_rows(&self.budget);
-        let mut next = 0;
+        let (mut next, mut lines) = (0, Lines::default());
         while next < self.cols && self.rows > 0 {
             let end = self.cols.min(next.saturating_add(band));
             let bytes = matrix.read(next..end, &self.budget)?;
@@ -221,24 +229,28 @@ impl MarketWriter {
                 let part = |at: usize| {
                     item.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default()
                 };
-                match self.kind {
-                    MarketField::Integer => write!(self.text, "{}", i64::from_le_bytes(part(0)))?,
-                    MarketField::Unsigned => write!(self.text, "{}", u64::from_le_bytes(part(0)))?,
-                    MarketField::Complex => {
-                        put_float(f64::from_le_bytes(part(0)), &mut self.text);
-                        self.text.push(b' ');
-                        put_float(f64::from_le_bytes(part(8)), &mut self.text);
+                let Ok(()) = lines.add::<Infallible>(|line| {
+                    match self.kind {
+                        MarketField::Integer => line.signed(i64::from_le_bytes(part(0))),
+                        MarketField::Unsigned => line.unsigned(u64::from_le_bytes(part(0))),
+                        MarketField::Complex => {
+                            line.float(f64::from_le_bytes(part(0)));
+                            line.byte(b' ');
+                            line.float(f64::from_le_bytes(part(8)));
+                        }
+                        MarketField::Real | MarketField::Pattern => line.float(f64::from_le_bytes(part(0))),
                     }
-                    MarketField::Real | MarketField::Pattern => {
-                        put_float(f64::from_le_bytes(part(0)), &mut self.text)
-                    }
+                    line.byte(b'\n');
+                    Ok(())
+                });
+                if lines.text().len() >= TEXT_BYTES {
+                    self.sink.write_all(lines.text())?;
+                    lines.clear();
                 }
-                self.text.push(b'\n');
-                self.flush_text(TEXT_BYTES)?;
             }
             next = end;
         }
-        Ok(())
+        Ok(self.sink.write_all(lines.text())?)
     }
 }
 
@@ -256,7 +268,6 @@ impl Writer for MarketWriter {
     fn finish(mut self: Box<Self>) -> Result<Written> {
         let written = self.rows;
         if let Body::Coordinate = self.body {
-            self.flush_text(1)?;
             // Empty trailing rows may be missing from the stream.
             let rows = self.rows.max(self.declared_rows.unwrap_or(0));
             let size = format!("{rows} {} {}\n", self.cols, self.entries);
@@ -265,7 +276,6 @@ impl Writer for MarketWriter {
             self.sink.patch(self.size_offset, lines.as_bytes())?;
         } else {
             self.finish_array()?;
-            self.flush_text(1)?;
         }
         Ok(Written::new(written, self.sink.finish()?))
     }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_buffer::{Buffer, OffsetBuffer};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::SchemaRef;
 
 use super::scipy::Sparse;
@@ -49,6 +49,17 @@ impl Numbers {
     /// Reads numbers; a negative one is its two's complement.
     fn read(&mut self, count: u64) -> Result<Vec<u64>> {
         let bytes = self.bands.next(count)?;
+        self.widened(bytes, count)
+    }
+
+    /// Whether numbers are stored as this program has unsigned ones of 32 bits, unless they are negative.
+    fn is_native(&self) -> bool {
+        matches!(&self.array.header.dtype, Dtype::Scalar(scalar)
+            if cfg!(target_endian = "little") && !scalar.big_endian
+                && matches!((scalar.kind, scalar.bytes), (DtypeKind::Int | DtypeKind::Uint, 4)))
+    }
+
+    fn widened(&self, bytes: Buffer, count: u64) -> Result<Vec<u64>> {
         let Dtype::Scalar(scalar) = self.array.header.dtype else {
             return Err(Error::malformed("whole numbers", "structs").at(self.array.extent.base));
         };
@@ -83,6 +94,10 @@ impl Numbers {
 
     pub(super) fn next(&mut self, count: u64) -> Result<Vec<u64>> {
         let numbers = self.read(count)?;
+        self.checked(numbers)
+    }
+
+    fn checked(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
         // A negative number is past 2^63 now.
         if let Some(bad) = numbers.iter().position(|number| i64::try_from(*number).is_err()) {
             let value = numbers.get(bad).copied().unwrap_or(0).cast_signed();
@@ -92,7 +107,7 @@ impl Numbers {
                 .index(index)
                 .rule("sparse-index"));
         }
-        self.position += count;
+        self.position += numbers.len() as u64;
         Ok(numbers)
     }
 }
@@ -117,8 +132,29 @@ pub(super) struct Indices {
 
 impl Indices {
     pub(super) fn next(&mut self, count: u64) -> Result<Vec<u64>> {
+        let numbers = self.numbers.read(count).field(self.name)?;
+        self.checked(numbers)
+    }
+
+    /// The next numbers of 32 bits, which the bound fits. Where they are stored so, they stay where they were read.
+    fn next_narrow(&mut self, count: u64) -> Result<ScalarBuffer<u32>> {
+        let bytes = self.numbers.bands.next(count).field(self.name)?;
+        // A negative number is one past 2^31 here.
+        if self.numbers.is_native() && self.bound <= 1 << 31 && bytes.as_ptr().cast::<u32>().is_aligned() {
+            let numbers = ScalarBuffer::<u32>::from(bytes.clone());
+            if u64::from(numbers.iter().copied().max().unwrap_or(0)) < self.bound {
+                self.numbers.position += count;
+                return Ok(numbers);
+            }
+        }
+        let wide = self.numbers.widened(bytes, count).field(self.name)?;
+        let wide = self.checked(wide)?;
+        Ok(wide.iter().map(|number| u32::try_from(*number).unwrap_or(u32::MAX)).collect())
+    }
+
+    fn checked(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
         let first = self.numbers.position;
-        let numbers = self.numbers.next(count).field(self.name)?;
+        let numbers = self.numbers.checked(numbers).field(self.name)?;
         if let Some(bad) = numbers.iter().position(|number| *number >= self.bound) {
             let index = first + bad as u64;
             let found = numbers.get(bad).copied().unwrap_or(0);
@@ -265,19 +301,29 @@ impl CsrStream {
             self.lengths.pop();
         }
         let count = u64::try_from(total).unwrap_or(0);
-        let cols = self.indices.next(count)?;
-        let bytes = self.values.next(count).field("data")?;
+        let is_wide = self.sparse.cols > 1 << 32;
+        let (indices, values) = (&mut self.indices, &mut self.values);
+        let cols = || -> Result<(ScalarBuffer<u32>, Vec<u64>)> {
+            Ok(match is_wide {
+                true => (ScalarBuffer::default(), indices.next(count)?),
+                false => (indices.next_narrow(count)?, Vec::new()),
+            })
+        };
+        // Deflated members take long.
+        let (cols, bytes) = self.sparse.control.both(cols, || values.next(count))?;
+        let ((narrow, wide), bytes) = (cols?, bytes.field("data")?);
         let place = |index: u64| self.data.element_offset(first_entry + index);
         let len = usize::try_from(count).unwrap_or(0);
         let values = decode::decode(&self.data.header.dtype, &bytes, len, &place, &self.sparse.budget)
             .field("data")?;
         let first_row = self.next;
         self.next += offsets.len() as u64 - 1;
-        let batch = if self.sparse.cols > 1 << 32 {
-            self.batch::<u64>(offsets, cols, values, first_row)
+        let batch = if is_wide {
+            let array: ArrayRef = Arc::new(UInt64Array::from(wide.clone()));
+            self.batch(offsets, (&wide, array), values, first_row)
         } else {
-            let narrow: Vec<u32> = cols.iter().map(|col| u32::try_from(*col).unwrap_or(u32::MAX)).collect();
-            self.batch::<u32>(offsets, narrow, values, first_row)
+            let array: ArrayRef = Arc::new(UInt32Array::new(narrow.clone(), None));
+            self.batch(offsets, (&narrow, array), values, first_row)
         };
         batch.map(Some)
     }
@@ -285,7 +331,7 @@ impl CsrStream {
     fn batch<I: Index>(
         &self,
         offsets: Vec<i64>,
-        cols: Vec<I>,
+        (cols, col_array): (&[I], ArrayRef),
         values: ArrayRef,
         first_row: u64,
     ) -> Result<RecordBatch> {
@@ -296,9 +342,9 @@ impl CsrStream {
                 .is_some_and(|row| row.is_sorted_by(|one, two| one < two))
         });
         let (offsets, cols, values) = if ascending {
-            (offsets, I::array(cols), values)
+            (offsets, col_array, values)
         } else {
-            summed(offsets, cols, values, first_row)?
+            summed(offsets, cols.to_vec(), values, first_row)?
         };
         let list = sparse_rows(&self.schema, OffsetBuffer::new(offsets.into()), cols, values)?;
         rows::batch(Arc::clone(&self.schema), vec![Arc::new(list)], count)

@@ -49,7 +49,7 @@ impl NpzDocument {
                 NpzDocument::array(&source, entry, &budget)?
             }
             (None, _) if scipy::is_sparse(&directory) => {
-                match NpzDocument::sparse(&source, &directory, &budget) {
+                match NpzDocument::sparse(&source, &directory, options) {
                     // Its arrays may be sound.
                     Err(_) if options.damaged => NpzDocument::several(),
                     sparse => sparse?,
@@ -83,8 +83,8 @@ impl NpzDocument {
         Ok((Content::Array(entry.clone()), summary(&array, INFO.id)))
     }
 
-    fn sparse(source: &Source, directory: &Directory, budget: &Budget) -> Result<(Content, Summary)> {
-        let sparse = Sparse::open(source.clone(), directory.clone(), budget)?;
+    fn sparse(source: &Source, directory: &Directory, options: &ReadOptions) -> Result<(Content, Summary)> {
+        let sparse = Sparse::open(source.clone(), directory.clone(), options)?;
         let mut summary = Summary::new(INFO.id, Arc::clone(&sparse.schema));
         summary.rows = Some(sparse.rows);
         // Diagonals also store zeros and cells outside the matrix.

@@ -14,7 +14,9 @@ use serde_json::json;
 use super::csr_stream::{CsrStream, Indices, Numbers, Pointers};
 use super::layout::{Directory, Entry};
 use super::schema::{SparseLayout, with_complex};
+use crate::control::Control;
 use crate::error::{Context, Error, Result};
+use crate::formats::ReadOptions;
 use crate::formats::npy::decode;
 use crate::formats::npy::layout::Extent;
 use crate::formats::npy::read::ArrayFile;
@@ -32,6 +34,7 @@ pub(super) struct Sparse {
     source: Source,
     directory: Directory,
     pub(super) budget: Budget,
+    pub(super) control: Control,
     pub(super) layout: SparseLayout,
     pub(super) rows: u64,
     pub(super) cols: u64,
@@ -55,11 +58,12 @@ pub(super) fn is_sparse(directory: &Directory) -> bool {
 }
 
 impl Sparse {
-    pub(super) fn open(source: Source, directory: Directory, budget: &Budget) -> Result<Sparse> {
+    pub(super) fn open(source: Source, directory: Directory, options: &ReadOptions) -> Result<Sparse> {
         let mut this = Sparse {
             source,
             directory,
-            budget: budget.clone(),
+            budget: options.budget.clone(),
+            control: options.control.clone(),
             layout: SparseLayout::Csr,
             rows: 0,
             cols: 0,

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
 use arrow_schema::Schema;
 
 use super::blocks::{by_block, by_diagonal};
@@ -12,10 +13,11 @@ use super::scipy::IS_ARRAY;
 use super::zip_write::ZipWriter;
 use crate::cursor::allocate;
 use crate::error::{Error, ErrorKind, Hint, Result};
+use crate::formats::ColumnReader;
 use crate::formats::npy::encode::{self, Origin};
 use crate::formats::npy::layout::Header;
 use crate::formats::npy::types::{Dtype, DtypeKind, Scalar};
-use crate::hub::matrix::SparseRows;
+use crate::hub::matrix::{ColumnNumbers, SparseRows};
 use crate::hub::shape;
 use crate::limits::Budget;
 use crate::source::Spool;
@@ -58,34 +60,123 @@ impl SparseBody {
         if range.is_empty() {
             return self.skip(rows.num_rows() as u64, budget);
         }
-        self.fill()?;
-        let values = list.values.slice(range.start, range.len());
-        let origin = Origin { first_row: self.rows, column: shape::ROW_FIELD.to_owned(), per_row: 1 };
-        self.values.write_all(&encode::encode(
-            &Dtype::Scalar(self.target.scalar),
-            &[],
-            &values,
-            &origin,
-            budget,
-        )?)?;
+        self.values.write_all(&self.value_bytes(&list, self.rows, budget)?)?;
         let narrow = self.is_narrow();
-        let mut bytes: Vec<u8> = allocate(range.len() as u64 * if narrow { 4 } else { 8 }, budget)?;
-        for entry in range.clone() {
-            let col = list.cols.get(entry);
-            if col >= self.cols {
-                return Err(Error::usage(format!("column {col} of a matrix of {} columns", self.cols)));
+        self.indices.write_all(&self.column_bytes(&list, narrow, budget)?)?;
+        self.add_rows(&list)
+    }
+
+    /// The values of some rows, as they are stored.
+    fn value_bytes(&self, list: &SparseRows, first_row: u64, budget: &Budget) -> Result<Buffer> {
+        let range = list.entries();
+        let values = list.values.slice(range.start, range.len());
+        let origin = Origin { first_row, column: shape::ROW_FIELD.to_owned(), per_row: 1 };
+        encode::encode(&Dtype::Scalar(self.target.scalar), &[], &values, &origin, budget)
+    }
+
+    /// The column numbers of some rows, in 32 or 64 bits.
+    fn column_bytes(&self, list: &SparseRows, narrow: bool, budget: &Budget) -> Result<Buffer> {
+        let range = list.entries();
+        let (largest, bytes) = match (&list.cols, narrow) {
+            (ColumnNumbers::Narrow(cols), true) => {
+                let cols = cols.slice(range.start, range.len());
+                (cols.iter().copied().max().unwrap_or(0).into(), cols.into_inner())
             }
-            let wide = col.to_le_bytes();
-            bytes.extend(wide.get(..if narrow { 4 } else { 8 }).unwrap_or_default());
+            _ => {
+                let width = if narrow { 4 } else { 8 };
+                let mut bytes: Vec<u8> = allocate(range.len() as u64 * width as u64, budget)?;
+                let mut largest = 0;
+                for col in range.map(|entry| list.cols.get(entry)) {
+                    largest = largest.max(col);
+                    bytes.extend(col.to_le_bytes().get(..width).unwrap_or_default());
+                }
+                (largest, Buffer::from_vec(bytes))
+            }
+        };
+        if largest >= self.cols && !bytes.is_empty() {
+            return Err(Error::usage(format!("column {largest} of a matrix of {} columns", self.cols)));
         }
-        self.indices.write_all(&bytes)?;
+        Ok(bytes)
+    }
+
+    /// Adds the pointers of rows with entries, and counts them.
+    fn add_rows(&mut self, list: &SparseRows) -> Result<()> {
+        self.fill()?;
+        let range = list.entries();
         for index in 0..list.len() {
             let pointer = self.entries + (list.row(index).end - range.start) as u64;
             self.pointers.write_all(&pointer.to_le_bytes())?;
         }
         self.entries += range.len() as u64;
-        self.rows += rows.num_rows() as u64;
+        self.rows += list.len() as u64;
         Ok(())
+    }
+
+    /// Writes all members, reading the rows twice: first for the column numbers, then for the values, so that neither is
+    /// spooled. `false`, and nothing is written: the layout needs another order, or it is not known how wide the numbers are.
+    pub(super) fn write_twice(
+        &mut self,
+        zip: &mut ZipWriter,
+        input: &ColumnReader<'_>,
+        budget: &Budget,
+    ) -> Result<bool> {
+        let Some(most) = input.most_entries else { return Ok(false) };
+        if self.target.layout != SparseLayout::Csr || zip.compressed {
+            return Ok(false);
+        }
+        let rows = input.rows.max(self.declared_rows.unwrap_or(0));
+        let narrow = self.are_narrow(most, rows);
+        if !narrow && self.are_narrow(0, rows) {
+            // Fewer entries than there are at the most might be narrow.
+            return Ok(false);
+        }
+        let each = |write: &mut dyn FnMut(SparseRows, u64) -> Result<()>| -> Result<()> {
+            let mut first_row = 0;
+            for batch in (input.read)(0)? {
+                let batch = batch.map_err(Error::from)?;
+                write(SparseRows::of(batch.column(0), first_row)?, first_row)?;
+                first_row += batch.num_rows() as u64;
+            }
+            Ok(())
+        };
+        let index = Scalar::new(DtypeKind::Int, if narrow { 4 } else { 8 });
+        zip.counted_member(
+            "indices",
+            most,
+            |count| header(index, vec![count]),
+            |out| {
+                each(&mut |list, _| {
+                    if list.entries().is_empty() {
+                        return self.skip(list.len() as u64, budget);
+                    }
+                    out.write_all(&self.column_bytes(&list, narrow, budget)?)?;
+                    self.add_rows(&list)
+                })?;
+                Ok(self.entries)
+            },
+        )?;
+        self.end_rows(budget)?;
+        self.write_pointers(zip, narrow)?;
+        self.write_shape(zip)?;
+        let found = self.entries;
+        zip.counted_member(
+            "data",
+            found,
+            |count| header(self.target.scalar, vec![count]),
+            |out| {
+                let mut written = 0;
+                each(&mut |list, first_row| {
+                    written += list.entries().len() as u64;
+                    Ok(out.write_all(&self.value_bytes(&list, first_row, budget)?)?)
+                })?;
+                if written != found {
+                    return Err(Error::malformed(format_args!("{found} entries"), written));
+                }
+                Ok(written)
+            },
+        )?;
+        self.write_mark(zip)?;
+        Ok(true)
     }
 
     /// Adds rows without entries. They take no input, so the limits restrict how many bytes they may become.
@@ -115,13 +206,8 @@ impl SparseBody {
     }
 
     pub(super) fn finish(mut self, zip: &mut ZipWriter, budget: &Budget) -> Result<()> {
-        // Empty trailing rows may be missing from the stream.
-        let missing = self.declared_rows.unwrap_or(0).saturating_sub(self.rows);
-        self.skip(missing, budget)?;
-        self.fill()?;
-        // SciPy wants both index arrays of one type: 32 bits if every number fits.
-        let fits = |count: u64| i32::try_from(count).is_ok();
-        let narrow = !self.target.wide && fits(self.cols) && fits(self.entries) && fits(self.rows);
+        self.end_rows(budget)?;
+        let narrow = self.are_narrow(self.entries, self.rows);
         let layout = self.target.layout;
         let mut data = vec![self.entries];
         match layout {
@@ -135,30 +221,56 @@ impl SparseBody {
             }
             SparseLayout::Csr => {
                 self.write_indices("indices", zip, narrow)?;
-                let mut pointers = Numbers::new(&mut self.pointers, 8)?;
-                member(zip, "indptr", narrow, self.rows.saturating_add(1), |out| pointers.copy_to(out))?;
+                self.write_pointers(zip, narrow)?;
             }
         }
+        self.write_shape(zip)?;
+        zip.member("data", |out| {
+            out.write_all(&header(self.target.scalar, data))?;
+            Ok(self.values.copy_to(out)?)
+        })?;
+        self.write_mark(zip)
+    }
+
+    /// Adds the empty rows at the end, which may be missing from the stream.
+    fn end_rows(&mut self, budget: &Budget) -> Result<()> {
+        let missing = self.declared_rows.unwrap_or(0).saturating_sub(self.rows);
+        self.skip(missing, budget)?;
+        self.fill()
+    }
+
+    /// SciPy wants both index arrays of one type: 32 bits if every number fits.
+    fn are_narrow(&self, entries: u64, rows: u64) -> bool {
+        let fits = |count: u64| i32::try_from(count).is_ok();
+        !self.target.wide && fits(self.cols) && fits(entries) && fits(rows)
+    }
+
+    fn write_pointers(&mut self, zip: &mut ZipWriter, narrow: bool) -> Result<()> {
+        let mut pointers = Numbers::new(&mut self.pointers, 8)?;
+        member(zip, "indptr", narrow, self.rows.saturating_add(1), |out| pointers.copy_to(out))
+    }
+
+    fn write_shape(&self, zip: &mut ZipWriter) -> Result<()> {
         zip.member("format", |out| {
             out.write_all(&header(Scalar::new(DtypeKind::Bytes, 3), vec![]))?;
-            Ok(out.write_all(layout.name().as_bytes())?)
+            Ok(out.write_all(self.target.layout.name().as_bytes())?)
         })?;
         zip.member("shape", |out| {
             out.write_all(&header(Scalar::new(DtypeKind::Int, 8), vec![2]))?;
             out.write_all(&self.rows.to_le_bytes())?;
             Ok(out.write_all(&self.cols.to_le_bytes())?)
-        })?;
-        zip.member("data", |out| {
-            out.write_all(&header(self.target.scalar, data))?;
-            Ok(self.values.copy_to(out)?)
-        })?;
-        if self.target.is_array {
-            zip.member(IS_ARRAY, |out| {
-                out.write_all(&header(Scalar::new(DtypeKind::Bool, 1), vec![]))?;
-                Ok(out.write_all(&[1])?)
-            })?;
+        })
+    }
+
+    /// Writes the member that only sparse arrays have, not sparse matrices.
+    fn write_mark(&self, zip: &mut ZipWriter) -> Result<()> {
+        if !self.target.is_array {
+            return Ok(());
         }
-        Ok(())
+        zip.member(IS_ARRAY, |out| {
+            out.write_all(&header(Scalar::new(DtypeKind::Bool, 1), vec![]))?;
+            Ok(out.write_all(&[1])?)
+        })
     }
 
     fn write_indices(&mut self, name: &str, zip: &mut ZipWriter, narrow: bool) -> Result<()> {

@@ -12,7 +12,8 @@ use super::{INFO, LAYOUT};
 use crate::error::{Context, Error, Result};
 use crate::formats::npy::write::{self as array_write, Collector, Target};
 use crate::formats::{
-    Archive, ArchivePlan, NULLS, WriteOptions, WritePlan, Writer, Written, allowed, planned, relaxed,
+    Archive, ArchivePlan, ColumnReader, NULLS, WriteOptions, WritePlan, Writer, Written, allowed, planned,
+    relaxed,
 };
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
@@ -174,6 +175,8 @@ enum Body {
     Single(Box<Collector>),
     Members(Vec<(String, Collector)>),
     Sparse(Box<SparseBody>),
+    /// All members are in the archive.
+    Written,
 }
 
 impl Writer for NpzWriter {
@@ -181,6 +184,7 @@ impl Writer for NpzWriter {
         match &mut self.body {
             Body::Single(collector) => collector.write(rows)?,
             Body::Sparse(body) => body.write(rows, &self.budget)?,
+            Body::Written => return Err(Error::usage("rows after the last")),
             Body::Members(members) => {
                 for ((name, collector), column) in members.iter_mut().zip(rows.columns()) {
                     let field = Field::new(shape::ITEM_FIELD, column.data_type().clone(), true);
@@ -194,11 +198,21 @@ impl Writer for NpzWriter {
         Ok(())
     }
 
+    fn write_columns(&mut self, columns: &ColumnReader<'_>) -> Result<bool> {
+        let Body::Sparse(body) = &mut self.body else { return Ok(false) };
+        let is_written = body.write_twice(&mut self.zip, columns, &self.budget)?;
+        if is_written {
+            (self.body, self.rows) = (Body::Written, columns.rows);
+        }
+        Ok(is_written)
+    }
+
     fn finish(self: Box<Self>) -> Result<Written> {
         let NpzWriter { mut zip, body, rows, budget } = *self;
         match body {
             Body::Single(collector) => zip.member("arr_0", |out| collector.finish(out).map(drop))?,
             Body::Sparse(body) => body.finish(&mut zip, &budget)?,
+            Body::Written => {}
             Body::Members(members) => {
                 for (name, collector) in members {
                     zip.member(&name, |out| {

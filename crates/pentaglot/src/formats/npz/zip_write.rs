@@ -14,7 +14,7 @@ use crate::sink::Sink;
 /// Writes an archive member by member.
 pub(super) struct ZipWriter {
     pub(super) sink: Sink,
-    compressed: bool,
+    pub(super) compressed: bool,
     entries: Vec<Entry>,
 }
 
@@ -30,6 +30,55 @@ impl ZipWriter {
         name: &str,
         body: impl FnOnce(&mut dyn Write) -> Result<()>,
     ) -> Result<()> {
+        let (mut entry, name_bytes) = self.begin(name)?;
+        let mut counted = Counted { inner: &mut self.sink, crc: Crc::new(), bytes: 0 };
+        if self.compressed {
+            let mut packed = Counted {
+                inner: &mut flate2::write::DeflateEncoder::new(&mut counted, flate2::Compression::default()),
+                crc: Crc::new(),
+                bytes: 0,
+            };
+            body(&mut packed)?;
+            (entry.crc, entry.bytes) = (packed.crc.sum(), packed.bytes);
+            packed.inner.try_finish()?;
+        } else {
+            body(&mut counted)?;
+            (entry.crc, entry.bytes) = (counted.crc.sum(), counted.bytes);
+        }
+        self.end(entry, name_bytes)
+    }
+
+    /// Writes a member that is not compressed, whose `header` has a count: `most` at the most. `body` writes what follows the
+    /// header, and gives the count.
+    pub(super) fn counted_member(
+        &mut self,
+        name: &str,
+        most: u64,
+        header: impl Fn(u64) -> Vec<u8>,
+        body: impl FnOnce(&mut dyn Write) -> Result<u64>,
+    ) -> Result<()> {
+        let (mut entry, name_bytes) = self.begin(name)?;
+        let expected = header(most);
+        self.sink.write_all(&expected)?;
+        let mut counted = Counted { inner: &mut self.sink, crc: Crc::new(), bytes: 0 };
+        let found = header(body(&mut counted)?);
+        let (body_crc, body_bytes) = (counted.crc, counted.bytes);
+        if found != expected {
+            // NumPy pads headers to a multiple of 64 bytes, so that digits do not matter.
+            if found.len() != expected.len() {
+                return Err(Error::malformed(format_args!("{most} entries or about as many"), "far fewer"));
+            }
+            self.sink.patch(entry.data_offset, &found)?;
+        }
+        let mut crc = Crc::new();
+        crc.update(&found);
+        crc.combine(&body_crc);
+        (entry.crc, entry.bytes) = (crc.sum(), found.len() as u64 + body_bytes);
+        self.end(entry, name_bytes)
+    }
+
+    /// Writes the local header of a member, which does not have its sizes yet.
+    fn begin(&mut self, name: &str) -> Result<(Entry, u16)> {
         let file_name = format!("{name}.npy");
         let name_bytes = u16::try_from(file_name.len()).map_err(|_| {
             Error::unsupported(format!("a member name of {} bytes (65535 fit)", file_name.len()))
@@ -49,20 +98,11 @@ impl ZipWriter {
         };
         self.sink.write_all(&entry.local_bytes(name_bytes))?;
         entry.data_offset = self.sink.position();
-        let mut counted = Counted { inner: &mut self.sink, crc: Crc::new(), bytes: 0 };
-        if self.compressed {
-            let mut packed = Counted {
-                inner: &mut flate2::write::DeflateEncoder::new(&mut counted, flate2::Compression::default()),
-                crc: Crc::new(),
-                bytes: 0,
-            };
-            body(&mut packed)?;
-            (entry.crc, entry.bytes) = (packed.crc.sum(), packed.bytes);
-            packed.inner.try_finish()?;
-        } else {
-            body(&mut counted)?;
-            (entry.crc, entry.bytes) = (counted.crc.sum(), counted.bytes);
-        }
+        Ok((entry, name_bytes))
+    }
+
+    /// Completes the local header of a member.
+    fn end(&mut self, mut entry: Entry, name_bytes: u16) -> Result<()> {
         entry.packed_bytes = self.sink.position() - entry.data_offset;
         self.sink.patch(entry.offset, &entry.local_bytes(name_bytes))?;
         self.entries.push(entry);

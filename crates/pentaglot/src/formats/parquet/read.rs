@@ -61,6 +61,10 @@ impl Document for ParquetDocument {
         }
     }
 
+    fn has_columns_apart(&self) -> bool {
+        !self.store.chunks.source.is_costly()
+    }
+
     fn outline(&self) -> Outline {
         outline::store(&self.store)
     }

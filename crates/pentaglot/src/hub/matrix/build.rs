@@ -27,10 +27,12 @@ pub(crate) trait Index: Copy + Ord + Send + Sync + 'static {
 }
 
 impl Index for u32 {
+    #[inline]
     fn from_u64(value: u64) -> Option<Self> {
         u32::try_from(value).ok()
     }
 
+    #[inline]
     fn to_u64(self) -> u64 {
         u64::from(self)
     }
@@ -41,10 +43,12 @@ impl Index for u32 {
 }
 
 impl Index for u64 {
+    #[inline]
     fn from_u64(value: u64) -> Option<Self> {
         Some(value)
     }
 
+    #[inline]
     fn to_u64(self) -> u64 {
         self
     }
@@ -179,6 +183,14 @@ impl<I, T> Entries<I, T> {
         self.values.shrink_to_fit();
     }
 
+    /// Removes the entries, and keeps their memory.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.cols.clear();
+        self.values.clear();
+    }
+
+    #[inline]
     pub(crate) fn push(&mut self, row: I, col: I, value: T) {
         self.rows.push(row);
         self.cols.push(col);

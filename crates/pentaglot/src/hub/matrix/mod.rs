@@ -19,6 +19,8 @@
 
 #[cfg(any(feature = "npy", feature = "matrix_market"))]
 pub(crate) mod build;
+#[cfg(feature = "matrix_market")]
+pub(crate) mod gather;
 pub mod widen;
 
 use std::sync::Arc;
@@ -133,6 +135,7 @@ pub enum ColumnNumbers {
 
 impl ColumnNumbers {
     /// The column of an entry.
+    #[inline]
     pub fn get(&self, entry: usize) -> u64 {
         match self {
             ColumnNumbers::Narrow(cols) => u64::from(cols[entry]),
